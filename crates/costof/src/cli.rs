@@ -1,0 +1,150 @@
+//! The command line: every command and option, described where it is defined.
+//! Help, man page and completions come from here.
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// What does this cost here? A clock read, a system call, a cache miss: measured
+/// on this machine, with a 95 % interval, a prediction to hold it against, and a
+/// grade that says how far it can be trusted.
+#[derive(Debug, Parser)]
+#[command(
+    name = "costof",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    after_help = "Begin with `costof run`: it measures this machine in under a minute.\n\
+                  `costof list` shows what can be measured, `costof explain PROBE` how.\n\n\
+                  Exit codes: 0 done; 1 a check found what it looks for; 2 the command or an \
+                  input is wrong;\n3 nothing could be measured; 130 interrupted, with what was \
+                  measured kept."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure: alone, the latency table of this machine in under a minute
+    Run(RunOptions),
+    /// Show what can be measured
+    List(ListOptions),
+    /// Say how a probe measures, what it predicts from, and where it comes from
+    Explain(ExplainOptions),
+    /// Say what here will make numbers worse or missing, and what to do about it
+    Doctor(DoctorOptions),
+    /// Write a run without its launches: small, and without names if asked
+    Export(ExportOptions),
+    /// Write completions for a shell
+    Completions(CompletionsOptions),
+    /// Write the manual page
+    Man,
+    /// Measure what a controller asks for on standard input
+    #[command(hide = true)]
+    Worker,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunOptions {
+    /// What to measure: an id (os.syscall), a layer (os) or a glob ('*.latency');
+    /// without, the latency table
+    #[arg(value_name = "PROBE")]
+    pub(crate) probes: Vec<String>,
+    /// Fewer and shorter launches: a first look
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) quick: bool,
+    /// More and longer launches: what a result to publish deserves
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Values for an axis instead of the probe's own plan; several axes are crossed
+    #[arg(long = "set", value_name = "AXIS=V,V…", value_parser = setting)]
+    pub(crate) settings: Vec<(String, Vec<String>)>,
+    /// Processors to measure on, such as 1 or 2,4-6; without, one that usually has
+    /// little else to do
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpu: Option<String>,
+    /// Where the run is kept; without, in the history: $XDG_STATE_HOME/costof/runs
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "resume")]
+    pub(crate) out: Option<PathBuf>,
+    /// Go on with an interrupted run: only what is missing is measured
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["probes", "quick", "full", "settings", "cpu", "seed"]
+    )]
+    pub(crate) resume: Option<PathBuf>,
+    /// Resume although the costof or the kernel is another one
+    #[arg(long, requires = "resume")]
+    pub(crate) force: bool,
+    /// Draws the order of launches and whatever else is drawn; without, a new one
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Show the points, and what measuring them takes, without measuring
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) dry_run: bool,
+    /// Write the points as JSON, one a line, instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// How long a worker may take for one answer before it is ended
+    #[arg(long, value_name = "SECONDS", default_value = "60",
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) timeout: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListOptions {
+    /// Only these: an id, a layer or a glob
+    #[arg(value_name = "PROBE")]
+    pub(crate) probes: Vec<String>,
+    /// Write the probes' full descriptions as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainOptions {
+    /// Which: an id, a layer or a glob
+    #[arg(value_name = "PROBE")]
+    pub(crate) probe: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorOptions {
+    /// Write what was found as JSON, one finding a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportOptions {
+    /// The run
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Leave out host names, addresses and the command line
+    #[arg(long)]
+    pub(crate) anonymous: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsOptions {
+    /// For which shell
+    pub(crate) shell: Shell,
+}
+
+/// `AXIS=V,V…` as an axis and its values.
+fn setting(text: &str) -> Result<(String, Vec<String>), String> {
+    let (axis, values) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}` is not AXIS=V,V… (such as size=16KiB,1MiB)"))?;
+    let values: Vec<String> = values
+        .split(',')
+        .map(|value| value.trim().to_owned())
+        .collect();
+    if axis.is_empty() || values.iter().any(String::is_empty) {
+        return Err(format!("`{text}` names no axis, or an empty value"));
+    }
+    Ok((axis.trim().to_owned(), values))
+}

@@ -1,0 +1,104 @@
+//! `costof explain`: how a probe measures, and where that comes from.
+
+use super::list::values;
+use crate::cli::ExplainOptions;
+use crate::error::Error;
+use crate::planning;
+use costof_measure::probe::Probe;
+use costof_model::axis::Domain;
+use costof_model::probe_info::ProbeInfo;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+/// Columns of explanatory text.
+const COLUMNS: usize = 88;
+
+pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Result<ExitCode, Error> {
+    let all: Vec<&ProbeInfo> = table.iter().map(|probe| &probe.info).collect();
+    let infos = planning::select(&all, std::slice::from_ref(&options.probe))?;
+    let mut output = BufWriter::new(io::stdout().lock());
+    for (position, info) in infos.into_iter().enumerate() {
+        if position > 0 {
+            writeln!(output)?;
+        }
+        output.write_all(explain(info).as_bytes())?;
+    }
+    output.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Everything that a probe says of itself, as text.
+fn explain(info: &ProbeInfo) -> String {
+    let mut text = format!("{}: {}\n", info.id, info.question);
+    section(
+        &mut text,
+        &format!("How (method {})", info.method),
+        [&*info.how],
+    );
+    let metrics = info.metrics.iter().enumerate().map(|(position, metric)| {
+        let primary = if position == 0 { ", the answer" } else { "" };
+        let unit = serde_json::to_value(metric.unit).unwrap_or_default();
+        format!(
+            "{} ({}{primary}): {}",
+            metric.name,
+            unit.as_str().unwrap_or("?"),
+            metric.about
+        )
+    });
+    section(&mut text, "Metrics", metrics);
+    let axes = info.axes.iter().flat_map(|axis| {
+        let choices = match &axis.domain {
+            Domain::Choice(choices) => choices.to_vec(),
+            Domain::Number { .. } => Vec::new(),
+        };
+        let head = match &axis.domain {
+            Domain::Choice(_) => format!("{}: {}", axis.name, axis.about),
+            Domain::Number { .. } => format!("{}: {} ({})", axis.name, axis.about, values(axis)),
+        };
+        std::iter::once(head).chain(
+            choices
+                .into_iter()
+                .map(|choice| format!("  {}: {}", choice.value, choice.about)),
+        )
+    });
+    section(&mut text, "Axes", axes);
+    section(&mut text, "Predicted from", [&*info.predicted_from]);
+    section(&mut text, "Measured after", info.after.iter());
+    section(&mut text, "Needs", info.needs.iter());
+    section(&mut text, "Sources", info.sources.iter());
+    text
+}
+
+/// A heading and its lines, wrapped; nothing where there is no line.
+fn section<T: AsRef<str>>(text: &mut String, heading: &str, lines: impl IntoIterator<Item = T>) {
+    let mut lines = lines.into_iter().peekable();
+    if lines.peek().is_none() {
+        return;
+    }
+    text.push_str(&format!("\n{heading}\n"));
+    for line in lines {
+        let line = line.as_ref();
+        let indent = "  ".repeat(1 + (line.len() - line.trim_start().len()) / 2);
+        text.push_str(&wrapped(line.trim_start(), &indent));
+    }
+}
+
+/// `line` in lines of at most [`COLUMNS`], the later ones indented further.
+fn wrapped(line: &str, indent: &str) -> String {
+    let mut text = String::from(indent);
+    let mut column = indent.len();
+    for (position, word) in line.split_whitespace().enumerate() {
+        let width = word.chars().count();
+        if position > 0 && column + 1 + width > COLUMNS {
+            text.push_str(&format!("\n{indent}  "));
+            column = indent.len() + 2;
+        } else if position > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += width;
+    }
+    text.push('\n');
+    text
+}

@@ -1,0 +1,33 @@
+//! `costof export`: a run without its launches.
+
+use crate::cli::ExportOptions;
+use crate::error::Error;
+use crate::record;
+use costof_model::run_file::{self, Run};
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+pub(crate) fn run(options: &ExportOptions) -> Result<ExitCode, Error> {
+    let mut run = record::read(&options.file)?;
+    if options.anonymous {
+        anonymous(&mut run);
+    }
+    run.launches.clear();
+    let mut output = BufWriter::new(io::stdout().lock());
+    for row in run.into_rows() {
+        output.write_all(&run_file::line(&row))?;
+    }
+    output.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Removes host names, addresses and the command line.
+fn anonymous(run: &mut Run) {
+    run.run.command.clear();
+    for attempt in &mut run.attempts {
+        attempt.boot = None;
+        for facts in attempt.hosts.values_mut() {
+            *facts = facts.anonymous();
+        }
+    }
+}

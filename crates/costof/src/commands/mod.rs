@@ -1,0 +1,10 @@
+//! The commands, one file each.
+
+pub(crate) mod completions;
+pub(crate) mod doctor;
+pub(crate) mod explain;
+pub(crate) mod export;
+pub(crate) mod list;
+pub(crate) mod man;
+pub(crate) mod run;
+pub(crate) mod worker;

@@ -1,0 +1,50 @@
+//! The command line of costof: parse, plan, progress, exit codes.
+//!
+//! This crate never computes a result. It is a library beside its binary so
+//! that tests can give it another table of probes.
+
+mod cli;
+mod commands;
+mod controller;
+mod error;
+mod machine;
+mod placement;
+mod planning;
+mod progress;
+mod record;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use costof_measure::probe::Probe;
+use error::Error;
+use std::process::ExitCode;
+
+/// Counts allocations, so that a worker can show that a timed batch has none.
+#[global_allocator]
+static ALLOCATOR: costof_os::allocator::Counting = costof_os::allocator::Counting;
+
+/// The whole program, with these probes.
+pub fn main(table: &'static [&'static Probe]) -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Run(options) => commands::run::run(table, &options),
+        Command::List(options) => commands::list::run(table, &options),
+        Command::Explain(options) => commands::explain::run(table, &options),
+        Command::Doctor(options) => commands::doctor::run(&options),
+        Command::Export(options) => commands::export::run(&options),
+        Command::Completions(options) => commands::completions::run(&options),
+        Command::Man => commands::man::run(),
+        Command::Worker => commands::worker::run(table),
+    };
+    match done {
+        Ok(code) => code,
+        // Whoever reads the output has seen enough: `costof list | head`.
+        Err(Error::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("costof: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! From the command line to a plan: blocks of points, in levels.
+
+use crate::cli::RunOptions;
+use crate::error::{Error, wrong};
+use costof_measure::probe::{self, Probe};
+use costof_measure::schedule::Precision;
+use costof_model::facts::Facts;
+use costof_model::noise::Placement;
+use costof_model::plan::{self, Settings};
+use costof_model::point::{Headline, Point};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::rows::{Block, Plan};
+use costof_model::unit::display_bytes;
+use costof_model::{Text, nearest};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What is asked of a run, checked against the table before anything starts.
+pub(crate) struct Asked<'a> {
+    infos: Vec<&'a ProbeInfo>,
+    headlines_only: bool,
+    settings: Settings,
+    pub(crate) precision: Precision,
+}
+
+/// The probes and settings that the options name.
+pub(crate) fn asked<'a>(
+    table: &'a [&'static Probe],
+    options: &RunOptions,
+) -> Result<Asked<'a>, Error> {
+    let all: Vec<&ProbeInfo> = table.iter().map(|probe| &probe.info).collect();
+    let infos = select(&all, &options.probes)?;
+    let mut settings = Settings::new();
+    for (axis, values) in &options.settings {
+        settings
+            .entry(axis.clone())
+            .or_default()
+            .extend(values.iter().cloned());
+    }
+    for axis in settings.keys() {
+        if !infos.iter().any(|info| info.axis(axis).is_ok()) {
+            return Err(wrong(unknown_axis(axis, &infos)));
+        }
+    }
+    // A wrong value is an error before anything is measured.
+    for info in &infos {
+        plan::points(info, &settings_of(info, &settings)).map_err(wrong)?;
+    }
+    Ok(Asked {
+        infos,
+        headlines_only: options.probes.is_empty() && settings.is_empty(),
+        settings,
+        precision: match (options.quick, options.full) {
+            (true, _) => Precision::Quick,
+            (_, true) => Precision::Full,
+            _ => Precision::Default,
+        },
+    })
+}
+
+/// The probes that the patterns name, in the order of the table; without a
+/// pattern, all.
+pub(crate) fn select<'a>(
+    all: &[&'a ProbeInfo],
+    patterns: &[String],
+) -> Result<Vec<&'a ProbeInfo>, Error> {
+    if patterns.is_empty() {
+        return Ok(all.to_vec());
+    }
+    let mut named: Vec<&Text> = Vec::new();
+    for pattern in patterns {
+        let found = plan::select(all, pattern).map_err(wrong)?;
+        named.extend(found.iter().map(|info| &info.id));
+    }
+    Ok(all
+        .iter()
+        .copied()
+        .filter(|info| named.contains(&&info.id))
+        .collect())
+}
+
+fn unknown_axis(axis: &str, infos: &[&ProbeInfo]) -> String {
+    if let [info] = infos {
+        return info.axis(axis).err().unwrap_or_default();
+    }
+    let mut names: Vec<&str> = infos
+        .iter()
+        .flat_map(|info| info.axes.iter().map(|axis| &*axis.name))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    format!(
+        "none of the chosen probes has an axis `{axis}`{} (axes: {})",
+        nearest::hint(axis, names.iter().copied()),
+        names.join(", ")
+    )
+}
+
+/// The settings that concern this probe.
+fn settings_of(info: &ProbeInfo, settings: &Settings) -> Settings {
+    settings
+        .iter()
+        .filter(|(axis, _)| info.axis(axis).is_ok())
+        .map(|(axis, values)| (axis.clone(), values.clone()))
+        .collect()
+}
+
+/// The plan for what is asked, on the machine with these facts.
+pub(crate) fn plan(
+    table: &[&'static Probe],
+    asked: &Asked<'_>,
+    facts: &Facts,
+    placement: Placement,
+) -> Result<Plan, Error> {
+    let mut blocks = Vec::new();
+    for (level, infos) in plan::levels(&asked.infos).into_iter().enumerate() {
+        for info in infos {
+            let probe = probe::find(table, &info.id).expect("the table was asked for its own");
+            let headlines = (probe.headlines)(facts);
+            let points = points(info, asked, &headlines)?;
+            for points in split(probe, points) {
+                blocks.push(Block {
+                    labels: labels(&points, &headlines),
+                    points,
+                    level: level as u32,
+                    rounds: probe.rounds,
+                });
+            }
+        }
+    }
+    Ok(Plan {
+        precision: asked.precision.name().into(),
+        blocks,
+        placement,
+    })
+}
+
+fn points(
+    info: &ProbeInfo,
+    asked: &Asked<'_>,
+    headlines: &[Headline],
+) -> Result<Vec<Point>, Error> {
+    let as_points = || {
+        headlines.iter().map(|headline| Point {
+            probe: info.id.clone(),
+            axes: headline.axes.clone(),
+            link: Text::Borrowed("none"),
+        })
+    };
+    if asked.headlines_only {
+        return Ok(as_points().collect());
+    }
+    let settings = settings_of(info, &asked.settings);
+    let mut points = plan::points(info, &settings).map_err(wrong)?;
+    if settings.is_empty() {
+        // A probe's own plan has its headlines too.
+        for point in as_points() {
+            if !points.contains(&point) {
+                points.push(point);
+            }
+        }
+    }
+    Ok(points)
+}
+
+/// The points in blocks: those that agree in the axes of `blocks_by`.
+fn split(probe: &Probe, points: Vec<Point>) -> Vec<Vec<Point>> {
+    let mut blocks: BTreeMap<Vec<String>, Vec<Point>> = BTreeMap::new();
+    for point in points {
+        let key = probe
+            .blocks_by
+            .iter()
+            .filter_map(|axis| point.axes.0.get(*axis))
+            .map(ToString::to_string)
+            .collect();
+        blocks.entry(key).or_default().push(point);
+    }
+    blocks.into_values().collect()
+}
+
+fn labels(points: &[Point], headlines: &[Headline]) -> BTreeMap<usize, String> {
+    points
+        .iter()
+        .enumerate()
+        .filter_map(|(position, point)| {
+            let headline = headlines
+                .iter()
+                .find(|headline| headline.axes == point.axes)?;
+            Some((position, headline.label.clone()))
+        })
+        .collect()
+}
+
+/// What starting a worker, opening a launch and closing it take, beside the
+/// measuring: process start, clock check, core clock and gaps.
+const LAUNCH_OVERHEAD: Duration = Duration::from_millis(15);
+/// Sizing a batch and warming up, as a share of the time that is measured.
+const WARM_UP_SHARE: f64 = 0.4;
+/// Laying out memory for a point, per byte.
+const SET_UP_NS_PER_BYTE: f64 = 2.0;
+/// What a point of one launch takes in the run file.
+const FILE_BYTES_PER_POINT: u64 = 2500;
+
+/// What a plan takes, roughly, before anything of it has run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Takes {
+    pub(crate) points: usize,
+    pub(crate) launches: u32,
+    pub(crate) time: Duration,
+    pub(crate) memory_bytes: u64,
+    pub(crate) file_bytes: u64,
+}
+
+/// How long one launch of a block takes, roughly.
+pub(crate) fn launch_time(
+    table: &[&'static Probe],
+    block: &Block,
+    precision: Precision,
+) -> Duration {
+    let measuring = precision
+        .batch_time_per_point()
+        .mul_f64((1.0 + WARM_UP_SHARE) * block.points.len() as f64);
+    let set_up_ns: f64 = block
+        .points
+        .iter()
+        .map(|point| memory_bytes(table, point) as f64 * SET_UP_NS_PER_BYTE)
+        .sum();
+    LAUNCH_OVERHEAD + measuring + Duration::from_nanos(set_up_ns as u64)
+}
+
+fn memory_bytes(table: &[&'static Probe], point: &Point) -> u64 {
+    probe::find(table, &point.probe).map_or(0, |probe| (probe.memory_bytes)(point))
+}
+
+/// What the plan takes.
+pub(crate) fn takes(table: &[&'static Probe], plan: &Plan, precision: Precision) -> Takes {
+    let points: Vec<&Point> = plan.blocks.iter().flat_map(|block| &block.points).collect();
+    let launch = |block| launch_time(table, block, precision);
+    let once: Duration = plan.blocks.iter().map(launch).sum();
+    Takes {
+        points: points.len(),
+        launches: precision.launches(),
+        time: (once * precision.launches()).min(precision.budget().max(once * 3)),
+        memory_bytes: points
+            .iter()
+            .map(|point| memory_bytes(table, point))
+            .max()
+            .unwrap_or(0),
+        file_bytes: points.len() as u64 * u64::from(precision.launches()) * FILE_BYTES_PER_POINT,
+    }
+}
+
+impl Takes {
+    /// One sentence.
+    pub(crate) fn sentence(&self, precision: Precision) -> String {
+        format!(
+            "{} points, up to {} launches of each, about {} s (the budget is {} s), up to {} of \
+             memory beside the worker's own, about {} of disk",
+            self.points,
+            self.launches,
+            self.time.as_secs_f64().ceil(),
+            precision.budget().as_secs(),
+            display_bytes(self.memory_bytes),
+            display_bytes((self.file_bytes >> 10).max(1) << 10),
+        )
+    }
+}

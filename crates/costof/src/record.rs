@@ -1,0 +1,115 @@
+//! The run file on disk: append-only, one `write` a line, locked while written.
+
+use crate::error::{Error, wrong};
+use costof_model::rows::Row;
+use costof_model::run_file::{self, Run};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{BufReader, Write};
+use std::path::{Path, PathBuf};
+
+/// A run file that is being written.
+pub(crate) struct Record {
+    file: File,
+    path: PathBuf,
+}
+
+impl Record {
+    /// A new run file at `path`.
+    pub(crate) fn create(path: &Path) -> Result<Record, Error> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|error| {
+                wrong(format!(
+                    "cannot make the folder {}: {error}",
+                    folder.display()
+                ))
+            })?;
+        }
+        let file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .open(path)
+            .map_err(|error| {
+                let way_out = if error.kind() == std::io::ErrorKind::AlreadyExists {
+                    " (name another by --out, or go on with it by --resume)"
+                } else {
+                    " (name another place by --out)"
+                };
+                wrong(format!(
+                    "cannot create {}: {error}{way_out}",
+                    path.display()
+                ))
+            })?;
+        lock(&file, path)?;
+        Ok(Record {
+            file,
+            path: path.to_owned(),
+        })
+    }
+
+    /// The run in the file at `path`, and the file without its torn last line,
+    /// to go on with.
+    pub(crate) fn reopen(path: &Path) -> Result<(Record, Run), Error> {
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .open(path)
+            .map_err(|error| wrong(format!("cannot open {}: {error}", path.display())))?;
+        lock(&file, path)?;
+        let run = run_file::read(BufReader::new(&file))
+            .map_err(|error| wrong(format!("{}: {error}", path.display())))?;
+        file.set_len(run.whole_bytes)
+            .map_err(|error| wrong(format!("cannot cut {}: {error}", path.display())))?;
+        let path = path.to_owned();
+        Ok((Record { file, path }, run))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends a row, in one `write`.
+    pub(crate) fn append(&mut self, row: &Row) -> Result<(), Error> {
+        self.file.write_all(&run_file::line(row)).map_err(|error| {
+            wrong(format!(
+                "cannot write to {}: {error} (what was written before is kept; go on by --resume)",
+                self.path.display()
+            ))
+        })
+    }
+}
+
+/// Reads the run in the file at `path`.
+pub(crate) fn read(path: &Path) -> Result<Run, Error> {
+    let file = File::open(path)
+        .map_err(|error| wrong(format!("cannot open {}: {error}", path.display())))?;
+    run_file::read(BufReader::new(file))
+        .map_err(|error| wrong(format!("{}: {error}", path.display())))
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), Error> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(wrong(format!(
+            "{} is being written by another costof: wait until it has ended",
+            path.display()
+        ))),
+        Err(TryLockError::Error(error)) => {
+            Err(wrong(format!("cannot lock {}: {error}", path.display())))
+        }
+    }
+}
+
+/// The history: `$XDG_STATE_HOME/costof/runs`, else `~/.local/state/costof/runs`.
+pub(crate) fn history() -> Result<PathBuf, Error> {
+    let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
+        (Some(state), _) if Path::new(&state).is_absolute() => PathBuf::from(state),
+        (_, Some(home)) => Path::new(&home).join(".local/state"),
+        _ => {
+            return Err(wrong(
+                "there is no HOME to keep the run in: name a file by --out",
+            ));
+        }
+    };
+    Ok(state.join("costof/runs"))
+}

@@ -1,0 +1,56 @@
+//! Where a worker can be started.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// A host: where a worker can be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// This machine, by a child process of the controller's own executable.
+    Local,
+}
+
+/// How a worker is started on the controller's machine.
+#[derive(Debug)]
+pub struct WorkerCommand {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    /// Kept open, so that the same executable runs even when its file is replaced.
+    _executable: Option<File>,
+}
+
+impl WorkerCommand {
+    /// The controller's own executable with these arguments, opened once, so
+    /// that a build that replaces its file in mid-run changes nothing.
+    ///
+    /// # Errors
+    /// Where the executable cannot be opened.
+    pub fn own_executable(arguments: &[&str]) -> io::Result<WorkerCommand> {
+        let executable = File::open("/proc/self/exe")?;
+        Ok(WorkerCommand {
+            program: format!("/proc/self/fd/{}", executable.as_raw_fd()).into(),
+            arguments: arguments.iter().map(OsString::from).collect(),
+            _executable: Some(executable),
+        })
+    }
+
+    /// The command that starts a worker on `host`: its input and output are
+    /// pipes, and it leads a process group of its own, so that Ctrl-C reaches
+    /// the controller alone.
+    pub(crate) fn on(&self, host: &Host) -> Command {
+        let mut command = match host {
+            Host::Local => Command::new(&self.program),
+        };
+        command
+            .args(&self.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        command
+    }
+}

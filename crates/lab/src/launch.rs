@@ -1,0 +1,187 @@
+//! One launch of one block: a fresh worker for every role, driven point by
+//! point, one role or several alike.
+
+use crate::host::{Host, WorkerCommand};
+use crate::worker::{NoAnswer, Worker};
+use costof_model::Text;
+use costof_model::failure::Failure;
+use costof_model::noise::Noise;
+use costof_model::protocol::{Answer, Command, Launch, Offers, Report};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What a launch needs besides what its workers are told.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// How workers are started.
+    pub command: &'a WorkerCommand,
+    /// How long a worker may take for any one answer.
+    pub limit: Duration,
+    /// Set where the controller was interrupted.
+    pub interrupted: &'a AtomicBool,
+}
+
+/// What a launch gave.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The reports of each point, in the order of the roles.
+    pub reports: Vec<Vec<Report>>,
+    /// What disturbed the leading role's end.
+    pub noise: Noise,
+    /// The points that failed, by position, and why.
+    pub failures: Vec<(usize, Failure)>,
+}
+
+/// Why a launch gave nothing.
+#[derive(Debug)]
+pub enum Lost {
+    /// A worker failed while this point, by position, was measured; before
+    /// any, the first.
+    Failed(usize, Failure),
+    /// The controller was interrupted.
+    Interrupted,
+}
+
+/// Runs one launch. `launches` says for every role, the leading one last, what
+/// its worker is told; they agree on the points.
+///
+/// # Errors
+/// Where a worker fails; the others are ended then.
+pub fn run(hosts: &[Host], launches: Vec<Launch>, setting: &Setting<'_>) -> Result<Outcome, Lost> {
+    let Some(first) = launches.first() else {
+        return Err(Lost::Failed(0, Failure::error("a launch without roles")));
+    };
+    let points = first.points.len();
+    let rounds = first.rounds.max(1);
+    let mut random = fastrand::Rng::with_seed(first.seed);
+    let mut driven = Driven {
+        parts: Vec::new(),
+        setting,
+        at: 0,
+        failures: Vec::new(),
+    };
+    for (host, launch) in hosts.iter().zip(launches) {
+        driven.open(host, launch)?;
+    }
+    for _ in 0..rounds {
+        let mut order: Vec<usize> = (0..points).collect();
+        random.shuffle(&mut order);
+        for point in order {
+            driven.measure(point)?;
+        }
+    }
+    driven.close(points)
+}
+
+struct Driven<'a> {
+    parts: Vec<(Text, Worker)>,
+    setting: &'a Setting<'a>,
+    /// The point that is being measured.
+    at: usize,
+    failures: Vec<(usize, Failure)>,
+}
+
+impl Driven<'_> {
+    fn open(&mut self, host: &Host, launch: Launch) -> Result<(), Lost> {
+        let role = launch.role.clone();
+        let setting = self.setting;
+        let started = Worker::start(host, setting.command, setting.limit, setting.interrupted);
+        let worker = started.map_err(|error| self.lost(error))?;
+        self.parts.push((role, worker));
+        let last = self.parts.len() - 1;
+        match self.ask(last, &Command::Open(Box::new(launch)))? {
+            Answer::Opened => Ok(()),
+            Answer::Failed(failure) => Err(Lost::Failed(self.at, failure)),
+            other => Err(self.nonsense(last, &other)),
+        }
+    }
+
+    /// One point, once: all roles prepare, all run, the last one leads.
+    fn measure(&mut self, point: usize) -> Result<(), Lost> {
+        self.at = point;
+        if self.failures.iter().any(|(failed, _)| *failed == point) {
+            return Ok(());
+        }
+        let mut offers = Offers::new();
+        for part in 0..self.parts.len() {
+            let prepare = Command::Prepare {
+                point,
+                offers: offers.clone(),
+            };
+            match self.ask(part, &prepare)? {
+                Answer::Prepared { offers: more } => offers.extend(more),
+                Answer::Failed(failure) => {
+                    self.failures.push((point, failure));
+                    return Ok(());
+                }
+                other => return Err(self.nonsense(part, &other)),
+            }
+        }
+        for part in 0..self.parts.len() {
+            let told = self.parts[part].1.tell(&Command::Run);
+            told.map_err(|error| self.lost(error))?;
+        }
+        for part in (0..self.parts.len()).rev() {
+            let leads = part + 1 == self.parts.len();
+            if !leads {
+                let told = self.parts[part].1.tell(&Command::Stop);
+                told.map_err(|error| self.lost(error))?;
+            }
+            match self.answer(part)? {
+                Answer::Ran => {}
+                Answer::Failed(failure) => self.failures.push((point, failure)),
+                other => return Err(self.nonsense(part, &other)),
+            }
+        }
+        Ok(())
+    }
+
+    fn close(mut self, points: usize) -> Result<Outcome, Lost> {
+        let mut reports = vec![Vec::new(); points];
+        let mut leading_noise = Noise::default();
+        for part in 0..self.parts.len() {
+            match self.ask(part, &Command::Close)? {
+                Answer::Closed { points, noise } if points.len() == reports.len() => {
+                    for (all, report) in reports.iter_mut().zip(points) {
+                        all.push(report);
+                    }
+                    leading_noise = *noise;
+                }
+                other => return Err(self.nonsense(part, &other)),
+            }
+        }
+        Ok(Outcome {
+            reports,
+            noise: leading_noise,
+            failures: self.failures,
+        })
+    }
+
+    fn ask(&mut self, part: usize, command: &Command) -> Result<Answer, Lost> {
+        let told = self.parts[part].1.tell(command);
+        told.map_err(|error| self.lost(error))?;
+        self.answer(part)
+    }
+
+    fn answer(&mut self, part: usize) -> Result<Answer, Lost> {
+        let setting = self.setting;
+        let answer = self.parts[part]
+            .1
+            .answer(setting.limit, setting.interrupted);
+        answer.map_err(|error| self.lost(error))
+    }
+
+    fn lost(&self, error: NoAnswer) -> Lost {
+        match error {
+            NoAnswer::Failed(failure) => Lost::Failed(self.at, failure),
+            NoAnswer::Interrupted => Lost::Interrupted,
+        }
+    }
+
+    fn nonsense(&mut self, part: usize, answer: &Answer) -> Lost {
+        let (role, worker) = &mut self.parts[part];
+        let what = format!("{answer:?} as {role}, which is no answer to what it was asked");
+        let error = worker.nonsense(&what.chars().take(300).collect::<String>());
+        self.lost(error)
+    }
+}

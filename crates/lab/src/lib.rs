@@ -1,0 +1,8 @@
+//! Hosts, and the controller's end of the protocol to the workers on them.
+//!
+//! This crate never knows a particular probe, and never guesses how a worker
+//! is started: it is given the command.
+
+pub mod host;
+pub mod launch;
+pub mod worker;

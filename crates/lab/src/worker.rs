@@ -1,0 +1,296 @@
+//! A worker, seen from the controller: a process that answers, or fails in
+//! time, and of which nothing is left when it is dropped.
+
+use crate::host::{Host, WorkerCommand};
+use costof_model::failure::{Failure, FailureKind};
+use costof_model::protocol::{Answer, Command, LINE_MAX_BYTES, PROTOCOL};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often the controller looks whether it was interrupted.
+const POLL: Duration = Duration::from_millis(100);
+/// How much of a worker's standard error is kept, from its end.
+const STDERR_KEPT_BYTES: usize = 4096;
+/// How long an ended worker has to close its outputs and be reaped.
+const END_LIMIT: Duration = Duration::from_secs(2);
+
+/// A running worker. Dropping it ends it.
+#[derive(Debug)]
+pub struct Worker {
+    child: Child,
+    input: Option<ChildStdin>,
+    answers: Receiver<Result<Answer, String>>,
+    stderr: Option<JoinHandle<Vec<u8>>>,
+    oom_kills_before: Option<u64>,
+}
+
+/// Why a question to a worker has no answer.
+#[derive(Debug)]
+pub enum NoAnswer {
+    /// The worker is gone, or was ended because it did not answer as it should.
+    Failed(Failure),
+    /// The controller was interrupted.
+    Interrupted,
+}
+
+impl Worker {
+    /// Starts a worker and hears its first line. Must be called from the main
+    /// thread, since the parent-death signal follows the thread that started.
+    ///
+    /// # Errors
+    /// Where it cannot be started, or is none, or speaks another protocol.
+    pub fn start(
+        host: &Host,
+        command: &WorkerCommand,
+        limit: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<Worker, NoAnswer> {
+        let oom_kills_before = oom_kills();
+        let mut child = command.on(host).spawn().map_err(|error| {
+            NoAnswer::Failed(Failure::error(format!("cannot start a worker: {error}")))
+        })?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().expect("standard output is a pipe");
+        let errors = child.stderr.take().expect("standard error is a pipe");
+        let (sender, answers) = mpsc::channel();
+        // Both threads end when the worker closes its outputs.
+        std::thread::spawn(move || read_answers(output, &sender));
+        let stderr = std::thread::spawn(move || keep_the_end(errors));
+        let mut worker = Worker {
+            child,
+            input,
+            answers,
+            stderr: Some(stderr),
+            oom_kills_before,
+        };
+        match worker.answer(limit, interrupted)? {
+            Answer::Hello { protocol, .. } if protocol == PROTOCOL => Ok(worker),
+            Answer::Hello { protocol, costof } => Err(NoAnswer::Failed(Failure::error(format!(
+                "the worker (costof {costof}) speaks protocol {protocol} and this controller \
+                 {PROTOCOL}: use the same release at both ends"
+            )))),
+            other => Err(worker.nonsense(&format!("{other:?} where it should introduce itself"))),
+        }
+    }
+
+    /// Tells the worker something that it does not answer.
+    ///
+    /// # Errors
+    /// Where the worker is gone.
+    pub fn tell(&mut self, command: &Command) -> Result<(), NoAnswer> {
+        let mut line = serde_json::to_vec(command).expect("a command can be written as JSON");
+        line.push(b'\n');
+        let written = match &mut self.input {
+            Some(input) => input.write_all(&line),
+            None => Ok(()),
+        };
+        // A worker that is gone has more to say about it than a broken pipe.
+        written.map_err(|_| self.gone())
+    }
+
+    /// What the worker answers within `limit`.
+    ///
+    /// # Errors
+    /// Where it does not: it is ended then.
+    pub fn answer(
+        &mut self,
+        limit: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<Answer, NoAnswer> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if interrupted.load(Ordering::Relaxed) {
+                return Err(NoAnswer::Interrupted);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.answers.recv_timeout(left.min(POLL)) {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(rubbish)) => return Err(self.nonsense(&rubbish)),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => {
+                    self.end();
+                    return Err(NoAnswer::Failed(Failure {
+                        kind: FailureKind::TimedOut,
+                        reason: format!(
+                            "the worker did not answer within {} s and was ended (--timeout \
+                             gives it longer)",
+                            limit.as_secs_f64()
+                        ),
+                    }));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Asks and hears the answer.
+    ///
+    /// # Errors
+    /// Where there is none: the worker is ended then.
+    pub fn ask(
+        &mut self,
+        command: &Command,
+        limit: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<Answer, NoAnswer> {
+        self.tell(command)?;
+        self.answer(limit, interrupted)
+    }
+
+    /// The failure of a worker that said something else than it should.
+    pub(crate) fn nonsense(&mut self, what: &str) -> NoAnswer {
+        self.end();
+        NoAnswer::Failed(Failure::error(format!("the worker answered {what}")))
+    }
+
+    /// The failure of a worker that closed its output.
+    fn gone(&mut self) -> NoAnswer {
+        let status = self.reap();
+        let last_words = self.last_words();
+        let how = match status {
+            Some(status) => self.describe_end(status),
+            None => "closed its output without ending".to_owned(),
+        };
+        NoAnswer::Failed(Failure {
+            kind: FailureKind::Crashed,
+            reason: match last_words.as_str() {
+                "" => format!("the worker {how}"),
+                words => format!("the worker {how}; it last said: {words}"),
+            },
+        })
+    }
+
+    fn describe_end(&self, status: ExitStatus) -> String {
+        let oom = matches!((self.oom_kills_before, oom_kills()), (Some(a), Some(b)) if b > a);
+        match (status.signal(), status.code()) {
+            (Some(9), _) if oom => "was killed because memory ran out (SIGKILL)".to_owned(),
+            (Some(9), _) => "was killed (SIGKILL)".to_owned(),
+            (Some(signal), _) => format!("was killed by {}", signal_name(signal)),
+            (None, Some(code)) => format!("ended with exit code {code}"),
+            (None, None) => "ended".to_owned(),
+        }
+    }
+
+    /// Waits for a worker that closed its output, and ends it if it lingers.
+    fn reap(&mut self) -> Option<ExitStatus> {
+        self.input = None;
+        let deadline = Instant::now() + END_LIMIT;
+        while Instant::now() < deadline {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                self.kill_group();
+                return Some(status);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.end();
+        None
+    }
+
+    /// Ends the worker and whatever it started in its process group.
+    fn end(&mut self) {
+        self.input = None;
+        self.kill_group();
+        // Killed; waiting only collects it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    fn kill_group(&self) {
+        // The group may be gone with the worker, which is what is wanted.
+        let _ = costof_os::process::kill_group(self.child.id());
+    }
+
+    /// The last lines of the worker's standard error, on one line.
+    fn last_words(&mut self) -> String {
+        let Some(thread) = self.stderr.take() else {
+            return String::new();
+        };
+        let kept = thread.join().unwrap_or_default();
+        let text = String::from_utf8_lossy(&kept);
+        let lines: Vec<&str> = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with("note: run with"))
+            .collect();
+        let words = lines[lines.len().saturating_sub(3)..].join(" / ");
+        words
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(400)
+            .collect()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn read_answers(output: ChildStdout, sender: &Sender<Result<Answer, String>>) {
+    let mut output = BufReader::new(output);
+    loop {
+        let mut line = Vec::new();
+        match (&mut output)
+            .take(LINE_MAX_BYTES as u64)
+            .read_until(b'\n', &mut line)
+        {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let answer = serde_json::from_slice(&line).map_err(|_| {
+            let shown: String = String::from_utf8_lossy(&line)
+                .trim_end()
+                .chars()
+                .map(|c| if c.is_control() { '.' } else { c })
+                .take(100)
+                .collect();
+            format!("what is no message of the protocol: `{shown}`")
+        });
+        let is_rubbish = answer.is_err();
+        if sender.send(answer).is_err() || is_rubbish {
+            return;
+        }
+    }
+}
+
+/// Reads to the end, so that the worker never blocks on a full pipe, and keeps
+/// the last part.
+fn keep_the_end(mut errors: ChildStderr) -> Vec<u8> {
+    let mut kept = VecDeque::new();
+    let mut buffer = [0; 4096];
+    while let Ok(read @ 1..) = errors.read(&mut buffer) {
+        kept.extend(&buffer[..read]);
+        kept.drain(..kept.len().saturating_sub(STDERR_KEPT_BYTES));
+    }
+    kept.into()
+}
+
+/// How many processes this machine has killed for want of memory since its
+/// boot (`oom_kill` of /proc/vmstat, Linux 4.13).
+fn oom_kills() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/vmstat").ok()?;
+    let line = text.lines().find(|line| line.starts_with("oom_kill "))?;
+    line.split(' ').nth(1)?.parse().ok()
+}
+
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        4 => "SIGILL, an instruction that this processor does not have",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        11 => "SIGSEGV",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        31 => "SIGSYS, a system call that a filter forbids",
+        other => return format!("signal {other}"),
+    };
+    name.to_owned()
+}

@@ -1,0 +1,263 @@
+//! The clock of a measurement: chosen and calibrated once per run, verified by
+//! every worker in milliseconds.
+//!
+//! Source: Intel SDM vol. 2 (RDTSC, RDTSCP); G. Paoloni, "How to Benchmark
+//! Code Execution Times on Intel IA-32 and IA-64" (2010), without its `cpuid`,
+//! which leaves a virtual machine for microseconds.
+
+use crate::statistics;
+use costof_model::failure::Failure;
+use costof_model::protocol::{ClockInfo, ClockSource};
+use costof_os::clock::{ClockId, now_ns};
+use costof_os::tsc;
+
+/// A clock whose readings are ordered with the work between them.
+pub trait Clock {
+    /// A reading that the work after it waits for.
+    fn start(&self) -> u64;
+    /// A reading that waits for the work before it.
+    fn end(&self) -> u64;
+    /// A difference of readings in nanoseconds.
+    fn ns(&self, ticks: u64) -> f64;
+    /// The least difference between two readings that differ, in nanoseconds.
+    fn resolution_ns(&self) -> f64;
+    /// What one reading costs, in nanoseconds.
+    fn read_ns(&self) -> f64;
+}
+
+/// Calibrations, and how long each lasts.
+const CALIBRATIONS: usize = 5;
+const CALIBRATION_NS: u64 = 20_000_000;
+/// Calibrations further apart than this are no calibration.
+const SPREAD_MAX_PPM: f64 = 50.0;
+/// How long a worker compares the clocks, and how far apart they may be then.
+const VERIFICATION_NS: u64 = 2_000_000;
+const VERIFICATION_MAX_PPM: f64 = 500.0;
+
+/// Chooses the clock of this machine and calibrates it. `kernel_clock` is the
+/// kernel's clock source, as far as it is known.
+pub fn choose(kernel_clock: Option<&str>) -> ClockInfo {
+    match counter_is_trusted(kernel_clock) {
+        Err(reason) => monotonic(reason),
+        Ok(because) => {
+            let (hz, spread_ppm) = calibrate();
+            if spread_ppm > SPREAD_MAX_PPM {
+                return monotonic(format!(
+                    "calibrations of the counter lie {spread_ppm:.0} ppm apart"
+                ));
+            }
+            let ns_per_tick = 1e9 / hz;
+            ClockInfo {
+                source: ClockSource::Counter,
+                because,
+                hz,
+                spread_ppm,
+                resolution_ns: resolution_ticks(tsc::end) * ns_per_tick,
+                read_ns: ticks_per_read(tsc::end) * ns_per_tick,
+            }
+        }
+    }
+}
+
+/// The kernel trusts the counter as a clock where it uses it itself; under
+/// hypervisors that scale it, `kvm-clock` and `hyperv_clocksource_tsc_page`
+/// are this counter too, but their rate may change when the machine moves.
+fn counter_is_trusted(kernel_clock: Option<&str>) -> Result<String, String> {
+    if cfg!(target_arch = "aarch64") {
+        return Ok("the generic timer of aarch64 runs at a constant rate".to_owned());
+    }
+    if !tsc::is_invariant() {
+        return Err("the TSC is not invariant".to_owned());
+    }
+    match kernel_clock {
+        Some("tsc") => Ok("the TSC is invariant, and the kernel's own clock source".to_owned()),
+        Some(other) => Err(format!(
+            "the kernel's clock source is {other}, so it does not trust the TSC here"
+        )),
+        None => Err("the kernel does not say what its clock source is".to_owned()),
+    }
+}
+
+fn monotonic(because: String) -> ClockInfo {
+    let read = || now_ns(ClockId::Monotonic);
+    ClockInfo {
+        source: ClockSource::Monotonic,
+        because,
+        hz: 1e9,
+        spread_ppm: 0.0,
+        resolution_ns: resolution_ticks(read),
+        read_ns: ticks_per_read(read),
+    }
+}
+
+/// Ticks per second against `CLOCK_MONOTONIC_RAW`, and the spread of several
+/// calibrations in parts per million.
+fn calibrate() -> (f64, f64) {
+    let rates: Vec<f64> = (0..CALIBRATIONS).map(|_| rate(CALIBRATION_NS)).collect();
+    let hz = statistics::quantile::median(&rates).unwrap_or(1e9);
+    let low = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = rates.iter().copied().fold(0.0, f64::max);
+    (hz, (high - low) / hz * 1e6)
+}
+
+/// Ticks per second, watched for `duration_ns`.
+fn rate(duration_ns: u64) -> f64 {
+    let (first_ticks, first_ns) = simultaneous();
+    while now_ns(ClockId::MonotonicRaw) < first_ns + duration_ns {
+        std::hint::spin_loop();
+    }
+    let (last_ticks, last_ns) = simultaneous();
+    (last_ticks - first_ticks) as f64 * 1e9 / (last_ns - first_ns) as f64
+}
+
+/// Readings of both clocks at one moment: the closest of several tries.
+fn simultaneous() -> (u64, u64) {
+    (0..20)
+        .map(|_| {
+            let before = tsc::start();
+            let ns = now_ns(ClockId::MonotonicRaw);
+            let after = tsc::end();
+            (after - before, before.midpoint(after), ns)
+        })
+        .min()
+        .map_or((0, 0), |(_, ticks, ns)| (ticks, ns))
+}
+
+fn resolution_ticks(read: impl Fn() -> u64) -> f64 {
+    let mut least = u64::MAX;
+    let mut last = read();
+    for _ in 0..1000 {
+        let now = read();
+        if now > last {
+            least = least.min(now - last);
+        }
+        last = now;
+    }
+    // Two readings in a row differ by what a reading costs at least; the
+    // counter itself is finer, but nothing shorter can be told apart by it.
+    if least == u64::MAX { 1.0 } else { least as f64 }
+}
+
+fn ticks_per_read(read: impl Fn() -> u64) -> f64 {
+    const READS: u64 = 1000;
+    let costs: Vec<f64> = (0..9)
+        .map(|_| {
+            let first = read();
+            for _ in 1..READS {
+                std::hint::black_box(read());
+            }
+            (read() - first) as f64 / READS as f64
+        })
+        .collect();
+    statistics::quantile::median(&costs).unwrap_or(1.0)
+}
+
+/// The clock as the run chose it.
+///
+/// # Errors
+/// Where this worker's processor disagrees with the calibration.
+pub fn open(info: &ClockInfo) -> Result<Box<dyn Clock>, Failure> {
+    match info.source {
+        ClockSource::Monotonic => Ok(Box::new(Monotonic(info.clone()))),
+        ClockSource::Counter => {
+            let off_ppm = disagreement_ppm(info.hz);
+            if off_ppm > VERIFICATION_MAX_PPM {
+                return Err(Failure::error(format!(
+                    "the counter runs {off_ppm:.0} ppm off the {:.0} Hz that this run calibrated \
+                     (was the machine moved or suspended? start a new run)",
+                    info.hz
+                )));
+            }
+            Ok(Box::new(Counter {
+                ns_per_tick: 1e9 / info.hz,
+                info: info.clone(),
+            }))
+        }
+    }
+}
+
+/// How far the counter's rate lies from `hz`, in parts per million; the least
+/// of several tries, since a preemption between two readings is not its fault.
+fn disagreement_ppm(hz: f64) -> f64 {
+    let mut least = f64::INFINITY;
+    for _ in 0..3 {
+        least = least.min(((rate(VERIFICATION_NS) / hz - 1.0) * 1e6).abs());
+        if least <= VERIFICATION_MAX_PPM {
+            break;
+        }
+    }
+    least
+}
+
+struct Counter {
+    info: ClockInfo,
+    ns_per_tick: f64,
+}
+
+impl Clock for Counter {
+    #[inline]
+    fn start(&self) -> u64 {
+        tsc::start()
+    }
+    #[inline]
+    fn end(&self) -> u64 {
+        tsc::end()
+    }
+    fn ns(&self, ticks: u64) -> f64 {
+        ticks as f64 * self.ns_per_tick
+    }
+    fn resolution_ns(&self) -> f64 {
+        self.info.resolution_ns
+    }
+    fn read_ns(&self) -> f64 {
+        self.info.read_ns
+    }
+}
+
+struct Monotonic(ClockInfo);
+
+impl Clock for Monotonic {
+    #[inline]
+    fn start(&self) -> u64 {
+        now_ns(ClockId::Monotonic)
+    }
+    #[inline]
+    fn end(&self) -> u64 {
+        now_ns(ClockId::Monotonic)
+    }
+    fn ns(&self, ticks: u64) -> f64 {
+        ticks as f64
+    }
+    fn resolution_ns(&self) -> f64 {
+        self.0.resolution_ns
+    }
+    fn read_ns(&self) -> f64 {
+        self.0.read_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counter_is_used_only_where_the_kernel_uses_it() {
+        assert_eq!(choose(Some("hpet")).source, ClockSource::Monotonic);
+        assert_eq!(choose(None).source, ClockSource::Monotonic);
+        let chosen = choose(Some("tsc"));
+        assert!(chosen.read_ns > 0.0 && chosen.resolution_ns > 0.0);
+        assert!(open(&chosen).is_ok());
+    }
+
+    #[test]
+    fn a_wrong_calibration_is_noticed() {
+        let mut info = choose(Some("tsc"));
+        if info.source == ClockSource::Counter {
+            info.hz *= 1.01;
+            let error = open(&info).err().expect("1 % off");
+            assert!(error.reason.contains("ppm off"), "{}", error.reason);
+        } else {
+            eprintln!("skipped: no counter here ({})", info.because);
+        }
+    }
+}

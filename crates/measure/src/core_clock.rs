@@ -1,0 +1,46 @@
+//! The core clock, from two dependent chains of instructions that must agree.
+
+use crate::clock::Clock;
+use crate::statistics::quantile::median;
+use costof_os::core_chain::{ROTATE_CYCLES, multiply, multiply_cycles, rotate};
+
+/// Steps of the chains in one try, and tries: about 0.2 ms together.
+const STEPS: u64 = 20_000;
+const TRIES: usize = 9;
+
+/// What the chains said.
+#[derive(Clone, Copy, Debug)]
+pub struct CoreClock {
+    /// Core cycles per second.
+    pub hz: f64,
+    /// The latency of a multiplication in cycles: the time of that chain over
+    /// the time of this one. Near a whole number where the two agree.
+    pub multiply_cycles: f64,
+}
+
+impl CoreClock {
+    /// The core clock now; `None` where the two chains do not agree, because
+    /// the clock changed between them or a neighbour took the core.
+    pub fn measure(clock: &dyn Clock) -> Option<CoreClock> {
+        let measured = CoreClock::of_chains(clock);
+        multiply_cycles(measured.multiply_cycles).map(|_| measured)
+    }
+
+    fn of_chains(clock: &dyn Clock) -> CoreClock {
+        let step_ns = |chain: fn(u64) -> u64| -> f64 {
+            let tries: Vec<f64> = (0..TRIES)
+                .map(|_| {
+                    let start = clock.start();
+                    std::hint::black_box(chain(STEPS));
+                    clock.ns(clock.end() - start) / STEPS as f64
+                })
+                .collect();
+            median(&tries).unwrap_or(f64::NAN)
+        };
+        let rotate_ns = step_ns(rotate);
+        CoreClock {
+            hz: ROTATE_CYCLES / rotate_ns * 1e9,
+            multiply_cycles: step_ns(multiply) / rotate_ns * ROTATE_CYCLES,
+        }
+    }
+}

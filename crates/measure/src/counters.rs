@@ -1,0 +1,134 @@
+//! Hardware and software counters around the timed batches of a point.
+//!
+//! The kernel's perf_event counts for the measuring thread only, and only while
+//! a batch runs; starting and stopping are system calls between the clock's
+//! readings of two batches, never between those of one.
+
+use costof_model::Text;
+use costof_model::protocol::CounterInfo;
+use costof_os::perf::{Count, Event, Group};
+
+/// What is counted at every point.
+const EVENTS: [Event; 10] = [
+    Event::Cycles,
+    Event::Instructions,
+    Event::L1dLoadMisses,
+    Event::L2LoadMisses,
+    Event::LlcLoadMisses,
+    Event::DtlbLoadMisses,
+    Event::BranchMisses,
+    Event::ContextSwitches,
+    Event::CpuMigrations,
+    Event::PageFaults,
+];
+
+/// Counters on the thread that opened them.
+#[derive(Debug)]
+pub struct Counters(Group);
+
+impl Counters {
+    /// Those counters that this machine lets this thread have; `None` where
+    /// there are none at all.
+    pub fn open() -> Option<Counters> {
+        let (group, _) = Group::open(&EVENTS);
+        (!group.is_empty()).then_some(Counters(group))
+    }
+
+    /// Which counters there are here, and why the others are absent.
+    pub fn describe() -> CounterInfo {
+        let (_, absent) = Group::open(&EVENTS);
+        let is_absent = |event: &Event| absent.iter().any(|(missing, _)| missing == event);
+        CounterInfo {
+            available: EVENTS
+                .iter()
+                .filter(|event| !is_absent(event))
+                .map(|event| Text::Borrowed(event.name()))
+                .collect(),
+            absent: absent
+                .iter()
+                .map(|(event, error)| (Text::Borrowed(event.name()), error.to_string()))
+                .collect(),
+        }
+    }
+
+    /// Counts from zero again.
+    pub(crate) fn reset(&mut self) {
+        // The counters are open, for which these calls have no errors to tell.
+        let _ = self.0.reset();
+    }
+
+    pub(crate) fn resume(&mut self) {
+        let _ = self.0.enable();
+    }
+
+    pub(crate) fn pause(&mut self) {
+        let _ = self.0.disable();
+    }
+
+    /// The counts over `operations`, by the counter's name; `_user` is added
+    /// where the kernel's half could not be counted.
+    pub(crate) fn per_operation(&self, operations: u64) -> Vec<(Text, f64)> {
+        let counts = self.0.read().unwrap_or_default();
+        counts
+            .iter()
+            .filter(|_| operations > 0)
+            .filter_map(|count| {
+                let value = count.value? as f64 / operations as f64;
+                Some((name(count), value))
+            })
+            .collect()
+    }
+}
+
+fn name(count: &Count) -> Text {
+    let name = count.event.name();
+    if count.user_only {
+        Text::Owned(format!("{name}_user"))
+    } else {
+        Text::Borrowed(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_is_available_or_absent_with_a_reason() {
+        let info = Counters::describe();
+        assert_eq!(info.available.len() + info.absent.len(), EVENTS.len());
+        assert!(info.absent.values().all(|reason| !reason.is_empty()));
+    }
+
+    #[test]
+    fn only_what_happens_while_counting_is_counted() {
+        let Some(mut counters) = Counters::open() else {
+            eprintln!("skipped: no counter can be opened here");
+            return;
+        };
+        if !Counters::describe()
+            .available
+            .iter()
+            .any(|name| name == "context_switches")
+        {
+            eprintln!("skipped: context switches cannot be counted here");
+            return;
+        }
+        let switch = || std::thread::sleep(std::time::Duration::from_millis(1));
+        counters.reset();
+        switch();
+        counters.resume();
+        for _ in 0..4 {
+            switch();
+        }
+        counters.pause();
+        switch();
+        let counted = counters.per_operation(4);
+        let switches = counted.iter().find(|(name, _)| name == "context_switches");
+        let (_, per_sleep) = switches.expect("it is available");
+        assert!(
+            (1.0..2.0).contains(per_sleep),
+            "{per_sleep} switches per sleep"
+        );
+    }
+}

@@ -1,0 +1,330 @@
+//! From the launches of a block to its points: what all of them together say.
+//! Pure, so that a point can be derived again from its launches at any time.
+
+use crate::grade::grade;
+use crate::statistics::interval::median_interval;
+use crate::statistics::modes::modes;
+use crate::statistics::quantile::{mean, median, minimum, quantile_of_sorted, standard_deviation};
+use crate::statistics::ratio::{Doubling, doubling};
+use costof_model::Text;
+use costof_model::failure::Failure;
+use costof_model::metric::{Data, Estimate, Measured, MetricInfo, Mode, Percentile};
+use costof_model::noise::{Grade, Noise, Warning};
+use costof_model::point::Point;
+use costof_model::prediction::Prediction;
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::ClockInfo;
+use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
+use costof_model::unit::{Better, Unit};
+
+/// A percentile is printed only of operations that last this many clock reads.
+const CLOCK_READS_PER_LATENCY: f64 = 100.0;
+/// The percentiles of a latency.
+const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// What the launches of a block say of one of its points.
+///
+/// # Errors
+/// Where no launch gave it a number: the reason of the failure, as far as
+/// `failed` names it; or where twice the work did not take twice the time.
+pub fn point(
+    info: &ProbeInfo,
+    point: &Point,
+    label: Option<&String>,
+    launches: &[&LaunchRow],
+    prediction: Option<&Prediction>,
+    clock: &ClockInfo,
+) -> Result<PointRow, Failure> {
+    let given: Vec<(&Noise, &LaunchPoint)> = launches
+        .iter()
+        .filter_map(|launch| {
+            let given = launch.points.iter().find(|given| given.point == *point)?;
+            (given.state != State::Failed).then_some((&launch.noise, given))
+        })
+        .collect();
+    if given.is_empty() {
+        return Err(Failure::error("no launch gave it a number"));
+    }
+    let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
+    let primary = info.primary();
+    let below = points
+        .iter()
+        .any(|point| point.state == State::BelowResolution);
+    if !below {
+        twice_the_work_takes_twice_the_time(&points)?;
+    }
+    let noise: Vec<&Noise> = given.iter().map(|(noise, _)| *noise).collect();
+    let (grade, mut warnings) = grade(&noise);
+    let mut metrics: Vec<Estimate> = Vec::new();
+    if !below {
+        metrics.extend(
+            info.metrics
+                .iter()
+                .filter_map(|metric| estimate(metric, &points, clock)),
+        );
+        metrics.extend(counters(info, &points, clock));
+        metrics.extend(estimated_core_cycles(primary, &given));
+    }
+    if !below && !metrics.iter().any(|metric| metric.name == primary.name) {
+        return Err(Failure::error(format!(
+            "no launch gave its primary metric, {}",
+            primary.name
+        )));
+    }
+    warnings.extend(allocated(&noise));
+    Ok(PointRow {
+        point: point.clone(),
+        method: info.method,
+        primary: primary.name.clone(),
+        headline: label.is_some(),
+        label: label.cloned(),
+        launches: given.len() as u32,
+        state: if below {
+            State::BelowResolution
+        } else {
+            State::Ok
+        },
+        metrics,
+        prediction: prediction.cloned(),
+        grade: if warnings.iter().any(|warning| warning.kind == "allocations") {
+            grade.max(Grade::C)
+        } else {
+            grade
+        },
+        warnings,
+        placement: launches
+            .first()
+            .map(|launch| launch.placement.clone())
+            .unwrap_or_default(),
+    })
+}
+
+/// The batches of n and of 2n operations of every sampled metric, by launch.
+fn twice_the_work_takes_twice_the_time(points: &[&LaunchPoint]) -> Result<(), Failure> {
+    let names = points
+        .iter()
+        .flat_map(|point| point.metrics.iter())
+        .map(|metric| &metric.name);
+    for name in unique(names) {
+        let ratios: Vec<f64> = measured(points, name)
+            .filter_map(|measured| doubling_ratio(&measured.data))
+            .collect();
+        if let Doubling::Refuted { ratio, low, high } = doubling(&ratios) {
+            return Err(Failure::error(format!(
+                "twice the work took {ratio:.2} times as long for {name} (95 % interval {low:.2} to \
+                 {high:.2}), so the time is not that of the work: the compiler removed it, or \
+                 something else is timed"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The median time of batches of 2n over that of batches of n.
+fn doubling_ratio(data: &Data) -> Option<f64> {
+    let Data::Samples(samples) = data else {
+        return None;
+    };
+    let once = samples.iter().map(|(operations, _)| *operations).min()?;
+    let times = |wanted: u64| -> Vec<f64> {
+        samples
+            .iter()
+            .filter(|(operations, _)| *operations == wanted)
+            .map(|(_, ns)| *ns)
+            .collect()
+    };
+    Some(median(&times(2 * once))? / median(&times(once))?)
+}
+
+fn unique<'a>(names: impl Iterator<Item = &'a Text>) -> Vec<&'a Text> {
+    let mut unique: Vec<&Text> = Vec::new();
+    for name in names {
+        if !unique.contains(&name) {
+            unique.push(name);
+        }
+    }
+    unique
+}
+
+fn measured<'a>(
+    points: &'a [&'a LaunchPoint],
+    name: &'a str,
+) -> impl Iterator<Item = &'a Measured> {
+    points
+        .iter()
+        .flat_map(|point| point.metrics.iter())
+        .filter(move |measured| measured.name == name)
+}
+
+/// One metric over all launches; `None` where no launch gave it.
+fn estimate(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> Option<Estimate> {
+    let launches: Vec<&Measured> = measured(points, &metric.name).collect();
+    let is_latency = launches
+        .iter()
+        .any(|launch| matches!(launch.data, Data::Histogram(_)));
+    let mut samples: Vec<f64> = launches
+        .iter()
+        .flat_map(|launch| values(&launch.data))
+        .collect();
+    let medians: Vec<f64> = launches
+        .iter()
+        .filter_map(|launch| median(&values(&launch.data)))
+        .collect();
+    let interval = median_interval(&medians);
+    samples.sort_by(f64::total_cmp);
+    let modes = modes(&samples);
+    Some(Estimate {
+        name: metric.name.clone(),
+        unit: metric.unit,
+        better: metric.better,
+        median: median(&medians)?,
+        ci95: interval.map(|interval| (interval.low, interval.high)),
+        interval: interval.map(|interval| interval.kind),
+        mean: mean(&samples)?,
+        sd: standard_deviation(&samples),
+        min: minimum(&samples)?,
+        percentiles: if is_latency {
+            percentiles(&samples, clock)
+        } else {
+            Vec::new()
+        },
+        n: samples.len() as u64,
+        undisturbed: undisturbed(&launches),
+        modes: if modes.len() > 1 {
+            modes
+                .into_iter()
+                .map(|mode| Mode {
+                    median: mode.median,
+                    share: mode.share,
+                    cause: None,
+                })
+                .collect()
+        } else {
+            Vec::new()
+        },
+    })
+}
+
+/// Every sample; of a histogram each bucket's bound as often as it counts.
+fn values(data: &Data) -> Vec<f64> {
+    match data {
+        Data::Histogram(buckets) => buckets
+            .iter()
+            .flat_map(|(upper_ns, count)| std::iter::repeat_n(*upper_ns, *count as usize))
+            .collect(),
+        other => other.costs(),
+    }
+}
+
+/// Those percentiles that there are enough samples for: n ≥ 10 ÷ (1 − p); none
+/// of operations so short that reading the clock is part of them.
+fn percentiles(sorted: &[f64], clock: &ClockInfo) -> Vec<Percentile> {
+    let long_enough = quantile_of_sorted(sorted, 0.5)
+        .is_some_and(|median| median >= CLOCK_READS_PER_LATENCY * clock.read_ns);
+    if !long_enough {
+        return Vec::new();
+    }
+    PERCENTS
+        .iter()
+        .filter(|percent| sorted.len() as f64 * (1.0 - **percent / 100.0) >= 10.0)
+        .filter_map(|percent| {
+            Some(Percentile {
+                percent: *percent,
+                value: quantile_of_sorted(sorted, percent / 100.0)?,
+            })
+        })
+        .collect()
+}
+
+/// The median over launches without the disturbed batches, where there are any.
+fn undisturbed(launches: &[&Measured]) -> Option<f64> {
+    if launches.iter().all(|launch| launch.disturbed.is_empty()) {
+        return None;
+    }
+    let medians: Vec<f64> = launches
+        .iter()
+        .filter_map(|launch| {
+            let left: Vec<f64> = launch
+                .data
+                .costs()
+                .into_iter()
+                .enumerate()
+                .filter(|(position, _)| !launch.disturbed.contains(&(*position as u32)))
+                .map(|(_, cost)| cost)
+                .collect();
+            median(&left)
+        })
+        .collect();
+    median(&medians)
+}
+
+/// What was measured without being declared by the probe: hardware counters.
+fn counters(info: &ProbeInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> Vec<Estimate> {
+    let names = points
+        .iter()
+        .flat_map(|point| point.metrics.iter())
+        .map(|measured| &measured.name)
+        .filter(|name| !info.metrics.iter().any(|metric| metric.name == **name));
+    unique(names)
+        .into_iter()
+        .filter_map(|name| {
+            let metric = MetricInfo {
+                name: name.clone(),
+                unit: if name == "cycles" {
+                    Unit::Cycles
+                } else {
+                    Unit::One
+                },
+                better: Better::Neither,
+                about: Text::Borrowed("a counter, per operation"),
+            };
+            estimate(&metric, points, clock)
+        })
+        .collect()
+}
+
+/// A time as cycles of the core clock that its own launch measured.
+fn estimated_core_cycles(
+    primary: &MetricInfo,
+    given: &[(&Noise, &LaunchPoint)],
+) -> Option<Estimate> {
+    if primary.unit != Unit::Nanoseconds {
+        return None;
+    }
+    let cycles: Vec<f64> = given
+        .iter()
+        .filter_map(|(noise, point)| {
+            let measured = point
+                .metrics
+                .iter()
+                .find(|measured| measured.name == primary.name)?;
+            let hz = f64::midpoint(noise.core_clock_before_hz?, noise.core_clock_after_hz?);
+            Some(median(&values(&measured.data))? * hz / 1e9)
+        })
+        .collect();
+    let interval = median_interval(&cycles);
+    Some(Estimate {
+        name: Text::Borrowed("estimated_core_cycles"),
+        unit: Unit::Cycles,
+        better: primary.better,
+        median: median(&cycles)?,
+        ci95: interval.map(|interval| (interval.low, interval.high)),
+        interval: interval.map(|interval| interval.kind),
+        mean: mean(&cycles)?,
+        sd: standard_deviation(&cycles),
+        min: minimum(&cycles)?,
+        percentiles: Vec::new(),
+        n: cycles.len() as u64,
+        undisturbed: None,
+        modes: Vec::new(),
+    })
+}
+
+fn allocated(noise: &[&Noise]) -> Option<Warning> {
+    let allocations: u64 = noise.iter().map(|noise| noise.allocations).sum();
+    (allocations > 0).then(|| Warning {
+        kind: Text::Borrowed("allocations"),
+        what: format!("{allocations} allocations happened inside timed batches"),
+        advice: "the probe is to blame: report it".to_owned(),
+    })
+}

@@ -1,0 +1,76 @@
+//! How busy the machine is. Source: proc_loadavg(5), proc_stat(5), Documentation/accounting/psi.rst.
+
+use costof_model::facts::{Activity, Pressure};
+
+use super::roots::Roots;
+
+/// Load, shares since the start, and stalls.
+pub(super) fn activity(roots: &Roots) -> Activity {
+    let load = roots.text("/proc/loadavg").unwrap_or_default();
+    let mut load = load.split_whitespace().map(|word| word.parse().ok());
+    let shares = roots
+        .start("/proc/stat", 4 << 10)
+        .and_then(|stat| shares(&stat));
+    Activity {
+        load_1min: load.next().flatten(),
+        load_5min: load.next().flatten(),
+        load_15min: load.next().flatten(),
+        steal_share: shares.map(|(steal, _)| steal),
+        busy_share: shares.map(|(_, busy)| busy),
+        cpu_pressure: pressure(roots, "cpu"),
+        memory_pressure: pressure(roots, "memory"),
+        io_pressure: pressure(roots, "io"),
+    }
+}
+
+/// Steal and busy as shares of all time. The columns are user, nice, system, idle, iowait, irq,
+/// softirq, steal; guest time is part of user.
+fn shares(stat: &str) -> Option<(f64, f64)> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<f64> = line
+        .split_whitespace()
+        .take(8)
+        .filter_map(|n| n.parse().ok())
+        .collect();
+    let all: f64 = ticks.iter().sum();
+    let (&idle, &iowait, &steal) = (ticks.get(3)?, ticks.get(4)?, ticks.get(7)?);
+    (all > 0.0).then(|| (steal / all, (all - idle - iowait - steal) / all))
+}
+
+fn pressure(roots: &Roots, what: &str) -> Option<Pressure> {
+    let text = roots.text(&format!("/proc/pressure/{what}"))?;
+    let share = |kind: &str, window: &str| -> Option<f64> {
+        let line = text.lines().find(|line| line.starts_with(kind))?;
+        let percent: f64 = line
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix(window))?
+            .parse()
+            .ok()?;
+        Some(percent / 100.0)
+    };
+    Some(Pressure {
+        some_10s_share: share("some", "avg10="),
+        some_60s_share: share("some", "avg60="),
+        full_10s_share: share("full", "avg10="),
+        full_60s_share: share("full", "avg60="),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steal_is_a_share_of_all_time_and_not_busy() {
+        let (steal, busy) = shares("cpu  100 0 100 600 100 0 0 100 50 0\ncpu0 1 1 1 1").unwrap();
+        assert!((steal - 0.1).abs() < 1e-12 && (busy - 0.2).abs() < 1e-12);
+        for strange in [
+            "",
+            "cpu  1 2 3",
+            "cpu  0 0 0 0 0 0 0 0",
+            "cpu  a b c d e f g h",
+        ] {
+            assert_eq!(shares(strange), None, "{strange}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What this process was given by whoever started it. Source: proc_pid_status(5), proc_pid_stat(5),
+//! proc_pid_limits(5), sched(7), numa(7), personality(2).
+
+use std::collections::BTreeMap;
+
+use costof_model::facts::{CpuSet, Inherited, Rlimit, Rlimits, Seccomp};
+
+use super::cgroup;
+use super::roots::{Roots, bytes_of, field};
+
+/// Capabilities that matter for measuring, by their bits. Source: linux/capability.h.
+const CAPABILITIES: &[(u32, &str)] = &[
+    (12, "net_admin"),
+    (13, "net_raw"),
+    (14, "ipc_lock"),
+    (19, "sys_ptrace"),
+    (21, "sys_admin"),
+    (23, "sys_nice"),
+    (24, "sys_resource"),
+    (38, "perfmon"),
+    (39, "bpf"),
+];
+
+/// Environment variables that change how a program is loaded and gets its memory.
+/// Source: ld.so(8), mallopt(3).
+const ENVIRONMENT: &[&str] = &[
+    "GLIBC_TUNABLES",
+    "LD_AUDIT",
+    "LD_BIND_NOW",
+    "LD_DEBUG",
+    "LD_PRELOAD",
+    "LD_PROFILE",
+];
+
+/// Enough of `numa_maps` for its first line; making the whole walks all page tables.
+const FIRST_LINE_BYTES: u64 = 512;
+
+/// No random layout of the address space. Source: linux/personality.h.
+const ADDR_NO_RANDOMIZE: u32 = 0x0004_0000;
+
+/// Everything that this process inherited.
+pub(super) fn inherited(roots: &Roots) -> Inherited {
+    let status = roots.text("/proc/self/status").unwrap_or_default();
+    let text = |name| field(&status, name, ':');
+    let set = |name| text(name).and_then(CpuSet::parse).unwrap_or_default();
+    let flag = |name| match text(name)? {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    };
+    let schedule = schedule(&roots.text("/proc/self/stat").unwrap_or_default());
+    let autogroup = roots.text("/proc/self/autogroup");
+    let autogroup = autogroup
+        .as_deref()
+        .and_then(|line| line.split_once(" nice "));
+    let personality = roots.text("/proc/self/personality");
+    Inherited {
+        seccomp: text("Seccomp").map(seccomp),
+        seccomp_filter_count: text("Seccomp_filters").and_then(|count| count.parse().ok()),
+        no_new_privileges: flag("NoNewPrivs"),
+        // Real, effective, saved, file system.
+        effective_user: text("Uid").and_then(|users| users.split_whitespace().nth(1)?.parse().ok()),
+        capabilities: text("CapEff").and_then(capabilities),
+        cgroup: cgroup::cgroup(roots),
+        nice: schedule.nice,
+        autogroup: autogroup.map(|(name, _)| name.to_owned()),
+        autogroup_nice: autogroup.and_then(|(_, nice)| nice.trim().parse().ok()),
+        scheduling_policy: schedule.policy,
+        real_time_priority: schedule.real_time_priority,
+        rlimits: rlimits(&roots.text("/proc/self/limits").unwrap_or_default()),
+        thp_allowed: flag("THP_enabled"),
+        timer_slack_ns: roots.value("/proc/self/timerslack_ns"),
+        numa_policy: roots
+            .start("/proc/self/numa_maps", FIRST_LINE_BYTES)
+            .and_then(|maps| maps.split_whitespace().nth(1).map(str::to_owned)),
+        resident_bytes: text("VmRSS").and_then(bytes_of),
+        resident_peak_bytes: text("VmHWM").and_then(bytes_of),
+        allowed_cpus: set("Cpus_allowed_list"),
+        allowed_nodes: set("Mems_allowed_list"),
+        thread_count: text("Threads").and_then(|count| count.parse().ok()),
+        environment: environment(roots),
+        address_randomized: randomized(roots, personality.as_deref()),
+        personality,
+        store_bypass: text("Speculation_Store_Bypass").map(str::to_owned),
+        indirect_branch: text("SpeculationIndirectBranch").map(str::to_owned),
+    }
+}
+
+fn seccomp(mode: &str) -> Seccomp {
+    match mode {
+        "0" => Seccomp::Disabled,
+        "1" => Seccomp::Strict,
+        "2" => Seccomp::Filter,
+        _ => Seccomp::Unknown,
+    }
+}
+
+fn capabilities(hexadecimal: &str) -> Option<Vec<String>> {
+    let bits = u64::from_str_radix(hexadecimal, 16).ok()?;
+    let held = CAPABILITIES.iter().filter(|(bit, _)| bits >> bit & 1 == 1);
+    Some(held.map(|(_, name)| (*name).to_owned()).collect())
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Schedule {
+    nice: Option<i32>,
+    policy: Option<String>,
+    real_time_priority: Option<u32>,
+}
+
+/// Fields 19, 40 and 41 of `/proc/self/stat`. The second is the program's name in parentheses, and
+/// may hold anything; field 3 follows the last of them.
+fn schedule(stat: &str) -> Schedule {
+    let Some((_, rest)) = stat.rsplit_once(')') else {
+        return Schedule::default();
+    };
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let number = |position: usize| fields.get(position - 3)?.parse::<i32>().ok();
+    let policy = number(41).and_then(|policy| {
+        let name = match policy {
+            0 => "other",
+            1 => "fifo",
+            2 => "rr",
+            3 => "batch",
+            5 => "idle",
+            6 => "deadline",
+            7 => "ext",
+            _ => return None,
+        };
+        Some(name.to_owned())
+    });
+    Schedule {
+        nice: number(19),
+        policy,
+        real_time_priority: number(40).and_then(|priority| u32::try_from(priority).ok()),
+    }
+}
+
+/// `Max locked memory         8388608              unlimited            bytes`.
+fn rlimits(text: &str) -> Rlimits {
+    let limit = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        let mut words = line.split_whitespace();
+        let mut bound = || match words.next()? {
+            "unlimited" => Some(None),
+            number => number.parse().ok().map(Some),
+        };
+        Some(Rlimit {
+            soft: bound()?,
+            hard: bound()?,
+        })
+    };
+    Rlimits {
+        locked_memory_bytes: limit("Max locked memory"),
+        open_files: limit("Max open files"),
+        processes: limit("Max processes"),
+        stack_bytes: limit("Max stack size"),
+        address_space_bytes: limit("Max address space"),
+    }
+}
+
+fn environment(roots: &Roots) -> BTreeMap<String, String> {
+    let all = roots.bytes("/proc/self/environ").unwrap_or_default();
+    String::from_utf8_lossy(&all)
+        .split('\0')
+        .filter_map(|variable| variable.split_once('='))
+        .filter(|(name, _)| {
+            ENVIRONMENT.contains(name)
+                || name.starts_with("MALLOC_")
+                || name.ends_with("MALLOC_CONF")
+        })
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// By the kernel's setting and by this process's flag; None where either is not told.
+fn randomized(roots: &Roots, personality: Option<&str>) -> Option<bool> {
+    let setting: u32 = roots.value("/proc/sys/kernel/randomize_va_space")?;
+    let flags = u32::from_str_radix(personality?, 16).ok()?;
+    Some(setting != 0 && flags & ADDR_NO_RANDOMIZE == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schedule_is_read_behind_any_program_name() {
+        let stat = "5311 (a) b) (c) R 5302 5302 4207 0 -1 4194304 99 0 0 0 0 0 0 0 -51 -5 1 0 53684 \
+            3133440 358 18446744073709551615 1 2 3 0 0 0 0 0 0 0 0 0 17 1 50 1 0 0 0";
+        let expected = Schedule {
+            nice: Some(-5),
+            policy: Some("fifo".to_owned()),
+            real_time_priority: Some(50),
+        };
+        assert_eq!(schedule(stat), expected);
+        for strange in ["", "1 (x", "1 (x)", "1 (x) R 1 2"] {
+            assert_eq!(schedule(strange), Schedule::default(), "{strange}");
+        }
+    }
+
+    #[test]
+    fn an_unlimited_resource_is_not_an_unknown_one() {
+        let limits = rlimits(
+            "Limit  Soft Limit  Hard Limit  Units\n\
+             Max locked memory         8388608              unlimited            bytes     \n\
+             Max open files            lots                 20000                files\n",
+        );
+        assert_eq!(
+            limits.locked_memory_bytes,
+            Some(Rlimit {
+                soft: Some(8 << 20),
+                hard: None
+            })
+        );
+        assert_eq!((limits.open_files, limits.processes), (None, None));
+    }
+
+    #[test]
+    fn capabilities_are_bits() {
+        let all = capabilities("000001fffeffffff").unwrap();
+        assert!(all.contains(&"perfmon".to_owned()) && !all.contains(&"sys_resource".to_owned()));
+        assert_eq!(capabilities("0"), Some(Vec::new()));
+        assert_eq!(capabilities("none"), None);
+    }
+}

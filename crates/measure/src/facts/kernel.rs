@@ -1,0 +1,266 @@
+//! The kernel: what it was built with, started with and told since.
+
+use std::collections::BTreeMap;
+
+use costof_model::facts::{ClockSource, Kernel};
+
+use super::roots::Roots;
+
+/// Options of the build that change what things cost, or what can be measured.
+const OPTIONS: &[&str] = &[
+    "ARM64_4K_PAGES",
+    "ARM64_16K_PAGES",
+    "ARM64_64K_PAGES",
+    "BPF_SYSCALL",
+    "CFI_CLANG",
+    "CFS_BANDWIDTH",
+    "CPU_FREQ",
+    "CPU_IDLE",
+    "CPU_MITIGATIONS",
+    "DEBUG_OBJECTS",
+    "DEBUG_PREEMPT",
+    "FTRACE",
+    "HARDENED_USERCOPY",
+    "HAVE_PREEMPT_DYNAMIC",
+    "HIGH_RES_TIMERS",
+    "HUGETLBFS",
+    "HZ",
+    "INIT_ON_ALLOC_DEFAULT_ON",
+    "INIT_ON_FREE_DEFAULT_ON",
+    "IO_URING",
+    "IRQ_TIME_ACCOUNTING",
+    "KASAN",
+    "KCSAN",
+    "KFENCE",
+    "KPROBES",
+    "KVM_GUEST",
+    "LOCKDEP",
+    "LTO_CLANG",
+    "MODULES",
+    "NET_NS",
+    "NET_SCH_FQ",
+    "NET_SCH_NETEM",
+    "NO_HZ_COMMON",
+    "NO_HZ_FULL",
+    "NO_HZ_IDLE",
+    "NUMA_BALANCING",
+    "PARAVIRT",
+    "PARAVIRT_SPINLOCKS",
+    "PERF_EVENTS",
+    "PREEMPT",
+    "PREEMPT_DYNAMIC",
+    "PREEMPT_LAZY",
+    "PREEMPT_NONE",
+    "PREEMPT_RT",
+    "PREEMPT_VOLUNTARY",
+    "PROVE_LOCKING",
+    "RANDOMIZE_BASE",
+    "RANDOMIZE_KSTACK_OFFSET_DEFAULT",
+    "RETPOLINE",
+    "RT_GROUP_SCHED",
+    "SCHED_AUTOGROUP",
+    "SCHED_CORE",
+    "SCHED_SMT",
+    "SECCOMP",
+    "SECCOMP_FILTER",
+    "SHADOW_CALL_STACK",
+    "SLUB_DEBUG_ON",
+    "STACKPROTECTOR_STRONG",
+    "TICK_CPU_ACCOUNTING",
+    "TLS",
+    "TRANSPARENT_HUGEPAGE",
+    "TRANSPARENT_HUGEPAGE_ALWAYS",
+    "TRANSPARENT_HUGEPAGE_MADVISE",
+    "TUN",
+    "UBSAN",
+    "USER_NS",
+    "VETH",
+    "VIRT_CPU_ACCOUNTING_GEN",
+    "X86_FRED",
+    "X86_KERNEL_IBT",
+    "ZSWAP",
+];
+
+/// Settings that change what things cost, or what can be measured.
+/// Source: Documentation/admin-guide/sysctl/, Documentation/networking/ip-sysctl.rst.
+const SETTINGS: &[&str] = &[
+    "fs.aio-max-nr",
+    "fs.nr_open",
+    "fs.pipe-max-size",
+    "kernel.apparmor_restrict_unprivileged_userns",
+    "kernel.io_uring_disabled",
+    "kernel.kptr_restrict",
+    "kernel.nmi_watchdog",
+    "kernel.numa_balancing",
+    "kernel.perf_event_max_sample_rate",
+    "kernel.perf_event_mlock_kb",
+    "kernel.perf_event_paranoid",
+    "kernel.randomize_va_space",
+    "kernel.sched_autogroup_enabled",
+    "kernel.sched_rt_runtime_us",
+    "kernel.timer_migration",
+    "kernel.unprivileged_bpf_disabled",
+    "kernel.unprivileged_userns_clone",
+    "net.core.bpf_jit_enable",
+    "net.core.busy_poll",
+    "net.core.busy_read",
+    "net.core.default_qdisc",
+    "net.core.netdev_max_backlog",
+    "net.core.optmem_max",
+    "net.core.rmem_default",
+    "net.core.rmem_max",
+    "net.core.wmem_default",
+    "net.core.wmem_max",
+    "net.ipv4.tcp_available_congestion_control",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_notsent_lowat",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_wmem",
+    "user.max_net_namespaces",
+    "user.max_user_namespaces",
+    "vm.compaction_proactiveness",
+    "vm.dirty_background_ratio",
+    "vm.dirty_ratio",
+    "vm.max_map_count",
+    "vm.overcommit_memory",
+    "vm.swappiness",
+    "vm.unprivileged_userfaultfd",
+    "vm.zone_reclaim_mode",
+];
+
+/// Everything about the kernel.
+pub(super) fn kernel(roots: &Roots) -> Kernel {
+    let release = roots.text("/proc/sys/kernel/osrelease");
+    let (config, config_source) = config(roots, release.as_deref());
+    Kernel {
+        version: roots.text("/proc/sys/kernel/version"),
+        command_line: roots.text("/proc/cmdline"),
+        config,
+        config_source,
+        sysctls: sysctls(roots),
+        preemption: roots.chosen("/sys/kernel/debug/sched/preempt", '(', ')'),
+        real_time: roots.flag("/sys/kernel/realtime"),
+        lockdown: roots.chosen("/sys/kernel/security/lockdown", '[', ']'),
+        boot_id: roots.text("/proc/sys/kernel/random/boot_id"),
+        release,
+    }
+}
+
+/// The kernel's clock sources. Source: Documentation/ABI/testing/sysfs-devices-system-clocksource.
+pub(super) fn clock_source(roots: &Roots) -> ClockSource {
+    let folder = "/sys/devices/system/clocksource/clocksource0";
+    let available = roots
+        .text(&format!("{folder}/available_clocksource"))
+        .unwrap_or_default();
+    ClockSource {
+        current: roots.text(&format!("{folder}/current_clocksource")),
+        available: available.split_whitespace().map(str::to_owned).collect(),
+    }
+}
+
+fn sysctls(roots: &Roots) -> BTreeMap<String, String> {
+    let told = |name: &&str| {
+        let text = roots.text(&format!("/proc/sys/{}", name.replace('.', "/")))?;
+        let words: Vec<&str> = text.split_whitespace().collect();
+        Some(((*name).to_owned(), words.join(" ")))
+    };
+    SETTINGS.iter().filter_map(told).collect()
+}
+
+/// The options that matter, from the first file that tells them.
+fn config(roots: &Roots, release: Option<&str>) -> (BTreeMap<String, String>, Option<String>) {
+    let compressed = "/proc/config.gz";
+    if let Some(bytes) = roots.bytes(compressed) {
+        match gunzip(&bytes) {
+            Some(text) => return (options(&text), Some(compressed.to_owned())),
+            None => roots.refuse(compressed, "not readable as gzip"),
+        }
+    }
+    let release = release.unwrap_or("");
+    [
+        format!("/boot/config-{release}"),
+        format!("/lib/modules/{release}/config"),
+        format!("/usr/lib/modules/{release}/config"),
+    ]
+    .into_iter()
+    .find_map(|path| Some((options(&roots.text(&path)?), Some(path))))
+    .unwrap_or_default()
+}
+
+fn options(text: &str) -> BTreeMap<String, String> {
+    let matters = |name: &str| OPTIONS.contains(&name) || name.starts_with("MITIGATION_");
+    text.lines()
+        .filter_map(|line| {
+            let unset = line
+                .strip_prefix("# CONFIG_")
+                .and_then(|rest| rest.strip_suffix(" is not set"));
+            let (name, value) = match unset {
+                Some(name) => (name, "n"),
+                None => line.strip_prefix("CONFIG_")?.split_once('=')?,
+            };
+            matters(name).then(|| (name.to_owned(), value.trim_matches('"').to_owned()))
+        })
+        .collect()
+}
+
+/// Larger than any kernel's configuration.
+const CONFIG_LIMIT_BYTES: usize = 4 << 20;
+
+/// The text in a gzip file of one member whose head has no optional fields, as the kernel's build
+/// makes it (`gzip -n`), or with the file's name. Source: RFC 1952 section 2.3.
+fn gunzip(bytes: &[u8]) -> Option<String> {
+    const NAME: u8 = 8;
+    let (head, rest) = bytes.split_at_checked(10)?;
+    if head[..3] != [0x1f, 0x8b, 8] || head[3] & !NAME != 0 {
+        return None;
+    }
+    let packed = match head[3] & NAME {
+        0 => rest,
+        _ => {
+            rest.split_at_checked(rest.iter().position(|&byte| byte == 0)? + 1)?
+                .1
+        }
+    };
+    let text =
+        miniz_oxide::inflate::decompress_to_vec_with_limit(packed, CONFIG_LIMIT_BYTES).ok()?;
+    String::from_utf8(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_kept_where_they_matter() {
+        let text = "CONFIG_HZ=250\n# CONFIG_NO_HZ_FULL is not set\nCONFIG_LOCALVERSION=\"-x\"\n\
+            CONFIG_MITIGATION_SRSO=y\n# a comment\nCONFIG_\n=\n";
+        let options = options(text);
+        let expected = [("HZ", "250"), ("MITIGATION_SRSO", "y"), ("NO_HZ_FULL", "n")];
+        assert_eq!(
+            options,
+            expected.map(|(a, b)| (a.to_owned(), b.to_owned())).into()
+        );
+    }
+
+    #[test]
+    fn a_gzip_file_is_read_and_a_broken_one_is_not() {
+        // printf 'CONFIG_HZ=1000\n' | gzip -n, and the same with a file name.
+        let plain = [
+            0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x73, 0xf6, 0xf7, 0x73, 0xf3, 0x74, 0x8f, 0xf7,
+            0x88, 0xb2, 0x35, 0x34, 0x30, 0x30, 0xe0, 0x02, 0x00,
+        ];
+        assert_eq!(gunzip(&plain).as_deref(), Some("CONFIG_HZ=1000\n"));
+        let mut named = plain.to_vec();
+        named[3] = 8;
+        named.splice(10..10, *b"config\0");
+        assert_eq!(gunzip(&named).as_deref(), Some("CONFIG_HZ=1000\n"));
+        named[3] = 4;
+        for broken in [&plain[..9], &plain[..14], &named, &[0; 40], &[]] {
+            assert_eq!(gunzip(broken), None);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Reading what a machine says of itself: one file a topic, from `/proc`, `/sys` and CPUID.
+//!
+//! Nothing here fails: what is not told is absent, and what is refused is listed with the reason.
+//! Nothing here measures or judges.
+
+mod activity;
+mod caches;
+mod cgroup;
+mod cpu;
+mod cpuid;
+mod disks;
+mod dmi;
+mod frequency;
+mod idle;
+mod inherited;
+mod kernel;
+mod memory;
+mod network;
+mod numa;
+mod roots;
+mod virtualization;
+
+#[cfg(test)]
+mod machines;
+
+use costof_model::facts::{Facts, Inherited};
+
+use cpuid::Cpuid;
+use roots::Roots;
+
+/// Everything that this machine says of itself. Takes some milliseconds, part of them for starting
+/// `ip` (and `ethtool`), so it is called before anything is measured.
+pub fn gather() -> Facts {
+    gather_from(Roots::live(), &Cpuid::read())
+}
+
+/// What this process inherited, without the rest: cheap enough for each launch.
+pub fn inherited() -> Inherited {
+    inherited::inherited(&Roots::live())
+}
+
+/// Everything that a tree of files and the processor say of the machine that they belong to.
+fn gather_from(roots: Roots, cpuid: &Cpuid) -> Facts {
+    let facts = Facts {
+        host_name: roots.text("/proc/sys/kernel/hostname"),
+        architecture: roots.is_live().then(|| std::env::consts::ARCH.to_owned()),
+        cpu: cpu::cpu(&roots, cpuid),
+        numa: numa::nodes(&roots),
+        frequency: frequency::frequency(&roots),
+        idle: idle::idle(&roots),
+        virtualization: virtualization::virtualization(&roots, cpuid),
+        kernel: kernel::kernel(&roots),
+        clock_source: kernel::clock_source(&roots),
+        huge_pages: memory::huge_pages(&roots),
+        memory: memory::memory(&roots),
+        activity: activity::activity(&roots),
+        disks: disks::disks(&roots),
+        file_systems: disks::file_systems(&roots),
+        network_devices: network::devices(&roots),
+        performance_units: performance_units(&roots),
+        inherited: inherited::inherited(&roots),
+        unread: Vec::new(),
+    };
+    Facts {
+        unread: roots.unread(),
+        ..facts
+    }
+}
+
+/// The kernel always has some (`software`), so an empty folder is one that cannot be read.
+fn performance_units(roots: &Roots) -> Option<Vec<String>> {
+    let units = roots.names("/sys/bus/event_source/devices");
+    (!units.is_empty()).then_some(units)
+}

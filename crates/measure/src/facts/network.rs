@@ -1,0 +1,216 @@
+//! Network devices: `/sys/class/net`, and `ip` and `ethtool` where they are installed.
+//! Source: Documentation/ABI/testing/sysfs-class-net, ip-link(8), ethtool(8).
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::process::{Command, Stdio};
+
+use costof_model::facts::NetworkDevice;
+use serde_json::Value;
+
+use super::roots::Roots;
+
+const DEVICES: &str = "/sys/class/net";
+
+/// Offloads that change what sending and receiving cost, by `ethtool -k`'s names.
+const OFFLOADS: &[&str] = &[
+    "generic-receive-offload",
+    "generic-segmentation-offload",
+    "hw-tc-offload",
+    "large-receive-offload",
+    "receive-hashing",
+    "rx-checksumming",
+    "rx-gro-hw",
+    "rx-udp-gro-forwarding",
+    "scatter-gather",
+    "tcp-segmentation-offload",
+    "tls-hw-tx-offload",
+    "tx-checksumming",
+    "tx-nocache-copy",
+    "tx-udp-segmentation",
+];
+
+/// Each `ethtool` takes about a millisecond; a machine with hundreds of container links does not
+/// need all of them.
+const ASKED_DEVICES_MOST: usize = 8;
+
+/// The devices of this network namespace.
+pub(super) fn devices(roots: &Roots) -> Vec<NetworkDevice> {
+    let mut devices: Vec<NetworkDevice> = roots
+        .names(DEVICES)
+        .iter()
+        .filter_map(|name| device(roots, name))
+        .collect();
+    if roots.is_live() {
+        if let Some(json) = output(roots, "ip", &["-json", "-details", "link", "show"]) {
+            add_link_details(&mut devices, &json);
+        }
+        let up = devices
+            .iter_mut()
+            .filter(|device| device.state.as_deref() != Some("down"));
+        for device in up.take(ASKED_DEVICES_MOST) {
+            let Some(text) = output(roots, "ethtool", &["-k", &device.name]) else {
+                break;
+            };
+            device.offloads = offloads(&text);
+        }
+    }
+    devices
+}
+
+/// None: a file among the folders (`bonding_masters`).
+fn device(roots: &Roots, name: &str) -> Option<NetworkDevice> {
+    let folder = format!("{DEVICES}/{name}");
+    let mtu_bytes = roots.value(&format!("{folder}/mtu"))?;
+    let queues = roots.names(&format!("{folder}/queues"));
+    let queues_of = |direction: &str| {
+        let count = queues
+            .iter()
+            .filter(|queue| queue.starts_with(direction))
+            .count();
+        u32::try_from(count).ok().filter(|&count| count > 0)
+    };
+    Some(NetworkDevice {
+        name: name.to_owned(),
+        kind: kind(roots, &folder),
+        driver: roots.link_name(&format!("{folder}/device/driver")),
+        // −1 where the device has no rate.
+        speed_bits_per_s: roots
+            .value::<i64>(&format!("{folder}/speed"))
+            .and_then(|mbit| u64::try_from(mbit).ok()?.checked_mul(1_000_000))
+            .filter(|&rate| rate > 0),
+        mtu_bytes: Some(mtu_bytes),
+        state: roots.text(&format!("{folder}/operstate")),
+        send_queue_count: queues_of("tx-"),
+        receive_queue_count: queues_of("rx-"),
+        ..NetworkDevice::default()
+    })
+}
+
+/// The kind that the driver names (`DEVTYPE=bridge`), or the link's. Source: linux/if_arp.h.
+fn kind(roots: &Roots, folder: &str) -> Option<String> {
+    let event = roots.text(&format!("{folder}/uevent")).unwrap_or_default();
+    if let Some(kind) = super::roots::field(&event, "DEVTYPE", '=') {
+        return Some(kind.to_owned());
+    }
+    let kind = match roots.value::<u32>(&format!("{folder}/type"))? {
+        1 => "ethernet",
+        32 => "infiniband",
+        772 => "loopback",
+        801..=803 => "wlan",
+        65534 => "none",
+        _ => return None,
+    };
+    Some(kind.to_owned())
+}
+
+/// Adds what only `ip -json -details link` tells; output of another form adds nothing.
+fn add_link_details(devices: &mut [NetworkDevice], json: &str) {
+    let Ok(Value::Array(links)) = serde_json::from_str(json) else {
+        return;
+    };
+    for link in &links {
+        let name = link["ifname"].as_str();
+        let Some(device) = devices
+            .iter_mut()
+            .find(|device| Some(device.name.as_str()) == name)
+        else {
+            continue;
+        };
+        let number = |field: &str| {
+            link[field]
+                .as_u64()
+                .and_then(|value| u32::try_from(value).ok())
+        };
+        device.queue_discipline = link["qdisc"].as_str().map(str::to_owned);
+        device.gso_max_bytes = number("gso_max_size");
+        device.gro_max_bytes = number("gro_max_size");
+        if let Some(kind) = link["linkinfo"]["info_kind"].as_str() {
+            device.kind = Some(kind.to_owned());
+        }
+    }
+}
+
+/// `tcp-segmentation-offload: on`, `large-receive-offload: off [fixed]`.
+fn offloads(text: &str) -> BTreeMap<String, bool> {
+    text.lines()
+        .filter_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            let on = match value.split_whitespace().next()? {
+                "on" => true,
+                "off" => false,
+                _ => return None,
+            };
+            OFFLOADS
+                .contains(&name.trim())
+                .then(|| (name.trim().to_owned(), on))
+        })
+        .collect()
+}
+
+/// What a tool prints; None with the reason remembered.
+fn output(roots: &Roots, tool: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(tool)
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    match output {
+        Ok(output) if output.status.success() => String::from_utf8(output.stdout).ok(),
+        Ok(output) => {
+            roots.refuse(
+                tool,
+                format!("`{tool} {}` failed: {}", arguments.join(" "), output.status),
+            );
+            None
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            roots.refuse(tool, "not installed");
+            None
+        }
+        Err(error) => {
+            roots.refuse(tool, format!("cannot start it: {error}"));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_details_are_added_to_the_device_of_that_name() {
+        let mut devices = vec![NetworkDevice {
+            name: "eth0".to_owned(),
+            ..NetworkDevice::default()
+        }];
+        add_link_details(
+            &mut devices,
+            r#"[{"ifname":"lo"},{"ifname":"eth0","qdisc":"fq","gso_max_size":65536,"linkinfo":{"info_kind":"veth"}}]"#,
+        );
+        assert_eq!(devices[0].queue_discipline.as_deref(), Some("fq"));
+        assert_eq!(devices[0].gso_max_bytes, Some(65536));
+        assert_eq!(devices[0].kind.as_deref(), Some("veth"));
+        let before = devices.clone();
+        for strange in ["", "{}", "[1,null,{\"ifname\":3}]", "Usage: ip"] {
+            add_link_details(&mut devices, strange);
+        }
+        assert_eq!(devices, before);
+    }
+
+    #[test]
+    fn offloads_are_read_from_ethtool() {
+        let text = "Features for eth0:\nrx-checksumming: on [fixed]\ntcp-segmentation-offload: off\n\
+            \ttx-tcp-segmentation: off\nlarge-receive-offload: requested on\nscatter-gather:\n";
+        let expected = [
+            ("rx-checksumming", true),
+            ("tcp-segmentation-offload", false),
+        ];
+        assert_eq!(
+            offloads(text),
+            expected.map(|(name, on)| (name.to_owned(), on)).into()
+        );
+    }
+}

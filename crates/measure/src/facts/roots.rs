@@ -1,0 +1,235 @@
+//! Where facts are read from: this machine's `/proc`, `/sys` and the like, or a copy of another's.
+//!
+//! What is not there is no error; what is there and is refused is remembered with the reason.
+
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use costof_model::facts::{CpuSet, Unread};
+
+/// No file of facts is longer; a longer one is cut.
+const FILE_LIMIT_BYTES: u64 = 4 << 20;
+
+/// A folder that stands for `/`.
+#[derive(Debug)]
+pub(super) struct Roots {
+    root: PathBuf,
+    unread: RefCell<Vec<Unread>>,
+}
+
+impl Roots {
+    /// This machine.
+    pub(super) fn live() -> Self {
+        Self::at("/")
+    }
+
+    /// A tree of files copied from a machine, or made up for a test.
+    pub(super) fn at(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            unread: RefCell::default(),
+        }
+    }
+
+    /// Whether this machine itself is read, so that its tools and instructions tell of it too.
+    pub(super) fn is_live(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    /// What was there and was refused, so far.
+    pub(super) fn unread(self) -> Vec<Unread> {
+        self.unread.into_inner()
+    }
+
+    /// Remembers that something could not be read.
+    pub(super) fn refuse(&self, what: &str, reason: impl ToString) {
+        let refused = Unread {
+            what: what.to_owned(),
+            reason: reason.to_string(),
+        };
+        let mut unread = self.unread.borrow_mut();
+        if !unread.contains(&refused) {
+            unread.push(refused);
+        }
+    }
+
+    /// A file's text without the blanks around it. None: not there, refused, or empty.
+    pub(super) fn text(&self, path: &str) -> Option<String> {
+        let bytes = self.bytes(path)?;
+        let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// The first bytes of a file whose whole is long or slow to make.
+    pub(super) fn start(&self, path: &str, limit_bytes: u64) -> Option<String> {
+        let bytes = self.first_bytes(path, limit_bytes)?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// A file's bytes.
+    pub(super) fn bytes(&self, path: &str) -> Option<Vec<u8>> {
+        self.first_bytes(path, FILE_LIMIT_BYTES)
+    }
+
+    /// A file that holds one value of a plain type. A value that is none of it reads as absent.
+    pub(super) fn value<T: FromStr>(&self, path: &str) -> Option<T> {
+        self.text(path)?.parse().ok()
+    }
+
+    /// A file that holds 0 or 1, or N or Y.
+    pub(super) fn flag(&self, path: &str) -> Option<bool> {
+        match self.text(path)?.as_str() {
+            "0" | "N" => Some(false),
+            "1" | "Y" => Some(true),
+            _ => None,
+        }
+    }
+
+    /// A file that holds a set of processors or nodes; a set with nothing in it where it is absent.
+    pub(super) fn set(&self, path: &str) -> CpuSet {
+        self.text(path)
+            .and_then(|text| CpuSet::parse(&text))
+            .unwrap_or_default()
+    }
+
+    /// A file that holds all choices with the chosen one in brackets: `always [madvise] never`.
+    /// One that holds a single word reads as that word.
+    pub(super) fn chosen(&self, path: &str, open: char, close: char) -> Option<String> {
+        chosen(&self.text(path)?, open, close)
+    }
+
+    /// The names in a folder, sorted, numbers in the order of their values; none where it is absent.
+    pub(super) fn names(&self, path: &str) -> Vec<String> {
+        let entries = match fs::read_dir(self.place(path)) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.judge(path, &error);
+                return Vec::new();
+            }
+        };
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        names.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+        names
+    }
+
+    /// The numbers N of the entries `prefixN` in a folder, rising.
+    pub(super) fn numbered(&self, path: &str, prefix: &str) -> Vec<u32> {
+        let mut numbers: Vec<u32> = self
+            .names(path)
+            .iter()
+            .filter_map(|name| name.strip_prefix(prefix)?.parse().ok())
+            .collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// The last part of what a symbolic link points to.
+    pub(super) fn link_name(&self, path: &str) -> Option<String> {
+        let target = fs::read_link(self.place(path)).ok()?;
+        Some(target.file_name()?.to_string_lossy().into_owned())
+    }
+
+    /// Whether there is such a file or folder.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.place(path).exists()
+    }
+
+    fn place(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    fn first_bytes(&self, path: &str, limit_bytes: u64) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let read = File::open(self.place(path))
+            .and_then(|file| file.take(limit_bytes).read_to_end(&mut bytes));
+        match read {
+            Ok(_) => Some(bytes),
+            Err(error) => {
+                self.judge(path, &error);
+                None
+            }
+        }
+    }
+
+    /// Only a refusal is worth telling. Drivers answer "invalid argument" or "not supported" where
+    /// they do not have a value, and files vanish with what they describe.
+    fn judge(&self, path: &str, error: &io::Error) {
+        if error.kind() == io::ErrorKind::PermissionDenied {
+            self.refuse(path, "permission denied");
+        }
+    }
+}
+
+/// The choice in brackets among several, or the only one there is.
+pub(super) fn chosen(text: &str, open: char, close: char) -> Option<String> {
+    let mut words = text.split_whitespace();
+    let bracketed = words
+        .clone()
+        .find_map(|word| word.strip_prefix(open)?.strip_suffix(close));
+    match (bracketed, words.next(), words.next()) {
+        (Some(word), _, _) | (None, Some(word), None) => Some(word.to_owned()),
+        _ => None,
+    }
+}
+
+/// The value of a `name: value` or `name=value` line.
+pub(super) fn field<'a>(text: &'a str, name: &str, separator: char) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(separator)?;
+        (key.trim() == name).then(|| value.trim())
+    })
+}
+
+/// `5192 kB`, `48K`, `1024`: a number with the kernel's unit, in bytes.
+pub(super) fn bytes_of(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let scale: u64 = match unit.trim() {
+        "" | "B" => 1,
+        "K" | "kB" | "KB" => 1 << 10,
+        "M" | "MB" => 1 << 20,
+        "G" | "GB" => 1 << 30,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_units_and_choices_read_as_they_are_meant() {
+        assert_eq!(bytes_of("48K"), Some(48 << 10));
+        assert_eq!(bytes_of("  24684092 kB"), Some(24_684_092 << 10));
+        assert_eq!(bytes_of("7"), Some(7));
+        for wrong in [
+            "",
+            "K",
+            "1 furlong",
+            "99999999999999999999",
+            "18446744073709551615 kB",
+        ] {
+            assert_eq!(bytes_of(wrong), None, "{wrong}");
+        }
+        assert_eq!(
+            chosen("always [madvise] never", '[', ']').as_deref(),
+            Some("madvise")
+        );
+        assert_eq!(
+            chosen("none voluntary (full)", '(', ')').as_deref(),
+            Some("full")
+        );
+        assert_eq!(chosen("none", '[', ']').as_deref(), Some("none"));
+        assert_eq!(chosen("a b", '[', ']'), None);
+        assert_eq!(field("a : 1\nb: 2", "b", ':'), Some("2"));
+    }
+}

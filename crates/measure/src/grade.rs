@@ -1,0 +1,213 @@
+//! The grade of a point, from recorded causes only and never from the width of
+//! its interval, and what the reader can do about them.
+
+use costof_model::Text;
+use costof_model::noise::{Grade, Noise, Warning};
+
+/// A cause that moves numbers: what was recorded of it, from which values on
+/// it costs a grade, and what to do about it.
+struct Cause {
+    kind: &'static str,
+    /// The recorded value over all launches; `None` where it was not recorded.
+    recorded: fn(&[&Noise]) -> Option<f64>,
+    /// From which values on the grade is B, C and D.
+    limits: [f64; 3],
+    /// What was seen, before the value and after it.
+    what: (&'static str, &'static str),
+    advice: &'static str,
+}
+
+/// Shares are of the launches' duration. A disturbance of 0.5 % can move a cost
+/// by no more than that, which is what launches differ by anyway; one of 2 %
+/// shows, one of 10 % decides.
+const SHARE: [f64; 3] = [0.005, 0.02, 0.1];
+
+const CAUSES: &[Cause] = &[
+    Cause {
+        kind: "steal",
+        recorded: |noise| share(noise, |n| n.steal_ns),
+        limits: SHARE,
+        what: ("the hypervisor took ", " of the time"),
+        advice: "measure on a host that is not shared, or at another hour",
+    },
+    Cause {
+        kind: "run_queue_wait",
+        recorded: |noise| share(noise, |n| n.run_queue_wait_ns),
+        limits: SHARE,
+        what: ("the worker waited for its processor ", " of the time"),
+        advice: "stop what else runs, or choose a free processor by --cpu",
+    },
+    Cause {
+        kind: "others",
+        recorded: |noise| share(noise, |n| n.others_ns),
+        // Ticks of 10 ms count, so that a little of it is nothing.
+        limits: [0.03, 0.06, 0.15],
+        what: ("others used the measured processor for ", " of the time"),
+        advice: "stop what else runs, or choose a free processor by --cpu",
+    },
+    Cause {
+        kind: "neighbours",
+        recorded: |noise| mean(noise, |n| n.others_elsewhere),
+        // They share the last cache level, memory and the power budget.
+        limits: [0.15, 0.5, f64::INFINITY],
+        what: ("other processors were busy for ", " of the time"),
+        advice: "stop what else runs: it shares caches, memory and the power budget",
+    },
+    Cause {
+        kind: "gaps",
+        recorded: |noise| {
+            let watched: f64 = sum(noise, |n| n.gaps.map(|gaps| gaps.watched_ns))?;
+            Some(sum(noise, |n| n.gaps.map(|gaps| gaps.sum_ns))? / watched)
+        },
+        // An interrupt of 5 µs every 4 ms tick is 0.1 %.
+        limits: [0.01, 0.03, 0.1],
+        what: ("the processor stood still for ", " of the time"),
+        advice: "look for interrupts (/proc/interrupts), SMIs or a busy hypervisor",
+    },
+    Cause {
+        kind: "core_clock",
+        recorded: clock_spread,
+        limits: [0.03, 0.08, 0.25],
+        what: ("the core clock moved by ", ""),
+        advice: "fix the frequency (governor performance, turbo off), or read the cycles",
+    },
+    Cause {
+        kind: "migrations",
+        recorded: |noise| sum(noise, |n| n.migrations.map(|count| count as f64 / 100.0)),
+        limits: [0.01, 0.1, f64::INFINITY],
+        what: ("the worker changed its processor (each counts 1 %) ", ""),
+        advice: "something overrides the worker's affinity: look for cpusets and tuning daemons",
+    },
+];
+
+/// The grade that the noise of a point's launches gives it, and the causes.
+pub fn grade(noise: &[&Noise]) -> (Grade, Vec<Warning>) {
+    let mut worst = Grade::A;
+    let mut warnings = Vec::new();
+    for cause in CAUSES {
+        let Some(value) = (cause.recorded)(noise) else {
+            continue;
+        };
+        let grade = match cause.limits {
+            [_, _, d] if value >= d => Grade::D,
+            [_, c, _] if value >= c => Grade::C,
+            [b, _, _] if value >= b => Grade::B,
+            _ => continue,
+        };
+        worst = worst.max(grade);
+        warnings.push(Warning {
+            kind: Text::Borrowed(cause.kind),
+            what: format!("{}{:.1} %{}", cause.what.0, value * 100.0, cause.what.1),
+            advice: cause.advice.to_owned(),
+        });
+    }
+    (worst, warnings)
+}
+
+fn sum(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
+    noise
+        .iter()
+        .filter_map(|noise| of(noise))
+        .fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
+}
+
+fn mean(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
+    let values: Vec<f64> = noise.iter().filter_map(|noise| of(noise)).collect();
+    crate::statistics::quantile::mean(&values)
+}
+
+fn share(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
+    let duration: f64 = noise
+        .iter()
+        .filter(|noise| of(noise).is_some())
+        .map(|noise| noise.duration_ns)
+        .sum();
+    (duration > 0.0).then(|| sum(noise, &of).map(|sum| sum / duration))?
+}
+
+/// The greatest core clock less the least, over the greatest.
+fn clock_spread(noise: &[&Noise]) -> Option<f64> {
+    let clocks: Vec<f64> = noise
+        .iter()
+        .flat_map(|noise| [noise.core_clock_before_hz, noise.core_clock_after_hz])
+        .flatten()
+        .collect();
+    let greatest = clocks.iter().copied().reduce(f64::max)?;
+    let least = clocks.iter().copied().reduce(f64::min)?;
+    Some((greatest - least) / greatest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quiet() -> Noise {
+        Noise {
+            duration_ns: 1e9,
+            steal_ns: Some(0.0),
+            others_ns: Some(0.0),
+            others_elsewhere: Some(0.02),
+            run_queue_wait_ns: Some(1e5),
+            migrations: Some(0),
+            core_clock_before_hz: Some(4.0e9),
+            core_clock_after_hz: Some(4.01e9),
+            ..Noise::default()
+        }
+    }
+
+    #[test]
+    fn a_quiet_launch_is_an_a_and_says_nothing() {
+        assert_eq!(grade(&[&quiet(), &quiet()]), (Grade::A, Vec::new()));
+        assert_eq!(grade(&[&Noise::default()]).0, Grade::A);
+    }
+
+    #[test]
+    fn each_recorded_cause_costs_its_grade_and_comes_with_advice() {
+        let cases: [(&str, fn(&mut Noise), Grade); 7] = [
+            ("steal", |n| n.steal_ns = Some(0.03e9), Grade::C),
+            (
+                "run_queue_wait",
+                |n| n.run_queue_wait_ns = Some(0.5e9),
+                Grade::D,
+            ),
+            ("others", |n| n.others_ns = Some(0.08e9), Grade::C),
+            ("neighbours", |n| n.others_elsewhere = Some(0.97), Grade::C),
+            (
+                "gaps",
+                |n| {
+                    n.gaps = Some(costof_model::noise::Gaps {
+                        watched_ns: 1e6,
+                        count: 1,
+                        sum_ns: 2e4,
+                        longest_ns: 2e4,
+                    });
+                },
+                Grade::B,
+            ),
+            (
+                "core_clock",
+                |n| n.core_clock_after_hz = Some(3.6e9),
+                Grade::C,
+            ),
+            ("migrations", |n| n.migrations = Some(3), Grade::B),
+        ];
+        for (kind, disturb, expected) in cases {
+            let mut noise = quiet();
+            disturb(&mut noise);
+            let (grade, warnings) = grade(&[&noise]);
+            assert_eq!(grade, expected, "{kind}");
+            assert_eq!(warnings.len(), 1, "{kind}");
+            assert_eq!(warnings[0].kind, kind);
+            assert!(!warnings[0].advice.is_empty());
+        }
+    }
+
+    #[test]
+    fn one_bad_launch_among_many_is_diluted_not_hidden() {
+        let mut bad = quiet();
+        bad.steal_ns = Some(0.3e9);
+        let quiet = quiet();
+        let launches = [&bad, &quiet, &quiet, &quiet, &quiet, &quiet];
+        assert_eq!(grade(&launches).0, Grade::C);
+    }
+}

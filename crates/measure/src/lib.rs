@@ -1,0 +1,18 @@
+//! How a cost becomes a number to trust: what a probe is, clocks, batches,
+//! launches, estimates, noise, counters, facts, and the worker's loop over a
+//! table of probes.
+//!
+//! This crate never knows a particular probe.
+
+pub mod clock;
+pub mod core_clock;
+pub mod counters;
+pub mod estimate;
+pub mod facts;
+pub mod grade;
+pub mod meter;
+pub mod noise;
+pub mod probe;
+pub mod schedule;
+pub mod statistics;
+pub mod worker;

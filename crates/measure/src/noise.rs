@@ -1,0 +1,205 @@
+//! The noise ledger: what disturbed a launch, as its worker saw it.
+
+use crate::clock::Clock;
+use crate::core_clock::CoreClock;
+use costof_model::noise::{Gaps, Noise};
+use costof_os::clock::{ClockId, now_ns};
+use costof_os::usage::{self, Usage};
+use std::fs;
+
+/// How long the clock is watched for gaps.
+const WATCH_NS: f64 = 2e6;
+/// A gap is longer than this: several times what an interrupt's entry costs.
+const GAP_NS: f64 = 1000.0;
+/// `/proc/stat` counts in hundredths of a second, on every architecture.
+const TICK_NS: f64 = 1e7;
+
+/// What is recorded of a launch that has begun.
+pub struct Ledger {
+    cpus: Vec<usize>,
+    before: Snapshot,
+    gaps: Gaps,
+    core_clock_before_hz: Option<f64>,
+}
+
+struct Snapshot {
+    at_ns: u64,
+    own_cpu_ns: u64,
+    usage: Usage,
+    wait_ns: Option<f64>,
+    migrations: Option<u64>,
+    ticks: Option<Vec<CpuTicks>>,
+}
+
+/// One processor's line of `/proc/stat`, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct CpuTicks {
+    cpu: usize,
+    busy: u64,
+    steal: u64,
+    total: u64,
+}
+
+impl Ledger {
+    /// Begins the ledger of a launch on `cpus`.
+    pub fn open(clock: &dyn Clock, cpus: &[usize]) -> Ledger {
+        Ledger {
+            cpus: cpus.to_vec(),
+            gaps: watch(clock),
+            core_clock_before_hz: CoreClock::measure(clock).map(|measured| measured.hz),
+            before: Snapshot::now(),
+        }
+    }
+
+    /// Ends it. `allocations` were counted inside timed batches.
+    pub fn close(self, clock: &dyn Clock, allocations: u64) -> Noise {
+        let after = Snapshot::now();
+        let before = &self.before;
+        let own_ns = after.own_cpu_ns.saturating_sub(before.own_cpu_ns) as f64;
+        let ticks = match (&before.ticks, &after.ticks) {
+            (Some(before), Some(after)) => Some(difference(before, after)),
+            _ => None,
+        };
+        let measured = |ticks: &CpuTicks| self.cpus.is_empty() || self.cpus.contains(&ticks.cpu);
+        let sum = |of: fn(&CpuTicks) -> u64, measured_ones: bool| -> Option<f64> {
+            let ticks = ticks.as_ref()?;
+            let sum: u64 = ticks
+                .iter()
+                .filter(|ticks| measured(ticks) == measured_ones)
+                .map(of)
+                .sum();
+            Some(sum as f64)
+        };
+        let total_elsewhere = sum(|ticks| ticks.total, false).filter(|total| *total > 0.0);
+        Noise {
+            duration_ns: (after.at_ns - before.at_ns) as f64,
+            steal_ns: sum(|ticks| ticks.steal, true).map(|ticks| ticks * TICK_NS),
+            // Two ticks are what this difference is accurate to.
+            others_ns: sum(|ticks| ticks.busy, true)
+                .map(|ticks| (ticks * TICK_NS - own_ns - 2.0 * TICK_NS).max(0.0)),
+            others_elsewhere: total_elsewhere
+                .and_then(|total| Some(sum(|ticks| ticks.busy, false)? / total)),
+            run_queue_wait_ns: after
+                .wait_ns
+                .zip(before.wait_ns)
+                .map(|(after, before)| after - before),
+            preemptions: after.usage.involuntary_switches - before.usage.involuntary_switches,
+            migrations: after
+                .migrations
+                .zip(before.migrations)
+                .map(|(after, before)| after - before),
+            minor_faults: after.usage.minor_faults - before.usage.minor_faults,
+            major_faults: after.usage.major_faults - before.usage.major_faults,
+            allocations,
+            gaps: Some(self.gaps),
+            core_clock_before_hz: self.core_clock_before_hz,
+            core_clock_after_hz: CoreClock::measure(clock).map(|measured| measured.hz),
+        }
+    }
+}
+
+/// Gaps in the clock while nothing is done but reading it.
+fn watch(clock: &dyn Clock) -> Gaps {
+    let mut gaps = Gaps::default();
+    let start = clock.start();
+    let mut last = start;
+    while gaps.watched_ns < WATCH_NS {
+        let now = clock.end();
+        let gap_ns = clock.ns(now.saturating_sub(last));
+        if gap_ns > GAP_NS {
+            gaps.count += 1;
+            gaps.sum_ns += gap_ns;
+            gaps.longest_ns = gaps.longest_ns.max(gap_ns);
+        }
+        last = now;
+        gaps.watched_ns = clock.ns(now.saturating_sub(start));
+    }
+    gaps
+}
+
+impl Snapshot {
+    fn now() -> Snapshot {
+        Snapshot {
+            at_ns: now_ns(ClockId::Monotonic),
+            own_cpu_ns: now_ns(ClockId::ProcessCpu),
+            usage: usage::thread(),
+            wait_ns: fs::read_to_string("/proc/thread-self/schedstat")
+                .ok()
+                .and_then(|text| text.split_whitespace().nth(1)?.parse().ok()),
+            migrations: fs::read_to_string("/proc/thread-self/sched")
+                .ok()
+                .and_then(|text| migrations(&text)),
+            ticks: fs::read_to_string("/proc/stat")
+                .ok()
+                .map(|text| cpu_ticks(&text)),
+        }
+    }
+}
+
+/// `se.nr_migrations` of `/proc/thread-self/sched`.
+fn migrations(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.contains("nr_migrations"))?;
+    line.rsplit(':').next()?.trim().parse().ok()
+}
+
+/// The processors' lines of `/proc/stat` (proc_stat(5)).
+fn cpu_ticks(text: &str) -> Vec<CpuTicks> {
+    text.lines()
+        .filter_map(|line| {
+            let mut words = line.strip_prefix("cpu")?.split_whitespace();
+            let cpu = words.next()?.parse().ok()?;
+            let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+            let [user, nice, system, idle, iowait, irq, softirq, steal] = *ticks.first_chunk()?;
+            let busy = user + nice + system + irq + softirq;
+            Some(CpuTicks {
+                cpu,
+                busy,
+                steal,
+                total: busy + idle + iowait + steal,
+            })
+        })
+        .collect()
+}
+
+fn difference(before: &[CpuTicks], after: &[CpuTicks]) -> Vec<CpuTicks> {
+    after
+        .iter()
+        .filter_map(|after| {
+            let before = before.iter().find(|before| before.cpu == after.cpu)?;
+            Some(CpuTicks {
+                cpu: after.cpu,
+                busy: after.busy.saturating_sub(before.busy),
+                steal: after.steal.saturating_sub(before.steal),
+                total: after.total.saturating_sub(before.total),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_times_are_read_from_proc_stat() {
+        let before = cpu_ticks("cpu  9 9 9 9 9 9 9 9 0 0\ncpu1 10 0 5 100 2 0 1 3 0 0\nintr 5\n");
+        let after = cpu_ticks("cpu1 30 0 6 101 2 0 1 4 0 0\n");
+        assert_eq!(
+            difference(&before, &after),
+            [CpuTicks {
+                cpu: 1,
+                busy: 21,
+                steal: 1,
+                total: 23
+            }]
+        );
+        assert!(cpu_ticks("cpu1 10 0\ncpux\n").is_empty());
+    }
+
+    #[test]
+    fn migrations_are_read_where_the_kernel_tells() {
+        let text = "worker (5, #threads: 2)\n---\nse.nr_migrations   :     17\nnr_switches : 4\n";
+        assert_eq!(migrations(text), Some(17));
+        assert_eq!(migrations("nothing"), None);
+    }
+}

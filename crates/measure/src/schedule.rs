@@ -1,0 +1,284 @@
+//! How many launches a block gets, and in which order they run.
+//!
+//! Pure: durations in, counts out; random only by the seed given. The number of launches is decided
+//! once, from the pilots and the budget, and never by looking at results: stopping as soon as an
+//! interval looks narrow costs about three points of its coverage (FACTS.md).
+
+use std::time::Duration;
+
+/// The fewest launches of a block: with fewer there is no interval.
+pub const LEAST_LAUNCHES: u32 = 3;
+
+/// Launch counts at which the interval rule is good, ascending: Student's t from 3 to 5, and from 6
+/// on those counts at which a pair of order statistics covers 95 % with little to spare.
+pub const LAUNCH_COUNTS: [u32; 7] = [3, 4, 5, 6, 9, 12, 15];
+
+/// How much time a run may take for how narrow an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// A first look.
+    Quick,
+    /// What `costof run` does alone.
+    #[default]
+    Default,
+    /// What a result to publish deserves.
+    Full,
+}
+
+impl Precision {
+    /// The word for it in a run file and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Default => "default",
+            Self::Full => "full",
+        }
+    }
+
+    /// The precision of that name; `None` where there is none.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Quick, Self::Default, Self::Full]
+            .into_iter()
+            .find(|precision| precision.name() == name)
+    }
+
+    /// Launches of a block, pilot included, where the budget allows: one of [`LAUNCH_COUNTS`].
+    pub const fn launches(self) -> u32 {
+        match self {
+            Self::Quick => 6,
+            Self::Default => 9,
+            Self::Full => 15,
+        }
+    }
+
+    /// Time measured per point in one launch, all its batches together, without warm-up.
+    pub const fn batch_time_per_point(self) -> Duration {
+        match self {
+            Self::Quick => Duration::from_millis(10),
+            Self::Default => Duration::from_millis(30),
+            Self::Full => Duration::from_millis(100),
+        }
+    }
+
+    /// Wall time of a whole run. A run whose blocks take longer at [`LEAST_LAUNCHES`] exceeds it.
+    pub const fn budget(self) -> Duration {
+        match self {
+            Self::Quick => Duration::from_secs(16),
+            Self::Default => Duration::from_secs(45),
+            Self::Full => Duration::from_secs(840),
+        }
+    }
+}
+
+/// Launches of each block, pilot included, given the wall time of each block's pilot (its first
+/// launch, already run) and what is left of the budget after the pilots.
+///
+/// Every block gets the precision's count where that fits. Otherwise the block whose remaining
+/// launches take longest is cut to the next lower of [`LAUNCH_COUNTS`], again and again until the
+/// rest fits or every block is down to [`LEAST_LAUNCHES`].
+pub fn launch_counts(pilots: &[Duration], budget_left: Duration, precision: Precision) -> Vec<u32> {
+    let mut counts = vec![precision.launches(); pilots.len()];
+    while remaining(pilots, &counts) > budget_left {
+        let Some(block) = most_expensive_to_cut(pilots, &counts) else {
+            break;
+        };
+        counts[block] = next_lower(counts[block]);
+    }
+    counts
+}
+
+/// Wall time of the launches that follow the pilots.
+pub fn remaining(pilots: &[Duration], counts: &[u32]) -> Duration {
+    pilots
+        .iter()
+        .zip(counts)
+        .map(|(&pilot, &count)| after_pilot(pilot, count))
+        .fold(Duration::ZERO, Duration::saturating_add)
+}
+
+fn after_pilot(pilot: Duration, count: u32) -> Duration {
+    pilot.saturating_mul(count.saturating_sub(1))
+}
+
+fn most_expensive_to_cut(pilots: &[Duration], counts: &[u32]) -> Option<usize> {
+    (0..counts.len())
+        .filter(|&block| counts[block] > LEAST_LAUNCHES)
+        .max_by_key(|&block| after_pilot(pilots[block], counts[block]))
+}
+
+fn next_lower(count: u32) -> u32 {
+    LAUNCH_COUNTS
+        .into_iter()
+        .rev()
+        .find(|&lower| lower < count)
+        .unwrap_or(LEAST_LAUNCHES)
+}
+
+/// The order in which the pilots of `blocks` blocks run: each block once, shuffled by `seed`.
+pub fn pilot_order(seed: u64, blocks: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..blocks).collect();
+    fastrand::Rng::with_seed(seed).shuffle(&mut order);
+    order
+}
+
+/// The launches that follow the pilots, as (block, launch), where a block's launches are numbered
+/// from 0 (its pilot, left out here) to below its count.
+///
+/// Each block's launches are spread over the whole run: the i-th of k falls at random into the i-th
+/// of k equal parts of it, so that a slow drift or a short disturbance meets all blocks alike, and
+/// within a block launches keep their order. The same seed gives the same order.
+pub fn order(seed: u64, counts: &[u32]) -> Vec<(usize, u32)> {
+    // Another stream than the pilots', which draw from the seed itself.
+    let mut random = fastrand::Rng::with_seed(!seed);
+    let mut placed: Vec<(f64, usize, u32)> = Vec::new();
+    for (block, &count) in counts.iter().enumerate() {
+        for launch in 1..count {
+            let part = f64::from(launch - 1) + random.f64();
+            placed.push((part / f64::from(count - 1), block, launch));
+        }
+    }
+    placed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    placed
+        .into_iter()
+        .map(|(_, block, launch)| (block, launch))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(seconds: &[f64]) -> Vec<Duration> {
+        seconds
+            .iter()
+            .map(|&s| Duration::from_secs_f64(s))
+            .collect()
+    }
+
+    const PRECISIONS: [Precision; 3] = [Precision::Quick, Precision::Default, Precision::Full];
+
+    #[test]
+    fn with_time_enough_every_block_gets_the_precisions_count() {
+        for precision in PRECISIONS {
+            let counts = launch_counts(&seconds(&[0.1, 2.0]), Duration::from_secs(600), precision);
+            assert_eq!(counts, [precision.launches(); 2]);
+        }
+    }
+
+    #[test]
+    fn the_most_expensive_block_is_cut_first() {
+        let pilots = seconds(&[0.1, 3.0, 0.2]);
+        // At nine launches: 0.8 + 24 + 1.6 s; at six the dear one takes 15 s, at five 12 s.
+        let counts = launch_counts(&pilots, Duration::from_secs(15), Precision::Default);
+        assert_eq!(counts, [9, 5, 9]);
+    }
+
+    #[test]
+    fn without_any_time_each_block_keeps_the_least_launches() {
+        let counts = launch_counts(&seconds(&[0.1, 3.0]), Duration::ZERO, Precision::Full);
+        assert_eq!(counts, [LEAST_LAUNCHES; 2]);
+    }
+
+    #[test]
+    fn what_is_chosen_fits_or_cannot_be_cut_and_is_a_good_count() {
+        let mut random = fastrand::Rng::with_seed(5);
+        for _ in 0..500 {
+            let pilots: Vec<f64> = (0..random.usize(0..30))
+                .map(|_| 3.0 * random.f64())
+                .collect();
+            let pilots = seconds(&pilots);
+            let left = Duration::from_secs_f64(120.0 * random.f64());
+            let precision = PRECISIONS[random.usize(0..3)];
+            let counts = launch_counts(&pilots, left, precision);
+            assert_eq!(counts.len(), pilots.len());
+            let least = counts.iter().all(|&count| count == LEAST_LAUNCHES);
+            assert!(least || remaining(&pilots, &counts) <= left);
+            assert!(counts.iter().all(|count| LAUNCH_COUNTS.contains(count)));
+            assert!(counts.iter().all(|&count| count <= precision.launches()));
+        }
+    }
+
+    #[test]
+    fn counts_from_six_on_waste_little_coverage() {
+        use crate::statistics::interval::median_interval;
+        for count in LAUNCH_COUNTS.into_iter().filter(|&count| count >= 6) {
+            let launches = vec![1.0; count as usize];
+            let interval = median_interval(&launches).expect("six launches or more");
+            assert!(
+                interval.confidence < 0.97,
+                "{count}: {}",
+                interval.confidence
+            );
+        }
+    }
+
+    #[test]
+    fn endless_pilots_do_not_overflow() {
+        let pilots = [Duration::MAX; 3];
+        let counts = launch_counts(&pilots, Duration::from_secs(9), Precision::Default);
+        assert_eq!(counts, [LEAST_LAUNCHES; 3]);
+    }
+
+    #[test]
+    fn no_blocks_need_no_launches() {
+        assert!(launch_counts(&[], Duration::ZERO, Precision::Quick).is_empty());
+        assert!(order(1, &[]).is_empty());
+        assert!(pilot_order(1, 0).is_empty());
+    }
+
+    #[test]
+    fn each_launch_after_the_pilot_comes_once_and_in_its_blocks_order() {
+        let counts = [9, 3, 1, 0, 15];
+        let order = order(42, &counts);
+        for (block, &count) in counts.iter().enumerate() {
+            let launches = order.iter().filter(|launch| launch.0 == block);
+            let launches: Vec<u32> = launches.map(|launch| launch.1).collect();
+            assert_eq!(launches, (1..count).collect::<Vec<u32>>());
+        }
+    }
+
+    #[test]
+    fn a_blocks_launches_are_spread_over_the_run() {
+        let counts = [9; 15];
+        let order = order(42, &counts);
+        for block in 0..counts.len() {
+            let places = order
+                .iter()
+                .enumerate()
+                .filter(|(_, launch)| launch.0 == block);
+            let places: Vec<usize> = places.map(|(place, _)| place).collect();
+            assert!(places[0] < order.len() / 4 && places[7] > order.len() * 3 / 4);
+        }
+    }
+
+    #[test]
+    fn a_block_with_few_launches_is_spread_over_the_run_too() {
+        let order = order(42, &[3, 15, 15, 15]);
+        let second = order.iter().position(|&launch| launch == (0, 2));
+        assert!(second.is_some_and(|place| place >= order.len() * 2 / 5));
+    }
+
+    #[test]
+    fn a_seed_gives_one_order_and_another_seed_another() {
+        let counts = [6; 15];
+        assert_eq!(order(1, &counts), order(1, &counts));
+        assert_ne!(order(1, &counts), order(2, &counts));
+        assert_eq!(pilot_order(1, 15), pilot_order(1, 15));
+        assert_ne!(pilot_order(1, 15), pilot_order(2, 15));
+        let mut blocks = pilot_order(3, 15);
+        blocks.sort_unstable();
+        assert_eq!(blocks, (0..15).collect::<Vec<usize>>());
+    }
+
+    #[test]
+    fn a_quick_run_is_a_first_look_and_a_full_one_fits_a_quarter_of_an_hour() {
+        assert!(Precision::Quick.budget() <= Duration::from_secs(20));
+        assert!(Precision::Default.budget() <= Duration::from_secs(50));
+        assert!(Precision::Full.budget() < Duration::from_secs(15 * 60));
+        assert!(
+            PRECISIONS
+                .iter()
+                .all(|precision| LAUNCH_COUNTS.contains(&precision.launches()))
+        );
+    }
+}

@@ -1,0 +1,12 @@
+//! What a set of numbers says: quantiles, intervals, modes, drift and ratios.
+//!
+//! Pure functions from slices of finite `f64` to numbers. Nothing here reads a clock, asks the OS
+//! or draws a random number, and nothing panics: where a slice is too short, the answer is `None`.
+
+mod binomial;
+pub mod drift;
+pub mod interval;
+pub mod modes;
+pub mod quantile;
+pub mod ratio;
+mod student_t;

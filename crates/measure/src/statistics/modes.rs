@@ -1,0 +1,690 @@
+//! How many modes a distribution clearly has: one, two or three.
+//!
+//! # The criterion
+//!
+//! Split the sorted values in two. The *core* of a side is its middle 80 % (or all of it, where that
+//! shows more: few values have no outliers to leave out), the *valley* everything between the two
+//! cores. A density with one mode does not rise again on the far side of a valley: of the values in
+//! the valley and in a core, the core's expected part is then at most its part of the width, for one
+//! of the two cores at least. How improbable it is that *each* core holds so many is therefore
+//! evidence for two modes: the binomial tail of the side that shows less, by Chernoff's bound, in
+//! nats. This is the excess mass of Müller and Sawitzki ("Excess Mass Estimates and Tests for
+//! Multimodality", 1991), which Hartigan's dip measures too, taken at one split. Skew and long tails
+//! are no evidence, since they keep one mode; uniform values are the hardest case.
+//!
+//! The split with the most evidence counts when
+//! 1. the evidence is at least 7 nats: about 1 in 1,000, and about as often does one mode look like
+//!    two after all splits were searched (examples/simulate.rs);
+//! 2. each side has 5 % of all values, and each core three different ones;
+//! 3. the valley is low: at most 30 % of the density of the thinner core;
+//! 4. the modes are well separated: the valley is at least half as wide as the wider core, and the
+//!    medians differ by at least 5 %.
+//!
+//! A clock that ticks leaves gaps that are no valley, so the widest gap inside the two cores is taken
+//! from the valley's width before anything else.
+//!
+//! A third mode is looked for in the same way inside the two, or, where one split shows nothing, by
+//! two splits at once.
+
+use super::quantile::{median, quantile_of_sorted};
+
+/// One mode of a distribution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mode {
+    /// The median of its values, in their unit.
+    pub median: f64,
+    /// Its part of all values, 0 to 1; the modes of one sample add up to 1.
+    pub share: f64,
+    /// Lower end of the middle 80 % of its values, in their unit.
+    pub low: f64,
+    /// Upper end of the middle 80 % of its values, in their unit.
+    pub high: f64,
+}
+
+/// Evidence against a single mode, in nats, that a split must show.
+const LEAST_EVIDENCE: f64 = 7.0;
+/// Part of all values that each mode must hold.
+const LEAST_SHARE: f64 = 0.05;
+/// Different values that the core of each mode must hold, so that it shows a scatter of its own.
+const LEAST_DISTINCT: usize = 3;
+/// Density of the valley over that of the thinner core, at most.
+const VALLEY_DENSITY: f64 = 0.3;
+/// Width of the valley over that of the wider core, at least.
+const VALLEY_WIDTH: f64 = 0.5;
+/// Difference between neighbouring medians over the lower one, at least.
+const LEAST_SEPARATION: f64 = 0.05;
+/// Modes told apart, at most.
+const MOST_MODES: usize = 3;
+/// A core leaves out one value in this many at each end of its side.
+const TRIMMED: usize = 10;
+
+/// The modes of a sample in ascending order: one normally, two or three where the values clearly
+/// have them (see the criterion at the head of this file), none without values.
+///
+/// `values` in any order and unit. Deterministic; sorts a copy, then n log n.
+pub fn modes(values: &[f64]) -> Vec<Mode> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    modes_of_sorted(&sorted)
+}
+
+/// The modes of what several launches measured, each launch's values in a list of its own.
+///
+/// Launches that differ by more than their own scatter look like so many modes once they are pooled
+/// (one in two samples of 6 launches that differ by 5 %, examples/simulate.rs). So modes of the pooled
+/// values count only where half of the launches or more have values in two of them; otherwise the
+/// modes of the launches' medians are told, if these clearly have any, with shares of launches.
+pub fn launch_modes(launches: &[Vec<f64>]) -> Vec<Mode> {
+    let pooled = modes(&launches.concat());
+    if pooled.len() <= 1 || are_inside_launches(&pooled, launches) {
+        return pooled;
+    }
+    let medians: Vec<f64> = launches
+        .iter()
+        .filter_map(|launch| median(launch))
+        .collect();
+    let between = modes(&medians);
+    if between.len() > 1 {
+        return between;
+    }
+    let mut all = launches.concat();
+    all.sort_by(f64::total_cmp);
+    Sample::new(&all).mode((0, all.len())).into_iter().collect()
+}
+
+/// Whether half of the launches or more have values in two modes.
+fn are_inside_launches(modes: &[Mode], launches: &[Vec<f64>]) -> bool {
+    let borders: Vec<f64> = modes
+        .windows(2)
+        .map(|pair| f64::midpoint(pair[0].high, pair[1].low))
+        .collect();
+    let mixed = launches.iter().filter(|launch| {
+        borders.iter().any(|border| {
+            launch.iter().any(|value| value < border) && launch.iter().any(|value| value > border)
+        })
+    });
+    2 * mixed.count() >= launches.len()
+}
+
+/// As [`modes`], of a histogram: pairs of a bucket's upper end (ns) and its count, in ascending order.
+///
+/// Each value stands at the upper end of its bucket. More than 8,192 values are represented by so many
+/// evenly spaced quantiles, so that shares are exact to one part in 8,192.
+pub fn histogram_modes(buckets: &[(u64, u64)]) -> Vec<Mode> {
+    modes_of_sorted(&representatives(buckets))
+}
+
+/// Values that stand for a histogram, at most.
+const MOST_HISTOGRAM_VALUES: u64 = 8192;
+
+fn representatives(buckets: &[(u64, u64)]) -> Vec<f64> {
+    let total: u128 = buckets.iter().map(|&(_, count)| u128::from(count)).sum();
+    let wanted = total.min(u128::from(MOST_HISTOGRAM_VALUES));
+    let mut sorted: Vec<f64> = Vec::with_capacity(wanted as usize);
+    let mut seen = 0_u128;
+    for &(upper_ns, count) in buckets {
+        seen += u128::from(count);
+        // The i-th of `wanted` values stands at the middle of its part: (i + ½) ÷ wanted.
+        while (sorted.len() as u128) < wanted
+            && (2 * sorted.len() as u128 + 1) * total <= 2 * seen * wanted
+        {
+            sorted.push(upper_ns as f64);
+        }
+    }
+    sorted
+}
+
+fn modes_of_sorted(sorted: &[f64]) -> Vec<Mode> {
+    let sample = Sample::new(sorted);
+    let parts = sample.parts();
+    parts.iter().filter_map(|&part| sample.mode(part)).collect()
+}
+
+/// Sorted values, with what is needed to judge any split of them at once.
+struct Sample<'a> {
+    sorted: &'a [f64],
+    gaps: RangeMaximum,
+    distinct_before: Vec<usize>,
+}
+
+/// The middle 80 % of a side: positions of its first and last value.
+#[derive(Clone, Copy)]
+struct Core {
+    first: usize,
+    last: usize,
+}
+
+impl Core {
+    fn whole(start: usize, end: usize) -> Self {
+        Self {
+            first: start,
+            last: end - 1,
+        }
+    }
+
+    fn of(start: usize, end: usize) -> Self {
+        let trimmed = (end - start) / TRIMMED;
+        Self {
+            first: start + trimmed,
+            last: end - 1 - trimmed,
+        }
+    }
+
+    fn count(self) -> f64 {
+        (self.last - self.first + 1) as f64
+    }
+}
+
+impl<'a> Sample<'a> {
+    fn new(sorted: &'a [f64]) -> Self {
+        let gaps: Vec<f64> = sorted.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let mut distinct_before = vec![0];
+        distinct_before.extend(gaps.iter().scan(0, |distinct, &gap| {
+            *distinct += usize::from(gap > 0.0);
+            Some(*distinct)
+        }));
+        Self {
+            sorted,
+            gaps: RangeMaximum::new(gaps),
+            distinct_before,
+        }
+    }
+
+    /// The values of each mode, as positions from the first to after the last.
+    fn parts(&self) -> Vec<(usize, usize)> {
+        let mut parts = vec![(0, self.sorted.len())];
+        while parts.len() < MOST_MODES {
+            let Some((part, split)) = self.best_split_of(&parts) else {
+                break;
+            };
+            let (start, end) = parts[part];
+            parts.splice(part..=part, [(start, split), (split, end)]);
+        }
+        if parts.len() == 1
+            && let Some((lower, upper)) = self.best_pair_of_splits()
+        {
+            parts = vec![(0, lower), (lower, upper), (upper, self.sorted.len())];
+        }
+        parts
+    }
+
+    fn mode(&self, (start, end): (usize, usize)) -> Option<Mode> {
+        let values = self.sorted.get(start..end)?;
+        let median = quantile_of_sorted(values, 0.5)?;
+        let core = Core::of(start, end);
+        Some(Mode {
+            median,
+            share: values.len() as f64 / self.sorted.len() as f64,
+            low: self.sorted[core.first],
+            high: self.sorted[core.last],
+        })
+    }
+
+    /// The part, and the place inside it, where a split has the most evidence; `None` where no
+    /// split has enough.
+    fn best_split_of(&self, parts: &[(usize, usize)]) -> Option<(usize, usize)> {
+        let mut best = None;
+        let mut most = LEAST_EVIDENCE;
+        for (part, &(start, end)) in parts.iter().enumerate() {
+            for split in start + 1..end {
+                let evidence = self.evidence(start, split, end).unwrap_or(0.0);
+                if evidence >= most {
+                    most = evidence;
+                    best = Some((part, self.at_widest_gap(start, split, end)));
+                }
+            }
+        }
+        best
+    }
+
+    /// Two splits that together show three modes. Of three modes at equal distances no single split
+    /// shows any, since the side with two of them looks like one wide mode.
+    fn best_pair_of_splits(&self) -> Option<(usize, usize)> {
+        let places = self.places_for_a_pair();
+        let end = self.sorted.len();
+        let mut best = None;
+        let mut most = LEAST_EVIDENCE;
+        for (i, &lower) in places.iter().enumerate() {
+            for &upper in &places[i + 1..] {
+                let below = self.evidence(0, lower, upper).unwrap_or(0.0);
+                let above = self.evidence(lower, upper, end).unwrap_or(0.0);
+                if below.min(above) >= most {
+                    most = below.min(above);
+                    best = Some((lower, upper));
+                }
+            }
+        }
+        let (lower, upper) = best?;
+        Some((
+            self.at_widest_gap(0, lower, upper),
+            self.at_widest_gap(lower, upper, end),
+        ))
+    }
+
+    /// The widest gap in each 64th of the values: all pairs of all gaps would take too long.
+    fn places_for_a_pair(&self) -> Vec<usize> {
+        const PLACES: usize = 64;
+        let positions: Vec<usize> = (1..self.sorted.len()).collect();
+        positions
+            .chunks(self.sorted.len().div_ceil(PLACES).max(1))
+            .filter_map(|chunk| chunk.iter().copied().max_by(|&a, &b| self.by_gap(a, b)))
+            .collect()
+    }
+
+    /// Orders two positions by the gap below each.
+    fn by_gap(&self, a: usize, b: usize) -> std::cmp::Ordering {
+        let gap = |position: usize| self.sorted[position] - self.sorted[position - 1];
+        gap(a).total_cmp(&gap(b))
+    }
+
+    /// The place of the widest gap in the valley around `split`: as cores leave out the ends of their
+    /// sides, a split a little beside the valley has the same evidence as one inside it.
+    fn at_widest_gap(&self, start: usize, split: usize, end: usize) -> usize {
+        (Core::of(start, split).last + 1..=Core::of(split, end).first)
+            .max_by(|&a, &b| self.by_gap(a, b))
+            .unwrap_or(split)
+    }
+
+    /// Evidence in nats that the values of `start..end` have a mode on each side of `split`, at the
+    /// cores that show more; `None` where the sides are too small or not clearly apart.
+    fn evidence(&self, start: usize, split: usize, end: usize) -> Option<f64> {
+        let least = LEAST_SHARE * self.sorted.len() as f64;
+        if ((split - start).min(end - split) as f64) < least {
+            return None;
+        }
+        let whole = self.evidence_of_cores(Core::whole(start, split), Core::whole(split, end));
+        let trimmed = self.evidence_of_cores(Core::of(start, split), Core::of(split, end));
+        let separated = self.is_separated(start, split, end);
+        whole
+            .into_iter()
+            .chain(trimmed)
+            .reduce(f64::max)
+            .filter(|_| separated)
+    }
+
+    fn evidence_of_cores(&self, left: Core, right: Core) -> Option<f64> {
+        if self.distinct(left).min(self.distinct(right)) < LEAST_DISTINCT {
+            return None;
+        }
+        let tick = self.widest_gap(left).max(self.widest_gap(right));
+        let gap = self.sorted[right.first] - self.sorted[left.last];
+        let valley = Valley {
+            width: gap - tick,
+            count: (right.first - left.last - 1) as f64,
+        };
+        let (left_width, right_width) = (self.width(left), self.width(right));
+        let thinner = (left.count() / left_width).min(right.count() / right_width);
+        let clear = valley.width >= VALLEY_WIDTH * left_width.max(right_width)
+            && valley.count <= VALLEY_DENSITY * thinner * valley.width;
+        clear.then(|| {
+            valley
+                .evidence(left.count(), left_width)
+                .min(valley.evidence(right.count(), right_width))
+        })
+    }
+
+    fn distinct(&self, core: Core) -> usize {
+        self.distinct_before[core.last] - self.distinct_before[core.first] + 1
+    }
+
+    fn is_separated(&self, start: usize, split: usize, end: usize) -> bool {
+        let middle = |start: usize, end: usize| self.sorted[usize::midpoint(start, end - 1)];
+        let (low, high) = (middle(start, split), middle(split, end));
+        high - low >= LEAST_SEPARATION * low.abs()
+    }
+
+    fn width(&self, core: Core) -> f64 {
+        self.sorted[core.last] - self.sorted[core.first]
+    }
+
+    fn widest_gap(&self, core: Core) -> f64 {
+        self.gaps.maximum(core.first, core.last)
+    }
+}
+
+struct Valley {
+    width: f64,
+    count: f64,
+}
+
+impl Valley {
+    /// Chernoff's bound on the binomial tail: how improbable, in nats, a core of `count` values and
+    /// `width` is beside this valley if the density does not rise from the valley to the core.
+    fn evidence(&self, count: f64, width: f64) -> f64 {
+        let total = count + self.count;
+        let (seen, expected) = (count / total, width / (width + self.width));
+        if seen <= expected {
+            return 0.0;
+        }
+        let in_valley = if self.count > 0.0 {
+            (1.0 - seen) * ((1.0 - seen) / (1.0 - expected)).ln()
+        } else {
+            0.0
+        };
+        total * (seen * (seen / expected).ln() + in_valley)
+    }
+}
+
+/// The maximum over any range of a list in constant time: a sparse table.
+struct RangeMaximum {
+    /// `levels[k][i]` is the maximum of the 2^k values from `i` on.
+    levels: Vec<Vec<f64>>,
+}
+
+impl RangeMaximum {
+    fn new(values: Vec<f64>) -> Self {
+        let mut levels = vec![values];
+        let mut span = 1;
+        while let Some(below) = levels.last().filter(|below| below.len() > span) {
+            let level = below.iter().zip(&below[span..]).map(|(a, b)| a.max(*b));
+            levels.push(level.collect());
+            span *= 2;
+        }
+        Self { levels }
+    }
+
+    /// The maximum of the values from `start` to before `end`; 0 where there are none.
+    fn maximum(&self, start: usize, end: usize) -> f64 {
+        if start >= end {
+            return 0.0;
+        }
+        let level = (end - start).ilog2() as usize;
+        let second = end - (1 << level);
+        self.levels[level][start].max(self.levels[level][second])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fastrand::Rng;
+
+    use super::*;
+
+    const SIZES: [usize; 6] = [12, 30, 60, 100, 1000, 10_000];
+
+    fn normal(random: &mut Rng) -> f64 {
+        let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * random.f64()).cos()
+    }
+
+    /// Round trips in µs, `slow_in_ten` of ten with a core that had to be woken.
+    fn round_trips(random: &mut Rng, count: usize, slow_in_ten: usize) -> Vec<f64> {
+        (0..count)
+            .map(|trip| match trip % 10 < slow_in_ten {
+                true => 55.0 + 8.0 * random.f64(),
+                false => 13.0 + 3.0 * random.f64(),
+            })
+            .collect()
+    }
+
+    /// How many of 100 samples (20 of the largest) have not exactly one mode.
+    fn false_alarms(count: usize, draw: impl Fn(&mut Rng, f64) -> f64) -> usize {
+        let samples = if count > 1000 { 20 } else { 100 };
+        let mut random = Rng::with_seed(11);
+        (0..samples)
+            .filter(|_| {
+                let values: Vec<f64> = (0..count)
+                    .map(|i| draw(&mut random, i as f64 / count as f64))
+                    .collect();
+                modes(&values).len() != 1
+            })
+            .count()
+    }
+
+    #[test]
+    fn sleeping_and_awake_cores_are_two_modes() {
+        let mut random = Rng::with_seed(3);
+        for count in [30, 60, 100, 1000, 10_000] {
+            for slow_in_ten in [2, 5, 8] {
+                let found = modes(&round_trips(&mut random, count, slow_in_ten));
+                let [fast, slow] = found[..] else {
+                    panic!("{count} values, {slow_in_ten} of 10 slow: {found:?}");
+                };
+                assert!((fast.share - (1.0 - slow_in_ten as f64 / 10.0)).abs() < 1e-9);
+                assert!((fast.share + slow.share - 1.0).abs() < 1e-9);
+                assert!(fast.low >= 13.0 && fast.median < 16.0 && fast.high <= 16.0);
+                assert!(slow.low >= 55.0 && slow.median < 63.0 && slow.high <= 63.0);
+            }
+        }
+    }
+
+    #[test]
+    fn six_slow_values_of_thirty_are_enough() {
+        let found = (0..50)
+            .filter(|&seed| modes(&round_trips(&mut Rng::with_seed(seed), 30, 2)).len() == 2);
+        assert!(found.count() >= 48);
+    }
+
+    /// Launches of 20 values with a scatter of 0.2 %, each around a median of its own.
+    fn launches_around(random: &mut Rng, medians: &[f64]) -> Vec<Vec<f64>> {
+        let launch = |median: &f64| {
+            (0..20)
+                .map(|_| median * (1.0 + 0.002 * normal(random)))
+                .collect()
+        };
+        medians.iter().map(launch).collect()
+    }
+
+    #[test]
+    fn launches_that_differ_are_no_modes() {
+        let mut random = Rng::with_seed(3);
+        let (mut told, mut pooled) = (0, 0);
+        for _ in 0..100 {
+            let medians: Vec<f64> = (0..9).map(|_| (0.05 * normal(&mut random)).exp()).collect();
+            let launches = launches_around(&mut random, &medians);
+            told += usize::from(launch_modes(&launches).len() > 1);
+            pooled += usize::from(modes(&launches.concat()).len() > 1);
+        }
+        assert!(told <= 1, "{told}");
+        assert!(pooled >= 10, "the test shows nothing: {pooled}");
+    }
+
+    #[test]
+    fn modes_inside_launches_are_told() {
+        let mut random = Rng::with_seed(3);
+        let launches: Vec<Vec<f64>> = (0..6).map(|_| round_trips(&mut random, 20, 3)).collect();
+        let found = launch_modes(&launches);
+        assert_eq!(found, modes(&launches.concat()));
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn launches_in_two_modes_are_told_where_there_are_enough() {
+        let mut random = Rng::with_seed(3);
+        let medians = [
+            14.0, 14.2, 58.0, 14.1, 13.9, 59.0, 57.5, 14.3, 14.0, 58.4, 13.8, 14.1,
+        ];
+        let found = launch_modes(&launches_around(&mut random, &medians));
+        assert_eq!(found.len(), 2);
+        assert!((found[1].share - 4.0 / 12.0).abs() < 1e-9, "{found:?}");
+        let few = launch_modes(&launches_around(&mut random, &medians[..6]));
+        assert!(few.len() == 1 && few[0].share == 1.0, "{few:?}");
+    }
+
+    #[test]
+    fn no_launches_have_no_modes() {
+        assert_eq!(launch_modes(&[]), []);
+        assert_eq!(launch_modes(&[vec![], vec![]]), []);
+    }
+
+    #[test]
+    fn three_modes_are_three() {
+        let mut random = Rng::with_seed(3);
+        for count in [60, 300, 10_000] {
+            for places in [[10.0, 20.0, 30.0], [10.0, 20.0, 80.0]] {
+                let values: Vec<f64> = (0..count)
+                    .map(|i| places[i % 3] + 0.8 * normal(&mut random))
+                    .collect();
+                let found = modes(&values);
+                let medians: Vec<f64> = found.iter().map(|mode| mode.median.round()).collect();
+                assert_eq!(medians, places, "{count} values");
+            }
+        }
+    }
+
+    #[test]
+    fn a_mode_stays_one_when_a_few_values_are_late() {
+        let mut random = Rng::with_seed(3);
+        let mut values = round_trips(&mut random, 1000, 3);
+        for (i, value) in values.iter_mut().enumerate().filter(|(i, _)| i % 50 == 0) {
+            *value += 5.0 * (i / 50) as f64;
+        }
+        let found = modes(&values);
+        let shares: Vec<f64> = found.iter().map(|mode| mode.share).collect();
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!((shares[0] - 0.7).abs() < 0.02, "{found:?}");
+    }
+
+    #[test]
+    fn modes_that_overlap_are_one() {
+        let mut random = Rng::with_seed(3);
+        let values: Vec<f64> = (0..10_000)
+            .map(|i| 30.0 + 4.0 * f64::from(i % 2) + normal(&mut random))
+            .collect();
+        assert_eq!(modes(&values).len(), 1);
+    }
+
+    #[test]
+    fn three_percent_of_the_values_are_no_mode() {
+        let mut random = Rng::with_seed(3);
+        let values: Vec<f64> = (0..1000)
+            .map(|i| if i % 33 == 0 { 58.0 } else { 14.0 } + 0.5 * normal(&mut random))
+            .collect();
+        assert_eq!(modes(&values).len(), 1);
+    }
+
+    #[test]
+    fn a_tick_that_is_never_hit_is_no_valley() {
+        let ticks = (20..31).chain(32..43);
+        let values: Vec<f64> = ticks.cycle().take(10_000).map(f64::from).collect();
+        assert_eq!(modes(&values).len(), 1);
+    }
+
+    #[test]
+    fn skew_tails_and_drift_are_one_mode() {
+        type Draw = fn(&mut Rng, f64) -> f64;
+        let draws: [(&str, Draw); 7] = [
+            ("normal", |random, _| 20.0 + normal(random)),
+            ("uniform", |random, _| random.f64()),
+            ("lognormal 0.2", |random, _| (0.2 * normal(random)).exp()),
+            ("lognormal 0.5", |random, _| (0.5 * normal(random)).exp()),
+            ("Pareto 1.5", |random, _| {
+                (1.0 - random.f64()).powf(-1.0 / 1.5)
+            }),
+            ("around zero", |random, _| normal(random)),
+            ("drift", |random, part| {
+                (0.01 * normal(random)).exp() * (1.0 + 0.035 * part)
+            }),
+        ];
+        for (name, draw) in draws {
+            for count in SIZES {
+                let alarms = false_alarms(count, draw);
+                assert!(alarms <= 1, "{name}, {count} values: {alarms} false alarms");
+            }
+        }
+    }
+
+    #[test]
+    fn clock_ticks_are_no_modes() {
+        for tick in [0.3, 1.0, 2.0] {
+            for count in SIZES {
+                let alarms = false_alarms(count, |random, _| {
+                    ((20.0 + normal(random)) / tick).round() * tick
+                });
+                assert_eq!(alarms, 0, "ticks of {tick}, {count} values");
+            }
+        }
+    }
+
+    #[test]
+    fn ticks_cut_to_whole_nanoseconds_are_no_modes() {
+        for count in SIZES {
+            let alarms = false_alarms(count, |random, _| {
+                ((4.0 * (0.3 * normal(random)).exp()).round() * 41.67).floor()
+                    + random.f64().round()
+            });
+            assert_eq!(alarms, 0, "{count} values");
+        }
+    }
+
+    #[test]
+    fn a_difference_of_two_percent_is_not_shown_as_two_modes() {
+        let mut random = Rng::with_seed(3);
+        let values: Vec<f64> = (0..200)
+            .map(|i| 100.0 + 2.0 * f64::from(i % 2) + 0.05 * normal(&mut random))
+            .collect();
+        assert_eq!(modes(&values).len(), 1);
+    }
+
+    #[test]
+    fn the_order_of_the_values_does_not_matter() {
+        let mut random = Rng::with_seed(3);
+        let mut values = round_trips(&mut random, 90, 4);
+        let found = modes(&values);
+        random.shuffle(&mut values);
+        assert_eq!(modes(&values), found);
+    }
+
+    #[test]
+    fn few_or_equal_values_are_one_mode_and_no_values_none() {
+        assert_eq!(modes(&[]), []);
+        assert_eq!(modes(&[3.0]).len(), 1);
+        assert_eq!(modes(&[3.0, 70.0]).len(), 1);
+        let equal = modes(&[3.0; 50]);
+        assert_eq!(
+            equal,
+            [Mode {
+                median: 3.0,
+                share: 1.0,
+                low: 3.0,
+                high: 3.0
+            }]
+        );
+    }
+
+    #[test]
+    fn a_histogram_has_the_modes_of_its_values() {
+        let mut random = Rng::with_seed(3);
+        let mut trips: Vec<u64> = round_trips(&mut random, 20_000, 3)
+            .iter()
+            .map(|us| (us * 1000.0 / 16.0).ceil() as u64 * 16)
+            .collect();
+        trips.sort_unstable();
+        let buckets: Vec<(u64, u64)> = trips
+            .chunk_by(|a, b| a == b)
+            .map(|bucket| (bucket[0], bucket.len() as u64))
+            .collect();
+        let found = histogram_modes(&buckets);
+        let [fast, slow] = found[..] else {
+            panic!("{found:?}");
+        };
+        assert!((fast.share - 0.7).abs() < 0.001 && (slow.share - 0.3).abs() < 0.001);
+        assert!((14_300.0..14_700.0).contains(&fast.median), "{fast:?}");
+        assert!((58_800.0..59_200.0).contains(&slow.median), "{slow:?}");
+    }
+
+    #[test]
+    fn coarse_logarithmic_buckets_are_no_modes() {
+        let mut random = Rng::with_seed(3);
+        // Buckets 6 % wide, as of a histogram with few significant digits.
+        let mut values: Vec<u64> = (0..50_000)
+            .map(|_| {
+                let latency = 20_000.0 * (0.5 * normal(&mut random)).exp();
+                1.06_f64.powf(latency.log(1.06).ceil()) as u64
+            })
+            .collect();
+        values.sort_unstable();
+        let buckets: Vec<(u64, u64)> = values
+            .chunk_by(|a, b| a == b)
+            .map(|bucket| (bucket[0], bucket.len() as u64))
+            .collect();
+        assert_eq!(histogram_modes(&buckets).len(), 1);
+    }
+
+    #[test]
+    fn an_empty_histogram_has_no_modes_and_a_huge_one_does_not_overflow() {
+        assert_eq!(histogram_modes(&[]), []);
+        assert_eq!(histogram_modes(&[(10, 0)]), []);
+        assert_eq!(histogram_modes(&[(10, u64::MAX), (11, u64::MAX)]).len(), 1);
+    }
+}

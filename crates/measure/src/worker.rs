@@ -1,0 +1,322 @@
+//! The worker: takes commands on standard input, answers on standard output,
+//! and measures the points of a launch. One worker serves one launch.
+//!
+//! It writes nothing while a batch runs. A thread off the measured processors
+//! reads the commands, and ends the process when its input closes, so that
+//! nothing is left running when the controller is gone.
+
+use crate::clock::{self, Clock};
+use crate::counters::Counters;
+use crate::facts;
+use crate::meter::{Meter, Record};
+use crate::noise::Ledger;
+use crate::probe::{self, Probe, Role};
+use costof_model::Text;
+use costof_model::failure::Failure;
+use costof_model::point::Point;
+use costof_model::protocol::{
+    Answer, Command, Description, LINE_MAX_BYTES, Launch, Offers, PROTOCOL, Report,
+};
+use costof_os::{affinity, process};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+
+/// Serves commands until the input closes or the launch has ended. `release`
+/// is the version of this costof, `table` its probes.
+///
+/// # Errors
+/// Where standard output cannot be used.
+pub fn work(table: &[&'static Probe], release: &str) -> io::Result<()> {
+    // The parent-death signal follows the thread that asked for it: the main one.
+    process::die_with_parent()?;
+    // Best effort: without it, the kernel chooses whom to end when memory runs out.
+    let _ = process::be_oom_victim();
+    let output = process::private_stdout()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (sender, commands) = mpsc::channel();
+    let reader_stop = Arc::clone(&stop);
+    std::thread::Builder::new()
+        .name("commands".to_owned())
+        .spawn(move || read_commands(&sender, &reader_stop))?;
+    Worker {
+        table,
+        release,
+        output,
+        commands,
+        stop,
+    }
+    .serve()
+}
+
+/// Reads commands until the input closes, which ends the process.
+fn read_commands(sender: &Sender<Result<Command, String>>, stop: &AtomicBool) {
+    let mut input = BufReader::new(io::stdin());
+    loop {
+        let mut line = Vec::new();
+        match (&mut input)
+            .take(LINE_MAX_BYTES as u64)
+            .read_until(b'\n', &mut line)
+        {
+            Ok(0) | Err(_) => std::process::exit(0),
+            Ok(_) => {}
+        }
+        let command = serde_json::from_slice(&line).map_err(|error| error.to_string());
+        match &command {
+            Ok(Command::Stop) => {
+                stop.store(true, Ordering::Release);
+                continue;
+            }
+            // This thread stays away from what is measured, where it can.
+            Ok(Command::Open(launch)) => leave(&launch.cpus),
+            _ => {}
+        }
+        if sender.send(command).is_err() {
+            std::process::exit(0);
+        }
+    }
+}
+
+/// Moves this thread off `cpus`, where there are other processors.
+fn leave(cpus: &[usize]) {
+    if let Ok(allowed) = affinity::allowed() {
+        let others: Vec<usize> = allowed
+            .into_iter()
+            .filter(|cpu| !cpus.contains(cpu))
+            .collect();
+        if !others.is_empty() {
+            // Best effort: a thread that blocks in a read hardly disturbs.
+            let _ = affinity::pin(&others);
+        }
+    }
+}
+
+struct Worker<'a> {
+    table: &'a [&'static Probe],
+    release: &'a str,
+    output: std::fs::File,
+    commands: Receiver<Result<Command, String>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Worker<'_> {
+    fn serve(mut self) -> io::Result<()> {
+        self.answer(&Answer::Hello {
+            protocol: PROTOCOL,
+            costof: self.release.to_owned(),
+        })?;
+        while let Ok(command) = self.commands.recv() {
+            match command {
+                Ok(Command::Describe) => {
+                    let description = self.describe();
+                    self.answer(&Answer::Description(Box::new(description)))?;
+                }
+                Ok(Command::Open(launch)) => match OpenLaunch::open(self.table, *launch) {
+                    Ok(open) => {
+                        self.answer(&Answer::Opened)?;
+                        return self.launch(open);
+                    }
+                    Err(failure) => self.answer(&Answer::Failed(failure))?,
+                },
+                other => self.refuse(&other)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn launch(&mut self, mut open: OpenLaunch) -> io::Result<()> {
+        while let Ok(command) = self.commands.recv() {
+            match command {
+                Ok(Command::Prepare { point, offers }) => {
+                    self.stop.store(false, Ordering::Release);
+                    let answer = match open.prepare(point, &offers) {
+                        Ok(offers) => Answer::Prepared { offers },
+                        Err(failure) => Answer::Failed(failure),
+                    };
+                    self.answer(&answer)?;
+                }
+                Ok(Command::Run) => {
+                    let answer = match open.run(&self.stop) {
+                        Ok(()) => Answer::Ran,
+                        Err(failure) => Answer::Failed(failure),
+                    };
+                    self.answer(&answer)?;
+                }
+                Ok(Command::Close) => return self.answer(&open.close()),
+                other => self.refuse(&other)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn describe(&self) -> Description {
+        let facts = facts::gather();
+        let clock = clock::choose(facts.clock_source.current.as_deref());
+        Description {
+            costof: self.release.to_owned(),
+            build: build(),
+            probes: self
+                .table
+                .iter()
+                .map(|probe| (probe.info.id.clone(), probe.info.method))
+                .collect(),
+            facts: Box::new(facts),
+            clock,
+            counters: Counters::describe(),
+        }
+    }
+
+    fn refuse(&mut self, command: &Result<Command, String>) -> io::Result<()> {
+        self.answer(&Answer::Failed(Failure::error(match command {
+            Ok(command) => format!("the worker cannot do this now: {command:?}"),
+            Err(error) => format!("the worker was told what is no command: {error}"),
+        })))
+    }
+
+    fn answer(&mut self, answer: &Answer) -> io::Result<()> {
+        let mut line = serde_json::to_vec(answer)?;
+        line.push(b'\n');
+        self.output.write_all(&line)
+    }
+}
+
+/// A launch that has begun.
+struct OpenLaunch {
+    launch: Launch,
+    role: Box<dyn Role>,
+    clock: Box<dyn Clock>,
+    counters: Option<Counters>,
+    ledger: Ledger,
+    points: Vec<OpenPoint>,
+    prepared: Option<usize>,
+}
+
+/// A point of a launch that has begun.
+#[derive(Default)]
+struct OpenPoint {
+    record: Record,
+    counts: Vec<(Text, f64)>,
+    failed: bool,
+}
+
+impl OpenLaunch {
+    fn open(table: &[&'static Probe], launch: Launch) -> Result<OpenLaunch, Failure> {
+        let id = launch
+            .points
+            .first()
+            .map(|point| point.probe.clone())
+            .ok_or_else(|| Failure::error("a launch without points"))?;
+        let probe = probe::find(table, &id).ok_or_else(|| {
+            Failure::unsupported(format!("this worker's costof has no probe {id}"))
+        })?;
+        let position = probe
+            .info
+            .roles
+            .iter()
+            .position(|role| *role == launch.role)
+            .ok_or_else(|| Failure::error(format!("{id} has no role {}", launch.role)))?;
+        let start_role = probe
+            .roles
+            .get(position)
+            .ok_or_else(|| Failure::error(format!("{id} cannot start role {}", launch.role)))?;
+        if !launch.cpus.is_empty() {
+            affinity::pin(&launch.cpus).map_err(|error| {
+                Failure::error(format!(
+                    "cannot run on processors {:?}: {error} (choose others by --cpu)",
+                    launch.cpus
+                ))
+            })?;
+        }
+        let clock = clock::open(&launch.clock)?;
+        let role = start_role(&launch)?;
+        let ledger = Ledger::open(&*clock, &launch.cpus);
+        Ok(OpenLaunch {
+            points: launch.points.iter().map(|_| OpenPoint::default()).collect(),
+            counters: Counters::open(),
+            launch,
+            role,
+            clock,
+            ledger,
+            prepared: None,
+        })
+    }
+
+    fn prepare(&mut self, position: usize, offers: &Offers) -> Result<Offers, Failure> {
+        let point: &Point = self
+            .launch
+            .points
+            .get(position)
+            .ok_or_else(|| Failure::error(format!("the launch has no point {position}")))?;
+        self.prepared = Some(position);
+        let prepared = self.role.prepare(point, offers);
+        self.points[position].failed |= prepared.is_err();
+        prepared
+    }
+
+    fn run(&mut self, stop: &AtomicBool) -> Result<(), Failure> {
+        let position = self
+            .prepared
+            .take()
+            .ok_or_else(|| Failure::error("no point is prepared"))?;
+        let point = &self.launch.points[position];
+        let open = &mut self.points[position];
+        let time_ns = self.launch.point_time_ns as f64 / f64::from(self.launch.rounds.max(1));
+        if let Some(counters) = &mut self.counters {
+            counters.reset();
+        }
+        let before = open.record.counted_operations();
+        let mut meter = Meter::new(
+            &*self.clock,
+            time_ns,
+            stop,
+            self.counters.as_mut(),
+            &mut open.record,
+        );
+        let measured = self
+            .role
+            .run(point, &mut meter)
+            .and_then(|()| self.role.finish(point, &mut meter));
+        open.failed |= measured.is_err();
+        let operations = open.record.counted_operations() - before;
+        if let Some(counters) = &mut self.counters {
+            // Of several rounds, the last one's counts stand.
+            open.counts = counters.per_operation(operations);
+        }
+        measured
+    }
+
+    fn close(self) -> Answer {
+        let allocations = self
+            .points
+            .iter()
+            .map(|point| point.record.allocations())
+            .sum();
+        let noise = self.ledger.close(&*self.clock, allocations);
+        let points: Vec<Report> = self
+            .points
+            .into_iter()
+            .map(|point| point.record.into_report(point.failed, point.counts))
+            .collect();
+        Answer::Closed {
+            points,
+            noise: Box::new(noise),
+        }
+    }
+}
+
+/// A hash of this executable: two workers with the same one measure alike.
+/// FNV-1a, 64 bits; `unknown` where it cannot be read.
+pub fn build() -> String {
+    let Ok(bytes) = std::fs::read("/proc/self/exe") else {
+        return "unknown".to_owned();
+    };
+    let hash = bytes
+        .chunks(8)
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x0100_0000_01b3)
+        });
+    format!("{hash:016x}")
+}

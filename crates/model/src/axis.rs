@@ -1,0 +1,249 @@
+//! Axes: what a probe varies, and the values that it may take.
+
+use crate::unit::{Unit, display_bytes, parse_bytes};
+use crate::{List, Text};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// One thing that a probe varies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Axis {
+    /// Its name, shared by all probes that vary the same thing.
+    pub name: Text,
+    /// What it varies, in one sentence.
+    pub about: Text,
+    /// The values that it may take.
+    pub domain: Domain,
+}
+
+/// The values that an axis may take. The first is the default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Domain {
+    /// One of these words.
+    Choice(List<Choice>),
+    /// A number within bounds.
+    Number {
+        /// The unit: bytes, or a count.
+        unit: Unit,
+        /// The smallest value.
+        low: u64,
+        /// The largest value.
+        high: u64,
+        /// The values that a run of this probe takes when it is not told.
+        usual: List<u64>,
+    },
+}
+
+/// A word that an axis may take, and what it stands for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    /// The word.
+    pub value: Text,
+    /// What it stands for.
+    pub about: Text,
+}
+
+/// A value on an axis.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AxisValue {
+    /// A number, in the axis's unit.
+    Number(u64),
+    /// A word.
+    Word(Text),
+}
+
+/// A value for every axis of a probe, by the axis's name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Axes(pub BTreeMap<Text, AxisValue>);
+
+impl Axis {
+    /// The values that a run takes when it is not told, the default first.
+    pub fn usual(&self) -> Vec<AxisValue> {
+        match &self.domain {
+            Domain::Choice(choices) => choices
+                .iter()
+                .map(|choice| AxisValue::Word(choice.value.clone()))
+                .collect(),
+            Domain::Number { usual, .. } => usual.iter().copied().map(AxisValue::Number).collect(),
+        }
+    }
+
+    /// The value that the axis has where nothing else is asked.
+    ///
+    /// # Panics
+    /// An axis without values is a bug in its probe.
+    pub fn default(&self) -> AxisValue {
+        self.usual().into_iter().next().expect("an axis has values")
+    }
+
+    /// The value that `text` names.
+    ///
+    /// # Errors
+    /// A sentence that names the axis, the text and what may stand there.
+    pub fn parse(&self, text: &str) -> Result<AxisValue, String> {
+        match &self.domain {
+            Domain::Choice(choices) => {
+                let words: Vec<&str> = choices.iter().map(|choice| &*choice.value).collect();
+                if words.contains(&text) {
+                    return Ok(AxisValue::Word(Text::Owned(text.to_owned())));
+                }
+                let hint = crate::nearest::hint(text, words.iter().copied());
+                Err(format!(
+                    "axis {} has no value `{text}`{hint} (values: {})",
+                    self.name,
+                    words.join(", ")
+                ))
+            }
+            Domain::Number {
+                unit, low, high, ..
+            } => {
+                let value = match unit {
+                    Unit::Bytes => parse_bytes(text),
+                    _ => text.trim().parse().ok(),
+                };
+                let shown = |value: u64| match unit {
+                    Unit::Bytes => display_bytes(value),
+                    _ => value.to_string(),
+                };
+                match value {
+                    Some(value) if (*low..=*high).contains(&value) => Ok(AxisValue::Number(value)),
+                    _ => Err(format!(
+                        "axis {} cannot be `{text}`: it takes a number from {} to {}",
+                        self.name,
+                        shown(*low),
+                        shown(*high)
+                    )),
+                }
+            }
+        }
+    }
+
+    /// A value of this axis as people write it.
+    pub fn display(&self, value: &AxisValue) -> String {
+        match (&self.domain, value) {
+            (
+                Domain::Number {
+                    unit: Unit::Bytes, ..
+                },
+                AxisValue::Number(bytes),
+            ) => display_bytes(*bytes),
+            (_, value) => value.to_string(),
+        }
+    }
+}
+
+impl Axes {
+    /// The number on the axis `name`.
+    ///
+    /// # Panics
+    /// A probe that asks for an axis that it has not declared is a bug.
+    pub fn number(&self, name: &str) -> u64 {
+        match self.0.get(name) {
+            Some(AxisValue::Number(value)) => *value,
+            other => panic!("axis {name} has no number here: {other:?}"),
+        }
+    }
+
+    /// The word on the axis `name`.
+    ///
+    /// # Panics
+    /// A probe that asks for an axis that it has not declared is a bug.
+    pub fn word(&self, name: &str) -> &str {
+        match self.0.get(name) {
+            Some(AxisValue::Word(value)) => value,
+            other => panic!("axis {name} has no word here: {other:?}"),
+        }
+    }
+
+    /// These axes, with `name` set to `value`.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<AxisValue>) -> Axes {
+        self.0.insert(Text::Borrowed(name), value.into());
+        self
+    }
+}
+
+impl From<u64> for AxisValue {
+    fn from(value: u64) -> AxisValue {
+        AxisValue::Number(value)
+    }
+}
+
+impl From<&'static str> for AxisValue {
+    fn from(value: &'static str) -> AxisValue {
+        AxisValue::Word(Text::Borrowed(value))
+    }
+}
+
+impl fmt::Display for AxisValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AxisValue::Number(value) => value.fmt(f),
+            AxisValue::Word(value) => value.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Axes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, (name, value)) in self.0.iter().enumerate() {
+            let space = if position == 0 { "" } else { " " };
+            write!(f, "{space}{name}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Axis = Axis {
+        name: Text::Borrowed("size"),
+        about: Text::Borrowed("the working set"),
+        domain: Domain::Number {
+            unit: Unit::Bytes,
+            low: 4096,
+            high: 1 << 30,
+            usual: List::Borrowed(&[16384, 1 << 20]),
+        },
+    };
+    const SOURCE: Axis = Axis {
+        name: Text::Borrowed("source"),
+        about: Text::Borrowed("the clock"),
+        domain: Domain::Choice(List::Borrowed(&[
+            Choice {
+                value: Text::Borrowed("tsc"),
+                about: Text::Borrowed("the time-stamp counter"),
+            },
+            Choice {
+                value: Text::Borrowed("monotonic"),
+                about: Text::Borrowed("CLOCK_MONOTONIC"),
+            },
+        ])),
+    };
+
+    #[test]
+    fn values_are_parsed_within_their_domain() {
+        assert_eq!(SIZE.parse("16KiB"), Ok(AxisValue::Number(16384)));
+        assert_eq!(SIZE.default(), AxisValue::Number(16384));
+        assert!(SIZE.parse("2GiB").unwrap_err().contains("4KiB to 1GiB"));
+        assert!(SIZE.parse("big").unwrap_err().contains("`big`"));
+        assert_eq!(SOURCE.parse("tsc"), Ok("tsc".into()));
+        let error = SOURCE.parse("monotnic").unwrap_err();
+        assert!(error.contains("did you mean `monotonic`"), "{error}");
+    }
+
+    #[test]
+    fn axes_are_written_as_plain_json() {
+        let axes = Axes::default().with("size", 4096).with("source", "tsc");
+        let json = serde_json::to_string(&axes).unwrap();
+        assert_eq!(json, r#"{"size":4096,"source":"tsc"}"#);
+        assert_eq!(serde_json::from_str::<Axes>(&json).unwrap(), axes);
+        assert_eq!(axes.to_string(), "size=4096 source=tsc");
+    }
+}

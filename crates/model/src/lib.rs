@@ -1,0 +1,27 @@
+//! What a result is: probes as plain data, points, metrics, estimates, facts,
+//! predictions, the rows of the run file, and what controller and worker say
+//! to each other.
+//!
+//! This crate never reads a clock, asks the operating system or prints.
+
+pub mod axis;
+pub mod facts;
+pub mod failure;
+pub mod metric;
+pub mod nearest;
+pub mod noise;
+pub mod plan;
+pub mod point;
+pub mod prediction;
+pub mod probe_info;
+pub mod protocol;
+pub mod rows;
+pub mod run_file;
+pub mod unit;
+
+use std::borrow::Cow;
+
+/// Text that is either part of the program or was read from a file.
+pub type Text = Cow<'static, str>;
+/// A list that is either part of the program or was read from a file.
+pub type List<T> = Cow<'static, [T]>;

@@ -1,0 +1,124 @@
+//! Metrics: what a launch measured, and what all launches together say.
+
+use crate::Text;
+use crate::unit::{Better, Unit};
+use serde::{Deserialize, Serialize};
+
+/// A metric that a probe gives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MetricInfo {
+    /// Its name, shared by all probes that measure the same thing.
+    pub name: Text,
+    /// Its unit.
+    pub unit: Unit,
+    /// Which way it improves.
+    pub better: Better,
+    /// What it says, in one sentence.
+    pub about: Text,
+}
+
+/// One metric of one point, as one launch measured it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The metric's name.
+    pub name: Text,
+    /// What was measured.
+    #[serde(flatten)]
+    pub data: Data,
+    /// Which of the samples had a recorded disturbance, by position.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbed: Vec<u32>,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Data {
+    /// Batches: operations, and the nanoseconds that they took together.
+    Samples(Vec<(u64, f64)>),
+    /// Single operations: an upper bound in nanoseconds, and how many
+    /// operations lie above the bound before it and not above this one.
+    Histogram(Vec<(f64, u64)>),
+    /// One number in the metric's unit.
+    Value(f64),
+}
+
+/// How an interval was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IntervalKind {
+    /// Order statistics of the launch medians; no assumption on their shape.
+    Order,
+    /// Student's t on the launch medians; assumes that they are normal.
+    T,
+}
+
+/// One metric of one point, as all launches together say it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The metric's name.
+    pub name: Text,
+    /// Its unit.
+    pub unit: Unit,
+    /// Which way it improves.
+    pub better: Better,
+    /// The median over launches of each launch's median.
+    pub median: f64,
+    /// The 95 % interval of the median; absent below three launches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ci95: Option<(f64, f64)>,
+    /// How the interval was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<IntervalKind>,
+    /// The mean of all samples.
+    pub mean: f64,
+    /// The standard deviation of all samples; absent where there is only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sd: Option<f64>,
+    /// The least sample.
+    pub min: f64,
+    /// Percentiles; of latencies only, and only where there are enough.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub percentiles: Vec<Percentile>,
+    /// How many samples there are in all launches.
+    pub n: u64,
+    /// The median without the batches that had a recorded disturbance;
+    /// absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undisturbed: Option<f64>,
+    /// The modes, where there is more than one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<Mode>,
+}
+
+/// A percentile of a distribution of latencies.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Percentile {
+    /// Which, from 0 to 100.
+    pub percent: f64,
+    /// Its value, in the metric's unit.
+    pub value: f64,
+}
+
+/// One mode of a distribution that has several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mode {
+    /// The median of the samples in this mode.
+    pub median: f64,
+    /// Its share of the samples, from 0 to 1.
+    pub share: f64,
+    /// What makes it, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
+impl Data {
+    /// Each sample as a cost or a value; of a histogram nothing.
+    pub fn costs(&self) -> Vec<f64> {
+        match self {
+            Data::Samples(samples) => samples.iter().map(|(n, ns)| ns / *n as f64).collect(),
+            Data::Histogram(_) => Vec::new(),
+            Data::Value(value) => vec![*value],
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The noise ledger of a launch, the grade that follows from it, and placement.
+
+use crate::Text;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What disturbed a launch, as its worker recorded it. All durations are in
+/// nanoseconds and counted from the worker's first point to its last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    /// How long the launch lasted.
+    pub duration_ns: f64,
+    /// Time that the hypervisor took from the measured processors (tick accuracy).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steal_ns: Option<f64>,
+    /// CPU time that others used on the measured processors (tick accuracy).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others_ns: Option<f64>,
+    /// CPU time that others used on the machine's other processors, as a share
+    /// of what those have (tick accuracy).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others_elsewhere: Option<f64>,
+    /// Time that the measuring thread was ready to run and waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_queue_wait_ns: Option<f64>,
+    /// How often the measuring thread was preempted.
+    pub preemptions: u64,
+    /// How often it moved to another processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub migrations: Option<u64>,
+    /// Page faults that needed no device.
+    pub minor_faults: u64,
+    /// Page faults that waited for a device.
+    pub major_faults: u64,
+    /// Allocations inside timed batches.
+    pub allocations: u64,
+    /// Gaps in the clock while the worker did nothing but read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gaps: Option<Gaps>,
+    /// The core clock before the first point.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_clock_before_hz: Option<f64>,
+    /// The core clock after the last point.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_clock_after_hz: Option<f64>,
+}
+
+/// Gaps in a clock that was read without pause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Gaps {
+    /// For how long it was read.
+    pub watched_ns: f64,
+    /// How many gaps there were.
+    pub count: u64,
+    /// Their sum.
+    pub sum_ns: f64,
+    /// The longest of them.
+    pub longest_ns: f64,
+}
+
+/// How far a number can be trusted, by recorded causes only and never by the
+/// width of its interval. A: nothing was recorded that could have moved it.
+/// D: what was recorded is as large as the number's own time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Grade {
+    /// Nothing of note was recorded.
+    A,
+    /// Small disturbances.
+    B,
+    /// Disturbances that may have moved the number.
+    C,
+    /// Disturbances that surely moved the number.
+    D,
+}
+
+/// A doubt about a number, and what the reader can do about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Warning {
+    /// What kind of doubt, as a short identifier.
+    pub kind: Text,
+    /// What was seen, in one sentence.
+    pub what: String,
+    /// What the reader can do.
+    pub advice: String,
+}
+
+/// Which processors did what, by role; the controller's is `controller`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Placement(pub BTreeMap<Text, Vec<usize>>);
+
+impl fmt::Display for Grade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Grade::A => "A",
+            Grade::B => "B",
+            Grade::C => "C",
+            Grade::D => "D",
+        })
+    }
+}

@@ -1,0 +1,248 @@
+//! From what was asked to the points of a run.
+
+use crate::axis::{Axes, AxisValue};
+use crate::point::Point;
+use crate::probe_info::ProbeInfo;
+use crate::{Text, nearest};
+use std::collections::BTreeMap;
+
+/// The values asked for, by axis name: `--set AXIS=V,V…`.
+pub type Settings = BTreeMap<String, Vec<String>>;
+
+/// The probes that `pattern` names: an id, a layer or a glob with `*`.
+///
+/// # Errors
+/// A sentence that names the pattern and the nearest right name.
+pub fn select<'a>(infos: &[&'a ProbeInfo], pattern: &str) -> Result<Vec<&'a ProbeInfo>, String> {
+    let found: Vec<&ProbeInfo> = infos
+        .iter()
+        .copied()
+        .filter(|info| {
+            info.id == pattern || info.layer() == pattern || matches_glob(pattern, &info.id)
+        })
+        .collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let names = infos.iter().flat_map(|info| [&*info.id, info.layer()]);
+    Err(format!(
+        "there is no probe `{pattern}`{} (`costof list` shows them all)",
+        nearest::hint(pattern, names)
+    ))
+}
+
+/// Whether `text` matches `pattern`, in which `*` stands for anything.
+fn matches_glob(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(rest) = text.strip_prefix(parts.next().unwrap_or("")) else {
+        return false;
+    };
+    let mut rest = rest;
+    let mut last = None;
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+        last = Some(part);
+    }
+    match last {
+        None => rest.is_empty(),
+        Some(part) => rest.is_empty() || part.is_empty() || text.ends_with(part),
+    }
+}
+
+/// The points of one probe: the crossing of what is set, or, where nothing is
+/// set, the probe's own plan: its defaults, each axis varied alone, and the
+/// crossings that it names. No point comes twice.
+///
+/// # Errors
+/// A sentence that names the axis or value that does not exist.
+pub fn points(info: &ProbeInfo, settings: &Settings) -> Result<Vec<Point>, String> {
+    let mut sets = Vec::new();
+    if settings.is_empty() {
+        sets.push(vec![info.defaults()]);
+        for axis in info.axes.iter() {
+            sets.push(cross(
+                vec![info.defaults()],
+                axis.name.clone(),
+                &axis.usual(),
+            ));
+        }
+        for crossing in info.crossings.iter() {
+            let mut axes = vec![info.defaults()];
+            for name in crossing.iter() {
+                axes = cross(axes, name.clone(), &info.axis(name)?.usual());
+            }
+            sets.push(axes);
+        }
+    } else {
+        let mut axes = vec![info.defaults()];
+        for (name, texts) in settings {
+            let axis = info.axis(name)?;
+            let values = texts
+                .iter()
+                .map(|text| axis.parse(text))
+                .collect::<Result<Vec<AxisValue>, String>>()?;
+            axes = cross(axes, axis.name.clone(), &values);
+        }
+        sets.push(axes);
+    }
+    let mut points = Vec::new();
+    for axes in sets.into_iter().flatten() {
+        let point = Point {
+            probe: info.id.clone(),
+            axes,
+            link: Text::Borrowed("none"),
+        };
+        if !points.contains(&point) {
+            points.push(point);
+        }
+    }
+    Ok(points)
+}
+
+/// Every one of `axes` with every one of `values` on the axis `name`.
+fn cross(axes: Vec<Axes>, name: Text, values: &[AxisValue]) -> Vec<Axes> {
+    axes.iter()
+        .flat_map(|axes| {
+            values.iter().map(|value| {
+                let mut axes = axes.clone();
+                axes.0.insert(name.clone(), value.clone());
+                axes
+            })
+        })
+        .collect()
+}
+
+/// The probes in levels: each stands after all those that its predictions
+/// use, as far as they are measured at all. Within a level, the given order.
+pub fn levels<'a>(infos: &[&'a ProbeInfo]) -> Vec<Vec<&'a ProbeInfo>> {
+    let mut levels: Vec<Vec<&ProbeInfo>> = Vec::new();
+    let mut left: Vec<&ProbeInfo> = infos.to_vec();
+    while !left.is_empty() {
+        let waiting: Vec<Text> = left.iter().map(|info| info.id.clone()).collect();
+        let (ready, rest): (Vec<_>, Vec<_>) = left.iter().copied().partition(|info| {
+            !info
+                .after
+                .iter()
+                .any(|id| *id != info.id && waiting.contains(id))
+        });
+        // A circle would be a bug in the table; it is broken, not looped on.
+        let (ready, rest) = if ready.is_empty() {
+            (rest, Vec::new())
+        } else {
+            (ready, rest)
+        };
+        levels.push(ready);
+        left = rest;
+    }
+    levels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::List;
+    use crate::axis::{Axis, Choice, Domain};
+    use crate::metric::MetricInfo;
+    use crate::unit::{Better, Unit};
+
+    fn probe(id: &'static str, after: &'static [Text]) -> ProbeInfo {
+        let choice = |value: &'static str| Choice {
+            value: value.into(),
+            about: "".into(),
+        };
+        ProbeInfo {
+            id: id.into(),
+            method: 1,
+            question: "?".into(),
+            axes: List::Owned(vec![
+                Axis {
+                    name: "kind".into(),
+                    about: "".into(),
+                    domain: Domain::Choice(List::Owned(vec![choice("a"), choice("b")])),
+                },
+                Axis {
+                    name: "size".into(),
+                    about: "".into(),
+                    domain: Domain::Number {
+                        unit: Unit::Bytes,
+                        low: 1,
+                        high: 4096,
+                        usual: List::Borrowed(&[1, 2, 4]),
+                    },
+                },
+            ]),
+            crossings: List::Borrowed(&[]),
+            metrics: List::Owned(vec![MetricInfo {
+                name: "cost".into(),
+                unit: Unit::Nanoseconds,
+                better: Better::Lower,
+                about: "".into(),
+            }]),
+            how: "".into(),
+            sources: List::Borrowed(&[]),
+            predicted_from: "".into(),
+            after: List::Borrowed(after),
+            needs: List::Borrowed(&[]),
+            roles: List::Borrowed(&[Text::Borrowed("only")]),
+        }
+    }
+
+    #[test]
+    fn probes_are_named_by_id_layer_or_glob() {
+        let (call, loops, latency) = (
+            probe("cpu.call", &[]),
+            probe("cpu.loop", &[]),
+            probe("memory.latency", &[]),
+        );
+        let infos = [&call, &loops, &latency];
+        let ids = |pattern| -> Vec<String> {
+            select(&infos, pattern)
+                .unwrap()
+                .iter()
+                .map(|info| info.id.to_string())
+                .collect()
+        };
+        assert_eq!(ids("cpu.loop"), ["cpu.loop"]);
+        assert_eq!(ids("cpu"), ["cpu.call", "cpu.loop"]);
+        assert_eq!(ids("*l*"), ["cpu.call", "cpu.loop", "memory.latency"]);
+        assert_eq!(ids("*.latency"), ["memory.latency"]);
+        assert_eq!(ids("cpu.*p"), ["cpu.loop"]);
+        let error = select(&infos, "cpu.lop").unwrap_err();
+        assert!(error.contains("did you mean `cpu.loop`"), "{error}");
+        assert!(select(&infos, "c*z").is_err());
+    }
+
+    #[test]
+    fn a_plan_varies_one_axis_at_a_time_and_settings_are_crossed() {
+        let mut info = probe("p", &[]);
+        assert_eq!(points(&info, &Settings::new()).unwrap().len(), 4);
+        info.crossings = List::Owned(vec![List::Owned(vec!["kind".into(), "size".into()])]);
+        assert_eq!(points(&info, &Settings::new()).unwrap().len(), 6);
+        let set = |name: &str, values: &[&str]| {
+            (
+                name.to_owned(),
+                values.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            )
+        };
+        let settings = Settings::from([set("size", &["3", "1KiB"]), set("kind", &["a", "b"])]);
+        assert_eq!(points(&info, &settings).unwrap().len(), 4);
+        let error = points(&info, &Settings::from([set("siz", &["3"])])).unwrap_err();
+        assert!(error.contains("did you mean `size`"), "{error}");
+    }
+
+    #[test]
+    fn a_probe_comes_after_those_that_it_predicts_from() {
+        let a = probe("a", &[Text::Borrowed("b"), Text::Borrowed("absent")]);
+        let b = probe("b", &[]);
+        let c = probe("c", &[Text::Borrowed("a")]);
+        let levels = levels(&[&a, &b, &c]);
+        let ids: Vec<Vec<&str>> = levels
+            .iter()
+            .map(|level| level.iter().map(|info| &*info.id).collect())
+            .collect();
+        assert_eq!(ids, [["b"], ["a"], ["c"]]);
+    }
+}

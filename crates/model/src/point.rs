@@ -1,0 +1,49 @@
+//! A point: one value for every axis of a probe.
+
+use crate::Text;
+use crate::axis::Axes;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A point of a probe on a link: what one number answers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Point {
+    /// The probe's id.
+    pub probe: Text,
+    /// A value for every axis.
+    pub axes: Axes,
+    /// The path between the roles' hosts; `none` where there is one role.
+    pub link: Text,
+}
+
+/// A point of the latency table, and what people call it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Headline {
+    /// What the field calls it: `L1 cache reference`.
+    pub label: String,
+    /// Where it stands.
+    pub axes: Axes,
+}
+
+impl Headline {
+    /// A headline called `label` at `axes`.
+    pub fn new(label: impl Into<String>, axes: Axes) -> Headline {
+        Headline {
+            label: label.into(),
+            axes,
+        }
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.probe)?;
+        if !self.axes.0.is_empty() {
+            write!(f, " {}", self.axes)?;
+        }
+        if self.link != "none" {
+            write!(f, " over {}", self.link)?;
+        }
+        Ok(())
+    }
+}

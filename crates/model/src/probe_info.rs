@@ -1,0 +1,85 @@
+//! A probe's description, as plain data: what `list`, `explain`, the run file,
+//! the report and the docs show of it.
+
+use crate::axis::{Axes, Axis};
+use crate::metric::MetricInfo;
+use crate::{List, Text, nearest};
+use serde::{Deserialize, Serialize};
+
+/// One question with a number for an answer. A literal of this type has no
+/// defaults, so that a probe without a source does not compile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProbeInfo {
+    /// `layer.thing`; never changes its meaning.
+    pub id: Text,
+    /// The version of the method; numbers of different methods are not compared.
+    pub method: u32,
+    /// The question, as a person asks it.
+    pub question: Text,
+    /// What it varies.
+    pub axes: List<Axis>,
+    /// Sets of axes that a run of this probe crosses completely; the others
+    /// are varied one at a time from their defaults.
+    pub crossings: List<List<Text>>,
+    /// What it measures, the primary metric first.
+    pub metrics: List<MetricInfo>,
+    /// How it is measured, and what the number contains.
+    pub how: Text,
+    /// Papers, manuals and kernel documents that it rests on.
+    pub sources: List<Text>,
+    /// What it predicts from, in words.
+    pub predicted_from: Text,
+    /// Probes whose points its predictions use; they are measured before it.
+    pub after: List<Text>,
+    /// What the machine must offer.
+    pub needs: List<Text>,
+    /// Its roles, in the order in which they are prepared; the last one leads.
+    pub roles: List<Text>,
+}
+
+impl ProbeInfo {
+    /// The layer, which is the id up to the first dot.
+    pub fn layer(&self) -> &str {
+        self.id.split('.').next().unwrap_or(&self.id)
+    }
+
+    /// The metric that answers the question.
+    ///
+    /// # Panics
+    /// A probe without metrics is a bug.
+    pub fn primary(&self) -> &MetricInfo {
+        self.metrics.first().expect("a probe has a primary metric")
+    }
+
+    /// The default value on every axis.
+    pub fn defaults(&self) -> Axes {
+        Axes(
+            self.axes
+                .iter()
+                .map(|axis| (axis.name.clone(), axis.default()))
+                .collect(),
+        )
+    }
+
+    /// The axis called `name`.
+    ///
+    /// # Errors
+    /// A sentence that names the probe, the axis and the nearest right name.
+    pub fn axis(&self, name: &str) -> Result<&Axis, String> {
+        self.axes
+            .iter()
+            .find(|axis| axis.name == name)
+            .ok_or_else(|| {
+                let names: Vec<&str> = self.axes.iter().map(|axis| &*axis.name).collect();
+                let hint = nearest::hint(name, names.iter().copied());
+                match names.as_slice() {
+                    [] => format!("{} has no axes, so none named `{name}`", self.id),
+                    names => format!(
+                        "{} has no axis `{name}`{hint} (axes: {})",
+                        self.id,
+                        names.join(", ")
+                    ),
+                }
+            })
+    }
+}

@@ -1,0 +1,163 @@
+//! What controller and worker say to each other: JSON, one message a line.
+//!
+//! The worker speaks first ([`Answer::Hello`]); after that it answers each
+//! command once. The controller drives every point, so that one role and
+//! several are the same: all roles prepare, in the order in which the probe
+//! names them and each knowing what the earlier ones offer; all run; when the
+//! last one, which leads, has answered, the others are told to stop.
+
+use crate::Text;
+use crate::facts::Facts;
+use crate::failure::Failure;
+use crate::metric::Measured;
+use crate::noise::Noise;
+use crate::point::Point;
+use crate::rows::State;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of these messages, independent of the release.
+pub const PROTOCOL: u32 = 1;
+
+/// The longest line that either end accepts, in bytes.
+pub const LINE_MAX_BYTES: usize = 64 << 20;
+
+/// What a prepared role offers to those prepared after it: addresses, tokens.
+pub type Offers = BTreeMap<Text, String>;
+
+/// What the controller asks of a worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Command {
+    /// Describe yourself and your machine.
+    Describe,
+    /// Begin a launch of a block.
+    Open(Box<Launch>),
+    /// Set up the block's point at this position; answered by `Prepared`.
+    Prepare {
+        /// The position in the launch's points.
+        point: usize,
+        /// What the roles prepared earlier offer.
+        offers: Offers,
+    },
+    /// Measure the prepared point; answered by `Ran`.
+    Run,
+    /// Stop serving; only to roles that do not lead, while they run.
+    Stop,
+    /// End the launch; answered by `Closed`.
+    Close,
+}
+
+/// One launch of one block, as a worker needs to know it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
+    /// The role that this worker plays.
+    pub role: Text,
+    /// The block's points, all of one probe.
+    pub points: Vec<Point>,
+    /// The processors on which the role runs.
+    pub cpus: Vec<usize>,
+    /// Draws whatever the role draws.
+    pub seed: u64,
+    /// How long each point is measured, in nanoseconds, all rounds together.
+    pub point_time_ns: u64,
+    /// In how many interleaved rounds.
+    pub rounds: u32,
+    /// The clock to use, as it was calibrated for this run.
+    pub clock: ClockInfo,
+}
+
+/// What a worker answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Answer {
+    /// The first line of a worker.
+    Hello {
+        /// The version of these messages that it speaks.
+        protocol: u32,
+        /// Its release.
+        costof: String,
+    },
+    /// Itself and its machine.
+    Description(Box<Description>),
+    /// The launch has begun.
+    Opened,
+    /// The point is set up.
+    Prepared {
+        /// What later roles need to know.
+        offers: Offers,
+    },
+    /// The point was measured.
+    Ran,
+    /// The command could not be carried out; the launch goes on.
+    Failed(Failure),
+    /// The launch has ended.
+    Closed {
+        /// What each point gave, in the order of the launch's points.
+        points: Vec<Report>,
+        /// What disturbed the launch.
+        noise: Box<Noise>,
+    },
+}
+
+/// A worker and its machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    /// The worker's release.
+    pub costof: String,
+    /// A hash of its executable.
+    pub build: String,
+    /// Its probes and the versions of their methods.
+    pub probes: Vec<(Text, u32)>,
+    /// What the machine says of itself, and what a worker inherits there.
+    pub facts: Box<Facts>,
+    /// The clock chosen for this run.
+    pub clock: ClockInfo,
+    /// The counters that can be had.
+    pub counters: CounterInfo,
+}
+
+/// Which counters a machine lets a worker have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CounterInfo {
+    /// By name.
+    pub available: Vec<Text>,
+    /// By name, and why not.
+    pub absent: BTreeMap<Text, String>,
+}
+
+/// What one role measured at one point in one launch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Whether there is a number.
+    pub state: State,
+    /// What was measured, counters among it.
+    pub metrics: Vec<Measured>,
+}
+
+/// A clock, chosen and calibrated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClockInfo {
+    /// Which one.
+    pub source: ClockSource,
+    /// Why this one.
+    pub because: String,
+    /// Ticks per second.
+    pub hz: f64,
+    /// How far the calibrations lie apart, in parts per million.
+    pub spread_ppm: f64,
+    /// The least difference between two readings that differ, in nanoseconds.
+    pub resolution_ns: f64,
+    /// What one reading costs, in nanoseconds.
+    pub read_ns: f64,
+}
+
+/// The clocks that a measurement may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockSource {
+    /// The processor's own counter: the TSC, or the generic timer of aarch64.
+    Counter,
+    /// `CLOCK_MONOTONIC`.
+    Monotonic,
+}

@@ -1,0 +1,231 @@
+//! The rows of a run file: one JSON object a line.
+
+use crate::Text;
+use crate::axis::Axes;
+use crate::facts::Facts;
+use crate::failure::FailureKind;
+use crate::metric::{Estimate, Measured};
+use crate::noise::{Grade, Noise, Placement, Warning};
+use crate::point::Point;
+use crate::prediction::Prediction;
+use crate::probe_info::ProbeInfo;
+use crate::protocol::{ClockInfo, CounterInfo};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of the rows. Readers ignore unknown fields and unknown rows,
+/// and refuse a greater version.
+pub const SCHEMA: u32 = 1;
+
+/// One row of a run file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Row {
+    /// What was asked; the first row.
+    Run(Box<RunRow>),
+    /// A probe, so that old files explain themselves.
+    Probe(Box<ProbeInfo>),
+    /// An attempt at the run, and the machines that it met.
+    Attempt(Box<AttemptRow>),
+    /// What was expected.
+    Prediction(PredictionRow),
+    /// One launch of one block.
+    Launch(LaunchRow),
+    /// A launch, or a point, that gave no number.
+    Failure(FailureRow),
+    /// A point of a completed block.
+    Point(Box<PointRow>),
+    /// The end of the run.
+    End(EndRow),
+}
+
+/// What was asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRow {
+    /// The version of the rows.
+    pub schema: u32,
+    /// Names this run among all others.
+    pub id: String,
+    /// When it began (RFC 3339).
+    pub started: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Draws the order of launches and whatever a worker draws.
+    pub seed: u64,
+    /// What is to be measured.
+    pub plan: Plan,
+}
+
+/// What is to be measured, and how precisely.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// `quick`, `default` or `full`.
+    pub precision: Text,
+    /// The blocks, in the order of the table.
+    pub blocks: Vec<Block>,
+    /// Which processors do what.
+    pub placement: Placement,
+}
+
+/// Points that are measured together, all of one probe.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Block {
+    /// The points.
+    pub points: Vec<Point>,
+    /// What the headlines among them are called, by position.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<usize, String>,
+    /// Blocks of a level are measured when those of all earlier ones are complete.
+    pub level: u32,
+    /// In how many interleaved rounds a launch measures its points.
+    pub rounds: u32,
+}
+
+/// An attempt at a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AttemptRow {
+    /// The release.
+    pub costof: String,
+    /// A hash of the executable.
+    pub build: String,
+    /// The machine's boot, which is the machine itself until it restarts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boot: Option<String>,
+    /// The machines, by role.
+    pub hosts: BTreeMap<Text, Facts>,
+    /// The clock, as calibrated for this attempt.
+    pub clock: ClockInfo,
+    /// The counters that could be had.
+    pub counters: CounterInfo,
+}
+
+/// What was expected of a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PredictionRow {
+    /// The point.
+    #[serde(flatten)]
+    pub point: Point,
+    /// The range, and because of what.
+    #[serde(flatten)]
+    pub prediction: Prediction,
+}
+
+/// One launch of one block.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LaunchRow {
+    /// The block's position in the plan.
+    pub block: usize,
+    /// Which launch of it, from 0.
+    pub launch: u32,
+    /// How many launches the block is to have, as far as that is decided.
+    pub of: u32,
+    /// How long it took from the worker's start to its end, in nanoseconds.
+    pub wall_ns: f64,
+    /// What each point gave.
+    pub points: Vec<LaunchPoint>,
+    /// What disturbed it.
+    pub noise: Noise,
+    /// Which processors did what.
+    pub placement: Placement,
+}
+
+/// What a point gave in one launch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LaunchPoint {
+    /// The point.
+    #[serde(flatten)]
+    pub point: Point,
+    /// Whether there is a number.
+    pub state: State,
+    /// What was measured.
+    pub metrics: Vec<Measured>,
+}
+
+/// Whether a launch gave a point a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It did.
+    Ok,
+    /// The cost cannot be told from zero.
+    BelowResolution,
+    /// It failed; a failure row says why.
+    Failed,
+}
+
+/// A launch, or a point, that gave no number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailureRow {
+    /// The point that was being measured.
+    #[serde(flatten)]
+    pub point: Point,
+    /// The block's position in the plan.
+    pub block: usize,
+    /// Which launch of it; absent where the point as a whole has no number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<u32>,
+    /// The kind.
+    pub kind: FailureKind,
+    /// The reason, and the way out where there is one.
+    pub reason: String,
+}
+
+/// A point of a completed block.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PointRow {
+    /// The point.
+    #[serde(flatten)]
+    pub point: Point,
+    /// The version of the probe's method.
+    pub method: u32,
+    /// The metric that answers the probe's question.
+    pub primary: Text,
+    /// Whether it stands in the latency table.
+    pub headline: bool,
+    /// What the field calls it, where it is a headline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// How many launches gave it a number.
+    pub launches: u32,
+    /// Whether there is a number.
+    pub state: State,
+    /// What the launches say.
+    pub metrics: Vec<Estimate>,
+    /// What was expected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<Prediction>,
+    /// How far it can be trusted.
+    pub grade: Grade,
+    /// Doubts, each with advice.
+    pub warnings: Vec<Warning>,
+    /// Which processors did what.
+    pub placement: Placement,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndRow {
+    /// When it ended (RFC 3339).
+    pub finished: String,
+    /// How many points have a number.
+    pub points: u64,
+    /// How many failures there are.
+    pub failures: u64,
+}
+
+impl PointRow {
+    /// The estimate of the metric `name`.
+    pub fn estimate(&self, name: &str) -> Option<&Estimate> {
+        self.metrics.iter().find(|estimate| estimate.name == name)
+    }
+
+    /// The estimate that answers the probe's question; absent below resolution.
+    pub fn primary(&self) -> Option<&Estimate> {
+        self.estimate(&self.primary)
+    }
+
+    /// The values of the axes.
+    pub fn axes(&self) -> &Axes {
+        &self.point.axes
+    }
+}

@@ -1,0 +1,315 @@
+//! Reading and writing the lines of a run file, wherever they are stored.
+
+use crate::failure::Failure;
+use crate::prediction::Prediction;
+use crate::probe_info::ProbeInfo;
+use crate::protocol::LINE_MAX_BYTES;
+use crate::rows::{
+    AttemptRow, EndRow, FailureRow, LaunchRow, PointRow, PredictionRow, Row, RunRow, SCHEMA,
+};
+use serde::Deserialize;
+use std::io::{self, BufRead, Read};
+
+/// A run, as far as its file goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// What was asked.
+    pub run: RunRow,
+    /// The probes.
+    pub probes: Vec<ProbeInfo>,
+    /// The attempts, in their order.
+    pub attempts: Vec<AttemptRow>,
+    /// What was expected.
+    pub predictions: Vec<PredictionRow>,
+    /// The finished launches.
+    pub launches: Vec<LaunchRow>,
+    /// What gave no number.
+    pub failures: Vec<FailureRow>,
+    /// The points of completed blocks.
+    pub points: Vec<PointRow>,
+    /// The end, where the run came to it.
+    pub end: Option<EndRow>,
+    /// The length of the whole lines, in bytes. What comes after is the
+    /// beginning of a line that its writer did not finish.
+    pub whole_bytes: u64,
+}
+
+/// Why a file is no run file.
+#[derive(Debug, thiserror::Error)]
+pub enum RunFileError {
+    /// It could not be read.
+    #[error("cannot read it: {0}")]
+    Io(#[from] io::Error),
+    /// It has no whole line.
+    #[error("it is empty, or its first line is not finished: no run was recorded in it")]
+    Empty,
+    /// Its first line is something else.
+    #[error("its first line is not a costof run: {0}")]
+    NotARun(String),
+    /// A newer costof wrote it.
+    #[error("it has schema {0}, and this costof reads up to {SCHEMA}: read it with a newer costof")]
+    Newer(u64),
+    /// A line in the middle is broken.
+    #[error("line {line} is broken: {reason}")]
+    Broken {
+        /// Which, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// A row as a line, with its line feed: what one `write` appends.
+pub fn line(row: &Row) -> Vec<u8> {
+    // Rows hold no maps with other keys than text and no failing serializers.
+    let mut line = serde_json::to_vec(row).expect("a row can always be written as JSON");
+    line.push(b'\n');
+    line
+}
+
+/// Reads a run file as far as it goes. Unknown rows and fields are passed
+/// over; a last line that is not finished, or not whole, is left out.
+///
+/// # Errors
+/// See [`RunFileError`].
+pub fn read(input: impl BufRead) -> Result<Run, RunFileError> {
+    let mut input = input;
+    let mut run: Option<Run> = None;
+    let mut buffer = Vec::new();
+    let mut whole_bytes = 0;
+    let mut broken: Option<RunFileError> = None;
+    for number in 1.. {
+        buffer.clear();
+        let read = (&mut input)
+            .take(LINE_MAX_BYTES as u64)
+            .read_until(b'\n', &mut buffer)?;
+        if read == 0 {
+            break;
+        }
+        // A broken line is torn if it is the last one, and an error otherwise.
+        if let Some(error) = broken {
+            return Err(error);
+        }
+        if buffer.last() != Some(&b'\n') {
+            if read == LINE_MAX_BYTES {
+                return Err(RunFileError::Broken {
+                    line: number,
+                    reason: format!("it is longer than {LINE_MAX_BYTES} bytes"),
+                });
+            }
+            break;
+        }
+        match (parse(&buffer), &mut run) {
+            (Ok(row), None) => run = Some(first(row)?),
+            (Ok(None), Some(_)) => {}
+            (Ok(Some(row)), Some(run)) => run.add(row),
+            (Err(reason), None) => return Err(not_a_run(&buffer, &reason)),
+            (Err(reason), Some(_)) => {
+                broken = Some(RunFileError::Broken {
+                    line: number,
+                    reason,
+                });
+                continue;
+            }
+        }
+        whole_bytes += buffer.len() as u64;
+    }
+    let mut run = run.ok_or(RunFileError::Empty)?;
+    run.whole_bytes = whole_bytes;
+    Ok(run)
+}
+
+/// The row in a line; `None` where this costof does not know its type.
+fn parse(line: &[u8]) -> Result<Option<Row>, String> {
+    #[derive(Deserialize)]
+    struct Type {
+        r#type: String,
+    }
+    const KNOWN: [&str; 8] = [
+        "run",
+        "probe",
+        "attempt",
+        "prediction",
+        "launch",
+        "failure",
+        "point",
+        "end",
+    ];
+    let Type { r#type } = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    if !KNOWN.contains(&r#type.as_str()) {
+        return Ok(None);
+    }
+    serde_json::from_slice(line)
+        .map(Some)
+        .map_err(|error| error.to_string())
+}
+
+fn first(row: Option<Row>) -> Result<Run, RunFileError> {
+    match row {
+        Some(Row::Run(run)) if run.schema > SCHEMA => Err(RunFileError::Newer(run.schema.into())),
+        Some(Row::Run(run)) => Ok(Run::new(*run)),
+        _ => Err(RunFileError::NotARun(
+            "it has no `\"type\":\"run\"`".to_owned(),
+        )),
+    }
+}
+
+/// A first line that does not parse may be one of a newer schema.
+fn not_a_run(line: &[u8], reason: &str) -> RunFileError {
+    #[derive(Deserialize)]
+    struct Head {
+        r#type: String,
+        schema: u64,
+    }
+    match serde_json::from_slice::<Head>(line) {
+        Ok(head) if head.r#type == "run" && head.schema > u64::from(SCHEMA) => {
+            RunFileError::Newer(head.schema)
+        }
+        _ => RunFileError::NotARun(reason.to_owned()),
+    }
+}
+
+impl Run {
+    /// A run of which nothing is known but what was asked.
+    pub fn new(run: RunRow) -> Run {
+        Run {
+            run,
+            probes: Vec::new(),
+            attempts: Vec::new(),
+            predictions: Vec::new(),
+            launches: Vec::new(),
+            failures: Vec::new(),
+            points: Vec::new(),
+            end: None,
+            whole_bytes: 0,
+        }
+    }
+
+    /// Adds what a row says.
+    pub fn add(&mut self, row: Row) {
+        match row {
+            // A second `run` row could only come from joining files; the first counts.
+            Row::Run(_) => {}
+            Row::Probe(probe) => self.probes.push(*probe),
+            Row::Attempt(attempt) => self.attempts.push(*attempt),
+            Row::Prediction(prediction) => self.predictions.push(prediction),
+            Row::Launch(launch) => self.launches.push(launch),
+            Row::Failure(failure) => self.failures.push(failure),
+            Row::Point(point) => self.points.push(*point),
+            Row::End(end) => self.end = Some(end),
+        }
+    }
+
+    /// The rows again, sorted by their kind.
+    pub fn into_rows(self) -> impl Iterator<Item = Row> {
+        let probes = self.probes.into_iter().map(Box::new).map(Row::Probe);
+        let attempts = self.attempts.into_iter().map(Box::new).map(Row::Attempt);
+        let points = self.points.into_iter().map(Box::new).map(Row::Point);
+        std::iter::once(Row::Run(Box::new(self.run)))
+            .chain(probes)
+            .chain(attempts)
+            .chain(self.predictions.into_iter().map(Row::Prediction))
+            .chain(self.launches.into_iter().map(Row::Launch))
+            .chain(self.failures.into_iter().map(Row::Failure))
+            .chain(points)
+            .chain(self.end.map(Row::End))
+    }
+
+    /// The description of the probe `id`.
+    pub fn probe(&self, id: &str) -> Option<&ProbeInfo> {
+        self.probes.iter().find(|probe| probe.id == id)
+    }
+
+    /// What was expected of the point.
+    pub fn prediction(&self, point: &crate::point::Point) -> Option<&Prediction> {
+        self.predictions
+            .iter()
+            .find(|row| row.point == *point)
+            .map(|row| &row.prediction)
+    }
+}
+
+impl FailureRow {
+    /// The failure in this row.
+    pub fn failure(&self) -> Failure {
+        Failure {
+            kind: self.kind,
+            reason: self.reason.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::Placement;
+    use crate::rows::Plan;
+
+    fn run_row() -> Row {
+        Row::Run(Box::new(RunRow {
+            schema: SCHEMA,
+            id: "1".to_owned(),
+            started: "2026-11-21T00:00:00Z".to_owned(),
+            command: vec!["costof".to_owned(), "run".to_owned()],
+            seed: 7,
+            plan: Plan {
+                precision: "quick".into(),
+                blocks: Vec::new(),
+                placement: Placement::default(),
+            },
+        }))
+    }
+
+    fn end_row() -> Row {
+        Row::End(EndRow {
+            finished: "2026-11-21T00:01:00Z".to_owned(),
+            points: 0,
+            failures: 0,
+        })
+    }
+
+    fn file(rows: &[Row]) -> Vec<u8> {
+        rows.iter().flat_map(line).collect()
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_reads_as_far_as_it_got() {
+        let rows = [run_row(), end_row(), end_row()];
+        let whole = file(&rows);
+        let first = line(&rows[0]).len();
+        for cut in 0..whole.len() {
+            match read(&whole[..cut]) {
+                Ok(run) => {
+                    assert!(cut >= first);
+                    assert!(run.whole_bytes as usize <= cut);
+                    assert!(whole[..run.whole_bytes as usize].ends_with(b"\n"));
+                }
+                Err(error) => assert!(matches!(error, RunFileError::Empty) && cut < first),
+            }
+        }
+        assert_eq!(read(&whole[..]).unwrap().whole_bytes, whole.len() as u64);
+    }
+
+    #[test]
+    fn unknown_rows_and_fields_are_passed_over() {
+        let mut whole = file(&[run_row()]);
+        whole.extend(b"{\"type\":\"weather\",\"rain\":true}\n");
+        whole.extend(
+            b"{\"type\":\"end\",\"finished\":\"x\",\"points\":1,\"failures\":0,\"new\":1}\n",
+        );
+        assert_eq!(read(&whole[..]).unwrap().end.unwrap().points, 1);
+    }
+
+    #[test]
+    fn a_foreign_broken_or_newer_file_is_refused_with_its_reason() {
+        let error = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
+        assert!(error(b"").contains("empty"));
+        assert!(error(b"hello\n").contains("not a costof run"));
+        assert!(error(b"{\"type\":\"run\",\"schema\":2,\"id\":5}\n").contains("newer costof"));
+        let mut whole = file(&[run_row()]);
+        whole.extend(b"{\"type\":\"end\"}\n");
+        assert!(read(&whole[..]).unwrap().end.is_none(), "torn at the end");
+        whole.extend(line(&end_row()));
+        assert!(error(&whole).contains("line 2 is broken"));
+    }
+}

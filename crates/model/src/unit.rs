@@ -1,0 +1,138 @@
+//! Units, and how a quantity is read and written by people.
+
+use serde::{Deserialize, Serialize};
+
+/// The unit of a metric or of an axis, in its symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unit {
+    /// Nanoseconds.
+    #[serde(rename = "ns")]
+    Nanoseconds,
+    /// Processor cycles; the metric's name says which kind.
+    #[serde(rename = "cycles")]
+    Cycles,
+    /// Events per second.
+    #[serde(rename = "Hz")]
+    Hertz,
+    /// Bytes.
+    #[serde(rename = "B")]
+    Bytes,
+    /// Bytes per second.
+    #[serde(rename = "B/s")]
+    BytesPerSecond,
+    /// A count or a ratio.
+    #[serde(rename = "1")]
+    One,
+}
+
+/// Which way a metric improves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Less is better: a cost, a latency.
+    Lower,
+    /// More is better: a throughput.
+    Higher,
+    /// Neither: a clock rate, a count.
+    Neither,
+}
+
+impl Unit {
+    /// A value of this unit as people write it, with three significant
+    /// digits and a unit that fits its size: `3.42 µs`, `256 MiB`, `4.01 GHz`.
+    pub fn display(self, value: f64) -> String {
+        const TIME: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+        const RATE: [(f64, &str); 4] = [(1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"), (1.0, "Hz")];
+        const SPEED: [(f64, &str); 4] = [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
+        match self {
+            Unit::Nanoseconds => scaled(value, &TIME),
+            Unit::Hertz => scaled(value, &RATE),
+            Unit::BytesPerSecond => scaled(value, &SPEED),
+            Unit::Bytes => display_bytes(value as u64),
+            Unit::Cycles => format!("{} cycles", significant(value)),
+            Unit::One => significant(value),
+        }
+    }
+}
+
+fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
+    let (step, symbol) = steps
+        .iter()
+        .copied()
+        // 999.6 would be printed as 1000, so the next unit begins there.
+        .find(|(step, _)| value.abs() >= step * 0.9995)
+        .or(steps.last().copied())
+        .unwrap_or((1.0, ""));
+    format!("{} {symbol}", significant(value / step))
+}
+
+/// Three significant digits, without an exponent.
+fn significant(value: f64) -> String {
+    let digits = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        v if v >= 0.9995 => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$}")
+}
+
+/// `16384` as `16KiB`: the largest binary unit that divides it.
+pub fn display_bytes(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    UNITS
+        .iter()
+        .find(|(step, _)| bytes >= *step && bytes.is_multiple_of(*step))
+        .map_or_else(
+            || format!("{bytes}B"),
+            |(step, symbol)| format!("{}{symbol}", bytes / step),
+        )
+}
+
+/// `16KiB`, `1 MiB`, `64B` or `64` as bytes. `K`, `M`, `G` are binary, as in
+/// the tools of this field. `None` where the text is no size or beyond 2⁶⁴.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let split = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (digits, suffix) = text.split_at(split);
+    let step: u64 = match suffix.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_written_with_three_digits_and_a_fitting_unit() {
+        assert_eq!(Unit::Nanoseconds.display(0.2514), "0.251 ns");
+        assert_eq!(Unit::Nanoseconds.display(111.3), "111 ns");
+        assert_eq!(Unit::Nanoseconds.display(999.7), "1.00 µs");
+        assert_eq!(Unit::Nanoseconds.display(3_420.0), "3.42 µs");
+        assert_eq!(Unit::Nanoseconds.display(-5.0), "-5.00 ns");
+        assert_eq!(Unit::Hertz.display(4.012e9), "4.01 GHz");
+        assert_eq!(Unit::Bytes.display(268_435_456.0), "256MiB");
+        assert_eq!(Unit::Cycles.display(7.0), "7.00 cycles");
+    }
+
+    #[test]
+    fn sizes_are_read_as_they_are_written() {
+        for bytes in [1, 64, 1024, 1536, 16 << 10, 1 << 20, 3 << 30] {
+            assert_eq!(parse_bytes(&display_bytes(bytes)), Some(bytes));
+        }
+        assert_eq!(parse_bytes("16 kib"), Some(16384));
+        assert_eq!(parse_bytes("1M"), Some(1 << 20));
+        assert_eq!(parse_bytes("many"), None);
+        assert_eq!(parse_bytes("-1"), None);
+        assert_eq!(parse_bytes("99999999999999GiB"), None);
+    }
+}

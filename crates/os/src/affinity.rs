@@ -1,0 +1,112 @@
+//! Which processors the calling thread may run on, and where it runs now.
+//!
+//! Source: sched_setaffinity(2), getcpu(2). Sets grow as needed, so machines with more than the
+//! 1,024 processors of libc's `cpu_set_t` are fine.
+
+use std::io;
+
+/// The numbers of the processors that the calling thread may run on, ascending.
+///
+/// # Errors
+///
+/// What sched_getaffinity(2) says; a process that may run has none.
+pub fn allowed() -> io::Result<Vec<usize>> {
+    let mut words = vec![0_u64; 16];
+    loop {
+        let bytes = words.len() * size_of::<u64>();
+        // SAFETY: the kernel writes at most `bytes` bytes to the vector, which has them.
+        let written =
+            unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, bytes, words.as_mut_ptr()) };
+        if written > 0 {
+            return Ok(members(&words));
+        }
+        let error = io::Error::last_os_error();
+        // EINVAL: the kernel's sets are larger than this one.
+        if error.raw_os_error() != Some(libc::EINVAL) || words.len() >= MOST_WORDS {
+            return Err(error);
+        }
+        let larger = words.len() * 2;
+        words.resize(larger, 0);
+    }
+}
+
+/// Lets the calling thread run on these processors only. Threads that it starts inherit that.
+///
+/// # Errors
+///
+/// `InvalidInput` (EINVAL) where none of them is online and allowed by the cpuset; see
+/// sched_setaffinity(2).
+pub fn pin(cpus: &[usize]) -> io::Result<()> {
+    let most = MOST_WORDS * BITS;
+    if let Some(&cpu) = cpus.iter().find(|&&cpu| cpu >= most) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("there is no processor {cpu}"),
+        ));
+    }
+    let words = words(cpus);
+    let bytes = words.len() * size_of::<u64>();
+    // SAFETY: the kernel reads `bytes` bytes from the vector, which has them.
+    let status = unsafe { libc::sched_setaffinity(0, bytes, words.as_ptr().cast()) };
+    match status {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The processor that the calling thread runs on; it may be another one already, unless the thread
+/// is pinned to one. Answered by the vDSO.
+#[inline]
+pub fn current_cpu() -> usize {
+    rustix::thread::sched_getcpu()
+}
+
+const BITS: usize = u64::BITS as usize;
+
+/// 65,536 processors, far above what any kernel is built for (8,192).
+const MOST_WORDS: usize = 1024;
+
+fn members(words: &[u64]) -> Vec<usize> {
+    let set = |cpu: &usize| words[cpu / BITS] & (1 << (cpu % BITS)) != 0;
+    (0..words.len() * BITS).filter(set).collect()
+}
+
+fn words(cpus: &[usize]) -> Vec<u64> {
+    let last = cpus.iter().max().copied().unwrap_or(0);
+    let mut words = vec![0; last / BITS + 1];
+    for &cpu in cpus {
+        words[cpu / BITS] |= 1 << (cpu % BITS);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pinned_thread_runs_where_it_is_pinned() {
+        let cpus = allowed().unwrap();
+        for &cpu in &cpus {
+            pin(&[cpu]).unwrap();
+            assert_eq!(allowed().unwrap(), [cpu]);
+            assert_eq!(current_cpu(), cpu);
+        }
+        pin(&cpus).unwrap();
+        assert_eq!(allowed().unwrap(), cpus);
+    }
+
+    #[test]
+    fn no_processor_is_refused() {
+        assert!(pin(&[]).is_err());
+        assert!(pin(&[usize::MAX]).is_err());
+        assert!(pin(&[MOST_WORDS * BITS - 1]).is_err());
+    }
+
+    #[test]
+    fn sets_are_as_large_as_their_largest_member() {
+        for cpus in [vec![0], vec![63, 64], vec![5, 1023, 4096]] {
+            assert_eq!(members(&words(&cpus)), cpus);
+        }
+    }
+}

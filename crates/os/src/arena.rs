@@ -1,0 +1,435 @@
+//! Anonymous memory whose page size is asked for, and whose pages can be counted afterwards.
+//!
+//! Source: mmap(2), madvise(2), proc(5) on smaps and meminfo, Linux
+//! Documentation/admin-guide/mm/transhuge.rst, admin-guide/cgroup-v2.rst "Memory".
+
+use std::ffi::c_void;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
+
+/// The pages that an arena asks the kernel for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PageSize {
+    /// The smallest pages (4 KiB on x86-64), even where transparent huge pages are always on.
+    Base,
+    /// Transparent huge pages (2 MiB on x86-64). A wish: [`Arena::huge_bytes`] says what came.
+    Huge,
+}
+
+/// A private anonymous mapping, aligned to a huge page, unmapped on drop.
+///
+/// An inaccessible guard stands on either side, so that the kernel merges it with no other
+/// mapping and smaps speaks of this arena alone.
+#[derive(Debug)]
+pub struct Arena {
+    start: *mut u8,
+    len: usize,
+    reserved: *mut c_void,
+    reserved_len: usize,
+}
+
+// SAFETY: the arena owns its mapping, like a `Vec<u8>`.
+unsafe impl Send for Arena {}
+// SAFETY: a shared arena is only read.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// Maps at least `bytes` bytes of zeroes, none of them in memory yet: rounded up to a page of
+    /// the size asked for.
+    ///
+    /// Ask [`available_bytes`] first: Linux grants more than there is, and kills later.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` for zero bytes or more than the address space; else what mmap(2), mprotect(2)
+    /// and madvise(2) say. For [`PageSize::Huge`] `Unsupported` where the kernel has no
+    /// transparent huge pages. A kernel without them gives [`PageSize::Base`] all the same.
+    pub fn map(bytes: usize, pages: PageSize) -> io::Result<Self> {
+        let huge = huge_page_bytes();
+        let unit = match pages {
+            PageSize::Base => base_page_bytes(),
+            PageSize::Huge => huge.ok_or_else(no_huge_pages)?,
+        };
+        let alignment = huge.unwrap_or(USUAL_HUGE_BYTES);
+        let len = bytes.checked_next_multiple_of(unit).filter(|&len| len > 0);
+        let reserved_len = len.and_then(|len| len.checked_add(2 * alignment));
+        let (Some(len), Some(reserved_len)) = (len, reserved_len) else {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("cannot map {bytes} bytes"),
+            ));
+        };
+        // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
+        let reserved = unsafe {
+            rustix::mm::mmap_anonymous(
+                ptr::null_mut(),
+                reserved_len,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }?;
+        // At least one byte, hence one page, of guard before, and as much behind.
+        let before = alignment - reserved.addr() % alignment;
+        let arena = Self {
+            start: reserved.cast::<u8>().wrapping_add(before),
+            len,
+            reserved,
+            reserved_len,
+        };
+        arena.open(pages)?;
+        Ok(arena)
+    }
+
+    /// Makes the part between the guards accessible, with its kind of pages.
+    fn open(&self, pages: PageSize) -> io::Result<()> {
+        // SAFETY: the range lies inside the mapping just made, which nobody else knows.
+        unsafe {
+            rustix::mm::mprotect(
+                self.start.cast(),
+                self.len,
+                MprotectFlags::READ | MprotectFlags::WRITE,
+            )
+        }?;
+        let advice = match pages {
+            PageSize::Base => Advice::LinuxNoHugepage,
+            PageSize::Huge => Advice::LinuxHugepage,
+        };
+        // SAFETY: as above; this advice changes no content.
+        match unsafe { rustix::mm::madvise(self.start.cast(), self.len, advice) } {
+            // A kernel without transparent huge pages gives base pages anyway.
+            Err(rustix::io::Errno::INVAL) if pages == PageSize::Base => Ok(()),
+            Err(rustix::io::Errno::INVAL) => Err(no_huge_pages()),
+            answer => Ok(answer?),
+        }
+    }
+
+    /// Puts every page into memory, keeping what is in it: `MADV_POPULATE_WRITE` (Linux 5.14),
+    /// else by writing to each page.
+    ///
+    /// # Errors
+    ///
+    /// What madvise(2) says: `ENOMEM`, `EFAULT` or `EHWPOISON`. The fallback cannot fail; it is
+    /// killed where there is not enough memory.
+    pub fn populate(&mut self) -> io::Result<()> {
+        // SAFETY: the range is this arena's own, and populating changes no content.
+        let populated =
+            unsafe { rustix::mm::madvise(self.start.cast(), self.len, Advice::LinuxPopulateWrite) };
+        match populated {
+            Err(rustix::io::Errno::INVAL) => {
+                self.touch();
+                Ok(())
+            }
+            answer => Ok(answer?),
+        }
+    }
+
+    fn touch(&mut self) {
+        for offset in (0..self.len).step_by(base_page_bytes()) {
+            // SAFETY: the offset lies inside the arena, which is readable and writable and
+            // borrowed mutably; the same byte is written back.
+            unsafe {
+                let byte = self.start.add(offset);
+                byte.write_volatile(byte.read_volatile());
+            }
+        }
+    }
+
+    /// How many of its bytes are in huge pages now, transparent or explicit, as
+    /// /proc/self/smaps says (`AnonHugePages`, `Private_Hugetlb`). In a virtual machine that is the
+    /// guest's half; the host may still back them with small pages.
+    ///
+    /// # Errors
+    ///
+    /// When /proc/self/smaps cannot be read.
+    pub fn huge_bytes(&self) -> io::Result<u64> {
+        let smaps = fs::read_to_string("/proc/self/smaps")?;
+        Ok(huge_bytes_between(
+            &smaps,
+            self.address(),
+            self.address() + self.len,
+        ))
+    }
+
+    /// Its length in bytes.
+    #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "an arena is never empty")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The address of its first byte, a multiple of the huge page size.
+    #[inline]
+    pub fn address(&self) -> usize {
+        self.start.addr()
+    }
+
+    /// Its bytes.
+    #[inline]
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: `len` readable, initialised (zero-filled) bytes, borrowed as the arena is.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+
+    /// Its bytes, to write to.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: `len` writable, initialised bytes, borrowed mutably as the arena is.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
+    }
+
+    /// Its first byte, for this crate's own instruction sequences.
+    pub(crate) fn start(&mut self) -> *mut u8 {
+        self.start
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this arena's own, and no borrow of it is left.
+        let unmapped = unsafe { rustix::mm::munmap(self.reserved, self.reserved_len) };
+        debug_assert_eq!(unmapped, Ok(()), "an arena's own mapping can be unmapped");
+    }
+}
+
+const USUAL_HUGE_BYTES: usize = 2 << 20;
+
+fn no_huge_pages() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        "this kernel has no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE)",
+    )
+}
+
+/// Bytes of a base page: 4 KiB on x86-64; 4, 16 or 64 KiB on aarch64.
+pub fn base_page_bytes() -> usize {
+    rustix::param::page_size()
+}
+
+/// Bytes of a transparent huge page: 2 MiB with 4 KiB base pages, 512 MiB with 64 KiB ones; `None`
+/// where the kernel has none. Source: /sys/kernel/mm/transparent_hugepage/hpage_pmd_size.
+pub fn huge_page_bytes() -> Option<usize> {
+    let bytes = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").ok()?;
+    bytes.trim().parse().ok()
+}
+
+/// Sums what smaps counts as huge for the mappings that lie between two addresses.
+fn huge_bytes_between(smaps: &str, start: usize, end: usize) -> u64 {
+    let mut inside = false;
+    let mut kib = 0;
+    for line in smaps.lines() {
+        if let Some((from, to)) = mapping_range(line) {
+            inside = from >= start && to <= end;
+        } else if inside
+            && let Some((name, value)) = line.split_once(':')
+            && matches!(name, "AnonHugePages" | "Private_Hugetlb")
+        {
+            kib += kib_value(value).unwrap_or(0);
+        }
+    }
+    kib * 1024
+}
+
+/// The address range of a mapping's first line in smaps.
+fn mapping_range(line: &str) -> Option<(usize, usize)> {
+    let (from, to) = line.split_whitespace().next()?.split_once('-')?;
+    let address = |digits| usize::from_str_radix(digits, 16).ok();
+    Some((address(from)?, address(to)?))
+}
+
+/// The number in `   1234 kB`.
+fn kib_value(value: &str) -> Option<u64> {
+    value.trim().strip_suffix("kB")?.trim_end().parse().ok()
+}
+
+/// Bytes that can be used without swapping and without running into a limit: the least of
+/// `MemAvailable` and, for this process's memory control group and each of its ancestors (version
+/// 1 or 2), the limit less what is in use and cannot be dropped.
+///
+/// # Errors
+///
+/// When /proc/meminfo cannot be read or has no `MemAvailable` (before Linux 3.14). Control groups
+/// that cannot be read count as no limit.
+pub fn available_bytes() -> io::Result<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo")?;
+    let free = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))
+        .and_then(kib_value)
+        .ok_or_else(|| io::Error::other("/proc/meminfo has no MemAvailable"))?
+        * 1024;
+    Ok(control_group_room().map_or(free, |room| free.min(room)))
+}
+
+/// The files of one version of the memory control group, and what its statistics call page cache
+/// that is not in active use.
+struct MemoryFiles {
+    limit: &'static str,
+    usage: &'static str,
+    droppable: &'static str,
+}
+
+const VERSION_1: MemoryFiles = MemoryFiles {
+    limit: "memory.limit_in_bytes",
+    usage: "memory.usage_in_bytes",
+    droppable: "total_inactive_file",
+};
+const VERSION_2: MemoryFiles = MemoryFiles {
+    limit: "memory.max",
+    usage: "memory.current",
+    droppable: "inactive_file",
+};
+
+fn control_group_room() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    [VERSION_1, VERSION_2]
+        .iter()
+        .filter_map(|files| {
+            let (mount, group) = memory_group(&groups, &mounts, files.limit == VERSION_2.limit)?;
+            group
+                .ancestors()
+                .take_while(|folder| folder.starts_with(&mount))
+                .filter_map(|folder| room_in(folder, files))
+                .min()
+        })
+        .min()
+}
+
+/// What one control group leaves; `None` where it sets no limit.
+fn room_in(folder: &Path, files: &MemoryFiles) -> Option<u64> {
+    let number = |file: &str| {
+        let text = fs::read_to_string(folder.join(file)).ok()?;
+        text.trim().parse::<u64>().ok()
+    };
+    let limit = number(files.limit)?;
+    let usage = number(files.usage)?;
+    let droppable = fs::read_to_string(folder.join("memory.stat"))
+        .ok()
+        .and_then(|statistics| {
+            statistics.lines().find_map(|line| {
+                let (name, value) = line.split_once(' ')?;
+                (name == files.droppable).then(|| value.parse::<u64>().ok())?
+            })
+        })
+        .unwrap_or(0);
+    Some(limit.saturating_sub(usage.saturating_sub(droppable)))
+}
+
+/// The mount point of the memory controller, and this process's own group below it.
+fn memory_group(groups: &str, mounts: &str, version_2: bool) -> Option<(PathBuf, PathBuf)> {
+    let path = groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let ours = match version_2 {
+            true => controllers.is_empty(),
+            false => controllers.split(',').any(|name| name == "memory"),
+        };
+        ours.then_some(path)
+    })?;
+    mounts.lines().find_map(|line| {
+        let (place, kind) = line.split_once(" - ")?;
+        let mut place = place.split(' ').skip(3);
+        let (root, mount) = (place.next()?, PathBuf::from(place.next()?));
+        let mut kind = kind.split(' ');
+        let ours = match version_2 {
+            true => kind.next()? == "cgroup2",
+            false => {
+                kind.next()? == "cgroup" && kind.nth(1)?.split(',').any(|name| name == "memory")
+            }
+        };
+        let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
+        ours.then(|| (mount.clone(), mount.join(below)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arena_is_zeroed_writable_and_keeps_its_content_when_populated() {
+        let mut arena = Arena::map(1_000_000, PageSize::Base).unwrap();
+        assert!(arena.len() >= 1_000_000 && arena.len() < 1_000_000 + base_page_bytes());
+        assert_eq!(arena.address() % USUAL_HUGE_BYTES, 0);
+        let last = arena.len() - 1;
+        arena.as_mut_slice()[last] = 7;
+        arena.populate().unwrap();
+        arena.touch();
+        assert_eq!(arena.as_slice()[last], 7);
+        assert!(arena.as_slice()[..last].iter().all(|&byte| byte == 0));
+        assert_eq!(arena.huge_bytes().unwrap(), 0);
+    }
+
+    #[test]
+    fn two_arenas_are_counted_apart() {
+        let Ok(mut huge) = Arena::map(8 << 20, PageSize::Huge) else {
+            return;
+        };
+        let mut base = Arena::map(8 << 20, PageSize::Base).unwrap();
+        let mut other = Arena::map(8 << 20, PageSize::Huge).unwrap();
+        huge.populate().unwrap();
+        base.populate().unwrap();
+        other.populate().unwrap();
+        assert_eq!(base.huge_bytes().unwrap(), 0);
+        for arena in [&huge, &other] {
+            let bytes = arena.huge_bytes().unwrap();
+            assert!(bytes <= arena.len() as u64);
+            note_unless(bytes > 0, "no transparent huge page was given");
+        }
+    }
+
+    #[expect(clippy::print_stderr, reason = "a test that checks less says so")]
+    fn note_unless(met: bool, reason: &str) {
+        if !met {
+            eprintln!("checked less: {reason}");
+        }
+    }
+
+    #[test]
+    fn no_bytes_and_too_many_bytes_are_refused() {
+        assert!(Arena::map(0, PageSize::Base).is_err());
+        assert!(Arena::map(usize::MAX, PageSize::Base).is_err());
+        assert!(Arena::map(usize::MAX / 2, PageSize::Base).is_err());
+    }
+
+    #[test]
+    fn some_memory_is_available() {
+        assert!(available_bytes().unwrap() > 1 << 20);
+    }
+
+    #[test]
+    fn smaps_are_read_by_mapping() {
+        let smaps = "1000-3000 rw-p 00000000 00:00 0\nSize: 8 kB\nAnonHugePages: 2048 kB\n\
+                     3000-5000 rw-p 00000000 00:00 0 [heap]\nAnonHugePages:      4096 kB\n\
+                     Private_Hugetlb:      2 kB\nVmFlags: rd wr\n";
+        assert_eq!(huge_bytes_between(smaps, 0x1000, 0x3000), 2048 << 10);
+        assert_eq!(huge_bytes_between(smaps, 0x3000, 0x5000), 4098 << 10);
+        assert_eq!(huge_bytes_between(smaps, 0x1000, 0x5000), 6146 << 10);
+        assert_eq!(huge_bytes_between(smaps, 0x1000, 0x2000), 0);
+    }
+
+    #[test]
+    fn control_groups_of_both_versions_are_found() {
+        let groups = "4:cpu,memory:/job/7\n0::/user/1\n";
+        let mounts = "30 20 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+                      31 20 0:27 /user /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        assert_eq!(
+            memory_group(groups, mounts, false),
+            Some((
+                "/sys/fs/cgroup/memory".into(),
+                "/sys/fs/cgroup/memory/job/7".into()
+            ))
+        );
+        assert_eq!(
+            memory_group(groups, mounts, true),
+            Some((
+                "/sys/fs/cgroup/unified".into(),
+                "/sys/fs/cgroup/unified/1".into()
+            ))
+        );
+    }
+}

@@ -1,0 +1,772 @@
+//! Counters of the processor and the kernel, for the calling thread only.
+//!
+//! The attribute structure is written out here, as libc has none: its first published form (64
+//! bytes) holds all that counting takes and every kernel accepts it. The `perf-event2` crate would
+//! bring six crates, and neither falls back to user space only, nor picks the core type on hybrid
+//! processors, nor scales groups that do not fit.
+//!
+//! Source: perf_event_open(2), Linux include/uapi/linux/perf_event.h,
+//! Documentation/admin-guide/perf-security.rst; tools/perf/Documentation/intel-hybrid.txt.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
+
+use crate::affinity;
+
+/// Something to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// Core cycles while the thread runs.
+    Cycles,
+    /// Instructions retired.
+    Instructions,
+    /// Loads that missed the first-level data cache.
+    L1dLoadMisses,
+    /// Loads that missed the second-level cache. The kernel has no general name for it: Intel
+    /// `MEM_LOAD_RETIRED.L2_MISS` (Haswell on, not on E-cores), AMD Zen
+    /// `l2_cache_req_stat.ls_rd_blk_c`, Arm `L2D_CACHE_REFILL_RD`.
+    L2LoadMisses,
+    /// Loads that missed the last-level cache.
+    LlcLoadMisses,
+    /// Loads that missed the data TLB.
+    DtlbLoadMisses,
+    /// Branches predicted wrongly.
+    BranchMisses,
+    /// Switches to another thread.
+    ContextSwitches,
+    /// Moves to another processor.
+    CpuMigrations,
+    /// Page faults, minor and major.
+    PageFaults,
+    /// Nanoseconds on a processor.
+    TaskClock,
+    /// Hits of a tracepoint of the kernel, by its number: see [`tracepoint`].
+    Tracepoint(u64),
+}
+
+impl Event {
+    /// The events counted by the processor.
+    pub const HARDWARE: [Self; 7] = [
+        Self::Cycles,
+        Self::Instructions,
+        Self::L1dLoadMisses,
+        Self::L2LoadMisses,
+        Self::LlcLoadMisses,
+        Self::DtlbLoadMisses,
+        Self::BranchMisses,
+    ];
+
+    /// The events counted by the kernel, which also virtual machines have.
+    pub const SOFTWARE: [Self; 4] = [
+        Self::ContextSwitches,
+        Self::CpuMigrations,
+        Self::PageFaults,
+        Self::TaskClock,
+    ];
+
+    /// A name for files and tables, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cycles => "cycles",
+            Self::Instructions => "instructions",
+            Self::L1dLoadMisses => "l1d_load_misses",
+            Self::L2LoadMisses => "l2_load_misses",
+            Self::LlcLoadMisses => "llc_load_misses",
+            Self::DtlbLoadMisses => "dtlb_load_misses",
+            Self::BranchMisses => "branch_misses",
+            Self::ContextSwitches => "context_switches",
+            Self::CpuMigrations => "cpu_migrations",
+            Self::PageFaults => "page_faults",
+            Self::TaskClock => "task_clock_ns",
+            Self::Tracepoint(_) => "tracepoint",
+        }
+    }
+
+    fn is_hardware(self) -> bool {
+        Self::HARDWARE.contains(&self)
+    }
+
+    /// Whether it can be counted in user space alone: what happens in the kernel by nature would
+    /// then read zero, which is false.
+    fn happens_in_user_space(self) -> bool {
+        !matches!(
+            self,
+            Self::ContextSwitches | Self::CpuMigrations | Self::Tracepoint(_)
+        )
+    }
+}
+
+/// What one event counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Count {
+    /// What was counted.
+    pub event: Event,
+    /// How many, scaled up where the counter ran only part of the time; `None` if it never ran.
+    pub value: Option<u64>,
+    /// The share of the time enabled in which it really counted, 0 to 1. Below 1 counters were
+    /// too few and the value is an extrapolation.
+    pub running: f64,
+    /// The kernel's half is missing, because only root may count it here.
+    pub user_only: bool,
+}
+
+/// Counters on the thread that opened them, stopped until [`Group::enable`].
+///
+/// Hardware events that fit into the processor's counters together are counted together, over the
+/// very same time; what does not fit forms a further set, and the kernel lets the sets take turns.
+/// Closed on drop.
+#[derive(Debug)]
+pub struct Group {
+    sets: Vec<Set>,
+}
+
+impl Group {
+    /// Opens counters for what the calling thread does, without the hypervisor's part. Events that
+    /// cannot be counted come back with the reason; none of that is fatal. A group may be empty.
+    ///
+    /// Where only root may count the kernel's half, the user's half is counted and marked.
+    ///
+    /// On hybrid processors (Intel P- and E-cores, Arm big.LITTLE) the counters are those of the
+    /// core that the thread runs on now, so pin it first.
+    pub fn open(events: &[Event]) -> (Self, Vec<(Event, io::Error)>) {
+        let mut group = Self { sets: Vec::new() };
+        let mut absent = Vec::new();
+        let pmu = CorePmu::here();
+        for &event in events {
+            let added = Selector::of(event, &pmu).and_then(|selector| group.add(event, selector));
+            if let Err(error) = added {
+                absent.push((event, error));
+            }
+        }
+        (group, absent)
+    }
+
+    fn add(&mut self, event: Event, selector: Selector) -> io::Result<()> {
+        match self.add_counting(event, selector, false) {
+            Err(error) if is_refusal(&error) && event.happens_in_user_space() => self
+                .add_counting(event, selector, true)
+                .map_err(|error| explained(event, error)),
+            answer => answer.map_err(|error| explained(event, error)),
+        }
+    }
+
+    fn add_counting(
+        &mut self,
+        event: Event,
+        selector: Selector,
+        user_only: bool,
+    ) -> io::Result<()> {
+        let member = Member { event, user_only };
+        if let Some(set) = self.sets.iter_mut().rfind(|set| set.is_alike(event)) {
+            match set.add(member, selector) {
+                // The set is full: a new one is begun.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSPC)) => {
+                }
+                answer => return answer,
+            }
+        }
+        self.sets.push(Set::begin(member, selector)?);
+        Ok(())
+    }
+
+    /// Starts counting. One system call for each set.
+    ///
+    /// # Errors
+    ///
+    /// What ioctl(2) says; for counters that are open it has nothing to say.
+    pub fn enable(&self) -> io::Result<()> {
+        self.control(IOC_ENABLE)
+    }
+
+    /// Stops counting; the counts stay. One system call for each set.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Group::enable`].
+    pub fn disable(&self) -> io::Result<()> {
+        self.control(IOC_DISABLE)
+    }
+
+    /// Lets the counts start from zero, and the times that they are scaled by with them (which
+    /// the kernel's own reset leaves as they are).
+    ///
+    /// # Errors
+    ///
+    /// As for [`Group::read`].
+    pub fn reset(&mut self) -> io::Result<()> {
+        for set in &mut self.sets {
+            set.origin = set.reading()?;
+        }
+        Ok(())
+    }
+
+    /// What was counted since opening or the last [`Group::reset`], set by set. Allocates: not for
+    /// measured paths.
+    ///
+    /// # Errors
+    ///
+    /// What read(2) says; for counters that are open it has nothing to say.
+    pub fn read(&self) -> io::Result<Vec<Count>> {
+        let mut counts = Vec::new();
+        for set in &self.sets {
+            counts.extend(set.counts()?);
+        }
+        Ok(counts)
+    }
+
+    /// Whether it counts nothing at all.
+    pub fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+    }
+
+    fn control(&self, request: libc::Ioctl) -> io::Result<()> {
+        for set in &self.sets {
+            let leader = set.counters[0].as_raw_fd();
+            // SAFETY: the request takes a number, and the descriptor is an open counter.
+            if unsafe { libc::ioctl(leader, request, IOC_FLAG_GROUP) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The tracepoint of that name, to be counted in a [`Group`]: `tracepoint("raw_syscalls",
+/// "sys_enter")` counts system calls.
+///
+/// Its number is read from tracefs, where that is mounted (/sys/kernel/tracing,
+/// /sys/kernel/debug/tracing), else from an instance of it that is attached nowhere and vanishes
+/// here (Linux 5.2, needs CAP_SYS_ADMIN).
+///
+/// # Errors
+///
+/// `NotFound` where there is no tracefs or it has no such tracepoint; `PermissionDenied` where
+/// only root may look; `InvalidInput` for names with a slash.
+pub fn tracepoint(category: &str, name: &str) -> io::Result<Event> {
+    let told = |error: io::Error| {
+        io::Error::new(
+            error.kind(),
+            format!("cannot find tracepoint {category}:{name}: {error}"),
+        )
+    };
+    if [category, name]
+        .iter()
+        .any(|part| part.contains(['/', '\0']) || *part == "..")
+    {
+        return Err(told(io::ErrorKind::InvalidInput.into()));
+    }
+    let file = format!("events/{category}/{name}/id");
+    let text = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
+        .into_iter()
+        .find(|folder| Path::new(folder).join("events").exists())
+        .map_or_else(
+            || read_in_detached_tracefs(&file),
+            |folder| fs::read_to_string(Path::new(folder).join(&file)),
+        )
+        .map_err(told)?;
+    text.trim()
+        .parse()
+        .map(Event::Tracepoint)
+        .map_err(|_| told(io::ErrorKind::InvalidData.into()))
+}
+
+/// Reads a file of tracefs through a mount that no path leads to and that ends with its
+/// descriptor.
+fn read_in_detached_tracefs(file: &str) -> io::Result<String> {
+    let context = rustix::mount::fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)
+        .map_err(|error| not_mounted(error.into()))?;
+    rustix::mount::fsconfig_create(&context).map_err(|error| not_mounted(error.into()))?;
+    let root = rustix::mount::fsmount(
+        &context,
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        MountAttrFlags::MOUNT_ATTR_RDONLY,
+    )
+    .map_err(|error| not_mounted(error.into()))?;
+    let opened = rustix::fs::openat(&root, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut text = String::new();
+    fs::File::from(opened).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn not_mounted(error: io::Error) -> io::Error {
+    io::Error::new(
+        error.kind(),
+        format!(
+            "tracefs is not readable at /sys/kernel/tracing (mount it there as root) and cannot be \
+             opened by itself: {error}"
+        ),
+    )
+}
+
+/// Counters that the kernel starts, stops and schedules together; the first leads.
+#[derive(Debug)]
+struct Set {
+    members: Vec<Member>,
+    counters: Vec<OwnedFd>,
+    origin: Reading,
+}
+
+/// One event of a set.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    event: Event,
+    user_only: bool,
+}
+
+/// What the kernel says of a set.
+#[derive(Clone, Debug, Default)]
+struct Reading {
+    enabled_ns: u64,
+    running_ns: u64,
+    values: Vec<u64>,
+}
+
+impl Set {
+    fn begin(member: Member, selector: Selector) -> io::Result<Self> {
+        Ok(Self {
+            counters: vec![open_counter(selector, member.user_only, None)?],
+            members: vec![member],
+            origin: Reading {
+                values: vec![0],
+                ..Reading::default()
+            },
+        })
+    }
+
+    fn add(&mut self, member: Member, selector: Selector) -> io::Result<()> {
+        let leader = Some(&self.counters[0]);
+        self.counters
+            .push(open_counter(selector, member.user_only, leader)?);
+        self.members.push(member);
+        self.origin.values.push(0);
+        Ok(())
+    }
+
+    /// Whether the event is of the kind that this set counts: hardware and software stay apart,
+    /// so that software events always run.
+    fn is_alike(&self, event: Event) -> bool {
+        self.members[0].event.is_hardware() == event.is_hardware()
+    }
+
+    fn reading(&self) -> io::Result<Reading> {
+        // The number of values, two times, and the values.
+        let mut words = vec![0_u64; 3 + self.members.len()];
+        let bytes = size_of_val(words.as_slice());
+        // SAFETY: the kernel writes at most `bytes` bytes to the vector, which has them.
+        let got = unsafe {
+            libc::read(
+                self.counters[0].as_raw_fd(),
+                words.as_mut_ptr().cast(),
+                bytes,
+            )
+        };
+        match usize::try_from(got) {
+            Ok(got) if got == bytes => Ok(Reading {
+                enabled_ns: words[1],
+                running_ns: words[2],
+                values: words.split_off(3),
+            }),
+            Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(_) => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn counts(&self) -> io::Result<Vec<Count>> {
+        let reading = self.reading()?;
+        let enabled_ns = reading.enabled_ns - self.origin.enabled_ns;
+        let running_ns = reading.running_ns - self.origin.running_ns;
+        let values = reading.values.iter().zip(&self.origin.values);
+        Ok(self
+            .members
+            .iter()
+            .zip(values)
+            .map(|(member, (&now, &origin))| Count {
+                event: member.event,
+                value: scaled(now - origin, enabled_ns, running_ns),
+                running: match enabled_ns {
+                    0 => 0.0,
+                    _ => running_ns as f64 / enabled_ns as f64,
+                },
+                user_only: member.user_only,
+            })
+            .collect())
+    }
+}
+
+/// A count as if the counter had run all the time; `None` if it never ran while enabled.
+fn scaled(value: u64, enabled_ns: u64, running_ns: u64) -> Option<u64> {
+    match running_ns {
+        0 if enabled_ns == 0 => Some(value),
+        0 => None,
+        _ if running_ns == enabled_ns => Some(value),
+        _ => {
+            let scaled = u128::from(value) * u128::from(enabled_ns) / u128::from(running_ns);
+            u64::try_from(scaled).ok()
+        }
+    }
+}
+
+/// The beginning of `struct perf_event_attr`, which is all of its first version.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_type: u32,
+    config1: u64,
+}
+
+const _: () = assert!(size_of::<Attributes>() == 64, "PERF_ATTR_SIZE_VER0");
+
+const FLAG_DISABLED: u64 = 1 << 0;
+const FLAG_EXCLUDE_KERNEL: u64 = 1 << 5;
+const FLAG_EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const FORMAT_TIME_ENABLED: u64 = 1 << 0;
+const FORMAT_TIME_RUNNING: u64 = 1 << 1;
+const FORMAT_GROUP: u64 = 1 << 3;
+const OPEN_CLOEXEC: libc::c_ulong = 1 << 3;
+const IOC_ENABLE: libc::Ioctl = 0x2400;
+const IOC_DISABLE: libc::Ioctl = 0x2401;
+const IOC_FLAG_GROUP: libc::c_ulong = 1;
+
+fn open_counter(
+    selector: Selector,
+    user_only: bool,
+    leader: Option<&OwnedFd>,
+) -> io::Result<OwnedFd> {
+    const THIS_THREAD: libc::pid_t = 0;
+    const ANY_PROCESSOR: libc::c_int = -1;
+    let mut flags = FLAG_EXCLUDE_HYPERVISOR;
+    if leader.is_none() {
+        // The others start and stop with their leader.
+        flags |= FLAG_DISABLED;
+    }
+    if user_only {
+        flags |= FLAG_EXCLUDE_KERNEL;
+    }
+    let attributes = Attributes {
+        kind: selector.kind,
+        size: size_of::<Attributes>() as u32,
+        config: selector.config,
+        read_format: FORMAT_TIME_ENABLED | FORMAT_TIME_RUNNING | FORMAT_GROUP,
+        flags,
+        ..Attributes::default()
+    };
+    // SAFETY: the attributes say their own size and outlive the call.
+    let counter = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &attributes,
+            THIS_THREAD,
+            ANY_PROCESSOR,
+            leader.map_or(-1, AsRawFd::as_raw_fd),
+            OPEN_CLOEXEC,
+        )
+    };
+    match i32::try_from(counter) {
+        // SAFETY: the kernel has just returned this descriptor, and nobody else owns it.
+        Ok(counter) if counter >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(counter) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// How the kernel is told what to count: `type` and `config` in perf_event_open(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Selector {
+    kind: u32,
+    config: u64,
+}
+
+const TYPE_HARDWARE: u32 = 0;
+const TYPE_SOFTWARE: u32 = 1;
+const TYPE_TRACEPOINT: u32 = 2;
+const TYPE_CACHE: u32 = 3;
+const TYPE_RAW: u32 = 4;
+
+const CACHE_L1D: u64 = 0;
+const CACHE_LAST_LEVEL: u64 = 2;
+const CACHE_DATA_TLB: u64 = 3;
+/// Operation "read" in bits 8 to 15 (0), result "miss" in bits 16 to 23 (1).
+const CACHE_READ_MISS: u64 = 1 << 16;
+
+impl Selector {
+    fn of(event: Event, pmu: &CorePmu) -> io::Result<Self> {
+        let general = |kind, config| Self {
+            kind,
+            // Bits 32 on name the unit that a general event is meant for; 0 on ordinary machines.
+            config: config | u64::from(pmu.number.unwrap_or(0)) << 32,
+        };
+        let software = |config| Self {
+            kind: TYPE_SOFTWARE,
+            config,
+        };
+        Ok(match event {
+            Event::Cycles => general(TYPE_HARDWARE, 0),
+            Event::Instructions => general(TYPE_HARDWARE, 1),
+            Event::BranchMisses => general(TYPE_HARDWARE, 5),
+            Event::L1dLoadMisses => general(TYPE_CACHE, CACHE_L1D | CACHE_READ_MISS),
+            Event::LlcLoadMisses => general(TYPE_CACHE, CACHE_LAST_LEVEL | CACHE_READ_MISS),
+            Event::DtlbLoadMisses => general(TYPE_CACHE, CACHE_DATA_TLB | CACHE_READ_MISS),
+            Event::L2LoadMisses => Self {
+                kind: pmu.number.unwrap_or(TYPE_RAW),
+                config: pmu.l2_load_misses.ok_or_else(|| {
+                    io::Error::new(
+                        io::ErrorKind::Unsupported,
+                        "cannot count l2_load_misses: no such counter is known for this kind of core",
+                    )
+                })?,
+            },
+            Event::PageFaults => software(2),
+            Event::TaskClock => software(1),
+            Event::ContextSwitches => software(3),
+            Event::CpuMigrations => software(4),
+            Event::Tracepoint(config) => Self {
+                kind: TYPE_TRACEPOINT,
+                config,
+            },
+        })
+    }
+}
+
+/// The counting unit of the core that the thread runs on.
+#[derive(Clone, Debug)]
+struct CorePmu {
+    /// Its number, on machines with several kinds of cores; `None` on all others.
+    number: Option<u32>,
+    /// The raw event for loads that miss the second-level cache, in the vendor's numbering.
+    l2_load_misses: Option<u64>,
+}
+
+impl CorePmu {
+    /// Units of cores list their processors in a file `cpus`: `cpu_core` and `cpu_atom` on Intel's
+    /// hybrids, `armv8_…` on Arm. Where there is one unit only, general events find it themselves;
+    /// naming it takes Linux 5.13 (Arm: 6.6).
+    fn here() -> Self {
+        let cpu = affinity::current_cpu();
+        let units = fs::read_dir("/sys/bus/event_source/devices");
+        let units: Vec<(String, u32, String)> = units
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|unit| {
+                let name = unit.file_name().into_string().ok()?;
+                if !name.starts_with("cpu_") && !name.starts_with("armv8") {
+                    return None;
+                }
+                let cpus = fs::read_to_string(unit.path().join("cpus")).ok()?;
+                let number = fs::read_to_string(unit.path().join("type")).ok()?;
+                Some((name, number.trim().parse().ok()?, cpus))
+            })
+            .collect();
+        let here = units.iter().find(|(_, _, cpus)| lists(cpus, cpu));
+        match here {
+            Some((name, number, _)) if units.len() > 1 => Self {
+                number: Some(*number),
+                l2_load_misses: l2_load_misses(name),
+            },
+            _ => Self {
+                number: None,
+                l2_load_misses: l2_load_misses(""),
+            },
+        }
+    }
+}
+
+/// The raw event of [`Event::L2LoadMisses`] on the unit of that name: its number in bits 0 to 7,
+/// the unit mask in bits 8 to 15. Sources: Intel's perfmon event files (MEM_LOAD_RETIRED.L2_MISS,
+/// event 0xD1, mask 0x10); AMD's Processor Programming References (PMCx064, mask 0x08); Arm ARM,
+/// D13 (event 0x52).
+#[cfg(target_arch = "x86_64")]
+fn l2_load_misses(unit: &str) -> Option<u64> {
+    let leaf = std::arch::x86_64::__cpuid(0);
+    let vendor = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes);
+    match vendor.as_flattened() {
+        b"GenuineIntel" if unit != "cpu_atom" => Some(0x10d1),
+        b"AuthenticAMD" | b"HygonGenuine" => Some(0x0864),
+        _ => None,
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+fn l2_load_misses(_unit: &str) -> Option<u64> {
+    Some(0x52)
+}
+
+/// Whether a list such as `0-3,8` names the processor.
+fn lists(cpus: &str, cpu: usize) -> bool {
+    cpus.trim().split(',').any(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        match (first.parse::<usize>(), last.parse::<usize>()) {
+            (Ok(first), Ok(last)) => (first..=last).contains(&cpu),
+            _ => false,
+        }
+    })
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
+}
+
+/// The reason why an event is absent, in words that say what to do.
+fn explained(event: Event, error: io::Error) -> io::Error {
+    let reason = match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
+            "this machine has no such counter (virtual machines often have none)".to_owned()
+        }
+        Some(libc::EACCES | libc::EPERM) => match paranoia() {
+            Some(level) => format!(
+                "perf_event_paranoid is {level}: lower it (sysctl kernel.perf_event_paranoid=1) or \
+                 grant CAP_PERFMON; a container's seccomp profile may forbid it too"
+            ),
+            None => "perf events are forbidden here".to_owned(),
+        },
+        Some(libc::ENOSYS) => "this kernel has no perf events".to_owned(),
+        Some(libc::EBUSY) => "another program holds the counter for itself".to_owned(),
+        _ => error.to_string(),
+    };
+    io::Error::new(
+        error.kind(),
+        format!("cannot count {}: {reason}", event.name()),
+    )
+}
+
+/// The level in /proc/sys/kernel/perf_event_paranoid: from -1 (everything is allowed) to 2 (only
+/// the user's half of one's own processes; Debian and Ubuntu know 3 and 4, nothing at all). `None`
+/// where the kernel has no perf events.
+pub fn paranoia() -> Option<i32> {
+    let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?;
+    level.trim().parse().ok()
+}
+
+#[cfg(test)]
+#[expect(clippy::print_stderr, reason = "a test that checks less says so")]
+mod tests {
+    use super::*;
+    use crate::syscalls;
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    fn value(group: &Group, event: Event) -> Option<u64> {
+        let counts = group.read().unwrap();
+        let count = counts.iter().find(|count| count.event == event)?;
+        count.value
+    }
+
+    #[test]
+    fn context_switches_are_counted_from_reset_to_disable() {
+        let (mut group, absent) = Group::open(&Event::SOFTWARE);
+        if !absent.is_empty() {
+            eprintln!("checked less: {absent:?}");
+            return;
+        }
+        assert_eq!(value(&group, Event::ContextSwitches), Some(0));
+        group.enable().unwrap();
+        for _ in 0..5 {
+            sleep(Duration::from_millis(1));
+        }
+        group.disable().unwrap();
+        let switches = value(&group, Event::ContextSwitches).unwrap();
+        assert!(switches >= 5, "{switches}");
+        sleep(Duration::from_millis(1));
+        assert_eq!(value(&group, Event::ContextSwitches), Some(switches));
+        group.reset().unwrap();
+        assert_eq!(value(&group, Event::ContextSwitches), Some(0));
+        assert!(!group.is_empty());
+    }
+
+    #[test]
+    fn hardware_events_count_or_say_why_not() {
+        let (group, absent) = Group::open(&Event::HARDWARE);
+        group.enable().unwrap();
+        crate::core_chain::rotate(1_000_000);
+        group.disable().unwrap();
+        let counts = group.read().unwrap();
+        assert_eq!(counts.len() + absent.len(), Event::HARDWARE.len());
+        for (event, reason) in &absent {
+            assert!(reason.to_string().contains(event.name()));
+        }
+        match value(&group, Event::Instructions) {
+            Some(instructions) => assert!(instructions >= 1_000_000),
+            None => eprintln!("checked less: {absent:?}"),
+        }
+    }
+
+    #[test]
+    fn system_calls_are_counted_by_a_tracepoint() {
+        let event = match tracepoint("raw_syscalls", "sys_enter") {
+            Ok(event) => event,
+            Err(error) => return eprintln!("checked less: {error}"),
+        };
+        let (group, absent) = Group::open(&[event]);
+        if !absent.is_empty() {
+            return eprintln!("checked less: {absent:?}");
+        }
+        group.enable().unwrap();
+        syscalls::getppid(100);
+        syscalls::time_vdso(100);
+        group.disable().unwrap();
+        let calls = value(&group, event).unwrap();
+        // The call that ends the counting is one too.
+        assert!((100..=102).contains(&calls), "{calls}");
+    }
+
+    #[test]
+    fn a_tracepoint_that_is_not_there_is_named() {
+        let error = tracepoint("no_such", "thing").unwrap_err().to_string();
+        assert!(error.contains("no_such:thing"), "{error}");
+        assert!(tracepoint("../..", "id").is_err());
+    }
+
+    #[test]
+    fn an_empty_group_counts_nothing() {
+        let (group, absent) = Group::open(&[]);
+        assert!(group.is_empty() && absent.is_empty());
+        group.enable().unwrap();
+        assert_eq!(group.read().unwrap(), []);
+    }
+
+    #[test]
+    fn counts_are_scaled_by_the_share_of_time_that_ran() {
+        assert_eq!(scaled(10, 100, 100), Some(10));
+        assert_eq!(scaled(10, 100, 25), Some(40));
+        assert_eq!(scaled(0, 100, 0), None);
+        assert_eq!(scaled(0, 0, 0), Some(0));
+        assert_eq!(scaled(u64::MAX / 2, 1 << 40, 1 << 39), Some(u64::MAX - 1));
+    }
+
+    #[test]
+    fn lists_of_processors_are_read() {
+        assert!(lists("0-3,8\n", 2) && lists("0-3,8\n", 8) && lists("5", 5));
+        assert!(!lists("0-3,8\n", 5) && !lists("\n", 0));
+    }
+
+    #[test]
+    fn general_events_name_the_core_on_hybrid_machines_only() {
+        let hybrid = CorePmu {
+            number: Some(10),
+            l2_load_misses: None,
+        };
+        let cycles = Selector::of(Event::Cycles, &hybrid).unwrap();
+        assert_eq!(cycles.config, 10 << 32);
+        assert!(Selector::of(Event::L2LoadMisses, &hybrid).is_err());
+        let plain = CorePmu {
+            number: None,
+            l2_load_misses: Some(7),
+        };
+        let plain = Selector::of(Event::BranchMisses, &plain).unwrap();
+        assert_eq!((plain.kind, plain.config), (TYPE_HARDWARE, 5));
+        let faults = Selector::of(Event::PageFaults, &hybrid).unwrap();
+        assert_eq!((faults.kind, faults.config), (TYPE_SOFTWARE, 2));
+    }
+}

@@ -1,0 +1,419 @@
+//! What a process is to the kernel: what it inherited, what it may use, and how it ends.
+//!
+//! Source: prctl(2), proc(5), setpgid(2), getrlimit(2), sched(7), get_mempolicy(2), kill(2).
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::FromRawFd;
+
+use rustix::process::{Resource, Rlimit};
+
+/// Has the kernel kill this process (SIGKILL) when the thread that started it ends: so it must
+/// have been started from a thread that lasts. Forgotten over a `setuid` program, see
+/// `PR_SET_PDEATHSIG` in prctl(2).
+///
+/// # Errors
+///
+/// `NotFound` if the parent ended while this was being set, so that no signal will come. A parent
+/// that ended before cannot be told from a foster parent: watch standard input too.
+pub fn die_with_parent() -> io::Result<()> {
+    let parent = rustix::process::getppid();
+    prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)?;
+    if rustix::process::getppid() != parent {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the parent process has ended",
+        ));
+    }
+    Ok(())
+}
+
+/// Makes this process the first that the kernel kills when memory runs out
+/// (/proc/self/oom_score_adj = 1000). Its children inherit that.
+///
+/// # Errors
+///
+/// When the file cannot be written (a read-only or missing /proc).
+pub fn be_oom_victim() -> io::Result<()> {
+    fs::write("/proc/self/oom_score_adj", "1000")
+}
+
+/// Keeps standard output for the caller alone: a duplicate of descriptor 1 that stray prints
+/// cannot reach and that no child inherits, and descriptor 1 pointing where standard error does.
+///
+/// To be called once, before anything is printed: what Rust's `stdout` holds back would go to
+/// standard error.
+///
+/// # Errors
+///
+/// What fcntl(2) or dup2(2) says: descriptor 1 or 2 is closed, or there are too many.
+pub fn private_stdout() -> io::Result<File> {
+    // SAFETY: duplicating a descriptor disturbs nobody; 3 is the lowest number it may get.
+    let copy = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3) };
+    if copy < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `copy` was just made here, and the file is its only owner.
+    let private = unsafe { File::from_raw_fd(copy) };
+    // SAFETY: descriptor 1 stays open throughout; it only changes what it refers to, as a shell's
+    // `1>&2` does.
+    if unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(private)
+}
+
+/// Makes this process the leader of a process group of its own, so that [`kill_group`] reaches it
+/// and its children, and a terminal's Ctrl-C does not.
+///
+/// # Errors
+///
+/// `PermissionDenied` for the leader of a session.
+pub fn set_process_group() -> io::Result<()> {
+    Ok(rustix::process::setpgid(None, None)?)
+}
+
+/// Kills (SIGKILL) every process of the group that `pid` leads. A group that has already ended is
+/// no error.
+///
+/// # Errors
+///
+/// `InvalidInput` for 0 and 1, which mean other things to kill(2), and for numbers that are no
+/// process id; `PermissionDenied` if none of the processes may be killed.
+pub fn kill_group(pid: u32) -> io::Result<()> {
+    let group = i32::try_from(pid)
+        .ok()
+        .filter(|&pid| pid > 1)
+        .and_then(rustix::process::Pid::from_raw)
+        .ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{pid} leads no process group that may be killed"),
+            )
+        })?;
+    match rustix::process::kill_process_group(group, rustix::process::Signal::KILL) {
+        Err(rustix::io::Errno::SRCH) => Ok(()),
+        answer => Ok(answer?),
+    }
+}
+
+/// How system calls are filtered; a filter makes every one of them slower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeccompMode {
+    /// Not at all.
+    Disabled,
+    /// Only read, write, _exit and sigreturn.
+    Strict,
+    /// By programs, as containers do.
+    Filter,
+}
+
+/// How this thread's system calls are filtered; `None` where the kernel does not say (before Linux
+/// 3.8, or without CONFIG_SECCOMP). Read from /proc/thread-self/status, since asking by prctl(2)
+/// may itself be filtered.
+pub fn seccomp_mode() -> Option<SeccompMode> {
+    let status = fs::read_to_string("/proc/thread-self/status").ok()?;
+    let mode = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Seccomp:"))?;
+    match mode.trim() {
+        "0" => Some(SeccompMode::Disabled),
+        "1" => Some(SeccompMode::Strict),
+        "2" => Some(SeccompMode::Filter),
+        _ => None,
+    }
+}
+
+/// By how many nanoseconds the kernel may let this thread's timers be late, to serve several at
+/// once: 50,000 by default, 0 for real-time threads. `None` where it does not say (before Linux
+/// 2.6.28).
+pub fn timer_slack_ns() -> Option<u64> {
+    prctl(libc::PR_GET_TIMERSLACK, 0)
+        .ok()
+        .map(|slack| u64::from(slack.cast_unsigned()))
+}
+
+/// Whether transparent huge pages are switched off for this process (`PR_SET_THP_DISABLE`, which
+/// children inherit); `None` where the kernel does not say (before Linux 3.15).
+pub fn thp_disabled() -> Option<bool> {
+    prctl(libc::PR_GET_THP_DISABLE, 0)
+        .ok()
+        .map(|disabled| disabled != 0)
+}
+
+/// The calling thread's nice value, from -20 (most processor time) to 19.
+///
+/// # Errors
+///
+/// What getpriority(2) says; for oneself it has nothing to say.
+pub fn nice() -> io::Result<i32> {
+    Ok(rustix::process::getpriority_process(None)?)
+}
+
+/// By which rules a thread gets a processor. Source: sched(7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchedulingPolicy {
+    /// `SCHED_OTHER`, the default.
+    Other,
+    /// `SCHED_BATCH`.
+    Batch,
+    /// `SCHED_IDLE`.
+    Idle,
+    /// `SCHED_FIFO`.
+    Fifo,
+    /// `SCHED_RR`.
+    RoundRobin,
+    /// `SCHED_DEADLINE`, Linux 3.14.
+    Deadline,
+    /// `SCHED_EXT`, Linux 6.12: a BPF program decides.
+    Ext,
+    /// One that this program does not know, by its number.
+    Unknown(i32),
+}
+
+/// The calling thread's scheduling policy and its real-time priority (1 to 99 for `Fifo` and
+/// `RoundRobin`, else 0).
+///
+/// # Errors
+///
+/// What sched_getscheduler(2) says; for oneself it has nothing to say.
+pub fn scheduling() -> io::Result<(SchedulingPolicy, i32)> {
+    // By their numbers, since musl's functions of these names only fail.
+    // SAFETY: takes and changes nothing.
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) } as libc::c_int;
+    if policy < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameters` is valid to write to.
+    if unsafe { libc::syscall(libc::SYS_sched_getparam, 0, &mut parameters) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // The flag says only that children start with the default policy.
+    let policy = match policy & !libc::SCHED_RESET_ON_FORK {
+        libc::SCHED_OTHER => SchedulingPolicy::Other,
+        libc::SCHED_BATCH => SchedulingPolicy::Batch,
+        libc::SCHED_IDLE => SchedulingPolicy::Idle,
+        libc::SCHED_FIFO => SchedulingPolicy::Fifo,
+        libc::SCHED_RR => SchedulingPolicy::RoundRobin,
+        libc::SCHED_DEADLINE => SchedulingPolicy::Deadline,
+        7 => SchedulingPolicy::Ext,
+        other => SchedulingPolicy::Unknown(other),
+    };
+    Ok((policy, parameters.sched_priority))
+}
+
+/// On which NUMA nodes a thread's new pages are placed. Source: set_mempolicy(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryPolicy {
+    /// Where the thread runs.
+    Default,
+    /// On one node if there is room.
+    Preferred,
+    /// On some nodes only.
+    Bind,
+    /// In turn on several nodes.
+    Interleave,
+    /// Where the thread runs, as an explicit choice; Linux 3.8.
+    Local,
+    /// On several nodes if there is room; Linux 5.15.
+    PreferredMany,
+    /// In turn on several nodes, by weight; Linux 6.9.
+    WeightedInterleave,
+    /// One that this program does not know, by its number.
+    Unknown(i32),
+}
+
+/// The calling thread's NUMA memory policy; `None` where the kernel has none (no CONFIG_NUMA) or a
+/// container forbids asking.
+pub fn memory_policy() -> Option<MemoryPolicy> {
+    const NO_FLAGS: libc::c_ulong = 0;
+    let mut mode: libc::c_int = 0;
+    let (no_nodes, no_address) = (
+        std::ptr::null_mut::<libc::c_ulong>(),
+        std::ptr::null_mut::<libc::c_void>(),
+    );
+    // SAFETY: `mode` is valid to write to, and no set of nodes is asked for.
+    let status = unsafe {
+        libc::syscall(
+            libc::SYS_get_mempolicy,
+            &mut mode,
+            no_nodes,
+            0_usize,
+            no_address,
+            NO_FLAGS,
+        )
+    };
+    if status != 0 {
+        return None;
+    }
+    // The upper bits are flags on how the nodes are numbered.
+    Some(match mode & 0xff {
+        0 => MemoryPolicy::Default,
+        1 => MemoryPolicy::Preferred,
+        2 => MemoryPolicy::Bind,
+        3 => MemoryPolicy::Interleave,
+        4 => MemoryPolicy::Local,
+        5 => MemoryPolicy::PreferredMany,
+        6 => MemoryPolicy::WeightedInterleave,
+        other => MemoryPolicy::Unknown(other),
+    })
+}
+
+/// Limits this process's address space (`RLIMIT_AS`, soft and hard) to `bytes` bytes, or to the
+/// limit that it has if that is lower: mappings beyond fail instead of the machine running out of
+/// memory. Cannot be undone.
+///
+/// # Errors
+///
+/// What setrlimit(2) says; for a lower limit it has nothing to say.
+pub fn limit_memory(bytes: u64) -> io::Result<()> {
+    let now = rustix::process::getrlimit(Resource::As);
+    let least = [Some(bytes), now.current, now.maximum]
+        .into_iter()
+        .flatten()
+        .min();
+    let limit = Rlimit {
+        current: least,
+        maximum: least,
+    };
+    Ok(rustix::process::setrlimit(Resource::As, limit)?)
+}
+
+/// One resource limit; `None` is unlimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResourceLimit {
+    /// Its name in getrlimit(2) without `RLIMIT_`, in lower case.
+    pub name: &'static str,
+    /// What holds now.
+    pub soft: Option<u64>,
+    /// Up to which the process may raise it.
+    pub hard: Option<u64>,
+}
+
+/// The limits that measurements meet: `as`, `memlock` and `stack` in bytes, `nofile` and `nproc`
+/// as numbers.
+pub fn rlimits() -> [ResourceLimit; 5] {
+    [
+        ("as", Resource::As),
+        ("memlock", Resource::Memlock),
+        ("nofile", Resource::Nofile),
+        ("nproc", Resource::Nproc),
+        ("stack", Resource::Stack),
+    ]
+    .map(|(name, resource)| {
+        let limit = rustix::process::getrlimit(resource);
+        ResourceLimit {
+            name,
+            soft: limit.current,
+            hard: limit.maximum,
+        }
+    })
+}
+
+/// Calls prctl(2) with one argument, for the operations above only.
+fn prctl(operation: libc::c_int, argument: libc::c_ulong) -> io::Result<libc::c_int> {
+    const UNUSED: libc::c_ulong = 0;
+    // SAFETY: the operations of this file take numbers, no addresses.
+    match unsafe { libc::prctl(operation, argument, UNUSED, UNUSED, UNUSED) } {
+        -1 => Err(io::Error::last_os_error()),
+        answer => Ok(answer),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::env;
+    use std::io::{Read, Write};
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::{Child, Command, Stdio};
+
+    /// This test program again, as a process that does one of the `child_` tests only.
+    fn child(name: &str) -> Command {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command
+            .args(["--ignored", "--nocapture", "--exact"])
+            .arg(format!("process::tests::{name}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    #[test]
+    fn a_stray_print_does_not_reach_the_private_output() {
+        let output = child("child_prints").output().unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{out} {err}");
+        assert!(out.contains("answer") && !out.contains("stray"), "{out}");
+        assert!(err.contains("stray") && !err.contains("answer"), "{err}");
+    }
+
+    #[test]
+    #[ignore = "the child of another test"]
+    #[expect(clippy::print_stdout, reason = "the stray print is what is tested")]
+    fn child_prints() {
+        let mut private = private_stdout().unwrap();
+        println!("stray");
+        writeln!(private, "answer").unwrap();
+        let flags = rustix::io::fcntl_getfd(&private).unwrap();
+        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+        assert!(std::os::fd::AsRawFd::as_raw_fd(&private) > 2);
+    }
+
+    #[test]
+    fn a_group_is_killed_whole() {
+        let mut command = child("child_waits");
+        command.stdin(Stdio::piped()).process_group(0);
+        let mut leader: Child = command.spawn().unwrap();
+        kill_group(leader.id()).unwrap();
+        assert_eq!(leader.wait().unwrap().signal(), Some(libc::SIGKILL));
+        kill_group(leader.id()).unwrap();
+        assert!(kill_group(0).is_err() && kill_group(1).is_err() && kill_group(u32::MAX).is_err());
+    }
+
+    #[test]
+    #[ignore = "the child of another test"]
+    fn child_waits() {
+        let _ = std::io::stdin().read(&mut [0]);
+    }
+
+    #[test]
+    fn a_child_can_be_made_ready_to_die() {
+        let status = child("child_is_expendable").output().unwrap().status;
+        assert!(status.success());
+    }
+
+    #[test]
+    #[ignore = "the child of another test"]
+    fn child_is_expendable() {
+        // The harness runs tests in a thread, so this one dies with the parent's thread.
+        die_with_parent().unwrap();
+        be_oom_victim().unwrap();
+        let score = fs::read_to_string("/proc/self/oom_score_adj").unwrap();
+        assert_eq!(score.trim(), "1000");
+        set_process_group().unwrap();
+        limit_memory(1 << 40).unwrap();
+        limit_memory(1 << 41).unwrap();
+        let limit = rlimits()[0];
+        assert_eq!((limit.soft, limit.hard), (Some(1 << 40), Some(1 << 40)));
+    }
+
+    #[test]
+    fn what_was_inherited_can_be_told() {
+        assert!((-20..=19).contains(&nice().unwrap()));
+        let (policy, priority) = scheduling().unwrap();
+        assert!(policy != SchedulingPolicy::Other || priority == 0);
+        assert!(timer_slack_ns().is_some_and(|slack| slack < 1_000_000_000));
+        let _ = (memory_policy(), thp_disabled(), seccomp_mode());
+        for limit in rlimits() {
+            assert!(
+                limit
+                    .hard
+                    .is_none_or(|hard| limit.soft.is_some_and(|soft| soft <= hard))
+            );
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The processor's time-stamp counter: the cheapest clock there is, in ticks, not nanoseconds.
+//!
+//! x86-64: `rdtsc`, fenced by `lfence`. aarch64: the virtual counter `cntvct_el0`, ordered by
+//! `isb`. Never `cpuid` as a fence: it leaves a virtual machine and costs microseconds.
+//!
+//! Source: Intel SDM volume 2, RDTSC and RDTSCP ("if software requires RDTSC to be executed only
+//! after all previous instructions have executed ..., it can execute LFENCE immediately before");
+//! AMD APM volume 3, RDTSC (LFENCE is dispatch-serialising, which Linux always switches on);
+//! Arm ARM (DDI 0487), D12.2 "The virtual counter".
+
+use std::arch::asm;
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{__cpuid, CpuidResult};
+
+/// Ticks at the start of a timed stretch: everything before it has executed when it is read.
+#[inline(always)]
+pub fn start() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let (low, high): (u64, u64);
+        // SAFETY: reads a counter that user space may read, and writes only the named registers.
+        // Not `nomem`, so that the compiler moves no memory access across it.
+        unsafe {
+            asm!("lfence", "rdtsc", out("rax") low, out("rdx") high,
+                 options(nostack, preserves_flags));
+        }
+        high << 32 | low
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let ticks: u64;
+        // SAFETY: Linux lets user space read `cntvct_el0`; only the named register is written.
+        // Not `nomem`, so that the compiler moves no memory access across it.
+        unsafe {
+            asm!("isb", "mrs {ticks}, cntvct_el0", ticks = out(reg) ticks,
+                 options(nostack, preserves_flags));
+        }
+        ticks
+    }
+}
+
+/// Ticks at the end of a timed stretch: the stretch has executed when it is read, and nothing
+/// after it starts before.
+#[inline(always)]
+pub fn end() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let (low, high): (u64, u64);
+        // SAFETY: as in `start`; `rdtscp` also writes `ecx`, which is named.
+        unsafe {
+            asm!("rdtscp", "lfence", out("rax") low, out("rdx") high, out("rcx") _,
+                 options(nostack, preserves_flags));
+        }
+        high << 32 | low
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let ticks: u64;
+        // SAFETY: as in `start`.
+        unsafe {
+            asm!("isb", "mrs {ticks}, cntvct_el0", "isb", ticks = out(reg) ticks,
+                 options(nostack, preserves_flags));
+        }
+        ticks
+    }
+}
+
+/// Ticks without any fence: the processor may read it some tens of cycles early or late.
+#[inline(always)]
+pub fn now() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let (low, high): (u64, u64);
+        // SAFETY: as in `start`.
+        unsafe {
+            asm!("rdtsc", out("rax") low, out("rdx") high,
+                 options(nomem, nostack, preserves_flags));
+        }
+        high << 32 | low
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let ticks: u64;
+        // SAFETY: as in `start`.
+        unsafe {
+            asm!("mrs {ticks}, cntvct_el0", ticks = out(reg) ticks,
+                 options(nomem, nostack, preserves_flags));
+        }
+        ticks
+    }
+}
+
+/// Whether the counter ticks at one rate in every power state.
+///
+/// x86-64: CPUID 0x8000_0007 EDX bit 8 (Intel SDM volume 3, 18.17.1; AMD APM volume 3, E.4.6).
+/// aarch64: always, by architecture. `false` where the processor does not say.
+///
+/// Executes `cpuid`, which costs microseconds in a virtual machine: not for measured paths.
+pub fn is_invariant() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        cpuid(0x8000_0007).is_some_and(|leaf| leaf.edx & (1 << 8) != 0)
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        true
+    }
+}
+
+/// The counter's rate in Hz as the hypervisor, the processor or the firmware states it; `None`
+/// where none does (most AMD processors). A statement, not a measurement: calibrate, then compare.
+///
+/// x86-64, the first that answers: hypervisor leaf 0x4000_0010 (EAX, kHz; KVM, VMware and
+/// Firecracker), CPUID 0x15 (crystal × ratio), CPUID 0x16 (base frequency in MHz, which the
+/// counter follows where 0x15 names no crystal, as Linux assumes in `native_calibrate_tsc`).
+/// aarch64: `cntfrq_el0`, `None` where firmware left it zero.
+///
+/// Executes `cpuid`: not for measured paths.
+pub fn advertised_hz() -> Option<u64> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        hypervisor_hz().or_else(crystal_hz)
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let hz: u64;
+        // SAFETY: Linux lets user space read `cntfrq_el0`; only the named register is written.
+        unsafe {
+            asm!("mrs {hz}, cntfrq_el0", hz = out(reg) hz,
+                 options(nomem, nostack, preserves_flags));
+        }
+        (hz > 0).then_some(hz)
+    }
+}
+
+/// A CPUID leaf, or `None` where its range does not reach that far.
+#[cfg(target_arch = "x86_64")]
+fn cpuid(leaf: u32) -> Option<CpuidResult> {
+    let range = leaf & 0xf000_0000;
+    if range == 0x4000_0000 && __cpuid(1).ecx & (1 << 31) == 0 {
+        return None; // No hypervisor: these leaves are undefined.
+    }
+    (leaf <= __cpuid(range).eax).then(|| __cpuid(leaf))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn hypervisor_hz() -> Option<u64> {
+    match cpuid(0x4000_0010)?.eax {
+        0 => None,
+        khz => Some(u64::from(khz) * 1_000),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn crystal_hz() -> Option<u64> {
+    let ratio = cpuid(0x15)?;
+    if ratio.eax == 0 || ratio.ebx == 0 {
+        return None;
+    }
+    if ratio.ecx > 0 {
+        return Some(u64::from(ratio.ecx) * u64::from(ratio.ebx) / u64::from(ratio.eax));
+    }
+    match cpuid(0x16)?.eax & 0xffff {
+        0 => None,
+        mhz => Some(u64::from(mhz) * 1_000_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_goes_forward_on_one_thread() {
+        let first = start();
+        let middle = end();
+        let last = start();
+        assert!(first <= middle && middle <= last);
+        assert!(now() > 0);
+    }
+
+    #[test]
+    fn an_advertised_rate_is_a_plausible_one() {
+        let _ = is_invariant();
+        if let Some(hz) = advertised_hz() {
+            assert!((1_000_000..20_000_000_000).contains(&hz), "{hz} Hz");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What the kernel counts for a thread or a process: processor time, page faults, context switches.
+//!
+//! Source: getrusage(2). `RUSAGE_THREAD` is Linux 2.6.26.
+
+use std::mem::MaybeUninit;
+
+/// Counts since the thread or process began.
+///
+/// Times are as fine as the kernel's accounting: where it goes by the tick, some milliseconds
+/// (use [`crate::clock::ClockId::ThreadCpu`] for a fine total).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processor time in user space, nanoseconds (microsecond resolution at best).
+    pub user_ns: u64,
+    /// Processor time in the kernel, nanoseconds (microsecond resolution at best).
+    pub system_ns: u64,
+    /// Page faults served without input or output.
+    pub minor_faults: u64,
+    /// Page faults that read from a disk.
+    pub major_faults: u64,
+    /// Context switches because it waited for something.
+    pub voluntary_switches: u64,
+    /// Context switches because something else got the processor.
+    pub involuntary_switches: u64,
+    /// The largest resident set so far, in bytes; always the whole process's.
+    pub max_rss_bytes: u64,
+}
+
+impl Usage {
+    /// What was added since an earlier reading; the largest resident set is not a count and stays.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            minor_faults: self.minor_faults - earlier.minor_faults,
+            major_faults: self.major_faults - earlier.major_faults,
+            voluntary_switches: self.voluntary_switches - earlier.voluntary_switches,
+            involuntary_switches: self.involuntary_switches - earlier.involuntary_switches,
+            max_rss_bytes: self.max_rss_bytes,
+        }
+    }
+}
+
+/// The calling thread's usage. Cannot fail.
+#[inline]
+pub fn thread() -> Usage {
+    usage(libc::RUSAGE_THREAD)
+}
+
+/// The usage of all threads of this process, ended ones too. Cannot fail.
+#[inline]
+pub fn process() -> Usage {
+    usage(libc::RUSAGE_SELF)
+}
+
+fn usage(whose: libc::c_int) -> Usage {
+    let mut raw = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `raw` is a valid rusage to write to.
+    let status = unsafe { libc::getrusage(whose, raw.as_mut_ptr()) };
+    debug_assert_eq!(status, 0, "both kinds of usage always exist");
+    // SAFETY: a rusage of zeroes is valid, and the kernel has filled it in since.
+    let raw = unsafe { raw.assume_init() };
+    Usage {
+        user_ns: nanoseconds(raw.ru_utime),
+        system_ns: nanoseconds(raw.ru_stime),
+        minor_faults: raw.ru_minflt.cast_unsigned(),
+        major_faults: raw.ru_majflt.cast_unsigned(),
+        voluntary_switches: raw.ru_nvcsw.cast_unsigned(),
+        involuntary_switches: raw.ru_nivcsw.cast_unsigned(),
+        max_rss_bytes: raw.ru_maxrss.cast_unsigned() * 1024,
+    }
+}
+
+fn nanoseconds(time: libc::timeval) -> u64 {
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::{Arena, PageSize, base_page_bytes};
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    #[test]
+    fn sleeping_is_a_voluntary_switch() {
+        let before = thread();
+        for _ in 0..5 {
+            sleep(Duration::from_millis(1));
+        }
+        let used = thread().since(&before);
+        assert!(used.voluntary_switches >= 5, "{used:?}");
+        assert!(used.max_rss_bytes > 0);
+    }
+
+    #[test]
+    fn first_touches_are_minor_faults() {
+        const PAGES: usize = 64;
+        let bytes = PAGES * base_page_bytes();
+        let mut arena = Arena::map(bytes, PageSize::Base).unwrap();
+        let before = thread();
+        for byte in arena.as_mut_slice().iter_mut().step_by(base_page_bytes()) {
+            *byte = 1;
+        }
+        let used = thread().since(&before);
+        assert!(used.minor_faults >= PAGES as u64, "{used:?}");
+        assert!(process().minor_faults >= used.minor_faults);
+    }
+}

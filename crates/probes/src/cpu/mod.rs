@@ -1,0 +1,6 @@
+//! The processor.
+
+pub(crate) mod call;
+pub(crate) mod clock;
+pub(crate) mod frequency;
+pub(crate) mod loops;

@@ -1,0 +1,61 @@
+//! Short forms for the literals that every probe writes.
+
+use costof_model::axis::{Axis, Choice, Domain};
+use costof_model::metric::MetricInfo;
+use costof_model::unit::{Better, Unit};
+use costof_model::{List, Text};
+
+/// Text of the program.
+pub(crate) const fn text(text: &'static str) -> Text {
+    Text::Borrowed(text)
+}
+
+/// A list of the program.
+macro_rules! list {
+    ($($item:expr),* $(,)?) => {
+        costof_model::List::Borrowed(const { &[$($item),*] })
+    };
+}
+pub(crate) use list;
+
+/// An axis of words.
+pub(crate) const fn words(name: &'static str, about: &'static str, choices: List<Choice>) -> Axis {
+    Axis {
+        name: text(name),
+        about: text(about),
+        domain: Domain::Choice(choices),
+    }
+}
+
+/// A word, and what it stands for.
+pub(crate) const fn word(value: &'static str, about: &'static str) -> Choice {
+    Choice {
+        value: text(value),
+        about: text(about),
+    }
+}
+
+/// The metric `cost`: nanoseconds per operation.
+pub(crate) const fn cost(about: &'static str) -> MetricInfo {
+    MetricInfo {
+        name: text("cost"),
+        unit: Unit::Nanoseconds,
+        better: Better::Lower,
+        about: text(about),
+    }
+}
+
+/// A metric of another kind.
+pub(crate) const fn metric(
+    name: &'static str,
+    unit: Unit,
+    better: Better,
+    about: &'static str,
+) -> MetricInfo {
+    MetricInfo {
+        name: text(name),
+        unit,
+        better,
+        about: text(about),
+    }
+}

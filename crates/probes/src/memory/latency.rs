@@ -1,0 +1,354 @@
+//! `memory.latency`: what a load that depends on the one before costs.
+
+use crate::expect::{cost_cycles, cost_ns};
+use crate::literal::{cost, list, metric, text, word, words};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_model::List;
+use costof_model::axis::{Axes, Axis, Domain};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::point::{Headline, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{Launch, Offers};
+use costof_model::unit::{Better, Unit, display_bytes};
+use costof_os::arena::{Arena, PageSize, available_bytes, base_page_bytes};
+use costof_os::chase::Ring;
+use fastrand::Rng;
+
+/// Sizes of a run that is not told: the default first, then a curve with three
+/// points an octave.
+const SIZES: &[u64] = &[
+    128 << 20,
+    16 << 10,
+    20 << 10,
+    24 << 10,
+    32 << 10,
+    40 << 10,
+    48 << 10,
+    64 << 10,
+    80 << 10,
+    96 << 10,
+    128 << 10,
+    160 << 10,
+    192 << 10,
+    256 << 10,
+    320 << 10,
+    384 << 10,
+    512 << 10,
+    640 << 10,
+    768 << 10,
+    1 << 20,
+    1280 << 10,
+    1536 << 10,
+    2 << 20,
+    2560 << 10,
+    3 << 20,
+    4 << 20,
+    5 << 20,
+    6 << 20,
+    8 << 20,
+    10 << 20,
+    12 << 20,
+    16 << 20,
+    20 << 20,
+    24 << 20,
+    32 << 20,
+    40 << 20,
+    48 << 20,
+    64 << 20,
+    80 << 20,
+    96 << 20,
+    160 << 20,
+    192 << 20,
+    256 << 20,
+    384 << 20,
+    512 << 20,
+    1 << 30,
+];
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("memory.latency"),
+        method: 1,
+        question: text(
+            "What does a load cost that has to wait for the one before it, by how much memory is in use?",
+        ),
+        axes: list![
+            Axis {
+                name: text("size"),
+                about: text("the memory that is visited over and over"),
+                domain: Domain::Number {
+                    unit: Unit::Bytes,
+                    low: 4 << 10,
+                    high: 1 << 40,
+                    usual: List::Borrowed(SIZES),
+                },
+            },
+            words(
+                "pages",
+                "the pages under it, seen in smaps",
+                list![
+                    word(
+                        "4KiB",
+                        "the smallest pages, so that the TLB is part of the cost as in most programs"
+                    ),
+                    word(
+                        "2MiB",
+                        "transparent huge pages, which take most of the TLB's part out"
+                    ),
+                ],
+            ),
+            words(
+                "pattern",
+                "in which order the elements are visited",
+                list![
+                    word(
+                        "random",
+                        "one random cycle through all elements (Sattolo), which no prefetcher foresees"
+                    ),
+                    word(
+                        "page_local",
+                        "random inside a page, then the next page at random: few TLB misses"
+                    ),
+                    word(
+                        "strided",
+                        "ascending, which prefetchers foresee: what they hide"
+                    ),
+                ],
+            ),
+            Axis {
+                name: text("stride"),
+                about: text("bytes from one element to the next"),
+                domain: Domain::Number {
+                    unit: Unit::Bytes,
+                    low: 8,
+                    high: 1 << 30,
+                    usual: list![64, 256, 512],
+                },
+            },
+        ],
+        crossings: list![
+            list![text("size"), text("pages")],
+            list![text("pattern"), text("stride")],
+        ],
+        metrics: list![
+            cost("one load"),
+            metric(
+                "huge_share",
+                Unit::One,
+                Better::Neither,
+                "the share of the arena on huge pages, by smaps (in a virtual machine, the guest's half of it)",
+            ),
+        ],
+        how: text(
+            "A chain of pointers: each load gives the address of the next, so none overlaps. Every \
+             element is visited once a lap, which is checked. One arena serves all points of a \
+             block; memory is touched before anything is timed, and a working set that fits twice \
+             into the last cache level is walked once before. The least pages are asked for with \
+             MADV_NOHUGEPAGE, the huge ones with MADV_HUGEPAGE; a huge arena that is not at least \
+             nine tenths huge is absent. In the cost of large sizes with 4 KiB pages are TLB misses.",
+        ),
+        sources: list![
+            text(
+                "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_mem_rd"
+            ),
+            text("S. Sattolo, An Algorithm to Generate a Random Cyclic Permutation, 1986"),
+            text("CSE 221 System Measurement Project, 2014, whose strided chase was prefetched"),
+            text("Linux Documentation/admin-guide/mm/transhuge.rst"),
+        ],
+        predicted_from: text(
+            "the cache sizes that the processor claims, usual cycles for each level at the core clock that cpu.frequency measured, and 60 to 180 ns for main memory",
+        ),
+        after: list![text("cpu.frequency")],
+        needs: list![text(
+            "as much free memory as the size; for 2MiB, transparent huge pages not set to never"
+        )],
+        roles: list![text("only")],
+    },
+    rounds: 1,
+    blocks_by: &["pages"],
+    memory_bytes: |point| point.axes.number("size"),
+    headlines,
+    predict,
+    roles: &[|launch| Ok(Box::new(Chase::start(launch)))],
+    derive: the_only_report,
+};
+
+fn axes(size: u64) -> Axes {
+    PROBE.info.defaults().with("size", size)
+}
+
+/// Well inside each level that the processor claims, and at four times the last.
+fn headlines(facts: &Facts) -> Vec<Headline> {
+    let claimed = |level| facts.claimed_cache(level).map(|cache| cache.size_bytes);
+    let mut headlines: Vec<Headline> = (1..=3)
+        .filter_map(|level| {
+            let inside = (claimed(level)? / 2).next_multiple_of(4096);
+            Some(Headline::new(
+                format!("L{level} cache reference"),
+                axes(inside),
+            ))
+        })
+        .collect();
+    let last = facts.last_level_cache().map(|cache| cache.size_bytes);
+    let beyond = last.map_or(256 << 20, |last| (4 * last).clamp(64 << 20, 4 << 30));
+    headlines.push(Headline::new("main memory reference", axes(beyond)));
+    headlines
+}
+
+struct Chase {
+    /// The largest size of the block: one arena serves all.
+    largest: u64,
+    arena: Option<Arena>,
+    random: Rng,
+}
+
+impl Chase {
+    fn start(launch: &Launch) -> Chase {
+        let sizes = launch.points.iter().map(|point| point.axes.number("size"));
+        let available = available_bytes().unwrap_or(u64::MAX);
+        Chase {
+            // Those that do not fit are refused one by one.
+            largest: sizes
+                .filter(|size| fits(*size, available))
+                .max()
+                .unwrap_or(0),
+            arena: None,
+            random: Rng::with_seed(launch.seed),
+        }
+    }
+}
+
+/// Memory is left to others, and to the kernel's page tables.
+fn fits(size: u64, available: u64) -> bool {
+    size <= available / 10 * 9
+}
+
+impl Role for Chase {
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        let size = point.axes.number("size");
+        if size > self.largest {
+            let available = available_bytes().unwrap_or(0);
+            return Err(Failure::unsupported(format!(
+                "{} do not fit into the {} MiB of memory that are available here",
+                display_bytes(size),
+                available >> 20
+            )));
+        }
+        if self.arena.is_none() {
+            let mapped = map(self.largest, point.axes.word("pages"));
+            self.arena = Some(mapped?);
+        }
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let arena = self.arena.as_mut().expect("a prepared point has its arena");
+        let size = point.axes.number("size") as usize;
+        let stride = point.axes.number("stride") as usize;
+        let random = &mut self.random;
+        let mut below = |bound: u64| random.u64(..bound);
+        let laid = match point.axes.word("pattern") {
+            "random" => Ring::lay_random(arena, size, stride, &mut below),
+            "page_local" => {
+                Ring::lay_page_local(arena, size, stride, base_page_bytes(), &mut below)
+            }
+            "strided" => Ring::lay_strided(arena, size, stride),
+            other => return Err(Failure::error(format!("no pattern is called {other}"))),
+        };
+        let mut ring = laid.map_err(|error| {
+            Failure::unsupported(format!(
+                "cannot lay elements every {stride} bytes in {}: {error}",
+                display_bytes(size as u64)
+            ))
+        })?;
+        // One lap brings into the caches what they can hold, and is the check.
+        if !ring.lap_is_complete() {
+            return Err(Failure::error(
+                "a lap of the chase does not visit every element once",
+            ));
+        }
+        meter.repeatable("cost", |n| ring.walk(n));
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let arena = self.arena.as_ref().expect("a measured point has its arena");
+        if let Ok(huge) = arena.huge_bytes() {
+            meter.value("huge_share", huge as f64 / arena.len() as f64);
+        }
+        Ok(())
+    }
+}
+
+/// An arena of this size on these pages, all of them touched.
+fn map(size: u64, pages: &str) -> Result<Arena, Failure> {
+    let page_size = match pages {
+        "2MiB" => PageSize::Huge,
+        _ => PageSize::Base,
+    };
+    let failed = |what: &str, error: std::io::Error| {
+        Failure::unsupported(format!(
+            "cannot {what} {} on {pages} pages: {error}",
+            display_bytes(size)
+        ))
+    };
+    let mut arena = Arena::map(size as usize, page_size).map_err(|error| failed("map", error))?;
+    arena.populate().map_err(|error| failed("touch", error))?;
+    if page_size == PageSize::Huge {
+        let huge = arena
+            .huge_bytes()
+            .map_err(|error| failed("look at", error))?;
+        if (huge as f64) < 0.9 * arena.len() as f64 {
+            return Err(Failure::unsupported(format!(
+                "only {} of {} came on huge pages: memory is fragmented, or \
+                 /sys/kernel/mm/transparent_hugepage/enabled says never",
+                display_bytes(huge),
+                display_bytes(arena.len() as u64)
+            )));
+        }
+    }
+    Ok(arena)
+}
+
+/// Usual load-to-use latencies: first and second level in cycles; beyond them
+/// by the mesh and by what is shared, which is why the ranges are wide.
+fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let axes = &point.axes;
+    if axes.word("pattern") == "strided" {
+        return cost_cycles(
+            known,
+            3.5,
+            60.0,
+            "prefetchers bring the next elements in time",
+        );
+    }
+    let size = axes.number("size") as f64;
+    let claimed = |level| {
+        facts
+            .claimed_cache(level)
+            .map(|cache| cache.size_bytes as f64)
+    };
+    let inside = |level| claimed(level).is_some_and(|claimed| size <= 0.75 * claimed);
+    let near = |level| claimed(level).is_some_and(|claimed| size <= 1.5 * claimed);
+    match () {
+        () if inside(1) => cost_cycles(known, 3.0, 6.0, "fits into the L1 cache"),
+        () if near(1) || inside(2) => {
+            let low = if near(1) { 4.0 } else { 9.0 };
+            cost_cycles(known, low, 22.0, "fits into the L2 cache")
+        }
+        () if near(2) || inside(3) => {
+            let low = if near(2) { 11.0 } else { 30.0 };
+            cost_cycles(
+                known,
+                low,
+                160.0,
+                "fits into the claimed L3 cache, if this machine gets all of it",
+            )
+        }
+        () if near(3) => cost_ns(10.0, 180.0, "about the size of the claimed L3 cache"),
+        () => cost_ns(60.0, 180.0, "main memory, and TLB misses with small pages"),
+    }
+}

@@ -1,0 +1,3 @@
+//! Caches and memory.
+
+pub(crate) mod latency;

@@ -1,0 +1,3 @@
+//! The kernel.
+
+pub(crate) mod syscall;

@@ -1,0 +1,5 @@
+//! Text from the rows of a run.
+//!
+//! This crate never measures: what it shows is in the rows.
+
+pub mod table;
