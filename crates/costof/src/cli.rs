@@ -55,7 +55,8 @@ pub(crate) struct RunOptions {
     /// Fewer and shorter launches: a first look
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// More and longer launches: what a result to publish deserves
+    /// More and longer launches: what a result to publish deserves; alone, of every point of
+    /// every probe
     #[arg(long)]
     pub(crate) full: bool,
     /// Values for an axis instead of the probe's own plan; several axes are crossed

@@ -3,6 +3,9 @@
 //! This crate never computes a result. It is a library beside its binary so
 //! that tests can give it another table of probes.
 
+// The one room that speaks to people.
+#![allow(clippy::print_stderr)]
+
 mod cli;
 mod commands;
 mod controller;

@@ -48,7 +48,7 @@ pub(crate) fn asked<'a>(
     }
     Ok(Asked {
         infos,
-        headlines_only: options.probes.is_empty() && settings.is_empty(),
+        headlines_only: options.probes.is_empty() && settings.is_empty() && !options.full,
         settings,
         precision: match (options.quick, options.full) {
             (true, _) => Precision::Quick,
@@ -113,19 +113,19 @@ pub(crate) fn plan(
     placement: Placement,
 ) -> Result<Plan, Error> {
     let mut blocks = Vec::new();
-    for (level, infos) in plan::levels(&asked.infos).into_iter().enumerate() {
-        for info in infos {
-            let probe = probe::find(table, &info.id).expect("the table was asked for its own");
-            let headlines = (probe.headlines)(facts);
-            let points = points(info, asked, &headlines)?;
-            for points in split(probe, points) {
-                blocks.push(Block {
-                    labels: labels(&points, &headlines),
-                    points,
-                    level: level as u32,
-                    rounds: probe.rounds,
-                });
-            }
+    let levels = plan::levels(&asked.infos);
+    for info in &asked.infos {
+        let level = levels.iter().position(|level| level.contains(info));
+        let probe = probe::find(table, &info.id).expect("the table was asked for its own");
+        let headlines = (probe.headlines)(facts);
+        let points = points(info, asked, &headlines)?;
+        for points in split(probe, points) {
+            blocks.push(Block {
+                labels: labels(&points, &headlines),
+                points,
+                level: level.unwrap_or(0) as u32,
+                rounds: probe.rounds,
+            });
         }
     }
     Ok(Plan {

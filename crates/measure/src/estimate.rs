@@ -1,9 +1,9 @@
 //! From the launches of a block to its points: what all of them together say.
 //! Pure, so that a point can be derived again from its launches at any time.
 
-use crate::grade::grade;
+use crate::grade::causes;
 use crate::statistics::interval::median_interval;
-use crate::statistics::modes::modes;
+use crate::statistics::modes::launch_modes;
 use crate::statistics::quantile::{mean, median, minimum, quantile_of_sorted, standard_deviation};
 use crate::statistics::ratio::{Doubling, doubling};
 use costof_model::Text;
@@ -54,7 +54,7 @@ pub fn point(
         twice_the_work_takes_twice_the_time(&points)?;
     }
     let noise: Vec<&Noise> = given.iter().map(|(noise, _)| *noise).collect();
-    let (grade, mut warnings) = grade(&noise);
+    let mut warnings = causes(&noise);
     let mut metrics: Vec<Estimate> = Vec::new();
     if !below {
         metrics.extend(
@@ -86,11 +86,11 @@ pub fn point(
         },
         metrics,
         prediction: prediction.cloned(),
-        grade: if warnings.iter().any(|warning| warning.kind == "allocations") {
-            grade.max(Grade::C)
-        } else {
-            grade
-        },
+        grade: warnings
+            .iter()
+            .map(|warning| warning.grade)
+            .max()
+            .unwrap_or(Grade::A),
         warnings,
         placement: launches
             .first()
@@ -162,17 +162,12 @@ fn estimate(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> 
     let is_latency = launches
         .iter()
         .any(|launch| matches!(launch.data, Data::Histogram(_)));
-    let mut samples: Vec<f64> = launches
-        .iter()
-        .flat_map(|launch| values(&launch.data))
-        .collect();
-    let medians: Vec<f64> = launches
-        .iter()
-        .filter_map(|launch| median(&values(&launch.data)))
-        .collect();
+    let by_launch: Vec<Vec<f64>> = launches.iter().map(|launch| values(&launch.data)).collect();
+    let medians: Vec<f64> = by_launch.iter().filter_map(|values| median(values)).collect();
+    let mut samples: Vec<f64> = by_launch.concat();
     let interval = median_interval(&medians);
+    let modes = launch_modes(&by_launch);
     samples.sort_by(f64::total_cmp);
-    let modes = modes(&samples);
     Some(Estimate {
         name: metric.name.clone(),
         unit: metric.unit,
@@ -324,6 +319,7 @@ fn allocated(noise: &[&Noise]) -> Option<Warning> {
     let allocations: u64 = noise.iter().map(|noise| noise.allocations).sum();
     (allocations > 0).then(|| Warning {
         kind: Text::Borrowed("allocations"),
+        grade: Grade::C,
         what: format!("{allocations} allocations happened inside timed batches"),
         advice: "the probe is to blame: report it".to_owned(),
     })

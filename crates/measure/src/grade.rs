@@ -80,9 +80,8 @@ const CAUSES: &[Cause] = &[
     },
 ];
 
-/// The grade that the noise of a point's launches gives it, and the causes.
-pub fn grade(noise: &[&Noise]) -> (Grade, Vec<Warning>) {
-    let mut worst = Grade::A;
+/// What in the noise of a point's launches costs it a grade; the worst decides.
+pub fn causes(noise: &[&Noise]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for cause in CAUSES {
         let Some(value) = (cause.recorded)(noise) else {
@@ -94,14 +93,14 @@ pub fn grade(noise: &[&Noise]) -> (Grade, Vec<Warning>) {
             [b, _, _] if value >= b => Grade::B,
             _ => continue,
         };
-        worst = worst.max(grade);
         warnings.push(Warning {
             kind: Text::Borrowed(cause.kind),
+            grade,
             what: format!("{}{:.1} %{}", cause.what.0, value * 100.0, cause.what.1),
             advice: cause.advice.to_owned(),
         });
     }
-    (worst, warnings)
+    warnings
 }
 
 fn sum(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
@@ -157,13 +156,14 @@ mod tests {
 
     #[test]
     fn a_quiet_launch_is_an_a_and_says_nothing() {
-        assert_eq!(grade(&[&quiet(), &quiet()]), (Grade::A, Vec::new()));
-        assert_eq!(grade(&[&Noise::default()]).0, Grade::A);
+        assert_eq!(causes(&[&quiet(), &quiet()]), []);
+        assert_eq!(causes(&[&Noise::default()]), []);
     }
 
     #[test]
     fn each_recorded_cause_costs_its_grade_and_comes_with_advice() {
-        let cases: [(&str, fn(&mut Noise), Grade); 7] = [
+        type Disturb = fn(&mut Noise);
+        let cases: [(&str, Disturb, Grade); 7] = [
             ("steal", |n| n.steal_ns = Some(0.03e9), Grade::C),
             (
                 "run_queue_wait",
@@ -194,10 +194,10 @@ mod tests {
         for (kind, disturb, expected) in cases {
             let mut noise = quiet();
             disturb(&mut noise);
-            let (grade, warnings) = grade(&[&noise]);
-            assert_eq!(grade, expected, "{kind}");
+            let warnings = causes(&[&noise]);
             assert_eq!(warnings.len(), 1, "{kind}");
             assert_eq!(warnings[0].kind, kind);
+            assert_eq!(warnings[0].grade, expected, "{kind}");
             assert!(!warnings[0].advice.is_empty());
         }
     }
@@ -208,6 +208,6 @@ mod tests {
         bad.steal_ns = Some(0.3e9);
         let quiet = quiet();
         let launches = [&bad, &quiet, &quiet, &quiet, &quiet, &quiet];
-        assert_eq!(grade(&launches).0, Grade::C);
+        assert_eq!(causes(&launches)[0].grade, Grade::C);
     }
 }

@@ -79,6 +79,8 @@ pub enum Grade {
 pub struct Warning {
     /// What kind of doubt, as a short identifier.
     pub kind: Text,
+    /// The grade that this alone leaves.
+    pub grade: Grade,
     /// What was seen, in one sentence.
     pub what: String,
     /// What the reader can do.

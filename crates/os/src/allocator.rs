@@ -105,7 +105,6 @@ mod tests {
         crate::syscalls::time_vdso(10);
         crate::syscalls::time_forced(10);
         crate::syscalls::open_close(2, c"/dev/null").unwrap();
-        crate::hiccups::spin(1_000, 100);
         crate::usage::thread();
         assert_eq!(allocations(), before);
     }

@@ -6,6 +6,7 @@ use costof_model::metric::Estimate;
 use costof_model::noise::{Grade, Warning};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::ClockSource;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
@@ -17,6 +18,7 @@ pub fn run(run: &Run) -> String {
     let mut text = machine(run);
     text.push_str(&points(run));
     text.push_str(&summary(run));
+    text.push_str(&instruments(run));
     text.push_str(&absent(run));
     text.push_str(&doubts(run));
     text
@@ -235,45 +237,62 @@ fn absent(run: &Run) -> String {
             let _ = writeln!(text, "launch {launch} lost: {shown}: {}", failure.failure());
         }
     }
-    if text.is_empty() {
-        text
-    } else {
-        format!("\n{text}")
-    }
+    paragraph(&text)
 }
 
-/// The doubts about the points, each kind once, with its advice.
+/// The doubts about the points, each kind once and at its worst, with advice.
 fn doubts(run: &Run) -> String {
-    let mut kinds: Vec<(&Warning, usize, Grade)> = Vec::new();
-    for row in in_order(run) {
-        for warning in &row.warnings {
-            match kinds
-                .iter_mut()
-                .find(|(known, _, _)| known.kind == warning.kind)
-            {
-                Some((_, count, grade)) => {
-                    *count += 1;
-                    *grade = (*grade).max(row.grade);
+    let mut kinds: Vec<(&Warning, usize)> = Vec::new();
+    for warning in in_order(run).flat_map(|row| &row.warnings) {
+        match kinds.iter_mut().find(|(known, _)| known.kind == warning.kind) {
+            Some((known, count)) => {
+                *count += 1;
+                if warning.grade > known.grade {
+                    *known = warning;
                 }
-                None => kinds.push((warning, 1, row.grade)),
             }
+            None => kinds.push((warning, 1)),
         }
     }
-    let mut text = String::new();
-    for (warning, count, grade) in kinds {
-        let points = if count == 1 {
-            "1 point".to_owned()
-        } else {
-            format!("{count} points")
-        };
-        let _ = writeln!(
-            text,
-            "{points} down to grade {grade}: {}: {}",
-            warning.what, warning.advice
-        );
+    kinds.sort_by_key(|(warning, _)| std::cmp::Reverse(warning.grade));
+    let lines = kinds.iter().map(|(warning, count)| {
+        let points = if *count == 1 { "point" } else { "points" };
+        format!(
+            "grade {}: {} ({count} {points}): {}\n",
+            warning.grade, warning.what, warning.advice
+        )
+    });
+    paragraph(&lines.collect::<String>())
+}
+
+/// The clock, and the counters that are missing, as the last attempt had them.
+fn instruments(run: &Run) -> String {
+    let Some(attempt) = run.attempts.last() else {
+        return String::new();
+    };
+    let clock = &attempt.clock;
+    let name = match clock.source {
+        ClockSource::Counter => format!(
+            "the processor's counter at {}",
+            Unit::Hertz.display(clock.hz)
+        ),
+        ClockSource::Monotonic => "CLOCK_MONOTONIC".to_owned(),
+    };
+    let mut text = format!(
+        "Clock: {name}: {}; a reading takes {}\n",
+        clock.because,
+        Unit::Nanoseconds.display(clock.read_ns)
+    );
+    if let Some(reason) = attempt.counters.absent.get("cycles") {
+        let _ = writeln!(text, "No counted cycles: {reason}");
     }
+    paragraph(&text)
+}
+
+/// Text set off by a blank line; nothing for nothing.
+fn paragraph(text: &str) -> String {
     if text.is_empty() {
-        text
+        String::new()
     } else {
         format!("\n{text}")
     }

@@ -73,7 +73,7 @@ pub fn modes(values: &[f64]) -> Vec<Mode> {
 /// Launches that differ by more than their own scatter look like so many modes once they are pooled
 /// (one in two samples of 6 launches that differ by 5 %, examples/simulate.rs). So modes of the pooled
 /// values count only where half of the launches or more have values in two of them; otherwise the
-/// modes of the launches' medians are told, if these clearly have any, with shares of launches.
+/// modes of the launches' medians are told, mostly one, with shares of launches.
 pub fn launch_modes(launches: &[Vec<f64>]) -> Vec<Mode> {
     let pooled = modes(&launches.concat());
     if pooled.len() <= 1 || are_inside_launches(&pooled, launches) {
@@ -83,13 +83,7 @@ pub fn launch_modes(launches: &[Vec<f64>]) -> Vec<Mode> {
         .iter()
         .filter_map(|launch| median(launch))
         .collect();
-    let between = modes(&medians);
-    if between.len() > 1 {
-        return between;
-    }
-    let mut all = launches.concat();
-    all.sort_by(f64::total_cmp);
-    Sample::new(&all).mode((0, all.len())).into_iter().collect()
+    modes(&medians)
 }
 
 /// Whether half of the launches or more have values in two modes.

@@ -55,7 +55,7 @@ pub(crate) static PROBE: Probe = Probe {
             text("Arm software optimization guides of the Neoverse and Cortex cores"),
         ],
         predicted_from: text(
-            "the advertised base and maximum frequency; where nothing is advertised, nothing",
+            "the advertised base and maximum frequency; where neither is told, the TSC's rate",
         ),
         after: list![],
         needs: list![],
@@ -102,6 +102,7 @@ fn run(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
 fn predict(_: &Point, facts: &Facts, _: &Known<'_>) -> Option<Prediction> {
     let base = facts.cpu.base.as_ref();
     let max = facts.cpu.max.as_ref();
+    let tsc = facts.cpu.tsc.as_ref();
     let (low, high, because) = match (base, max) {
         (Some(base), Some(max)) => (
             base.hz as f64,
@@ -121,7 +122,13 @@ fn predict(_: &Point, facts: &Facts, _: &Known<'_>) -> Option<Prediction> {
                 max.source
             ),
         ),
-        (None, None) => return None,
+        (None, None) => {
+            // The TSC ticks at about the frequency that a processor is sold with.
+            let tsc = tsc?;
+            let low = 0.9 * tsc.hz as f64;
+            let because = format!("the TSC's rate by {}; turbo doubles it at most", tsc.source);
+            (low, 2.0 * tsc.hz as f64, because)
+        }
     };
     Some(Prediction {
         metric: "frequency".into(),

@@ -1,0 +1,6 @@
+//! The meter and the estimate in virtual time: operations that take as long as
+//! they are told to, on a clock that moves only when they do.
+
+mod clock;
+mod four_probes;
+mod meter;

@@ -1,0 +1,266 @@
+//! Batches, warm-up, the doubling proof and planted costs.
+
+use crate::clock::{READ_NS, VirtualClock};
+use costof_measure::estimate;
+use costof_measure::meter::Meter;
+use costof_model::failure::Failure;
+use costof_model::metric::{Data, MetricInfo};
+use costof_model::noise::{Noise, Placement};
+use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::Report;
+use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
+use costof_model::unit::{Better, Unit};
+use costof_model::{List, Text};
+use std::cell::Cell;
+
+const TIME_NS: f64 = 30e6;
+
+fn samples(report: &Report) -> &[(u64, f64)] {
+    match &report.metrics[0].data {
+        Data::Samples(samples) => samples,
+        other => panic!("no samples: {other:?}"),
+    }
+}
+
+/// Six launches of one metric, estimated as a run would.
+pub(crate) fn point_of(launches: Vec<Report>) -> Result<PointRow, Failure> {
+    let info = info();
+    let point = Point {
+        probe: info.id.clone(),
+        axes: info.defaults(),
+        link: Text::Borrowed("none"),
+    };
+    let rows: Vec<LaunchRow> = launches
+        .into_iter()
+        .enumerate()
+        .map(|(launch, report)| LaunchRow {
+            block: 0,
+            launch: launch as u32,
+            of: 6,
+            wall_ns: TIME_NS,
+            points: vec![LaunchPoint {
+                point: point.clone(),
+                state: report.state,
+                metrics: report.metrics,
+            }],
+            noise: Noise::default(),
+            placement: Placement::default(),
+        })
+        .collect();
+    let rows: Vec<&LaunchRow> = rows.iter().collect();
+    estimate::point(&info, &point, None, &rows, None, &VirtualClock::info())
+}
+
+fn info() -> ProbeInfo {
+    ProbeInfo {
+        id: "test.virtual".into(),
+        method: 1,
+        question: "?".into(),
+        axes: List::Borrowed(&[]),
+        crossings: List::Borrowed(&[]),
+        metrics: List::Owned(vec![MetricInfo {
+            name: "cost".into(),
+            unit: Unit::Nanoseconds,
+            better: Better::Lower,
+            about: "".into(),
+        }]),
+        how: "".into(),
+        sources: List::Borrowed(&[]),
+        predicted_from: "".into(),
+        after: List::Borrowed(&[]),
+        needs: List::Borrowed(&[]),
+        roles: List::Borrowed(&[Text::Borrowed("only")]),
+    }
+}
+
+/// Six launches of an operation that takes `cost_ns`, differing by 1 % between
+/// launches and by 2 % between batches.
+fn launches_of(cost_ns: f64) -> Vec<Report> {
+    (0..6)
+        .map(|seed| {
+            let clock = VirtualClock::new(seed);
+            let launch_ns = cost_ns * (1.0 + 0.01 * (seed as f64 - 2.5) / 2.5);
+            clock.meter(TIME_NS, |meter| {
+                meter.repeatable("cost", |n| clock.pass_about(launch_ns * n as f64, 0.02));
+            })
+        })
+        .collect()
+}
+
+#[test]
+fn a_planted_cost_of_5_ns_reads_5_ns() {
+    let row = point_of(launches_of(5.0)).expect("a point");
+    let cost = row.primary().expect("a cost");
+    assert!((4.5..5.5).contains(&cost.median), "{}", cost.median);
+    let (low, high) = cost.ci95.expect("six launches have an interval");
+    assert!(low <= 5.0 && 5.0 <= high, "{low} to {high}");
+    assert!(cost.modes.is_empty(), "one mode, not {:?}", cost.modes);
+}
+
+#[test]
+fn batches_are_long_enough_for_the_clock_whatever_an_operation_costs() {
+    for cost_ns in [0.25, 5.0, 111.0, 3_000.0, 2e6, 50e6] {
+        let clock = VirtualClock::new(1);
+        let report = clock.meter(TIME_NS, |meter| {
+            meter.repeatable("cost", |n| clock.pass(cost_ns * n as f64));
+        });
+        assert_eq!(report.state, State::Ok, "{cost_ns} ns");
+        let samples = samples(&report);
+        for (n, ns) in samples {
+            assert!(*ns >= 1000.0 * READ_NS, "{cost_ns} ns: a batch of {ns} ns");
+            let cost = ns / *n as f64;
+            assert!((cost / cost_ns - 1.0).abs() < 0.002, "{cost_ns} ns reads {cost}");
+        }
+        assert!(samples.len() >= 6, "{cost_ns} ns: {} batches", samples.len());
+        let once = samples[0].0;
+        assert!(samples.iter().any(|(n, _)| *n == 2 * once), "{cost_ns} ns: never doubled");
+    }
+}
+
+#[test]
+fn a_point_takes_the_time_that_it_is_given() {
+    let clock = VirtualClock::new(1);
+    let total = Cell::new(0.0);
+    let report = clock.meter(TIME_NS, |meter| {
+        meter.repeatable("cost", |n| {
+            total.set(total.get() + 100.0 * n as f64);
+            clock.pass(100.0 * n as f64);
+        });
+    });
+    let measured: f64 = samples(&report).iter().map(|(_, ns)| ns).sum();
+    assert!((TIME_NS..1.1 * TIME_NS).contains(&measured), "{measured}");
+    assert!(total.get() < 2.0 * TIME_NS, "sizing and warm-up took {}", total.get() - measured);
+}
+
+#[test]
+fn what_is_slow_at_first_is_warmed_up_before_it_is_measured() {
+    let clock = VirtualClock::new(1);
+    let done = Cell::new(0_u64);
+    let report = clock.meter(TIME_NS, |meter| {
+        meter.repeatable("cost", |n| {
+            // Three times as dear at first, settling within 5 ms of work.
+            let cost_ns = 100.0 * (1.0 + 2.0 * (-(done.get() as f64) / 10_000.0).exp());
+            done.set(done.get() + n);
+            clock.pass(cost_ns * n as f64);
+        });
+    });
+    for (n, ns) in samples(&report) {
+        let cost = ns / *n as f64;
+        assert!(cost < 103.0, "{cost} ns was measured while it still warmed up");
+    }
+}
+
+#[test]
+fn a_loop_that_the_optimiser_removed_gives_no_number() {
+    // However many times it is asked to, it takes the time of one call.
+    let removed = |ns: f64| -> Vec<Report> {
+        (0..6)
+            .map(|seed| {
+                let clock = VirtualClock::new(seed);
+                clock.meter(TIME_NS, |meter| {
+                    meter.repeatable("cost", |_| clock.pass(ns));
+                })
+            })
+            .collect()
+    };
+    let row = point_of(removed(2.0)).expect("a point without a number");
+    assert_eq!(row.state, State::BelowResolution);
+    assert!(row.metrics.is_empty(), "{:?}", row.metrics);
+    // Long enough to be timed, but not growing with the work.
+    let error = point_of(removed(2e6)).unwrap_err();
+    assert!(error.reason.contains("twice the work took 1.00 times as long"), "{error}");
+}
+
+#[test]
+fn what_is_used_up_is_prepared_untimed_and_in_time() {
+    let clock = VirtualClock::new(1);
+    let (ready, largest) = (Cell::new(0), Cell::new(0));
+    let report = clock.meter(TIME_NS, |meter| {
+        meter
+            .used_up(
+                "cost",
+                500,
+                |n| {
+                    clock.pass(10_000.0 * n as f64);
+                    ready.set(n);
+                    largest.set(largest.get().max(n));
+                    Ok(())
+                },
+                |n| {
+                    assert_eq!(ready.replace(0), n, "used without being prepared");
+                    clock.pass(700.0 * n as f64);
+                },
+            )
+            .expect("prepared");
+    });
+    assert!(largest.get() <= 500, "{} do not fit", largest.get());
+    for (n, ns) in samples(&report) {
+        assert!((ns / *n as f64 / 700.0 - 1.0).abs() < 0.01);
+    }
+}
+
+#[test]
+fn two_modes_are_shown_as_two_and_one_as_one() {
+    let rtt = |idle_share: f64| -> Vec<Report> {
+        (0..6)
+            .map(|seed| {
+                let clock = VirtualClock::new(seed);
+                let mut random = fastrand::Rng::with_seed(seed);
+                clock.meter(TIME_NS, |meter| {
+                    meter.single("cost", || {
+                        let ns = if random.f64() < idle_share { 58_000.0 } else { 14_500.0 };
+                        clock.pass_about(ns, 0.04);
+                    });
+                })
+            })
+            .collect()
+    };
+    let two = point_of(rtt(0.3)).expect("a point");
+    let modes = &two.primary().expect("a latency").modes;
+    assert_eq!(modes.len(), 2, "{modes:?}");
+    assert!((modes[0].median / 14_500.0 - 1.0).abs() < 0.05, "{modes:?}");
+    assert!((modes[1].median / 58_000.0 - 1.0).abs() < 0.05, "{modes:?}");
+    assert!((modes[1].share - 0.3).abs() < 0.05, "{modes:?}");
+    let one = point_of(rtt(0.0)).expect("a point");
+    assert!(one.primary().expect("a latency").modes.is_empty());
+}
+
+#[test]
+fn percentiles_need_enough_samples_and_operations_longer_than_the_clock() {
+    let singles = |ns: f64, time_ns: f64| -> PointRow {
+        let launches = (0..6)
+            .map(|seed| {
+                let clock = VirtualClock::new(seed);
+                clock.meter(time_ns, |meter| {
+                    meter.single("cost", || clock.pass_about(ns, 0.1));
+                })
+            })
+            .collect();
+        point_of(launches).expect("a point")
+    };
+    let percents = |row: &PointRow| -> Vec<f64> {
+        let primary = row.primary().expect("a latency");
+        primary.percentiles.iter().map(|percentile| percentile.percent).collect()
+    };
+    // 30 ms of 10 µs in each of 6 launches: 18,000 samples, 10 of them above p99.9.
+    assert_eq!(percents(&singles(10_000.0, TIME_NS)), [50.0, 90.0, 99.0, 99.9]);
+    // About 180 samples: 18 above p90, 2 above p99.
+    assert_eq!(percents(&singles(1e6, TIME_NS)), [50.0, 90.0]);
+    // Less than 100 readings of the clock.
+    assert_eq!(percents(&singles(500.0, TIME_NS)), [] as [f64; 0]);
+}
+
+#[test]
+fn rounds_add_up() {
+    let clock = VirtualClock::new(1);
+    let report = clock.meter(TIME_NS, |meter: &mut Meter<'_>| {
+        for _ in 0..3 {
+            meter.repeatable("cost", |n| clock.pass(100.0 * n as f64));
+            meter.value("resolution", 1.0);
+        }
+    });
+    let measured: f64 = samples(&report).iter().map(|(_, ns)| ns).sum();
+    assert!(measured >= 3.0 * TIME_NS);
+    assert_eq!(report.metrics.len(), 2);
+}

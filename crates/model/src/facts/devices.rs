@@ -1,0 +1,108 @@
+//! Disks, what is mounted from them, and network devices.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A block device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Disk {
+    /// The kernel's name: `nvme0n1`.
+    pub name: String,
+    /// The maker's name for it.
+    pub model: Option<String>,
+    /// What it is.
+    pub kind: DiskKind,
+    /// `raid1`, where it is an array of the kernel's.
+    pub raid: Option<String>,
+    /// The disks that it is made of (an array, an encrypted or logical volume).
+    pub parts: Vec<String>,
+    /// Its size.
+    pub size_bytes: Option<u64>,
+    /// The I/O scheduler in use: `none`, `mq-deadline`.
+    pub scheduler: Option<String>,
+    /// What the device says of seeking; a virtual disk's word on it means nothing.
+    pub rotational: Option<bool>,
+    /// `write back` or `write through`: whether a flush has work to do.
+    pub write_cache: Option<String>,
+    /// The smallest unit that may be addressed.
+    pub logical_block_bytes: Option<u64>,
+    /// The smallest unit that is written without reading.
+    pub physical_block_bytes: Option<u64>,
+    /// How far the kernel reads ahead.
+    pub read_ahead_bytes: Option<u64>,
+}
+
+/// What a block device is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiskKind {
+    /// Platters that turn.
+    Rotational,
+    /// Solid state behind SATA or SAS.
+    Ssd,
+    /// NVMe, which on clouds may be a network volume too (`model` then tells).
+    Nvme,
+    /// A virtual machine's disk; what lies behind it is unknown.
+    Virtual,
+    /// An SD card or eMMC.
+    Mmc,
+    /// An array of the kernel's (md).
+    Raid,
+    /// A mapped volume: encrypted, logical (dm).
+    Mapped,
+    /// A file served as a disk.
+    Loop,
+    /// Memory served as a disk (zram, brd, pmem).
+    Memory,
+    /// None of these.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+/// A mounted file system.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileSystem {
+    /// Where it is mounted.
+    pub mount_point: String,
+    /// `ext4`, `xfs`, `btrfs`, `overlay`, `tmpfs`, `nfs4`.
+    pub kind: String,
+    /// The disk that it lies on, by [`Disk::name`].
+    pub disk: Option<String>,
+    /// How it is mounted, the file system's own options included.
+    pub options: String,
+}
+
+/// A network device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NetworkDevice {
+    /// The kernel's name: `eth0`.
+    pub name: String,
+    /// `ethernet`, `loopback`, or the kind of a virtual one: `veth`, `bridge`, `ifb`.
+    pub kind: Option<String>,
+    /// The driver: `virtio_net`, `mlx5_core`, `ena`.
+    pub driver: Option<String>,
+    /// The link's rate, where the driver tells.
+    pub speed_bits_per_s: Option<u64>,
+    /// The largest packet.
+    pub mtu_bytes: Option<u32>,
+    /// `up`, `down`, `unknown`.
+    pub state: Option<String>,
+    /// The queue discipline at its root: `fq`, `fq_codel`, `pfifo_fast`, `noqueue`.
+    pub queue_discipline: Option<String>,
+    /// Queues to send from.
+    pub send_queue_count: Option<u32>,
+    /// Queues to receive into.
+    pub receive_queue_count: Option<u32>,
+    /// The largest packet that segmentation offload takes.
+    pub gso_max_bytes: Option<u32>,
+    /// The largest packet that receive offload makes.
+    pub gro_max_bytes: Option<u32>,
+    /// The offloads that change what sending and receiving cost, and whether each is on, by
+    /// `ethtool`'s names. Empty where `ethtool` is not installed.
+    pub offloads: BTreeMap<String, bool>,
+}

@@ -1,0 +1,74 @@
+//! What only trying tells, and what facts and trials mean for numbers.
+
+use serde::{Deserialize, Serialize};
+
+/// What only trying tells: may costof do this here, and what does waking up cost?
+/// `None` says that it was not tried.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Probed {
+    /// Counting cycles by perf_event_open(2).
+    pub hardware_events: Option<Trial>,
+    /// Counting page faults or context switches by perf_event_open(2).
+    pub software_events: Option<Trial>,
+    /// Reading a tracepoint's id, or counting it.
+    pub tracepoints: Option<Trial>,
+    /// Making a user namespace.
+    pub user_namespaces: Option<Trial>,
+    /// Making a network namespace (inside a new user namespace, or as root).
+    pub network_namespaces: Option<Trial>,
+    /// Getting a huge page for an arena.
+    pub huge_page: Option<Trial>,
+    /// Setting up an io_uring.
+    pub io_uring: Option<Trial>,
+    /// The time from waking a thread until it runs, its processor idle.
+    pub wake_idle_ns: Option<f64>,
+    /// The same with its processor kept awake.
+    pub wake_awake_ns: Option<f64>,
+    /// The share of processor time that the hypervisor gave to others while this was tried.
+    pub steal_share: Option<f64>,
+    /// The share of processor time that others used while this was tried.
+    pub busy_share: Option<f64>,
+}
+
+/// What came of trying.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Trial {
+    /// It works.
+    Works,
+    /// It does not, and why: `perf_event_open: ENOENT`.
+    Fails {
+        /// The operation and the error.
+        reason: String,
+    },
+}
+
+/// What stands here in the way of good numbers, or does not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// The thing looked at: `governor`, `idle states`.
+    pub topic: String,
+    /// How it stands.
+    pub state: DiagnosisState,
+    /// What is so here, or why it could not be checked.
+    pub what: String,
+    /// Which numbers become worse or missing, or what is well.
+    pub effect: String,
+    /// What to do about it, as a command where there is one.
+    pub advice: Option<String>,
+}
+
+/// How one thing stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiagnosisState {
+    /// It does no harm.
+    Good,
+    /// Numbers are noisier, or differ from what this machine could do.
+    Worse,
+    /// Some numbers cannot be had.
+    Missing,
+    /// Nothing here tells.
+    NotChecked,
+}

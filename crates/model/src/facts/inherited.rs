@@ -1,0 +1,136 @@
+//! What a process is given by whoever started it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::CpuSet;
+
+/// What a process is given by whoever started it, and what changes its costs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Inherited {
+    /// Whether its system calls are filtered.
+    pub seccomp: Option<Seccomp>,
+    /// How many filters each call passes.
+    pub seccomp_filter_count: Option<u32>,
+    /// Whether it can gain no privileges by executing a program.
+    pub no_new_privileges: Option<bool>,
+    /// The user that it acts as; 0 is root.
+    pub effective_user: Option<u32>,
+    /// The capabilities in effect that matter for measuring: `ipc_lock`, `net_admin`, `perfmon`,
+    /// `sys_admin`, `sys_nice`, `sys_resource` … None: not told.
+    pub capabilities: Option<Vec<String>>,
+    /// Its cgroup and what that allows.
+    pub cgroup: Cgroup,
+    /// Its nice value, from −20 to 19.
+    pub nice: Option<i32>,
+    /// The autogroup that its nice value counts within. Source: sched(7).
+    pub autogroup: Option<String>,
+    /// The autogroup's own nice value.
+    pub autogroup_nice: Option<i32>,
+    /// `other`, `fifo`, `rr`, `batch`, `idle`, `deadline`, `ext`.
+    pub scheduling_policy: Option<String>,
+    /// Its real-time priority; 0 without one.
+    pub real_time_priority: Option<u32>,
+    /// Its resource limits.
+    pub rlimits: Rlimits,
+    /// Whether it may have transparent huge pages (`PR_SET_THP_DISABLE` not set).
+    pub thp_allowed: Option<bool>,
+    /// How late the kernel may wake it so that timers meet.
+    pub timer_slack_ns: Option<u64>,
+    /// `default`, `bind:0`, `interleave:0-1`, `prefer:1`. Source: numa(7).
+    pub numa_policy: Option<String>,
+    /// Its resident memory when it was read.
+    pub resident_bytes: Option<u64>,
+    /// The most resident memory that it has had.
+    pub resident_peak_bytes: Option<u64>,
+    /// The processors that it may run on.
+    pub allowed_cpus: CpuSet,
+    /// The memory nodes that it may have memory on.
+    pub allowed_nodes: CpuSet,
+    /// Its threads when it was read.
+    pub thread_count: Option<u32>,
+    /// The environment variables that change how it runs: `LD_PRELOAD`, `GLIBC_TUNABLES`,
+    /// `MALLOC_*` …
+    pub environment: BTreeMap<String, String>,
+    /// Its execution domain's flags in hexadecimal. Source: personality(2).
+    pub personality: Option<String>,
+    /// Whether its address space is laid out at random.
+    pub address_randomized: Option<bool>,
+    /// What the kernel says of speculative store bypass for this process: `vulnerable`,
+    /// `thread force mitigated`, `not vulnerable`. Seccomp may switch the mitigation on.
+    pub store_bypass: Option<String>,
+    /// The same for indirect branches.
+    pub indirect_branch: Option<String>,
+}
+
+/// Whether system calls are filtered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seccomp {
+    /// No filter.
+    Disabled,
+    /// Only read, write and exit.
+    Strict,
+    /// Each call passes a program.
+    Filter,
+    /// A mode that this build does not know.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+/// A process's cgroup and what it allows, the tightest of all groups around it that can be seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cgroup {
+    /// `v1`, `v2`, or `hybrid` (v1 controllers beside a v2 tree). None: no cgroups can be seen, and
+    /// nothing is known of limits.
+    pub version: Option<String>,
+    /// The group's path (of the processor controller).
+    pub path: Option<String>,
+    /// The processors' worth of time that it may use. None: no quota.
+    pub cpu_quota_cpus: Option<f64>,
+    /// The period in which the quota is used up and given again.
+    pub cpu_quota_period_ns: Option<u64>,
+    /// How many periods have ended with the quota used up since the group was made.
+    pub cpu_throttled_count: Option<u64>,
+    /// Its weight among its siblings, in v2's terms: 100 is the default, from 1 to 10,000
+    /// (v1's shares ÷ 10.24).
+    pub cpu_weight: Option<f64>,
+    /// The processors that it may run on. None: the controller says nothing.
+    pub cpuset: Option<CpuSet>,
+    /// The memory that it may use. None: no limit.
+    pub memory_limit_bytes: Option<u64>,
+    /// The memory that the limiting group uses now, less the file pages that the kernel drops first.
+    pub memory_used_bytes: Option<u64>,
+    /// The tasks that it may have. None: no limit.
+    pub task_limit: Option<u64>,
+}
+
+/// A process's resource limits; None where the kernel did not tell. Source: getrlimit(2).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rlimits {
+    /// Memory that it may lock.
+    pub locked_memory_bytes: Option<Rlimit>,
+    /// File descriptors.
+    pub open_files: Option<Rlimit>,
+    /// Processes of its user.
+    pub processes: Option<Rlimit>,
+    /// Its stack.
+    pub stack_bytes: Option<Rlimit>,
+    /// Its address space.
+    pub address_space_bytes: Option<Rlimit>,
+}
+
+/// A resource limit. None inside says unlimited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rlimit {
+    /// What holds now.
+    pub soft: Option<u64>,
+    /// How far the process may raise it.
+    pub hard: Option<u64>,
+}

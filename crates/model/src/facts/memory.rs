@@ -1,0 +1,100 @@
+//! Main memory, its nodes and its pages.
+
+use serde::{Deserialize, Serialize};
+
+use super::CpuSet;
+
+/// A memory node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NumaNode {
+    /// The kernel's number for it.
+    pub id: u32,
+    /// The hardware threads that are near to it; none for a memory-only node.
+    pub cpus: CpuSet,
+    /// Memory on it.
+    pub total_bytes: Option<u64>,
+    /// Memory on it that nothing uses.
+    pub free_bytes: Option<u64>,
+    /// Distance to each node in the order of their numbers; 10 is itself.
+    pub distances: Vec<u32>,
+}
+
+/// Huge pages, transparent and reserved.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HugePages {
+    /// `always`, `madvise`, `never`. Source: Documentation/admin-guide/mm/transhuge.rst.
+    pub transparent: Option<String>,
+    /// `always`, `defer`, `defer+madvise`, `madvise`, `never`.
+    pub transparent_defrag: Option<String>,
+    /// The same for shared memory.
+    pub transparent_shared: Option<String>,
+    /// Bytes of a transparent huge page.
+    pub transparent_size_bytes: Option<u64>,
+    /// Whether the daemon that merges pages may defragment.
+    pub khugepaged_defrag: Option<bool>,
+    /// How long that daemon sleeps between scans.
+    pub khugepaged_sleep_ns: Option<u64>,
+    /// The reserved pools.
+    pub pools: Vec<HugePagePool>,
+}
+
+/// A pool of reserved huge pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HugePagePool {
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Pages in the pool.
+    pub total: Option<u64>,
+    /// Pages that nobody holds.
+    pub free: Option<u64>,
+    /// Pages that may be added when asked for.
+    pub overcommit: Option<u64>,
+}
+
+/// Main memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// What the kernel manages.
+    pub total_bytes: Option<u64>,
+    /// What could be had without swapping, as the kernel estimates. [`Facts::available_bytes`]
+    /// also knows the cgroup's limit.
+    pub available_bytes: Option<u64>,
+    /// Bytes of an ordinary page.
+    pub page_bytes: Option<u64>,
+    /// Swap space.
+    pub swap_total_bytes: Option<u64>,
+    /// Swap space that is not used.
+    pub swap_free_bytes: Option<u64>,
+    /// The modules in the machine, as its firmware says (SMBIOS type 17). Empty where it does not.
+    pub dimms: Vec<Dimm>,
+    /// Channels with a module in them, where the modules' places name their channel.
+    pub channel_count: Option<u32>,
+}
+
+/// A memory module. Source: SMBIOS Reference Specification (DSP0134) 3.7, section 7.18.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Dimm {
+    /// Its place: `DIMM_A1`.
+    pub place: Option<String>,
+    /// Its bank: `P0 CHANNEL A`.
+    pub bank: Option<String>,
+    /// Its size.
+    pub size_bytes: Option<u64>,
+    /// `DDR4`, `DDR5`, `LPDDR5`.
+    pub kind: Option<String>,
+    /// The transfers per second that it can do.
+    pub speed_transfers_per_s: Option<u64>,
+    /// The transfers per second that it is set to.
+    pub configured_transfers_per_s: Option<u64>,
+    /// Bits of data moved at once.
+    pub width_bits: Option<u32>,
+    /// Its maker.
+    pub manufacturer: Option<String>,
+    /// Its maker's name for it.
+    pub part_number: Option<String>,
+}

@@ -1,0 +1,242 @@
+//! Facts: what a machine says of itself, before anything is measured.
+//!
+//! Plain data. Reading it is `costof-measure`'s work, judging it is `costof-findings`'. Every field
+//! that a machine may not tell is an `Option`, a list or a map, so that what is not known stays
+//! absent; [`Facts::unread`] says why where something stood in the way. Fields that a newer costof
+//! added are ignored on reading.
+
+mod anonymous;
+mod cpu;
+mod cpu_set;
+mod devices;
+mod diagnosis;
+mod inherited;
+mod kernel;
+mod memory;
+mod power;
+
+pub use cpu::{Advertised, Cache, CacheKind, CacheSource, CoreKind, Cpu};
+pub use cpu_set::CpuSet;
+pub use devices::{Disk, DiskKind, FileSystem, NetworkDevice};
+pub use diagnosis::{Diagnosis, DiagnosisState, Probed, Trial};
+pub use inherited::{Cgroup, Inherited, Rlimit, Rlimits, Seccomp};
+pub use kernel::{Activity, ClockSource, Kernel, Pressure, Virtualization};
+pub use memory::{Dimm, HugePagePool, HugePages, Memory, NumaNode};
+pub use power::{Frequency, FrequencyPolicy, Idle, IdleState};
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that one machine says of itself, and what it lets its processes inherit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// The machine's own name.
+    pub host_name: Option<String>,
+    /// The architecture that the reading process was built for, as Rust names it: `x86_64`.
+    pub architecture: Option<String>,
+    /// The processors.
+    pub cpu: Cpu,
+    /// The memory nodes; one on a machine with uniform memory, none where the kernel says nothing.
+    pub numa: Vec<NumaNode>,
+    /// Who chooses the processors' clock, and within which bounds.
+    pub frequency: Frequency,
+    /// What a processor does when it has nothing to do.
+    pub idle: Idle,
+    /// The hypervisor and the container around the reading process.
+    pub virtualization: Virtualization,
+    /// The operating system's kernel.
+    pub kernel: Kernel,
+    /// The kernel's clock sources.
+    pub clock_source: ClockSource,
+    /// Huge pages, transparent and reserved.
+    pub huge_pages: HugePages,
+    /// Main memory.
+    pub memory: Memory,
+    /// How busy the machine was when it was read.
+    pub activity: Activity,
+    /// Block devices with a size.
+    pub disks: Vec<Disk>,
+    /// Mounted file systems that hold files of their own, `tmpfs` and network ones included.
+    pub file_systems: Vec<FileSystem>,
+    /// Network devices of the reading process's network namespace.
+    pub network_devices: Vec<NetworkDevice>,
+    /// The performance monitoring units that the kernel offers. Source:
+    /// `/sys/bus/event_source/devices`. None: that folder is not to be read.
+    pub performance_units: Option<Vec<String>>,
+    /// What the reading process inherited.
+    pub inherited: Inherited,
+    /// What is there and could not be read, each with the reason.
+    pub unread: Vec<Unread>,
+}
+
+/// A fact that is there and was refused or made no sense.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unread {
+    /// The file or command that would have told.
+    pub what: String,
+    /// Why it did not.
+    pub reason: String,
+}
+
+impl Facts {
+    /// The data cache (own or unified) that the machine claims at a level; the first kind of core
+    /// where they differ.
+    pub fn claimed_cache(&self, level: u32) -> Option<&Cache> {
+        self.cpu.caches.iter().find(|cache| {
+            cache.level == level && matches!(cache.kind, CacheKind::Data | CacheKind::Unified)
+        })
+    }
+
+    /// The data cache that the machine claims at a level for one processor, which on a hybrid
+    /// machine differs between processors.
+    pub fn claimed_cache_of(&self, level: u32, cpu: u32) -> Option<&Cache> {
+        self.cpu
+            .caches
+            .iter()
+            .filter(|cache| matches!(cache.kind, CacheKind::Data | CacheKind::Unified))
+            .find(|cache| {
+                cache.level == level && cache.shared_by.iter().any(|set| set.contains(cpu))
+            })
+            .or_else(|| self.claimed_cache(level))
+    }
+
+    /// The data cache farthest from the cores.
+    pub fn last_level_cache(&self) -> Option<&Cache> {
+        self.cpu
+            .caches
+            .iter()
+            .filter(|cache| matches!(cache.kind, CacheKind::Data | CacheKind::Unified))
+            .max_by_key(|cache| (cache.level, cache.size_bytes))
+    }
+
+    /// The memory that this process can have: what the kernel has, or what the cgroup leaves.
+    pub fn available_bytes(&self) -> Option<u64> {
+        let cgroup = &self.inherited.cgroup;
+        let left = cgroup
+            .memory_limit_bytes
+            .map(|limit| limit.saturating_sub(cgroup.memory_used_bytes.unwrap_or(0)));
+        match (self.memory.available_bytes, left) {
+            (Some(kernel), Some(cgroup)) => Some(kernel.min(cgroup)),
+            (kernel, cgroup) => kernel.or(cgroup),
+        }
+    }
+
+    /// The processors that this process can use: those that are online and that it may run on.
+    pub fn usable_cpus(&self) -> CpuSet {
+        let allowed = &self.inherited.allowed_cpus;
+        if allowed.is_empty() {
+            return self.cpu.online.clone();
+        }
+        if self.cpu.online.is_empty() {
+            return allowed.clone();
+        }
+        allowed
+            .iter()
+            .filter(|cpu| self.cpu.online.contains(*cpu))
+            .collect()
+    }
+
+    /// Whether the kernel offers a unit that counts cycles. None: it could not be looked up.
+    pub fn has_performance_unit(&self) -> Option<bool> {
+        let units = self.performance_units.as_ref()?;
+        Some(units.iter().any(|unit| {
+            matches!(
+                unit.as_str(),
+                "cpu" | "cpu_core" | "cpu_atom" | "cpu_lowpower"
+            ) || unit.starts_with("armv8")
+                || unit.starts_with("armv9")
+                || unit.starts_with("apple_")
+        }))
+    }
+
+    /// Why a fact is absent, by a part of its file's name.
+    pub fn why_unread(&self, what: &str) -> Option<&str> {
+        let unread = self
+            .unread
+            .iter()
+            .find(|unread| unread.what.contains(what))?;
+        Some(&unread.reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_survive_the_run_file_and_unknown_fields_are_ignored() {
+        let facts = sample();
+        let text = serde_json::to_string(&facts).unwrap();
+        assert_eq!(serde_json::from_str::<Facts>(&text).unwrap(), facts);
+        let newer = r#"{"invented":1,"cpu":{"caches":[{"level":4,"kind":"holographic","new":2}]},
+            "inherited":{"seccomp":"dreaming"}}"#;
+        let read: Facts = serde_json::from_str(newer).unwrap();
+        assert_eq!(read.cpu.caches[0].kind, CacheKind::Unknown);
+        assert_eq!(read.inherited.seccomp, Some(Seccomp::Unknown));
+        assert_eq!(
+            serde_json::from_str::<Facts>("{}").unwrap(),
+            Facts::default()
+        );
+    }
+
+    #[test]
+    fn the_claimed_caches_are_those_that_hold_data() {
+        let facts = sample();
+        assert_eq!(
+            facts.claimed_cache(1).map(|cache| cache.size_bytes),
+            Some(48 << 10)
+        );
+        assert_eq!(
+            facts.claimed_cache_of(1, 4).map(|cache| cache.size_bytes),
+            Some(32 << 10)
+        );
+        assert_eq!(
+            facts.claimed_cache_of(1, 99).map(|cache| cache.size_bytes),
+            Some(48 << 10)
+        );
+        assert_eq!(facts.last_level_cache().map(|cache| cache.level), Some(3));
+        assert_eq!(facts.claimed_cache(4), None);
+    }
+
+    #[test]
+    fn available_memory_is_the_smaller_of_kernel_and_cgroup() {
+        let mut facts = sample();
+        assert_eq!(facts.available_bytes(), Some(1000));
+        facts.inherited.cgroup.memory_limit_bytes = Some(500);
+        facts.inherited.cgroup.memory_used_bytes = Some(100);
+        assert_eq!(facts.available_bytes(), Some(400));
+        facts.memory.available_bytes = None;
+        assert_eq!(facts.available_bytes(), Some(400));
+    }
+
+    pub(super) fn sample() -> Facts {
+        let cache = |level, kind, size_bytes, cpus: &str| Cache {
+            level,
+            kind,
+            size_bytes,
+            line_bytes: Some(64),
+            ways: Some(8),
+            shared_by: vec![CpuSet::parse(cpus).unwrap()],
+            source: CacheSource::Sysfs,
+        };
+        Facts {
+            host_name: Some("laptop-of-somebody".to_owned()),
+            cpu: Cpu {
+                online: CpuSet::parse("0-7").unwrap(),
+                caches: vec![
+                    cache(1, CacheKind::Instruction, 64 << 10, "0-1"),
+                    cache(1, CacheKind::Data, 48 << 10, "0-1"),
+                    cache(1, CacheKind::Data, 32 << 10, "4"),
+                    cache(3, CacheKind::Unified, 32 << 20, "0-7"),
+                ],
+                ..Cpu::default()
+            },
+            memory: Memory {
+                available_bytes: Some(1000),
+                ..Memory::default()
+            },
+            ..Facts::default()
+        }
+    }
+}

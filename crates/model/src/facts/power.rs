@@ -1,0 +1,74 @@
+//! What keeps a processor from its full clock, and what it does without work.
+
+use serde::{Deserialize, Serialize};
+
+use super::CpuSet;
+
+/// Who chooses the processors' clock, and within which bounds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Frequency {
+    /// `intel_pstate`, `amd-pstate-epp`, `acpi-cpufreq`. None: the kernel does not scale the clock
+    /// here (a virtual machine's never does).
+    pub driver: Option<String>,
+    /// `active`, `passive`, `guided`, `off`, where the driver has a mode.
+    pub driver_mode: Option<String>,
+    /// Whether clocks above the base are allowed.
+    pub turbo_enabled: Option<bool>,
+    /// One entry for all processors under the same rules.
+    pub policies: Vec<FrequencyPolicy>,
+    /// Whether the machine runs from a battery.
+    pub on_battery: Option<bool>,
+    /// `low-power`, `balanced`, `performance`. Source: `/sys/firmware/acpi/platform_profile`.
+    pub platform_profile: Option<String>,
+}
+
+/// The rules for the clock of some processors.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FrequencyPolicy {
+    /// Which processors.
+    pub cpus: CpuSet,
+    /// `performance`, `powersave`, `schedutil`, `ondemand`.
+    pub governor: Option<String>,
+    /// The hint to the hardware's own governor: `performance`, `balance_performance`, `power`.
+    pub energy_preference: Option<String>,
+    /// The lowest clock that may be chosen.
+    pub min_hz: Option<u64>,
+    /// The highest clock that may be chosen.
+    pub max_hz: Option<u64>,
+    /// The lowest clock that the hardware has.
+    pub hardware_min_hz: Option<u64>,
+    /// The highest clock that the hardware has.
+    pub hardware_max_hz: Option<u64>,
+    /// The clock without turbo.
+    pub base_hz: Option<u64>,
+}
+
+/// What a processor does when it has nothing to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Idle {
+    /// `intel_idle`, `acpi_idle`, `haltpoll`, `psci_idle`. None: the kernel says nothing.
+    pub driver: Option<String>,
+    /// `menu`, `teo`, `ladder`, `haltpoll`.
+    pub governor: Option<String>,
+    /// The states of the first processor that has any, shallow to deep.
+    pub states: Vec<IdleState>,
+    /// How long a guest polls before it halts; None without haltpoll.
+    pub halt_poll_ns: Option<u64>,
+}
+
+/// One idle state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IdleState {
+    /// `POLL`, `C1E`, `C6`.
+    pub name: String,
+    /// The time that leaving it is said to take.
+    pub exit_latency_ns: Option<u64>,
+    /// The stay from which it is said to pay.
+    pub residency_ns: Option<u64>,
+    /// Whether it is switched off.
+    pub disabled: Option<bool>,
+}
