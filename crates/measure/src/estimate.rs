@@ -2,9 +2,10 @@
 //! Pure, so that a point can be derived again from its launches at any time.
 
 use crate::grade::causes;
+use crate::statistics::distribution::Distribution;
 use crate::statistics::interval::median_interval;
 use crate::statistics::modes::launch_modes;
-use crate::statistics::quantile::{mean, median, minimum, quantile_of_sorted, standard_deviation};
+use crate::statistics::quantile::median;
 use crate::statistics::ratio::{Doubling, doubling};
 use costof_model::Text;
 use costof_model::failure::Failure;
@@ -19,6 +20,8 @@ use costof_model::unit::{Better, Unit};
 
 /// A percentile is printed only of operations that last this many clock reads.
 const CLOCK_READS_PER_LATENCY: f64 = 100.0;
+/// Values of a launch that are looked at for modes.
+const VALUES_PER_LAUNCH_MAX: u64 = 1000;
 /// The percentiles of a latency.
 const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
@@ -162,12 +165,26 @@ fn estimate(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> 
     let is_latency = launches
         .iter()
         .any(|launch| matches!(launch.data, Data::Histogram(_)));
-    let by_launch: Vec<Vec<f64>> = launches.iter().map(|launch| values(&launch.data)).collect();
-    let medians: Vec<f64> = by_launch.iter().filter_map(|values| median(values)).collect();
-    let mut samples: Vec<f64> = by_launch.concat();
+    let by_launch: Vec<Distribution> = launches
+        .iter()
+        .map(|launch| distribution(&launch.data))
+        .collect();
+    Some(Estimate {
+        percentiles: if is_latency {
+            percentiles(&Distribution::pooled(&by_launch), clock)
+        } else {
+            Vec::new()
+        },
+        undisturbed: undisturbed(&launches),
+        ..summary(metric, &by_launch)?
+    })
+}
+
+/// What launches say together, each as the distribution of what it measured.
+fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option<Estimate> {
+    let medians: Vec<f64> = by_launch.iter().filter_map(Distribution::median).collect();
     let interval = median_interval(&medians);
-    let modes = launch_modes(&by_launch);
-    samples.sort_by(f64::total_cmp);
+    let all = Distribution::pooled(by_launch);
     Some(Estimate {
         name: metric.name.clone(),
         unit: metric.unit,
@@ -175,57 +192,60 @@ fn estimate(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> 
         median: median(&medians)?,
         ci95: interval.map(|interval| (interval.low, interval.high)),
         interval: interval.map(|interval| interval.kind),
-        mean: mean(&samples)?,
-        sd: standard_deviation(&samples),
-        min: minimum(&samples)?,
-        percentiles: if is_latency {
-            percentiles(&samples, clock)
-        } else {
-            Vec::new()
-        },
-        n: samples.len() as u64,
-        undisturbed: undisturbed(&launches),
-        modes: if modes.len() > 1 {
-            modes
-                .into_iter()
-                .map(|mode| Mode {
-                    median: mode.median,
-                    share: mode.share,
-                    cause: None,
-                })
-                .collect()
-        } else {
-            Vec::new()
-        },
+        mean: all.mean()?,
+        sd: all.standard_deviation(),
+        min: all.minimum()?,
+        percentiles: Vec::new(),
+        n: all.count(),
+        undisturbed: None,
+        modes: modes(by_launch),
     })
 }
 
 /// Every sample; of a histogram each bucket's bound as often as it counts.
-fn values(data: &Data) -> Vec<f64> {
+fn distribution(data: &Data) -> Distribution {
     match data {
-        Data::Histogram(buckets) => buckets
-            .iter()
-            .flat_map(|(upper_ns, count)| std::iter::repeat_n(*upper_ns, *count as usize))
-            .collect(),
-        other => other.costs(),
+        Data::Histogram(buckets) => Distribution::of(buckets.iter().copied()),
+        other => Distribution::of(other.costs().into_iter().map(|cost| (cost, 1))),
     }
+}
+
+/// The modes, where there is more than one.
+fn modes(by_launch: &[Distribution]) -> Vec<Mode> {
+    let values: Vec<Vec<f64>> = by_launch
+        .iter()
+        .map(|launch| launch.representatives(VALUES_PER_LAUNCH_MAX))
+        .collect();
+    let modes = launch_modes(&values);
+    if modes.len() < 2 {
+        return Vec::new();
+    }
+    modes
+        .into_iter()
+        .map(|mode| Mode {
+            median: mode.median,
+            share: mode.share,
+            cause: None,
+        })
+        .collect()
 }
 
 /// Those percentiles that there are enough samples for: n ≥ 10 ÷ (1 − p); none
 /// of operations so short that reading the clock is part of them.
-fn percentiles(sorted: &[f64], clock: &ClockInfo) -> Vec<Percentile> {
-    let long_enough = quantile_of_sorted(sorted, 0.5)
+fn percentiles(all: &Distribution, clock: &ClockInfo) -> Vec<Percentile> {
+    let long_enough = all
+        .median()
         .is_some_and(|median| median >= CLOCK_READS_PER_LATENCY * clock.read_ns);
     if !long_enough {
         return Vec::new();
     }
     PERCENTS
         .iter()
-        .filter(|percent| sorted.len() as f64 * (1.0 - **percent / 100.0) >= 10.0)
+        .filter(|percent| all.count() as f64 * (1.0 - **percent / 100.0) >= 10.0)
         .filter_map(|percent| {
             Some(Percentile {
                 percent: *percent,
-                value: quantile_of_sorted(sorted, percent / 100.0)?,
+                value: all.quantile(percent / 100.0)?,
             })
         })
         .collect()
@@ -286,7 +306,7 @@ fn estimated_core_cycles(
     if primary.unit != Unit::Nanoseconds {
         return None;
     }
-    let cycles: Vec<f64> = given
+    let by_launch: Vec<Distribution> = given
         .iter()
         .filter_map(|(noise, point)| {
             let measured = point
@@ -294,25 +314,17 @@ fn estimated_core_cycles(
                 .iter()
                 .find(|measured| measured.name == primary.name)?;
             let hz = f64::midpoint(noise.core_clock_before_hz?, noise.core_clock_after_hz?);
-            Some(median(&values(&measured.data))? * hz / 1e9)
+            let cycles = distribution(&measured.data).median()? * hz / 1e9;
+            Some(Distribution::of([(cycles, 1)]))
         })
         .collect();
-    let interval = median_interval(&cycles);
-    Some(Estimate {
+    let metric = MetricInfo {
         name: Text::Borrowed("estimated_core_cycles"),
         unit: Unit::Cycles,
         better: primary.better,
-        median: median(&cycles)?,
-        ci95: interval.map(|interval| (interval.low, interval.high)),
-        interval: interval.map(|interval| interval.kind),
-        mean: mean(&cycles)?,
-        sd: standard_deviation(&cycles),
-        min: minimum(&cycles)?,
-        percentiles: Vec::new(),
-        n: cycles.len() as u64,
-        undisturbed: None,
-        modes: Vec::new(),
-    })
+        about: Text::Borrowed("the primary metric as cycles of its own launch's core clock"),
+    };
+    summary(&metric, &by_launch)
 }
 
 fn allocated(noise: &[&Noise]) -> Option<Warning> {

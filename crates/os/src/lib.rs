@@ -18,6 +18,7 @@ compile_error!("costof measures Linux on x86-64 and aarch64; it does not build f
 pub mod affinity;
 pub mod allocator;
 pub mod arena;
+pub mod attempt;
 pub mod calls;
 pub mod chase;
 pub mod clock;

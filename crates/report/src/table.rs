@@ -2,7 +2,8 @@
 //! expected, and how far the number can be trusted.
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
-use costof_model::metric::Estimate;
+use costof_model::axis::{Axis, AxisValue};
+use costof_model::metric::{Estimate, Mode};
 use costof_model::noise::{Grade, Warning};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
@@ -18,16 +19,28 @@ pub fn run(run: &Run) -> String {
     let mut text = machine(run);
     text.push_str(&points(run));
     text.push_str(&summary(run));
+    text.push_str(&distributions(run));
     text.push_str(&instruments(run));
     text.push_str(&absent(run));
     text.push_str(&doubts(run));
     text
 }
 
-/// A point as people write it: `memory.latency size=16KiB pages=4KiB`.
+/// A point with all its axes: `cpu.call type=int args=0`.
 pub fn point(point: &Point, info: Option<&ProbeInfo>) -> String {
+    named(point, &axes(point, info, |_, _| true))
+}
+
+/// A point with those axes that are not at their default: `cpu.call`.
+fn short_point(point: &Point, info: Option<&ProbeInfo>) -> String {
+    named(
+        point,
+        &axes(point, info, |axis, value| *value != axis.default()),
+    )
+}
+
+fn named(point: &Point, axes: &str) -> String {
     let mut text = point.probe.to_string();
-    let axes = axes(point, info);
     if !axes.is_empty() {
         let _ = write!(text, " {axes}");
     }
@@ -43,15 +56,19 @@ pub fn info<'a>(point: &Point, infos: &'a [ProbeInfo]) -> Option<&'a ProbeInfo> 
 }
 
 /// The axes in the order in which the probe declares them.
-fn axes(point: &Point, info: Option<&ProbeInfo>) -> String {
+fn axes(
+    point: &Point,
+    info: Option<&ProbeInfo>,
+    shown: impl Fn(&Axis, &AxisValue) -> bool,
+) -> String {
     let Some(info) = info else {
         return point.axes.to_string();
     };
-    let shown = info.axes.iter().filter_map(|axis| {
+    let axes = info.axes.iter().filter_map(|axis| {
         let value = point.axes.0.get(&axis.name)?;
-        Some(format!("{}={}", axis.name, axis.display(value)))
+        shown(axis, value).then(|| format!("{}={}", axis.name, axis.display(value)))
     });
-    shown.collect::<Vec<_>>().join(" ")
+    axes.collect::<Vec<_>>().join(" ")
 }
 
 /// One line that says which machine it is.
@@ -90,7 +107,7 @@ fn points(run: &Run) -> String {
     );
     for row in in_order(run) {
         let cells = [
-            point(&row.point, run.probe(&row.point.probe)),
+            short_point(&row.point, run.probe(&row.point.probe)),
             row.primary().map_or_else(
                 || "below resolution".to_owned(),
                 |estimate| estimate.unit.display(estimate.median),
@@ -121,7 +138,7 @@ fn in_order(run: &Run) -> impl Iterator<Item = &PointRow> {
     planned.filter_map(|point| run.points.iter().find(|row| row.point == *point))
 }
 
-/// The interval in the unit of its upper end: `109 to 113 ns`.
+/// The interval: `109–113 ns`.
 fn interval(estimate: &Estimate) -> String {
     match estimate.ci95 {
         None => String::new(),
@@ -133,9 +150,9 @@ fn display_range(unit: Unit, low: f64, high: f64) -> String {
     let (low, high) = (unit.display(low), unit.display(high));
     match (low.split_once(' '), high.split_once(' ')) {
         (Some((low, one)), Some((high, other))) if one == other => {
-            format!("{low} to {high} {other}")
+            format!("{low}–{high} {other}")
         }
-        _ => format!("{low} to {high}"),
+        _ => format!("{low} – {high}"),
     }
 }
 
@@ -217,6 +234,56 @@ fn mean_width(rows: &[&PointRow]) -> Option<f64> {
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
+/// Where one number is not the whole answer: two modes, and costs that were
+/// disturbed beside what they are without the disturbed batches.
+fn distributions(run: &Run) -> String {
+    /// Below this share, the two values are shown as the same digits.
+    const NOTABLE_SHARE: f64 = 0.005;
+    let mut text = String::new();
+    for row in in_order(run) {
+        let Some(estimate) = row.primary() else {
+            continue;
+        };
+        let name = short_point(&row.point, run.probe(&row.point.probe));
+        if estimate.modes.len() > 1 {
+            let modes: Vec<String> = estimate
+                .modes
+                .iter()
+                .map(|mode| describe(estimate.unit, mode))
+                .collect();
+            let _ = writeln!(
+                text,
+                "{name} has {} modes: {}",
+                modes.len(),
+                modes.join("; ")
+            );
+        }
+        if let Some(undisturbed) = estimate.undisturbed
+            && (undisturbed / estimate.median - 1.0).abs() >= NOTABLE_SHARE
+        {
+            let _ = writeln!(
+                text,
+                "{name} is {} without the batches that were preempted",
+                estimate.unit.display(undisturbed)
+            );
+        }
+    }
+    paragraph(&text)
+}
+
+/// A mode: `14.5 µs in 70 %`, and its cause where that is known.
+fn describe(unit: Unit, mode: &Mode) -> String {
+    let cause = mode
+        .cause
+        .as_ref()
+        .map_or_else(String::new, |cause| format!(" ({cause})"));
+    format!(
+        "{} in {:.0} %{cause}",
+        unit.display(mode.median),
+        mode.share * 100.0
+    )
+}
+
 /// What has no number, and why.
 fn absent(run: &Run) -> String {
     let mut text = String::new();
@@ -244,7 +311,10 @@ fn absent(run: &Run) -> String {
 fn doubts(run: &Run) -> String {
     let mut kinds: Vec<(&Warning, usize)> = Vec::new();
     for warning in in_order(run).flat_map(|row| &row.warnings) {
-        match kinds.iter_mut().find(|(known, _)| known.kind == warning.kind) {
+        match kinds
+            .iter_mut()
+            .find(|(known, _)| known.kind == warning.kind)
+        {
             Some((known, count)) => {
                 *count += 1;
                 if warning.grade > known.grade {

@@ -4,6 +4,7 @@
 //! or draws a random number, and nothing panics: where a slice is too short, the answer is `None`.
 
 mod binomial;
+pub mod distribution;
 pub mod drift;
 pub mod interval;
 pub mod modes;

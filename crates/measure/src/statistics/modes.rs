@@ -100,34 +100,6 @@ fn are_inside_launches(modes: &[Mode], launches: &[Vec<f64>]) -> bool {
     2 * mixed.count() >= launches.len()
 }
 
-/// As [`modes`], of a histogram: pairs of a bucket's upper end (ns) and its count, in ascending order.
-///
-/// Each value stands at the upper end of its bucket. More than 8,192 values are represented by so many
-/// evenly spaced quantiles, so that shares are exact to one part in 8,192.
-pub fn histogram_modes(buckets: &[(u64, u64)]) -> Vec<Mode> {
-    modes_of_sorted(&representatives(buckets))
-}
-
-/// Values that stand for a histogram, at most.
-const MOST_HISTOGRAM_VALUES: u64 = 8192;
-
-fn representatives(buckets: &[(u64, u64)]) -> Vec<f64> {
-    let total: u128 = buckets.iter().map(|&(_, count)| u128::from(count)).sum();
-    let wanted = total.min(u128::from(MOST_HISTOGRAM_VALUES));
-    let mut sorted: Vec<f64> = Vec::with_capacity(wanted as usize);
-    let mut seen = 0_u128;
-    for &(upper_ns, count) in buckets {
-        seen += u128::from(count);
-        // The i-th of `wanted` values stands at the middle of its part: (i + ½) ÷ wanted.
-        while (sorted.len() as u128) < wanted
-            && (2 * sorted.len() as u128 + 1) * total <= 2 * seen * wanted
-        {
-            sorted.push(upper_ns as f64);
-        }
-    }
-    sorted
-}
-
 fn modes_of_sorted(sorted: &[f64]) -> Vec<Mode> {
     let sample = Sample::new(sorted);
     let parts = sample.parts();
@@ -393,6 +365,7 @@ mod tests {
     use fastrand::Rng;
 
     use super::*;
+    use crate::statistics::distribution::Distribution;
 
     const SIZES: [usize; 6] = [12, 30, 60, 100, 1000, 10_000];
 
@@ -648,7 +621,7 @@ mod tests {
             .chunk_by(|a, b| a == b)
             .map(|bucket| (bucket[0], bucket.len() as u64))
             .collect();
-        let found = histogram_modes(&buckets);
+        let found = modes_of(&buckets);
         let [fast, slow] = found[..] else {
             panic!("{found:?}");
         };
@@ -672,13 +645,11 @@ mod tests {
             .chunk_by(|a, b| a == b)
             .map(|bucket| (bucket[0], bucket.len() as u64))
             .collect();
-        assert_eq!(histogram_modes(&buckets).len(), 1);
+        assert_eq!(modes_of(&buckets).len(), 1);
     }
 
-    #[test]
-    fn an_empty_histogram_has_no_modes_and_a_huge_one_does_not_overflow() {
-        assert_eq!(histogram_modes(&[]), []);
-        assert_eq!(histogram_modes(&[(10, 0)]), []);
-        assert_eq!(histogram_modes(&[(10, u64::MAX), (11, u64::MAX)]).len(), 1);
+    fn modes_of(buckets: &[(u64, u64)]) -> Vec<Mode> {
+        let counted = buckets.iter().map(|&(upper, count)| (upper as f64, count));
+        modes(&Distribution::of(counted).representatives(8192))
     }
 }

@@ -3,6 +3,7 @@
 //! meet, and a load that is offered at a rate. None needs a special case.
 
 use crate::clock::VirtualClock;
+use costof_measure::meter::{Meter, Record};
 use costof_measure::probe::Role;
 use costof_model::axis::Axes;
 use costof_model::failure::Failure;
@@ -10,7 +11,6 @@ use costof_model::metric::Data;
 use costof_model::point::Point;
 use costof_model::protocol::{Offers, Report};
 use costof_model::rows::State;
-use costof_measure::meter::{Meter, Record};
 use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -37,7 +37,10 @@ fn measure(role: &mut dyn Role, point: &Point, clock: &VirtualClock) -> Result<R
 }
 
 fn median_cost(report: &Report, metric: &str) -> f64 {
-    let measured = report.metrics.iter().find(|measured| measured.name == metric);
+    let measured = report
+        .metrics
+        .iter()
+        .find(|measured| measured.name == metric);
     let mut costs = measured.expect("the metric").data.costs();
     costs.sort_by(f64::total_cmp);
     costs[costs.len() / 2]
@@ -60,7 +63,11 @@ impl Role for MemoryLatency {
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let load_ns = if point.axes.number("size") > 4096 { 100.0 } else { 1.0 };
+        let load_ns = if point.axes.number("size") > 4096 {
+            100.0
+        } else {
+            1.0
+        };
         meter.repeatable("cost", |n| self.clock.pass(load_ns * n as f64));
         Ok(())
     }
@@ -123,14 +130,18 @@ impl Role for Server {
     fn prepare(&mut self, _: &Point, _: &Offers) -> Result<Offers, Failure> {
         let listener = TcpListener::bind("127.0.0.1:0")
             .map_err(|error| Failure::error(format!("cannot listen: {error}")))?;
-        let address = listener.local_addr().expect("a bound listener has an address");
+        let address = listener
+            .local_addr()
+            .expect("a bound listener has an address");
         self.0 = Some(listener);
         Ok(Offers::from([("address".into(), address.to_string())]))
     }
 
     fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let listener = self.0.take().expect("prepared");
-        let (mut stream, _) = listener.accept().map_err(|error| Failure::error(error.to_string()))?;
+        let (mut stream, _) = listener
+            .accept()
+            .map_err(|error| Failure::error(error.to_string()))?;
         let mut answered = 0;
         let mut byte = [0];
         // The client closes when it has measured; then only the stop is awaited.

@@ -110,11 +110,21 @@ fn batches_are_long_enough_for_the_clock_whatever_an_operation_costs() {
         for (n, ns) in samples {
             assert!(*ns >= 1000.0 * READ_NS, "{cost_ns} ns: a batch of {ns} ns");
             let cost = ns / *n as f64;
-            assert!((cost / cost_ns - 1.0).abs() < 0.002, "{cost_ns} ns reads {cost}");
+            assert!(
+                (cost / cost_ns - 1.0).abs() < 0.002,
+                "{cost_ns} ns reads {cost}"
+            );
         }
-        assert!(samples.len() >= 6, "{cost_ns} ns: {} batches", samples.len());
+        assert!(
+            samples.len() >= 6,
+            "{cost_ns} ns: {} batches",
+            samples.len()
+        );
         let once = samples[0].0;
-        assert!(samples.iter().any(|(n, _)| *n == 2 * once), "{cost_ns} ns: never doubled");
+        assert!(
+            samples.iter().any(|(n, _)| *n == 2 * once),
+            "{cost_ns} ns: never doubled"
+        );
     }
 }
 
@@ -130,7 +140,11 @@ fn a_point_takes_the_time_that_it_is_given() {
     });
     let measured: f64 = samples(&report).iter().map(|(_, ns)| ns).sum();
     assert!((TIME_NS..1.1 * TIME_NS).contains(&measured), "{measured}");
-    assert!(total.get() < 2.0 * TIME_NS, "sizing and warm-up took {}", total.get() - measured);
+    assert!(
+        total.get() < 2.0 * TIME_NS,
+        "sizing and warm-up took {}",
+        total.get() - measured
+    );
 }
 
 #[test]
@@ -147,7 +161,10 @@ fn what_is_slow_at_first_is_warmed_up_before_it_is_measured() {
     });
     for (n, ns) in samples(&report) {
         let cost = ns / *n as f64;
-        assert!(cost < 103.0, "{cost} ns was measured while it still warmed up");
+        assert!(
+            cost < 103.0,
+            "{cost} ns was measured while it still warmed up"
+        );
     }
 }
 
@@ -169,7 +186,12 @@ fn a_loop_that_the_optimiser_removed_gives_no_number() {
     assert!(row.metrics.is_empty(), "{:?}", row.metrics);
     // Long enough to be timed, but not growing with the work.
     let error = point_of(removed(2e6)).unwrap_err();
-    assert!(error.reason.contains("twice the work took 1.00 times as long"), "{error}");
+    assert!(
+        error
+            .reason
+            .contains("twice the work took 1.00 times as long"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -209,7 +231,11 @@ fn two_modes_are_shown_as_two_and_one_as_one() {
                 let mut random = fastrand::Rng::with_seed(seed);
                 clock.meter(TIME_NS, |meter| {
                     meter.single("cost", || {
-                        let ns = if random.f64() < idle_share { 58_000.0 } else { 14_500.0 };
+                        let ns = if random.f64() < idle_share {
+                            58_000.0
+                        } else {
+                            14_500.0
+                        };
                         clock.pass_about(ns, 0.04);
                     });
                 })
@@ -241,10 +267,17 @@ fn percentiles_need_enough_samples_and_operations_longer_than_the_clock() {
     };
     let percents = |row: &PointRow| -> Vec<f64> {
         let primary = row.primary().expect("a latency");
-        primary.percentiles.iter().map(|percentile| percentile.percent).collect()
+        primary
+            .percentiles
+            .iter()
+            .map(|percentile| percentile.percent)
+            .collect()
     };
     // 30 ms of 10 µs in each of 6 launches: 18,000 samples, 10 of them above p99.9.
-    assert_eq!(percents(&singles(10_000.0, TIME_NS)), [50.0, 90.0, 99.0, 99.9]);
+    assert_eq!(
+        percents(&singles(10_000.0, TIME_NS)),
+        [50.0, 90.0, 99.0, 99.9]
+    );
     // About 180 samples: 18 above p90, 2 above p99.
     assert_eq!(percents(&singles(1e6, TIME_NS)), [50.0, 90.0]);
     // Less than 100 readings of the clock.
