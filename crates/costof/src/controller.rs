@@ -19,6 +19,7 @@ use costof_model::prediction::Known;
 use costof_model::protocol::{ClockInfo, Launch};
 use costof_model::rows::{Block, FailureRow, LaunchPoint, LaunchRow, PredictionRow, Row, State};
 use costof_model::run_file::Run;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -173,7 +174,10 @@ impl Controller<'_> {
         let (points, noise) = match outcome {
             Err(Lost::Interrupted) => return Ok(()),
             Err(Lost::Failed(position, failure)) => {
-                self.fail(&left[position], block, Some(launch), failure)?;
+                let concerned = position.map_or(&left[..], |at| &left[at..=at]);
+                for point in concerned {
+                    self.fail(point, block, Some(launch), failure.clone())?;
+                }
                 (
                     left.iter().map(without_a_number).collect(),
                     Noise::default(),
@@ -250,10 +254,12 @@ impl Controller<'_> {
                     .iter()
                     .filter(move |row| row.block == block && row.point == *point)
             };
-            let crashes = failures()
-                .filter(|row| matches!(row.kind, FailureKind::Crashed | FailureKind::TimedOut));
+            let crashed: BTreeSet<Option<u32>> = failures()
+                .filter(|row| matches!(row.kind, FailureKind::Crashed | FailureKind::TimedOut))
+                .map(|row| row.launch)
+                .collect();
             failures().any(|row| row.kind == FailureKind::Unsupported)
-                || crashes.count() >= CRASHES_MAX
+                || crashed.len() >= CRASHES_MAX
         };
         self.blocks()[block]
             .points
@@ -265,8 +271,8 @@ impl Controller<'_> {
 
     /// Writes down what the launches of a complete block say.
     fn complete(&mut self, block: usize) -> Result<(), Error> {
-        let Block { points, labels, .. } = self.blocks()[block].clone();
-        for (position, point) in points.iter().enumerate() {
+        let planned = self.blocks()[block].clone();
+        for (position, point) in planned.points.iter().enumerate() {
             let is_known =
                 self.run.points.iter().any(|row| row.point == *point)
                     || self.run.failures.iter().any(|row| {
@@ -280,7 +286,7 @@ impl Controller<'_> {
             let derived = estimate::point(
                 &probe.info,
                 point,
-                labels.get(&position),
+                planned.label(position),
                 &launches,
                 self.run.prediction(point),
                 self.clock,
@@ -311,13 +317,19 @@ impl Controller<'_> {
         launch: Option<u32>,
         failure: Failure,
     ) -> Result<(), Error> {
-        self.write(Row::Failure(FailureRow {
+        let row = FailureRow {
             point: point.clone(),
             block,
             launch,
             kind: failure.kind,
             reason: failure.reason,
-        }))
+        };
+        // A launch whose controller was killed before it was written down is
+        // done again, and may fail again.
+        if self.run.failures.contains(&row) {
+            return Ok(());
+        }
+        self.write(Row::Failure(row))
     }
 
     /// Writes a row down, and knows it from then on.

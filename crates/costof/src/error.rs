@@ -11,6 +11,9 @@ pub(crate) enum Error {
     /// Nothing could be measured: exit code 3.
     #[error("{0}")]
     Nothing(String),
+    /// The user interrupted it: exit code 130.
+    #[error("interrupted")]
+    Interrupted,
     /// The output could not be written: exit code 2.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -21,6 +24,7 @@ impl Error {
         match self {
             Error::Wrong(_) | Error::Output(_) => 2,
             Error::Nothing(_) => 3,
+            Error::Interrupted => 130,
         }
     }
 }

@@ -20,6 +20,7 @@ use clap::Parser;
 use cli::{Cli, Command};
 use costof_measure::probe::Probe;
 use error::Error;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Counts allocations, so that a worker can show that a timed batch has none.
@@ -46,7 +47,8 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("costof: {error}");
+            // Nobody may be there to read it.
+            let _ = writeln!(std::io::stderr(), "costof: {error}");
             ExitCode::from(error.exit_code())
         }
     }

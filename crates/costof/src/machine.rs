@@ -22,7 +22,7 @@ pub(crate) fn describe(
             "this machine's worker answered {other:?} where it should describe itself"
         ))),
         Err(NoAnswer::Failed(failure)) => Err(Error::Nothing(failure.reason)),
-        Err(NoAnswer::Interrupted) => Err(Error::Nothing("interrupted".to_owned())),
+        Err(NoAnswer::Interrupted) => Err(Error::Interrupted),
     }
 }
 

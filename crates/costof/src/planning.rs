@@ -178,7 +178,7 @@ fn split(probe: &Probe, points: Vec<Point>) -> Vec<Vec<Point>> {
     blocks.into_values().collect()
 }
 
-fn labels(points: &[Point], headlines: &[Headline]) -> BTreeMap<usize, String> {
+fn labels(points: &[Point], headlines: &[Headline]) -> Vec<(usize, String)> {
     points
         .iter()
         .enumerate()

@@ -19,7 +19,7 @@ impl Record {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|error| {
                 wrong(format!(
-                    "cannot make the folder {}: {error}",
+                    "cannot make the folder {}: {error} (name another place by --out)",
                     folder.display()
                 ))
             })?;

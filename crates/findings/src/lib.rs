@@ -1,3 +1,14 @@
-//! placeholder
+//! What rows mean: pure functions from the rows of a run to sentences, one file each.
+//!
+//! This crate never does I/O.
 
+pub mod all;
+mod cache_levels;
+mod cache_references;
+pub mod changepoints;
 pub mod doctor;
+pub mod finding;
+mod memory_latency;
+#[cfg(test)]
+mod memory_sample;
+mod page_sizes;

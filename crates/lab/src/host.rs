@@ -24,6 +24,15 @@ pub struct WorkerCommand {
 }
 
 impl WorkerCommand {
+    /// Any program whose standard input and output reach a worker.
+    pub fn new(program: impl Into<PathBuf>, arguments: &[&str]) -> WorkerCommand {
+        WorkerCommand {
+            program: program.into(),
+            arguments: arguments.iter().map(OsString::from).collect(),
+            _executable: None,
+        }
+    }
+
     /// The controller's own executable with these arguments, opened once, so
     /// that a build that replaces its file in mid-run changes nothing.
     ///
@@ -31,11 +40,16 @@ impl WorkerCommand {
     /// Where the executable cannot be opened.
     pub fn own_executable(arguments: &[&str]) -> io::Result<WorkerCommand> {
         let executable = File::open("/proc/self/exe")?;
+        let program = format!("/proc/self/fd/{}", executable.as_raw_fd());
         Ok(WorkerCommand {
-            program: format!("/proc/self/fd/{}", executable.as_raw_fd()).into(),
-            arguments: arguments.iter().map(OsString::from).collect(),
             _executable: Some(executable),
+            ..WorkerCommand::new(program, arguments)
         })
+    }
+
+    /// What is started, for a person to read.
+    pub(crate) fn shown(&self) -> String {
+        self.program.display().to_string()
     }
 
     /// The command that starts a worker on `host`: its input and output are
@@ -47,6 +61,8 @@ impl WorkerCommand {
         };
         command
             .args(&self.arguments)
+            // Of a panic the message is kept; a backtrace would push it out.
+            .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

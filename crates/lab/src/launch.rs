@@ -35,9 +35,9 @@ pub struct Outcome {
 /// Why a launch gave nothing.
 #[derive(Debug)]
 pub enum Lost {
-    /// A worker failed while this point, by position, was measured; before
-    /// any, the first.
-    Failed(usize, Failure),
+    /// A worker failed while this point, by position, was measured; `None`
+    /// where it failed before the first or after the last, which concerns all.
+    Failed(Option<usize>, Failure),
     /// The controller was interrupted.
     Interrupted,
 }
@@ -49,7 +49,7 @@ pub enum Lost {
 /// Where a worker fails; the others are ended then.
 pub fn run(hosts: &[Host], launches: Vec<Launch>, setting: &Setting<'_>) -> Result<Outcome, Lost> {
     let Some(first) = launches.first() else {
-        return Err(Lost::Failed(0, Failure::error("a launch without roles")));
+        return Err(Lost::Failed(None, Failure::error("a launch without roles")));
     };
     let points = first.points.len();
     let rounds = first.rounds.max(1);
@@ -57,7 +57,7 @@ pub fn run(hosts: &[Host], launches: Vec<Launch>, setting: &Setting<'_>) -> Resu
     let mut driven = Driven {
         parts: Vec::new(),
         setting,
-        at: 0,
+        at: None,
         failures: Vec::new(),
     };
     for (host, launch) in hosts.iter().zip(launches) {
@@ -76,8 +76,8 @@ pub fn run(hosts: &[Host], launches: Vec<Launch>, setting: &Setting<'_>) -> Resu
 struct Driven<'a> {
     parts: Vec<(Text, Worker)>,
     setting: &'a Setting<'a>,
-    /// The point that is being measured.
-    at: usize,
+    /// The point that is being measured; `None` before the first and after the last.
+    at: Option<usize>,
     failures: Vec<(usize, Failure)>,
 }
 
@@ -98,7 +98,7 @@ impl Driven<'_> {
 
     /// One point, once: all roles prepare, all run, the last one leads.
     fn measure(&mut self, point: usize) -> Result<(), Lost> {
-        self.at = point;
+        self.at = Some(point);
         if self.failures.iter().any(|(failed, _)| *failed == point) {
             return Ok(());
         }
@@ -118,14 +118,12 @@ impl Driven<'_> {
             }
         }
         for part in 0..self.parts.len() {
-            let told = self.parts[part].1.tell(&Command::Run);
-            told.map_err(|error| self.lost(error))?;
+            self.parts[part].1.tell(&Command::Run);
         }
         for part in (0..self.parts.len()).rev() {
             let leads = part + 1 == self.parts.len();
             if !leads {
-                let told = self.parts[part].1.tell(&Command::Stop);
-                told.map_err(|error| self.lost(error))?;
+                self.parts[part].1.tell(&Command::Stop);
             }
             match self.answer(part)? {
                 Answer::Ran => {}
@@ -137,6 +135,7 @@ impl Driven<'_> {
     }
 
     fn close(mut self, points: usize) -> Result<Outcome, Lost> {
+        self.at = None;
         let mut reports = vec![Vec::new(); points];
         let mut leading_noise = Noise::default();
         for part in 0..self.parts.len() {
@@ -158,8 +157,7 @@ impl Driven<'_> {
     }
 
     fn ask(&mut self, part: usize, command: &Command) -> Result<Answer, Lost> {
-        let told = self.parts[part].1.tell(command);
-        told.map_err(|error| self.lost(error))?;
+        self.parts[part].1.tell(command);
         self.answer(part)
     }
 
@@ -180,7 +178,7 @@ impl Driven<'_> {
 
     fn nonsense(&mut self, part: usize, answer: &Answer) -> Lost {
         let (role, worker) = &mut self.parts[part];
-        let what = format!("{answer:?} as {role}, which is no answer to what it was asked");
+        let what = format!("as {role} what is no answer to what it was asked: {answer:?}");
         let error = worker.nonsense(&what.chars().take(300).collect::<String>());
         self.lost(error)
     }

@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often the controller looks whether it was interrupted.
@@ -24,10 +24,21 @@ const END_LIMIT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Worker {
     child: Child,
-    input: Option<ChildStdin>,
-    answers: Receiver<Result<Answer, String>>,
-    stderr: Option<JoinHandle<Vec<u8>>>,
+    /// How it ended, once that is known.
+    status: Option<ExitStatus>,
+    commands: Option<Sender<Vec<u8>>>,
+    /// Lines, as they come.
+    answers: Receiver<Vec<u8>>,
+    stderr: Stderr,
     oom_kills_before: Option<u64>,
+}
+
+/// The end of what a worker wrote to its standard error.
+#[derive(Debug)]
+struct Stderr {
+    kept: Arc<Mutex<VecDeque<u8>>>,
+    /// Disconnected once there is no more to come.
+    closed: Receiver<()>,
 }
 
 /// Why a question to a worker has no answer.
@@ -53,20 +64,25 @@ impl Worker {
     ) -> Result<Worker, NoAnswer> {
         let oom_kills_before = oom_kills();
         let mut child = command.on(host).spawn().map_err(|error| {
-            NoAnswer::Failed(Failure::error(format!("cannot start a worker: {error}")))
+            NoAnswer::Failed(Failure::error(format!(
+                "cannot start a worker by {}: {error}",
+                command.shown()
+            )))
         })?;
-        let input = child.stdin.take();
+        let input = child.stdin.take().expect("standard input is a pipe");
         let output = child.stdout.take().expect("standard output is a pipe");
         let errors = child.stderr.take().expect("standard error is a pipe");
+        let (commands, lines) = mpsc::channel();
         let (sender, answers) = mpsc::channel();
-        // Both threads end when the worker closes its outputs.
+        // All three end with the worker, which closes what they read and write.
+        std::thread::spawn(move || write_commands(input, &lines));
         std::thread::spawn(move || read_answers(output, &sender));
-        let stderr = std::thread::spawn(move || keep_the_end(errors));
         let mut worker = Worker {
             child,
-            input,
+            status: None,
+            commands: Some(commands),
             answers,
-            stderr: Some(stderr),
+            stderr: Stderr::keep(errors),
             oom_kills_before,
         };
         match worker.answer(limit, interrupted)? {
@@ -79,19 +95,15 @@ impl Worker {
         }
     }
 
-    /// Tells the worker something that it does not answer.
-    ///
-    /// # Errors
-    /// Where the worker is gone.
-    pub fn tell(&mut self, command: &Command) -> Result<(), NoAnswer> {
+    /// Tells the worker something. Never waits, and never fails: a worker that
+    /// does not listen does not answer either, and then has more to say about
+    /// it than a broken pipe.
+    pub fn tell(&mut self, command: &Command) {
         let mut line = serde_json::to_vec(command).expect("a command can be written as JSON");
         line.push(b'\n');
-        let written = match &mut self.input {
-            Some(input) => input.write_all(&line),
-            None => Ok(()),
-        };
-        // A worker that is gone has more to say about it than a broken pipe.
-        written.map_err(|_| self.gone())
+        if let Some(commands) = &self.commands {
+            let _ = commands.send(line);
+        }
     }
 
     /// What the worker answers within `limit`.
@@ -110,21 +122,15 @@ impl Worker {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.answers.recv_timeout(left.min(POLL)) {
-                Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(rubbish)) => return Err(self.nonsense(&rubbish)),
+                Ok(line) => return parse(&line).map_err(|rubbish| self.nonsense(&rubbish)),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
-                Err(RecvTimeoutError::Timeout) if left.is_zero() => {
-                    self.end();
-                    return Err(NoAnswer::Failed(Failure {
-                        kind: FailureKind::TimedOut,
-                        reason: format!(
-                            "the worker did not answer within {} s and was ended (--timeout \
-                             gives it longer)",
-                            limit.as_secs_f64()
-                        ),
-                    }));
-                }
-                Err(RecvTimeoutError::Timeout) => {}
+                // What it left in its process group, and what would hold its
+                // output open, goes with it.
+                Err(RecvTimeoutError::Timeout) => match self.ended() {
+                    None if left.is_zero() => return Err(self.too_late(limit)),
+                    Some(_) if left.is_zero() => return Err(self.gone()),
+                    _ => {}
+                },
             }
         }
     }
@@ -139,7 +145,7 @@ impl Worker {
         limit: Duration,
         interrupted: &AtomicBool,
     ) -> Result<Answer, NoAnswer> {
-        self.tell(command)?;
+        self.tell(command);
         self.answer(limit, interrupted)
     }
 
@@ -147,6 +153,18 @@ impl Worker {
     pub(crate) fn nonsense(&mut self, what: &str) -> NoAnswer {
         self.end();
         NoAnswer::Failed(Failure::error(format!("the worker answered {what}")))
+    }
+
+    /// The failure of a worker that did not answer.
+    fn too_late(&mut self, limit: Duration) -> NoAnswer {
+        self.end();
+        NoAnswer::Failed(Failure {
+            kind: FailureKind::TimedOut,
+            reason: format!(
+                "the worker did not answer within {} s and was ended (--timeout gives it longer)",
+                limit.as_secs_f64()
+            ),
+        })
     }
 
     /// The failure of a worker that closed its output.
@@ -179,26 +197,39 @@ impl Worker {
 
     /// Waits for a worker that closed its output, and ends it if it lingers.
     fn reap(&mut self) -> Option<ExitStatus> {
-        self.input = None;
+        self.commands = None;
         let deadline = Instant::now() + END_LIMIT;
-        while Instant::now() < deadline {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                self.kill_group();
-                return Some(status);
+        while self.ended().is_none() {
+            if Instant::now() > deadline {
+                self.end();
+                return None;
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.end();
-        None
+        self.status
+    }
+
+    /// How the worker ended, if it has. What it left in its process group is
+    /// ended then, at once: its number may soon be another process's.
+    fn ended(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+            if self.status.is_some() {
+                self.kill_group();
+            }
+        }
+        self.status
     }
 
     /// Ends the worker and whatever it started in its process group.
     fn end(&mut self) {
-        self.input = None;
-        self.kill_group();
-        // Killed; waiting only collects it.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.commands = None;
+        if self.ended().is_none() {
+            self.kill_group();
+            // Killed; waiting only collects it.
+            let _ = self.child.kill();
+            self.status = self.child.wait().ok();
+        }
     }
 
     fn kill_group(&self) {
@@ -207,11 +238,8 @@ impl Worker {
     }
 
     /// The last lines of the worker's standard error, on one line.
-    fn last_words(&mut self) -> String {
-        let Some(thread) = self.stderr.take() else {
-            return String::new();
-        };
-        let kept = thread.join().unwrap_or_default();
+    fn last_words(&self) -> String {
+        let kept = self.stderr.kept();
         let text = String::from_utf8_lossy(&kept);
         let lines: Vec<&str> = text
             .lines()
@@ -233,43 +261,73 @@ impl Drop for Worker {
     }
 }
 
-fn read_answers(output: ChildStdout, sender: &Sender<Result<Answer, String>>) {
-    let mut output = BufReader::new(output);
-    loop {
-        let mut line = Vec::new();
-        match (&mut output)
-            .take(LINE_MAX_BYTES as u64)
-            .read_until(b'\n', &mut line)
-        {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
-        let answer = serde_json::from_slice(&line).map_err(|_| {
-            let shown: String = String::from_utf8_lossy(&line)
-                .trim_end()
-                .chars()
-                .map(|c| if c.is_control() { '.' } else { c })
-                .take(100)
-                .collect();
-            format!("what is no message of the protocol: `{shown}`")
-        });
-        let is_rubbish = answer.is_err();
-        if sender.send(answer).is_err() || is_rubbish {
+/// Writes what the worker is told, so that one which does not read it holds
+/// nobody up.
+fn write_commands(mut input: ChildStdin, lines: &Receiver<Vec<u8>>) {
+    while let Ok(line) = lines.recv() {
+        if input.write_all(&line).is_err() {
             return;
         }
     }
 }
 
-/// Reads to the end, so that the worker never blocks on a full pipe, and keeps
-/// the last part.
-fn keep_the_end(mut errors: ChildStderr) -> Vec<u8> {
-    let mut kept = VecDeque::new();
-    let mut buffer = [0; 4096];
-    while let Ok(read @ 1..) = errors.read(&mut buffer) {
-        kept.extend(&buffer[..read]);
-        kept.drain(..kept.len().saturating_sub(STDERR_KEPT_BYTES));
+/// Hands on whole lines; what stands after the last of them is an answer that
+/// the worker did not live to finish.
+fn read_answers(output: ChildStdout, sender: &Sender<Vec<u8>>) {
+    let mut output = BufReader::new(output);
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut output)
+            .take(LINE_MAX_BYTES as u64)
+            .read_until(b'\n', &mut line);
+        let is_whole = line.ends_with(b"\n") || line.len() == LINE_MAX_BYTES;
+        if read.is_err() || !is_whole || sender.send(line).is_err() {
+            return;
+        }
     }
-    kept.into()
+}
+
+/// The answer in a line, or how to name a line that is none.
+fn parse(line: &[u8]) -> Result<Answer, String> {
+    serde_json::from_slice(line).map_err(|_| {
+        let shown: String = String::from_utf8_lossy(line)
+            .trim_end()
+            .chars()
+            .map(|c| if c.is_control() { '.' } else { c })
+            .take(100)
+            .collect();
+        format!("what is no message of the protocol: `{shown}`")
+    })
+}
+
+impl Stderr {
+    /// Reads `errors` to the end, so that the worker never blocks on a full
+    /// pipe, and keeps the last part.
+    fn keep(mut errors: ChildStderr) -> Stderr {
+        let kept = Arc::new(Mutex::new(VecDeque::new()));
+        let (open, closed) = mpsc::channel();
+        let keeping = Arc::clone(&kept);
+        std::thread::spawn(move || {
+            let _open: Sender<()> = open;
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = errors.read(&mut buffer) {
+                let mut kept = keeping.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend(&buffer[..read]);
+                let surplus = kept.len().saturating_sub(STDERR_KEPT_BYTES);
+                kept.drain(..surplus);
+            }
+        });
+        Stderr { kept, closed }
+    }
+
+    /// What is kept of an ended worker's standard error: all that it wrote,
+    /// unless a process that it left behind holds it open.
+    fn kept(&self) -> Vec<u8> {
+        // Nothing is ever sent: this waits for the end.
+        let _ = self.closed.recv_timeout(END_LIMIT);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().copied().collect()
+    }
 }
 
 /// How many processes this machine has killed for want of memory since its
@@ -282,13 +340,20 @@ fn oom_kills() -> Option<u64> {
 
 fn signal_name(signal: i32) -> String {
     let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
         4 => "SIGILL, an instruction that this processor does not have",
+        5 => "SIGTRAP",
         6 => "SIGABRT",
         7 => "SIGBUS",
         8 => "SIGFPE",
         11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
         15 => "SIGTERM",
         24 => "SIGXCPU",
+        25 => "SIGXFSZ",
         31 => "SIGSYS, a system call that a filter forbids",
         other => return format!("signal {other}"),
     };

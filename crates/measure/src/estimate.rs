@@ -33,7 +33,7 @@ const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 pub fn point(
     info: &ProbeInfo,
     point: &Point,
-    label: Option<&String>,
+    label: Option<&str>,
     launches: &[&LaunchRow],
     prediction: Option<&Prediction>,
     clock: &ClockInfo,
@@ -80,7 +80,7 @@ pub fn point(
         method: info.method,
         primary: primary.name.clone(),
         headline: label.is_some(),
-        label: label.cloned(),
+        label: label.map(str::to_owned),
         launches: given.len() as u32,
         state: if below {
             State::BelowResolution

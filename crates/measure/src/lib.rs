@@ -15,4 +15,5 @@ pub mod noise;
 pub mod probe;
 pub mod schedule;
 pub mod statistics;
+pub mod trials;
 pub mod worker;

@@ -28,6 +28,8 @@ const READS_PER_BATCH: f64 = 2000.0;
 const BATCHES_PER_POINT: f64 = 64.0;
 /// The fewest measured batches of a point in a launch, however long they last.
 const BATCHES_MIN: usize = 6;
+/// The most: where batches stay short, a launch is still a line of reasonable length.
+const BATCHES_MAX: usize = 4096;
 /// Operations in a batch, at most: none is so cheap that it needs more, so a
 /// loop that is still too short was removed by the compiler.
 const OPERATIONS_MAX: u64 = 1 << 34;
@@ -260,7 +262,7 @@ impl<'a> Meter<'a> {
     ) -> Result<(), Failure> {
         let mut spent_ns = 0.0;
         let mut count = 0;
-        while count < BATCHES_MIN || spent_ns < self.time_ns {
+        while count < BATCHES_MIN || (spent_ns < self.time_ns && count < BATCHES_MAX) {
             let double = count % 2 == 1;
             let operations = batches.operations * if double { 2 } else { 1 };
             let operations = operations.min(most);

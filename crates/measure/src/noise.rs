@@ -14,7 +14,7 @@ const WATCHES: usize = 3;
 /// A gap is longer than this: several times what an interrupt's entry costs.
 const GAP_NS: f64 = 1000.0;
 /// `/proc/stat` counts in hundredths of a second, on every architecture.
-const TICK_NS: f64 = 1e7;
+pub(crate) const TICK_NS: f64 = 1e7;
 
 /// What is recorded of a launch that has begun.
 pub struct Ledger {
@@ -35,11 +35,11 @@ struct Snapshot {
 
 /// One processor's line of `/proc/stat`, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct CpuTicks {
-    cpu: usize,
-    busy: u64,
-    steal: u64,
-    total: u64,
+pub(crate) struct CpuTicks {
+    pub(crate) cpu: usize,
+    pub(crate) busy: u64,
+    pub(crate) steal: u64,
+    pub(crate) total: u64,
 }
 
 impl Ledger {
@@ -156,7 +156,7 @@ fn migrations(text: &str) -> Option<u64> {
 }
 
 /// The processors' lines of `/proc/stat` (proc_stat(5)).
-fn cpu_ticks(text: &str) -> Vec<CpuTicks> {
+pub(crate) fn cpu_ticks(text: &str) -> Vec<CpuTicks> {
     text.lines()
         .filter_map(|line| {
             let mut words = line.strip_prefix("cpu")?.split_whitespace();
@@ -174,7 +174,7 @@ fn cpu_ticks(text: &str) -> Vec<CpuTicks> {
         .collect()
 }
 
-fn difference(before: &[CpuTicks], after: &[CpuTicks]) -> Vec<CpuTicks> {
+pub(crate) fn difference(before: &[CpuTicks], after: &[CpuTicks]) -> Vec<CpuTicks> {
     after
         .iter()
         .filter_map(|after| {

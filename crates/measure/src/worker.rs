@@ -59,7 +59,8 @@ fn read_commands(sender: &Sender<Result<Command, String>>, stop: &AtomicBool) {
             .take(LINE_MAX_BYTES as u64)
             .read_until(b'\n', &mut line)
         {
-            Ok(0) | Err(_) => std::process::exit(0),
+            // With whatever a probe has started, which would outlive it.
+            Ok(0) | Err(_) => process::exit_with_group(0),
             Ok(_) => {}
         }
         let command = serde_json::from_slice(&line).map_err(|error| error.to_string());

@@ -72,9 +72,9 @@ pub struct Plan {
 pub struct Block {
     /// The points.
     pub points: Vec<Point>,
-    /// What the headlines among them are called, by position.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<usize, String>,
+    /// What the headlines among them are called, each with its position.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<(usize, String)>,
     /// Blocks of a level are measured when those of all earlier ones are complete.
     pub level: u32,
     /// In how many interleaved rounds a launch measures its points.
@@ -211,6 +211,16 @@ pub struct EndRow {
     pub points: u64,
     /// How many failures there are.
     pub failures: u64,
+}
+
+impl Block {
+    /// What the field calls the point at this position, where it is a headline.
+    pub fn label(&self, position: usize) -> Option<&str> {
+        self.labels
+            .iter()
+            .find(|(labelled, _)| *labelled == position)
+            .map(|(_, label)| label.as_str())
+    }
 }
 
 impl PointRow {

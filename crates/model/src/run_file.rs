@@ -41,7 +41,7 @@ pub enum RunFileError {
     #[error("cannot read it: {0}")]
     Io(#[from] io::Error),
     /// It has no whole line.
-    #[error("it is empty, or its first line is not finished: no run was recorded in it")]
+    #[error("it is empty, or its first line is not finished: no run was recorded in it (remove it, and begin anew)")]
     Empty,
     /// Its first line is something else.
     #[error("its first line is not a costof run: {0}")]
@@ -242,8 +242,11 @@ impl FailureRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::axis::Axes;
     use crate::noise::Placement;
-    use crate::rows::Plan;
+    use crate::point::Point;
+    use crate::rows::{Block, Plan};
+    use std::collections::BTreeMap;
 
     fn run_row() -> Row {
         Row::Run(Box::new(RunRow {
@@ -254,8 +257,17 @@ mod tests {
             seed: 7,
             plan: Plan {
                 precision: "quick".into(),
-                blocks: Vec::new(),
-                placement: Placement::default(),
+                blocks: vec![Block {
+                    points: vec![Point {
+                        probe: "memory.latency".into(),
+                        axes: Axes::default().with("size", 4096).with("pages", "4KiB"),
+                        link: "none".into(),
+                    }],
+                    labels: vec![(0, "L1 cache reference".to_owned())],
+                    level: 1,
+                    rounds: 2,
+                }],
+                placement: Placement(BTreeMap::from([("only".into(), vec![0, 3])])),
             },
         }))
     }
@@ -270,6 +282,13 @@ mod tests {
 
     fn file(rows: &[Row]) -> Vec<u8> {
         rows.iter().flat_map(line).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let row = run_row();
+        let run = read(&line(&row)[..]).unwrap().run;
+        assert_eq!(Row::Run(Box::new(run)), row);
     }
 
     #[test]

@@ -101,23 +101,11 @@ pub fn call(kind: ArgumentKind, arguments: u8, n: u64) -> u64 {
     }
 }
 
-/// Calls `n` times, eight calls an iteration, and returns what the last call returned.
+/// Calls `n` times, and returns what the last call returned.
 #[inline(always)]
 fn repeat<Sum: Default>(n: u64, call: impl Fn() -> Sum) -> Sum {
     let mut last = Sum::default();
-    for _ in 0..n / 8 {
-        call();
-        call();
-        call();
-        call();
-        call();
-        call();
-        call();
-        last = call();
-    }
-    for _ in 0..n % 8 {
-        last = call();
-    }
+    crate::repeat::repeat(n, || last = call());
     last
 }
 

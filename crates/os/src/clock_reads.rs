@@ -1,29 +1,30 @@
 //! Measured: reading a clock `n` times.
 //!
 //! Each function reads in a loop and hands every result to `black_box`, so that no read can be
-//! left out; one store and the loop's two instructions are in the figure.
+//! left out; one store and an eighth of the loop's two instructions are in the figure.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use crate::clock::{ClockId, ZERO};
+use crate::repeat::repeat;
 use crate::tsc;
 
 /// Reads the time-stamp counter `n` times, without fences: reads may overlap.
 pub fn tsc(n: u64) {
-    for _ in 0..n {
+    repeat(n, || {
         black_box(tsc::now());
-    }
+    });
 }
 
 /// Reads the time-stamp counter `n` times, each ordered on both sides: `lfence; rdtsc; lfence`
 /// (aarch64: `isb; mrs; isb`), which is what one read costs that nothing may move across.
 /// A timed stretch takes two reads, and one fence less than two of these.
 pub fn tsc_fenced(n: u64) {
-    for _ in 0..n {
+    repeat(n, || {
         black_box(tsc::start());
         fence();
-    }
+    });
 }
 
 /// Reads a kernel clock `n` times through libc's `clock_gettime`: the vDSO where it answers, a
@@ -31,19 +32,19 @@ pub fn tsc_fenced(n: u64) {
 pub fn clock_gettime(clock: ClockId, n: u64) {
     let id = clock.raw();
     let mut time = ZERO;
-    for _ in 0..n {
+    repeat(n, || {
         // SAFETY: `time` is a valid timespec to write to.
         unsafe { libc::clock_gettime(id, &mut time) };
         black_box(&mut time);
-    }
+    });
 }
 
 /// Reads the clock `n` times as Rust programs do, `Instant::now()`: `clock_gettime` of
 /// `CLOCK_MONOTONIC` with the standard library's conversion and checks.
 pub fn std_instant(n: u64) {
-    for _ in 0..n {
+    repeat(n, || {
         black_box(Instant::now());
-    }
+    });
 }
 
 #[inline(always)]

@@ -28,6 +28,7 @@ pub mod idle;
 pub mod loops;
 pub mod perf;
 pub mod process;
+mod repeat;
 pub mod syscalls;
 pub mod tsc;
 pub mod usage;

@@ -8,9 +8,12 @@ use std::os::fd::FromRawFd;
 
 use rustix::process::{Resource, Rlimit};
 
-/// Has the kernel kill this process (SIGKILL) when the thread that started it ends: so it must
-/// have been started from a thread that lasts. Forgotten over a `setuid` program, see
-/// `PR_SET_PDEATHSIG` in prctl(2).
+/// Has the kernel end this process when the thread that started it ends: so it must have been
+/// started from a thread that lasts. Forgotten over a `setuid` program, see `PR_SET_PDEATHSIG` in
+/// prctl(2).
+///
+/// A process that leads a process group takes the whole group along, so that its children do not
+/// outlive it: the kernel's signal is SIGTERM, which is answered from now on by killing the group.
 ///
 /// # Errors
 ///
@@ -18,7 +21,8 @@ use rustix::process::{Resource, Rlimit};
 /// that ended before cannot be told from a foster parent: watch standard input too.
 pub fn die_with_parent() -> io::Result<()> {
     let parent = rustix::process::getppid();
-    prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)?;
+    end_group_on_sigterm()?;
+    prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong)?;
     if rustix::process::getppid() != parent {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,
@@ -26,6 +30,43 @@ pub fn die_with_parent() -> io::Result<()> {
         ));
     }
     Ok(())
+}
+
+fn end_group_on_sigterm() -> io::Result<()> {
+    let handler: extern "C" fn(libc::c_int) = end_group;
+    // SAFETY: all zeros is a valid value of these plain structures of C.
+    let (mut action, mut sigterm): (libc::sigaction, libc::sigset_t) =
+        unsafe { std::mem::zeroed() };
+    action.sa_sigaction = handler as libc::sighandler_t;
+    // SAFETY: the handler makes only async-signal-safe calls and does not return; the set is valid
+    // to write to, and the old action and mask are not asked for.
+    let status = unsafe {
+        libc::sigemptyset(&mut sigterm);
+        libc::sigaddset(&mut sigterm, libc::SIGTERM);
+        libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut())
+            // A parent may have left it blocked.
+            | libc::pthread_sigmask(libc::SIG_UNBLOCK, &sigterm, std::ptr::null_mut())
+    };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+extern "C" fn end_group(signal: libc::c_int) {
+    exit_with_group(128 + signal);
+}
+
+/// Ends this process at once, without flushing or unwinding: killed (SIGKILL) with its whole
+/// process group if it leads one, else alone and with this exit code.
+pub fn exit_with_group(code: i32) -> ! {
+    // SAFETY: these calls are async-signal-safe and take no addresses; group 0 is one's own.
+    unsafe {
+        if libc::getpgrp() == libc::getpid() {
+            libc::kill(0, libc::SIGKILL);
+        }
+        libc::_exit(code)
+    }
 }
 
 /// Makes this process the first that the kernel kills when memory runs out

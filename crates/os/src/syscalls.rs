@@ -13,41 +13,42 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
 use crate::clock::{ClockId, ZERO};
+use crate::repeat::repeat;
 
 /// Asks for the parent's process id `n` times: the smallest real system call.
 pub fn getppid(n: u64) {
-    for _ in 0..n {
+    repeat(n, || {
         // SAFETY: takes nothing, changes nothing and cannot fail.
         black_box(unsafe { libc::getppid() });
-    }
+    });
 }
 
 /// Asks for the own process id `n` times. A system call since glibc 2.25, which stopped keeping
 /// the answer.
 pub fn getpid(n: u64) {
-    for _ in 0..n {
+    repeat(n, || {
         // SAFETY: takes nothing, changes nothing and cannot fail.
         black_box(unsafe { libc::getpid() });
-    }
+    });
 }
 
 /// Asks for the time in seconds `n` times by libc's `time()`, which the vDSO answers without
 /// entering the kernel.
 pub fn time_vdso(n: u64) {
-    for _ in 0..n {
+    repeat(n, || {
         // SAFETY: a null pointer asks for the time as the return value only.
         black_box(unsafe { libc::time(ptr::null_mut()) });
-    }
+    });
 }
 
 /// Asks for the time `n` times by entering the kernel: `time` on x86-64; `gettimeofday` on
 /// aarch64, which has no `time`.
 pub fn time_forced(n: u64) {
     #[cfg(target_arch = "x86_64")]
-    for _ in 0..n {
+    repeat(n, || {
         // SAFETY: a null pointer asks for the time as the return value only.
         black_box(unsafe { libc::syscall(libc::SYS_time, ptr::null_mut::<libc::time_t>()) });
-    }
+    });
     #[cfg(target_arch = "aarch64")]
     {
         let mut time = libc::timeval {

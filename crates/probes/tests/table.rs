@@ -1,5 +1,6 @@
 //! What must hold of every probe in the table.
 
+use costof_measure::meter::{Meter, Record};
 use costof_measure::probe::{Probe, Role};
 use costof_model::axis::Domain;
 use costof_model::facts::Facts;
@@ -8,7 +9,6 @@ use costof_model::point::Point;
 use costof_model::prediction::Known;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{ClockInfo, ClockSource, Launch, Offers};
-use costof_measure::meter::{Meter, Record};
 use costof_model::rows::State;
 use costof_probes::TABLE;
 use std::collections::BTreeSet;
@@ -40,8 +40,10 @@ fn ids_are_unique_and_say_their_layer() {
     for probe in TABLE {
         let layer = probe.info.layer();
         assert!(
-            ["null", "cpu", "sync", "os", "memory", "ipc", "file", "net", "copy", "rudp", "rpc"]
-                .contains(&layer),
+            [
+                "null", "cpu", "sync", "os", "memory", "ipc", "file", "net", "copy", "rudp", "rpc"
+            ]
+            .contains(&layer),
             "{}",
             probe.info.id
         );
@@ -58,7 +60,12 @@ fn every_probe_explains_itself() {
         ] {
             assert!(!text.trim().is_empty(), "{} has no {what}", info.id);
         }
-        assert!(info.question.ends_with('?'), "{}: {}", info.id, info.question);
+        assert!(
+            info.question.ends_with('?'),
+            "{}: {}",
+            info.id,
+            info.question
+        );
         assert!(!info.sources.is_empty(), "{} has no source", info.id);
         assert!(info.method >= 1, "{}", info.id);
         assert!(!info.primary().about.is_empty(), "{}", info.id);
@@ -66,7 +73,11 @@ fn every_probe_explains_itself() {
             assert!(!axis.about.is_empty(), "{} {}", info.id, axis.name);
             assert!(!axis.usual().is_empty(), "{} {}", info.id, axis.name);
             if let Domain::Choice(choices) = &axis.domain {
-                assert!(choices.iter().all(|choice| !choice.about.is_empty()), "{}", info.id);
+                assert!(
+                    choices.iter().all(|choice| !choice.about.is_empty()),
+                    "{}",
+                    info.id
+                );
             }
         }
     }
@@ -84,7 +95,12 @@ fn every_description_survives_the_run_file() {
 #[test]
 fn roles_and_dependencies_exist() {
     for probe in TABLE {
-        assert_eq!(probe.roles.len(), probe.info.roles.len(), "{}", probe.info.id);
+        assert_eq!(
+            probe.roles.len(),
+            probe.info.roles.len(),
+            "{}",
+            probe.info.id
+        );
         for id in probe.info.after.iter() {
             assert!(TABLE.iter().any(|other| other.info.id == *id), "{id}");
         }
@@ -117,7 +133,11 @@ fn predictions_need_no_facts_and_are_ranges() {
                 assert!(prediction.low > 0.0, "{point}");
                 assert!(prediction.low < prediction.high, "{point}");
                 assert!(!prediction.because.is_empty(), "{point}");
-                let known = probe.info.metrics.iter().any(|m| m.name == prediction.metric);
+                let known = probe
+                    .info
+                    .metrics
+                    .iter()
+                    .any(|m| m.name == prediction.metric);
                 assert!(known, "{point} predicts {}", prediction.metric);
             }
         }

@@ -2,4 +2,6 @@
 //!
 //! This crate never measures: what it shows is in the rows.
 
+pub mod doctor;
 pub mod table;
+pub mod text;

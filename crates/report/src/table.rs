@@ -22,6 +22,7 @@ pub fn run(run: &Run) -> String {
     text.push_str(&distributions(run));
     text.push_str(&instruments(run));
     text.push_str(&absent(run));
+    text.push_str(&findings(run));
     text.push_str(&doubts(run));
     text
 }
@@ -332,6 +333,19 @@ fn doubts(run: &Run) -> String {
             warning.grade, warning.what, warning.advice
         )
     });
+    paragraph(&lines.collect::<String>())
+}
+
+/// What was found in the rows.
+fn findings(run: &Run) -> String {
+    let lines = costof_findings::all::findings(run)
+        .into_iter()
+        .map(|finding| {
+            let advice = finding
+                .advice
+                .map_or_else(String::new, |advice| format!(" {advice}"));
+            format!("{}{advice}\n", finding.sentence)
+        });
     paragraph(&lines.collect::<String>())
 }
 

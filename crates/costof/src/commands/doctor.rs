@@ -2,8 +2,32 @@
 
 use crate::cli::DoctorOptions;
 use crate::error::Error;
+use costof_findings::doctor::{DiagnosisState, diagnose};
+use costof_measure::{facts, trials};
+use costof_report::doctor;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
-pub(crate) fn run(_: &DoctorOptions) -> Result<ExitCode, Error> {
-    Ok(ExitCode::SUCCESS)
+pub(crate) fn run(options: &DoctorOptions) -> Result<ExitCode, Error> {
+    let diagnoses = diagnose(&facts::gather(), &trials::try_all());
+    let mut output = io::stdout().lock();
+    if options.json {
+        for diagnosis in &diagnoses {
+            let line = serde_json::to_string(diagnosis).map_err(io::Error::from)?;
+            writeln!(output, "{line}")?;
+        }
+    } else {
+        output.write_all(doctor::doctor(&diagnoses).as_bytes())?;
+    }
+    output.flush()?;
+    let ill = diagnoses.iter().any(|diagnosis| {
+        matches!(
+            diagnosis.state,
+            DiagnosisState::Worse | DiagnosisState::Missing
+        )
+    });
+    Ok(match ill {
+        true => ExitCode::from(1),
+        false => ExitCode::SUCCESS,
+    })
 }

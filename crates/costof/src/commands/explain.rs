@@ -7,11 +7,9 @@ use crate::planning;
 use costof_measure::probe::Probe;
 use costof_model::axis::Domain;
 use costof_model::probe_info::ProbeInfo;
+use costof_report::text::wrapped;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
-
-/// Columns of explanatory text.
-const COLUMNS: usize = 88;
 
 pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Result<ExitCode, Error> {
     let all: Vec<&ProbeInfo> = table.iter().map(|probe| &probe.info).collect();
@@ -29,7 +27,7 @@ pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Result<
 
 /// Everything that a probe says of itself, as text.
 fn explain(info: &ProbeInfo) -> String {
-    let mut text = format!("{}: {}\n", info.id, info.question);
+    let mut text = wrapped(&format!("{}: {}", info.id, info.question), "");
     section(
         &mut text,
         &format!("How (method {})", info.method),
@@ -81,24 +79,4 @@ fn section<T: AsRef<str>>(text: &mut String, heading: &str, lines: impl IntoIter
         let indent = "  ".repeat(1 + (line.len() - line.trim_start().len()) / 2);
         text.push_str(&wrapped(line.trim_start(), &indent));
     }
-}
-
-/// `line` in lines of at most [`COLUMNS`], the later ones indented further.
-fn wrapped(line: &str, indent: &str) -> String {
-    let mut text = String::from(indent);
-    let mut column = indent.len();
-    for (position, word) in line.split_whitespace().enumerate() {
-        let width = word.chars().count();
-        if position > 0 && column + 1 + width > COLUMNS {
-            text.push_str(&format!("\n{indent}  "));
-            column = indent.len() + 2;
-        } else if position > 0 {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(word);
-        column += width;
-    }
-    text.push('\n');
-    text
 }

@@ -105,7 +105,7 @@ fn dry_run(table: &[&'static Probe], asked: &Asked<'_>, plan: &Plan) -> Result<E
     let mut output = io::stdout().lock();
     for block in &plan.blocks {
         for (position, point) in block.points.iter().enumerate() {
-            let label = block.labels.get(&position);
+            let label = block.label(position);
             let label = label.map_or_else(String::new, |label| format!("  ({label})"));
             writeln!(
                 output,

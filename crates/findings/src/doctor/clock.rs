@@ -31,7 +31,7 @@ pub(super) fn clock_source(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
             topic,
             format!("{what}, whose rate follows the core clock"),
             "times are taken by CLOCK_MONOTONIC, with coarser resolution and longer batches",
-            "measure longer with --full, or on a processor with constant_tsc and nonstop_tsc",
+            "measure longer with `--full`, or on a processor with constant_tsc and nonstop_tsc",
         );
     }
     let effect = match current {
@@ -49,9 +49,9 @@ pub(super) fn clock_source(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
         .iter()
         .any(|source| source == "tsc")
     {
-        "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"
+        "`echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource`"
     } else {
-        "see why the kernel rejected the TSC: sudo dmesg | grep -i -e tsc -e clocksource"
+        "see why the kernel rejected the TSC: `sudo dmesg | grep -i -e tsc -e clocksource`"
     };
     worse(topic, what, effect, advice)
 }

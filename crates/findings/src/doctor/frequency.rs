@@ -35,8 +35,8 @@ pub(super) fn frequency_scaling(facts: &Facts, _: &Probed) -> Option<Diagnosis> 
                 policy.cpus
             ),
             "everything that the core itself does takes longer than this machine can do",
-            "sudo cpupower frequency-set --max $(cat \
-             /sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq)",
+            "`cat /sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq | sudo tee \
+             /sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq`",
         );
     }
     good(
@@ -72,7 +72,7 @@ pub(super) fn governor(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
         topic,
         what,
         effect,
-        "sudo cpupower frequency-set --governor performance",
+        "`echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor`",
     )
 }
 
@@ -90,10 +90,10 @@ pub(super) fn turbo(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
             "the core clock depends on temperature and on how many cores are busy; estimated core \
              cycles compare better than nanoseconds",
             if intel {
-                "to compare runs: echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo; to \
+                "to compare runs: `echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo`; to \
                  know what users get, leave it on"
             } else {
-                "to compare runs: echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost; to know what \
+                "to compare runs: `echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost`; to know what \
                  users get, leave it on"
             },
         ),
@@ -127,7 +127,7 @@ pub(super) fn power(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
             topic,
             format!("the platform's profile is {profile}"),
             effect,
-            "powerprofilesctl set performance",
+            "`echo performance | sudo tee /sys/firmware/acpi/platform_profile`",
         );
     }
     facts.frequency.on_battery?;
@@ -144,7 +144,7 @@ pub(super) mod tests {
     use super::super::sample::{Ill, check};
 
     pub(crate) const ILL: &[Ill] = &[
-        ("frequency scaling", Worse, "--max", |f, _| {
+        ("frequency scaling", Worse, "scaling_max_freq", |f, _| {
             f.frequency.policies[0].max_hz = Some(1_000_000_000);
         }),
         ("governor", Worse, "performance", |f, _| {
@@ -160,7 +160,7 @@ pub(super) mod tests {
         ("power", Worse, "plug", |f, _| {
             f.frequency.on_battery = Some(true)
         }),
-        ("power", Worse, "powerprofilesctl", |f, _| {
+        ("power", Worse, "platform_profile", |f, _| {
             f.frequency.platform_profile = Some("low-power".to_owned());
         }),
     ];

@@ -24,10 +24,15 @@ pub(super) fn memory_left(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
     if available >= MEMORY_WANTED_BYTES {
         return good(topic, what, "all sizes of the default plan fit");
     }
-    let advice = if facts.inherited.cgroup.memory_limit_bytes.is_some() {
-        "raise the container's memory limit to 2 GiB or more, or ask for smaller sizes (--set size=…)"
+    let bound_by_cgroup = facts
+        .memory
+        .available_bytes
+        .is_none_or(|kernel| available < kernel);
+    let advice = if bound_by_cgroup {
+        "raise the memory limit of its cgroup (a container's `--memory`) to 2 GiB or more, or ask for \
+         smaller sizes (`--set size=…`)"
     } else {
-        "see who uses it with `ps aux --sort=-rss | head`, or ask for smaller sizes (--set size=…)"
+        "see who uses it with `ps aux --sort=-rss | head`, or ask for smaller sizes (`--set size=…`)"
     };
     missing(
         topic,
@@ -54,7 +59,7 @@ pub(super) fn huge_pages(facts: &Facts, probed: &Probed) -> Option<Diagnosis> {
             topic,
             "transparent huge pages are switched off".to_owned(),
             effect,
-            "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+            "`echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled`",
         );
     }
     match (&probed.huge_page, mode) {
@@ -62,7 +67,7 @@ pub(super) fn huge_pages(facts: &Facts, probed: &Probed) -> Option<Diagnosis> {
             topic,
             format!("none was to be had: {reason}"),
             effect,
-            "put memory together, then try again: echo 1 | sudo tee /proc/sys/vm/compact_memory",
+            "put memory together, then try again: `echo 1 | sudo tee /proc/sys/vm/compact_memory`",
         ),
         (Some(Trial::Works), _) => good(
             topic,
@@ -71,7 +76,7 @@ pub(super) fn huge_pages(facts: &Facts, probed: &Probed) -> Option<Diagnosis> {
         ),
         (None, Some(mode)) => not_checked(
             topic,
-            format!("allowed ({mode}), and none was asked for yet"),
+            format!("allowed ({mode}), and none was asked for"),
             effect,
         ),
         (None, None) => {
@@ -113,11 +118,11 @@ pub(super) fn locked_memory(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
         return good(topic, what, "arenas can be locked");
     }
     let advice = match limit.hard {
-        None => "ulimit -l unlimited",
-        Some(hard) if hard >= LOCKED_WANTED_BYTES => "ulimit -l $(ulimit -H -l)",
+        None => "`ulimit -l unlimited`",
+        Some(hard) if hard >= LOCKED_WANTED_BYTES => "`ulimit -l $(ulimit -H -l)`",
         Some(_) => {
             "raise it for your user in /etc/security/limits.conf (`* - memlock unlimited`) and log in \
-             again; a container: --ulimit memlock=-1"
+             again; a container: `--ulimit memlock=-1`"
         }
     };
     worse(topic, what, effect, advice)

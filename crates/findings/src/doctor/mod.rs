@@ -28,6 +28,7 @@ const TOPICS: &[Topic] = &[
     neighbours::load,
     neighbours::steal,
     limits::cpu_limits,
+    limits::processors,
     neighbours::hypervisor,
     frequency::frequency_scaling,
     frequency::governor,
@@ -55,14 +56,37 @@ pub fn diagnose(facts: &Facts, probed: &Probed) -> Vec<Diagnosis> {
     TOPICS
         .iter()
         .filter_map(|topic| topic(facts, probed))
+        .map(|diagnosis| Diagnosis {
+            advice: diagnosis.advice.map(|advice| for_this_user(facts, advice)),
+            ..diagnosis
+        })
         .collect()
+}
+
+/// Advice as this user can follow it: root needs no `sudo`, which small systems do not have, and a
+/// container cannot change the kernel's settings.
+fn for_this_user(facts: &Facts, advice: String) -> String {
+    let settings = ["/sys/", "/proc/sys/", "sysctl", "start the kernel"];
+    let of_the_host = settings.iter().any(|setting| advice.contains(setting));
+    if facts.virtualization.container.is_some() {
+        return match of_the_host && !advice.contains("on the host") {
+            true => format!("on the host: {advice}"),
+            false => advice,
+        };
+    }
+    let is_root = facts.inherited.effective_user == Some(0)
+        && facts.inherited.initial_user_namespace != Some(false);
+    match is_root {
+        true => advice.replace("sudo ", ""),
+        false => advice,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use costof_model::facts::Rlimit;
 
-    use super::DiagnosisState::{Good, NotChecked};
+    use super::DiagnosisState::{Good, NotChecked, Worse};
     use super::sample::{after, quiet, set};
     use super::*;
 
@@ -87,8 +111,7 @@ mod tests {
 
     #[test]
     fn each_topic_can_be_ill() {
-        let (facts, mut probed) = quiet();
-        probed.wake_idle_ns = Some(1e6);
+        let (facts, probed) = quiet();
         let named: Vec<&str> = [
             clock::tests::ILL,
             frequency::tests::ILL,
@@ -128,5 +151,35 @@ mod tests {
             facts.inherited.capabilities = Some(vec!["perfmon".to_owned()]);
         });
         assert_eq!(root.state, Good);
+    }
+
+    #[test]
+    fn what_root_of_a_user_namespace_holds_lifts_nothing() {
+        let bound = after("locked memory", |facts, _| {
+            let limit = Some(64 << 10);
+            facts.inherited.rlimits.locked_memory_bytes = Some(Rlimit {
+                soft: limit,
+                hard: limit,
+            });
+            facts.inherited.capabilities = Some(vec!["ipc_lock".to_owned()]);
+            facts.inherited.initial_user_namespace = Some(false);
+        });
+        assert_eq!(bound.state, Worse);
+    }
+
+    #[test]
+    fn advice_is_for_who_asks() {
+        let advice = |change: fn(&mut Facts)| {
+            let told = after("governor", |facts, _| {
+                facts.frequency.policies[0].governor = Some("powersave".to_owned());
+                change(facts);
+            });
+            told.advice.unwrap()
+        };
+        assert!(advice(|_| ()).contains("| sudo tee"));
+        let root = advice(|facts| facts.inherited.effective_user = Some(0));
+        assert!(root.contains("| tee"), "{root}");
+        let inside = advice(|facts| facts.virtualization.container = Some("docker".to_owned()));
+        assert!(inside.starts_with("on the host: "), "{inside}");
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn load(facts: &Facts, probed: &Probed) -> Option<Diagnosis> {
     let effect =
         "other programs take processors, caches and memory bandwidth from what is measured";
     let advice = "see what runs with `top`, stop it, or measure on a processor that it leaves alone \
-                  (--cpu LIST)";
+                  (`--cpu LIST`)";
     if let Some(busy) = probed.busy_share {
         let what = format!(
             "others used {} of the processors' time just now",
@@ -48,22 +48,27 @@ pub(super) fn steal(facts: &Facts, probed: &Probed) -> Option<Diagnosis> {
     let topic = "steal";
     let effect = "the hypervisor stops this machine for milliseconds at a time: tails and maxima are \
                   the neighbours', and medians move between runs";
-    let (share, when) = match (probed.steal_share, facts.activity.steal_share) {
-        (Some(share), _) => (share, "just now"),
-        (None, Some(share)) => (share, "since the start"),
-        (None, None) => {
-            return not_checked(
-                topic,
-                why(facts, "stat", "the kernel does not count it"),
-                effect,
-            );
-        }
-    };
+    let told = [
+        (facts.activity.steal_share, "since the start"),
+        (probed.steal_share, "just now, from two busy ones"),
+    ];
+    let told: Vec<(f64, &str)> = told
+        .into_iter()
+        .filter_map(|(share, when)| Some((share?, when)))
+        .collect();
+    if told.is_empty() {
+        let what = why(facts, "/proc/stat", "the kernel does not count it");
+        return not_checked(topic, what, effect);
+    }
+    let what: Vec<String> = told
+        .iter()
+        .map(|(share, when)| format!("{} {when}", percent(*share)))
+        .collect();
     let what = format!(
-        "the hypervisor gave {} of the processors' time to others {when}",
-        percent(share)
+        "of the processors' time, the hypervisor gave to others: {}",
+        what.join("; ")
     );
-    if share > STEAL_SHARE {
+    if told.iter().any(|(share, _)| *share > STEAL_SHARE) {
         return worse(
             topic,
             what,

@@ -20,9 +20,8 @@ pub(super) fn seccomp(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
             worse(
                 topic,
                 format!("each system call passes {filters}"),
-                "every system call costs tens of nanoseconds more, and some (perf_event_open, \
-                 io_uring_setup, unshare) may be refused",
-                "in a container: --security-opt seccomp=unconfined; in a systemd unit: remove \
+                "every system call costs more, and some may be refused",
+                "in a container: `--security-opt seccomp=unconfined`; in a systemd unit: remove \
                  SystemCallFilter=",
             )
         }
@@ -38,50 +37,55 @@ pub(super) fn namespaces(facts: &Facts, probed: &Probed) -> Option<Diagnosis> {
     let topic = "namespaces";
     let effect = "links between two ends on this machine (veth, sink, emulated ones) cannot be made; \
                   loopback remains";
-    let tried = [
-        ("user", &probed.user_namespaces),
-        ("network", &probed.network_namespaces),
-    ];
-    let failed = tried.iter().find_map(|(kind, trial)| match trial {
-        Some(Trial::Fails { reason }) => Some(format!("no {kind} namespace: {reason}")),
-        _ => None,
-    });
     let setting = |name: &str| facts.kernel.sysctls.get(name).map(String::as_str);
     let root = facts.inherited.effective_user == Some(0);
     let forbidden = if setting("user.max_user_namespaces") == Some("0") {
         Some((
             "user.max_user_namespaces is 0",
-            "sudo sysctl user.max_user_namespaces=10000",
+            "`sudo sysctl user.max_user_namespaces=10000`",
         ))
     } else if !root && setting("kernel.unprivileged_userns_clone") == Some("0") {
         Some((
             "kernel.unprivileged_userns_clone is 0",
-            "sudo sysctl kernel.unprivileged_userns_clone=1",
+            "`sudo sysctl kernel.unprivileged_userns_clone=1`",
         ))
     } else if !root && setting("kernel.apparmor_restrict_unprivileged_userns") == Some("1") {
         Some((
             "kernel.apparmor_restrict_unprivileged_userns is 1",
-            "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+            "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`",
         ))
     } else {
         None
     };
-    match (failed, forbidden) {
-        (Some(failed), Some((_, advice))) => missing(topic, failed, effect, advice),
-        (Some(failed), None) => missing(
-            topic,
-            failed,
-            effect,
-            "run as root; in a container: --cap-add SYS_ADMIN --cap-add NET_ADMIN, and a seccomp profile \
-             that allows unshare",
-        ),
-        (None, _) if tried.iter().all(|(_, trial)| trial.is_some()) => good(
+    match (&probed.network_namespaces, forbidden) {
+        (Some(Trial::Works), _) => good(
             topic,
             "user and network namespaces can be made",
             "links on this machine can be made",
         ),
+        (Some(Trial::Fails { reason }), Some((setting, advice))) => {
+            missing(topic, format!("{reason} ({setting})"), effect, advice)
+        }
+        (Some(Trial::Fails { reason }), None) => {
+            missing(topic, reason.clone(), effect, namespace_advice(facts))
+        }
         (None, Some((what, advice))) => missing(topic, what.to_owned(), effect, advice),
         (None, None) => not_checked(topic, "not tried".to_owned(), effect),
+    }
+}
+
+fn namespace_advice(facts: &Facts) -> &'static str {
+    let root = facts.inherited.effective_user == Some(0);
+    match facts.inherited.seccomp {
+        Some(Seccomp::Filter) => {
+            "let its seccomp filter allow unshare: in a container, `--cap-add SYS_ADMIN --cap-add \
+             NET_ADMIN`; in a systemd unit, no SystemCallFilter= and RestrictNamespaces= that forbid it"
+        }
+        _ if !root => "run as root",
+        _ => {
+            "give it CAP_SYS_ADMIN (a container: `--cap-add SYS_ADMIN --cap-add NET_ADMIN`), on a kernel \
+             with CONFIG_NET_NS=y"
+        }
     }
 }
 
@@ -101,11 +105,11 @@ pub(super) fn io_uring(facts: &Facts, probed: &Probed) -> Option<Diagnosis> {
         )),
         (Some("2"), _) => Some((
             "kernel.io_uring_disabled is 2",
-            "sudo sysctl kernel.io_uring_disabled=0",
+            "`sudo sysctl kernel.io_uring_disabled=0`",
         )),
         (Some("1"), _) if !holds(facts, "sys_admin") => Some((
             "kernel.io_uring_disabled is 1",
-            "sudo sysctl kernel.io_uring_disabled=0",
+            "`sudo sysctl kernel.io_uring_disabled=0`",
         )),
         _ => None,
     };
@@ -115,16 +119,19 @@ pub(super) fn io_uring(facts: &Facts, probed: &Probed) -> Option<Diagnosis> {
             "a ring can be set up",
             "points that use it can be measured",
         ),
-        (Some(Trial::Fails { reason }), Some((_, advice))) => {
+        (Some(Trial::Fails { reason }), Some((what, advice))) => {
+            missing(topic, format!("{reason} ({what})"), effect, advice)
+        }
+        (Some(Trial::Fails { reason }), None) => {
+            let advice = match facts.inherited.seccomp {
+                Some(Seccomp::Filter) => {
+                    "let its seccomp filter allow io_uring_setup: in a container, `--security-opt \
+                     seccomp=unconfined`; in a systemd unit, no SystemCallFilter= that forbids it"
+                }
+                _ => "start a kernel from 5.1 on, with CONFIG_IO_URING=y",
+            };
             missing(topic, reason.clone(), effect, advice)
         }
-        (Some(Trial::Fails { reason }), None) => missing(
-            topic,
-            reason.clone(),
-            effect,
-            "in a container: a seccomp profile that allows io_uring_setup (--security-opt \
-             seccomp=unconfined); else a kernel from 5.1",
-        ),
         (None, Some((what, advice))) => missing(topic, what.to_owned(), effect, advice),
         (None, None) => not_checked(topic, "not tried".to_owned(), effect),
     }
@@ -141,23 +148,35 @@ pub(super) mod tests {
         ("seccomp", Worse, "unconfined", |f, _| {
             f.inherited.seccomp = Some(Seccomp::Filter)
         }),
-        ("namespaces", Missing, "SYS_ADMIN", |_, p| {
+        ("namespaces", Missing, "run as root", |_, p| {
             p.network_namespaces = fails("EPERM")
         }),
+        ("namespaces", Missing, "SYS_ADMIN", |f, p| {
+            f.inherited.effective_user = Some(0);
+            p.network_namespaces = fails("EPERM");
+        }),
+        ("namespaces", Missing, "RestrictNamespaces", |f, p| {
+            f.inherited.seccomp = Some(Seccomp::Filter);
+            p.network_namespaces = fails("EPERM");
+        }),
         ("namespaces", Missing, "apparmor", |f, p| {
-            p.user_namespaces = fails("EACCES");
+            p.network_namespaces = fails("EACCES");
             set(f, "kernel.apparmor_restrict_unprivileged_userns", "1");
         }),
         ("namespaces", Missing, "userns_clone=1", |f, p| {
-            p.user_namespaces = None;
+            p.network_namespaces = None;
             set(f, "kernel.unprivileged_userns_clone", "0");
         }),
         ("io_uring", Missing, "io_uring_disabled=0", |f, p| {
             p.io_uring = None;
             set(f, "kernel.io_uring_disabled", "2");
         }),
-        ("io_uring", Missing, "seccomp", |_, p| {
-            p.io_uring = fails("EPERM")
+        ("io_uring", Missing, "seccomp", |f, p| {
+            f.inherited.seccomp = Some(Seccomp::Filter);
+            p.io_uring = fails("EPERM");
+        }),
+        ("io_uring", Missing, "5.1", |_, p| {
+            p.io_uring = fails("ENOSYS")
         }),
         ("io_uring", Missing, "CONFIG_IO_URING", |f, p| {
             p.io_uring = None;

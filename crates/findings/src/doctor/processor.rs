@@ -1,14 +1,15 @@
 //! What a processor costs beside its work: shared cores, waking up, mitigations.
 
-use costof_model::facts::{Diagnosis, Facts, Probed};
+use costof_model::facts::{Diagnosis, Facts, Idle, Probed};
 
 use super::words::{good, not_checked, us, why, worse};
 
 /// A state below C1 costs some 10 µs to leave, which is as long as a round trip over loopback.
 const DEEP_IDLE_NS: u64 = 10_000;
 
-/// Waking an idle processor may cost this much more than an awake one before it is worth telling.
-const WAKE_EXTRA_NS: f64 = 2_000.0;
+/// Waking a thread on an idle processor takes some microseconds even from the shallowest state; from
+/// here on it is as long as what is measured.
+const WAKE_UP_NS: f64 = 10_000.0;
 
 /// Words in the kernel's descriptions that stand for work at each entry, exit or indirect branch.
 const COSTLY_MITIGATIONS: &[&str] = &[
@@ -35,12 +36,17 @@ pub(super) fn smt(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
                 Some(core) => format!(" (processors {core} are one)"),
                 None => String::new(),
             };
+            let switch = match facts.cpu.smt_control.as_deref() {
+                Some("on") => ", or `echo off | sudo tee /sys/devices/system/cpu/smt/control`",
+                _ => "",
+            };
             worse(
                 topic,
                 format!("cores run more than one thread{example}"),
                 effect,
-                "keep the other thread free: measure with --cpu on one thread of each core, or echo \
-                 off | sudo tee /sys/devices/system/cpu/smt/control",
+                &format!(
+                    "keep the other thread free: measure with `--cpu` on one thread of each core{switch}"
+                ),
             )
         }
         (Some(false), Some(true)) => not_checked(
@@ -82,8 +88,12 @@ pub(super) fn idle_states(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
             topic,
             what,
             effect,
-            "sudo cpupower idle-set --disable-by-latency 2, and afterwards --enable-all; or compare \
-             points with `wake` = awake",
+            &format!(
+                "switch the deep ones off: `echo 1 | sudo tee \
+                 /sys/devices/system/cpu/cpu*/cpuidle/state[{}]/disable` (afterwards `echo 0` in the \
+                 same way); or compare points with `wake` = awake",
+                deep_states(&facts.idle)
+            ),
         );
     }
     let effect = match facts.virtualization.virtual_machine {
@@ -93,29 +103,49 @@ pub(super) fn idle_states(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
     good(topic, what, effect)
 }
 
-pub(super) fn wake_up(_: &Facts, probed: &Probed) -> Option<Diagnosis> {
+/// The numbers of the deep states that are on, as the inside of a shell's brackets: `234`.
+fn deep_states(idle: &Idle) -> String {
+    let deep = idle.states.iter().enumerate().filter(|(_, state)| {
+        state.disabled != Some(true) && state.exit_latency_ns >= Some(DEEP_IDLE_NS)
+    });
+    deep.map(|(number, _)| number.to_string()).collect()
+}
+
+pub(super) fn wake_up(facts: &Facts, probed: &Probed) -> Option<Diagnosis> {
     let topic = "wake-up cost";
     let effect = "whatever waits for another processor pays it: an idle machine looks slower than a \
                   busy one";
-    let (Some(idle_ns), Some(awake_ns)) = (probed.wake_idle_ns, probed.wake_awake_ns) else {
-        return not_checked(topic, "not tried".to_owned(), effect);
+    let (Some(idle_ns), Some(spinning_ns)) = (probed.wake_idle_ns, probed.wake_spinning_ns) else {
+        let what = match facts.usable_cpus().len() {
+            1 => "it takes two processors, and this process may run on one",
+            _ => "not tried",
+        };
+        return not_checked(topic, what.to_owned(), effect);
     };
     let what = format!(
-        "waking a thread takes {} on an idle processor, {} on an awake one",
+        "a thread that waits runs {} after it is woken; one that spins goes on after {}",
         us(idle_ns),
-        us(awake_ns)
+        us(spinning_ns)
     );
-    if idle_ns - awake_ns > WAKE_EXTRA_NS && idle_ns > 1.25 * awake_ns {
-        return worse(
-            topic,
-            what,
-            effect,
-            "compare points with the same `wake`; to keep processors awake, start the kernel with \
-             idle=poll (a virtual machine: cpuidle_haltpoll.force=1 \
-             haltpoll.guest_halt_poll_ns=200000)",
-        );
+    if idle_ns < WAKE_UP_NS {
+        return good(topic, what, "waiting for another processor costs little");
     }
-    good(topic, what, "idle and awake cost nearly the same")
+    let poll = match (
+        facts.idle.driver.as_deref(),
+        facts.virtualization.virtual_machine,
+    ) {
+        (Some("haltpoll"), _) => {
+            "to keep processors awake: `echo 200000 | sudo tee \
+             /sys/module/haltpoll/parameters/guest_halt_poll_ns`"
+        }
+        (_, Some(true)) => {
+            "to keep processors awake, start the kernel with `cpuidle_haltpoll.force=1 \
+             haltpoll.guest_halt_poll_ns=200000`"
+        }
+        _ => "to keep processors awake, start the kernel with `idle=poll`",
+    };
+    let advice = format!("compare points with the same `wake`; {poll}");
+    worse(topic, what, effect, &advice)
 }
 
 pub(super) fn mitigations(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
@@ -153,7 +183,7 @@ pub(super) fn mitigations(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
         format!("on: {}", costly.join(", ")),
         effect,
         "it is part of what this machine costs: leave it on, and compare only with machines that have \
-         the same; a laboratory without secrets may start the kernel with mitigations=off",
+         the same; a laboratory without secrets may start the kernel with `mitigations=off`",
     )
 }
 
@@ -166,18 +196,32 @@ pub(super) mod tests {
 
     pub(crate) const ILL: &[Ill] = &[
         ("SMT", Worse, "smt/control", |f, _| {
-            f.cpu.smt_active = Some(true)
+            f.cpu.smt_active = Some(true);
+            f.cpu.smt_control = Some("on".to_owned());
         }),
         ("SMT", Worse, "--cpu", |f, _| {
             f.cpu.smt_active = None;
             f.cpu.cores[0] = CpuSet::from_iter([0, 2]);
         }),
-        ("idle states", Worse, "idle-set", |f, _| {
+        ("idle states", Worse, "state[0]/disable", |f, _| {
             f.idle.states[0].exit_latency_ns = Some(133_000);
         }),
         ("wake-up cost", Worse, "idle=poll", |_, p| {
             p.wake_idle_ns = Some(50_000.0)
         }),
+        ("wake-up cost", Worse, "haltpoll.force=1", |f, p| {
+            f.virtualization.virtual_machine = Some(true);
+            p.wake_idle_ns = Some(50_000.0);
+        }),
+        (
+            "wake-up cost",
+            Worse,
+            "parameters/guest_halt_poll_ns",
+            |f, p| {
+                f.idle.driver = Some("haltpoll".to_owned());
+                p.wake_idle_ns = Some(50_000.0);
+            },
+        ),
         ("mitigations", Worse, "mitigations=off", |f, _| {
             let told = "Mitigation: PTI".to_owned();
             f.cpu.vulnerabilities.insert("meltdown".to_owned(), told);

@@ -59,13 +59,14 @@ pub(super) fn quiet() -> (Facts, Probed) {
     let probed = Probed {
         hardware_events: works.clone(),
         software_events: works.clone(),
+        kernel_events: works.clone(),
         tracepoints: works.clone(),
         user_namespaces: works.clone(),
         network_namespaces: works.clone(),
         huge_page: works.clone(),
         io_uring: works,
         wake_idle_ns: Some(2500.0),
-        wake_awake_ns: Some(2000.0),
+        wake_spinning_ns: Some(200.0),
         steal_share: Some(0.0),
         busy_share: Some(0.01),
     };

@@ -2,9 +2,12 @@
 
 use costof_model::facts::{Diagnosis, DiagnosisState, Facts};
 
+/// Whether this process holds a capability over the whole machine. Those that it holds in a user
+/// namespace of its own lift none of the kernel's limits.
 pub(super) fn holds(facts: &Facts, capability: &str) -> bool {
     let held = facts.inherited.capabilities.as_ref();
-    held.is_some_and(|held| held.iter().any(|name| name == capability))
+    facts.inherited.initial_user_namespace != Some(false)
+        && held.is_some_and(|held| held.iter().any(|name| name == capability))
 }
 
 /// Why a fact is absent: it was refused, or what holds where it simply is not there.

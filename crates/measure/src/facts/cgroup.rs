@@ -125,6 +125,7 @@ fn v2_limits(roots: &Roots, folders: &[String], cgroup: &mut Cgroup) {
         if let Some((quota, period)) = text("cpu.max").as_deref().and_then(|m| m.split_once(' ')) {
             add_quota(
                 cgroup,
+                &format!("{folder}/cpu.max"),
                 quota.parse().ok(),
                 period.trim().parse().ok(),
                 || throttled(&text("cpu.stat")?),
@@ -159,7 +160,10 @@ fn v1_limits(roots: &Roots, controllers: &str, folders: &[String], cgroup: &mut 
             // −1 is no quota, which does not read as a u64.
             let quota = text("cpu.cfs_quota_us").and_then(|quota| quota.parse().ok());
             let period = text("cpu.cfs_period_us").and_then(|period| period.parse().ok());
-            add_quota(cgroup, quota, period, || throttled(&text("cpu.stat")?));
+            let file = format!("{folder}/cpu.cfs_quota_us");
+            add_quota(cgroup, &file, quota, period, || {
+                throttled(&text("cpu.stat")?)
+            });
             if cgroup.cpu_weight.is_none() {
                 let shares: Option<f64> = text("cpu.shares").and_then(|shares| shares.parse().ok());
                 cgroup.cpu_weight = shares.map(|shares| shares * 100.0 / 1024.0);
@@ -191,6 +195,7 @@ fn v1_limits(roots: &Roots, controllers: &str, folders: &[String], cgroup: &mut 
 /// Keeps the smallest share of time.
 fn add_quota(
     cgroup: &mut Cgroup,
+    file: &str,
     quota_us: Option<u64>,
     period_us: Option<u64>,
     throttled: impl FnOnce() -> Option<u64>,
@@ -204,6 +209,7 @@ fn add_quota(
     let cpus = quota_us as f64 / period_us as f64;
     if cgroup.cpu_quota_cpus.is_none_or(|tightest| cpus < tightest) {
         cgroup.cpu_quota_cpus = Some(cpus);
+        cgroup.cpu_quota_file = Some(file.to_owned());
         cgroup.cpu_quota_period_ns = period_us.checked_mul(1000);
         cgroup.cpu_throttled_count = throttled();
     }

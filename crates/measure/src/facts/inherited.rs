@@ -32,6 +32,10 @@ const ENVIRONMENT: &[&str] = &[
     "LD_PROFILE",
 ];
 
+/// The first user namespace has the same number on every machine. Source: linux/proc_ns.h,
+/// `PROC_USER_INIT_INO`.
+const INITIAL_USER_NAMESPACE: &str = "user:[4026531837]";
+
 /// Enough of `numa_maps` for its first line; making the whole walks all page tables.
 const FIRST_LINE_BYTES: u64 = 512;
 
@@ -61,6 +65,9 @@ pub(super) fn inherited(roots: &Roots) -> Inherited {
         // Real, effective, saved, file system.
         effective_user: text("Uid").and_then(|users| users.split_whitespace().nth(1)?.parse().ok()),
         capabilities: text("CapEff").and_then(capabilities),
+        initial_user_namespace: roots
+            .link_name("/proc/self/ns/user")
+            .map(|name| name == INITIAL_USER_NAMESPACE),
         cgroup: cgroup::cgroup(roots),
         nice: schedule.nice,
         autogroup: autogroup.map(|(name, _)| name.to_owned()),

@@ -85,14 +85,23 @@ fn narrowest_rank(count: usize) -> Option<(usize, f64)> {
     Some((covers, coverage(covers)))
 }
 
+/// Costs are positive and skewed, so t is taken on their logarithms, where it covers as well and
+/// cannot reach below zero; on the values themselves where one of them is not positive.
 fn student_t_interval(values: &[f64]) -> Option<Interval> {
-    let centre = mean(values)?;
+    let positive = values.iter().all(|value| *value > 0.0);
+    let (scale, back): (fn(f64) -> f64, fn(f64) -> f64) = if positive {
+        (f64::ln, f64::exp)
+    } else {
+        (|value| value, |value| value)
+    };
+    let scaled: Vec<f64> = values.iter().copied().map(scale).collect();
+    let centre = mean(&scaled)?;
     let degrees = u32::try_from(values.len() - 1).ok()?;
     let t = student_t_quantile(f64::midpoint(1.0, CONFIDENCE), degrees)?;
-    let half = t * standard_deviation(values)? / (values.len() as f64).sqrt();
+    let half = t * standard_deviation(&scaled)? / (values.len() as f64).sqrt();
     Some(Interval {
-        low: centre - half,
-        high: centre + half,
+        low: back(centre - half),
+        high: back(centre + half),
         kind: IntervalKind::T,
         confidence: CONFIDENCE,
     })
@@ -106,17 +115,27 @@ mod tests {
 
     #[test]
     fn three_to_five_values_have_scipys_t_interval() {
-        // x = VALUES[:n]; scipy.stats.t.interval(.95, n - 1, loc=mean(x), scale=scipy.stats.sem(x))
+        // x = log(VALUES[:n]); exp(scipy.stats.t.interval(.95, n - 1, loc=mean(x), scale=scipy.stats.sem(x)))
         let expected = [
-            (3, -36.507_770_661_795_19, 96.907_770_661_795_2),
-            (4, -4.284_876_938_797_638, 78.934_876_938_797_64),
-            (5, 1.658_107_005_050_762_7, 63.621_892_994_949_235),
+            (3, 3.0446700931568986, 183.4711299906519),
+            (4, 8.140415999250406, 108.14425029328376),
+            (5, 9.66365950329601, 67.264253626044),
         ];
         for (count, low, high) in expected {
             let found = median_interval(&VALUES[..count]).expect("there are three values");
             assert_eq!(found.kind, IntervalKind::T);
-            assert!((found.low - low).abs() < 1e-8 && (found.high - high).abs() < 1e-8);
+            assert!((found.low / low - 1.0).abs() < 1e-8 && (found.high / high - 1.0).abs() < 1e-8);
         }
+    }
+
+    #[test]
+    fn values_that_are_not_all_positive_have_their_own_t_interval() {
+        // scipy.stats.t.interval(.95, 2, loc=mean(x), scale=scipy.stats.sem(x))
+        let found = median_interval(&[-1.5, 2.0, 0.25]).expect("there are three values");
+        assert!(
+            (found.low - -4.0972409955630775).abs() < 1e-8
+                && (found.high - 4.5972409955630775).abs() < 1e-8
+        );
     }
 
     #[test]

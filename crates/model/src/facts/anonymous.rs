@@ -60,6 +60,7 @@ impl Facts {
         facts.kernel.boot_id = None;
         facts.kernel.command_line = facts.kernel.command_line.map(|line| cost_parameters(&line));
         facts.inherited.cgroup.path = None;
+        facts.inherited.cgroup.cpu_quota_file = None;
         facts.inherited.autogroup = None;
         for value in facts.inherited.environment.values_mut() {
             *value = without_folders(value);
@@ -152,6 +153,7 @@ mod tests {
                 .to_owned(),
         );
         facts.inherited.cgroup.path = Some("/user.slice/secret".to_owned());
+        facts.inherited.cgroup.cpu_quota_file = Some("/sys/fs/cgroup/secret/cpu.max".to_owned());
         facts.inherited.environment =
             BTreeMap::from([("LD_PRELOAD".to_owned(), "/home/secret/libx.so".to_owned())]);
         facts.file_systems = vec![FileSystem {

@@ -9,11 +9,13 @@ use serde::{Deserialize, Serialize};
 pub struct Probed {
     /// Counting cycles by perf_event_open(2).
     pub hardware_events: Option<Trial>,
-    /// Counting page faults or context switches by perf_event_open(2).
+    /// Counting page faults by perf_event_open(2), at least those of user space.
     pub software_events: Option<Trial>,
-    /// Reading a tracepoint's id, or counting it.
+    /// Counting what happens inside the kernel: context switches.
+    pub kernel_events: Option<Trial>,
+    /// Counting a tracepoint, which takes reading its number first.
     pub tracepoints: Option<Trial>,
-    /// Making a user namespace.
+    /// Making a user namespace, with this user as its root.
     pub user_namespaces: Option<Trial>,
     /// Making a network namespace (inside a new user namespace, or as root).
     pub network_namespaces: Option<Trial>,
@@ -21,13 +23,14 @@ pub struct Probed {
     pub huge_page: Option<Trial>,
     /// Setting up an io_uring.
     pub io_uring: Option<Trial>,
-    /// The time from waking a thread until it runs, its processor idle.
+    /// The time from waking a thread that waits in the kernel until it runs, its processor idle.
     pub wake_idle_ns: Option<f64>,
-    /// The same with its processor kept awake.
-    pub wake_awake_ns: Option<f64>,
-    /// The share of processor time that the hypervisor gave to others while this was tried.
+    /// The time until a thread that spins on another processor sees a change.
+    pub wake_spinning_ns: Option<f64>,
+    /// The share of the time that the hypervisor gave to others while two processors were kept
+    /// busy; on idle processors there is nothing to take.
     pub steal_share: Option<f64>,
-    /// The share of processor time that others used while this was tried.
+    /// The share of all processors' time that others used while this process slept.
     pub busy_share: Option<f64>,
 }
 
@@ -37,9 +40,9 @@ pub struct Probed {
 pub enum Trial {
     /// It works.
     Works,
-    /// It does not, and why: `perf_event_open: ENOENT`.
+    /// It does not, and why.
     Fails {
-        /// The operation and the error.
+        /// The operation and the error: `io_uring_setup: Operation not permitted (os error 1)`.
         reason: String,
     },
 }

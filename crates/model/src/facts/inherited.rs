@@ -21,6 +21,9 @@ pub struct Inherited {
     /// The capabilities in effect that matter for measuring: `ipc_lock`, `net_admin`, `perfmon`,
     /// `sys_admin`, `sys_nice`, `sys_resource` … None: not told.
     pub capabilities: Option<Vec<String>>,
+    /// Whether its capabilities hold for the whole machine, not only for what belongs to a user
+    /// namespace of its own, as in rootless containers. Source: user_namespaces(7).
+    pub initial_user_namespace: Option<bool>,
     /// Its cgroup and what that allows.
     pub cgroup: Cgroup,
     /// Its nice value, from −20 to 19.
@@ -92,6 +95,8 @@ pub struct Cgroup {
     pub path: Option<String>,
     /// The processors' worth of time that it may use. None: no quota.
     pub cpu_quota_cpus: Option<f64>,
+    /// The file that sets that quota, which may be that of a group further up.
+    pub cpu_quota_file: Option<String>,
     /// The period in which the quota is used up and given again.
     pub cpu_quota_period_ns: Option<u64>,
     /// How many periods have ended with the quota used up since the group was made.

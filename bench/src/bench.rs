@@ -1,0 +1,103 @@
+//! What every comparison is given: costof, a processor, a place for run files,
+//! and the word that the user wants to stop.
+
+use crate::costof::Costof;
+use crate::error::{Result, failed};
+use crate::machine;
+use crate::process::Interrupt;
+use clap::Args;
+use costof_os::affinity;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// How often both sides (or the runs in a row) are repeated; each comparison has its own default
+    #[arg(long, value_name = "N", global = true,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: Option<u32>,
+    /// The processor that both sides are measured on; without, the last one
+    #[arg(long, value_name = "N", global = true)]
+    pub(crate) cpu: Option<usize>,
+    /// Which costof; without, the one of this workspace, built first
+    #[arg(long, value_name = "PATH", global = true)]
+    pub(crate) costof: Option<PathBuf>,
+}
+
+pub(crate) struct Bench {
+    pub(crate) costof: Costof,
+    pub(crate) interrupt: Interrupt,
+    /// The processor that is measured on.
+    pub(crate) cpu: usize,
+    /// The processors that this process may use.
+    pub(crate) cpus: Vec<usize>,
+    rounds: Option<u32>,
+    /// Beside the programs that Cargo has built: what is compiled and written here.
+    folder: PathBuf,
+}
+
+impl Bench {
+    pub(crate) fn prepare(options: Options) -> Result<Bench> {
+        let interrupt = Interrupt::watch()?;
+        let target = target_folder()?;
+        let costof = Costof::find(options.costof, &target)?;
+        let cpus = affinity::allowed()
+            .map_err(|error| failed(format!("cannot read the allowed processors: {error}")))?;
+        let cpu = options.cpu.or(cpus.last().copied()).unwrap_or(0);
+        if !cpus.contains(&cpu) {
+            return Err(failed(format!(
+                "--cpu {cpu}: this process may use the processors {cpus:?}"
+            )));
+        }
+        let folder = target
+            .join("costof-bench")
+            .join(machine::time_stamp(SystemTime::now()));
+        fs::create_dir_all(&folder).map_err(|error| {
+            failed(format!(
+                "cannot make the folder {}: {error}",
+                folder.display()
+            ))
+        })?;
+        Ok(Bench {
+            costof,
+            interrupt,
+            cpu,
+            cpus,
+            rounds: options.rounds,
+            folder,
+        })
+    }
+
+    /// How many rounds: as asked, else `usual`.
+    pub(crate) fn rounds(&self, usual: usize) -> usize {
+        self.rounds.map_or(usual, |rounds| rounds as usize)
+    }
+
+    /// A file of this bench.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Says what is compared, and on which machine.
+    pub(crate) fn introduce(&self, what: &str) {
+        println!("{what}");
+        println!("{}", machine::describe(SystemTime::now()));
+        println!("costof: {}\n", self.costof.path().display());
+    }
+
+    /// Says where the run files are.
+    pub(crate) fn conclude(&self) {
+        println!("The run files are in {}", self.folder.display());
+    }
+}
+
+/// Where Cargo puts what it builds: this program is in `TARGET/PROFILE/`.
+fn target_folder() -> Result<PathBuf> {
+    let own = std::env::current_exe()
+        .map_err(|error| failed(format!("cannot tell where this program is: {error}")))?;
+    own.ancestors()
+        .nth(2)
+        .map(Path::to_owned)
+        .ok_or_else(|| failed(format!("{} is in no target folder", own.display())))
+}

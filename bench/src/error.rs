@@ -1,0 +1,19 @@
+//! What ends a comparison before its verdict.
+
+/// Why a comparison has no verdict.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// Something is missing or went wrong: what, and the way out.
+    #[error("{0}")]
+    Failed(String),
+    /// The user ended it.
+    #[error("interrupted; everything that it had started has ended")]
+    Interrupted,
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+/// `text` as an error.
+pub(crate) fn failed(text: impl ToString) -> Error {
+    Error::Failed(text.to_string())
+}

@@ -1,0 +1,225 @@
+//! Grades under an injected load: a neighbour on the measured processor, and one
+//! on every other, each turn grades to C or D; without them most are A or B.
+
+use crate::bench::Bench;
+use crate::costof::Costof;
+use crate::error::Result;
+use crate::machine::{self, Watch};
+use crate::spinner::Spinner;
+use crate::variation::{GOOD_SHARE, good_share};
+use crate::verdict::{self, Verdict};
+use costof_model::noise::Grade;
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+use std::collections::BTreeMap;
+
+const ROUNDS: usize = 3;
+/// Probes that cost little.
+const PROBES: [&str; 3] = ["cpu.loop", "cpu.call", "os.syscall"];
+
+/// Where a neighbour spins.
+struct Load {
+    name: &'static str,
+    on: Vec<usize>,
+    rows: Vec<PointRow>,
+}
+
+pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
+    bench.introduce(&format!(
+        "the grades of {} --quick on processor {}, without and with a neighbour's load",
+        PROBES.join(" "),
+        bench.cpu
+    ));
+    let mut loads = loads(&bench.cpus, bench.cpu);
+    let mut quiet = true;
+    let mut random = fastrand::Rng::new();
+    for round in 1..=bench.rounds(ROUNDS) {
+        let mut order: Vec<usize> = (0..loads.len()).collect();
+        random.shuffle(&mut order);
+        for position in order {
+            let load = &mut loads[position];
+            let watch = Watch::start();
+            let run = under(bench, load, round)?;
+            if load.on.is_empty() {
+                quiet &= machine::was_quiet(&watch);
+            }
+            load.rows.extend(run.points);
+        }
+    }
+    let verdicts = loads
+        .iter()
+        .map(|load| {
+            let verdict = load.judge(quiet);
+            println!(
+                "\n{}: {} {}; verdict: {verdict}",
+                load.name,
+                counts(&load.rows),
+                load.demand()
+            );
+            for cause in causes(&load.rows) {
+                println!("  {cause}");
+            }
+            verdict
+        })
+        .collect();
+    println!();
+    bench.conclude();
+    Ok(verdicts)
+}
+
+/// No load, one on the measured processor, and one on each of the others.
+fn loads(cpus: &[usize], measured: usize) -> Vec<Load> {
+    let others: Vec<usize> = cpus
+        .iter()
+        .copied()
+        .filter(|cpu| *cpu != measured)
+        .collect();
+    let load = |name, on| Load {
+        name,
+        on,
+        rows: Vec::new(),
+    };
+    let mut loads = vec![
+        load("no load", Vec::new()),
+        load("a neighbour on the measured processor", vec![measured]),
+    ];
+    if !others.is_empty() {
+        loads.push(load("a neighbour on every other processor", others));
+    }
+    loads
+}
+
+fn under(bench: &Bench, load: &Load, round: usize) -> Result<Run> {
+    // They end when this returns, however it does.
+    let _spinners: Vec<Spinner> = load
+        .on
+        .iter()
+        .map(|cpu| Spinner::start(*cpu))
+        .collect::<Result<_>>()?;
+    let cpu = bench.cpu.to_string();
+    let mut arguments = PROBES.to_vec();
+    arguments.extend(["--quick", "--cpu", &cpu]);
+    let name = format!("{}-{round}.jsonl", load.name.replace(' ', "-"));
+    Costof::run(bench, &name, &arguments)
+}
+
+impl Load {
+    fn demand(&self) -> String {
+        if self.on.is_empty() {
+            format!("(at least {:.0} % A or B)", 100.0 * GOOD_SHARE)
+        } else {
+            "(all C or D)".to_owned()
+        }
+    }
+
+    fn judge(&self, quiet: bool) -> Verdict {
+        let share = good_share(self.rows.iter().map(|row| &row.grade));
+        match (share, self.on.is_empty()) {
+            (None, _) => Verdict::CannotBeTold("costof measured no row".to_owned()),
+            (Some(share), true) => verdict::on_a_quiet_machine(share >= GOOD_SHARE, quiet),
+            (Some(share), false) => Verdict::from(share == 0.0),
+        }
+    }
+}
+
+/// How many rows have each grade.
+fn counts(rows: &[PointRow]) -> String {
+    [Grade::A, Grade::B, Grade::C, Grade::D]
+        .map(|grade| {
+            let count = rows.iter().filter(|row| row.grade == grade).count();
+            format!("{count} {grade}")
+        })
+        .join(", ")
+}
+
+/// What cost grades, and how often.
+fn causes(rows: &[PointRow]) -> Vec<String> {
+    let mut counts: BTreeMap<(Grade, &str), usize> = BTreeMap::new();
+    for warning in rows.iter().flat_map(|row| &row.warnings) {
+        *counts.entry((warning.grade, &warning.kind)).or_default() += 1;
+    }
+    counts
+        .into_iter()
+        .map(|((grade, kind), count)| format!("{grade} because of {kind}: {count} rows"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::axis::Axes;
+    use costof_model::noise::{Placement, Warning};
+    use costof_model::point::Point;
+    use costof_model::rows::State;
+
+    fn rows(grades: &[Grade]) -> Vec<PointRow> {
+        grades
+            .iter()
+            .map(|grade| PointRow {
+                point: Point {
+                    probe: "cpu.loop".into(),
+                    axes: Axes::default(),
+                    link: "none".into(),
+                },
+                method: 1,
+                primary: "cost".into(),
+                headline: true,
+                label: None,
+                launches: 6,
+                state: State::Ok,
+                metrics: Vec::new(),
+                prediction: None,
+                grade: *grade,
+                warnings: vec![Warning {
+                    kind: "others".into(),
+                    grade: *grade,
+                    what: String::new(),
+                    advice: String::new(),
+                }],
+                placement: Placement::default(),
+            })
+            .collect()
+    }
+
+    fn judge(on: &[usize], grades: &[Grade], quiet: bool) -> Verdict {
+        let load = Load {
+            name: "",
+            on: on.to_vec(),
+            rows: rows(grades),
+        };
+        load.judge(quiet)
+    }
+
+    #[test]
+    fn without_load_four_of_five_are_good() {
+        use Grade::{A, B, C, D};
+        assert_eq!(judge(&[], &[A, B, A, A, D], true), Verdict::Holds);
+        assert_eq!(judge(&[], &[A, B, A, C, D], true), Verdict::DoesNotHold);
+        assert!(matches!(
+            judge(&[], &[A, B, A, C, D], false),
+            Verdict::CannotBeTold(_)
+        ));
+    }
+
+    #[test]
+    fn under_load_none_is_good() {
+        use Grade::{B, C, D};
+        assert_eq!(judge(&[1], &[C, D, D], false), Verdict::Holds);
+        assert_eq!(judge(&[1], &[C, D, B], true), Verdict::DoesNotHold);
+        assert!(matches!(judge(&[1], &[], true), Verdict::CannotBeTold(_)));
+    }
+
+    #[test]
+    fn loads_are_placed_on_the_measured_processor_and_on_all_others() {
+        let on: Vec<Vec<usize>> = loads(&[0, 1, 4], 1).into_iter().map(|l| l.on).collect();
+        assert_eq!(on, [vec![], vec![1], vec![0, 4]]);
+        assert_eq!(loads(&[0], 0).len(), 2);
+    }
+
+    #[test]
+    fn grades_and_causes_are_counted() {
+        let rows = rows(&[Grade::A, Grade::C, Grade::C]);
+        assert_eq!(counts(&rows), "1 A, 0 B, 2 C, 0 D");
+        assert_eq!(causes(&rows)[1], "C because of others: 2 rows");
+    }
+}

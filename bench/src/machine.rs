@@ -1,0 +1,185 @@
+//! The machine under the bench: what it is, and what else used it meanwhile.
+
+use std::fmt;
+use std::fs;
+use std::time::SystemTime;
+
+/// Others' share of all processors up to which a machine counts as quiet, and
+/// the hypervisor's: the shares that cost a run its grade A and B.
+const QUIET_OTHERS: f64 = 0.03;
+const QUIET_STEAL: f64 = 0.02;
+
+/// The time, the kernel and the processor, in one line.
+pub(crate) fn describe(now: SystemTime) -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let cpuinfo = read("/proc/cpuinfo");
+    format!(
+        "{}, Linux {}, {}, {} processors",
+        humantime::format_rfc3339_seconds(now),
+        read("/proc/sys/kernel/osrelease").trim(),
+        model_name(&cpuinfo).unwrap_or(std::env::consts::ARCH),
+        std::thread::available_parallelism().map_or(1, usize::from)
+    )
+}
+
+/// A time as a file name.
+pub(crate) fn time_stamp(now: SystemTime) -> String {
+    let time = humantime::format_rfc3339_millis(now).to_string();
+    time.chars().filter(char::is_ascii_alphanumeric).collect()
+}
+
+fn model_name(cpuinfo: &str) -> Option<&str> {
+    let line = cpuinfo
+        .lines()
+        .find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim())
+}
+
+/// What all processors have done so far, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Ticks {
+    busy: u64,
+    steal: u64,
+    total: u64,
+    /// Of the busy ones, those of this process and of the children that ended.
+    own: u64,
+}
+
+/// Watches what else uses the machine, from its making on.
+pub(crate) struct Watch {
+    before: Option<Ticks>,
+}
+
+/// What else used the machine: shares of all processors' time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Surroundings {
+    others: f64,
+    steal: f64,
+}
+
+impl Watch {
+    pub(crate) fn start() -> Watch {
+        Watch {
+            before: Ticks::now(),
+        }
+    }
+
+    /// What else used the machine since; `None` where the kernel does not tell.
+    pub(crate) fn surroundings(&self) -> Option<Surroundings> {
+        surroundings(self.before?, Ticks::now()?)
+    }
+}
+
+impl Ticks {
+    fn now() -> Option<Ticks> {
+        let machine = fs::read_to_string("/proc/stat").ok()?;
+        let own = fs::read_to_string("/proc/self/stat").ok()?;
+        Ticks::parse(&machine, &own)
+    }
+
+    /// From /proc/stat and /proc/self/stat (proc_stat(5), proc_pid_stat(5)).
+    fn parse(machine: &str, own: &str) -> Option<Ticks> {
+        let line = machine.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let ticks: Vec<u64> = line
+            .split_whitespace()
+            .map_while(|word| word.parse().ok())
+            .collect();
+        let [user, nice, system, idle, iowait, irq, softirq, steal] = *ticks.first_chunk()?;
+        let busy = user + nice + system + irq + softirq;
+        // The name, in parentheses, may hold anything; utime is the 12th field after it.
+        let after_name = own.rsplit_once(')')?.1;
+        let times: Vec<u64> = after_name
+            .split_whitespace()
+            .skip(11)
+            .map_while(|word| word.parse().ok())
+            .collect();
+        let [user, system, children_user, children_system] = *times.first_chunk()?;
+        let own = user + system + children_user + children_system;
+        Some(Ticks {
+            busy,
+            steal,
+            total: busy + idle + iowait + steal,
+            own,
+        })
+    }
+}
+
+fn surroundings(before: Ticks, after: Ticks) -> Option<Surroundings> {
+    let total = after.total.checked_sub(before.total)?;
+    let busy = after.busy.saturating_sub(before.busy);
+    let own = after.own.saturating_sub(before.own);
+    (total > 0).then(|| Surroundings {
+        others: busy.saturating_sub(own) as f64 / total as f64,
+        steal: after.steal.saturating_sub(before.steal) as f64 / total as f64,
+    })
+}
+
+impl Surroundings {
+    pub(crate) fn is_quiet(self) -> bool {
+        self.others <= QUIET_OTHERS && self.steal <= QUIET_STEAL
+    }
+}
+
+impl fmt::Display for Surroundings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Meanwhile others used {:.1} % of the processors, and the hypervisor took {:.1} %",
+            100.0 * self.others,
+            100.0 * self.steal
+        )?;
+        if self.is_quiet() {
+            write!(f, ": quiet")
+        } else {
+            write!(f, ": not a quiet machine, so quote no number from here")
+        }
+    }
+}
+
+/// Prints what else used the machine, and says whether it was quiet; a kernel
+/// that does not tell is believed to be.
+pub(crate) fn was_quiet(watch: &Watch) -> bool {
+    match watch.surroundings() {
+        Some(surroundings) => {
+            println!("{surroundings}");
+            surroundings.is_quiet()
+        }
+        None => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: &str = "7 (a) b) R 1 1 1 0 -1 0 0 0 0 0 10 5 20 1 20 0 3 0 100 0 0";
+
+    #[test]
+    fn what_others_used_is_what_neither_this_process_nor_its_children_did() {
+        let before = Ticks::parse("cpu  100 0 50 800 10 0 0 5 0 0\ncpu0 1\n", OWN).unwrap();
+        assert_eq!(before.own, 36);
+        let own_after = OWN.replace(" 10 5 20 1 ", " 10 5 60 11 ");
+        let after = Ticks::parse("cpu  160 0 60 825 10 0 0 10 0 0\n", &own_after).unwrap();
+        let found = surroundings(before, after).unwrap();
+        assert_eq!((found.others, found.steal), (0.2, 0.05));
+        assert!(!found.is_quiet() && found.to_string().contains("20.0 %"));
+        assert_eq!(surroundings(after, after), None);
+    }
+
+    #[test]
+    fn rubbish_is_no_reading() {
+        assert_eq!(Ticks::parse("cpu 1 2\n", OWN), None);
+        assert_eq!(Ticks::parse("cpu  1 2 3 4 5 6 7 8\n", "7 (a) R 1"), None);
+    }
+
+    #[test]
+    fn this_machine_can_be_read_and_described() {
+        assert!(Ticks::now().is_some());
+        assert!(describe(SystemTime::UNIX_EPOCH).starts_with("1970-01-01T00:00:00Z, Linux "));
+        assert_eq!(time_stamp(SystemTime::UNIX_EPOCH), "19700101T000000000Z");
+        assert_eq!(
+            model_name("processor : 0\nmodel name\t: AMD EPYC\n"),
+            Some("AMD EPYC")
+        );
+    }
+}

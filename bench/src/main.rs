@@ -1,0 +1,91 @@
+//! `costof-bench`: costof beside its peers, interleaved, with a verdict for each
+//! comparison. It never measures by itself: costof, its peers and this machine
+//! do, and it holds their numbers side by side.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program that prints tables for people"
+)]
+
+mod bench;
+mod chase;
+mod costof;
+mod error;
+mod grades;
+mod machine;
+mod process;
+mod rounds;
+mod speed;
+mod spinner;
+mod syscall;
+mod variation;
+mod verdict;
+
+use crate::bench::{Bench, Options};
+use crate::error::Error;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// costof beside its peers, interleaved. Each comparison prints its rounds, its
+/// numbers, and a verdict for each bound.
+#[derive(Debug, Parser)]
+#[command(
+    name = "costof-bench",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    after_help = "bench/README.md says what each compares and on which definition.\n\n\
+                  Exit codes: 0 every verdict holds; 1 one does not, or cannot be told yet;\n\
+                  2 the bench could not run; 130 interrupted."
+)]
+struct Cli {
+    #[command(subcommand)]
+    comparison: Comparison,
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(Debug, Subcommand)]
+enum Comparison {
+    /// os.syscall call=getppid beside `perf bench syscall basic`: at most 1.05 times
+    Syscall,
+    /// memory.latency in 512 MiB beside a chase written independently in C: within 10 %
+    Chase,
+    /// Runs in a row: by how much each row varies, and the share of grades A and B
+    Variation,
+    /// Seconds and memory of `costof run`, milliseconds of `costof list`
+    Speed,
+    /// A neighbour's load turns grades to C or D; without it most are A or B
+    Grades,
+    /// Keep a processor busy until standard input closes
+    #[command(hide = true)]
+    Spin {
+        /// Which processor
+        processor: usize,
+    },
+}
+
+fn main() -> ExitCode {
+    let Cli {
+        comparison,
+        options,
+    } = Cli::parse();
+    let compare = match comparison {
+        Comparison::Syscall => syscall::compare,
+        Comparison::Chase => chase::compare,
+        Comparison::Variation => variation::compare,
+        Comparison::Speed => speed::compare,
+        Comparison::Grades => grades::compare,
+        Comparison::Spin { processor } => return spinner::spin(processor),
+    };
+    match Bench::prepare(options).and_then(|bench| compare(&bench)) {
+        Ok(verdicts) => verdict::exit_code(&verdicts),
+        Err(error) => {
+            eprintln!("costof-bench: {error}");
+            match error {
+                Error::Failed(_) => ExitCode::from(2),
+                Error::Interrupted => ExitCode::from(130),
+            }
+        }
+    }
+}

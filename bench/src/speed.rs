@@ -1,0 +1,233 @@
+//! What costof itself costs: seconds and memory of `costof run` alone,
+//! milliseconds of `costof list`.
+
+use crate::bench::Bench;
+use crate::costof::{Costof, RUN_LIMIT, reasons};
+use crate::error::{Result, failed};
+use crate::machine::{self, Watch};
+use crate::process;
+use crate::verdict::Verdict;
+use costof_measure::statistics::quantile::quantile;
+use costof_model::unit::parse_bytes;
+use std::fs;
+use std::time::Duration;
+
+const RUNS: usize = 3;
+const WALL_BOUND: Duration = Duration::from_secs(60);
+const ROWS_BOUND: usize = 12;
+const MEMORY_BOUND_BYTES: u64 = 100_000_000;
+/// How often `costof list` is started.
+const LISTS: usize = 200;
+const LIST_BOUND_MS: f64 = 20.0;
+const DRY_RUNS: usize = 50;
+/// How often the memory is looked at. What is read is a high-water mark, so
+/// that nothing between two glances is missed but a worker's last moments.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// The most memory that was resident, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peak {
+    controller: u64,
+    /// Of the largest worker: one runs at a time.
+    worker: u64,
+}
+
+pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
+    bench.introduce("costof run alone, costof list, costof run --dry-run");
+    let watch = Watch::start();
+    let mut verdicts = run_alone(bench)?;
+    let list_ms = start_often(bench, LISTS, &["list"])?;
+    let p95_ms = quantile(&list_ms, 0.95).unwrap_or(f64::NAN);
+    let verdict = Verdict::from(p95_ms < LIST_BOUND_MS);
+    println!(
+        "costof list: {}; p95 under {LIST_BOUND_MS} ms: {verdict}",
+        milliseconds(&list_ms)
+    );
+    verdicts.push(verdict);
+    let dry_ms = start_often(bench, DRY_RUNS, &["run", "--dry-run"])?;
+    println!("costof run --dry-run: {}\n", milliseconds(&dry_ms));
+    machine::was_quiet(&watch);
+    bench.conclude();
+    Ok(verdicts)
+}
+
+fn run_alone(bench: &Bench) -> Result<Vec<Verdict>> {
+    let asked = asked_bytes(bench)?;
+    let mut wall = Duration::ZERO;
+    let mut rows = usize::MAX;
+    let mut peak = Peak::default();
+    for number in 1..=bench.rounds(RUNS) {
+        let name = format!("alone-{number}.jsonl");
+        let mut of_this = Peak::default();
+        let (run, finished) =
+            Costof::run_watched(bench, &name, &[], GLANCE, &mut |id| of_this.look(id))?;
+        println!(
+            "costof run {number}: {:.1} s, {} rows, at most {} MB in the controller and {} MB in a \
+             worker{}",
+            finished.wall.as_secs_f64(),
+            run.points.len(),
+            of_this.controller / 1_000_000,
+            of_this.worker / 1_000_000,
+            match run.failures.len() {
+                0 => String::new(),
+                count => format!(", {count} failures: {}", reasons(&run)),
+            }
+        );
+        wall = wall.max(finished.wall);
+        rows = rows.min(run.points.len());
+        peak.controller = peak.controller.max(of_this.controller);
+        peak.worker = peak.worker.max(of_this.worker);
+    }
+    let fast = Verdict::from(wall < WALL_BOUND && rows >= ROWS_BOUND);
+    println!(
+        "slowest {:.1} s, at least {rows} rows; under {} s with at least {ROWS_BOUND} rows: {fast}",
+        wall.as_secs_f64(),
+        WALL_BOUND.as_secs()
+    );
+    let small = peak.judge(asked);
+    println!(
+        "{:.0} MB resident at most, of which probes ask for up to {:.0} MB; below {} MB beside \
+         that: {small}\n",
+        megabytes(peak.controller + peak.worker),
+        megabytes(asked),
+        MEMORY_BOUND_BYTES / 1_000_000
+    );
+    Ok(vec![fast, small])
+}
+
+impl Peak {
+    /// Reads the high-water marks of the controller `id` and of its workers.
+    fn look(&mut self, id: u32) {
+        self.controller = self.controller.max(high_water_bytes(id).unwrap_or(0));
+        for child in children(id) {
+            self.worker = self.worker.max(high_water_bytes(child).unwrap_or(0));
+        }
+    }
+
+    /// Both, less what probes ask for.
+    fn judge(self, asked: u64) -> Verdict {
+        if self.controller == 0 || self.worker == 0 {
+            return Verdict::CannotBeTold(
+                "the memory of costof or of its workers could not be read (it takes a kernel with \
+                 CONFIG_PROC_CHILDREN)"
+                    .to_owned(),
+            );
+        }
+        let own = (self.controller + self.worker).saturating_sub(asked);
+        Verdict::from(own < MEMORY_BOUND_BYTES)
+    }
+}
+
+/// The children of all threads of a process (proc_pid_task_children(5)).
+fn children(id: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{id}/task"));
+    threads
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok())
+        .flat_map(|ids| {
+            let ids = ids.split_whitespace().filter_map(|id| id.parse().ok());
+            ids.collect::<Vec<u32>>()
+        })
+        .collect()
+}
+
+fn high_water_bytes(id: u32) -> Option<u64> {
+    parse_high_water_bytes(&fs::read_to_string(format!("/proc/{id}/status")).ok()?)
+}
+
+fn parse_high_water_bytes(status: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// What the probes of a run ask for at most, as `--dry-run` says it.
+fn asked_bytes(bench: &Bench) -> Result<u64> {
+    let mut command = bench.costof.command(&["run", "--dry-run"]);
+    let finished = process::finish(&mut command, RUN_LIMIT, &bench.interrupt)?;
+    parse_asked_bytes(&finished.output).ok_or_else(|| {
+        failed("`costof run --dry-run` does not say `up to … of memory` any more: teach bench/src/speed.rs its new words")
+    })
+}
+
+fn parse_asked_bytes(dry_run: &str) -> Option<u64> {
+    let before = dry_run.rsplit_once(" of memory")?.0;
+    parse_bytes(before.rsplit_once("up to ")?.1)
+}
+
+/// The wall times of a command that is started again and again, in milliseconds.
+fn start_often(bench: &Bench, times: usize, arguments: &[&str]) -> Result<Vec<f64>> {
+    (0..times)
+        .map(|_| {
+            let mut command = bench.costof.command(arguments);
+            let finished = process::finish(&mut command, RUN_LIMIT, &bench.interrupt)?;
+            Ok(finished.wall.as_secs_f64() * 1e3)
+        })
+        .collect()
+}
+
+fn milliseconds(values: &[f64]) -> String {
+    let at = |p| quantile(values, p).unwrap_or(f64::NAN);
+    format!(
+        "median {:.2} ms, p95 {:.2} ms of {} starts",
+        at(0.5),
+        at(0.95),
+        values.len()
+    )
+}
+
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_high_water_mark_is_read() {
+        let status = "Name:\tcostof\nVmPeak:\t  900 kB\nVmHWM:\t   12034 kB\nVmRSS:\t 11000 kB\n";
+        assert_eq!(parse_high_water_bytes(status), Some(12034 * 1024));
+        assert_eq!(parse_high_water_bytes("Name:\tkthreadd\n"), None);
+        assert!(high_water_bytes(std::process::id()).is_some());
+    }
+
+    #[test]
+    fn what_probes_ask_for_is_read_from_the_dry_run() {
+        let text = "memory.latency size=128MiB\n\n21 points, up to 9 launches of each, about 12 s \
+                    (the budget is 45 s), up to 128MiB of memory beside the worker's own, about \
+                    500KiB of disk\n";
+        assert_eq!(parse_asked_bytes(text), Some(128 << 20));
+        assert_eq!(parse_asked_bytes("21 points, about 12 s"), None);
+    }
+
+    #[test]
+    fn memory_holds_does_not_hold_or_cannot_be_told() {
+        let peak = |controller, worker| Peak { controller, worker };
+        assert_eq!(peak(20 << 20, 150 << 20).judge(128 << 20), Verdict::Holds);
+        assert_eq!(
+            peak(20 << 20, 250 << 20).judge(128 << 20),
+            Verdict::DoesNotHold
+        );
+        assert!(matches!(
+            peak(20 << 20, 0).judge(0),
+            Verdict::CannotBeTold(_)
+        ));
+    }
+
+    #[test]
+    fn children_are_found_while_they_run() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("600")
+            .spawn()
+            .unwrap();
+        let found = children(std::process::id()).contains(&child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found);
+    }
+}

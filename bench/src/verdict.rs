@@ -1,0 +1,150 @@
+//! Whether a bound holds: yes, no, or not to be told from what was measured.
+
+use costof_measure::statistics::interval::Interval;
+use std::fmt;
+use std::process::ExitCode;
+
+/// What is said of one bound.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    Holds,
+    DoesNotHold,
+    /// With the reason, and what would tell.
+    CannotBeTold(String),
+}
+
+/// The range in which a ratio holds, ends included.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+impl Bounds {
+    /// By the whole interval: inside, outside, or over an end.
+    pub(crate) fn judge(self, ratio: Option<Interval>) -> Verdict {
+        let more = |why: &str| Verdict::CannotBeTold(format!("{why}: more rounds (--rounds N)"));
+        match ratio {
+            None => more("fewer than three rounds have no interval"),
+            Some(Interval { low, high, .. }) if low >= self.low && high <= self.high => {
+                Verdict::Holds
+            }
+            Some(Interval { low, high, .. }) if low > self.high || high < self.low => {
+                Verdict::DoesNotHold
+            }
+            Some(_) => more("the interval reaches over an end of the bound"),
+        }
+    }
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.low > 0.0 {
+            write!(f, "{} to {}", self.low, self.high)
+        } else {
+            write!(f, "at most {}", self.high)
+        }
+    }
+}
+
+/// Whether something is true that only a quiet machine can show false.
+pub(crate) fn on_a_quiet_machine(holds: bool, quiet: bool) -> Verdict {
+    match (holds, quiet) {
+        (true, _) => Verdict::Holds,
+        (false, true) => Verdict::DoesNotHold,
+        (false, false) => Verdict::CannotBeTold(
+            "the machine was not quiet: stop what else runs, and measure again".to_owned(),
+        ),
+    }
+}
+
+impl From<bool> for Verdict {
+    fn from(holds: bool) -> Verdict {
+        if holds {
+            Verdict::Holds
+        } else {
+            Verdict::DoesNotHold
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Holds => write!(f, "holds"),
+            Verdict::DoesNotHold => write!(f, "does not hold"),
+            Verdict::CannotBeTold(why) => write!(f, "cannot be told yet: {why}"),
+        }
+    }
+}
+
+/// 0 where all hold, else 1.
+pub(crate) fn exit_code(verdicts: &[Verdict]) -> ExitCode {
+    let all_hold = verdicts.iter().all(|verdict| *verdict == Verdict::Holds);
+    ExitCode::from(u8::from(!all_hold))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_measure::statistics::interval::median_interval;
+
+    const AT_MOST: Bounds = Bounds {
+        low: 0.0,
+        high: 1.05,
+    };
+    const WITHIN: Bounds = Bounds {
+        low: 0.9,
+        high: 1.1,
+    };
+
+    fn judge(bounds: Bounds, ratios: &[f64]) -> String {
+        bounds.judge(median_interval(ratios)).to_string()
+    }
+
+    #[test]
+    fn an_interval_inside_the_bound_holds() {
+        let ratios = [1.0, 1.01, 1.02, 1.0, 1.05, 0.99];
+        assert_eq!(judge(AT_MOST, &ratios), "holds");
+        assert_eq!(judge(WITHIN, &ratios), "holds");
+        assert_eq!(judge(AT_MOST, &[0.5; 6]), "holds");
+    }
+
+    #[test]
+    fn an_interval_outside_the_bound_does_not_hold() {
+        assert_eq!(judge(AT_MOST, &[1.06; 6]), "does not hold");
+        assert_eq!(judge(WITHIN, &[1.11; 6]), "does not hold");
+        assert_eq!(judge(WITHIN, &[0.89; 6]), "does not hold");
+    }
+
+    #[test]
+    fn an_interval_over_an_end_asks_for_more_rounds() {
+        for (bounds, ratios) in [
+            (AT_MOST, [1.04, 1.04, 1.04, 1.04, 1.04, 1.06]),
+            (WITHIN, [0.89, 1.0, 1.0, 1.0, 1.0, 1.0]),
+            (WITHIN, [0.8, 1.0, 1.0, 1.0, 1.0, 1.2]),
+        ] {
+            assert!(judge(bounds, &ratios).contains("--rounds"));
+        }
+        assert!(judge(AT_MOST, &[1.0, 1.0]).contains("fewer than three"));
+    }
+
+    #[test]
+    fn a_noisy_machine_refutes_nothing() {
+        assert_eq!(on_a_quiet_machine(true, false), Verdict::Holds);
+        assert_eq!(on_a_quiet_machine(false, true), Verdict::DoesNotHold);
+        assert!(matches!(
+            on_a_quiet_machine(false, false),
+            Verdict::CannotBeTold(_)
+        ));
+    }
+
+    #[test]
+    fn only_verdicts_that_all_hold_end_with_zero() {
+        let code = |verdicts: &[Verdict]| format!("{:?}", exit_code(verdicts));
+        let zero = format!("{:?}", ExitCode::SUCCESS);
+        assert_eq!(code(&[Verdict::Holds, Verdict::Holds]), zero);
+        assert_ne!(code(&[Verdict::Holds, Verdict::DoesNotHold]), zero);
+        assert_ne!(code(&[Verdict::CannotBeTold(String::new())]), zero);
+    }
+}

@@ -1,0 +1,327 @@
+//! A whole costof with probes that misbehave: what the tests in `tests/cli` run.
+//! It is no user's program. `COSTOF_TEST_FOLDER` names a folder for what a
+//! probe must remember from one launch to the next.
+
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Only, Probe, Role, StartRole, the_only_report};
+use costof_model::axis::{Axis, AxisValue, Choice, Domain};
+use costof_model::failure::Failure;
+use costof_model::metric::MetricInfo;
+use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::Offers;
+use costof_model::unit::{Better, Unit};
+use costof_model::{List, Text};
+use rustix::process::{Signal, getpid, kill_process};
+use std::fs::{self, OpenOptions};
+use std::hint::black_box;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+fn main() -> ExitCode {
+    costof::main(TABLE)
+}
+
+static TABLE: &[&Probe] = &[
+    &probe("test.good", &[], &[], &[|_| only(good)]),
+    &probe("test.error", &[], &[], &[|_| only(error)]),
+    &probe("test.crash", CRASHES, &[], &[|_| only(crash)]),
+    &probe("test.crash_once", &[], &[], &[|_| only(crash_once)]),
+    &probe("test.panic", &[], &[], &[|_| only(panic)]),
+    &probe("test.hang", HANGS, AFTER_GOOD, &[|_| only(hang)]),
+    &probe("test.memory", &[], &[], &[|_| only(memory)]),
+    &probe("test.rubbish", OUTPUTS, &[], &[|_| only(rubbish)]),
+    &probe(
+        "test.leaves_child",
+        ENDS,
+        AFTER_GOOD,
+        &[|_| only(leaves_child)],
+    ),
+    &probe(
+        "test.unsupported",
+        &[],
+        &[],
+        &[|_| Ok(Box::new(Unsupported))],
+    ),
+    &probe("test.no_start", STARTS, &[], &[no_start]),
+    &probe("test.slow", &[], &[], &[|_| only(slow)]),
+    &probe("test.removed_loop", REMOVED, &[], &[|_| only(removed_loop)]),
+    &probe("test.planted", &[], &[], &[|_| only(planted)]),
+];
+
+/// Measured when the good probe is complete.
+const AFTER_GOOD: &[Text] = &[Text::Borrowed("test.good")];
+
+/// An axis of words, the first of which is the default.
+macro_rules! axis {
+    ($name:literal, $($word:literal),+) => {
+        Axis {
+            name: Text::Borrowed($name),
+            about: Text::Borrowed("which fault"),
+            domain: Domain::Choice(List::Borrowed(const { &[$(word($word)),+] })),
+        }
+    };
+}
+
+const CRASHES: &[Axis] = &[axis!("by", "segv", "abort", "kill", "no")];
+const HANGS: &[Axis] = &[axis!("how", "sleep", "spin", "stop", "once")];
+const OUTPUTS: &[Axis] = &[axis!("to", "prints", "protocol")];
+const ENDS: &[Axis] = &[axis!("end", "well", "crash", "hang")];
+const STARTS: &[Axis] = &[
+    axis!("why", "unsupported", "exit"),
+    axis!("point", "first", "second", "third"),
+];
+const REMOVED: &[Axis] = &[axis!("time", "none", "constant")];
+
+fn good(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    meter.repeatable("cost", |n| {
+        for i in 0..n {
+            black_box(i);
+        }
+    });
+    Ok(())
+}
+
+fn error(_: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
+    Err(Failure::error("the answer was 41 and not 42"))
+}
+
+fn crash(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    match asked(point, "by") {
+        // Rust's own handler takes the first.
+        "segv" => [Signal::SEGV; 2].map(signal_myself)[0],
+        "kill" => signal_myself(Signal::KILL),
+        "abort" => std::process::abort(),
+        _ => {}
+    }
+    good(point, meter)
+}
+
+fn crash_once(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    let marker = remembered("crashed");
+    if !marker.exists() {
+        fs::write(marker, "").expect("the test's folder is writable");
+        std::process::abort();
+    }
+    good(point, meter)
+}
+
+fn panic(_: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
+    panic!("the invariant of this test does not hold")
+}
+
+fn hang(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    let how = asked(point, "how");
+    if how == "once" && remembered("hanging").exists() {
+        return good(point, meter);
+    }
+    say_that_i_hang();
+    loop {
+        match how {
+            "spin" => std::hint::spin_loop(),
+            "stop" => signal_myself(Signal::STOP),
+            _ => std::thread::sleep(Duration::from_secs(1000)),
+        }
+    }
+}
+
+fn say_that_i_hang() {
+    fs::write(remembered("hanging"), "").expect("the test's folder is writable");
+}
+
+/// Takes memory until there is no more: of a bounded part of the machine's.
+fn memory(_: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
+    costof_os::process::limit_memory(512 << 20).expect("a limit can be lowered");
+    let mut taken: Vec<Vec<u8>> = Vec::new();
+    loop {
+        taken.push(black_box(vec![1; 16 << 20]));
+    }
+}
+
+fn rubbish(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    for _ in 0..10_000 {
+        stray_prints();
+    }
+    if asked(point, "to") == "protocol" {
+        write_to_every_pipe();
+    }
+    good(point, meter)
+}
+
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "that is the fault"
+)]
+fn stray_prints() {
+    println!("{{\"is\":\"ran\"}} says standard output");
+    eprintln!("{{\"is\":\"ran\"}} says standard error");
+}
+
+/// Finds the worker's private output, as only ill will can.
+fn write_to_every_pipe() {
+    let own = fs::read_dir("/proc/self/fd").expect("a process has descriptors");
+    for descriptor in own.flatten().map(|entry| entry.path()) {
+        let is_standard = ["0", "1", "2"]
+            .iter()
+            .any(|name| descriptor.ends_with(name));
+        let is_pipe =
+            fs::read_link(&descriptor).is_ok_and(|to| to.to_string_lossy().starts_with("pipe:"));
+        if is_pipe && !is_standard {
+            let mut pipe = OpenOptions::new()
+                .write(true)
+                .open(&descriptor)
+                .expect("a pipe can be opened again");
+            pipe.write_all(b"nonsense\x1b[31m\n")
+                .expect("the controller reads");
+        }
+    }
+}
+
+#[expect(clippy::zombie_processes, reason = "that is the fault")]
+fn leaves_child(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    // It inherits the worker's input and standard error.
+    Command::new("sleep")
+        .arg("1000")
+        .spawn()
+        .expect("there is a sleep");
+    match asked(point, "end") {
+        "crash" => std::process::abort(),
+        "hang" => {
+            say_that_i_hang();
+            std::thread::sleep(Duration::from_secs(1000));
+            Ok(())
+        }
+        _ => good(point, meter),
+    }
+}
+
+struct Unsupported;
+
+impl Role for Unsupported {
+    fn prepare(&mut self, _: &Point, _: &Offers) -> Result<Offers, Failure> {
+        Err(Failure::unsupported(
+            "this machine has no such thing (buy one)",
+        ))
+    }
+
+    fn run(&mut self, _: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
+        unreachable!("what could not be prepared does not run")
+    }
+}
+
+/// Fails before any of its points is prepared.
+fn no_start(launch: &costof_model::protocol::Launch) -> Result<Box<dyn Role>, Failure> {
+    if asked(&launch.points[0], "why") == "exit" {
+        std::process::exit(9);
+    }
+    Err(Failure::unsupported(
+        "this machine has no such room (build one)",
+    ))
+}
+
+fn slow(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    meter.repeatable("cost", |n| {
+        std::thread::sleep(Duration::from_millis(20) * n as u32)
+    });
+    Ok(())
+}
+
+/// Work that is not there: its time does not grow with `n`.
+fn removed_loop(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    let clock = meter.clock();
+    let time_ns = if asked(point, "time") == "none" {
+        0.0
+    } else {
+        60_000.0
+    };
+    meter.repeatable("cost", |_| spin(clock, time_ns));
+    Ok(())
+}
+
+/// 100 microseconds, surely.
+fn planted(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    let clock = meter.clock();
+    meter.repeatable("cost", |n| {
+        for _ in 0..n {
+            spin(clock, 100_000.0);
+        }
+    });
+    Ok(())
+}
+
+fn spin(clock: &dyn costof_measure::clock::Clock, time_ns: f64) {
+    let start = clock.start();
+    while clock.ns(clock.end().saturating_sub(start)) < time_ns {
+        std::hint::spin_loop();
+    }
+}
+
+fn only(run: fn(&Point, &mut Meter<'_>) -> Result<(), Failure>) -> Result<Box<dyn Role>, Failure> {
+    Ok(Box::new(Only(run)))
+}
+
+fn signal_myself(signal: Signal) {
+    kill_process(getpid(), signal).expect("a process may signal itself");
+}
+
+/// The word on the point's axis.
+fn asked<'a>(point: &'a Point, axis: &str) -> &'a str {
+    match point.axes.0.get(axis) {
+        Some(AxisValue::Word(word)) => word,
+        _ => panic!("{point} has no word on the axis {axis}"),
+    }
+}
+
+/// A file that outlives the launch.
+fn remembered(name: &str) -> std::path::PathBuf {
+    let folder = std::env::var_os("COSTOF_TEST_FOLDER").expect("tests set COSTOF_TEST_FOLDER");
+    Path::new(&folder).join(name)
+}
+
+const fn probe(
+    id: &'static str,
+    axes: &'static [Axis],
+    after: &'static [Text],
+    roles: &'static [StartRole],
+) -> Probe {
+    Probe {
+        info: ProbeInfo {
+            id: Text::Borrowed(id),
+            method: 1,
+            question: Text::Borrowed("What becomes of a run when a probe does this?"),
+            axes: List::Borrowed(axes),
+            crossings: List::Borrowed(&[]),
+            metrics: List::Borrowed(COST),
+            how: Text::Borrowed("By misbehaving."),
+            sources: List::Borrowed(&[Text::Borrowed("DESIGN.md, section 3")]),
+            predicted_from: Text::Borrowed("nothing"),
+            after: List::Borrowed(after),
+            needs: List::Borrowed(&[]),
+            roles: List::Borrowed(&[Text::Borrowed("only")]),
+        },
+        rounds: 1,
+        blocks_by: &["why"],
+        memory_bytes: |_| 0,
+        headlines: |_| Vec::new(),
+        predict: |_, _, _| None,
+        roles,
+        derive: the_only_report,
+    }
+}
+
+const COST: &[MetricInfo] = &[MetricInfo {
+    name: Text::Borrowed("cost"),
+    unit: Unit::Nanoseconds,
+    better: Better::Lower,
+    about: Text::Borrowed("one operation"),
+}];
+
+const fn word(value: &'static str) -> Choice {
+    Choice {
+        value: Text::Borrowed(value),
+        about: Text::Borrowed("as it says"),
+    }
+}

@@ -1,0 +1,218 @@
+//! A place of its own for every test, and costof in it.
+
+use costof_model::rows::PointRow;
+use costof_model::run_file::{self, Run};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Nothing here takes this long; what does has hung.
+const HANGS: Duration = Duration::from_secs(120);
+/// How often something is looked for.
+const POLL: Duration = Duration::from_millis(5);
+
+/// A folder that is home, history and memory to the costofs started in it.
+pub(crate) struct Place(TempDir);
+
+/// How a command ended, and what it wrote.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// The exit code; `None` where a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Place {
+        Place(TempDir::new().unwrap())
+    }
+
+    /// A path in this place.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The real costof, with these arguments.
+    pub(crate) fn costof(&self, arguments: &[&str]) -> Command {
+        self.command(Path::new(env!("CARGO_BIN_EXE_costof")), arguments)
+    }
+
+    /// The costof of `examples/misbehaving.rs`, with these arguments.
+    pub(crate) fn misbehaving(&self, arguments: &[&str]) -> Command {
+        let beside = Path::new(env!("CARGO_BIN_EXE_costof")).parent().unwrap();
+        let program = beside.join("examples/misbehaving");
+        assert!(
+            program.exists(),
+            "{} is not built: `cargo test -p costof` builds it, `--test cli` alone does not",
+            program.display()
+        );
+        self.command(&program, arguments)
+    }
+
+    fn command(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(self.0.path())
+            .env("HOME", self.0.path())
+            .env("XDG_STATE_HOME", self.path("state"))
+            .env("COSTOF_TEST_FOLDER", self.0.path());
+        command
+    }
+
+    /// What runs of all that was started in this place, told by the
+    /// environment that even a process which left its group keeps.
+    pub(crate) fn running(&self) -> Vec<String> {
+        let mine = format!("COSTOF_TEST_FOLDER={}", self.0.path().display());
+        let is_mine = |process: &Path| {
+            // A zombie has no environment any more.
+            let environment = fs::read(process.join("environ")).unwrap_or_default();
+            environment
+                .split(|byte| *byte == 0)
+                .any(|variable| variable == mine.as_bytes())
+        };
+        let processes = fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path());
+        processes
+            .filter(|process| is_mine(process))
+            .map(|process| {
+                let words = fs::read(process.join("cmdline")).unwrap_or_default();
+                let words = String::from_utf8_lossy(&words).replace('\0', " ");
+                format!("{}: {words}", process.display())
+            })
+            .collect()
+    }
+
+    /// Waits until nothing runs any more of what was started here.
+    pub(crate) fn expect_nothing_runs(&self) {
+        wait_for("everything to end", || self.running().is_empty());
+    }
+}
+
+/// Waits for what must come, however long it takes on a busy machine.
+pub(crate) fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_there() {
+        assert!(began.elapsed() < HANGS, "waited in vain for {what}");
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Runs a command to its end.
+pub(crate) fn run(command: &mut Command) -> Ended {
+    ended(spawn(command))
+}
+
+/// Starts a command whose output is kept.
+pub(crate) fn spawn(command: &mut Command) -> Child {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits until it has ended.
+pub(crate) fn ended(mut child: Child) -> Ended {
+    let out = kept(child.stdout.take().unwrap());
+    let err = kept(child.stderr.take().unwrap());
+    let mut status = None;
+    wait_for("costof to end", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    Ended {
+        code: status.unwrap().code(),
+        out: out.join().unwrap(),
+        err: err.join().unwrap(),
+    }
+}
+
+fn kept(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).unwrap();
+        text
+    })
+}
+
+/// Sends a signal to a child alone.
+pub(crate) fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+impl Ended {
+    /// This exit code, or what it wrote instead.
+    #[track_caller]
+    pub(crate) fn expect_code(self, code: i32) -> Ended {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self
+    }
+
+    /// An error of the command or an input, which names all of these.
+    #[track_caller]
+    pub(crate) fn expect_wrong(self, named: &[&str]) -> Ended {
+        let ended = self.expect_code(2);
+        for name in named {
+            assert!(
+                ended.err.contains(name),
+                "`{name}` is missing in: {}",
+                ended.err
+            );
+        }
+        assert!(!ended.err.contains("panicked"), "{}", ended.err);
+        ended
+    }
+}
+
+/// The run in a file.
+#[track_caller]
+pub(crate) fn read(path: &Path) -> Run {
+    run_file::read(BufReader::new(File::open(path).unwrap())).unwrap()
+}
+
+/// The point of a probe with one point.
+#[track_caller]
+pub(crate) fn point<'a>(run: &'a Run, probe: &str) -> &'a PointRow {
+    let mut points = run.points.iter().filter(|row| row.point.probe == probe);
+    match (points.next(), points.next()) {
+        (Some(point), None) => point,
+        other => panic!("not one point of {probe}: {other:?}"),
+    }
+}
+
+/// Every launch and every point that was planned, once, and the end.
+#[track_caller]
+pub(crate) fn expect_complete(run: &Run) {
+    for (position, block) in run.run.plan.blocks.iter().enumerate() {
+        let mut launches: Vec<u32> = run
+            .launches
+            .iter()
+            .filter(|row| row.block == position)
+            .map(|row| row.launch)
+            .collect();
+        launches.sort_unstable();
+        let planned = run.launches.iter().filter(|row| row.block == position);
+        let planned = planned.map(|row| row.of).max().unwrap();
+        assert_eq!(
+            launches,
+            (0..planned).collect::<Vec<u32>>(),
+            "of block {position}"
+        );
+        for point in &block.points {
+            let rows = run.points.iter().filter(|row| row.point == *point);
+            assert_eq!(rows.count(), 1, "rows of {point}");
+        }
+    }
+    let end = run.end.as_ref().expect("the run has an end");
+    assert_eq!(end.points, run.points.len() as u64);
+    assert_eq!(end.failures, run.failures.len() as u64);
+}

@@ -1,0 +1,14 @@
+//! costof as its users meet it: through its command line, its files and its
+//! exit codes. No test here says how long anything takes.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod commands;
+mod common;
+mod export;
+mod interrupted;
+mod killed;
+mod misbehaving;
+mod readers;
+mod resumed;
+mod written;

@@ -1,0 +1,43 @@
+//! Every finding of a run.
+
+use crate::cache_levels::cache_levels;
+use crate::cache_references::cache_references;
+use crate::finding::Finding;
+use crate::page_sizes::page_sizes;
+use costof_model::run_file::Run;
+
+/// What one function finds in a run; empty where the rows do not carry it.
+type Find = fn(&Run) -> Vec<Finding>;
+
+/// In the order in which they are shown.
+const FINDERS: &[Find] = &[cache_levels, cache_references, page_sizes];
+
+/// Everything that the points of a run say, in words.
+pub fn findings(run: &Run) -> Vec<Finding> {
+    FINDERS.iter().flat_map(|find| find(run)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_sample::{CLAIMED, REAL_HUGE_PAGES, REAL_SMALL_PAGES, add, run};
+
+    #[test]
+    fn a_run_without_points_has_no_findings() {
+        assert_eq!(findings(&run(&CLAIMED)), []);
+        assert_eq!(findings(&run(&[])), []);
+    }
+
+    #[test]
+    fn every_finding_names_points_of_the_run() {
+        let mut run = run(&CLAIMED);
+        add(&mut run, "4KiB", &REAL_SMALL_PAGES, 0.02);
+        add(&mut run, "2MiB", &REAL_HUGE_PAGES, 0.02);
+        let findings = findings(&run);
+        let kinds: Vec<&str> = findings.iter().map(|finding| &*finding.kind).collect();
+        assert_eq!(kinds, ["memory_levels", "memory_levels", "small_pages"]);
+        for point in findings.iter().flat_map(|finding| &finding.evidence) {
+            assert!(run.points.iter().any(|row| row.point == *point));
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! The levels of memory that the machine really gives, held against the caches that it claims.
+//!
+//! From a curve of random loads over many sizes. A cache's own size is where the cost is half-way
+//! to the next level, because there half of the loads miss it; the knee is no measure, since a cache
+//! that is indexed by physical addresses gives way softly, from about half its size on.
+
+use crate::changepoints::{Level, half_way};
+use crate::finding::Finding;
+use crate::memory_latency::{
+    Claim, Curve, Load, Server, WELL_INSIDE, about, claims, curves, facts, ns, why_less,
+};
+use costof_model::noise::Grade;
+use costof_model::point::Point;
+use costof_model::run_file::Run;
+use costof_model::unit::display_bytes;
+
+/// From this many times its claim on, a cache that still serves loads is larger than claimed.
+const LARGER_THAN_CLAIMED: f64 = 2.0;
+
+/// A claimed cache between the levels around its end.
+struct Cache<'a> {
+    claim: &'a Claim,
+    is_last: bool,
+    /// Whether any level is this cache's own.
+    has_level: bool,
+    /// The last level at or before it.
+    inner: Level,
+    /// The first level behind it.
+    outer: Level,
+    /// What serves the outer level: `L3`, `main memory`.
+    outer_name: String,
+    /// Where the cost is half-way between the two.
+    bytes: f64,
+}
+
+/// What curves of random loads say about the caches.
+pub(crate) fn cache_levels(run: &Run) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for curve in curves(run).iter().filter(|curve| !curve.levels.is_empty()) {
+        let claims = claims(run, &curve.loads);
+        let caches = caches(curve, &claims);
+        findings.push(all_levels(curve, &claims, &caches));
+        findings.extend(caches.iter().filter_map(|cache| smaller(run, curve, cache)));
+        findings.extend(caches.iter().filter_map(|cache| larger(run, curve, cache)));
+    }
+    findings
+}
+
+/// The claimed caches of which the curve shows the end. One without a level of its own only counts
+/// where it is the last: the step after an inner one that is not seen could be the next one's too.
+fn caches<'a>(curve: &Curve<'_>, claims: &'a [Claim]) -> Vec<Cache<'a>> {
+    let servers = curve.servers(claims);
+    let cache = |(position, claim): (usize, &'a Claim)| {
+        let server = Server::Cache(position);
+        let is_last = position + 1 == claims.len();
+        let has_level = servers.contains(&server);
+        let after = servers.iter().position(|other| *other > server)?;
+        let inner = *curve.levels.get(after.checked_sub(1)?)?;
+        let outer = curve.levels[after];
+        let next_is_outer = servers[after] == Server::Cache(position + 1) || is_last;
+        (next_is_outer && (has_level || is_last)).then(|| Cache {
+            claim,
+            is_last,
+            has_level,
+            inner,
+            outer,
+            outer_name: name(servers[after], claims),
+            bytes: half_way(&curve.points(), &inner, &outer),
+        })
+    };
+    claims.iter().enumerate().filter_map(cache).collect()
+}
+
+fn name(server: Server, claims: &[Claim]) -> String {
+    match server {
+        Server::Cache(position) => claims[position].name(),
+        Server::Memory => "main memory".to_owned(),
+    }
+}
+
+fn all_levels(curve: &Curve<'_>, claims: &[Claim], caches: &[Cache<'_>]) -> Finding {
+    let servers = curve.servers(claims);
+    let mut parts = Vec::new();
+    for (position, level) in curve.levels.iter().enumerate() {
+        let first = display_bytes(curve.loads[level.first].bytes);
+        let last = display_bytes(curve.loads[level.last].bytes);
+        let range = match position {
+            _ if level.last + 1 == curve.loads.len() => format!("from {first} on"),
+            0 => format!("up to {last}"),
+            _ => format!("from {first} to {last}"),
+        };
+        let server = servers.get(position).map(|server| {
+            let again = position > 0 && servers[position - 1] == *server;
+            let still = if again { "still " } else { "" };
+            format!(" ({still}{})", name(*server, claims))
+        });
+        parts.push(format!(
+            "{} {range}{}",
+            ns(level.cost),
+            server.unwrap_or_default()
+        ));
+    }
+    let mut sentence = format!(
+        "a random load on {} pages costs {}",
+        curve.pages,
+        parts.join(", ")
+    );
+    let ends: Vec<String> = caches
+        .iter()
+        .map(|cache| {
+            let claimed = display_bytes(cache.claim.bytes);
+            let name = cache.claim.name();
+            format!("the {name} at {} ({claimed} claimed)", about(cache.bytes))
+        })
+        .collect();
+    if !ends.is_empty() {
+        sentence.push_str(&format!("; half of the loads miss {}", ends.join(", ")));
+    }
+    let ends = curve
+        .levels
+        .iter()
+        .flat_map(|level| [level.first, level.last]);
+    let disturbed = curve.loads.iter().any(|load| load.row.grade > Grade::C);
+    Finding {
+        kind: "memory_levels".into(),
+        sentence,
+        advice: disturbed.then(|| {
+            "the machine was disturbed: points of grade D are not held against what it claims; \
+             measure again when it is quiet"
+                .to_owned()
+        }),
+        evidence: ends.map(|position| curve.loads[position].point()).collect(),
+    }
+}
+
+/// A cache that serves less than half of the loads to a working set well inside its claim.
+fn smaller(run: &Run, curve: &Curve<'_>, cache: &Cache<'_>) -> Option<Finding> {
+    let limit = WELL_INSIDE * cache.claim.bytes as f64;
+    let middle = f64::midpoint(cache.inner.cost, cache.outer.cost);
+    let misses = |load: &&Load<'_>| load.interval().is_some_and(|interval| interval.0 >= middle);
+    let witness = curve
+        .loads
+        .iter()
+        .filter(|load| load.bytes as f64 <= limit)
+        .find(misses)?;
+    // Scatter can lift one point; the curve as a whole has to say the same.
+    if cache.bytes > limit {
+        return None;
+    }
+    let claim = cache.claim.sentence();
+    let outer_from = &curve.loads[cache.outer.first];
+    let outer = format!("what {} costs, {}", cache.outer_name, ns(cache.outer.cost));
+    let at = display_bytes(witness.bytes);
+    let got = if cache.has_level {
+        format!("this process gets about {}", about(cache.bytes))
+    } else {
+        "this process sees no level of its own for it".to_owned()
+    };
+    let because = if outer_from.bytes as f64 <= limit {
+        format!(
+            "from {} on a load costs about {outer}",
+            display_bytes(outer_from.bytes)
+        )
+    } else {
+        format!(
+            "at {at} a load costs {}, half-way and more from {} to {outer}",
+            ns(witness.cost_ns),
+            ns(cache.inner.cost)
+        )
+    };
+    let last_inside = &curve.loads[cache.inner.last];
+    Some(Finding {
+        kind: "cache_smaller_than_claimed".into(),
+        sentence: format!("{claim}, and on {} pages {got}: {because}", curve.pages),
+        advice: Some(format!(
+            "{}: count on {} of it, and measure again at another time",
+            why_less(run, cache.claim, cache.is_last),
+            if cache.has_level {
+                display_bytes(last_inside.bytes)
+            } else {
+                "nothing".to_owned()
+            },
+        )),
+        evidence: points([last_inside, witness, outer_from]),
+    })
+}
+
+/// A cache that still serves most loads of a working set far beyond its claim.
+fn larger(run: &Run, curve: &Curve<'_>, cache: &Cache<'_>) -> Option<Finding> {
+    let limit = LARGER_THAN_CLAIMED * cache.claim.bytes as f64;
+    let middle = f64::midpoint(cache.inner.cost, cache.outer.cost);
+    let hits = |load: &&Load<'_>| load.interval().is_some_and(|interval| interval.1 <= middle);
+    let witness = curve
+        .loads
+        .iter()
+        .rev()
+        .filter(|load| load.bytes as f64 >= limit)
+        .find(hits)?;
+    if !cache.has_level || cache.bytes < limit {
+        return None;
+    }
+    let virtual_machine = facts(run)?.virtualization.virtual_machine == Some(true);
+    Some(Finding {
+        kind: "cache_larger_than_claimed".into(),
+        sentence: format!(
+            "{}, and on {} pages this process gets about {}: at {} a load still costs {}, and {} \
+             costs {}",
+            cache.claim.sentence(),
+            curve.pages,
+            about(cache.bytes),
+            display_bytes(witness.bytes),
+            ns(witness.cost_ns),
+            cache.outer_name,
+            ns(cache.outer.cost),
+        ),
+        advice: virtual_machine.then(|| {
+            "the claim is the hypervisor's, not the processor's: do not size data by it".to_owned()
+        }),
+        evidence: points([witness, &curve.loads[cache.outer.first]]),
+    })
+}
+
+/// The points of loads in the order of their sizes, each once.
+fn points<const N: usize>(mut loads: [&Load<'_>; N]) -> Vec<Point> {
+    loads.sort_by_key(|load| load.bytes);
+    let mut points: Vec<Point> = loads.iter().map(|load| load.point()).collect();
+    points.dedup();
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_sample::{
+        CLAIMED, REAL_SMALL_PAGES, REAL_TAKEN, add, run, sizes_kib, staircase, step,
+    };
+    /// A machine that claims `claimed` and gives a third cache of `kib`.
+    fn with_third_cache_of(kib: f64, claimed: &[u64], share: f64) -> Run {
+        let steps = [
+            step(2.2, 56.0, 0.3),
+            step(9.0, 1100.0, 1.0),
+            step(130.0, kib, 1.5),
+        ];
+        let mut run = run(claimed);
+        add(&mut run, "2MiB", &staircase(0.9, &steps), share);
+        run
+    }
+
+    #[test]
+    fn a_real_curve_gives_its_levels_and_nothing_to_complain_of() {
+        let mut run = run(&CLAIMED);
+        add(&mut run, "4KiB", &REAL_SMALL_PAGES, 0.02);
+        let findings = cache_levels(&run);
+        assert_eq!(findings.len(), 1, "{findings:#?}");
+        assert_eq!(
+            findings[0].sentence,
+            "a random load on 4KiB pages costs 0.885 ns up to 40KiB (L1), 3.10 ns from 64KiB to \
+             384KiB (L2), 12.0 ns from 2MiB to 12MiB (L3), 147 ns from 64MiB on (main memory); half \
+             of the loads miss the L1 at 55KiB (48KiB claimed), the L2 at 1.2MiB (1MiB claimed), \
+             the L3 at 34MiB (32MiB claimed)"
+        );
+        assert_eq!(
+            sizes_kib(&findings[0].evidence),
+            [16, 40, 64, 384, 2048, 12288, 65536, 524_288]
+        );
+    }
+
+    #[test]
+    fn a_cache_that_is_mostly_taken_is_smaller_than_claimed() {
+        let findings = cache_levels(&with_third_cache_of(7000.0, &CLAIMED, 0.02));
+        let [_, smaller] = &findings[..] else {
+            panic!("{findings:#?}");
+        };
+        assert_eq!(smaller.kind, "cache_smaller_than_claimed");
+        assert_eq!(
+            smaller.sentence,
+            "CPUID claims 32MiB of L3, and on 2MiB pages this process gets about 6.9MiB: from \
+             10MiB on a load costs about what main memory costs, 142 ns"
+        );
+        assert!(smaller.advice.as_ref().unwrap().contains("neighbours"));
+        assert_eq!(sizes_kib(&smaller.evidence), [3072, 8192, 10240]);
+    }
+
+    #[test]
+    fn a_cache_that_is_gone_has_no_level() {
+        let mut run = run(&CLAIMED);
+        add(&mut run, "2MiB", &REAL_TAKEN, 0.02);
+        let findings = cache_levels(&run);
+        let [_, gone] = &findings[..] else {
+            panic!("{findings:#?}");
+        };
+        assert_eq!(
+            gone.sentence,
+            "CPUID claims 32MiB of L3, and on 2MiB pages this process sees no level of its own for \
+             it: from 2560KiB on a load costs about what main memory costs, 147 ns"
+        );
+        assert!(
+            gone.advice
+                .as_ref()
+                .unwrap()
+                .contains("count on nothing of it")
+        );
+        assert_eq!(sizes_kib(&gone.evidence), [384, 2560]);
+    }
+
+    #[test]
+    fn nothing_is_claimed_of_points_that_do_not_carry_it() {
+        let wide = cache_levels(&with_third_cache_of(7000.0, &CLAIMED, 0.9));
+        assert_eq!(wide.len(), 1, "{wide:#?}");
+        let mut disturbed = with_third_cache_of(7000.0, &CLAIMED, 0.02);
+        for row in &mut disturbed.points {
+            row.grade = Grade::D;
+        }
+        let [levels] = &cache_levels(&disturbed)[..] else {
+            panic!("only the levels");
+        };
+        assert!(levels.advice.as_ref().unwrap().contains("grade D"));
+        let mut few_launches = with_third_cache_of(7000.0, &CLAIMED, 0.02);
+        for row in &mut few_launches.points {
+            row.metrics[0].ci95 = None;
+        }
+        assert_eq!(cache_levels(&few_launches).len(), 1);
+    }
+
+    #[test]
+    fn a_cache_can_be_larger_than_claimed() {
+        let findings = cache_levels(&with_third_cache_of(
+            34_000.0,
+            &[48 << 10, 1 << 20, 8 << 20],
+            0.02,
+        ));
+        let [_, larger] = &findings[..] else {
+            panic!("{findings:#?}");
+        };
+        assert_eq!(larger.kind, "cache_larger_than_claimed");
+        assert!(
+            larger.sentence.contains("claims 8MiB of L3"),
+            "{}",
+            larger.sentence
+        );
+        assert!(
+            larger.sentence.contains("gets about 33MiB"),
+            "{}",
+            larger.sentence
+        );
+    }
+
+    #[test]
+    fn an_inner_cache_is_held_against_its_claim_too() {
+        let findings = cache_levels(&with_third_cache_of(
+            34_000.0,
+            &[48 << 10, 4 << 20, 32 << 20],
+            0.02,
+        ));
+        let [_, smaller] = &findings[..] else {
+            panic!("{findings:#?}");
+        };
+        assert!(
+            smaller.sentence.starts_with(
+                "CPUID claims 4MiB of L2, and on 2MiB pages this process gets about 1.1MiB: from \
+                 1536KiB on a load costs about what L3 costs"
+            ),
+            "{}",
+            smaller.sentence
+        );
+    }
+
+    #[test]
+    fn a_curve_that_ends_inside_the_last_cache_says_nothing_of_its_size() {
+        let mut run = run(&[48 << 10, 1 << 20, 4 << 20]);
+        let inside: Vec<_> = REAL_SMALL_PAGES
+            .into_iter()
+            .filter(|(kib, _)| *kib < 12_000.0)
+            .collect();
+        add(&mut run, "4KiB", &inside, 0.02);
+        let findings = cache_levels(&run);
+        assert_eq!(findings.len(), 1, "{findings:#?}");
+        assert!(
+            findings[0].sentence.contains("from 2MiB on (L3)"),
+            "{}",
+            findings[0].sentence
+        );
+    }
+
+    #[test]
+    fn without_claims_the_levels_have_no_names() {
+        let mut run = run(&[]);
+        add(&mut run, "4KiB", &REAL_SMALL_PAGES, 0.02);
+        for attempts in [run.attempts.clone(), Vec::new()] {
+            run.attempts = attempts;
+            let findings = cache_levels(&run);
+            assert_eq!(findings.len(), 1);
+            assert!(
+                findings[0].sentence.ends_with("147 ns from 64MiB on"),
+                "{}",
+                findings[0].sentence
+            );
+        }
+    }
+
+    #[test]
+    fn few_sizes_are_no_curve() {
+        let mut run = run(&CLAIMED);
+        add(&mut run, "4KiB", &REAL_SMALL_PAGES[..11], 0.02);
+        assert_eq!(cache_levels(&run), []);
+    }
+}

@@ -1,0 +1,232 @@
+//! References to caches whose cost does not fit what the machine claims: from single points well
+//! inside each claim and one in main memory, as the latency table has them.
+//!
+//! Silent where there is a curve, which says it better.
+
+use crate::finding::Finding;
+use crate::memory_latency::{Claim, Load, WELL_INSIDE, claims, curves, loads, ns, why_less};
+use costof_model::run_file::Run;
+use costof_model::unit::display_bytes;
+
+/// A cache saves something where a reference costs less than this share of one to the next level.
+const SAVES_BELOW: f64 = 0.7;
+
+/// A working set is beyond a cache from this many times its size on.
+const BEYOND: f64 = 1.5;
+
+/// A reference to a level of memory.
+struct Reference<'a> {
+    /// The claim inside of which it lies; `None` for main memory.
+    claim: Option<&'a Claim>,
+    is_last: bool,
+    load: Load<'a>,
+}
+
+/// What single points say about the caches.
+pub(crate) fn cache_references(run: &Run) -> Vec<Finding> {
+    let curves = curves(run);
+    let mut findings = Vec::new();
+    for (pages, loads) in loads(run) {
+        if curves.iter().any(|curve| curve.pages == pages) {
+            continue;
+        }
+        let claims = claims(run, &loads);
+        let references = references(&claims, &loads);
+        for (position, reference) in references.iter().enumerate() {
+            let farther = &references[position + 1..];
+            let finding = as_the_next(reference, farther)
+                .or_else(|| as_predicted_of_a_farther_one(reference, farther));
+            findings.extend(finding.map(|(sentence, other)| {
+                Finding {
+                    kind: "cache_reference_too_dear".into(),
+                    advice: reference
+                        .claim
+                        .map(|claim| advice(run, claim, reference.is_last, pages)),
+                    sentence: format!("on {pages} pages, {sentence}"),
+                    evidence: vec![reference.load.point(), other.load.point()],
+                }
+            }));
+        }
+    }
+    findings
+}
+
+/// The load nearest to half of each claim, and the one farthest beyond the last.
+fn references<'a>(claims: &'a [Claim], loads: &[Load<'a>]) -> Vec<Reference<'a>> {
+    let mut found = Vec::new();
+    let mut beyond = 0.0;
+    for (position, claim) in claims.iter().enumerate() {
+        let bytes = claim.bytes as f64;
+        let distance = |load: &Load<'_>| (load.bytes as f64 / (bytes / 2.0)).ln().abs();
+        let inside = loads
+            .iter()
+            .filter(|load| load.bytes as f64 > beyond && load.bytes as f64 <= WELL_INSIDE * bytes);
+        let nearest = inside.min_by(|one, other| distance(one).total_cmp(&distance(other)));
+        found.extend(nearest.map(|load| Reference {
+            claim: Some(claim),
+            is_last: position + 1 == claims.len(),
+            load: *load,
+        }));
+        beyond = BEYOND * bytes;
+    }
+    let memory = loads
+        .last()
+        .filter(|load| beyond > 0.0 && load.bytes as f64 > beyond);
+    found.extend(memory.map(|load| Reference {
+        claim: None,
+        is_last: false,
+        load: *load,
+    }));
+    found
+}
+
+/// Whether it costs about what the next level costs, by both intervals.
+fn as_the_next<'a>(
+    reference: &Reference<'_>,
+    farther: &'a [Reference<'a>],
+) -> Option<(String, &'a Reference<'a>)> {
+    let next = farther.first()?;
+    let (low, _) = reference.load.interval()?;
+    let (_, next_high) = next.load.interval()?;
+    (low >= SAVES_BELOW * next_high).then(|| {
+        let sentence = format!(
+            "{} costs {}, and {} costs {}: the cache saves little or nothing there",
+            reference.name(),
+            ns(reference.load.cost_ns),
+            next.name(),
+            ns(next.load.cost_ns)
+        );
+        (sentence, next)
+    })
+}
+
+/// Whether it costs more than was expected, and what was expected of a farther level.
+fn as_predicted_of_a_farther_one<'a>(
+    reference: &Reference<'_>,
+    farther: &'a [Reference<'a>],
+) -> Option<(String, &'a Reference<'a>)> {
+    let expected = reference.load.row.prediction.as_ref()?;
+    let (low, _) = reference.load.interval()?;
+    if expected.metric != "cost" || low <= expected.high {
+        return None;
+    }
+    let cost = reference.load.cost_ns;
+    let like = farther.iter().find(|other| {
+        let of_other = other.load.row.prediction.as_ref();
+        of_other.is_some_and(|of_other| {
+            of_other.metric == "cost" && (of_other.low..=of_other.high).contains(&cost)
+        })
+    })?;
+    let sentence = format!(
+        "{} costs {}, where at most {} were expected: as much as was expected of {}",
+        reference.name(),
+        ns(cost),
+        ns(expected.high),
+        like.name()
+    );
+    Some((sentence, like))
+}
+
+fn advice(run: &Run, claim: &Claim, is_last: bool, pages: &str) -> String {
+    let tlb = if pages == "4KiB" {
+        "; part of it may be TLB misses, which `--set pages=2MiB` takes out"
+    } else {
+        ""
+    };
+    format!(
+        "{}: `costof run memory.latency --full` shows how much is left{tlb}",
+        why_less(run, claim, is_last)
+    )
+}
+
+impl Reference<'_> {
+    /// `an L3 reference (16MiB of the 32MiB claimed)`.
+    fn name(&self) -> String {
+        let size = display_bytes(self.load.bytes);
+        match self.claim {
+            Some(claim) => format!(
+                "an {} reference ({size} of the {} claimed)",
+                claim.name(),
+                display_bytes(claim.bytes)
+            ),
+            None => format!("a main memory reference ({size})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_sample::{CLAIMED, REAL_SMALL_PAGES, add, expect, run, sizes_kib};
+
+    /// The table's points: half of each claim, and four times the last.
+    fn table(first: f64, second: f64, third: f64, memory: f64, share: f64) -> Run {
+        let mut run = run(&CLAIMED);
+        let points = [
+            (24., first),
+            (512., second),
+            (16384., third),
+            (131_072., memory),
+        ];
+        let expected = [(0.7, 1.3), (2., 5.), (7., 36.), (60., 180.)];
+        for (point, (low, high)) in points.iter().zip(expected) {
+            add(&mut run, "4KiB", &[*point], share);
+            expect(&mut run, low, high);
+        }
+        run
+    }
+
+    #[test]
+    fn a_machine_that_gives_what_it_claims_is_left_alone() {
+        assert_eq!(cache_references(&table(0.9, 3.5, 13.0, 141.0, 0.02)), []);
+        assert_eq!(cache_references(&run(&CLAIMED)), []);
+    }
+
+    #[test]
+    fn a_third_cache_as_dear_as_main_memory_is_found() {
+        let findings = cache_references(&table(0.9, 3.5, 115.0, 141.0, 0.02));
+        let [finding] = &findings[..] else {
+            panic!("{findings:#?}");
+        };
+        assert_eq!(
+            finding.sentence,
+            "on 4KiB pages, an L3 reference (16MiB of the 32MiB claimed) costs 115 ns, and a main \
+             memory reference (128MiB) costs 141 ns: the cache saves little or nothing there"
+        );
+        let advice = finding.advice.as_ref().unwrap();
+        assert!(
+            advice.contains("`costof run memory.latency --full` shows how much is left"),
+            "{advice}"
+        );
+        assert!(advice.contains("TLB"), "{advice}");
+        assert_eq!(sizes_kib(&finding.evidence), [16384, 131_072]);
+    }
+
+    #[test]
+    fn overlapping_intervals_say_nothing() {
+        assert_eq!(cache_references(&table(0.9, 3.5, 115.0, 141.0, 0.7)), []);
+        assert_eq!(cache_references(&table(0.9, 10.0, 13.0, 141.0, 0.6)), []);
+    }
+
+    #[test]
+    fn a_second_cache_that_costs_what_a_third_should_is_found() {
+        let findings = cache_references(&table(0.9, 8.0, 13.0, 141.0, 0.02));
+        let [finding] = &findings[..] else {
+            panic!("{findings:#?}");
+        };
+        assert_eq!(
+            finding.sentence,
+            "on 4KiB pages, an L2 reference (512KiB of the 1MiB claimed) costs 8.00 ns, where at \
+             most 5.00 ns were expected: as much as was expected of an L3 reference (16MiB of the \
+             32MiB claimed)"
+        );
+        assert!(finding.advice.as_ref().unwrap().contains("hardware thread"));
+    }
+
+    #[test]
+    fn a_curve_says_it_better() {
+        let mut run = table(0.9, 3.5, 115.0, 141.0, 0.02);
+        add(&mut run, "4KiB", &REAL_SMALL_PAGES, 0.02);
+        assert_eq!(cache_references(&run), []);
+    }
+}

@@ -1,0 +1,180 @@
+//! The levels of a curve of costs: where it is flat, and where it passes from one level to the next.
+//!
+//! A cost by size is a staircase whose steps are ramps: a cache that is indexed by physical
+//! addresses, or shared, fills unevenly and gives way over an octave or more. So a curve is cut into
+//! levels, each a nearly flat line through the logarithms, and into points of transition between
+//! them that follow no line. The cut is the one of least loss over all cuts, found exactly by
+//! optimal partitioning. An outlier costs a level a bounded loss, so that it does not split it.
+//!
+//! Sources: B. Jackson et al., "An algorithm for optimal partitioning of data on an interval", IEEE
+//! Signal Processing Letters 12 (2005); R. Killick, P. Fearnhead, I. Eckley, "Optimal detection of
+//! changepoints with a linear computational cost", JASA 107 (2012), whose pruning pays beyond some
+//! thousand points; P. Fearnhead, G. Rigaill, "Changepoint detection in the presence of outliers",
+//! JASA 114 (2019), for the bounded loss.
+
+/// The fewest points that make a level.
+const LEVEL_POINTS_MIN: usize = 3;
+/// How steep a level may be, in either direction: about 10 % an octave, as TLB misses make it.
+const LEVEL_SLOPE_MAX: f64 = 0.1;
+/// What a level costs for its start, its end and its height, times the logarithm of the number of
+/// points (as in the Bayesian information criterion).
+const LEVEL_PRICE: f64 = 3.0;
+/// What a point of transition costs: as much as one that is so many standard deviations, squared,
+/// off its level.
+const TRANSITION_PRICE: f64 = 6.0;
+/// What a point costs its level at most.
+const OUTLIER_PRICE: f64 = 12.0;
+/// The scatter that is assumed at least and at most, as a share of the cost. Below the least, a
+/// difference is no level of its own, however exact the points are.
+const SCATTER: (f64, f64) = (0.03, 0.1);
+/// Neighbours whose costs lie closer, as a ratio, are one level.
+const STEP_MIN: f64 = 1.2;
+
+/// A stretch of a curve on which the cost hardly changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    /// The position of its first point in the curve.
+    pub first: usize,
+    /// The position of its last point in the curve.
+    pub last: usize,
+    /// The median cost of its points.
+    pub cost: f64,
+}
+
+/// The levels of a curve of points (x, cost), ascending; none where there are too few points, or
+/// where the cost never stays.
+///
+/// # Panics
+/// If an x or a cost is not positive, or the x do not ascend: the caller takes care of both.
+pub fn levels(curve: &[(f64, f64)]) -> Vec<Level> {
+    assert!(
+        curve.iter().all(|(x, cost)| *x > 0.0 && *cost > 0.0),
+        "a curve has positive sizes and costs"
+    );
+    assert!(
+        curve.windows(2).all(|pair| pair[0].0 < pair[1].0),
+        "the sizes of a curve ascend"
+    );
+    let points: Vec<(f64, f64)> = curve.iter().map(|(x, y)| (x.log2(), y.ln())).collect();
+    let mut levels: Vec<Level> = Vec::new();
+    for (start, end) in cut(&points) {
+        let next = level(curve, start, end - 1);
+        match levels.last_mut() {
+            Some(last) if differs_little(last.cost, next.cost) => {
+                *last = level(curve, last.first, next.last);
+            }
+            _ => levels.push(next),
+        }
+    }
+    levels
+}
+
+fn level(curve: &[(f64, f64)], first: usize, last: usize) -> Level {
+    let costs = curve[first..=last].iter().map(|(_, cost)| *cost);
+    Level {
+        first,
+        last,
+        cost: median(costs.collect()),
+    }
+}
+
+fn differs_little(one: f64, other: f64) -> bool {
+    (one / other).max(other / one) < STEP_MIN
+}
+
+/// The x at which the cost is half-way between two levels: there, half of the operations cost what
+/// they cost on the one, and half what they cost on the other. Interpolated on log x; costs between
+/// the levels are taken in ascending order, so that scatter does not cross it twice.
+pub fn half_way(curve: &[(f64, f64)], from: &Level, to: &Level) -> f64 {
+    let between = &curve[from.last..=to.first];
+    let middle = f64::midpoint(from.cost, to.cost);
+    let mut costs: Vec<f64> = between.iter().map(|(_, cost)| *cost).collect();
+    costs.sort_by(f64::total_cmp);
+    let after = costs.partition_point(|cost| *cost < middle);
+    if after == 0 || after == costs.len() {
+        return between[after.min(costs.len() - 1)].0;
+    }
+    let (low, high) = (costs[after - 1], costs[after]);
+    let share = (middle - low) / (high - low);
+    let (left, right) = (between[after - 1].0.ln(), between[after].0.ln());
+    (left + share * (right - left)).exp()
+}
+
+/// The levels of the cut with the least loss, as ranges.
+fn cut(points: &[(f64, f64)]) -> Vec<(usize, usize)> {
+    let count = points.len();
+    let scatter = scatter(points);
+    let level_price = LEVEL_PRICE * (count as f64).ln();
+    // For each end: the least loss up to there, and where the level that ends there starts.
+    let mut best: Vec<(f64, Option<usize>)> = vec![(0.0, None)];
+    for end in 1..=count {
+        let mut least = (best[end - 1].0 + TRANSITION_PRICE, None);
+        for start in 0..(end + 1).saturating_sub(LEVEL_POINTS_MIN) {
+            let before = best[start].0 + level_price;
+            if before >= least.0 {
+                continue;
+            }
+            let loss = before + level_loss(&points[start..end], scatter);
+            if loss < least.0 {
+                least = (loss, Some(start));
+            }
+        }
+        best.push(least);
+    }
+    let mut found = Vec::new();
+    let mut end = count;
+    while end > 0 {
+        match best[end].1 {
+            Some(start) => {
+                found.push((start, end));
+                end = start;
+            }
+            None => end -= 1,
+        }
+    }
+    found.reverse();
+    found
+}
+
+/// How far the points lie off the flattest line through most of them (Theil and Sen's estimator).
+fn level_loss(points: &[(f64, f64)], scatter: f64) -> f64 {
+    let slopes = points.iter().enumerate().flat_map(|(position, (x, y))| {
+        let later = points[position + 1..].iter();
+        later.map(move |(later_x, later_y)| (later_y - y) / (later_x - x))
+    });
+    let slope = median(slopes.collect()).clamp(-LEVEL_SLOPE_MAX, LEVEL_SLOPE_MAX);
+    let heights: Vec<f64> = points.iter().map(|(x, y)| y - slope * x).collect();
+    let height = median(heights.clone());
+    heights
+        .iter()
+        .map(|each| ((each - height) / scatter).powi(2).min(OUTLIER_PRICE))
+        .sum()
+}
+
+/// The scatter of the points: by the median of their second differences, which neither slopes nor
+/// a few steps change.
+fn scatter(points: &[(f64, f64)]) -> f64 {
+    let bends = points
+        .windows(3)
+        .map(|three| (three[0].1 - 2.0 * three[1].1 + three[2].1).abs());
+    let bends: Vec<f64> = bends.collect();
+    if bends.is_empty() {
+        return SCATTER.0;
+    }
+    // A second difference has six times the variance; 1.4826 makes a median absolute deviation a
+    // standard deviation.
+    (1.4826 * median(bends) / 6.0_f64.sqrt()).clamp(SCATTER.0, SCATTER.1)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    let middle = values.len() / 2;
+    let even = values.len().is_multiple_of(2);
+    let (below, middle, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    match below.iter().copied().max_by(f64::total_cmp) {
+        Some(lower) if even => f64::midpoint(lower, *middle),
+        _ => *middle,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,282 @@
+//! The points of `memory.latency`, beside the caches that the machine claims: what all findings
+//! about caches start from.
+
+use crate::changepoints::{Level, levels};
+use costof_model::axis::AxisValue;
+use costof_model::facts::{CacheSource, Facts};
+use costof_model::noise::Grade;
+use costof_model::point::Point;
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+use costof_model::unit::{Unit, display_bytes};
+
+/// With fewer sizes than this a curve has no levels, only points.
+const CURVE_SIZES_MIN: usize = 12;
+
+/// A working set is beyond all caches from this many times the last one's claim on.
+const BEYOND_CLAIM: f64 = 2.0;
+
+/// Dynamic memory needs about 30 ns to activate and read a row, and the way there and back some
+/// more: what costs less is a cache, however little the machine claims.
+const MEMORY_NS_MIN: f64 = 40.0;
+
+/// A working set is well inside a cache up to this share of it: one that is indexed by physical
+/// addresses fills unevenly.
+pub(crate) const WELL_INSIDE: f64 = 2.0 / 3.0;
+
+/// A cache that the machine claims to have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Claim {
+    pub(crate) level: u32,
+    pub(crate) bytes: u64,
+    pub(crate) source: CacheSource,
+}
+
+/// What a random load costs with so much memory in use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load<'a> {
+    pub(crate) bytes: u64,
+    pub(crate) cost_ns: f64,
+    pub(crate) row: &'a PointRow,
+}
+
+/// What random loads cost on pages of one size, by how much memory is in use.
+#[derive(Clone, Debug)]
+pub(crate) struct Curve<'a> {
+    pub(crate) pages: &'a str,
+    /// By size, ascending.
+    pub(crate) loads: Vec<Load<'a>>,
+    /// Where the cost stays; positions are those of `loads`.
+    pub(crate) levels: Vec<Level>,
+}
+
+/// What serves a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Server {
+    /// The claimed cache at this position.
+    Cache(usize),
+    /// Main memory.
+    Memory,
+}
+
+impl Load<'_> {
+    /// The interval of the cost; absent where there were too few launches, and where what was
+    /// recorded has surely moved the number.
+    pub(crate) fn interval(&self) -> Option<(f64, f64)> {
+        if self.row.grade > Grade::C {
+            return None;
+        }
+        self.row.estimate("cost")?.ci95
+    }
+
+    pub(crate) fn point(&self) -> Point {
+        self.row.point.clone()
+    }
+}
+
+impl Curve<'_> {
+    /// Sizes and costs.
+    pub(crate) fn points(&self) -> Vec<(f64, f64)> {
+        points(&self.loads)
+    }
+
+    /// What serves the loads of each level; nothing where the machine claims no caches.
+    ///
+    /// The last level is main memory where it reaches far enough beyond the last cache. Every other
+    /// one belongs to the cache into which most of its sizes fit that do not fit into the one before.
+    pub(crate) fn servers(&self, claims: &[Claim]) -> Vec<Server> {
+        let Some(last_claim) = claims.last() else {
+            return Vec::new();
+        };
+        let server = |(position, level): (usize, &Level)| {
+            let (first, last) = (self.loads[level.first].bytes, self.loads[level.last].bytes);
+            if position + 1 == self.levels.len()
+                && last as f64 >= BEYOND_CLAIM * last_claim.bytes as f64
+                && level.cost >= MEMORY_NS_MIN
+            {
+                return Server::Memory;
+            }
+            let octaves = |cache: usize| {
+                let from = if cache == 0 {
+                    1
+                } else {
+                    claims[cache - 1].bytes
+                };
+                let to = match claims.get(cache + 1) {
+                    Some(_) => claims[cache].bytes,
+                    None => u64::MAX,
+                };
+                (last.min(to) as f64 / first.max(from) as f64).log2()
+            };
+            let most =
+                (0..claims.len()).max_by(|one, other| octaves(*one).total_cmp(&octaves(*other)));
+            Server::Cache(most.expect("there is a claim"))
+        };
+        self.levels.iter().enumerate().map(server).collect()
+    }
+}
+
+impl Claim {
+    /// `L3`.
+    pub(crate) fn name(&self) -> String {
+        format!("L{}", self.level)
+    }
+
+    /// `sysfs claims 32MiB of L3`.
+    pub(crate) fn sentence(&self) -> String {
+        let source = match self.source {
+            CacheSource::Sysfs => "sysfs",
+            CacheSource::Cpuid => "CPUID",
+            CacheSource::Unknown => "the machine",
+        };
+        format!(
+            "{source} claims {} of {}",
+            display_bytes(self.bytes),
+            self.name()
+        )
+    }
+}
+
+/// The random loads of a run, a cache line apart, by the size of their pages, ascending by size.
+pub(crate) fn loads(run: &Run) -> Vec<(&str, Vec<Load<'_>>)> {
+    let mut by_pages: Vec<(&str, Vec<Load<'_>>)> = Vec::new();
+    for row in run.points.iter().filter(|row| is_random_load(row)) {
+        let Some((pages, load)) = load(row) else {
+            continue;
+        };
+        match by_pages.iter_mut().find(|(known, _)| *known == pages) {
+            Some((_, loads)) => loads.push(load),
+            None => by_pages.push((pages, vec![load])),
+        }
+    }
+    for (_, loads) in &mut by_pages {
+        loads.sort_by_key(|load| load.bytes);
+        loads.dedup_by_key(|load| load.bytes);
+    }
+    by_pages.sort_by_key(|(pages, _)| *pages != "4KiB");
+    by_pages
+}
+
+/// Those of the loads that make a curve.
+pub(crate) fn curves(run: &Run) -> Vec<Curve<'_>> {
+    loads(run)
+        .into_iter()
+        .filter(|(_, loads)| loads.len() >= CURVE_SIZES_MIN)
+        .map(|(pages, loads)| Curve {
+            pages,
+            levels: levels(&points(&loads)),
+            loads,
+        })
+        .collect()
+}
+
+fn points(loads: &[Load<'_>]) -> Vec<(f64, f64)> {
+    loads
+        .iter()
+        .map(|load| (load.bytes as f64, load.cost_ns))
+        .collect()
+}
+
+fn is_random_load(row: &PointRow) -> bool {
+    row.point.probe == "memory.latency"
+        && word(row, "pattern") == Some("random")
+        && number(row, "stride") == Some(64)
+}
+
+fn load(row: &PointRow) -> Option<(&str, Load<'_>)> {
+    let cost_ns = row.estimate("cost")?.median;
+    let bytes = number(row, "size").filter(|bytes| *bytes > 0)?;
+    let load = Load {
+        bytes,
+        cost_ns,
+        row,
+    };
+    (cost_ns > 0.0).then_some((word(row, "pages")?, load))
+}
+
+/// An axis's word. A file of another build may have none.
+fn word<'a>(row: &'a PointRow, axis: &str) -> Option<&'a str> {
+    match row.point.axes.0.get(axis)? {
+        AxisValue::Word(word) => Some(word),
+        AxisValue::Number(_) => None,
+    }
+}
+
+fn number(row: &PointRow, axis: &str) -> Option<u64> {
+    match row.point.axes.0.get(axis)? {
+        AxisValue::Number(number) => Some(*number),
+        AxisValue::Word(_) => None,
+    }
+}
+
+/// The machine on which the loads were measured.
+pub(crate) fn facts(run: &Run) -> Option<&Facts> {
+    let hosts = &run.attempts.last()?.hosts;
+    hosts.get("only").or_else(|| hosts.values().next())
+}
+
+/// The caches that the machine claims for the processor on which the loads ran, nearest first;
+/// each larger than the one before.
+pub(crate) fn claims(run: &Run, loads: &[Load<'_>]) -> Vec<Claim> {
+    let Some(facts) = facts(run) else {
+        return Vec::new();
+    };
+    let cpus = loads
+        .first()
+        .and_then(|load| load.row.placement.0.get("only"));
+    let cpu = cpus
+        .and_then(|cpus| cpus.first())
+        .and_then(|cpu| u32::try_from(*cpu).ok());
+    let mut claims: Vec<Claim> = Vec::new();
+    for level in 1..=4 {
+        let cache = match cpu {
+            Some(cpu) => facts.claimed_cache_of(level, cpu),
+            None => facts.claimed_cache(level),
+        };
+        let larger = cache.filter(|cache| {
+            claims
+                .last()
+                .is_none_or(|last| last.bytes < cache.size_bytes)
+        });
+        claims.extend(larger.map(|cache| Claim {
+            level,
+            bytes: cache.size_bytes,
+            source: cache.source,
+        }));
+    }
+    claims
+}
+
+/// Why a process may have less of a cache than the machine claims.
+pub(crate) fn why_less(run: &Run, claim: &Claim, is_last: bool) -> &'static str {
+    let virtual_machine =
+        facts(run).is_some_and(|facts| facts.virtualization.virtual_machine == Some(true));
+    match (is_last && claim.level > 1, virtual_machine) {
+        (true, true) => {
+            "neighbours share the cache (this machine's other processors too), or the hypervisor \
+             gives a part of it"
+        }
+        (true, false) => {
+            "other processors that share the cache were using it, or a resource group \
+             (/sys/fs/resctrl) gives a part of it"
+        }
+        (false, _) => "another hardware thread of the same core may be using it",
+    }
+}
+
+/// `12.3 ns`.
+pub(crate) fn ns(value: f64) -> String {
+    Unit::Nanoseconds.display(value)
+}
+
+/// A size that is not exact, with two digits: `1.2MiB`.
+pub(crate) fn about(bytes: f64) -> String {
+    let kib = bytes / 1024.0;
+    let (value, unit) = match kib {
+        kib if kib >= 1024.0 * 1024.0 => (kib / 1024.0 / 1024.0, "GiB"),
+        kib if kib >= 1024.0 => (kib / 1024.0, "MiB"),
+        kib => (kib, "KiB"),
+    };
+    let digits = usize::from(value < 9.95);
+    format!("{value:.digits$}{unit}")
+}

@@ -1,0 +1,373 @@
+//! The controller's end of the protocol against workers that do not keep it:
+//! shell scripts. Each is told by its fault, and nothing of it is left running.
+
+use costof_lab::host::{Host, WorkerCommand};
+use costof_lab::launch::{self, Lost, Outcome, Setting};
+use costof_lab::worker::{NoAnswer, Worker};
+use costof_model::axis::Axes;
+use costof_model::failure::{Failure, FailureKind};
+use costof_model::noise::Noise;
+use costof_model::point::Point;
+use costof_model::protocol::{
+    Answer, ClockInfo, ClockSource, Command, Launch, Offers, PROTOCOL, Report,
+};
+use costof_model::rows::State;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Long enough for a script to say what it has to say.
+const LONG: Duration = Duration::from_secs(60);
+/// For workers that never answer.
+const SHORT: Duration = Duration::from_millis(300);
+
+/// A line of JSON in a shell script's quotes.
+fn says(answer: &Answer) -> String {
+    format!("echo '{}'", serde_json::to_string(answer).unwrap())
+}
+
+fn hello(protocol: u32) -> String {
+    let costof = "9.9".to_owned();
+    says(&Answer::Hello { protocol, costof })
+}
+
+/// A shell that does all of this, one after the other.
+fn shell(steps: &[&str]) -> WorkerCommand {
+    WorkerCommand::new("sh", &["-c", &steps.join("\n")])
+}
+
+/// Why such a worker cannot be started.
+#[track_caller]
+fn refused(steps: &[&str], limit: Duration) -> Failure {
+    match Worker::start(&Host::Local, &shell(steps), limit, &AtomicBool::new(false)) {
+        Err(NoAnswer::Failed(failure)) => failure,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// Why such a worker, once it has introduced itself, does not describe itself.
+#[track_caller]
+fn no_description(steps: &[&str], limit: Duration) -> Failure {
+    let going = AtomicBool::new(false);
+    let hello = hello(PROTOCOL);
+    let steps: Vec<&str> = [&*hello, "read command"]
+        .iter()
+        .chain(steps)
+        .copied()
+        .collect();
+    let mut worker = Worker::start(&Host::Local, &shell(&steps), LONG, &going).unwrap();
+    match worker.ask(&Command::Describe, limit, &going) {
+        Err(NoAnswer::Failed(failure)) => failure,
+        other => panic!("there is an answer: {other:?}"),
+    }
+}
+
+#[track_caller]
+fn expect(failure: &Failure, kind: FailureKind, named: &[&str]) {
+    assert_eq!(failure.kind, kind, "{failure}");
+    for name in named {
+        assert!(
+            failure.reason.contains(name),
+            "`{name}` is missing in: {}",
+            failure.reason
+        );
+    }
+}
+
+/// How many processes run whose command line contains this word.
+fn running(word: &str) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let command = |process: &Path| fs::read(process.join("cmdline")).unwrap_or_default();
+    processes
+        .filter(|entry| String::from_utf8_lossy(&command(&entry.path())).contains(word))
+        .count()
+}
+
+#[track_caller]
+fn expect_none_runs(word: &str) {
+    let began = Instant::now();
+    while running(word) > 0 {
+        assert!(began.elapsed() < LONG, "{word} is still running");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_worker_of_another_protocol_is_refused() {
+    let failure = refused(&[&hello(PROTOCOL + 1), "sleep 1000.01"], LONG);
+    expect(
+        &failure,
+        FailureKind::Error,
+        &["protocol 2", "controller 1", "9.9", "same release"],
+    );
+    expect_none_runs("1000.01");
+}
+
+#[test]
+fn a_banner_before_the_introduction_is_quoted() {
+    let failure = refused(
+        &["echo 'Last login: \u{7}Tue'", &hello(PROTOCOL), "read all"],
+        LONG,
+    );
+    expect(
+        &failure,
+        FailureKind::Error,
+        &["no message of the protocol", "`Last login: .Tue`"],
+    );
+}
+
+#[test]
+fn a_worker_that_answers_before_it_introduces_itself_is_refused() {
+    let failure = refused(&[&says(&Answer::Ran), "read all"], LONG);
+    expect(&failure, FailureKind::Error, &["Ran", "introduce itself"]);
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let command = WorkerCommand::new("/nowhere/costof", &["worker"]);
+    match Worker::start(&Host::Local, &command, LONG, &AtomicBool::new(false)) {
+        Err(NoAnswer::Failed(failure)) => {
+            expect(
+                &failure,
+                FailureKind::Error,
+                &["/nowhere/costof", "No such file"],
+            );
+        }
+        other => panic!("started: {other:?}"),
+    }
+}
+
+#[test]
+fn a_line_without_end_is_cut_off() {
+    let endless = "tr '\\0' x < /dev/zero | head -c 100000000; sleep 1000.02";
+    let failure = no_description(&[endless], LONG);
+    expect(
+        &failure,
+        FailureKind::Error,
+        &["no message of the protocol", "`xxxxxxxx"],
+    );
+    assert!(failure.reason.len() < 300, "{}", failure.reason.len());
+    expect_none_runs("1000.02");
+}
+
+#[test]
+fn an_answer_that_its_worker_did_not_live_to_finish_is_a_crash() {
+    let failure = no_description(&["printf '{\"is\":\"ra'", "kill -SEGV $$"], LONG);
+    expect(&failure, FailureKind::Crashed, &["SIGSEGV"]);
+}
+
+#[test]
+fn an_end_is_told_by_its_exit_code_or_signal_and_its_last_words() {
+    let failure = no_description(&["echo 'no room left' >&2", "exit 7"], LONG);
+    expect(
+        &failure,
+        FailureKind::Crashed,
+        &["exit code 7", "it last said: no room left"],
+    );
+    for (signal, name) in [("KILL", "SIGKILL"), ("ABRT", "SIGABRT"), ("FPE", "SIGFPE")] {
+        let failure = no_description(&[&format!("kill -{signal} $$")], LONG);
+        expect(&failure, FailureKind::Crashed, &[name]);
+    }
+}
+
+#[test]
+fn standard_error_is_drained_and_its_end_is_kept() {
+    let much = "head -c 10000000 /dev/zero | tr '\\0' '\\n' >&2";
+    let failure = no_description(&[much, "echo 'the end' >&2", "exit 1"], LONG);
+    expect(&failure, FailureKind::Crashed, &["it last said: the end"]);
+}
+
+#[test]
+fn a_worker_that_closes_its_output_and_lives_on_is_ended() {
+    let failure = no_description(&["exec sleep 1000.03 >&-"], LONG);
+    expect(
+        &failure,
+        FailureKind::Crashed,
+        &["closed its output without ending"],
+    );
+    expect_none_runs("1000.03");
+}
+
+#[test]
+fn a_worker_that_says_nothing_is_ended_in_time() {
+    let failure = refused(&["exec sleep 1000.04"], SHORT);
+    expect(&failure, FailureKind::TimedOut, &["within 0.3 s"]);
+    let failure = no_description(&["sleep 1000.04"], SHORT);
+    expect(&failure, FailureKind::TimedOut, &["within 0.3 s"]);
+    expect_none_runs("1000.04");
+}
+
+#[test]
+fn a_worker_that_does_not_listen_holds_nobody_up() {
+    let going = AtomicBool::new(false);
+    let deaf = shell(&[&hello(PROTOCOL), "exec sleep 1000.05"]);
+    let mut worker = Worker::start(&Host::Local, &deaf, LONG, &going).unwrap();
+    // More than any pipe holds.
+    let long = Command::Open(Box::new(launch(50_000)));
+    match worker.ask(&long, SHORT, &going) {
+        Err(NoAnswer::Failed(failure)) => expect(&failure, FailureKind::TimedOut, &["0.3 s"]),
+        other => panic!("there is an answer: {other:?}"),
+    }
+    expect_none_runs("1000.05");
+}
+
+#[test]
+fn a_child_that_holds_the_outputs_open_does_not_hide_an_end() {
+    let failure = no_description(&["sleep 1000.06 &", "exit 3"], LONG);
+    expect(&failure, FailureKind::Crashed, &["exit code 3"]);
+    expect_none_runs("1000.06");
+    // One that has left the group cannot be ended, but holds nobody up for ever.
+    let failure = no_description(&["setsid sleep 3.07 >&- &", "echo bye >&2; exit 3"], LONG);
+    expect(&failure, FailureKind::Crashed, &["exit code 3", "bye"]);
+    let failure = no_description(&["setsid sleep 3.07 &", "exit 3"], SHORT);
+    expect(&failure, FailureKind::Crashed, &["exit code 3"]);
+}
+
+#[test]
+fn an_interrupt_is_heard_while_a_worker_is_silent() {
+    let interrupted = AtomicBool::new(false);
+    let silent = shell(&[&hello(PROTOCOL), "sleep 1000.08"]);
+    let mut worker = Worker::start(&Host::Local, &silent, LONG, &interrupted).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            interrupted.store(true, Ordering::Relaxed);
+        });
+        let answer = worker.ask(&Command::Describe, LONG, &interrupted);
+        assert!(matches!(answer, Err(NoAnswer::Interrupted)), "{answer:?}");
+    });
+    drop(worker);
+    expect_none_runs("1000.08");
+}
+
+/// A launch of so many points.
+fn launch(points: usize) -> Launch {
+    let point = Point {
+        probe: "test.point".into(),
+        axes: Axes::default(),
+        link: "none".into(),
+    };
+    Launch {
+        role: "only".into(),
+        points: vec![point; points],
+        cpus: Vec::new(),
+        seed: 1,
+        point_time_ns: 1,
+        rounds: 1,
+        clock: ClockInfo {
+            source: ClockSource::Monotonic,
+            because: String::new(),
+            hz: 1e9,
+            spread_ppm: 0.0,
+            resolution_ns: 1.0,
+            read_ns: 1.0,
+        },
+    }
+}
+
+/// A launch of one point, whose worker answers this, command by command.
+fn launched(answers: &[Answer]) -> Result<Outcome, Lost> {
+    let mut steps = vec![hello(PROTOCOL)];
+    for answer in answers {
+        steps.extend(["read command".to_owned(), says(answer)]);
+    }
+    steps.push("read command".to_owned());
+    let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+    let setting = Setting {
+        command: &shell(&steps),
+        limit: LONG,
+        interrupted: &AtomicBool::new(false),
+    };
+    launch::run(&[Host::Local], vec![launch(1)], &setting)
+}
+
+fn prepared() -> Answer {
+    let offers = Offers::new();
+    Answer::Prepared { offers }
+}
+
+fn closed(points: usize) -> Answer {
+    let report = Report {
+        state: State::Ok,
+        metrics: Vec::new(),
+    };
+    Answer::Closed {
+        points: vec![report; points],
+        noise: Box::new(Noise::default()),
+    }
+}
+
+#[test]
+fn a_launch_goes_well_where_every_answer_is_the_right_one() {
+    let outcome = launched(&[Answer::Opened, prepared(), Answer::Ran, closed(1)]).unwrap();
+    assert_eq!(outcome.reports.len(), 1);
+    assert_eq!(outcome.reports[0].len(), 1);
+    assert!(outcome.failures.is_empty());
+}
+
+#[test]
+fn a_failure_is_one_of_its_point_and_the_launch_goes_on() {
+    let failed = || Answer::Failed(Failure::unsupported("not here"));
+    for answers in [
+        vec![Answer::Opened, failed(), closed(1)],
+        vec![Answer::Opened, prepared(), failed(), closed(1)],
+    ] {
+        let outcome = launched(&answers).unwrap();
+        assert_eq!(outcome.failures, [(0, Failure::unsupported("not here"))]);
+    }
+    match launched(&[failed()]) {
+        // Before the first point: it concerns them all.
+        Err(Lost::Failed(None, failure)) => assert_eq!(failure, Failure::unsupported("not here")),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_right_answer_at_the_wrong_time_loses_the_launch() {
+    for (answers, at, quoted) in [
+        (vec![Answer::Ran], None, "Ran"),
+        (vec![Answer::Opened, Answer::Ran], Some(0), "Ran"),
+        (
+            vec![Answer::Opened, prepared(), prepared()],
+            Some(0),
+            "Prepared",
+        ),
+        (
+            vec![Answer::Opened, prepared(), Answer::Ran, Answer::Ran],
+            None,
+            "Ran",
+        ),
+        // A report too many, and none.
+        (
+            vec![Answer::Opened, prepared(), Answer::Ran, closed(2)],
+            None,
+            "Closed",
+        ),
+        (
+            vec![Answer::Opened, prepared(), Answer::Ran, closed(0)],
+            None,
+            "Closed",
+        ),
+    ] {
+        match launched(&answers) {
+            Err(Lost::Failed(position, failure)) => {
+                assert_eq!(position, at, "{answers:?}");
+                let named = [quoted, "as only", "no answer to what it was asked"];
+                expect(&failure, FailureKind::Error, &named);
+                assert!(failure.reason.len() < 400, "{}", failure.reason);
+            }
+            other => panic!("{answers:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_ends_early_loses_the_point_that_was_measured() {
+    match launched(&[Answer::Opened, prepared()]) {
+        Err(Lost::Failed(Some(0), failure)) => {
+            expect(&failure, FailureKind::Crashed, &["exit code 0"]);
+        }
+        other => panic!("{other:?}"),
+    }
+}

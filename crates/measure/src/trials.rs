@@ -1,0 +1,245 @@
+//! What only trying tells: which facilities the kernel lets this process have, what waking up
+//! costs, and who else uses the processors right now.
+//!
+//! Nothing here fails, nothing stays behind, and nothing is judged: that is `costof-findings`'.
+
+use crate::noise::{CpuTicks, TICK_NS, cpu_ticks, difference};
+use crate::statistics::quantile::median;
+use costof_model::facts::{Probed, Trial};
+use costof_os::arena::{self, Arena, PageSize};
+use costof_os::attempt::{Attempt, in_child};
+use costof_os::clock::{ClockId, now_ns};
+use costof_os::idle::{WakeUp, wake_up_cost_ns};
+use costof_os::perf::{self, Event, Group};
+use std::io;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long others are watched: the kernel counts in hundredths of a second, and a twentieth of
+/// one processor's time is to be seen on two.
+const WATCH: Duration = Duration::from_millis(500);
+
+/// Wake-ups of each kind; each takes about a millisecond.
+const WAKE_UPS: usize = 100;
+
+/// So many before it is seen how long they take: under a tight CPU quota they stand still for most
+/// of the time.
+const WAKE_UPS_AT_ONCE: usize = 20;
+
+/// When no more wake-ups are begun.
+const WAKE_UP_LIMIT: Duration = Duration::from_millis(400);
+
+/// Tries everything, in about a second. To be called before this process has other threads, which
+/// would be counted among the others.
+pub fn try_all() -> Probed {
+    // What is cleared away after the trials would be counted too, so this comes first.
+    let busy_share = busy_share();
+    let let_in = attempt(&[Attempt::PerfEvent]);
+    let user_namespaces = attempt(&[Attempt::UserNamespace]);
+    let network_namespaces = network_namespace();
+    let io_uring = attempt(&[Attempt::IoUring]);
+    let (wake_up, steal_share) = wake_up_and_steal();
+    let middle = |times: fn(&WakeUp) -> &Vec<u64>| {
+        let times: Vec<f64> = times(wake_up.as_ref()?)
+            .iter()
+            .map(|&ns| ns as f64)
+            .collect();
+        median(&times)
+    };
+    Probed {
+        hardware_events: Some(counting(&let_in, Event::Cycles)),
+        software_events: Some(counting(&let_in, Event::PageFaults)),
+        kernel_events: Some(counting(&let_in, Event::ContextSwitches)),
+        tracepoints: Some(tracepoint(&let_in)),
+        user_namespaces: Some(user_namespaces),
+        network_namespaces: Some(network_namespaces),
+        huge_page: huge_page(),
+        io_uring: Some(io_uring),
+        wake_idle_ns: middle(|wake_up| &wake_up.idle_ns),
+        wake_spinning_ns: middle(|wake_up| &wake_up.spinning_ns),
+        steal_share,
+        busy_share,
+    }
+}
+
+fn outcome<T>(tried: io::Result<T>) -> Trial {
+    match tried {
+        Ok(_) => Trial::Works,
+        Err(error) => Trial::Fails {
+            reason: error.to_string(),
+        },
+    }
+}
+
+fn attempt(attempts: &[Attempt]) -> Trial {
+    outcome(in_child(attempts))
+}
+
+/// In a user namespace, as any user may where the system allows it; else as root.
+fn network_namespace() -> Trial {
+    let inside = attempt(&[Attempt::UserNamespace, Attempt::NetworkNamespace]);
+    match attempt(&[Attempt::NetworkNamespace]) {
+        Trial::Works => Trial::Works,
+        Trial::Fails { .. } => inside,
+    }
+}
+
+/// Whether an event can be counted. Where a seccomp filter would kill who tries, this process does
+/// not: a child has.
+fn counting(let_in: &Trial, event: Event) -> Trial {
+    if *let_in != Trial::Works {
+        return let_in.clone();
+    }
+    let (_, absent) = Group::open(&[event]);
+    match absent.into_iter().next() {
+        None => Trial::Works,
+        // Events may be opened, so this is the kernel's own limit, whose level is a fact.
+        Some((_, error)) if error.kind() == io::ErrorKind::PermissionDenied => Trial::Fails {
+            reason: format!("the kernel refuses to count {}", event.name()),
+        },
+        Some((_, error)) => outcome::<()>(Err(error)),
+    }
+}
+
+/// Whether entries into the kernel can be counted, as probes do to show that a call made one.
+fn tracepoint(let_in: &Trial) -> Trial {
+    match perf::tracepoint("raw_syscalls", "sys_enter") {
+        Ok(event) => counting(let_in, event),
+        Err(error) => outcome::<()>(Err(error)),
+    }
+}
+
+/// `None` where one is so large (512 MiB with base pages of 64 KiB) that trying could do harm.
+fn huge_page() -> Option<Trial> {
+    let bytes = arena::huge_page_bytes().unwrap_or(1);
+    let available_bytes = arena::available_bytes().ok()?;
+    if bytes as u64 > available_bytes / 4 {
+        return None;
+    }
+    let huge_bytes = Arena::map(bytes, PageSize::Huge).and_then(|mut arena| {
+        arena.populate()?;
+        arena.huge_bytes()
+    });
+    Some(outcome(huge_bytes.and_then(
+        |huge_bytes| match huge_bytes {
+            0 => Err(io::Error::other("the kernel gave small pages instead")),
+            _ => Ok(()),
+        },
+    )))
+}
+
+/// What a wake-up costs, and what the hypervisor took from the two processors meanwhile: they are
+/// kept busy for most of it.
+fn wake_up_and_steal() -> (Option<WakeUp>, Option<f64>) {
+    let before = processor_ticks();
+    let wake_up = wake_ups();
+    let after = processor_ticks();
+    let steal_share = wake_up.as_ref().and_then(|wake_up| {
+        let kept_busy = [wake_up.waker_cpu, wake_up.woken_cpu];
+        let spent = difference(&before?, &after?);
+        let theirs = spent.iter().filter(|ticks| kept_busy.contains(&ticks.cpu));
+        steal_share(theirs)
+    });
+    (wake_up, steal_share)
+}
+
+/// None with one processor only, or where threads cannot be had.
+fn wake_ups() -> Option<WakeUp> {
+    let began = Instant::now();
+    let mut all = wake_up_cost_ns(WAKE_UPS_AT_ONCE).ok()??;
+    while all.idle_ns.len() < WAKE_UPS && began.elapsed() < WAKE_UP_LIMIT {
+        let more = wake_up_cost_ns(WAKE_UPS_AT_ONCE).ok()??;
+        all.idle_ns.extend(more.idle_ns);
+        all.spinning_ns.extend(more.spinning_ns);
+    }
+    Some(all)
+}
+
+/// The steal among what the processors worked or wanted to.
+fn steal_share<'a>(spent: impl Iterator<Item = &'a CpuTicks>) -> Option<f64> {
+    let (steal, wanted) = spent.fold((0, 0), |(steal, wanted), ticks| {
+        (steal + ticks.steal, wanted + ticks.steal + ticks.busy)
+    });
+    (wanted > 0).then(|| steal as f64 / wanted as f64)
+}
+
+/// What others use of all processors while this process sleeps.
+fn busy_share() -> Option<f64> {
+    let (before, own_before_ns) = (processor_ticks()?, now_ns(ClockId::ProcessCpu));
+    sleep(WATCH);
+    let (after, own_after_ns) = (processor_ticks()?, now_ns(ClockId::ProcessCpu));
+    let own_ticks = (own_after_ns - own_before_ns) as f64 / TICK_NS;
+    others_share(&difference(&before, &after), own_ticks)
+}
+
+fn others_share(spent: &[CpuTicks], own_ticks: f64) -> Option<f64> {
+    let busy: u64 = spent.iter().map(|ticks| ticks.busy).sum();
+    let total: u64 = spent.iter().map(|ticks| ticks.total).sum();
+    (total > 0).then(|| (busy as f64 - own_ticks).max(0.0) / total as f64)
+}
+
+fn processor_ticks() -> Option<Vec<CpuTicks>> {
+    let text = std::fs::read_to_string("/proc/stat").ok()?;
+    Some(cpu_ticks(&text)).filter(|ticks| !ticks.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_tried_and_what_fails_says_why() {
+        let probed = try_all();
+        for trial in [
+            &probed.hardware_events,
+            &probed.software_events,
+            &probed.kernel_events,
+            &probed.tracepoints,
+            &probed.user_namespaces,
+            &probed.network_namespaces,
+            &probed.io_uring,
+        ] {
+            match trial {
+                Some(Trial::Works) => {}
+                Some(Trial::Fails { reason }) => assert!(!reason.is_empty()),
+                None => panic!("not tried: {probed:?}"),
+            }
+        }
+        let two = costof_os::affinity::allowed().unwrap().len() > 1;
+        assert_eq!(probed.wake_idle_ns.is_some(), two);
+        assert_eq!(probed.wake_spinning_ns.is_some(), two);
+        for share in [probed.busy_share, probed.steal_share]
+            .into_iter()
+            .flatten()
+        {
+            assert!((0.0..=1.0).contains(&share), "{probed:?}");
+        }
+        // Kernels without transparent huge pages fail; only where they are very large is it left.
+        match arena::huge_page_bytes() {
+            Some(bytes) if bytes > 32 << 20 => eprintln!("checked less: {bytes} B a huge page"),
+            _ => assert!(probed.huge_page.is_some()),
+        }
+    }
+
+    #[test]
+    fn where_no_event_may_be_opened_none_is() {
+        let refused = outcome::<()>(Err(io::Error::other("perf_event_open: no")));
+        assert_eq!(counting(&refused, Event::PageFaults), refused);
+    }
+
+    #[test]
+    fn shares_leave_out_what_is_ones_own_and_what_is_idle() {
+        let ticks = |cpu, busy, steal, total| CpuTicks {
+            cpu,
+            busy,
+            steal,
+            total,
+        };
+        let spent = [ticks(0, 10, 5, 50), ticks(1, 5, 0, 50)];
+        assert_eq!(others_share(&spent, 5.0), Some(0.1));
+        assert_eq!(others_share(&spent, 100.0), Some(0.0));
+        assert_eq!(others_share(&[], 0.0), None);
+        assert_eq!(steal_share(spent.iter()), Some(0.25));
+        assert_eq!(steal_share([ticks(0, 0, 0, 50)].iter()), None);
+    }
+}

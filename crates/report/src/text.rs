@@ -1,0 +1,80 @@
+//! Prose in lines of a readable length.
+
+/// Columns of explanatory text.
+pub const COLUMNS: usize = 88;
+
+/// `line` in lines of at most [`COLUMNS`], each indented, the later ones by two columns more. What
+/// stands between backticks is never cut, so that a command can be copied whole; it may be longer
+/// than a line.
+pub fn wrapped(line: &str, indent: &str) -> String {
+    let mut text = String::from(indent);
+    let mut column = indent.chars().count();
+    for (position, word) in words(line).into_iter().enumerate() {
+        let width = word.chars().count();
+        if position > 0 && column + 1 + width > COLUMNS {
+            text.push_str(&format!("\n{indent}  "));
+            column = indent.chars().count() + 2;
+        } else if position > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += width;
+    }
+    text.push('\n');
+    text
+}
+
+/// What stands between blanks, blanks between two backticks left out.
+fn words(line: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = line.trim_start();
+    while !rest.is_empty() {
+        let end = end_of_word(rest);
+        words.push(&rest[..end]);
+        rest = rest[end..].trim_start();
+    }
+    words
+}
+
+/// Where the first word ends. A backtick without another one is a letter like any other.
+fn end_of_word(text: &str) -> usize {
+    let mut from = 0;
+    loop {
+        let end = text[from..]
+            .find(char::is_whitespace)
+            .map_or(text.len(), |end| from + end);
+        let opened = text[from..end].match_indices('`').count() % 2 == 1;
+        let last = text[..end].rfind('`').unwrap_or(end);
+        match text[end..].find('`') {
+            Some(closing) if opened && last >= from => from = end + closing + 1,
+            _ => return end,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_wrapped_between_words() {
+        let text = wrapped(&"seven77 ".repeat(30), "  ");
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS));
+        assert_eq!(text.split_whitespace().count(), 30);
+        assert!(text.starts_with("  seven77 ") && text.contains("\n    seven77 "));
+        assert_eq!(wrapped("", "  "), "  \n");
+    }
+
+    #[test]
+    fn a_command_is_never_cut() {
+        assert_eq!(
+            words("run `echo 1 | tee x`, then `b c`d e"),
+            ["run", "`echo 1 | tee x`,", "then", "`b c`d", "e"]
+        );
+        assert_eq!(words("a `b c"), ["a", "`b", "c"]);
+        assert_eq!(words("µ `µ µ`"), ["µ", "`µ µ`"]);
+        let command = format!("`{}`", "x ".repeat(60));
+        assert!(wrapped(&format!("do {command} now"), "").contains(&command));
+    }
+}
