@@ -5,8 +5,9 @@
  *
  * maps BYTES on base pages, touches them in ascending order, links one word
  * every STRIDE bytes into a single random cycle, walks one lap untimed and
- * checks that it visits every word once, then walks LAPS more and prints the
- * nanoseconds of one load. */
+ * checks that it visits every word once, then walks LAPS more in stretches of
+ * 1,024 loads and prints the nanoseconds of one load in the median stretch, so
+ * that a stretch in which another program ran does not count for more than one. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdint.h>
@@ -15,6 +16,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+
+/* Loads between two looks at the clock: some 100 us. */
+enum { STRETCH = 1024 };
 
 static uint64_t state;
 
@@ -40,10 +44,16 @@ static double now_ns(void)
     return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-static void *fail(const char *what)
+static void fail(const char *what)
 {
     perror(what);
     exit(1);
+}
+
+static int ascending(const void *left, const void *right)
+{
+    const double l = *(const double *)left, r = *(const double *)right;
+    return (l > r) - (l < r);
 }
 
 int main(int argc, char **argv)
@@ -56,8 +66,9 @@ int main(int argc, char **argv)
     const uint64_t stride = strtoull(argv[2], NULL, 10);
     state = strtoull(argv[3], NULL, 10);
     const uint64_t laps = strtoull(argv[4], NULL, 10);
-    if (stride < sizeof(void *) || stride % sizeof(void *) || bytes / stride < 2 || laps < 1) {
-        fprintf(stderr, "chase: needs two words or more, and a lap or more\n");
+    if (stride < sizeof(void *) || stride % sizeof(void *) || bytes / stride < 2 || laps < 1 ||
+        bytes / stride % STRETCH) {
+        fprintf(stderr, "chase: needs whole stretches of %d words, and a lap or more\n", STRETCH);
         return 2;
     }
     const uint64_t words = bytes / stride;
@@ -96,16 +107,25 @@ int main(int argc, char **argv)
         return 1;
     }
 
-    const uint64_t loads = laps * words;
-    const double start = now_ns();
-    for (uint64_t i = 0; i < loads; i++)
-        at = *at;
-    const double end = now_ns();
-    /* Whole laps end where they began; asking keeps the loads from being removed. */
+    const uint64_t stretches = laps * words / STRETCH;
+    double *times_ns = malloc(stretches * sizeof *times_ns);
+    if (!times_ns)
+        fail("chase: cannot allocate the times");
+    memset(times_ns, 0, stretches * sizeof *times_ns);
+    for (uint64_t s = 0; s < stretches; s++) {
+        const double start = now_ns();
+        for (int i = 0; i < STRETCH; i++)
+            at = *at;
+        /* The compiler keeps the loads before the clock, whose own fence waits for them. */
+        __asm__ volatile("" : "+r"(at) : : "memory");
+        times_ns[s] = now_ns() - start;
+    }
+    /* Whole laps end where they began. */
     if (at != (void **)arena) {
         fprintf(stderr, "chase: whole laps did not end where they began\n");
         return 1;
     }
-    printf("%.4f ns per load\n", (end - start) / (double)loads);
+    qsort(times_ns, stretches, sizeof *times_ns, ascending);
+    printf("%.4f ns per load\n", times_ns[stretches / 2] / STRETCH);
     return 0;
 }

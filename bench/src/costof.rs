@@ -25,7 +25,7 @@ impl Costof {
         let path = match asked {
             Some(path) => path,
             None => {
-                build()?;
+                build(target)?;
                 target.join("release").join("costof")
             }
         };
@@ -88,13 +88,18 @@ impl Costof {
 }
 
 /// Cargo starts a program with its own path in `CARGO`.
-fn build() -> Result<()> {
+fn build(target: &Path) -> Result<()> {
     let Some(cargo) = std::env::var_os("CARGO") else {
         return Ok(());
     };
     let built = Command::new(cargo)
         .args(["build", "--quiet", "--release", "--package", "costof"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args([
+            "--manifest-path",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"),
+        ])
+        .arg("--target-dir")
+        .arg(target)
         .status();
     match built {
         Ok(status) if status.success() => Ok(()),

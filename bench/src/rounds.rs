@@ -49,11 +49,10 @@ pub(crate) fn interleave(
 }
 
 /// Prints what the rounds say together, and judges it.
-pub(crate) fn conclude(rounds: &[Round], peer: &str, bounds: Bounds) -> Verdict {
+pub(crate) fn judge(rounds: &[Round], peer: &str, bounds: Bounds) -> Verdict {
     let costof_ns: Vec<f64> = rounds.iter().map(|round| round.costof_ns).collect();
     let peer_ns: Vec<f64> = rounds.iter().map(|round| round.peer_ns).collect();
     let middle = |values: &[f64]| median(values).unwrap_or(f64::NAN);
-    let verdict = bounds.judge(ratio_interval(&costof_ns, &peer_ns));
     println!(
         "\nmedians over rounds: costof {:.2} ns, {peer} {:.2} ns",
         middle(&costof_ns),
@@ -63,8 +62,7 @@ pub(crate) fn conclude(rounds: &[Round], peer: &str, bounds: Bounds) -> Verdict 
         "costof over {peer}: {}; bound: {bounds}",
         ratio(&costof_ns, &peer_ns)
     );
-    println!("verdict: {verdict}\n");
-    verdict
+    bounds.judge(ratio_interval(&costof_ns, &peer_ns))
 }
 
 /// The median of the paired ratios, with its interval, in words.
@@ -137,7 +135,7 @@ mod tests {
             low: 0.0,
             high: 1.05,
         };
-        assert_eq!(conclude(&rounds, "peer", bounds), Verdict::Holds);
+        assert_eq!(judge(&rounds, "peer", bounds), Verdict::Holds);
         assert!(ratio(&[1.0, 2.0, 3.0], &[2.0, 4.0, 6.0]).starts_with("0.500 (95 %"));
         assert!(ratio(&[1.0], &[2.0]).contains("no interval"));
     }

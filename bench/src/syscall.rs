@@ -62,14 +62,16 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         &mut costof_ns,
         &mut perf_ns,
     )?;
-    let verdict = rounds::conclude(&rounds, "perf", BOUNDS);
-    // perf divides one long time by its calls, interruptions and all.
+    let verdict = rounds::judge(&rounds, "perf", BOUNDS);
+    // perf divides one long time by its calls, interruptions and all, which
+    // costof's median leaves out.
     let perf_ns: Vec<f64> = rounds.iter().map(|round: &Round| round.peer_ns).collect();
     println!(
-        "By costof's mean of all batches instead, which holds interruptions as perf's does: {}",
+        "by costof's mean, which holds interruptions as perf's does: {}",
         rounds::ratio(&costof_means_ns, &perf_ns)
     );
-    machine::was_quiet(&watch);
+    let verdict = verdict.only_if_quiet(machine::was_quiet(&watch));
+    println!("verdict: {verdict}\n");
     bench.conclude();
     Ok(vec![verdict])
 }

@@ -49,12 +49,22 @@ impl fmt::Display for Bounds {
 
 /// Whether something is true that only a quiet machine can show false.
 pub(crate) fn on_a_quiet_machine(holds: bool, quiet: bool) -> Verdict {
-    match (holds, quiet) {
-        (true, _) => Verdict::Holds,
-        (false, true) => Verdict::DoesNotHold,
-        (false, false) => Verdict::CannotBeTold(
-            "the machine was not quiet: stop what else runs, and measure again".to_owned(),
-        ),
+    match Verdict::from(holds) {
+        Verdict::DoesNotHold => Verdict::DoesNotHold.only_if_quiet(quiet),
+        verdict => verdict,
+    }
+}
+
+impl Verdict {
+    /// This verdict, where a noisy machine could not have brought it about.
+    pub(crate) fn only_if_quiet(self, quiet: bool) -> Verdict {
+        if quiet {
+            self
+        } else {
+            Verdict::CannotBeTold(
+                "the machine was not quiet: stop what else runs, and measure again".to_owned(),
+            )
+        }
     }
 }
 

@@ -35,6 +35,14 @@ const BATCHES_MAX: usize = 4096;
 const OPERATIONS_MAX: u64 = 1 << 34;
 /// The longest single operation that is recorded as such, in nanoseconds.
 const LATENCY_MAX_NS: u64 = 600_000_000_000;
+/// Short runs of the operation between the bookkeeping and the timed batch.
+/// The bookkeeping's system calls leave a core's predictors in one of several
+/// states, in which a tight loop then stays: a call took 4.0 or 4.6 cycles, a
+/// coarse clock read 10 or 16, by chance. Entering the loop anew a few times
+/// lets it settle where it does when nothing interrupts it.
+const SETTLING_RUNS: u64 = 4;
+/// How much shorter than a batch such a run is.
+const SETTLING_PART: u64 = 64;
 /// A warm-up takes at most this share of a point's time.
 const WARM_UP_SHARE: f64 = 0.5;
 
@@ -56,6 +64,16 @@ pub struct Record {
     below_resolution: bool,
     counted_operations: u64,
     allocations: u64,
+}
+
+/// An operation that is timed in batches.
+struct Batched<'o> {
+    /// Operations that fit into one batch, at most.
+    most: u64,
+    /// How often it runs briefly before each timed batch.
+    settling_runs: u64,
+    prepare: &'o mut dyn FnMut(u64) -> Result<(), Failure>,
+    run: &'o mut dyn FnMut(u64),
 }
 
 #[derive(Debug, Default)]
@@ -99,9 +117,14 @@ impl<'a> Meter<'a> {
     /// `n` times. Batches of n and of 2n take turns, so that twice the work
     /// can be seen to take twice the time.
     pub fn repeatable(&mut self, metric: &'static str, mut operation: impl FnMut(u64)) {
-        let mut untimed = |_| Ok(());
+        let mut operation = Batched {
+            most: OPERATIONS_MAX,
+            settling_runs: SETTLING_RUNS,
+            prepare: &mut |_| Ok(()),
+            run: &mut operation,
+        };
         // A preparation that does nothing cannot fail.
-        let _ = self.batches(metric, OPERATIONS_MAX, &mut untimed, &mut operation);
+        let _ = self.batches(metric, &mut operation);
     }
 
     /// The cost of an operation that uses something up: `prepare(n)` provides
@@ -117,7 +140,14 @@ impl<'a> Meter<'a> {
         mut prepare: impl FnMut(u64) -> Result<(), Failure>,
         mut operation: impl FnMut(u64),
     ) -> Result<(), Failure> {
-        self.batches(metric, most, &mut prepare, &mut operation)
+        let mut operation = Batched {
+            most,
+            // Settling would use up what was prepared.
+            settling_runs: 0,
+            prepare: &mut prepare,
+            run: &mut operation,
+        };
+        self.batches(metric, &mut operation)
     }
 
     /// The latency of an operation that is stamped each time.
@@ -191,35 +221,32 @@ impl<'a> Meter<'a> {
     fn batches(
         &mut self,
         metric: &'static str,
-        most: u64,
-        prepare: &mut dyn FnMut(u64) -> Result<(), Failure>,
-        operation: &mut dyn FnMut(u64),
+        operation: &mut Batched<'_>,
     ) -> Result<(), Failure> {
         let mut batches = self.record.batches.remove(metric).unwrap_or_default();
         if batches.operations == 0 {
-            // Twice as many must fit too.
-            batches.operations = self.size(most.div_ceil(2), prepare, operation)?;
+            batches.operations = self.size(operation)?;
         }
-        self.warm_up(batches.operations, prepare, operation)?;
-        self.measure(&mut batches, most, prepare, operation)?;
+        self.warm_up(batches.operations, operation)?;
+        self.measure(&mut batches, operation)?;
         self.record.batches.insert(metric.into(), batches);
         Ok(())
     }
 
     /// How many operations make a batch that is long enough to be timed.
-    fn size(
-        &mut self,
-        most: u64,
-        prepare: &mut dyn FnMut(u64) -> Result<(), Failure>,
-        operation: &mut dyn FnMut(u64),
-    ) -> Result<u64, Failure> {
+    fn size(&mut self, operation: &mut Batched<'_>) -> Result<u64, Failure> {
         let least_ns = (RESOLUTIONS_PER_BATCH * self.clock.resolution_ns())
             .max(READS_PER_BATCH * self.clock.read_ns());
         let wanted_ns = least_ns.max(self.time_ns / BATCHES_PER_POINT / 1.5);
+        // Twice as many must fit too.
+        let most = operation.most.div_ceil(2);
         let mut operations = 1;
         loop {
-            prepare(operations)?;
-            let ns = self.batch(operations, operation);
+            let mut ns = self.batch(operations, operation)?;
+            if ns >= wanted_ns {
+                // An interruption may have made it long, so it has to be long again.
+                ns = ns.min(self.batch(operations, operation)?);
+            }
             if ns >= wanted_ns {
                 return Ok(operations);
             }
@@ -236,17 +263,11 @@ impl<'a> Meter<'a> {
         }
     }
 
-    fn warm_up(
-        &mut self,
-        operations: u64,
-        prepare: &mut dyn FnMut(u64) -> Result<(), Failure>,
-        operation: &mut dyn FnMut(u64),
-    ) -> Result<(), Failure> {
+    fn warm_up(&mut self, operations: u64, operation: &mut Batched<'_>) -> Result<(), Failure> {
         let mut costs = Vec::with_capacity(64);
         let mut spent_ns = 0.0;
         while spent_ns < self.time_ns * WARM_UP_SHARE && !has_settled(&costs) {
-            prepare(operations)?;
-            let ns = self.batch(operations, operation);
+            let ns = self.batch(operations, operation)?;
             spent_ns += ns;
             costs.push(ns);
         }
@@ -256,27 +277,23 @@ impl<'a> Meter<'a> {
     fn measure(
         &mut self,
         batches: &mut Batches,
-        most: u64,
-        prepare: &mut dyn FnMut(u64) -> Result<(), Failure>,
-        operation: &mut dyn FnMut(u64),
+        operation: &mut Batched<'_>,
     ) -> Result<(), Failure> {
         let mut spent_ns = 0.0;
         let mut count = 0;
         while count < BATCHES_MIN || (spent_ns < self.time_ns && count < BATCHES_MAX) {
-            let double = count % 2 == 1;
-            let operations = batches.operations * if double { 2 } else { 1 };
-            let operations = operations.min(most);
-            prepare(operations)?;
+            let times = if count % 2 == 0 { 1 } else { 2 };
+            let operations = (times * batches.operations).min(operation.most);
+            (operation.prepare)(operations)?;
             let before = usage::thread();
             let allocated = allocations();
             self.resume_counting();
-            let ns = self.batch(operations, operation);
-            self.pause_counting(operations);
+            let settling = self.settle(operations, operation);
+            let ns = self.timed(operations, operation.run);
+            self.pause_counting(settling + operations);
             self.record.allocations += allocations() - allocated;
-            let after = usage::thread();
-            if after.involuntary_switches > before.involuntary_switches
-                || after.major_faults > before.major_faults
-            {
+            let since = usage::thread().since(&before);
+            if since.involuntary_switches > 0 || since.major_faults > 0 {
                 batches.disturbed.push(batches.samples.len() as u32);
             }
             batches.samples.push((operations, ns));
@@ -286,11 +303,30 @@ impl<'a> Meter<'a> {
         Ok(())
     }
 
-    /// One timed batch, in nanoseconds.
+    /// Runs the operation a few times briefly before a batch of `operations`,
+    /// and says how many operations that were.
+    fn settle(&self, operations: u64, operation: &mut Batched<'_>) -> u64 {
+        let part = operations / SETTLING_PART;
+        if part == 0 {
+            return 0;
+        }
+        for _ in 0..operation.settling_runs {
+            self.timed(part, operation.run);
+        }
+        operation.settling_runs * part
+    }
+
+    /// One prepared batch without bookkeeping, in nanoseconds.
+    fn batch(&self, operations: u64, operation: &mut Batched<'_>) -> Result<f64, Failure> {
+        (operation.prepare)(operations)?;
+        Ok(self.timed(operations, operation.run))
+    }
+
+    /// What a batch takes, in nanoseconds.
     #[inline]
-    fn batch(&self, operations: u64, operation: &mut dyn FnMut(u64)) -> f64 {
+    fn timed(&self, operations: u64, run: &mut dyn FnMut(u64)) -> f64 {
         let start = self.clock.start();
-        operation(operations);
+        run(operations);
         self.clock.ns(self.clock.end().saturating_sub(start))
     }
 

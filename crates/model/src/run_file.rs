@@ -41,7 +41,9 @@ pub enum RunFileError {
     #[error("cannot read it: {0}")]
     Io(#[from] io::Error),
     /// It has no whole line.
-    #[error("it is empty, or its first line is not finished: no run was recorded in it (remove it, and begin anew)")]
+    #[error(
+        "it is empty, or its first line is not finished: no run was recorded in it (remove it, and begin anew)"
+    )]
     Empty,
     /// Its first line is something else.
     #[error("its first line is not a costof run: {0}")]

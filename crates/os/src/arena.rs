@@ -382,7 +382,6 @@ mod tests {
         }
     }
 
-    #[expect(clippy::print_stderr, reason = "a test that checks less says so")]
     fn note_unless(met: bool, reason: &str) {
         if !met {
             eprintln!("checked less: {reason}");

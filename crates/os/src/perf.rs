@@ -650,7 +650,6 @@ pub fn paranoia() -> Option<i32> {
 }
 
 #[cfg(test)]
-#[expect(clippy::print_stderr, reason = "a test that checks less says so")]
 mod tests {
     use super::*;
     use crate::syscalls;

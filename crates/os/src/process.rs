@@ -394,7 +394,6 @@ mod tests {
 
     #[test]
     #[ignore = "the child of another test"]
-    #[expect(clippy::print_stdout, reason = "the stray print is what is tested")]
     fn child_prints() {
         let mut private = private_stdout().unwrap();
         println!("stray");

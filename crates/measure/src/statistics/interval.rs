@@ -89,12 +89,11 @@ fn narrowest_rank(count: usize) -> Option<(usize, f64)> {
 /// cannot reach below zero; on the values themselves where one of them is not positive.
 fn student_t_interval(values: &[f64]) -> Option<Interval> {
     let positive = values.iter().all(|value| *value > 0.0);
-    let (scale, back): (fn(f64) -> f64, fn(f64) -> f64) = if positive {
-        (f64::ln, f64::exp)
-    } else {
-        (|value| value, |value| value)
+    let scaled: Vec<f64> = match positive {
+        true => values.iter().map(|value| value.ln()).collect(),
+        false => values.to_vec(),
     };
-    let scaled: Vec<f64> = values.iter().copied().map(scale).collect();
+    let back = |value: f64| if positive { value.exp() } else { value };
     let centre = mean(&scaled)?;
     let degrees = u32::try_from(values.len() - 1).ok()?;
     let t = student_t_quantile(f64::midpoint(1.0, CONFIDENCE), degrees)?;

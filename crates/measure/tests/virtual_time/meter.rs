@@ -12,7 +12,7 @@ use costof_model::protocol::Report;
 use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
 use costof_model::unit::{Better, Unit};
 use costof_model::{List, Text};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 const TIME_NS: f64 = 30e6;
 
@@ -126,6 +126,41 @@ fn batches_are_long_enough_for_the_clock_whatever_an_operation_costs() {
             "{cost_ns} ns: never doubled"
         );
     }
+}
+
+#[test]
+fn an_interruption_while_a_batch_is_sized_does_not_shorten_batches() {
+    let clock = VirtualClock::new(1);
+    let calls = Cell::new(0);
+    let report = clock.meter(TIME_NS, |meter| {
+        meter.repeatable("cost", |n| {
+            calls.set(calls.get() + 1);
+            let interruption_ns = if calls.get() == 3 { 4e6 } else { 0.0 };
+            clock.pass(n as f64 + interruption_ns);
+        });
+    });
+    for (n, ns) in samples(&report) {
+        assert!(*ns >= 1000.0 * READ_NS, "a batch of {n} in {ns} ns");
+    }
+}
+
+#[test]
+fn the_operation_settles_before_each_timed_batch() {
+    let clock = VirtualClock::new(1);
+    let calls = RefCell::new(Vec::new());
+    let report = clock.meter(TIME_NS, |meter| {
+        meter.repeatable("cost", |n| {
+            calls.borrow_mut().push(n);
+            clock.pass(n as f64);
+        });
+    });
+    let calls = calls.into_inner();
+    let (n, _) = *samples(&report).last().expect("batches");
+    let [.., a, b, c, d, last] = calls[..] else {
+        panic!("{} calls", calls.len());
+    };
+    assert_eq!(last, n);
+    assert_eq!([a, b, c, d], [n / 64; 4]);
 }
 
 #[test]
