@@ -3,9 +3,6 @@
 //! This crate never computes a result. It is a library beside its binary so
 //! that tests can give it another table of probes.
 
-// The one room that speaks to people.
-#![allow(clippy::print_stderr)]
-
 mod cli;
 mod commands;
 mod controller;
@@ -15,12 +12,12 @@ mod placement;
 mod planning;
 mod progress;
 mod record;
+mod tell;
 
 use clap::Parser;
 use cli::{Cli, Command};
 use costof_measure::probe::Probe;
 use error::Error;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// Counts allocations, so that a worker can show that a timed batch has none.
@@ -47,8 +44,7 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            // Nobody may be there to read it.
-            let _ = writeln!(std::io::stderr(), "costof: {error}");
+            tell::tell(&error);
             ExitCode::from(error.exit_code())
         }
     }

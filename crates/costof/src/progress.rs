@@ -1,5 +1,6 @@
 //! What is shown while a run works, on standard error.
 
+use crate::tell::tell;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar that shows how far a run is, where somebody watches.
@@ -34,7 +35,7 @@ impl Progress {
 
     /// Says something of note, above the bar.
     pub(crate) fn say(&self, text: &str) {
-        self.0.suspend(|| eprintln!("costof: {text}"));
+        self.0.suspend(|| tell(text));
     }
 }
 

@@ -312,12 +312,12 @@ pub fn build() -> String {
     let Ok(bytes) = std::fs::read("/proc/self/exe") else {
         return "unknown".to_owned();
     };
-    let hash = bytes
-        .chunks(8)
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, chunk| {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x0100_0000_01b3)
-        });
+    let (words, rest) = bytes.as_chunks();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for word in words.iter().chain([&last]) {
+        hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(0x0100_0000_01b3);
+    }
     format!("{hash:016x}")
 }

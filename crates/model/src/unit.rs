@@ -79,7 +79,12 @@ fn significant(value: f64) -> String {
 
 /// `16384` as `16KiB`: the largest binary unit that divides it.
 pub fn display_bytes(bytes: u64) -> String {
-    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    const UNITS: [(u64, &str); 4] = [
+        (1 << 40, "TiB"),
+        (1 << 30, "GiB"),
+        (1 << 20, "MiB"),
+        (1 << 10, "KiB"),
+    ];
     UNITS
         .iter()
         .find(|(step, _)| bytes >= *step && bytes.is_multiple_of(*step))
@@ -126,7 +131,7 @@ mod tests {
 
     #[test]
     fn sizes_are_read_as_they_are_written() {
-        for bytes in [1, 64, 1024, 1536, 16 << 10, 1 << 20, 3 << 30] {
+        for bytes in [1, 64, 1024, 1536, 16 << 10, 1 << 20, 3 << 30, 1 << 40] {
             assert_eq!(parse_bytes(&display_bytes(bytes)), Some(bytes));
         }
         assert_eq!(parse_bytes("16 kib"), Some(16384));

@@ -35,7 +35,7 @@ pub fn doctor(diagnoses: &[Diagnosis]) -> String {
 /// What is so, what follows, and what to do.
 fn entry(diagnosis: &Diagnosis) -> String {
     let mut text = wrapped(&format!("{}: {}", diagnosis.topic, diagnosis.what), "  ");
-    text.push_str(&wrapped(&diagnosis.effect, "    "));
+    text.push_str(&wrapped(&format!("- {}", diagnosis.effect), "    "));
     if let Some(advice) = &diagnosis.advice {
         text.push_str(&wrapped(&format!("→ {advice}"), "    "));
     }
@@ -65,17 +65,17 @@ mod tests {
         let expected = "\
 Missing here
   memory: it is so
-    that follows
+    - that follows
     → add some
 
 Makes numbers worse
   turbo: it is so
-    that follows
+    - that follows
     → turn `it off`
 
 Not checked
   power: it is so
-    that follows
+    - that follows
 
 Good: load, steal
 ";

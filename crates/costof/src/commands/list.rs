@@ -4,7 +4,7 @@ use crate::cli::ListOptions;
 use crate::error::Error;
 use crate::planning;
 use costof_measure::probe::Probe;
-use costof_model::axis::{Axis, Domain};
+use costof_model::axis::{Axis, AxisValue, Domain};
 use costof_model::probe_info::ProbeInfo;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -29,22 +29,26 @@ pub(crate) fn run(table: &[&'static Probe], options: &ListOptions) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// The values of an axis as one line: words, or usual numbers and the bounds.
+/// The values of an axis as one line: its words, the default first; or its
+/// usual numbers, the default, and the bounds.
 pub(crate) fn values(axis: &Axis) -> String {
-    let shown: Vec<String> = axis
-        .usual()
-        .iter()
-        .map(|value| axis.display(value))
-        .collect();
+    let show = |value: &AxisValue| axis.display(value);
     match &axis.domain {
-        Domain::Choice(_) => shown.join(", "),
+        Domain::Choice(_) => axis.usual().iter().map(show).collect::<Vec<_>>().join(", "),
         Domain::Number { low, high, .. } => {
-            let bound = |value: u64| axis.display(&value.into());
-            let usual = match shown.as_slice() {
-                [first, .., last] if shown.len() > 6 => format!("{first} … {last}"),
-                _ => shown.join(", "),
+            let mut usual = axis.usual();
+            usual.sort();
+            let usual = match usual.as_slice() {
+                [first, .., last] if usual.len() > 6 => format!("{} … {}", show(first), show(last)),
+                all => all.iter().map(show).collect::<Vec<_>>().join(", "),
             };
-            format!("{usual} ({} to {})", bound(*low), bound(*high))
+            let bound = |value: u64| axis.display(&value.into());
+            let default = show(&axis.default());
+            format!(
+                "{usual} (default {default}, {} to {})",
+                bound(*low),
+                bound(*high)
+            )
         }
     }
 }

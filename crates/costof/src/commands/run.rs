@@ -6,6 +6,7 @@ use crate::error::{Error, wrong};
 use crate::planning::{self, Asked};
 use crate::progress::Progress;
 use crate::record::{self, Record};
+use crate::tell::tell;
 use crate::{machine, placement};
 use costof_lab::host::WorkerCommand;
 use costof_measure::probe::Probe;
@@ -253,7 +254,9 @@ fn show(run: &Run, record: &Record, json: bool) -> Result<ExitCode, Error> {
     }
     if run.end.is_none() {
         let path = record.path().display();
-        eprintln!("costof: interrupted; `costof run --resume {path}` measures what is missing");
+        tell(format!(
+            "interrupted; `costof run --resume {path}` measures what is missing"
+        ));
         return Ok(machine::interrupted_code());
     }
     if run.points.is_empty() {

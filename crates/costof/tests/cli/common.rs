@@ -18,6 +18,22 @@ const POLL: Duration = Duration::from_millis(5);
 /// A folder that is home, history and memory to the costofs started in it.
 pub(crate) struct Place(TempDir);
 
+/// A process.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pid: Pid,
+    pub(crate) command: String,
+}
+
+/// A test that fails leaves nothing running either.
+impl Drop for Place {
+    fn drop(&mut self) {
+        for process in self.running() {
+            let _ = kill_process(process.pid, Signal::KILL);
+        }
+    }
+}
+
 /// How a command ended, and what it wrote.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -61,31 +77,34 @@ impl Place {
             .current_dir(self.0.path())
             .env("HOME", self.0.path())
             .env("XDG_STATE_HOME", self.path("state"))
-            .env("COSTOF_TEST_FOLDER", self.0.path());
+            .env("COSTOF_TEST_FOLDER", self.0.path())
+            // As a developer may have it.
+            .env("RUST_BACKTRACE", "1");
         command
     }
 
     /// What runs of all that was started in this place, told by the
     /// environment that even a process which left its group keeps.
-    pub(crate) fn running(&self) -> Vec<String> {
+    pub(crate) fn running(&self) -> Vec<Running> {
         let mine = format!("COSTOF_TEST_FOLDER={}", self.0.path().display());
-        let is_mine = |process: &Path| {
-            // A zombie has no environment any more.
-            let environment = fs::read(process.join("environ")).unwrap_or_default();
-            environment
-                .split(|byte| *byte == 0)
-                .any(|variable| variable == mine.as_bytes())
+        let words = |process: &Path, file: &str| -> Vec<String> {
+            // Of a zombie, and of others' processes, there is nothing to read.
+            let text = fs::read(process.join(file)).unwrap_or_default();
+            let words = text.split(|byte| *byte == 0);
+            words
+                .map(|word| String::from_utf8_lossy(word).into_owned())
+                .collect()
         };
-        let processes = fs::read_dir("/proc")
-            .unwrap()
-            .flatten()
-            .map(|entry| entry.path());
+        let processes = fs::read_dir("/proc").unwrap().flatten();
         processes
-            .filter(|process| is_mine(process))
-            .map(|process| {
-                let words = fs::read(process.join("cmdline")).unwrap_or_default();
-                let words = String::from_utf8_lossy(&words).replace('\0', " ");
-                format!("{}: {words}", process.display())
+            .map(|entry| entry.path())
+            .filter(|process| words(process, "environ").contains(&mine))
+            .filter_map(|process| {
+                let name = process.file_name()?.to_str()?;
+                Some(Running {
+                    pid: Pid::from_raw(name.parse().ok()?)?,
+                    command: words(&process, "cmdline").join(" "),
+                })
             })
             .collect()
     }

@@ -79,11 +79,10 @@ fn an_anonymous_export_names_neither_machine_nor_user() {
     }
     let anonymous = run_file::read(text.as_bytes()).unwrap();
     assert!(anonymous.run.command.is_empty());
-    assert!(
-        anonymous
-            .attempts
-            .iter()
-            .all(|attempt| attempt.boot.is_none())
-    );
+    for attempt in &anonymous.attempts {
+        assert_eq!(attempt.boot, None);
+        let names = attempt.hosts.values().map(|facts| &facts.host_name);
+        assert!(names.into_iter().all(Option::is_none));
+    }
     assert_eq!(anonymous.points, read(&place.path("run.jsonl")).points);
 }

@@ -78,6 +78,31 @@ fn a_torn_last_line_is_cut_and_what_is_missing_is_measured() {
 }
 
 #[test]
+fn a_launch_whose_controller_was_killed_between_its_rows_is_done_again_and_counted_once() {
+    for (probe, failed) in [
+        // The same failure is not written twice,
+        ("test.memory", &[Some(0), Some(1), None][..]),
+        // but one in other words is (a panic names its thread); it counts as the same launch.
+        ("test.panic", &[Some(0), Some(0), Some(1), None]),
+    ] {
+        let place = Place::new();
+        let arguments = ["run", probe, "--quick", "--seed", "1", "--out", "run.jsonl"];
+        run(&mut place.misbehaving(&arguments)).expect_code(3);
+        let file = place.path("run.jsonl");
+        let is_failure = |line: &String| line.starts_with("{\"type\":\"failure\"");
+        let first = lines(&file).iter().position(is_failure).unwrap();
+        // The reason is written, the launch itself is not.
+        cut(&file, first + 1, "");
+        run(&mut place.misbehaving(&["run", "--resume", "run.jsonl"])).expect_code(3);
+        let whole = read(&file);
+        let of: Vec<Option<u32>> = whole.failures.iter().map(|row| row.launch).collect();
+        assert_eq!(of, failed, "{probe}");
+        let launches: Vec<u32> = whole.launches.iter().map(|row| row.launch).collect();
+        assert_eq!(launches, [0, 1], "{probe}");
+    }
+}
+
+#[test]
 fn a_run_that_is_complete_is_shown_again_and_stays_as_it_is() {
     let place = with_a_run();
     let before = fs::read(place.path("run.jsonl")).unwrap();

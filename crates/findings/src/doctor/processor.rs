@@ -7,8 +7,8 @@ use super::words::{good, not_checked, us, why, worse};
 /// A state below C1 costs some 10 µs to leave, which is as long as a round trip over loopback.
 const DEEP_IDLE_NS: u64 = 10_000;
 
-/// Waking a thread on an idle processor takes some microseconds even from the shallowest state; from
-/// here on it is as long as what is measured.
+/// Waking a thread takes some 2 µs where its processor is awake, and little more from a shallow idle
+/// state; from here on it is as long as what is measured.
 const WAKE_UP_NS: f64 = 10_000.0;
 
 /// Words in the kernel's descriptions that stand for work at each entry, exit or indirect branch.
@@ -135,12 +135,12 @@ pub(super) fn wake_up(facts: &Facts, probed: &Probed) -> Option<Diagnosis> {
         facts.virtualization.virtual_machine,
     ) {
         (Some("haltpoll"), _) => {
-            "to keep processors awake: `echo 200000 | sudo tee \
+            "to keep processors awake through waits of up to 200 µs: `echo 200000 | sudo tee \
              /sys/module/haltpoll/parameters/guest_halt_poll_ns`"
         }
         (_, Some(true)) => {
-            "to keep processors awake, start the kernel with `cpuidle_haltpoll.force=1 \
-             haltpoll.guest_halt_poll_ns=200000`"
+            "to keep processors awake through waits of up to 200 µs, start the kernel with \
+             `cpuidle_haltpoll.force=1 haltpoll.guest_halt_poll_ns=200000`"
         }
         _ => "to keep processors awake, start the kernel with `idle=poll`",
     };

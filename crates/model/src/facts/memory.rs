@@ -60,8 +60,8 @@ pub struct HugePagePool {
 pub struct Memory {
     /// What the kernel manages.
     pub total_bytes: Option<u64>,
-    /// What could be had without swapping, as the kernel estimates. [`available_bytes`](super::Facts::available_bytes)
-    /// also knows the cgroup's limit.
+    /// What could be had without swapping, as the kernel estimates;
+    /// [`Facts::available_bytes`](super::Facts::available_bytes) also knows the cgroup's limit.
     pub available_bytes: Option<u64>,
     /// Bytes of an ordinary page.
     pub page_bytes: Option<u64>,

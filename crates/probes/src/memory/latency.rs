@@ -184,16 +184,20 @@ fn axes(size: u64) -> Axes {
     PROBE.info.defaults().with("size", size)
 }
 
-/// Well inside each level that the processor claims, and at four times the last.
+/// Well inside each level that the processor claims, and at four times the
+/// last. A last level is shared, and its outer part often with strangers: four
+/// times the level before is far enough into it.
 fn headlines(facts: &Facts) -> Vec<Headline> {
     let claimed = |level| facts.claimed_cache(level).map(|cache| cache.size_bytes);
+    let inside = |level| {
+        let half = claimed(level)? / 2;
+        let size = claimed(level - 1).map_or(half, |before| half.min(4 * before));
+        Some(size.next_multiple_of(4096))
+    };
     let mut headlines: Vec<Headline> = (1..=3)
         .filter_map(|level| {
-            let inside = (claimed(level)? / 2).next_multiple_of(4096);
-            Some(Headline::new(
-                format!("L{level} cache reference"),
-                axes(inside),
-            ))
+            let label = format!("L{level} cache reference");
+            Some(Headline::new(label, axes(inside(level)?)))
         })
         .collect();
     let last = facts.last_level_cache().map(|cache| cache.size_bytes);

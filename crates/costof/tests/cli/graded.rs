@@ -1,0 +1,44 @@
+//! Grades: what a neighbour's load leaves of them.
+
+use crate::common::{Place, read, run};
+use costof_model::noise::Grade;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[test]
+fn a_neighbour_on_the_measured_processor_costs_the_grade_and_is_named() {
+    let cpu = costof_os::affinity::allowed()
+        .unwrap()
+        .pop()
+        .expect("this test runs somewhere");
+    let place = Place::new();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            costof_os::affinity::pin(&[cpu]).unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let cpu = cpu.to_string();
+        let arguments = ["run", "null", "cpu.loop", "--quick", "--cpu", &cpu];
+        let ended = run(place.costof(&arguments).args(["--out", "run.jsonl"]));
+        stop.store(true, Ordering::Relaxed);
+        ended.expect_code(0);
+    });
+    let run = read(&place.path("run.jsonl"));
+    assert!(!run.points.is_empty());
+    for point in &run.points {
+        assert!(
+            point.grade >= Grade::C,
+            "{} has {}",
+            point.point,
+            point.grade
+        );
+        let waited = point
+            .warnings
+            .iter()
+            .find(|warning| warning.kind == "run_queue_wait")
+            .unwrap_or_else(|| panic!("{} does not say why", point.point));
+        assert!(waited.advice.contains("--cpu"), "{}", waited.advice);
+    }
+}
