@@ -1,6 +1,8 @@
 //! The controller's end of the protocol against workers that do not keep it:
 //! shell scripts. Each is told by its fault, and nothing of it is left running.
 
+#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
 use costof_lab::host::{Host, WorkerCommand};
 use costof_lab::launch::{self, Lost, Outcome, Setting};
 use costof_lab::worker::{NoAnswer, Worker};

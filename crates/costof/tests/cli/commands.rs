@@ -355,7 +355,6 @@ fn an_error_that_nobody_hears_is_no_panic() {
 }
 
 #[test]
-#[ignore = "run.rs and progress.rs still print by eprintln!, which panics"]
 fn progress_that_nobody_hears_is_no_panic() {
     assert_eq!(code_unheard(&["run", "null", "--quick"]), Some(0));
 }

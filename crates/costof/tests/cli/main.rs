@@ -6,6 +6,7 @@
 mod commands;
 mod common;
 mod export;
+mod graded;
 mod interrupted;
 mod killed;
 mod misbehaving;
