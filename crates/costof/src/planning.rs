@@ -12,6 +12,7 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::{Block, Plan};
 use costof_model::unit::display_bytes;
 use costof_model::{Text, nearest};
+use costof_report::names::points_counted;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -254,9 +255,9 @@ impl Takes {
     /// One sentence.
     pub(crate) fn sentence(&self, precision: Precision) -> String {
         format!(
-            "{} points, up to {} launches of each, about {} s (the budget is {} s), up to {} of \
+            "{}, up to {} launches of each, about {} s (the budget is {} s), up to {} of \
              memory beside the worker's own, about {} of disk",
-            self.points,
+            points_counted(self.points),
             self.launches,
             self.time.as_secs_f64().ceil(),
             precision.budget().as_secs(),

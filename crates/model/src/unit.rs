@@ -41,29 +41,41 @@ impl Unit {
     /// A value of this unit as people write it, with three significant
     /// digits and a unit that fits its size: `3.42 µs`, `256 MiB`, `4.01 GHz`.
     pub fn display(self, value: f64) -> String {
-        const TIME: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
-        const RATE: [(f64, &str); 4] = [(1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"), (1.0, "Hz")];
-        const SPEED: [(f64, &str); 4] = [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
         match self {
-            Unit::Nanoseconds => scaled(value, &TIME),
-            Unit::Hertz => scaled(value, &RATE),
-            Unit::BytesPerSecond => scaled(value, &SPEED),
             Unit::Bytes => display_bytes(value as u64),
-            Unit::Cycles => format!("{} cycles", significant(value)),
-            Unit::One => significant(value),
+            _ => {
+                let (_, symbol) = self.step(value);
+                let space = if symbol.is_empty() { "" } else { " " };
+                format!("{}{space}{symbol}", self.display_beside(value, value))
+            }
         }
     }
-}
 
-fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
-    let (step, symbol) = steps
-        .iter()
-        .copied()
-        // 999.6 would be printed as 1000, so the next unit begins there.
-        .find(|(step, _)| value.abs() >= step * 0.9995)
-        .or(steps.last().copied())
-        .unwrap_or((1.0, ""));
-    format!("{} {symbol}", significant(value / step))
+    /// A value as the number alone, to stand beside `beside` in whatever unit
+    /// that is displayed: 349 ns beside 1.2 µs is `0.349`.
+    pub fn display_beside(self, value: f64, beside: f64) -> String {
+        let (step, _) = self.step(beside);
+        significant(value / step)
+    }
+
+    /// The step of this unit in which a value is displayed, and its symbol.
+    fn step(self, value: f64) -> (f64, &'static str) {
+        let steps: &[(f64, &str)] = match self {
+            Unit::Nanoseconds => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
+            Unit::Hertz => &[(1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"), (1.0, "Hz")],
+            Unit::BytesPerSecond => &[(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")],
+            Unit::Bytes => &[(1.0, "B")],
+            Unit::Cycles => &[(1.0, "cycles")],
+            Unit::One => &[(1.0, "")],
+        };
+        steps
+            .iter()
+            .copied()
+            // 999.6 would be printed as 1000, so the next unit begins there.
+            .find(|(step, _)| value.abs() >= step * 0.9995)
+            .or(steps.last().copied())
+            .unwrap_or((1.0, ""))
+    }
 }
 
 /// Three significant digits, without an exponent.
@@ -127,6 +139,8 @@ mod tests {
         assert_eq!(Unit::Hertz.display(4.012e9), "4.01 GHz");
         assert_eq!(Unit::Bytes.display(268_435_456.0), "256MiB");
         assert_eq!(Unit::Cycles.display(7.0), "7.00 cycles");
+        assert_eq!(Unit::One.display(2.0), "2.00");
+        assert_eq!(Unit::Nanoseconds.display_beside(349.0, 1_200.0), "0.349");
     }
 
     #[test]

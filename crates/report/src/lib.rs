@@ -3,5 +3,8 @@
 //! This crate never measures: what it shows is in the rows.
 
 pub mod doctor;
-pub mod table;
+pub mod names;
+mod notes;
+pub mod run;
+mod table;
 pub mod text;

@@ -15,7 +15,7 @@ use costof_model::Text;
 use costof_model::protocol::Description;
 use costof_model::rows::{AttemptRow, EndRow, Plan, Row, RunRow, SCHEMA};
 use costof_model::run_file::{self, Run};
-use costof_report::table;
+use costof_report::{names, run as report};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -65,8 +65,8 @@ pub(crate) fn run(
         let takes = planning::takes(table, &run.run.plan, precision);
         let progress = Progress::new(run.run.plan.blocks.len() as u64 * u64::from(takes.launches));
         progress.say(&format!(
-            "{} points, about {} s, to {}",
-            takes.points,
+            "{}, about {} s, to {}",
+            names::points_counted(takes.points),
             takes.time.as_secs_f64().ceil(),
             record.path().display()
         ));
@@ -111,7 +111,7 @@ fn dry_run(table: &[&'static Probe], asked: &Asked<'_>, plan: &Plan) -> Result<E
             writeln!(
                 output,
                 "{}{label}",
-                table::point(point, table::info(point, &infos(table)))
+                names::point(point, names::info(point, &infos(table)))
             )?;
         }
     }
@@ -249,7 +249,7 @@ fn show(run: &Run, record: &Record, json: bool) -> Result<ExitCode, Error> {
             output.write_all(&run_file::line(&Row::Point(Box::new(point.clone()))))?;
         }
     } else {
-        output.write_all(table::run(run).as_bytes())?;
+        output.write_all(report::text(run).as_bytes())?;
         writeln!(output, "\nThe run is in {}", record.path().display())?;
     }
     if run.end.is_none() {

@@ -336,9 +336,9 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
             "prefetchers bring the next elements in time",
         );
     }
-    // Of elements further apart than a line, a line each is in use.
-    let lines_apart = (axes.number("stride") as f64 / 64.0).max(1.0);
-    let size = axes.number("size") as f64 / lines_apart;
+    // Elements further apart than a line use fewer lines, but also fewer of a
+    // cache's sets, so that the size decides all the same.
+    let size = axes.number("size") as f64;
     let claimed = |level| {
         facts
             .claimed_cache(level)

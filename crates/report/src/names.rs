@@ -1,0 +1,57 @@
+//! How points and their number are named.
+
+use costof_model::axis::{Axis, AxisValue};
+use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
+use std::fmt::Write;
+
+/// A point with all its axes: `cpu.call type=int args=0`.
+pub fn point(point: &Point, info: Option<&ProbeInfo>) -> String {
+    named(point, &axes(point, info, |_, _| true))
+}
+
+/// A point with those axes that are not at their default: `cpu.call`.
+pub(crate) fn short_point(point: &Point, info: Option<&ProbeInfo>) -> String {
+    named(
+        point,
+        &axes(point, info, |axis, value| *value != axis.default()),
+    )
+}
+
+fn named(point: &Point, axes: &str) -> String {
+    let mut text = point.probe.to_string();
+    if !axes.is_empty() {
+        let _ = write!(text, " {axes}");
+    }
+    if point.link != "none" {
+        let _ = write!(text, " over {}", point.link);
+    }
+    text
+}
+
+/// The description of a point's probe.
+pub fn info<'a>(point: &Point, infos: &'a [ProbeInfo]) -> Option<&'a ProbeInfo> {
+    infos.iter().find(|info| info.id == point.probe)
+}
+
+/// The axes in the order in which the probe declares them.
+fn axes(
+    point: &Point,
+    info: Option<&ProbeInfo>,
+    shown: impl Fn(&Axis, &AxisValue) -> bool,
+) -> String {
+    let Some(info) = info else {
+        return point.axes.to_string();
+    };
+    let axes = info.axes.iter().filter_map(|axis| {
+        let value = point.axes.0.get(&axis.name)?;
+        shown(axis, value).then(|| format!("{}={}", axis.name, axis.display(value)))
+    });
+    axes.collect::<Vec<_>>().join(" ")
+}
+
+/// `1 point`, `2 points`.
+pub fn points_counted(count: usize) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} point{plural}")
+}

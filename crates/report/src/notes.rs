@@ -1,0 +1,200 @@
+//! What stands below the table: how the run went, what one number does not
+//! say, what was found, what is absent and what is doubtful.
+
+use crate::names::{point, points_counted, short_point};
+use crate::table::{cycles, in_order, is_hit};
+use costof_model::metric::Mode;
+use costof_model::noise::{Grade, Warning};
+use costof_model::protocol::ClockSource;
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+use costof_model::unit::Unit;
+use std::fmt::Write;
+
+pub(crate) fn summary(run: &Run) -> String {
+    let rows = || in_order(run);
+    let launches = || rows().map(|row| row.launches);
+    let count = match (launches().min(), launches().max()) {
+        (Some(least), Some(most)) if least == most => most.to_string(),
+        (Some(least), Some(most)) => format!("{least} to {most}"),
+        _ => return String::new(),
+    };
+    let good = rows().filter(|row| row.grade <= Grade::B).count();
+    let predicted = rows().filter_map(is_hit).count();
+    let hits = rows().filter_map(is_hit).filter(|hit| *hit).count();
+    let width = mean_width(&rows().collect::<Vec<_>>());
+    let mut text = format!(
+        "\n{} measured, {count} launches each, {good} of grade A or B; {hits} of {predicted} \
+         predictions held",
+        points_counted(rows().count()),
+    );
+    if let Some(width) = width {
+        let _ = write!(text, " (their ranges span a factor of {width:.1})");
+    }
+    text.push('\n');
+    if rows().any(|row| row.estimate("cycles").is_none() && !cycles(row).is_empty()) {
+        text.push_str("~ core cycles estimated as time × the core clock measured in each launch\n");
+    }
+    text
+}
+
+/// The geometric mean of upper over lower ends of what was expected, since a
+/// wide range always wins.
+fn mean_width(rows: &[&PointRow]) -> Option<f64> {
+    let logs: Vec<f64> = rows
+        .iter()
+        .filter_map(|row| row.prediction.as_ref())
+        .filter(|expected| expected.low > 0.0)
+        .map(|expected| (expected.high / expected.low).ln())
+        .collect();
+    (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+}
+
+/// Where one number is not the whole answer: two modes, and costs that were
+/// disturbed beside what they are without the disturbed batches.
+pub(crate) fn distributions(run: &Run) -> String {
+    /// Below this share, the two values are shown as the same digits.
+    const NOTABLE_SHARE: f64 = 0.005;
+    let mut text = String::new();
+    for row in in_order(run) {
+        let Some(estimate) = row.primary() else {
+            continue;
+        };
+        let name = short_point(&row.point, run.probe(&row.point.probe));
+        if estimate.modes.len() > 1 {
+            let modes: Vec<String> = estimate
+                .modes
+                .iter()
+                .map(|mode| describe(estimate.unit, mode))
+                .collect();
+            let _ = writeln!(
+                text,
+                "{name} has {} modes: {}",
+                modes.len(),
+                modes.join("; ")
+            );
+        }
+        if let Some(undisturbed) = estimate.undisturbed
+            && (undisturbed / estimate.median - 1.0).abs() >= NOTABLE_SHARE
+        {
+            let _ = writeln!(
+                text,
+                "{name} is {} without the batches that were preempted",
+                estimate.unit.display(undisturbed)
+            );
+        }
+    }
+    paragraph(&text)
+}
+
+/// A mode: `14.5 µs in 70 %`, and its cause where that is known.
+fn describe(unit: Unit, mode: &Mode) -> String {
+    let cause = mode
+        .cause
+        .as_ref()
+        .map_or_else(String::new, |cause| format!(" ({cause})"));
+    format!(
+        "{} in {:.0} %{cause}",
+        unit.display(mode.median),
+        mode.share * 100.0
+    )
+}
+
+/// The clock, and the counters that are missing, as the last attempt had them.
+pub(crate) fn instruments(run: &Run) -> String {
+    let Some(attempt) = run.attempts.last() else {
+        return String::new();
+    };
+    let clock = &attempt.clock;
+    let name = match clock.source {
+        ClockSource::Counter => format!(
+            "the processor's counter at {}",
+            Unit::Hertz.display(clock.hz)
+        ),
+        ClockSource::Monotonic => "CLOCK_MONOTONIC".to_owned(),
+    };
+    let mut text = format!(
+        "Clock: {name}: {}; a reading takes {}\n",
+        clock.because,
+        Unit::Nanoseconds.display(clock.read_ns)
+    );
+    if let Some(reason) = attempt.counters.absent.get("cycles") {
+        let _ = writeln!(text, "No counted cycles: {reason}");
+    }
+    paragraph(&text)
+}
+
+/// What has no number, and why.
+pub(crate) fn absent(run: &Run) -> String {
+    let mut text = String::new();
+    for failure in run.failures.iter().filter(|row| row.launch.is_none()) {
+        let shown = point(&failure.point, run.probe(&failure.point.probe));
+        let _ = writeln!(text, "absent: {shown}: {}", failure.failure());
+    }
+    let lost: Vec<_> = run
+        .failures
+        .iter()
+        .filter(|row| row.launch.is_some())
+        .collect();
+    for failure in &lost {
+        let measured = run.points.iter().any(|row| row.point == failure.point);
+        if measured {
+            let shown = point(&failure.point, run.probe(&failure.point.probe));
+            let launch = failure.launch.unwrap_or_default();
+            let _ = writeln!(text, "launch {launch} lost: {shown}: {}", failure.failure());
+        }
+    }
+    paragraph(&text)
+}
+
+/// What was found in the rows.
+pub(crate) fn findings(run: &Run) -> String {
+    let lines = costof_findings::all::findings(run)
+        .into_iter()
+        .map(|finding| {
+            let advice = finding
+                .advice
+                .map_or_else(String::new, |advice| format!(": {advice}"));
+            format!("{}{advice}\n", finding.sentence)
+        });
+    paragraph(&lines.collect::<String>())
+}
+
+/// The doubts about the points, each kind once and at its worst, with advice.
+pub(crate) fn doubts(run: &Run) -> String {
+    let mut kinds: Vec<(&Warning, usize)> = Vec::new();
+    for warning in in_order(run).flat_map(|row| &row.warnings) {
+        match kinds
+            .iter_mut()
+            .find(|(known, _)| known.kind == warning.kind)
+        {
+            Some((known, count)) => {
+                *count += 1;
+                if warning.grade > known.grade {
+                    *known = warning;
+                }
+            }
+            None => kinds.push((warning, 1)),
+        }
+    }
+    kinds.sort_by_key(|(warning, _)| std::cmp::Reverse(warning.grade));
+    let lines = kinds.iter().map(|(warning, count)| {
+        format!(
+            "grade {}: {} ({}): {}\n",
+            warning.grade,
+            warning.what,
+            points_counted(*count),
+            warning.advice
+        )
+    });
+    paragraph(&lines.collect::<String>())
+}
+
+/// Text set off by a blank line; nothing for nothing.
+fn paragraph(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!("\n{text}")
+    }
+}

@@ -1,0 +1,38 @@
+//! A run as text: the machine, the latency table, and what stands below it.
+
+use crate::{notes, table};
+use costof_model::run_file::Run;
+
+/// The points of a run as a table, with what is absent and what is doubtful
+/// below it.
+pub fn text(run: &Run) -> String {
+    let mut text = machine(run);
+    text.push_str(&table::points(run));
+    text.push_str(&notes::summary(run));
+    text.push_str(&notes::distributions(run));
+    text.push_str(&notes::instruments(run));
+    text.push_str(&notes::absent(run));
+    text.push_str(&notes::findings(run));
+    text.push_str(&notes::doubts(run));
+    text
+}
+
+/// One line that says which machine it is.
+fn machine(run: &Run) -> String {
+    let Some(attempt) = run.attempts.last() else {
+        return String::new();
+    };
+    let Some(facts) = attempt.hosts.values().next() else {
+        return String::new();
+    };
+    let unknown = || "unknown".to_owned();
+    let virtual_machine = match &facts.virtualization.hypervisor {
+        Some(hypervisor) => format!(", under {hypervisor}"),
+        None => String::new(),
+    };
+    format!(
+        "{}{virtual_machine}, Linux {}\n\n",
+        facts.cpu.model_name.clone().unwrap_or_else(unknown),
+        facts.kernel.release.clone().unwrap_or_else(unknown),
+    )
+}

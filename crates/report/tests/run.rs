@@ -1,0 +1,17 @@
+//! The text of a run, held against what it was when somebody last looked at it.
+
+use costof_report::run;
+use std::io::BufReader;
+
+/// A run that was measured, cut down and given a row of each kind that can be
+/// shown: two modes, a missed prediction, a lost launch, an absent point.
+const RUN: &[u8] = include_bytes!("run.jsonl");
+const TEXT: &str = include_str!("run.txt");
+
+#[test]
+fn a_run_reads_as_it_did() {
+    let run = costof_model::run_file::read(BufReader::new(RUN)).expect("a run");
+    let text = run::text(&run);
+    // Look at what differs; if it is better, it is the new run.txt.
+    assert!(text == TEXT, "the text is now:\n{text}");
+}
