@@ -49,7 +49,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct RunOptions {
     /// What to measure: an id (os.syscall), a layer (os) or a glob ('*.latency');
-    /// without, the latency table
+    /// without, the latency table, or with --set what has such an axis
     #[arg(value_name = "PROBE")]
     pub(crate) probes: Vec<String>,
     /// Fewer and shorter launches: a first look

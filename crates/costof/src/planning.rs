@@ -43,6 +43,12 @@ pub(crate) fn asked<'a>(
             return Err(wrong(unknown_axis(axis, &infos)));
         }
     }
+    // Without a probe, the axes that are set say which ones are meant.
+    let named = !options.probes.is_empty() || settings.is_empty();
+    let infos: Vec<&ProbeInfo> = infos
+        .into_iter()
+        .filter(|info| named || settings.keys().any(|axis| info.axis(axis).is_ok()))
+        .collect();
     // A wrong value is an error before anything is measured.
     for info in &infos {
         plan::points(info, &settings_of(info, &settings)).map_err(wrong)?;

@@ -29,10 +29,10 @@ impl Record {
             .create_new(true)
             .open(path)
             .map_err(|error| {
-                let way_out = if error.kind() == std::io::ErrorKind::AlreadyExists {
+                let way_out = if path.is_file() {
                     " (name another by --out, or go on with it by --resume)"
                 } else {
-                    " (name another place by --out)"
+                    " (name a file that does not exist yet by --out)"
                 };
                 wrong(format!(
                     "cannot create {}: {error}{way_out}",

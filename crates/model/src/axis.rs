@@ -111,11 +111,19 @@ impl Axis {
                 };
                 match value {
                     Some(value) if (*low..=*high).contains(&value) => Ok(AxisValue::Number(value)),
-                    _ => Err(format!(
-                        "axis {} cannot be `{text}`: it takes a number from {} to {}",
+                    Some(_) => Err(format!(
+                        "axis {} cannot be `{text}`: it goes from {} to {}",
                         self.name,
                         shown(*low),
                         shown(*high)
+                    )),
+                    None => Err(format!(
+                        "axis {} cannot be `{text}`: it takes a whole number{}",
+                        self.name,
+                        match unit {
+                            Unit::Bytes => ", of bytes or with KiB, MiB, GiB or TiB behind it",
+                            _ => "",
+                        }
                     )),
                 }
             }

@@ -23,9 +23,13 @@ pub(crate) fn summary(run: &Run) -> String {
     let predicted = rows().filter_map(is_hit).count();
     let hits = rows().filter_map(is_hit).filter(|hit| *hit).count();
     let width = mean_width(&rows().collect::<Vec<_>>());
+    let predictions = match predicted {
+        // Those of most probes build on others, in the order of `explain`.
+        0 => "none was predicted, as what predictions build on is not in this run".to_owned(),
+        _ => format!("{hits} of {predicted} predictions held"),
+    };
     let mut text = format!(
-        "\n{} measured, {count} launches each, {good} of grade A or B; {hits} of {predicted} \
-         predictions held",
+        "\n{} measured, {count} launches each, {good} of grade A or B; {predictions}",
         points_counted(rows().count()),
     );
     if let Some(width) = width {

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 pub(crate) fn run() -> Result<ExitCode, Error> {
     let mut page = Vec::new();
-    let command = Cli::command();
+    let mut command = Cli::command();
+    command.build();
     clap_mangen::Man::new(command.clone()).render(&mut page)?;
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
         let name = sub.get_name().to_uppercase();

@@ -245,8 +245,12 @@ impl Role for Chase {
                 available >> 20
             )));
         }
-        if self.arena.is_none() {
-            let mapped = map(self.largest, point.axes.word("pages"));
+        let fits = |arena: &Arena| arena.len() as u64 >= size;
+        if !self.arena.as_ref().is_some_and(fits) {
+            self.arena = None;
+            let pages = point.axes.word("pages");
+            // Where the largest is refused (ulimit -v), a smaller point may still fit.
+            let mapped = map(self.largest, pages).or_else(|_| map(size, pages));
             self.arena = Some(mapped?);
         }
         Ok(Offers::new())
