@@ -111,19 +111,15 @@ impl Axis {
                 };
                 match value {
                     Some(value) if (*low..=*high).contains(&value) => Ok(AxisValue::Number(value)),
-                    Some(_) => Err(format!(
-                        "axis {} cannot be `{text}`: it goes from {} to {}",
-                        self.name,
-                        shown(*low),
-                        shown(*high)
-                    )),
-                    None => Err(format!(
-                        "axis {} cannot be `{text}`: it takes a whole number{}",
+                    _ => Err(format!(
+                        "axis {} cannot be `{text}`: it takes a whole number{} from {} to {}",
                         self.name,
                         match unit {
-                            Unit::Bytes => ", of bytes or with KiB, MiB, GiB or TiB behind it",
+                            Unit::Bytes => " of bytes (KiB, MiB, GiB or TiB may follow it)",
                             _ => "",
-                        }
+                        },
+                        shown(*low),
+                        shown(*high)
                     )),
                 }
             }

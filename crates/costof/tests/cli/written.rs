@@ -37,9 +37,9 @@ fn a_run_is_kept_in_the_history_unless_told_otherwise() {
 fn a_file_that_exists_is_not_overwritten() {
     let place = Place::new();
     fs::write(place.path("mine.txt"), "dear").unwrap();
-    for taken in ["mine.txt", "/dev/full"] {
+    for (taken, way_out) in [("mine.txt", "--resume"), ("/dev/full", "not exist yet")] {
         run(place.misbehaving(&RUN).args(["--out", taken]))
-            .expect_wrong(&[taken, "exists", "--out", "--resume"]);
+            .expect_wrong(&[taken, "exists", "--out", way_out]);
     }
     assert_eq!(fs::read_to_string(place.path("mine.txt")).unwrap(), "dear");
 }
