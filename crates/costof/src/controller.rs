@@ -13,7 +13,7 @@ use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::{self, Precision};
 use costof_model::facts::Facts;
 use costof_model::failure::{Failure, FailureKind};
-use costof_model::noise::Noise;
+use costof_model::noise::{CONTROLLER, Noise, Placement};
 use costof_model::point::Point;
 use costof_model::prediction::Known;
 use costof_model::protocol::{ClockInfo, Launch};
@@ -209,7 +209,7 @@ impl Controller<'_> {
             wall_ns,
             points,
             noise,
-            placement: self.run.run.plan.placement.clone(),
+            placement: self.placement(probe, &left),
         }))?;
         self.progress.launched();
         Ok(())
@@ -218,6 +218,7 @@ impl Controller<'_> {
     /// What the workers of a launch are told, by role.
     fn told(&self, probe: &Probe, points: &[Point], block: usize, launch: u32) -> Vec<Launch> {
         let plan = &self.run.run.plan;
+        let placement = self.placement(probe, points);
         let time = self.precision.batch_time_per_point();
         // Another draw for each launch, the same one for each attempt.
         let seed = self.run.run.seed ^ ((block as u64) << 32) ^ (u64::from(launch) << 1);
@@ -228,20 +229,27 @@ impl Controller<'_> {
             .map(|role| Launch {
                 role: role.clone(),
                 points: points.to_vec(),
-                // A role that no placement names runs where the kernel puts it.
-                cpus: plan
-                    .placement
-                    .0
-                    .get(role)
-                    .and_then(|cpus| cpus.first())
-                    .map(|cpu| vec![*cpu])
-                    .unwrap_or_default(),
+                cpus: placement.0.get(role).cloned().unwrap_or_default(),
                 seed,
                 point_time_ns: time.as_nanos() as u64,
                 rounds: plan.blocks[block].rounds,
                 clock: self.clock.clone(),
             })
             .collect()
+    }
+
+    /// The processors that a launch of these points uses: of each role's as many
+    /// as the points ask for. A role that no placement names runs where the
+    /// kernel puts it.
+    fn placement(&self, probe: &Probe, points: &[Point]) -> Placement {
+        let wanted = points.iter().map(probe.processors).max().unwrap_or(1);
+        let mut placement = self.run.run.plan.placement.clone();
+        for (role, cpus) in &mut placement.0 {
+            if role != CONTROLLER {
+                cpus.truncate(wanted);
+            }
+        }
+        placement
     }
 
     /// The points of a block that are still worth a launch: not those that are

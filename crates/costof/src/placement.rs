@@ -2,29 +2,72 @@
 
 use crate::error::{Error, wrong};
 use costof_model::Text;
-use costof_model::facts::Facts;
-use costof_model::noise::Placement;
+use costof_model::facts::{CpuSet, Facts};
+use costof_model::noise::{CONTROLLER, Placement};
 use costof_os::affinity;
 use std::collections::BTreeMap;
 
-/// The placement of a run: the measured processor as `--cpu` says it, else one
-/// of the fastest kind that usually has little else to do; the controller on
-/// the others, where there are any.
+/// The placement of a run: the measured processors as `--cpu` says them, in its
+/// order; else one of the fastest kind that usually has little else to do, and
+/// after it all others for what needs several, nearest first. The controller on
+/// those that are not measured first of all, where there are any.
 pub(crate) fn decide(asked: Option<&str>, facts: &Facts) -> Result<Placement, Error> {
     let allowed = affinity::allowed()
         .map_err(|error| wrong(format!("cannot read the allowed processors: {error}")))?;
     let measured = match asked {
         Some(list) => parse(list, &allowed)?,
-        None => vec![usual(&allowed, facts)],
+        None => nearest_first(usual(&allowed, facts), &allowed, facts),
     };
     let others: Vec<usize> = allowed
         .into_iter()
-        .filter(|cpu| !measured.contains(cpu))
+        .filter(|cpu| measured.first() != Some(cpu))
         .collect();
     Ok(Placement(BTreeMap::from([
         (Text::Borrowed("only"), measured),
-        (Text::Borrowed("controller"), others),
+        (Text::Borrowed(CONTROLLER), others),
     ])))
+}
+
+/// `first`, then those of its kind that share its last cache level, then the
+/// others of its kind, then the other kinds. What shares a core with one that
+/// stands before comes last, since it shares its execution units too.
+fn nearest_first(first: usize, allowed: &[usize], facts: &Facts) -> Vec<usize> {
+    let share = |sets: &[CpuSet], a: usize, b: usize| {
+        sets.iter()
+            .any(|set| set.contains(a as u32) && set.contains(b as u32))
+    };
+    let last_level = facts
+        .last_level_cache()
+        .map_or(&[][..], |cache| &cache.shared_by);
+    let distance = |cpu: usize| {
+        let is_second_thread = allowed
+            .iter()
+            .any(|other| before(*other, cpu, first) && share(&facts.cpu.cores, *other, cpu));
+        let is_of_another_kind = !facts.cpu.core_kinds.is_empty()
+            && !facts
+                .cpu
+                .core_kinds
+                .iter()
+                .any(|kind| kind.cpus.contains(first as u32) && kind.cpus.contains(cpu as u32));
+        (
+            is_second_thread,
+            is_of_another_kind,
+            !share(last_level, first, cpu),
+            !share(&facts.cpu.sockets, first, cpu),
+        )
+    };
+    let mut others: Vec<usize> = allowed
+        .iter()
+        .copied()
+        .filter(|cpu| *cpu != first)
+        .collect();
+    others.sort_by_key(|cpu| (distance(*cpu), *cpu));
+    std::iter::once(first).chain(others).collect()
+}
+
+/// Whether `other` is taken before `cpu` of the same core.
+fn before(other: usize, cpu: usize, first: usize) -> bool {
+    other != cpu && (other == first || (cpu != first && other < cpu))
 }
 
 /// The last of the processors with the greatest capacity: the first ones
@@ -46,7 +89,7 @@ fn usual(allowed: &[usize], facts: &Facts) -> usize {
         .unwrap_or(0)
 }
 
-/// `2,4-6` as processors, all of them allowed.
+/// `2,4-6` as processors in that order, all of them allowed.
 fn parse(list: &str, allowed: &[usize]) -> Result<Vec<usize>, Error> {
     let mut cpus = Vec::new();
     for part in list.split(',') {
@@ -67,15 +110,18 @@ fn parse(list: &str, allowed: &[usize]) -> Result<Vec<usize>, Error> {
                     .join(", ")
             )));
         }
-        cpus.extend((first..=last).filter(|cpu| allowed.contains(cpu)));
+        for cpu in (first..=last).filter(|cpu| allowed.contains(cpu)) {
+            if !cpus.contains(&cpu) {
+                cpus.push(cpu);
+            }
+        }
     }
-    cpus.dedup();
     Ok(cpus)
 }
 
 /// Moves the controller off the measured processors, where there are others.
 pub(crate) fn leave_the_measured(placement: &Placement) {
-    match placement.0.get("controller") {
+    match placement.0.get(CONTROLLER) {
         // Best effort: a controller that waits hardly disturbs.
         Some(cpus) if !cpus.is_empty() => drop(affinity::pin(cpus)),
         _ => {}
@@ -85,15 +131,48 @@ pub(crate) fn leave_the_measured(placement: &Placement) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::facts::{Cache, CacheKind};
 
     #[test]
     fn processor_lists_are_read_within_what_is_allowed() {
         let allowed = [0, 1, 2, 3, 8];
         assert_eq!(parse("1", &allowed).unwrap(), [1]);
         assert_eq!(parse("0,2-3,8", &allowed).unwrap(), [0, 2, 3, 8]);
+        assert_eq!(parse("3,0-3", &allowed).unwrap(), [3, 0, 1, 2]);
         for bad in ["", "x", "3-1", "4", "0-18446744073709551615", "-1"] {
             let error = parse(bad, &allowed).unwrap_err().to_string();
             assert!(error.contains("--cpu"), "{bad}: {error}");
         }
+    }
+
+    #[test]
+    fn further_processors_are_the_nearest_and_second_threads_come_last() {
+        let sets = |lists: &[&str]| -> Vec<CpuSet> {
+            lists
+                .iter()
+                .map(|list| CpuSet::parse(list).unwrap())
+                .collect()
+        };
+        let mut facts = Facts::default();
+        let allowed: Vec<usize> = (0..8).collect();
+        assert_eq!(
+            nearest_first(7, &allowed, &facts),
+            [7, 0, 1, 2, 3, 4, 5, 6],
+            "nothing is known"
+        );
+        // Two threads a core, two last-level caches.
+        facts.cpu.cores = sets(&["0,4", "1,5", "2,6", "3,7"]);
+        facts.cpu.caches = vec![Cache {
+            level: 3,
+            kind: CacheKind::Unified,
+            size_bytes: 32 << 20,
+            shared_by: sets(&["0-1,4-5", "2-3,6-7"]),
+            ..Cache::default()
+        }];
+        assert_eq!(
+            nearest_first(7, &allowed, &facts),
+            [7, 2, 0, 1, 3, 6, 4, 5],
+            "a core of the same cache, other cores, then second threads"
+        );
     }
 }

@@ -125,7 +125,7 @@ pub(crate) fn plan(
         let level = levels.iter().position(|level| level.contains(info));
         let probe = probe::find(table, &info.id).expect("the table was asked for its own");
         let headlines = (probe.headlines)(facts);
-        let points = points(info, asked, &headlines)?;
+        let points = points(probe, asked, facts, &headlines)?;
         for points in split(probe, points) {
             blocks.push(Block {
                 labels: labels(&points, &headlines),
@@ -143,25 +143,26 @@ pub(crate) fn plan(
 }
 
 fn points(
-    info: &ProbeInfo,
+    probe: &Probe,
     asked: &Asked<'_>,
+    facts: &Facts,
     headlines: &[Headline],
 ) -> Result<Vec<Point>, Error> {
-    let as_points = || {
-        headlines.iter().map(|headline| Point {
-            probe: info.id.clone(),
-            axes: headline.axes.clone(),
-            link: Text::Borrowed("none"),
-        })
+    let info = &probe.info;
+    let headlines = headlines.iter().map(|headline| headline.axes.clone());
+    let at = |axes| Point {
+        probe: info.id.clone(),
+        axes,
+        link: Text::Borrowed("none"),
     };
     if asked.headlines_only {
-        return Ok(as_points().collect());
+        return Ok(headlines.map(at).collect());
     }
     let settings = settings_of(info, &asked.settings);
     let mut points = plan::points(info, &settings).map_err(wrong)?;
     if settings.is_empty() {
-        // A probe's own plan has its headlines too.
-        for point in as_points() {
+        // A probe's own plan has its headlines too, and what the machine adds.
+        for point in headlines.chain((probe.more_points)(facts)).map(at) {
             if !points.contains(&point) {
                 points.push(point);
             }

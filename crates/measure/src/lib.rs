@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod core_clock;
 pub mod counters;
+pub mod crew;
 pub mod estimate;
 pub mod facts;
 pub mod grade;

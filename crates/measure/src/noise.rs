@@ -26,7 +26,11 @@ pub struct Ledger {
 
 struct Snapshot {
     at_ns: u64,
+    /// Processor time of this process's threads and of its children that have
+    /// ended.
     own_cpu_ns: u64,
+    /// That of the measuring thread alone.
+    thread_cpu_ns: u64,
     usage: Usage,
     wait_ns: Option<f64>,
     migrations: Option<u64>,
@@ -43,7 +47,7 @@ pub(crate) struct CpuTicks {
 }
 
 impl Ledger {
-    /// Begins the ledger of a launch on `cpus`.
+    /// Begins the ledger of a launch whose threads and children run on `cpus`.
     pub fn open(clock: &dyn Clock, cpus: &[usize]) -> Ledger {
         Ledger {
             cpus: cpus.to_vec(),
@@ -58,6 +62,8 @@ impl Ledger {
         let after = Snapshot::now();
         let before = &self.before;
         let own_ns = after.own_cpu_ns.saturating_sub(before.own_cpu_ns) as f64;
+        let thread_ns = after.thread_cpu_ns.saturating_sub(before.thread_cpu_ns) as f64;
+        let partners_ns = (own_ns - thread_ns).max(0.0);
         let ticks = match (&before.ticks, &after.ticks) {
             (Some(before), Some(after)) => Some(difference(before, after)),
             _ => None,
@@ -81,10 +87,11 @@ impl Ledger {
                 .map(|ticks| (ticks * TICK_NS - own_ns - 2.0 * TICK_NS).max(0.0)),
             others_elsewhere: total_elsewhere
                 .and_then(|total| Some(sum(|ticks| ticks.busy, false)? / total)),
+            // What it waited for its own threads and children is what was measured.
             run_queue_wait_ns: after
                 .wait_ns
                 .zip(before.wait_ns)
-                .map(|(after, before)| after - before),
+                .map(|(after, before)| (after - before - partners_ns).max(0.0)),
             preemptions: after.usage.involuntary_switches - before.usage.involuntary_switches,
             migrations: after
                 .migrations
@@ -132,9 +139,11 @@ fn watch_once(clock: &dyn Clock) -> Gaps {
 
 impl Snapshot {
     fn now() -> Snapshot {
+        let children = usage::children();
         Snapshot {
             at_ns: now_ns(ClockId::Monotonic),
-            own_cpu_ns: now_ns(ClockId::ProcessCpu),
+            own_cpu_ns: now_ns(ClockId::ProcessCpu) + children.user_ns + children.system_ns,
+            thread_cpu_ns: now_ns(ClockId::ThreadCpu),
             usage: usage::thread(),
             wait_ns: fs::read_to_string("/proc/thread-self/schedstat")
                 .ok()

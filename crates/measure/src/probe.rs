@@ -1,6 +1,7 @@
 //! What a probe is: its description, and functions that predict, measure and derive.
 
 use crate::meter::Meter;
+use costof_model::axis::Axes;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::point::{Headline, Point};
@@ -23,8 +24,16 @@ pub struct Probe {
     pub blocks_by: &'static [&'static str],
     /// How much memory a point asks for, in bytes; the rest of a worker is small.
     pub memory_bytes: fn(&Point) -> u64,
+    /// On how many processors a point's threads and children run. A launch gets
+    /// as many as its points ask for and the placement has: fewer where it has
+    /// fewer, which is for the role to accept or to refuse.
+    pub processors: fn(&Point) -> usize,
     /// The points of the latency table, which may depend on the machine.
     pub headlines: fn(&Facts) -> Vec<Headline>,
+    /// What the probe's own plan has beside the headlines and the usual values
+    /// of its axes, because it depends on the machine: every pair of its cores,
+    /// as many threads as it has processors.
+    pub more_points: fn(&Facts) -> Vec<Axes>,
     /// The range expected at a point; none where nothing is known to expect.
     pub predict: fn(&Point, &Facts, &Known<'_>) -> Option<Prediction>,
     /// How each role starts, in the order of `info.roles`. The last one leads.

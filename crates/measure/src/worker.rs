@@ -221,11 +221,10 @@ impl OpenLaunch {
             .roles
             .get(position)
             .ok_or_else(|| Failure::error(format!("{id} cannot start role {}", launch.role)))?;
-        if !launch.cpus.is_empty() {
-            affinity::pin(&launch.cpus).map_err(|error| {
+        if let Some(cpu) = launch.cpus.first() {
+            affinity::pin(&[*cpu]).map_err(|error| {
                 Failure::error(format!(
-                    "cannot run on processors {:?}: {error} (choose others by --cpu)",
-                    launch.cpus
+                    "cannot run on processor {cpu}: {error} (choose others by --cpu)"
                 ))
             })?;
         }

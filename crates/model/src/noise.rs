@@ -87,7 +87,11 @@ pub struct Warning {
     pub advice: String,
 }
 
-/// Which processors did what, by role; the controller's is `controller`.
+/// By which name a [`Placement`] knows the controller.
+pub const CONTROLLER: &str = "controller";
+
+/// Which processors did what, by role and by [`CONTROLLER`]. A role runs on its
+/// first; its further threads and children run on the others, nearest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Placement(pub BTreeMap<Text, Vec<usize>>);

@@ -25,19 +25,28 @@ impl Known<'_> {
     /// The median of the primary metric of the first point of `probe` whose
     /// axes are, as far as `axes` names them, these; in the metric's unit.
     pub fn primary(&self, probe: &str, axes: &[(&str, &str)]) -> Option<f64> {
-        self.0
-            .iter()
-            .find(|row| {
-                row.point.probe == probe
-                    && axes.iter().all(|(name, value)| {
-                        row.point
-                            .axes
-                            .0
-                            .get(*name)
-                            .is_some_and(|have| have.to_string() == *value)
-                    })
-            })
-            .and_then(|row| row.estimate(&row.primary))
+        let row = self.row(probe, axes)?;
+        row.estimate(&row.primary).map(|estimate| estimate.median)
+    }
+
+    /// The same of another metric of that point.
+    pub fn metric(&self, probe: &str, axes: &[(&str, &str)], metric: &str) -> Option<f64> {
+        self.row(probe, axes)?
+            .estimate(metric)
             .map(|estimate| estimate.median)
+    }
+
+    fn row(&self, probe: &str, axes: &[(&str, &str)]) -> Option<&PointRow> {
+        let stands_there = |row: &&PointRow| {
+            row.point.probe == probe
+                && axes.iter().all(|(name, value)| {
+                    row.point
+                        .axes
+                        .0
+                        .get(*name)
+                        .is_some_and(|have| have.to_string() == *value)
+                })
+        };
+        self.0.iter().find(stands_there)
     }
 }

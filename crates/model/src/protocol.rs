@@ -55,7 +55,8 @@ pub struct Launch {
     pub role: Text,
     /// The block's points, all of one probe.
     pub points: Vec<Point>,
-    /// The processors on which the role runs.
+    /// The processors of the role: it runs on the first, and its further
+    /// threads and children on the others. Empty: wherever the kernel puts it.
     pub cpus: Vec<usize>,
     /// Draws whatever the role draws.
     pub seed: u64,

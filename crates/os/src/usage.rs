@@ -53,11 +53,18 @@ pub fn process() -> Usage {
     usage(libc::RUSAGE_SELF)
 }
 
+/// The usage of children that have ended and were waited for, and of theirs.
+/// Cannot fail.
+#[inline]
+pub fn children() -> Usage {
+    usage(libc::RUSAGE_CHILDREN)
+}
+
 fn usage(whose: libc::c_int) -> Usage {
     let mut raw = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `raw` is a valid rusage to write to.
     let status = unsafe { libc::getrusage(whose, raw.as_mut_ptr()) };
-    debug_assert_eq!(status, 0, "both kinds of usage always exist");
+    debug_assert_eq!(status, 0, "every kind of usage always exists");
     // SAFETY: a rusage of zeroes is valid, and the kernel has filled it in since.
     let raw = unsafe { raw.assume_init() };
     Usage {

@@ -2,7 +2,7 @@
 
 use costof_measure::meter::{Meter, Record};
 use costof_measure::probe::{Probe, Role};
-use costof_model::axis::Domain;
+use costof_model::axis::{Axes, Domain};
 use costof_model::facts::Facts;
 use costof_model::plan::{self, Settings};
 use costof_model::point::Point;
@@ -10,6 +10,7 @@ use costof_model::prediction::Known;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{ClockInfo, ClockSource, Launch, Offers};
 use costof_model::rows::State;
+use costof_os::affinity;
 use costof_probes::TABLE;
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
@@ -25,12 +26,16 @@ fn planned(info: &ProbeInfo) -> Vec<Point> {
 fn headlines(probe: &Probe, facts: &Facts) -> Vec<Point> {
     (probe.headlines)(facts)
         .into_iter()
-        .map(|headline| Point {
-            probe: probe.info.id.clone(),
-            axes: headline.axes,
-            link: "none".into(),
-        })
+        .map(|headline| at(probe, headline.axes))
         .collect()
+}
+
+fn at(probe: &Probe, axes: Axes) -> Point {
+    Point {
+        probe: probe.info.id.clone(),
+        axes,
+        link: "none".into(),
+    }
 }
 
 #[test]
@@ -115,7 +120,13 @@ fn headlines_and_plans_lie_on_the_axes_on_any_machine() {
     for probe in TABLE {
         let headlines = headlines(probe, &Facts::default());
         assert!(!headlines.is_empty(), "{}", probe.info.id);
-        for point in headlines.iter().chain(&planned(&probe.info)) {
+        let more = (probe.more_points)(&Facts::default());
+        let more = more.into_iter().map(|axes| at(probe, axes));
+        let points = headlines
+            .into_iter()
+            .chain(planned(&probe.info))
+            .chain(more);
+        for point in points {
             assert_eq!(point.axes.0.len(), probe.info.axes.len(), "{point}");
             for axis in probe.info.axes.iter() {
                 let value = axis.display(&point.axes.0[&axis.name]);
@@ -157,12 +168,13 @@ fn headline_points_are_measured_without_allocating() {
         read_ns: 30.0,
     };
     let clock = costof_measure::clock::open(&info).expect("CLOCK_MONOTONIC");
+    let cpus = affinity::allowed().expect("a process may run somewhere");
     for probe in TABLE {
         let points = headlines(probe, &Facts::default());
         let launch = Launch {
             role: "only".into(),
             points: points.clone(),
-            cpus: Vec::new(),
+            cpus: cpus.clone(),
             seed: 1,
             point_time_ns: 1_000_000,
             rounds: 1,

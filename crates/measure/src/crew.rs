@@ -1,0 +1,205 @@
+//! A crew: threads that do their work at the same time, for what costs
+//! something only because several do it.
+//!
+//! Between batches its members wait awake, so that no wake-up is in a batch.
+
+use costof_model::failure::Failure;
+use costof_os::affinity;
+use std::hint::spin_loop;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+/// What a member does so many times.
+pub type Job = Box<dyn FnMut(u64) + Send>;
+
+/// How often a member looks before it lets others run, where they share
+/// processors.
+const LOOKS_BEFORE_YIELDING: u32 = 1000;
+
+/// Several threads, the calling one among them, each with a job of its own.
+pub struct Crew {
+    own: Job,
+    shared: Arc<Shared>,
+    members: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    /// Goes up where a batch begins.
+    batch: AtomicU64,
+    /// How many operations each does in it.
+    operations: AtomicU64,
+    /// How many members, the caller left out, have done theirs.
+    done: AtomicUsize,
+    ended: AtomicBool,
+    /// There are more members than processors, so that waiting takes time from
+    /// those who work.
+    crowded: bool,
+}
+
+impl Crew {
+    /// Starts a crew: the calling thread does the first job, where it is; each
+    /// further one is done by a thread on the next of `cpus`, of which the first
+    /// is the caller's own, and begins again there after the last. Without
+    /// `cpus` the kernel chooses.
+    ///
+    /// # Errors
+    /// Where a thread cannot be started or cannot run on its processor.
+    ///
+    /// # Panics
+    /// A crew without a job is a bug.
+    pub fn start(jobs: Vec<Job>, cpus: &[usize]) -> Result<Crew, Failure> {
+        let all = jobs.len();
+        let mut jobs = jobs.into_iter();
+        let processors = match cpus.len() {
+            0 => thread::available_parallelism().map_or(1, usize::from),
+            some => some,
+        };
+        let mut crew = Crew {
+            own: jobs.next().expect("a crew has a job"),
+            shared: Arc::new(Shared {
+                batch: AtomicU64::new(0),
+                operations: AtomicU64::new(0),
+                done: AtomicUsize::new(0),
+                ended: AtomicBool::new(false),
+                crowded: all > processors,
+            }),
+            members: Vec::with_capacity(all - 1),
+        };
+        let (ready, started) = mpsc::channel();
+        for (job, position) in jobs.zip(1..) {
+            let cpu = (!cpus.is_empty()).then(|| cpus[position % cpus.len()]);
+            let shared = Arc::clone(&crew.shared);
+            let ready = ready.clone();
+            let member = thread::Builder::new()
+                .name(format!("crew {position}"))
+                .spawn(move || {
+                    let placed = cpu.map_or(Ok(()), |cpu| affinity::pin(&[cpu]));
+                    let works = placed.is_ok();
+                    // The starting thread waits for this.
+                    let _ = ready.send(placed);
+                    if works {
+                        shared.serve(job);
+                    }
+                })
+                .map_err(|error| refused(position, all, &error))?;
+            crew.members.push(member);
+            match started.recv() {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return Err(refused(position, all, &error)),
+                Err(_) => return Err(Failure::error("a thread ended before it began")),
+            }
+        }
+        Ok(crew)
+    }
+
+    /// Lets every member do its job `operations` times, and returns when the
+    /// last has.
+    pub fn run(&mut self, operations: u64) {
+        let shared = &*self.shared;
+        shared.operations.store(operations, Ordering::Relaxed);
+        shared.done.store(0, Ordering::Relaxed);
+        // Members see the two above, and whatever the jobs share.
+        shared.batch.fetch_add(1, Ordering::Release);
+        (self.own)(operations);
+        shared.wait_until(|| shared.done.load(Ordering::Acquire) == self.members.len());
+    }
+}
+
+impl Shared {
+    fn serve(&self, mut job: Job) {
+        let mut seen = 0;
+        loop {
+            let mut batch = seen;
+            self.wait_until(|| {
+                batch = self.batch.load(Ordering::Acquire);
+                batch != seen
+            });
+            seen = batch;
+            if self.ended.load(Ordering::Relaxed) {
+                return;
+            }
+            job(self.operations.load(Ordering::Relaxed));
+            self.done.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    fn wait_until(&self, mut came: impl FnMut() -> bool) {
+        let mut looks = 0;
+        while !came() {
+            looks += 1;
+            if self.crowded && looks > LOOKS_BEFORE_YIELDING {
+                thread::yield_now();
+            } else {
+                spin_loop();
+            }
+        }
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::Relaxed);
+        self.shared.batch.fetch_add(1, Ordering::Release);
+        for member in self.members.drain(..) {
+            // A member that panicked has said so.
+            let _ = member.join();
+        }
+    }
+}
+
+fn refused(position: usize, all: usize, error: &io::Error) -> Failure {
+    Failure::unsupported(format!(
+        "cannot start thread {} of {all}: {error} (ulimit -u and the cgroup's pids.max limit \
+         threads, --cpu chooses their processors)",
+        position + 1
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counting(counts: &Arc<Vec<AtomicU64>>) -> Vec<Job> {
+        (0..counts.len())
+            .map(|position| {
+                let counts = Arc::clone(counts);
+                let job = move |n| {
+                    counts[position].fetch_add(n, Ordering::Relaxed);
+                };
+                Box::new(job) as Job
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_member_has_done_its_part_when_a_batch_ends() {
+        let cpus = affinity::allowed().unwrap();
+        for members in [1, 2, cpus.len() + 2] {
+            let counts: Arc<Vec<AtomicU64>> =
+                Arc::new((0..members).map(|_| AtomicU64::new(0)).collect());
+            let mut crew = Crew::start(counting(&counts), &cpus).unwrap();
+            for batch in 1..=50 {
+                crew.run(7);
+                for count in &*counts {
+                    assert_eq!(count.load(Ordering::Relaxed), batch * 7);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_member_without_a_processor_ends_the_crew_with_the_reason() {
+        let counts: Arc<Vec<AtomicU64>> = Arc::new((0..3).map(|_| AtomicU64::new(0)).collect());
+        let failure = Crew::start(counting(&counts), &[0, 0, 60_000])
+            .err()
+            .unwrap();
+        assert!(
+            failure.reason.contains("thread 3 of 3"),
+            "{}",
+            failure.reason
+        );
+    }
+}
