@@ -110,6 +110,10 @@ pub(crate) struct ExplainOptions {
     /// Which: an id, a layer or a glob
     #[arg(value_name = "PROBE")]
     pub(crate) probe: String,
+    /// Show the sums behind this run's predictions; without, those of the latest
+    /// run in the history that has measured the probe
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) run: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -100,6 +100,25 @@ fn lock(file: &File, path: &Path) -> Result<(), Error> {
     }
 }
 
+/// The latest run of the history that has a number of this probe; `None` where
+/// there is none. Files that cannot be read are passed over.
+pub(crate) fn latest_of(probe: &str) -> Option<(PathBuf, Run)> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(history().ok()?)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    // Their names begin with the time of the run.
+    paths.sort_unstable();
+    paths.into_iter().rev().take(LOOK_BACK).find_map(|path| {
+        let run = read(&path).ok()?;
+        let measured = run.points.iter().any(|row| row.point.probe == probe);
+        measured.then_some((path, run))
+    })
+}
+
+/// How many runs of the history are looked at for one that has a probe.
+const LOOK_BACK: usize = 30;
+
 /// The history: `$XDG_STATE_HOME/costof/runs`, else `~/.local/state/costof/runs`.
 pub(crate) fn history() -> Result<PathBuf, Error> {
     let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {

@@ -58,6 +58,11 @@ impl Unit {
         significant(value / step)
     }
 
+    /// The symbol with which `value` is displayed: `µs` for 3,420 ns.
+    pub fn symbol_of(self, value: f64) -> &'static str {
+        self.step(value).1
+    }
+
     /// The step of this unit in which a value is displayed, and its symbol.
     fn step(self, value: f64) -> (f64, &'static str) {
         let steps: &[(f64, &str)] = match self {

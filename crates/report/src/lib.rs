@@ -5,6 +5,7 @@
 pub mod doctor;
 pub mod names;
 mod notes;
+pub mod predictions;
 pub mod run;
 mod table;
 pub mod text;

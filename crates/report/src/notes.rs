@@ -24,8 +24,7 @@ pub(crate) fn summary(run: &Run) -> String {
     let hits = rows().filter_map(is_hit).filter(|hit| *hit).count();
     let width = mean_width(&rows().collect::<Vec<_>>());
     let predictions = match predicted {
-        // Those of most probes build on others, in the order of `explain`.
-        0 => "none was predicted, as what predictions build on is not in this run".to_owned(),
+        0 => format!("none was predicted{}", what_predictions_build_on(run)),
         _ => format!("{hits} of {predicted} predictions held"),
     };
     let mut text = format!(
@@ -40,6 +39,26 @@ pub(crate) fn summary(run: &Run) -> String {
         text.push_str("~ core cycles estimated as time × the core clock measured in each launch\n");
     }
     text
+}
+
+/// Which probes to add, so that those of this run can be predicted.
+fn what_predictions_build_on(run: &Run) -> String {
+    let mut missing: Vec<&str> = run
+        .probes
+        .iter()
+        .flat_map(|info| info.after.iter())
+        .filter(|id| run.probe(id).is_none())
+        .map(|id| &**id)
+        .collect();
+    missing.sort_unstable();
+    missing.dedup();
+    match missing.as_slice() {
+        [] => String::new(),
+        missing => format!(
+            ", as what predictions build on is not in this run (add {})",
+            missing.join(" ")
+        ),
+    }
 }
 
 /// The geometric mean of upper over lower ends of what was expected, since a

@@ -1,6 +1,6 @@
 //! A run as text: the machine, the latency table, and what stands below it.
 
-use crate::{notes, table};
+use crate::{notes, predictions, table};
 use costof_model::run_file::Run;
 
 /// The points of a run as a table, with what is absent and what is doubtful
@@ -10,6 +10,7 @@ pub fn text(run: &Run) -> String {
     text.push_str(&table::points(run));
     text.push_str(&notes::summary(run));
     text.push_str(&notes::distributions(run));
+    text.push_str(&predictions::missed(run));
     text.push_str(&notes::instruments(run));
     text.push_str(&notes::absent(run));
     text.push_str(&notes::findings(run));

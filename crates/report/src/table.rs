@@ -15,7 +15,14 @@ pub(crate) fn points(run: &Run) -> String {
     table.load_style(presets::NOTHING);
     let labelled = in_order(run).any(|row| row.label.is_some());
     let label = |label: String| labelled.then(|| Cell::new(label));
-    let header = ["", "cost", "95 % interval", "predicted", "cycles", "grade"];
+    let header = [
+        "",
+        "measured",
+        "95 % interval",
+        "predicted",
+        "cycles",
+        "grade",
+    ];
     table.set_header(
         label(String::new())
             .into_iter()
@@ -62,7 +69,7 @@ fn interval(estimate: &Estimate) -> String {
 }
 
 /// A range in the unit in which the estimate is shown.
-fn beside(estimate: &Estimate, (low, high): (f64, f64)) -> String {
+pub(crate) fn beside(estimate: &Estimate, (low, high): (f64, f64)) -> String {
     let shown = |value| estimate.unit.display_beside(value, estimate.median);
     format!("{}–{}", shown(low), shown(high))
 }

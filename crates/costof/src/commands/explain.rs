@@ -3,12 +3,15 @@
 use super::list::values;
 use crate::cli::ExplainOptions;
 use crate::error::Error;
-use crate::planning;
+use crate::{planning, record};
 use costof_measure::probe::Probe;
 use costof_model::axis::Domain;
 use costof_model::probe_info::ProbeInfo;
+use costof_model::run_file::Run;
+use costof_report::predictions;
 use costof_report::text::wrapped;
 use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Result<ExitCode, Error> {
@@ -20,6 +23,11 @@ pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Result<
             writeln!(output)?;
         }
         output.write_all(explain(info).as_bytes())?;
+        let measured = match &options.run {
+            Some(path) => Some((path.clone(), record::read(path)?)),
+            None => record::latest_of(&info.id),
+        };
+        output.write_all(sums(info, measured).as_bytes())?;
     }
     output.flush()?;
     Ok(ExitCode::SUCCESS)
@@ -65,6 +73,19 @@ fn explain(info: &ProbeInfo) -> String {
     section(&mut text, "Needs", info.needs.iter());
     section(&mut text, "Sources", info.sources.iter());
     text
+}
+
+/// What a run expected of the probe, because of what, and what it was.
+fn sums(info: &ProbeInfo, measured: Option<(PathBuf, Run)>) -> String {
+    let Some((path, run)) = measured else {
+        return format!("\nNot measured here yet: `costof run {}`\n", info.id);
+    };
+    let sums = predictions::of_probe(&run, &info.id);
+    let heading = format!("Expected and measured (run {})", path.display());
+    match sums.is_empty() {
+        true => format!("\n{heading}\n  that run has no prediction for it\n"),
+        false => format!("\n{heading}\n{sums}"),
+    }
 }
 
 /// A heading and its lines, wrapped; nothing where there is no line.

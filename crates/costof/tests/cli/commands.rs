@@ -142,6 +142,40 @@ fn the_list_describes_every_probe_whole() {
 }
 
 #[test]
+fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run() {
+    let place = Place::new();
+    let explained = |more: &str| {
+        let words = format!("explain cpu.loop{more}");
+        let words: Vec<&str> = words.split(' ').collect();
+        run(&mut place.costof(&words))
+    };
+    let before = explained("").expect_code(0).out;
+    assert!(
+        before.contains("Not measured here yet: `costof run cpu.loop`"),
+        "{before}"
+    );
+    for words in [
+        "run cpu.frequency cpu.loop --quick",
+        "run null --quick --out null.jsonl",
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        run(&mut place.costof(&words)).expect_code(0);
+    }
+    let latest = explained("").expect_code(0).out;
+    let sum = latest.split("Expected and measured").nth(1).unwrap();
+    let sum = sum.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        sum.contains("cpu.loop: expected ")
+            && sum.contains("that cpu.frequency measured), measured"),
+        "{sum}"
+    );
+    let without = explained(" --run null.jsonl").expect_code(0).out;
+    assert!(without.contains("no prediction for it"), "{without}");
+    let missing = explained(" --run missing.jsonl").expect_code(2).err;
+    assert!(missing.contains("missing.jsonl"), "{missing}");
+}
+
+#[test]
 fn every_probe_is_explained() {
     let probes: Vec<Value> = serde_json::from_str(&costof("list --json").out).unwrap();
     for probe in &probes {

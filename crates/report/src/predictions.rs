@@ -1,0 +1,54 @@
+//! What was expected, because of what, and what came: the sums behind the
+//! ranges of the table.
+
+use crate::names::short_point;
+use crate::table::{beside, in_order, is_hit};
+use crate::text::wrapped;
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+
+/// The points whose prediction was missed, each with the sum that was wrong
+/// here; nothing where all held.
+pub(crate) fn missed(run: &Run) -> String {
+    let lines: String = in_order(run)
+        .filter(|row| is_hit(row) == Some(false))
+        .filter_map(|row| sum(run, row))
+        .map(|sum| format!("missed: {sum}\n"))
+        .collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("\n{lines}"),
+    }
+}
+
+/// The sum behind the prediction of each point of a probe beside what was
+/// measured, in lines of text; empty where the run predicted none of them.
+pub fn of_probe(run: &Run, probe: &str) -> String {
+    in_order(run)
+        .filter(|row| row.point.probe == probe)
+        .filter_map(|row| sum(run, row))
+        .map(|sum| wrapped(&sum, "  "))
+        .collect()
+}
+
+/// `os.syscall: expected 35.0–180 ns (…), measured 113 ns (112–115), which fits`.
+fn sum(run: &Run, row: &PointRow) -> Option<String> {
+    let expected = row.prediction.as_ref()?;
+    let estimate = row.estimate(&expected.metric)?;
+    let measured = estimate.unit.display(estimate.median);
+    let interval = estimate.ci95.map_or_else(String::new, |range| {
+        format!(" ({})", beside(estimate, range))
+    });
+    let verdict = match is_hit(row)? {
+        true => "which fits",
+        false if estimate.median < expected.low => "which is less",
+        false => "which is more",
+    };
+    Some(format!(
+        "{}: expected {} {} ({}), measured {measured}{interval}, {verdict}",
+        short_point(&row.point, run.probe(&row.point.probe)),
+        beside(estimate, (expected.low, expected.high)),
+        estimate.unit.symbol_of(estimate.median),
+        expected.because,
+    ))
+}
