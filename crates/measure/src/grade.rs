@@ -38,6 +38,16 @@ const CAUSES: &[Cause] = &[
         advice: "stop what else runs, or choose a free processor by --cpu",
     },
     Cause {
+        kind: "throttled",
+        recorded: |noise| share(noise, |n| n.throttled_ns),
+        limits: SHARE,
+        what: (
+            "the cgroup's processor quota held the worker back ",
+            " of the time",
+        ),
+        advice: "raise the quota (cpu.max, docker --cpus, Kubernetes limits), or measure outside of it",
+    },
+    Cause {
         kind: "others",
         recorded: |noise| share(noise, |n| n.others_ns),
         // Ticks of 10 ms count, so that a little of it is nothing.
@@ -163,13 +173,14 @@ mod tests {
     #[test]
     fn each_recorded_cause_costs_its_grade_and_comes_with_advice() {
         type Disturb = fn(&mut Noise);
-        let cases: [(&str, Disturb, Grade); 7] = [
+        let cases: [(&str, Disturb, Grade); 8] = [
             ("steal", |n| n.steal_ns = Some(0.03e9), Grade::C),
             (
                 "run_queue_wait",
                 |n| n.run_queue_wait_ns = Some(0.5e9),
                 Grade::D,
             ),
+            ("throttled", |n| n.throttled_ns = Some(0.3e9), Grade::D),
             ("others", |n| n.others_ns = Some(0.08e9), Grade::C),
             ("neighbours", |n| n.others_elsewhere = Some(0.97), Grade::C),
             (

@@ -2,6 +2,8 @@
 
 use crate::clock::Clock;
 use crate::core_clock::CoreClock;
+use crate::facts;
+use costof_model::facts::Cgroup;
 use costof_model::noise::{Gaps, Noise};
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::usage::{self, Usage};
@@ -19,6 +21,7 @@ pub(crate) const TICK_NS: f64 = 1e7;
 /// What is recorded of a launch that has begun.
 pub struct Ledger {
     cpus: Vec<usize>,
+    cgroup: Cgroup,
     before: Snapshot,
     gaps: Option<Gaps>,
     core_clock_before_hz: Option<f64>,
@@ -33,6 +36,7 @@ struct Snapshot {
     thread_cpu_ns: u64,
     usage: Usage,
     wait_ns: Option<f64>,
+    throttled_ns: Option<f64>,
     migrations: Option<u64>,
     ticks: Option<Vec<CpuTicks>>,
 }
@@ -49,17 +53,19 @@ pub(crate) struct CpuTicks {
 impl Ledger {
     /// Begins the ledger of a launch whose threads and children run on `cpus`.
     pub fn open(clock: &dyn Clock, cpus: &[usize]) -> Ledger {
+        let cgroup = facts::inherited().cgroup;
         Ledger {
             cpus: cpus.to_vec(),
             gaps: watch(clock),
             core_clock_before_hz: CoreClock::measure(clock).map(|measured| measured.hz),
-            before: Snapshot::now(),
+            before: Snapshot::now(&cgroup),
+            cgroup,
         }
     }
 
     /// Ends it. `allocations` were counted inside timed batches.
     pub fn close(self, clock: &dyn Clock, allocations: u64) -> Noise {
-        let after = Snapshot::now();
+        let after = Snapshot::now(&self.cgroup);
         let before = &self.before;
         let own_ns = after.own_cpu_ns.saturating_sub(before.own_cpu_ns) as f64;
         let thread_ns = after.thread_cpu_ns.saturating_sub(before.thread_cpu_ns) as f64;
@@ -92,6 +98,10 @@ impl Ledger {
                 .wait_ns
                 .zip(before.wait_ns)
                 .map(|(after, before)| (after - before - partners_ns).max(0.0)),
+            throttled_ns: after
+                .throttled_ns
+                .zip(before.throttled_ns)
+                .map(|(after, before)| after - before),
             preemptions: after.usage.involuntary_switches - before.usage.involuntary_switches,
             migrations: after
                 .migrations
@@ -138,7 +148,7 @@ fn watch_once(clock: &dyn Clock) -> Gaps {
 }
 
 impl Snapshot {
-    fn now() -> Snapshot {
+    fn now(cgroup: &Cgroup) -> Snapshot {
         let children = usage::children();
         Snapshot {
             at_ns: now_ns(ClockId::Monotonic),
@@ -148,6 +158,7 @@ impl Snapshot {
             wait_ns: fs::read_to_string("/proc/thread-self/schedstat")
                 .ok()
                 .and_then(|text| text.split_whitespace().nth(1)?.parse().ok()),
+            throttled_ns: facts::throttled_ns(cgroup),
             migrations: fs::read_to_string("/proc/thread-self/sched")
                 .ok()
                 .and_then(|text| migrations(&text)),

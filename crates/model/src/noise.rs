@@ -24,6 +24,10 @@ pub struct Noise {
     /// Time that the measuring thread was ready to run and waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_queue_wait_ns: Option<f64>,
+    /// Time for which the processor quota of its cgroup held the worker back,
+    /// all its threads together; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttled_ns: Option<f64>,
     /// How often the measuring thread was preempted.
     pub preemptions: u64,
     /// How often it moved to another processor.

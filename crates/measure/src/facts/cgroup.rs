@@ -240,6 +240,15 @@ fn throttled(stat: &str) -> Option<u64> {
     field(stat, "nr_throttled", ' ')?.parse().ok()
 }
 
+/// The nanoseconds for which a group's quota has held it back so far, by its
+/// `cpu.stat`: `throttled_usec` in v2, `throttled_time` in v1.
+pub(super) fn throttled_ns(stat: &str) -> Option<f64> {
+    let value = |name| field(stat, name, ' ')?.parse::<f64>().ok();
+    value("throttled_usec")
+        .map(|us| us * 1000.0)
+        .or_else(|| value("throttled_time"))
+}
+
 /// What a group uses, less the file pages that the kernel drops first.
 fn used_bytes(used: String, stat: Option<String>, droppable: &str) -> Option<u64> {
     let used: u64 = used.parse().ok()?;

@@ -525,6 +525,14 @@ fn a_container_of_half_a_processor() {
         (Some(0.5), Some(7))
     );
     assert_eq!(cgroup.cpu_quota_period_ns, Some(100_000_000));
+    assert_eq!(
+        super::cgroup::throttled_ns("nr_throttled 7\nthrottled_usec 5\n"),
+        Some(5000.0)
+    );
+    assert_eq!(
+        super::cgroup::throttled_ns("throttled_time 78968963"),
+        Some(78_968_963.0)
+    );
     assert_eq!((cgroup.cpu_weight, cgroup.task_limit), (Some(79.0), None));
     assert_eq!(facts.available_bytes(), Some(536_870_912 - 100_000_000));
     assert_eq!(inherited.seccomp, Some(Seccomp::Filter));

@@ -23,7 +23,10 @@ mod virtualization;
 #[cfg(test)]
 mod machines;
 
-use costof_model::facts::{Facts, Inherited};
+use std::fs;
+use std::path::Path;
+
+use costof_model::facts::{Cgroup, Facts, Inherited};
 
 use cpuid::Cpuid;
 use roots::Roots;
@@ -37,6 +40,13 @@ pub fn gather() -> Facts {
 /// What this process inherited, without the rest: cheap enough for each launch.
 pub fn inherited() -> Inherited {
     inherited::inherited(&Roots::live())
+}
+
+/// For how long the processor quota of `cgroup` has held its processes back so far, in nanoseconds;
+/// `None` where there is no quota. Reads one small file.
+pub(crate) fn throttled_ns(cgroup: &Cgroup) -> Option<f64> {
+    let folder = Path::new(cgroup.cpu_quota_file.as_deref()?).parent()?;
+    cgroup::throttled_ns(&fs::read_to_string(folder.join("cpu.stat")).ok()?)
 }
 
 /// Everything that a tree of files and the processor say of the machine that they belong to.
