@@ -9,6 +9,7 @@ mod export;
 mod graded;
 mod interrupted;
 mod killed;
+mod limits;
 mod misbehaving;
 mod readers;
 mod resumed;
