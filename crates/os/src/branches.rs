@@ -8,9 +8,9 @@
 //!
 //! Both sides of a branch are alike: an addition to a counter of that side, and one jump over the
 //! other side (the branch itself, or the jump behind the addition), so that being wrong is all that
-//! costs. The words are loaded in order, one round ahead, whether their bits count or not: without
-//! that, the first branch of a round waits for its load after each misprediction (6.7 ns instead of
-//! 4.7 for each, on Zen 5). In assembly, so that no optimiser makes a conditional move of it.
+//! costs. The words are loaded in order, one round ahead, whether their bits count or not: after a
+//! misprediction a branch on a bit that is loaded only then waits for its load too (5.7 ns instead
+//! of 4.7, on one core of 2023). In assembly, so that no optimiser makes conditional moves of it.
 //!
 //! The words repeat after ten million branches, which is more than predictors can remember: they
 //! hold some hundred thousand bits.

@@ -168,19 +168,36 @@ impl Role for Branches {
             let share = f64::from(random) / f64::from(PLACES) / 2.0;
             (share, meter.cost_ns(metric).expect("a measured rate"))
         });
-        let line = Line::through(&costs);
-        let off_line = line.off(&costs) / (line.slope * 0.5);
+        let answer = Answer::of(&costs)?;
+        meter.value("cost", answer.cost_ns);
+        meter.value("off_line", answer.off_line);
+        Ok(())
+    }
+}
+
+/// What costs over shares of misses say.
+struct Answer {
+    cost_ns: f64,
+    off_line: f64,
+}
+
+impl Answer {
+    fn of(costs: &[(f64, f64)]) -> Result<Answer, Failure> {
+        let line = Line::through(costs);
+        let widest = costs.iter().map(|(share, _)| *share).fold(0.0, f64::max);
+        let off_line = line.off(costs) / (line.slope * widest);
         if line.slope <= 0.0 || off_line > OFF_LINE_MAX {
-            let costs: Vec<String> = costs.map(|(_, ns)| format!("{ns:.2}")).into();
+            let costs: Vec<String> = costs.iter().map(|(_, ns)| format!("{ns:.2}")).collect();
             return Err(Failure::error(format!(
                 "the costs at 0 to 50 % mispredicted are on no line: {} ns (others use this core, \
                  or its clock changes: costof doctor tells)",
                 costs.join(", ")
             )));
         }
-        meter.value("cost", line.slope);
-        meter.value("off_line", off_line);
-        Ok(())
+        Ok(Answer {
+            cost_ns: line.slope,
+            off_line,
+        })
     }
 }
 
@@ -250,5 +267,18 @@ mod tests {
         // By hand: slope 8, through the mean (0.15, 2).
         assert!((line.slope - 8.0).abs() < 1e-9 && (line.at_zero - 0.8).abs() < 1e-9);
         assert!((line.off(&points) - 0.4).abs() < 1e-9);
+    }
+
+    #[test]
+    fn costs_on_no_line_give_no_answer() {
+        let straight = [(0.0, 0.5), (0.25, 1.5), (0.5, 2.5)];
+        let answer = Answer::of(&straight).unwrap();
+        assert!((answer.cost_ns - 4.0).abs() < 1e-9 && answer.off_line < 1e-9);
+        // Predicted wrongly without a cost, and with one that bends.
+        for costs in [[0.5, 0.5, 0.5], [0.5, 2.5, 2.5], [2.5, 1.5, 0.5]] {
+            let bent = [(0.0, costs[0]), (0.25, costs[1]), (0.5, costs[2])];
+            let failure = Answer::of(&bent).err().unwrap();
+            assert!(failure.reason.contains("on no line"), "{failure}");
+        }
     }
 }
