@@ -10,6 +10,7 @@ pub mod counters;
 pub mod crew;
 pub mod estimate;
 pub mod facts;
+pub mod gaps;
 pub mod grade;
 pub mod meter;
 pub mod noise;

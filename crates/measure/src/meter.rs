@@ -9,6 +9,7 @@
 use crate::clock::Clock;
 use crate::counters::Counters;
 use crate::statistics::drift::has_settled;
+use crate::statistics::quantile::median;
 use costof_model::Text;
 use costof_model::failure::Failure;
 use costof_model::metric::{Data, Measured};
@@ -111,6 +112,25 @@ impl<'a> Meter<'a> {
     /// How long this round is to measure, in nanoseconds.
     pub fn time_ns(&self) -> f64 {
         self.time_ns
+    }
+
+    /// A meter for one of `parts` measurements that share this point's time.
+    pub fn share(&mut self, parts: u32) -> Meter<'_> {
+        Meter {
+            clock: self.clock,
+            time_ns: self.time_ns / f64::from(parts),
+            stop: self.stop,
+            counters: self.counters.as_deref_mut(),
+            record: &mut *self.record,
+        }
+    }
+
+    /// What one operation cost in the median of the batches so far, in
+    /// nanoseconds; `None` where `metric` has no batches.
+    pub fn cost_ns(&self, metric: &str) -> Option<f64> {
+        let samples = &self.record.batches.get(metric)?.samples;
+        let costs: Vec<f64> = samples.iter().map(|(n, ns)| ns / *n as f64).collect();
+        median(&costs)
     }
 
     /// The cost of an operation that can be repeated: `operation(n)` does it
@@ -395,7 +415,7 @@ impl Record {
                     .map(|(name, histogram)| plain(name, Data::Histogram(buckets(&histogram)))),
             );
             metrics.extend(self.values.into_iter().filter_map(|(name, values)| {
-                let median = crate::statistics::quantile::median(&values)?;
+                let median = median(&values)?;
                 Some(plain(name, Data::Value(median)))
             }));
             metrics.extend(

@@ -3,6 +3,7 @@
 use crate::clock::Clock;
 use crate::core_clock::CoreClock;
 use crate::facts;
+use crate::gaps::Watch;
 use costof_model::facts::Cgroup;
 use costof_model::noise::{Gaps, Noise};
 use costof_os::clock::{ClockId, now_ns};
@@ -13,8 +14,6 @@ use std::fs;
 const WATCH_NS: f64 = 2e6;
 /// How often at most.
 const WATCHES: usize = 3;
-/// A gap is longer than this: several times what an interrupt's entry costs.
-const GAP_NS: f64 = 1000.0;
 /// `/proc/stat` counts in hundredths of a second, on every architecture.
 pub(crate) const TICK_NS: f64 = 1e7;
 
@@ -131,19 +130,13 @@ fn watch(clock: &dyn Clock) -> Option<Gaps> {
 
 fn watch_once(clock: &dyn Clock) -> Gaps {
     let mut gaps = Gaps::default();
-    let start = clock.start();
-    let mut last = start;
-    while gaps.watched_ns < WATCH_NS {
-        let now = clock.end();
-        let gap_ns = clock.ns(now.saturating_sub(last));
-        if gap_ns > GAP_NS {
-            gaps.count += 1;
-            gaps.sum_ns += gap_ns;
-            gaps.longest_ns = gaps.longest_ns.max(gap_ns);
-        }
-        last = now;
-        gaps.watched_ns = clock.ns(now.saturating_sub(start));
+    let mut watch = Watch::begin(clock, WATCH_NS);
+    for gap_ns in &mut watch {
+        gaps.count += 1;
+        gaps.sum_ns += gap_ns;
+        gaps.longest_ns = gaps.longest_ns.max(gap_ns);
     }
+    gaps.watched_ns = watch.watched_ns();
     gaps
 }
 

@@ -6,7 +6,7 @@
 //! kernel it exists and what it returns where it does not.
 //!
 //! Functions on measured paths (`tsc`, `clock_reads`, `core_chain`, `loops`, `calls`, `chase`,
-//! `syscalls`) allocate nothing, take no lock, and make no system call but the one that
+//! `branches`, `hypervisor`, `syscalls`) allocate nothing, take no lock, and make no system call but the one that
 //! they are there to measure. Set-up functions may allocate.
 
 #[cfg(not(all(
@@ -19,11 +19,13 @@ pub mod affinity;
 pub mod allocator;
 pub mod arena;
 pub mod attempt;
+pub mod branches;
 pub mod calls;
 pub mod chase;
 pub mod clock;
 pub mod clock_reads;
 pub mod core_chain;
+pub mod hypervisor;
 pub mod idle;
 pub mod loops;
 pub mod perf;

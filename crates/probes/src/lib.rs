@@ -3,6 +3,7 @@
 //! This crate never prints.
 
 mod cpu;
+mod english;
 mod expect;
 mod literal;
 mod memory;

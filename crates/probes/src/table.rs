@@ -9,6 +9,10 @@ pub static TABLE: &[&Probe] = &[
     &crate::cpu::frequency::PROBE,
     &crate::cpu::loops::PROBE,
     &crate::cpu::call::PROBE,
+    &crate::cpu::branch_miss::PROBE,
+    &crate::cpu::snappy::PROBE,
+    &crate::cpu::vm_exit::PROBE,
+    &crate::cpu::hiccup::PROBE,
     &crate::os::syscall::PROBE,
     &crate::memory::latency::PROBE,
 ];

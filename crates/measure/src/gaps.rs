@@ -1,0 +1,106 @@
+//! Gaps in the clock: stretches in which a thread that does nothing but read it
+//! did not get to read it.
+//!
+//! Source: Linux Documentation/trace/osnoise-tracer.rst, which looks for gaps in
+//! the same way from inside the kernel; D. Riddoch, sysjitter, from outside.
+
+use crate::clock::Clock;
+
+/// A gap is longer than this, as in Linux's osnoise (1 µs since Linux 6.11):
+/// reading the clock takes tens of nanoseconds, with a missed cache line some
+/// hundreds, and the shortest interrupt with its handler about a microsecond.
+pub const GAP_NS: f64 = 1000.0;
+
+/// Watches a clock, and gives the length of each gap, in nanoseconds.
+pub struct Watch<'c> {
+    clock: &'c dyn Clock,
+    began: u64,
+    last: u64,
+    for_ns: f64,
+}
+
+impl<'c> Watch<'c> {
+    /// Begins to watch `clock`, for `for_ns`.
+    pub fn begin(clock: &'c dyn Clock, for_ns: f64) -> Watch<'c> {
+        let began = clock.start();
+        Watch {
+            clock,
+            began,
+            last: began,
+            for_ns,
+        }
+    }
+
+    /// How long it has been watched, in nanoseconds.
+    pub fn watched_ns(&self) -> f64 {
+        self.clock.ns(self.last.saturating_sub(self.began))
+    }
+}
+
+impl Iterator for Watch<'_> {
+    type Item = f64;
+
+    /// The next gap; `None` when the time is over. What the caller did since the
+    /// last one is no gap.
+    fn next(&mut self) -> Option<f64> {
+        self.last = self.clock.end();
+        while self.watched_ns() < self.for_ns {
+            let now = self.clock.end();
+            let gap_ns = self.clock.ns(now.saturating_sub(self.last));
+            self.last = now;
+            if gap_ns > GAP_NS {
+                return Some(gap_ns);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// A clock that reads these nanoseconds one after the other, then stands still.
+    struct Script {
+        readings: Vec<u64>,
+        next: Cell<usize>,
+    }
+
+    impl Clock for Script {
+        fn start(&self) -> u64 {
+            let at = self.next.get();
+            self.next.set((at + 1).min(self.readings.len() - 1));
+            self.readings[at]
+        }
+        fn end(&self) -> u64 {
+            self.start()
+        }
+        fn ns(&self, ticks: u64) -> f64 {
+            ticks as f64
+        }
+        fn resolution_ns(&self) -> f64 {
+            1.0
+        }
+        fn read_ns(&self) -> f64 {
+            1.0
+        }
+    }
+
+    #[test]
+    fn only_what_is_longer_than_a_microsecond_and_not_the_callers_is_a_gap() {
+        let clock = Script {
+            readings: vec![
+                // Begins; then a gap of 2 µs, and one of exactly the limit.
+                100, 110, 120, 2_120, // The caller takes 5 µs.
+                7_120, 8_120, 8_130, 9_131, // A gap that ends after the time is one too.
+                9_140, 30_000, 30_010,
+            ],
+            next: Cell::new(0),
+        };
+        let mut watch = Watch::begin(&clock, 10_000.0);
+        let gaps: Vec<f64> = watch.by_ref().collect();
+        assert_eq!(gaps, [2_000.0, 1_001.0, 20_860.0]);
+        assert_eq!(watch.watched_ns(), 29_910.0);
+    }
+}

@@ -1,0 +1,284 @@
+//! `cpu.branch_miss`: what a mispredicted branch costs.
+
+use crate::expect::cost_cycles;
+use crate::literal::{cost, list, metric, text};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_model::axis::Axes;
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::metric::MetricInfo;
+use costof_model::point::{Headline, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::Launch;
+use costof_model::unit::{Better, Unit};
+use costof_os::branches::{Outcomes, PLACES};
+use costof_os::perf::{Event, Group};
+use fastrand::Rng;
+
+/// How many of ten branches are random, and the cost at that share: half of the
+/// random ones are mispredicted.
+const RATES: [(u8, &str); 6] = [
+    (0, "cost_at_0"),
+    (2, "cost_at_10"),
+    (4, "cost_at_20"),
+    (6, "cost_at_30"),
+    (8, "cost_at_40"),
+    (10, "cost_at_50"),
+];
+/// How often the rates take turns.
+const PASSES: u32 = 2;
+/// A cost further from the line than this share of the rise is on no line.
+const OFF_LINE_MAX: f64 = 0.1;
+/// Branches that are followed one by one, or counted, as evidence.
+const EVIDENCE: u64 = 1_000_000;
+/// Of random outcomes a processor mispredicts half; one that mispredicts fewer
+/// than this share has learned them.
+const LEAST_MISSED: f64 = 0.45;
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("cpu.branch_miss"),
+        method: 1,
+        question: text("What does a branch cost that the processor predicts wrongly?"),
+        axes: list![],
+        crossings: list![],
+        metrics: list![
+            cost(
+                "one misprediction: the cost of a branch at 100 % mispredicted less that at none, \
+                 by the line through the costs below",
+            ),
+            at("cost_at_0", "a branch where none is mispredicted"),
+            at("cost_at_10", "a branch where 10 % are mispredicted"),
+            at("cost_at_20", "a branch where 20 % are mispredicted"),
+            at("cost_at_30", "a branch where 30 % are mispredicted"),
+            at("cost_at_40", "a branch where 40 % are mispredicted"),
+            at("cost_at_50", "a branch where 50 % are mispredicted"),
+            metric(
+                "off_line",
+                Unit::One,
+                Better::Lower,
+                "the greatest distance of a cost from the line, as a share of the line's rise from \
+                 0 to 50 %; above 0.1 there is no answer",
+            ),
+            metric(
+                "missed",
+                Unit::One,
+                Better::Neither,
+                "the share of random branches that the processor's own counter says it \
+                 mispredicted; absent where it has none for us",
+            ),
+        ],
+        how: text(
+            "Conditional jumps in assembly, ten in a loop, whose outcomes are bits loaded in \
+             order: in 0, 2, … 10 of the ten places they are random, of which any predictor gets \
+             half wrong; in the others fixed. Half of all jumps are taken at every share, both \
+             sides are alike, and the outcomes repeat after ten million branches only, so that \
+             nothing but the misses differs. The cost of a branch over the share of misses is a \
+             straight line, and its slope is the answer. It is the time to begin anew at the right \
+             place when the outcome is known at once; a branch that waits for memory costs the wait \
+             in addition. Checked: each jump goes where its bit says; the line is straight; and \
+             where the processor counts mispredictions, that half are missed.",
+        ),
+        sources: list![
+            text("Agner Fog, The microarchitecture of Intel, AMD and VIA CPUs, chapter 3"),
+            text(
+                "Intel 64 and IA-32 Architectures Optimization Reference Manual, Branch Prediction"
+            ),
+            text(
+                "CS 739 mini-project 1: 4 to 6 ns, looked up since measuring it was too hard; J. Dean, \
+                 Numbers Everyone Should Know: 5 ns"
+            ),
+        ],
+        predicted_from: text(
+            "the usual depth of a pipeline from fetch to execution, at the core clock that cpu.frequency measured",
+        ),
+        after: list![text("cpu.frequency")],
+        needs: list![text(
+            "to have the rate of misses confirmed: a processor whose counters this process may read"
+        )],
+        roles: list![text("only")],
+    },
+    rounds: 1,
+    blocks_by: &[],
+    memory_bytes: |_| 2 << 20,
+    processors: |_| 1,
+    headlines: |_| vec![Headline::new("branch misprediction", Axes::default())],
+    more_points: |_| Vec::new(),
+    predict,
+    roles: &[|launch| Ok(Box::new(Branches::start(launch)))],
+    derive: the_only_report,
+};
+
+const fn at(name: &'static str, about: &'static str) -> MetricInfo {
+    metric(name, Unit::Nanoseconds, Better::Lower, about)
+}
+
+struct Branches {
+    outcomes: Outcomes,
+}
+
+impl Branches {
+    fn start(launch: &Launch) -> Branches {
+        let mut random = Rng::with_seed(launch.seed);
+        Branches {
+            outcomes: Outcomes::random(|| random.u16(..)),
+        }
+    }
+}
+
+impl Role for Branches {
+    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let parts = PASSES * RATES.len() as u32;
+        for _ in 0..PASSES {
+            for (random, metric) in RATES {
+                let branch = |n| {
+                    self.outcomes.branch(n, random);
+                };
+                meter.share(parts).repeatable(metric, branch);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        for (random, _) in RATES {
+            self.outcomes.rewind();
+            let foretold = self.outcomes.foretell(EVIDENCE, random);
+            self.outcomes.rewind();
+            let went = self.outcomes.branch(EVIDENCE, random);
+            if went != foretold {
+                return Err(Failure::error(format!(
+                    "branches did not go where their outcomes say: {went:?} instead of {foretold:?}"
+                )));
+            }
+        }
+        if let Some(missed) = missed(&mut self.outcomes) {
+            meter.value("missed", missed);
+            if missed < LEAST_MISSED {
+                return Err(Failure::error(format!(
+                    "the processor mispredicted {:.0} % of the random branches, where half is \
+                     chance: it has learned their outcomes, and the cost is too low",
+                    100.0 * missed
+                )));
+            }
+        }
+        let costs = RATES.map(|(random, metric)| {
+            let share = f64::from(random) / f64::from(PLACES) / 2.0;
+            (share, meter.cost_ns(metric).expect("a measured rate"))
+        });
+        let answer = Answer::of(&costs)?;
+        meter.value("cost", answer.cost_ns);
+        meter.value("off_line", answer.off_line);
+        Ok(())
+    }
+}
+
+/// What costs over shares of misses say.
+struct Answer {
+    cost_ns: f64,
+    off_line: f64,
+}
+
+impl Answer {
+    fn of(costs: &[(f64, f64)]) -> Result<Answer, Failure> {
+        let line = Line::through(costs);
+        let widest = costs.iter().map(|(share, _)| *share).fold(0.0, f64::max);
+        let off_line = line.off(costs) / (line.slope * widest);
+        if line.slope <= 0.0 || off_line > OFF_LINE_MAX {
+            let costs: Vec<String> = costs.iter().map(|(_, ns)| format!("{ns:.2}")).collect();
+            return Err(Failure::error(format!(
+                "the costs at 0 to 50 % mispredicted are on no line: {} ns (others use this core, \
+                 or its clock changes: costof doctor tells)",
+                costs.join(", ")
+            )));
+        }
+        Ok(Answer {
+            cost_ns: line.slope,
+            off_line,
+        })
+    }
+}
+
+/// The share of random branches that the processor says it mispredicted; `None`
+/// where it does not say.
+fn missed(outcomes: &mut Outcomes) -> Option<f64> {
+    let (group, _) = Group::open(&[Event::BranchMisses]);
+    group.enable().ok()?;
+    outcomes.branch(EVIDENCE, PLACES);
+    group.disable().ok()?;
+    let misses = group.read().ok()?.first()?.value?;
+    Some(misses as f64 / EVIDENCE as f64)
+}
+
+/// A straight line.
+struct Line {
+    at_zero: f64,
+    slope: f64,
+}
+
+impl Line {
+    /// The line with the least squares of distances from these points.
+    fn through(points: &[(f64, f64)]) -> Line {
+        let count = points.len() as f64;
+        let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / count;
+        let mean_y = points.iter().map(|(_, y)| y).sum::<f64>() / count;
+        let over = |of: fn(f64, f64) -> f64| -> f64 {
+            points.iter().map(|(x, y)| of(x - mean_x, y - mean_y)).sum()
+        };
+        let slope = over(|x, y| x * y) / over(|x, _| x * x);
+        Line {
+            at_zero: mean_y - slope * mean_x,
+            slope,
+        }
+    }
+
+    /// How far the furthest of these points lies off.
+    fn off(&self, points: &[(f64, f64)]) -> f64 {
+        points
+            .iter()
+            .map(|(x, y)| (y - (self.at_zero + self.slope * x)).abs())
+            .fold(0.0, f64::max)
+    }
+}
+
+fn predict(_: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    cost_cycles(
+        known,
+        10.0,
+        25.0,
+        "from fetching a branch to executing it pipelines take 10 to 25 stages, which are begun anew",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_found_and_what_lies_off_it() {
+        let mut points = [(0.0, 1.0), (0.1, 1.5), (0.2, 2.0), (0.3, 2.5)];
+        let line = Line::through(&points);
+        assert!((line.slope - 5.0).abs() < 1e-9 && (line.at_zero - 1.0).abs() < 1e-9);
+        assert!(line.off(&points) < 1e-9);
+        points[3].1 = 3.5;
+        let line = Line::through(&points);
+        // By hand: slope 8, through the mean (0.15, 2).
+        assert!((line.slope - 8.0).abs() < 1e-9 && (line.at_zero - 0.8).abs() < 1e-9);
+        assert!((line.off(&points) - 0.4).abs() < 1e-9);
+    }
+
+    #[test]
+    fn costs_on_no_line_give_no_answer() {
+        let straight = [(0.0, 0.5), (0.25, 1.5), (0.5, 2.5)];
+        let answer = Answer::of(&straight).unwrap();
+        assert!((answer.cost_ns - 4.0).abs() < 1e-9 && answer.off_line < 1e-9);
+        // Predicted wrongly without a cost, and with one that bends.
+        for costs in [[0.5, 0.5, 0.5], [0.5, 2.5, 2.5], [2.5, 1.5, 0.5]] {
+            let bent = [(0.0, costs[0]), (0.25, costs[1]), (0.5, costs[2])];
+            let failure = Answer::of(&bent).err().unwrap();
+            assert!(failure.reason.contains("on no line"), "{failure}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! `cpu.hiccup`: for how long a processor stands still for who uses it.
+
+use crate::literal::{list, metric, text};
+use costof_measure::gaps::{GAP_NS, Watch};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Only, Probe, the_only_report};
+use costof_model::axis::Axes;
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::point::{Headline, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::unit::{Better, Unit};
+use costof_os::usage;
+
+/// For how long the clock is watched, whatever a point's time is: interrupts
+/// come some hundred times a second, and the rarer ones once.
+const WATCH_NS: f64 = 1e9;
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("cpu.hiccup"),
+        method: 1,
+        question: text(
+            "For how much of each second does the processor stand still for a thread that has it to itself?",
+        ),
+        axes: list![],
+        crossings: list![],
+        metrics: list![
+            metric(
+                "lost",
+                Unit::Nanoseconds,
+                Better::Lower,
+                "the sum of all gaps, per second watched",
+            ),
+            metric("rate", Unit::Hertz, Better::Lower, "gaps per second"),
+            metric(
+                "longest",
+                Unit::Nanoseconds,
+                Better::Lower,
+                "the longest gap of the second",
+            ),
+            metric(
+                "gap",
+                Unit::Nanoseconds,
+                Better::Lower,
+                "how long one gap lasts",
+            ),
+            metric(
+                "preempted",
+                Unit::Nanoseconds,
+                Better::Neither,
+                "the sum of those gaps in which another thread ran, per second watched: they are \
+                 in none of the others",
+            ),
+        ],
+        how: text(
+            "A thread does nothing but read the clock for one second, and looks for gaps of more \
+             than a microsecond between two readings: in them it did not run, because of \
+             interrupts (the timer's above all), the hypervisor, or the firmware. A reading takes \
+             some 20 ns, and the shortest interrupt about a microsecond. Gaps in which the kernel \
+             counts a switch to another thread are kept apart. What is lost is a time, not a share, \
+             since the share is below a thousandth on most machines; the longest gap is what a \
+             deadline meets.",
+        ),
+        sources: list![
+            text(
+                "Linux Documentation/trace/osnoise-tracer.rst, whose limit for a gap is 1 µs since Linux 6.11"
+            ),
+            text("D. Riddoch, sysjitter; G. Tene, jHiccup"),
+        ],
+        predicted_from: text(
+            "the kernel's timer interrupts a second (CONFIG_HZ), each a few microseconds, and in a virtual machine two to four exits, as cpu.vm_exit measured them",
+        ),
+        after: list![text("cpu.vm_exit")],
+        needs: list![text("a clock that is read in less than half a microsecond")],
+        roles: list![text("only")],
+    },
+    rounds: 1,
+    blocks_by: &[],
+    memory_bytes: |_| 0,
+    processors: |_| 1,
+    headlines: |_| {
+        vec![Headline::new(
+            "processor stands still (interrupts, hypervisor)",
+            Axes::default(),
+        )]
+    },
+    more_points: |_| Vec::new(),
+    predict,
+    roles: &[|_| Ok(Box::new(Only(run)))],
+    derive: the_only_report,
+};
+
+/// What was seen, in nanoseconds where it is a time.
+#[derive(Default)]
+struct Seen {
+    gaps: u64,
+    lost: f64,
+    longest: f64,
+    preempted: f64,
+}
+
+fn run(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    let clock = meter.clock();
+    if clock.read_ns() > GAP_NS / 2.0 {
+        return Err(Failure::unsupported(format!(
+            "reading the clock takes {:.0} ns here, too long to see gaps of {GAP_NS:.0} ns (costof \
+             doctor tells why it is not the TSC)",
+            clock.read_ns()
+        )));
+    }
+    let mut seen = Seen::default();
+    let mut watch = Watch::begin(clock, WATCH_NS);
+    let mut switches = usage::thread().involuntary_switches;
+    meter.open_loop("gap", |_| {
+        loop {
+            let gap_ns = watch.next()?;
+            let now = usage::thread().involuntary_switches;
+            if now == switches {
+                seen.gaps += 1;
+                seen.lost += gap_ns;
+                seen.longest = seen.longest.max(gap_ns);
+                return Some(gap_ns);
+            }
+            switches = now;
+            seen.preempted += gap_ns;
+        }
+    });
+    let seconds = watch.watched_ns() / 1e9;
+    meter.value("lost", seen.lost / seconds);
+    meter.value("rate", seen.gaps as f64 / seconds);
+    meter.value("longest", seen.longest);
+    meter.value("preempted", seen.preempted / seconds);
+    Ok(())
+}
+
+fn predict(_: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let hz = facts.kernel.config.get("HZ");
+    let hz: Option<f64> = hz.and_then(|hz| hz.parse().ok());
+    let (least_hz, most_hz) = hz.map_or((100.0, 1000.0), |hz| (hz, hz));
+    let ticks = match hz {
+        Some(hz) => format!("{hz:.0} timer interrupts a second (CONFIG_HZ)"),
+        None => "100 to 1,000 timer interrupts a second".to_owned(),
+    };
+    let (low_ns, high_ns, each) = match known.primary("cpu.vm_exit", &[]) {
+        Some(exit_ns) => (
+            1_000.0 + 2.0 * exit_ns,
+            4_000.0 + 4.0 * exit_ns,
+            format!(
+                "1 to 4 µs each in the kernel and 2 to 4 exits of {}, as cpu.vm_exit measured",
+                Unit::Nanoseconds.display(exit_ns)
+            ),
+        ),
+        None if facts.virtualization.virtual_machine == Some(true) => (
+            2_000.0,
+            20_000.0,
+            "2 to 20 µs each with the hypervisor's part".to_owned(),
+        ),
+        None => (1_000.0, 6_000.0, "1 to 6 µs each".to_owned()),
+    };
+    Some(Prediction {
+        metric: "lost".into(),
+        low: least_hz * low_ns,
+        high: most_hz * high_ns,
+        because: format!("{ticks}, {each}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prediction_is_ticks_times_what_one_takes() {
+        let point = Point {
+            probe: "cpu.hiccup".into(),
+            axes: Axes::default(),
+            link: "none".into(),
+        };
+        let mut facts = Facts::default();
+        facts
+            .kernel
+            .config
+            .insert("HZ".to_owned(), "250".to_owned());
+        let prediction = predict(&point, &facts, &Known(&[])).unwrap();
+        assert_eq!((prediction.low, prediction.high), (250e3, 1500e3));
+        assert!(prediction.because.contains("250 timer interrupts"));
+    }
+}

@@ -1,0 +1,351 @@
+//! `cpu.snappy`: what compressing with Snappy costs.
+
+use crate::english;
+use crate::expect::cost_ns;
+use crate::literal::{cost, list, metric, text, word, words};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_model::axis::{Axis, Domain};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::point::{Headline, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::Offers;
+use costof_model::unit::{Better, Unit};
+use fastrand::Rng;
+use snap::raw::{Decoder, Encoder, max_compress_len};
+
+/// All pieces together. More than a predictor of branches can learn by heart,
+/// little enough for a second or third level cache.
+const ALL_BYTES: u64 = 1 << 20;
+/// The data are the same everywhere, so that ratio and cost can be compared.
+const SEED: u64 = 1;
+/// What Snappy compresses at once, in bytes.
+const BLOCK: u64 = 64 << 10;
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("cpu.snappy"),
+        method: 1,
+        question: text("What does it cost to compress and decompress with Snappy?"),
+        axes: list![
+            Axis {
+                name: text("size"),
+                about: text("bytes that are compressed at once, uncompressed"),
+                domain: Domain::Number {
+                    unit: Unit::Bytes,
+                    low: 1 << 10,
+                    high: ALL_BYTES,
+                    usual: list![1 << 10, 4 << 10, 64 << 10, 1 << 20],
+                },
+            },
+            words(
+                "data",
+                "what is compressed",
+                list![
+                    word(
+                        "text",
+                        "words of English, each as often as in prose, in random order"
+                    ),
+                    word(
+                        "random",
+                        "random bytes, in which there is nothing to find: Snappy looks at fewer and fewer \
+                         places, and copies"
+                    ),
+                ],
+            ),
+            words(
+                "direction",
+                "which way",
+                list![
+                    word("compress", "from data to Snappy's raw format"),
+                    word("decompress", "and back"),
+                ],
+            ),
+        ],
+        crossings: list![list![text("size"), text("data"), text("direction")]],
+        metrics: list![
+            cost("one piece of the size"),
+            metric(
+                "throughput",
+                Unit::BytesPerSecond,
+                Better::Higher,
+                "uncompressed bytes per second, by the cost",
+            ),
+            metric(
+                "ratio",
+                Unit::One,
+                Better::Neither,
+                "how many times smaller the pieces become",
+            ),
+        ],
+        how: text(
+            "Pieces of one MiB of data in turn, each as a whole in the raw format, without the \
+             framing, into a buffer that exists already: other data each time, since of one piece \
+             over and over a processor learns all branches. Compressor, tables and buffers are \
+             used again, as a server would. The data come from a second or third level cache. \
+             Every piece is decompressed and compared before, and the last one after the timed \
+             batches.",
+        ),
+        sources: list![
+            text(
+                "google/snappy, README: about 250 MB/s to compress and 500 MB/s to decompress on a core of \
+                 a Core i7 of 2011, for the slowest inputs"
+            ),
+            text("google/snappy, snappy.cc, heuristic match skipping; format_description.txt"),
+            text("crate snap 1.1, the compressor that is used here"),
+            text(
+                "CS 739 mini-project 1: 3 µs for 1 KB, of random bytes; J. Dean, Numbers Everyone Should \
+                 Know: 3 µs with a cheap compressor"
+            ),
+        ],
+        predicted_from: text(
+            "for text, what Snappy's authors measured on a processor of 2011; for random bytes, how many places Snappy looks at, at the core clock that cpu.frequency measured, and a copy",
+        ),
+        after: list![text("cpu.frequency")],
+        needs: list![],
+        roles: list![text("only")],
+    },
+    rounds: 2,
+    blocks_by: &[],
+    memory_bytes: |_| 4 * ALL_BYTES,
+    processors: |_| 1,
+    headlines,
+    more_points: |_| Vec::new(),
+    predict,
+    roles: &[|_| Ok(Box::new(Snappy::start()))],
+    derive: the_only_report,
+};
+
+fn headlines(_: &Facts) -> Vec<Headline> {
+    [
+        ("compress 1 KiB with Snappy", "text"),
+        ("compress 1 KiB of random bytes with Snappy", "random"),
+    ]
+    .map(|(label, data)| Headline::new(label, PROBE.info.defaults().with("data", data)))
+    .into()
+}
+
+struct Snappy {
+    encoder: Encoder,
+    decoder: Decoder,
+    pieces: Vec<Piece>,
+    /// Where the results go, long enough for each.
+    output: Vec<u8>,
+    /// The last operation: its piece, and what it wrote or why it failed.
+    last: Option<(usize, Result<usize, snap::Error>)>,
+}
+
+struct Piece {
+    plain: Vec<u8>,
+    compressed: Vec<u8>,
+}
+
+impl Snappy {
+    fn start() -> Snappy {
+        Snappy {
+            encoder: Encoder::new(),
+            decoder: Decoder::new(),
+            pieces: Vec::new(),
+            output: Vec::new(),
+            last: None,
+        }
+    }
+}
+
+impl Role for Snappy {
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        let size = point.axes.number("size") as usize;
+        let data = match point.axes.word("data") {
+            "text" => english::text(ALL_BYTES as usize, SEED),
+            _ => {
+                let mut data = vec![0; ALL_BYTES as usize];
+                Rng::with_seed(SEED).fill(&mut data);
+                data
+            }
+        };
+        self.pieces.clear();
+        for plain in data.chunks_exact(size) {
+            let compressed = self.encoder.compress_vec(plain).map_err(failed)?;
+            let back = self.decoder.decompress_vec(&compressed).map_err(failed)?;
+            is_the_same(plain, &back)?;
+            self.pieces.push(Piece {
+                plain: plain.to_vec(),
+                compressed,
+            });
+        }
+        self.output = vec![0; max_compress_len(size)];
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let Snappy {
+            encoder,
+            decoder,
+            pieces,
+            output,
+            last,
+        } = self;
+        let mut next = 0;
+        let mut in_turn = |n: u64, operation: &mut dyn FnMut(&Piece) -> _| {
+            for _ in 0..n {
+                let result = operation(&pieces[next]);
+                *last = Some((next, result));
+                next = (next + 1) % pieces.len();
+            }
+        };
+        match point.axes.word("direction") {
+            "compress" => meter.repeatable("cost", |n| {
+                in_turn(n, &mut |piece| encoder.compress(&piece.plain, output));
+            }),
+            _ => meter.repeatable("cost", |n| {
+                in_turn(n, &mut |piece| {
+                    decoder.decompress(&piece.compressed, output)
+                });
+            }),
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let (piece, written) = self.last.take().expect("a measured point has a result");
+        let result = &self.output[..written.map_err(failed)?];
+        let plain = &self.pieces[piece].plain;
+        match point.axes.word("direction") {
+            "compress" => {
+                let back = self.decoder.decompress_vec(result).map_err(failed)?;
+                is_the_same(plain, &back)?;
+            }
+            _ => is_the_same(plain, result)?,
+        }
+        let bytes = |of: fn(&Piece) -> usize| self.pieces.iter().map(of).sum::<usize>() as f64;
+        let plain_bytes = bytes(|piece| piece.plain.len());
+        meter.value("ratio", plain_bytes / bytes(|piece| piece.compressed.len()));
+        if let Some(cost_ns) = meter.cost_ns("cost") {
+            meter.value("throughput", plain.len() as f64 / cost_ns * 1e9);
+        }
+        Ok(())
+    }
+}
+
+fn failed(error: snap::Error) -> Failure {
+    Failure::error(format!("Snappy failed: {error}"))
+}
+
+fn is_the_same(plain: &[u8], back: &[u8]) -> Result<(), Failure> {
+    if plain == back {
+        Ok(())
+    } else {
+        Err(Failure::error(format!(
+            "{} bytes came back from Snappy as {} other ones",
+            plain.len(),
+            back.len()
+        )))
+    }
+}
+
+fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let size = point.axes.number("size") as f64;
+    let compresses = point.axes.word("direction") == "compress";
+    if point.axes.word("data") == "text" {
+        // Text is among the slowest inputs, which those figures are for.
+        let (then, what) = if compresses {
+            (250e6, "compress")
+        } else {
+            (500e6, "decompress")
+        };
+        let ns_then = size / then * 1e9;
+        return cost_ns(
+            ns_then / 5.0,
+            ns_then / 1.5,
+            format!(
+                "a core of 2011 takes {} to {what} it at {}, and newer ones are 1.5 to 5 times as fast",
+                Unit::Nanoseconds.display(ns_then),
+                Unit::BytesPerSecond.display(then)
+            ),
+        );
+    }
+    // What is copied or cleared, in a cache: 8 to 40 bytes a nanosecond.
+    let moves = |bytes: f64| (bytes / 40.0, bytes / 8.0);
+    if !compresses {
+        let (low, high) = moves(size);
+        return cost_ns(
+            5.0 + low,
+            40.0 + high,
+            "a copy at 8 to 40 GB/s, and 5 to 40 ns for the call",
+        );
+    }
+    let hz = known.primary("cpu.frequency", &[])?;
+    let work = Fruitless::search(point.axes.number("size"));
+    let (low, high) = moves(size + work.table_bytes);
+    let ns_per_cycle = 1e9 / hz;
+    cost_ns(
+        work.looks * 4.0 * ns_per_cycle + low,
+        work.looks * 12.0 * ns_per_cycle + high,
+        format!(
+            "{:.0} places are looked at, for 4 to 12 cycles each at {}; the data are copied and {} of \
+             tables cleared, at 8 to 40 GB/s",
+            work.looks,
+            Unit::Hertz.display(hz),
+            Unit::Bytes.display(work.table_bytes)
+        ),
+    )
+}
+
+/// What Snappy does about data in which nothing comes twice.
+struct Fruitless {
+    /// At how many places it looks.
+    looks: f64,
+    /// How much it clears for what it has seen where.
+    table_bytes: f64,
+}
+
+impl Fruitless {
+    /// The first 32 bytes of a block are looked at one by one, of the next 32
+    /// every second, of the next 32 every third, and so on. The table has two
+    /// bytes for each byte of the block, rounded up to a power of two, between
+    /// 512 bytes and 32 KiB.
+    fn search(size: u64) -> Fruitless {
+        let mut work = Fruitless {
+            looks: 0.0,
+            table_bytes: 0.0,
+        };
+        let mut left = size;
+        while left > 0 {
+            let block = left.min(BLOCK);
+            left -= block;
+            let mut at = 0;
+            while at < block {
+                at += 1 + at / 32;
+                work.looks += 1.0;
+            }
+            let entries = block.next_power_of_two().clamp(256, 16 << 10);
+            work.table_bytes += 2.0 * entries as f64;
+        }
+        work
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_back_different_is_told() {
+        assert!(is_the_same(b"abc", b"abc").is_ok());
+        let failure = is_the_same(b"abc", b"ab").unwrap_err();
+        assert!(failure.reason.contains("3 bytes came back"), "{failure}");
+    }
+
+    #[test]
+    fn looks_become_rare() {
+        let looks = |size| Fruitless::search(size).looks;
+        // 32 × 1 byte, 16 × 2 bytes, 11 × 3 bytes.
+        assert_eq!([looks(32), looks(64), looks(96)], [32.0, 48.0, 59.0]);
+        assert_eq!(looks(2 * BLOCK), 2.0 * looks(BLOCK));
+        let tables =
+            [100, 1 << 10, 1500, BLOCK + 1].map(|size| Fruitless::search(size).table_bytes);
+        assert_eq!(tables, [512.0, 2048.0, 4096.0, 32768.0 + 512.0]);
+    }
+}
