@@ -10,5 +10,9 @@ pub static TABLE: &[&Probe] = &[
     &crate::cpu::loops::PROBE,
     &crate::cpu::call::PROBE,
     &crate::os::syscall::PROBE,
+    &crate::os::signal::PROBE,
+    &crate::os::timer::PROBE,
+    &crate::os::thread::PROBE,
+    &crate::os::process::PROBE,
     &crate::memory::latency::PROBE,
 ];
