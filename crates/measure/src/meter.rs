@@ -172,28 +172,63 @@ impl<'a> Meter<'a> {
 
     /// The latency of an operation that is stamped each time.
     pub fn single(&mut self, metric: &'static str, mut operation: impl FnMut()) {
-        let clock = self.clock;
-        let warm_up_end = clock.start() + self.ticks(self.time_ns * WARM_UP_SHARE / 5.0);
-        operation();
-        while clock.end() < warm_up_end {
+        self.stamped([metric], |clock| {
+            let start = clock.start();
             operation();
+            (start, [clock.end()])
+        });
+    }
+
+    /// The latency of an operation that has two stages: `begin` is stamped as
+    /// `call`, `begin` and `end` together as `whole`, each time, so that both
+    /// speak of the same operations. One reading of the clock is between them.
+    pub fn stages<T>(
+        &mut self,
+        call: &'static str,
+        whole: &'static str,
+        mut begin: impl FnMut() -> T,
+        mut end: impl FnMut(T),
+    ) {
+        self.stamped([call, whole], |clock| {
+            let start = clock.start();
+            let begun = begin();
+            let called = clock.end();
+            end(begun);
+            (start, [called, clock.end()])
+        });
+    }
+
+    /// Operations that say when they started, and when each of the metrics was
+    /// complete, the last one last.
+    fn stamped<const METRICS: usize>(
+        &mut self,
+        metrics: [&'static str; METRICS],
+        mut operation: impl FnMut(&dyn Clock) -> (u64, [u64; METRICS]),
+    ) {
+        let clock = self.clock;
+        let mut histograms = metrics.map(|metric| self.take_histogram(metric));
+        let warm_up_end = clock.start() + self.ticks(self.time_ns * WARM_UP_SHARE / 5.0);
+        operation(clock);
+        while clock.end() < warm_up_end {
+            operation(clock);
         }
-        let mut histogram = self.take_histogram(metric);
         let end = clock.start() + self.ticks(self.time_ns);
         let mut done = 0;
         self.resume_counting();
         loop {
-            let start = clock.start();
-            operation();
-            let stop = clock.end();
-            histogram.saturating_record(picoseconds(clock.ns(stop.saturating_sub(start))));
+            let (start, stops) = operation(clock);
+            for (histogram, stop) in histograms.iter_mut().zip(stops) {
+                histogram.saturating_record(picoseconds(clock.ns(stop.saturating_sub(start))));
+            }
             done += 1;
-            if stop >= end && done >= BATCHES_MIN {
+            if stops.iter().any(|stop| *stop >= end) && done >= BATCHES_MIN {
                 break;
             }
         }
         self.pause_counting(done as u64);
-        self.record.latencies.insert(metric.into(), histogram);
+        for (metric, histogram) in metrics.into_iter().zip(histograms) {
+            self.record.latencies.insert(metric.into(), histogram);
+        }
     }
 
     /// The latency of operations that were to begin at given times: `operation`

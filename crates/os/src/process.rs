@@ -174,6 +174,29 @@ pub fn timer_slack_ns() -> Option<u64> {
         .map(|slack| u64::from(slack.cast_unsigned()))
 }
 
+/// How much of this process is in memory now, in bytes (`VmRSS` of /proc/self/status, which lags
+/// behind by some pages for each processor).
+///
+/// # Errors
+///
+/// When the file cannot be read or does not say.
+pub fn resident_bytes() -> io::Result<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .and_then(|value| {
+            value
+                .trim()
+                .strip_suffix("kB")?
+                .trim_end()
+                .parse::<u64>()
+                .ok()
+        })
+        .map(|kib| kib * 1024)
+        .ok_or_else(|| io::Error::other("/proc/self/status has no VmRSS"))
+}
+
 /// Whether transparent huge pages are switched off for this process (`PR_SET_THP_DISABLE`, which
 /// children inherit); `None` where the kernel does not say (before Linux 3.15).
 pub fn thp_disabled() -> Option<bool> {
@@ -365,6 +388,7 @@ fn prctl(operation: libc::c_int, argument: libc::c_ulong) -> io::Result<libc::c_
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arena::{Arena, PageSize};
     use std::env;
     use std::io::{Read, Write};
     use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -439,6 +463,17 @@ mod tests {
         limit_memory(1 << 41).unwrap();
         let limit = rlimits()[0];
         assert_eq!((limit.soft, limit.hard), (Some(1 << 40), Some(1 << 40)));
+    }
+
+    #[test]
+    fn what_is_touched_is_resident() {
+        const BYTES: usize = 64 << 20;
+        let before = resident_bytes().unwrap();
+        let mut arena = Arena::map(BYTES, PageSize::Base).unwrap();
+        arena.populate().unwrap();
+        let added = resident_bytes().unwrap().saturating_sub(before);
+        // Other tests come and go meanwhile.
+        assert!(added > BYTES as u64 / 2, "{added}");
     }
 
     #[test]

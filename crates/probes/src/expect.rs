@@ -13,6 +13,15 @@ pub(crate) fn cost_ns(low: f64, high: f64, because: impl Into<String>) -> Option
     })
 }
 
+/// The metric `latency` between two values in nanoseconds.
+pub(crate) fn latency_ns(low: f64, high: f64, because: impl Into<String>) -> Option<Prediction> {
+    let expected = cost_ns(low, high, because)?;
+    Some(Prediction {
+        metric: "latency".into(),
+        ..expected
+    })
+}
+
 /// The metric `cost` between two numbers of core cycles, at the core clock
 /// that this run has measured; none where it has not.
 pub(crate) fn cost_cycles(

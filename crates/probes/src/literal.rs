@@ -45,6 +45,11 @@ pub(crate) const fn cost(about: &'static str) -> MetricInfo {
     }
 }
 
+/// The metric `latency`: nanoseconds of each operation, as a distribution.
+pub(crate) const fn latency(about: &'static str) -> MetricInfo {
+    metric("latency", Unit::Nanoseconds, Better::Lower, about)
+}
+
 /// A metric of another kind.
 pub(crate) const fn metric(
     name: &'static str,

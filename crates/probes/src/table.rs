@@ -14,5 +14,9 @@ pub static TABLE: &[&Probe] = &[
     &crate::cpu::vm_exit::PROBE,
     &crate::cpu::hiccup::PROBE,
     &crate::os::syscall::PROBE,
+    &crate::os::signal::PROBE,
+    &crate::os::timer::PROBE,
+    &crate::os::thread::PROBE,
+    &crate::os::process::PROBE,
     &crate::memory::latency::PROBE,
 ];

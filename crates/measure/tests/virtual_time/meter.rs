@@ -288,6 +288,49 @@ fn two_modes_are_shown_as_two_and_one_as_one() {
 }
 
 #[test]
+fn two_stages_are_stamped_on_the_same_operations() {
+    let clock = VirtualClock::new(1);
+    let begun = Cell::new(0_u64);
+    let report = clock.meter(TIME_NS, |meter| {
+        meter.stages(
+            "call",
+            "latency",
+            || {
+                begun.set(begun.get() + 1);
+                clock.pass_about(40_000.0, 0.02);
+                begun.get()
+            },
+            |operation| {
+                assert_eq!(operation, begun.get(), "another operation was ended");
+                clock.pass_about(80_000.0, 0.02);
+            },
+        );
+    });
+    let histogram = |name: &str| -> &[(f64, u64)] {
+        let metric = report.metrics.iter().find(|metric| metric.name == name);
+        match &metric.expect("both are reported").data {
+            Data::Histogram(buckets) => buckets,
+            other => panic!("no histogram: {other:?}"),
+        }
+    };
+    let (call, latency) = (histogram("call"), histogram("latency"));
+    let count = |buckets: &[(f64, u64)]| -> u64 { buckets.iter().map(|(_, n)| n).sum() };
+    let mean = |buckets: &[(f64, u64)]| -> f64 {
+        let sum: f64 = buckets.iter().map(|(ns, n)| ns * *n as f64).sum();
+        sum / count(buckets) as f64
+    };
+    assert_eq!(count(call), count(latency));
+    assert!((240..=260).contains(&count(call)), "{}", count(call));
+    assert!(begun.get() > count(call), "nothing was warmed up");
+    assert!((mean(call) / 40_000.0 - 1.0).abs() < 0.01, "{}", mean(call));
+    assert!(
+        (mean(latency) / 120_000.0 - 1.0).abs() < 0.01,
+        "{}",
+        mean(latency)
+    );
+}
+
+#[test]
 fn percentiles_need_enough_samples_and_operations_longer_than_the_clock() {
     let singles = |ns: f64, time_ns: f64| -> PointRow {
         let launches = (0..6)

@@ -1,0 +1,455 @@
+//! Measured: starting a process, and waiting until it has ended.
+//!
+//! A child does nothing: it ends at once, or executes a program that does. It waits for nothing, so
+//! that it cannot outlive its parent by more than that, and needs no signal to end it. Its exit
+//! code shows what it did.
+//!
+//! The program is an executable of a dozen instructions' bytes in a memory file: no file system is
+//! behind it, it is linked to nothing, and it ends in its first instructions. So the figure is
+//! execve(2) itself: a new address space, mapping the program, its first page faults, leaving the
+//! old one. (`/bin/true` is mostly its dynamic linker, which opens, maps and relocates the C
+//! library.) It is executed by its path under /proc/self/fd, with one argument and no environment,
+//! since posix_spawn(3) takes a path.
+//!
+//! Source: fork(2), vfork(2), clone(2), posix_spawn(3), execve(2), memfd_create(2), wait(2), elf(5).
+
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::ptr;
+
+/// Which call starts the child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Starting {
+    /// The C library's fork(), which first runs what pthread_atfork(3) was given, and takes the
+    /// allocator's locks where there are several threads.
+    Fork,
+    /// What vfork(2) asks of the kernel, `CLONE_VM | CLONE_VFORK`: the child uses its parent's
+    /// memory, and the calling thread stands still until the child has ended or executed a program.
+    /// On a small stack of its own by the C library's clone(), since no Rust function may return
+    /// twice.
+    Vfork,
+    /// The C library's posix_spawn(): as vfork (glibc 2.24), on a fresh stack, with signals blocked
+    /// meanwhile and their handlers reset in the child. Executes a program always.
+    PosixSpawn,
+    /// The clone3 system call without flags, by its number: what fork asks of the kernel. Linux 5.3.
+    Clone3,
+}
+
+impl Starting {
+    /// Every way, in the order in which they are declared.
+    pub const ALL: [Self; 4] = [Self::Fork, Self::Vfork, Self::PosixSpawn, Self::Clone3];
+}
+
+/// What is needed to start children, one after the other.
+#[derive(Debug)]
+pub struct Starter {
+    how: Starting,
+    program: Option<Program>,
+    /// What a child that shares this process's memory runs on; 16-byte aligned.
+    stack: Box<[u128]>,
+}
+
+/// A child that has been started. To be waited for.
+#[derive(Debug)]
+#[must_use = "a child that nobody waits for stays as a zombie"]
+pub struct Child {
+    pid: libc::pid_t,
+    /// How it ends if it did what it was to do.
+    exit_code: c_int,
+}
+
+/// How a child ends that executes nothing.
+const ENDED: c_int = 7;
+/// How the program ends.
+const EXECUTED: c_int = 42;
+/// How a child ends that could not execute the program, as a shell's does.
+const NOT_EXECUTED: c_int = 127;
+
+/// Bytes of the stack of a child that makes one or two system calls.
+const STACK_BYTES: usize = 16 << 10;
+
+impl Starter {
+    /// Prepares for children that end at once, or with `executing` execute a program that does.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` for posix_spawn without a program. With one: what memfd_create(2) says
+    /// (Linux 3.17; `vm.memfd_noexec` and security modules can forbid it), and what executing the
+    /// program once says.
+    pub fn new(how: Starting, executing: bool) -> io::Result<Self> {
+        if how == Starting::PosixSpawn && !executing {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "posix_spawn always executes a program",
+            ));
+        }
+        Ok(Self {
+            how,
+            program: executing.then(Program::new).transpose()?,
+            stack: vec![0; STACK_BYTES / size_of::<u128>()].into(),
+        })
+    }
+
+    /// Starts a child. Allocates nothing.
+    ///
+    /// # Errors
+    ///
+    /// What the call says: `WouldBlock` (EAGAIN) at a limit on processes, `OutOfMemory`; for clone3
+    /// `Unsupported` (ENOSYS) before Linux 5.3 and under many containers' filters.
+    #[inline]
+    pub fn start(&mut self) -> io::Result<Child> {
+        let program = self.program.as_ref();
+        let pid = match self.how {
+            Starting::Fork => {
+                // SAFETY: this process may have other threads, so the child may only do what is
+                // safe in a signal handler, and it does.
+                let pid = unsafe { libc::fork() };
+                if pid == 0 {
+                    be_the_child(program);
+                }
+                pid
+            }
+            Starting::Clone3 => {
+                let arguments = Clone3Arguments {
+                    exit_signal: libc::SIGCHLD as u64,
+                    ..Clone3Arguments::default()
+                };
+                // SAFETY: the arguments are valid to read and say their size. Without flags the
+                // child has a copy of everything, and does only what is safe in a signal handler.
+                let pid = unsafe {
+                    libc::syscall(libc::SYS_clone3, &arguments, size_of::<Clone3Arguments>())
+                } as libc::pid_t;
+                if pid == 0 {
+                    be_the_child(program);
+                }
+                pid
+            }
+            Starting::Vfork => {
+                let end = self.stack.as_mut_ptr_range().end;
+                let program = program.map_or(ptr::null(), ptr::from_ref);
+                // SAFETY: the stack is this starter's own, borrowed mutably, aligned, and large
+                // enough for a function that makes system calls alone. The child writes nothing
+                // else but errno, and the calling thread stands still until it has ended or
+                // executed, so that the program and the stack outlive it.
+                unsafe {
+                    libc::clone(
+                        be_the_vforked_child,
+                        end.cast(),
+                        libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
+                        program.cast_mut().cast(),
+                    )
+                }
+            }
+            Starting::PosixSpawn => {
+                let program = program.expect("posix_spawn has a program, as checked at the start");
+                return program.posix_spawn();
+            }
+        };
+        if pid < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let exit_code = if program.is_some() { EXECUTED } else { ENDED };
+        Ok(Child { pid, exit_code })
+    }
+}
+
+impl Child {
+    /// Waits until the child has ended. Allocates nothing unless it fails.
+    ///
+    /// # Errors
+    ///
+    /// Where it did not end as it should; `ECHILD` where whoever started this process has it ignore
+    /// its children's ends (SIGCHLD), which then leave no status.
+    #[inline]
+    pub fn wait(self) -> io::Result<()> {
+        let mut status = 0;
+        // SAFETY: the status is valid to write to.
+        while unsafe { libc::waitpid(self.pid, &mut status, 0) } < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == self.exit_code {
+            return Ok(());
+        }
+        Err(ended_otherwise(status, self.exit_code))
+    }
+}
+
+#[cold]
+fn ended_otherwise(status: c_int, expected: c_int) -> io::Error {
+    io::Error::other(if libc::WIFSIGNALED(status) {
+        format!("the child was killed by signal {}", libc::WTERMSIG(status))
+    } else {
+        let code = libc::WEXITSTATUS(status);
+        let why = if code == NOT_EXECUTED {
+            ": it could not execute the program"
+        } else {
+            ""
+        };
+        format!("the child ended with {code} instead of {expected}{why}")
+    })
+}
+
+/// What a child does: system calls alone, since another thread may have held a lock when the
+/// process was copied.
+fn be_the_child(program: Option<&Program>) -> ! {
+    let Some(program) = program else {
+        // SAFETY: ends the process without running what its parent has to run at its own end.
+        unsafe { libc::_exit(ENDED) }
+    };
+    program.execute();
+    // SAFETY: as above.
+    unsafe { libc::_exit(NOT_EXECUTED) }
+}
+
+extern "C" fn be_the_vforked_child(program: *mut c_void) -> c_int {
+    // SAFETY: null, or the starter's program, which outlives this child.
+    be_the_child(unsafe { program.cast::<Program>().as_ref() })
+}
+
+/// `struct clone_args` as Linux 5.3 has it. Source: clone(2).
+#[repr(C)]
+#[derive(Default)]
+struct Clone3Arguments {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+}
+
+/// The program, in a memory file.
+#[derive(Debug)]
+struct Program {
+    /// Kept open, since the path leads to it.
+    _file: File,
+    path: CString,
+}
+
+const NAME: &CStr = c"costof-nothing";
+
+impl Program {
+    fn new() -> io::Result<Self> {
+        let mut file = executable_memory_file()?;
+        file.write_all(&program())?;
+        let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))
+            .expect("a number has no zero byte");
+        let program = Self { _file: file, path };
+        // Of the ways to execute it, this one says why it cannot be.
+        program.posix_spawn()?.wait()?;
+        Ok(program)
+    }
+
+    /// Does not return unless it failed.
+    fn execute(&self) {
+        let arguments = [NAME.as_ptr(), ptr::null()];
+        let no_variables = [ptr::null()];
+        // SAFETY: the path and the argument end with a zero byte, and both lists with a null.
+        unsafe {
+            libc::execve(
+                self.path.as_ptr(),
+                arguments.as_ptr(),
+                no_variables.as_ptr(),
+            )
+        };
+    }
+
+    #[inline]
+    fn posix_spawn(&self) -> io::Result<Child> {
+        let arguments = [NAME.as_ptr().cast_mut(), ptr::null_mut()];
+        let no_variables = [ptr::null_mut()];
+        let mut pid = 0;
+        // SAFETY: as for execve; the process id is valid to write to, and there are neither actions
+        // nor attributes.
+        let error = unsafe {
+            libc::posix_spawn(
+                &mut pid,
+                self.path.as_ptr(),
+                ptr::null(),
+                ptr::null(),
+                arguments.as_ptr(),
+                no_variables.as_ptr(),
+            )
+        };
+        match error {
+            0 => Ok(Child {
+                pid,
+                exit_code: EXECUTED,
+            }),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+fn executable_memory_file() -> io::Result<File> {
+    let open = |flags| {
+        // SAFETY: the name ends with a zero byte.
+        match unsafe { libc::memfd_create(NAME.as_ptr(), flags) } {
+            -1 => Err(io::Error::last_os_error()),
+            // SAFETY: the descriptor was just made here, and the file is its only owner.
+            descriptor => Ok(unsafe { File::from_raw_fd(descriptor) }),
+        }
+    };
+    match open(libc::MFD_CLOEXEC | libc::MFD_EXEC) {
+        // Before Linux 6.3 every memory file is executable, and the flag unknown.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => open(libc::MFD_CLOEXEC),
+        answer => answer,
+    }
+}
+
+/// An executable that ends with [`EXECUTED`]: a header, one segment that is the whole file, a stack
+/// that is not executable, and three instructions.
+fn program() -> Vec<u8> {
+    const HEADER_BYTES: u64 = 64;
+    const SEGMENT_BYTES: u64 = 56;
+    const SEGMENTS: u64 = 2;
+    const ADDRESS: u64 = 0x40_0000;
+    /// The largest base page that there is.
+    const ALIGNMENT: u64 = 0x1_0000;
+    const LOADED: u32 = 1;
+    const STACK: u32 = 0x6474_e551;
+    const READABLE_EXECUTABLE: u32 = 5;
+    const READABLE_WRITABLE: u32 = 6;
+    let (machine, code) = instructions();
+    let code_at = HEADER_BYTES + SEGMENTS * SEGMENT_BYTES;
+    let file_bytes = code_at + code.len() as u64;
+
+    let mut file = Vec::with_capacity(file_bytes as usize);
+    // 64-bit, little-endian, version 1, System V; an executable of fixed addresses.
+    file.extend([0x7f, b'E', b'L', b'F', 2, 1, 1, 0]);
+    file.extend([0; 8]);
+    file.extend(2_u16.to_le_bytes());
+    file.extend(machine.to_le_bytes());
+    file.extend(1_u32.to_le_bytes());
+    file.extend((ADDRESS + code_at).to_le_bytes());
+    // Segments directly behind this header, no sections, no flags.
+    file.extend(HEADER_BYTES.to_le_bytes());
+    file.extend(0_u64.to_le_bytes());
+    file.extend(0_u32.to_le_bytes());
+    for number in [HEADER_BYTES, SEGMENT_BYTES, SEGMENTS, 0, 0, 0] {
+        file.extend((number as u16).to_le_bytes());
+    }
+    for (kind, access, address, bytes, alignment) in [
+        (LOADED, READABLE_EXECUTABLE, ADDRESS, file_bytes, ALIGNMENT),
+        (STACK, READABLE_WRITABLE, 0, 0, 16),
+    ] {
+        file.extend(kind.to_le_bytes());
+        file.extend(access.to_le_bytes());
+        // Offset, virtual and physical address, bytes in the file and in memory.
+        for number in [0, address, address, bytes, bytes, alignment] {
+            file.extend(number.to_le_bytes());
+        }
+    }
+    file.extend(code);
+    file
+}
+
+/// The machine's number, and exit_group(EXECUTED).
+#[cfg(target_arch = "x86_64")]
+fn instructions() -> (u16, Vec<u8>) {
+    const MOVE_TO_EDI: u8 = 0xbf;
+    const MOVE_TO_EAX: u8 = 0xb8;
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    let mut code = vec![MOVE_TO_EDI];
+    code.extend(EXECUTED.to_le_bytes());
+    code.push(MOVE_TO_EAX);
+    code.extend((libc::SYS_exit_group as u32).to_le_bytes());
+    code.extend(SYSCALL);
+    (libc::EM_X86_64, code)
+}
+
+/// The machine's number, and exit_group(EXECUTED).
+#[cfg(target_arch = "aarch64")]
+fn instructions() -> (u16, Vec<u8>) {
+    let move_to = |register: u32, number: u32| 0xd280_0000 | number << 5 | register;
+    let supervisor_call = 0xd400_0001_u32;
+    let code = [
+        move_to(0, EXECUTED as u32),
+        move_to(8, libc::SYS_exit_group as u32),
+        supervisor_call,
+    ];
+    (
+        libc::EM_AARCH64,
+        code.into_iter().flat_map(u32::to_le_bytes).collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A starter, or none with the reason where this machine has not what it needs.
+    fn starter(how: Starting, executing: bool) -> Option<Starter> {
+        let skipped = |error: io::Error| eprintln!("skipped: {how:?} {executing}: {error}");
+        let mut starter = Starter::new(how, executing).map_err(skipped).ok()?;
+        let child = starter.start().map_err(skipped).ok()?;
+        child.wait().unwrap();
+        Some(starter)
+    }
+
+    #[test]
+    fn children_of_every_kind_do_what_they_are_to_do() {
+        for how in Starting::ALL {
+            for executing in [false, true] {
+                if how == Starting::PosixSpawn && !executing {
+                    let error = Starter::new(how, executing).unwrap_err();
+                    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+                    continue;
+                }
+                let Some(mut starter) = starter(how, executing) else {
+                    continue;
+                };
+                for _ in 0..20 {
+                    starter.start().unwrap().wait().unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_child_that_ends_otherwise_is_an_error() {
+        for how in [Starting::Fork, Starting::Vfork] {
+            let mut starter = starter(how, false).unwrap();
+            let mut child = starter.start().unwrap();
+            child.exit_code = EXECUTED;
+            let error = child.wait().unwrap_err().to_string();
+            assert!(error.contains("ended with 7 instead of 42"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_executed_is_an_error() {
+        for how in [Starting::Fork, Starting::Vfork, Starting::PosixSpawn] {
+            let Some(mut starter) = starter(how, true) else {
+                continue;
+            };
+            let program = starter.program.as_mut().expect("it has one");
+            program.path = c"/nowhere/at/all".to_owned();
+            let error = starter.start().and_then(Child::wait).unwrap_err();
+            let told = error.to_string();
+            assert!(
+                error.kind() == io::ErrorKind::NotFound || told.contains("could not execute"),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_child_is_waited_for_once() {
+        let child = starter(Starting::Fork, false).unwrap().start().unwrap();
+        let again = Child {
+            pid: child.pid,
+            exit_code: child.exit_code,
+        };
+        child.wait().unwrap();
+        let error = again.wait().unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ECHILD));
+    }
+}

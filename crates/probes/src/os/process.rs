@@ -1,0 +1,323 @@
+//! `os.process`: what starting a process costs, until it has ended.
+
+use crate::expect::latency_ns;
+use crate::literal::{latency, list, metric, text, word, words};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_model::axis::{Axes, Axis, Domain};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::point::{Headline, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::Offers;
+use costof_model::unit::{Better, Unit, display_bytes};
+use costof_os::arena::{Arena, PageSize, available_bytes};
+use costof_os::process::resident_bytes;
+use costof_os::spawn::{Child, Starter, Starting};
+use std::io;
+
+const MIB_64: u64 = 64 << 20;
+const GIB: u64 = 1 << 30;
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("os.process"),
+        method: 1,
+        question: text(
+            "What does it cost to start a process that does nothing, until it has ended, by how much memory its parent has?",
+        ),
+        axes: list![
+            words(
+                "how",
+                "by which call",
+                list![
+                    word(
+                        "fork",
+                        "fork() of the C library: the child has a copy of its parent"
+                    ),
+                    word(
+                        "vfork",
+                        "what vfork asks of the kernel (clone with CLONE_VM and CLONE_VFORK): the child borrows its parent's memory, and the parent stands still until it ends or executes"
+                    ),
+                    word(
+                        "posix_spawn",
+                        "posix_spawn() of the C library, which borrows memory too, and executes a program"
+                    ),
+                    word(
+                        "clone3",
+                        "the system call clone3 without flags: fork without the C library"
+                    ),
+                ],
+            ),
+            words(
+                "exec",
+                "whether the child executes a program",
+                list![
+                    word("no", "it ends at once"),
+                    word(
+                        "yes",
+                        "it executes a static program of a few instructions, which ends at once"
+                    ),
+                ],
+            ),
+            Axis {
+                name: text("resident"),
+                about: text("touched memory that the parent has beside its own, on small pages"),
+                domain: Domain::Number {
+                    unit: Unit::Bytes,
+                    low: 0,
+                    high: 1 << 40,
+                    usual: list![0, MIB_64, GIB],
+                },
+            },
+        ],
+        crossings: list![list![text("how"), text("exec")]],
+        metrics: list![
+            latency("from before the call until the child has ended and was waited for"),
+            metric(
+                "call",
+                Unit::Nanoseconds,
+                Better::Lower,
+                "of that, until the call has returned in the parent, which for vfork and posix_spawn is after the child has ended or executed"
+            ),
+            metric(
+                "resident",
+                Unit::Bytes,
+                Better::Neither,
+                "the parent's resident memory, its own included (VmRSS)"
+            ),
+        ],
+        how: text(
+            "One child after the other on the parent's processor, each stamped before the call, \
+             after it, and after waitpid; its exit code shows what it did. In the figure are the \
+             child's page faults and its end. What is executed lies in a memory file, is linked to \
+             nothing, and is given no environment: so execve is measured, and not a dynamic \
+             linker, which takes most of the time of a usual program such as /bin/true, nor a \
+             file system. A fork copies the page tables of touched memory and marks every page as \
+             shared, so its cost grows with the pages and not with what is in them; memory is on \
+             the smallest pages, since huge ones would hide that.",
+        ),
+        sources: list![
+            text("fork(2), vfork(2), clone(2), posix_spawn(3), execve(2)"),
+            text(
+                "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_proc"
+            ),
+            text("A. Baumann, J. Appavoo, O. Krieger, T. Roscoe, A fork() in the road, HotOS 2019"),
+            text("CSE 221 System Measurement Project, 2014: creating a process 20.33 µs, sd 3.17"),
+        ],
+        predicted_from: text(
+            "three of the smallest system calls, which os.syscall has measured; usual times for making and ending a process and for executing a program; for every page of resident memory 20 to 100 ns to copy and to drop its entry, where a fork copies it",
+        ),
+        after: list![text("os.syscall")],
+        needs: list![
+            text("as much free memory as resident says"),
+            text("for clone3: Linux 5.3, and a container that lets it through"),
+            text("for exec: /proc, and memory files that may be executed (vm.memfd_noexec)")
+        ],
+        roles: list![text("only")],
+    },
+    rounds: 2,
+    blocks_by: &["resident"],
+    memory_bytes: |point| point.axes.number("resident"),
+    processors: |_| 1,
+    headlines,
+    more_points,
+    predict,
+    roles: &[|_| Ok(Box::new(Parent::default()))],
+    derive: the_only_report,
+};
+
+fn headlines(_: &Facts) -> Vec<Headline> {
+    let fork = PROBE.info.defaults();
+    vec![
+        Headline::new("process: fork and end", fork.clone()),
+        Headline::new(
+            "process: fork and end, 64 MiB resident",
+            fork.clone().with("resident", MIB_64),
+        ),
+        Headline::new("process: vfork and end", fork.clone().with("how", "vfork")),
+        Headline::new(
+            "process: posix_spawn of a program",
+            fork.with("how", "posix_spawn").with("exec", "yes"),
+        ),
+    ]
+}
+
+/// That those which borrow their parent's memory do not care how much it is.
+fn more_points(_: &Facts) -> Vec<Axes> {
+    let large = PROBE.info.defaults().with("resident", GIB);
+    vec![
+        large.clone().with("how", "vfork"),
+        large.with("how", "posix_spawn").with("exec", "yes"),
+    ]
+}
+
+#[derive(Default)]
+struct Parent {
+    /// What is resident beside the worker's own; kept for all points of a block.
+    arena: Option<Arena>,
+    starter: Option<Starter>,
+}
+
+impl Role for Parent {
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        let how = match point.axes.word("how") {
+            "vfork" => Starting::Vfork,
+            "posix_spawn" => Starting::PosixSpawn,
+            "clone3" => Starting::Clone3,
+            _ => Starting::Fork,
+        };
+        self.hold(point.axes.number("resident"))?;
+        let mut starter = Starter::new(how, point.axes.word("exec") == "yes")
+            .map_err(|error| refused(point, &error))?;
+        // What it does once it does again.
+        starter
+            .start()
+            .and_then(Child::wait)
+            .map_err(|error| refused(point, &error))?;
+        self.starter = Some(starter);
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let starter = self
+            .starter
+            .as_mut()
+            .expect("a prepared point has its starter");
+        let mut failed = None;
+        meter.stages(
+            "call",
+            "latency",
+            || starter.start(),
+            |child| {
+                if let Err(error) = child.and_then(Child::wait) {
+                    failed = Some(error);
+                }
+            },
+        );
+        match failed {
+            None => Ok(()),
+            Some(error) => Err(refused(point, &error)),
+        }
+    }
+
+    fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let resident = resident_bytes()
+            .map_err(|error| Failure::error(format!("cannot tell what is resident: {error}")))?;
+        let wanted = point.axes.number("resident");
+        // The kernel's count lags behind a little.
+        if (resident as f64) < 0.99 * wanted as f64 {
+            return Err(Failure::error(format!(
+                "only {} of {} are resident: memory was swapped out",
+                display_bytes(resident),
+                display_bytes(wanted)
+            )));
+        }
+        meter.value("resident", resident as f64);
+        Ok(())
+    }
+}
+
+impl Parent {
+    /// Has `bytes` bytes of memory, all of them touched.
+    fn hold(&mut self, bytes: u64) -> Result<(), Failure> {
+        let held = self.arena.as_ref().map_or(0, Arena::len) as u64;
+        if held == bytes {
+            return Ok(());
+        }
+        self.arena = None;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let available = available_bytes().unwrap_or(u64::MAX);
+        // The rest is for others, and for page tables: a fork's too.
+        if bytes > available / 10 * 9 {
+            return Err(Failure::unsupported(format!(
+                "{} do not fit into the {} MiB of memory that are available here",
+                display_bytes(bytes),
+                available >> 20
+            )));
+        }
+        let arena = Arena::map(bytes as usize, PageSize::Base)
+            .and_then(|mut arena| arena.populate().map(|()| arena))
+            .map_err(|error| {
+                Failure::unsupported(format!("cannot touch {}: {error}", display_bytes(bytes)))
+            })?;
+        self.arena = Some(arena);
+        Ok(())
+    }
+}
+
+/// Why the point's call cannot start a process here.
+fn refused(point: &Point, error: &io::Error) -> Failure {
+    let (how, exec) = (point.axes.word("how"), point.axes.word("exec"));
+    let hint = match error.kind() {
+        io::ErrorKind::InvalidInput if how == "posix_spawn" => " (exec=yes)",
+        io::ErrorKind::WouldBlock => " (ulimit -u and the cgroup's pids.max limit processes)",
+        io::ErrorKind::OutOfMemory => {
+            " (vm.overcommit_memory=2 counts a fork's memory twice, though it is shared)"
+        }
+        io::ErrorKind::Unsupported if how == "clone3" => {
+            " (it is Linux 5.3, and containers often filter it: run outside of one)"
+        }
+        io::ErrorKind::PermissionDenied if exec == "yes" => {
+            " (vm.memfd_noexec or a security module forbids to execute memory files)"
+        }
+        io::ErrorKind::NotFound if exec == "yes" => " (is /proc mounted?)",
+        _ if error.raw_os_error() == Some(NO_CHILD) => {
+            " (whoever started costof has it ignore SIGCHLD, so that children leave no status)"
+        }
+        _ => "",
+    };
+    Failure::unsupported(format!("cannot start a process by {how}: {error}{hint}"))
+}
+
+/// ECHILD, on every architecture that there is.
+const NO_CHILD: i32 = 10;
+
+/// What making a small process and ending it takes, in nanoseconds: descriptors,
+/// credentials, an address space, scheduling it, its faults, its end.
+const COPIED_NS: (f64, f64) = (30_000.0, 150_000.0);
+/// The same of one that borrows its parent's address space.
+const BORROWED_NS: (f64, f64) = (8_000.0, 50_000.0);
+/// What executing a static program of one page adds: a new address space, its
+/// stack and mappings, and half a dozen page faults.
+const EXECUTED_NS: (f64, f64) = (30_000.0, 200_000.0);
+/// Copying a page-table entry at the fork and dropping it at the end: each
+/// counts in a structure of the page's own, 64 bytes that may be in no cache.
+const PAGE_NS: (f64, f64) = (20.0, 100.0);
+
+fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let call_ns = known.primary("os.syscall", &[("call", "getppid")])?;
+    let copies = matches!(point.axes.word("how"), "fork" | "clone3");
+    let (made_ns, made) = if copies {
+        (
+            COPIED_NS,
+            "30 to 150 µs to make a small process and to end it",
+        )
+    } else {
+        (
+            BORROWED_NS,
+            "8 to 50 µs to make a process that borrows its memory and to end it",
+        )
+    };
+    let calls_ns = 3.0 * call_ns;
+    let (mut low, mut high) = (calls_ns + made_ns.0, calls_ns + made_ns.1);
+    let mut because = format!("3 system calls of {call_ns:.0} ns, {made}");
+    if point.axes.word("exec") == "yes" {
+        low += EXECUTED_NS.0;
+        high += EXECUTED_NS.1;
+        because.push_str(", 30 to 200 µs to execute a static program");
+    }
+    let resident = point.axes.number("resident");
+    if copies && resident > 0 {
+        let pages = (resident / facts.memory.page_bytes.unwrap_or(4096)) as f64;
+        low += pages * PAGE_NS.0;
+        high += pages * PAGE_NS.1;
+        because.push_str(&format!(
+            ", and {pages} pages of which each takes 20 to 100 ns to copy and to drop its entry"
+        ));
+    }
+    latency_ns(low, high, because)
+}

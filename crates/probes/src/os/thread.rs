@@ -1,0 +1,203 @@
+//! `os.thread`: what creating a thread and joining it cost.
+
+use crate::expect::latency_ns;
+use crate::literal::{latency, list, metric, text, word, words};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::point::{Headline, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{Launch, Offers};
+use costof_model::unit::{Better, Unit};
+use costof_os::affinity;
+use costof_os::threads::{self, ThreadApi};
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("os.thread"),
+        method: 1,
+        question: text("What does it cost to create a thread that does nothing, and to join it?"),
+        axes: list![
+            words(
+                "how",
+                "by which interface",
+                list![
+                    word(
+                        "pthread",
+                        "pthread_create and pthread_join of the C library"
+                    ),
+                    word(
+                        "std",
+                        "Rust's std::thread, which runs on it and adds allocations and an alternative signal stack"
+                    ),
+                ],
+            ),
+            words(
+                "cpus",
+                "where the thread may run",
+                list![
+                    word("same", "on its creator's processor, as it inherits"),
+                    word(
+                        "cross",
+                        "on two processors, of which its creator uses one: the kernel mostly starts it on the other"
+                    ),
+                ],
+            ),
+        ],
+        crossings: list![list![text("how"), text("cpus")]],
+        metrics: list![
+            latency("from before the creation until the thread has ended and was joined"),
+            metric(
+                "call",
+                Unit::Nanoseconds,
+                Better::Lower,
+                "of that, until the call that creates has returned"
+            ),
+            metric(
+                "crossed",
+                Unit::One,
+                Better::Neither,
+                "the share of threads that ran on another processor than their creator began on"
+            ),
+        ],
+        how: text(
+            "One thread after the other, each stamped before its creation, after it, and after the \
+             join. It returns the number of its processor, which shows that it ran. The C library \
+             keeps the stacks of ended threads and gives them again, so that mapping one is not in \
+             the figure. On one processor the figure has two context switches: to the new thread \
+             when its creator waits, and back.",
+        ),
+        sources: list![
+            text("pthread_create(3), pthread_join(3)"),
+            text(
+                "CSE 221 System Measurement Project, 2014: creating and joining a kernel thread 7.37 µs, sd 0.16"
+            ),
+        ],
+        predicted_from: text(
+            "six of the smallest system calls, which os.syscall has measured; making and ending a thread, and two context switches; on another processor, waking it",
+        ),
+        after: list![text("os.syscall")],
+        needs: list![text("for cross: two processors")],
+        roles: list![text("only")],
+    },
+    rounds: 2,
+    blocks_by: &[],
+    memory_bytes: |_| 0,
+    processors: |point| match point.axes.word("cpus") {
+        "cross" => 2,
+        _ => 1,
+    },
+    headlines: |_| {
+        vec![Headline::new(
+            "thread: create and join",
+            PROBE.info.defaults(),
+        )]
+    },
+    more_points: |_| Vec::new(),
+    predict,
+    roles: &[|launch| Ok(Box::new(Thread::start(launch)))],
+    derive: the_only_report,
+};
+
+struct Thread {
+    cpus: Vec<usize>,
+    started: u64,
+    crossed: u64,
+}
+
+impl Thread {
+    fn start(launch: &Launch) -> Thread {
+        Thread {
+            cpus: launch.cpus.clone(),
+            started: 0,
+            crossed: 0,
+        }
+    }
+}
+
+impl Role for Thread {
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        let wanted = (PROBE.processors)(point);
+        if wanted > 1 && self.cpus.len() < wanted {
+            return Err(Failure::unsupported(
+                "it takes two processors (--cpu LIST chooses them)",
+            ));
+        }
+        if let Some(cpus) = self.cpus.get(..wanted) {
+            affinity::pin(cpus).map_err(|error| {
+                Failure::error(format!("cannot run on processors {cpus:?}: {error}"))
+            })?;
+        }
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let api = match point.axes.word("how") {
+            "std" => ThreadApi::Std,
+            _ => ThreadApi::Pthread,
+        };
+        (self.started, self.crossed) = (0, 0);
+        let mut failed = None;
+        meter.stages(
+            "call",
+            "latency",
+            || (affinity::current_cpu(), threads::start(api)),
+            |(here, started)| match started {
+                Ok(thread) => {
+                    self.crossed += u64::from(thread.join() != here);
+                    self.started += 1;
+                }
+                Err(error) => failed = Some(error),
+            },
+        );
+        match failed {
+            None => Ok(()),
+            Some(error) => Err(Failure::unsupported(format!(
+                "cannot start a thread: {error} (ulimit -u and the cgroup's pids.max limit them)"
+            ))),
+        }
+    }
+
+    fn finish(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        meter.value("crossed", self.crossed as f64 / self.started as f64);
+        // The next point may be of another probe's making.
+        match self.cpus.first() {
+            Some(cpu) => affinity::pin(&[*cpu])
+                .map_err(|error| Failure::error(format!("cannot go back to {cpu}: {error}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let call_ns = known.primary("os.syscall", &[("call", "getppid")])?;
+    let calls_ns = 6.0 * call_ns;
+    let calls = format!(
+        "6 system calls of {call_ns:.0} ns (signals blocked and let in, clone, waiting, waking, \
+         the stack given back)"
+    );
+    if point.axes.word("cpus") == "same" {
+        return latency_ns(
+            calls_ns + 4000.0,
+            calls_ns + 20_000.0,
+            format!(
+                "{calls}, 2 to 10 µs to make and to end a thread, and two context switches of 1 to \
+                 5 µs"
+            ),
+        );
+    }
+    let (wake_ns, by) = match facts.virtualization.virtual_machine {
+        Some(true) => ((5_000.0, 100_000.0), "5 to 100 µs, through the hypervisor"),
+        _ => ((2_000.0, 60_000.0), "2 to 60 µs"),
+    };
+    latency_ns(
+        calls_ns + 4000.0 + wake_ns.0,
+        calls_ns + 15_000.0 + wake_ns.1,
+        format!(
+            "{calls}, 2 to 10 µs to make and to end a thread, and one or two processors woken from \
+             idle in {by}"
+        ),
+    )
+}
