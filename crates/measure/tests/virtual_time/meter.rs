@@ -1,6 +1,7 @@
 //! Batches, warm-up, the doubling proof and planted costs.
 
 use crate::clock::{READ_NS, VirtualClock};
+use costof_measure::clock::Clock;
 use costof_measure::estimate;
 use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
@@ -96,6 +97,28 @@ fn a_planted_cost_of_5_ns_reads_5_ns() {
     let (low, high) = cost.ci95.expect("six launches have an interval");
     assert!(low <= 5.0 && 5.0 <= high, "{low} to {high}");
     assert!(cost.modes.is_empty(), "one mode, not {:?}", cost.modes);
+}
+
+#[test]
+fn measurements_that_take_turns_share_the_time_and_add_up() {
+    let clock = VirtualClock::new(1);
+    clock.meter(TIME_NS, |meter| {
+        assert_eq!(meter.cost_ns("cheap"), None);
+        let began = clock.start();
+        for _ in 0..2 {
+            for (metric, cost_ns) in [("cheap", 5.0), ("dear", 50.0)] {
+                let pass = |n| clock.pass(cost_ns * n as f64);
+                meter.share(4).repeatable(metric, pass);
+            }
+        }
+        // With warming up, which takes half of it at most.
+        let took_ns = clock.ns(clock.end() - began);
+        assert!((TIME_NS..1.7 * TIME_NS).contains(&took_ns), "{took_ns} ns");
+        let cheap = meter.cost_ns("cheap").expect("its batches");
+        let dear = meter.cost_ns("dear").expect("its batches");
+        assert!((4.9..5.1).contains(&cheap), "{cheap} ns");
+        assert!((49.0..51.0).contains(&dear), "{dear} ns");
+    });
 }
 
 #[test]

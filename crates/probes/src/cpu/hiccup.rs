@@ -31,9 +31,14 @@ pub(crate) static PROBE: Probe = Probe {
                 "lost",
                 Unit::Nanoseconds,
                 Better::Lower,
-                "the sum of all gaps, per second watched",
+                "the sum of all gaps, per second in which no other thread ran",
             ),
-            metric("rate", Unit::Hertz, Better::Lower, "gaps per second"),
+            metric(
+                "rate",
+                Unit::Hertz,
+                Better::Lower,
+                "gaps per second in which no other thread ran"
+            ),
             metric(
                 "longest",
                 Unit::Nanoseconds,
@@ -127,11 +132,12 @@ fn run(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
             seen.preempted += gap_ns;
         }
     });
-    let seconds = watch.watched_ns() / 1e9;
-    meter.value("lost", seen.lost / seconds);
-    meter.value("rate", seen.gaps as f64 / seconds);
+    let watched_ns = watch.watched_ns();
+    let own_seconds = (watched_ns - seen.preempted) / 1e9;
+    meter.value("lost", seen.lost / own_seconds);
+    meter.value("rate", seen.gaps as f64 / own_seconds);
     meter.value("longest", seen.longest);
-    meter.value("preempted", seen.preempted / seconds);
+    meter.value("preempted", seen.preempted / watched_ns * 1e9);
     Ok(())
 }
 
