@@ -8,6 +8,7 @@ mod literal;
 mod memory;
 mod null;
 mod os;
+mod sync;
 mod table;
 
 pub use table::TABLE;

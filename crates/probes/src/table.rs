@@ -10,5 +10,8 @@ pub static TABLE: &[&Probe] = &[
     &crate::cpu::loops::PROBE,
     &crate::cpu::call::PROBE,
     &crate::os::syscall::PROBE,
+    &crate::sync::core_to_core::PROBE,
+    &crate::sync::mutex::PROBE,
+    &crate::sync::false_sharing::PROBE,
     &crate::memory::latency::PROBE,
 ];
