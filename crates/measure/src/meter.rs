@@ -50,6 +50,8 @@ const WARM_UP_SHARE: f64 = 0.5;
 pub struct Meter<'a> {
     clock: &'a dyn Clock,
     time_ns: f64,
+    /// A batch lasts at least this long.
+    batch_least_ns: f64,
     stop: &'a AtomicBool,
     counters: Option<&'a mut Counters>,
     record: &'a mut Record,
@@ -97,6 +99,7 @@ impl<'a> Meter<'a> {
         Meter {
             clock,
             time_ns,
+            batch_least_ns: 0.0,
             stop,
             counters,
             record,
@@ -111,6 +114,13 @@ impl<'a> Meter<'a> {
     /// How long this round is to measure, in nanoseconds.
     pub fn time_ns(&self) -> f64 {
         self.time_ns
+    }
+
+    /// Makes batches last `ns` at least, though a point may then take longer
+    /// than its time: where what is averaged over comes and goes more slowly
+    /// than the operation, as time slices do.
+    pub fn batches_last(&mut self, ns: f64) {
+        self.batch_least_ns = ns;
     }
 
     /// The cost of an operation that can be repeated: `operation(n)` does it
@@ -237,7 +247,9 @@ impl<'a> Meter<'a> {
     fn size(&mut self, operation: &mut Batched<'_>) -> Result<u64, Failure> {
         let least_ns = (RESOLUTIONS_PER_BATCH * self.clock.resolution_ns())
             .max(READS_PER_BATCH * self.clock.read_ns());
-        let wanted_ns = least_ns.max(self.time_ns / BATCHES_PER_POINT / 1.5);
+        let wanted_ns = least_ns
+            .max(self.time_ns / BATCHES_PER_POINT / 1.5)
+            .max(self.batch_least_ns);
         // Twice as many must fit too.
         let most = operation.most.div_ceil(2);
         let mut operations = 1;

@@ -3,6 +3,7 @@
 use crate::clock::Clock;
 use crate::core_clock::CoreClock;
 use costof_model::noise::{Gaps, Noise};
+use costof_os::affinity;
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::usage::{self, Usage};
 use std::fs;
@@ -96,7 +97,7 @@ impl Ledger {
             migrations: after
                 .migrations
                 .zip(before.migrations)
-                .map(|(after, before)| after - before),
+                .map(|(after, before)| after.saturating_sub(before)),
             minor_faults: after.usage.minor_faults - before.usage.minor_faults,
             major_faults: after.usage.major_faults - before.usage.major_faults,
             allocations,
@@ -150,7 +151,9 @@ impl Snapshot {
                 .and_then(|text| text.split_whitespace().nth(1)?.parse().ok()),
             migrations: fs::read_to_string("/proc/thread-self/sched")
                 .ok()
-                .and_then(|text| migrations(&text)),
+                .and_then(|text| migrations(&text))
+                // A probe may move its thread on purpose.
+                .map(|all| all.saturating_sub(affinity::moves())),
             ticks: fs::read_to_string("/proc/stat")
                 .ok()
                 .map(|text| cpu_ticks(&text)),

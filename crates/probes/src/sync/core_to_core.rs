@@ -195,13 +195,12 @@ fn listed(cpus: &[usize]) -> String {
 impl Role for Pair {
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let [from, to] = self.ends(point)?;
-        let moved = Moved::to(from, &self.home)?;
+        let _moved = Moved::to(from, &self.home)?;
         self.line = Arc::default();
         self.sent = Arc::default();
         let mut crew = Crew::start(vec![self.send(), self.answer()], &[from, to])?;
         meter.repeatable("cost", |n| crew.run(n));
-        drop(crew);
-        moved.back()
+        Ok(())
     }
 
     fn finish(&mut self, _: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
@@ -244,35 +243,32 @@ impl Moved<'_> {
         })?;
         Ok(Moved { home })
     }
-
-    fn back(self) -> Result<(), Failure> {
-        affinity::pin(self.home)
-            .map_err(|error| Failure::error(format!("cannot go back to {:?}: {error}", self.home)))
-    }
 }
 
 impl Drop for Moved<'_> {
     fn drop(&mut self) {
-        // Where the point failed, the next one still starts at home.
+        // It was allowed there before.
         let _ = affinity::pin(self.home);
     }
 }
 
-/// The round trip to the neighbour on which a second thread is put: the
-/// nearest that has a core of its own, in nanoseconds, and which two they are.
+/// The round trip to the neighbour on which a second thread is put, the nearest
+/// that has a core of its own: in nanoseconds, and as words.
 pub(crate) fn to_the_neighbour(facts: &Facts, known: &Known<'_>) -> Option<(f64, String)> {
     let pairs = neighbourhood::pairs(facts);
-    let nearest = pairs
+    let (_, from, to) = pairs
         .iter()
         .find(|(neighbourhood, ..)| *neighbourhood != Neighbourhood::Core)
         .or(pairs.first())?;
-    let (from, to) = (nearest.1.to_string(), nearest.2.to_string());
-    let ns = known.primary(&PROBE.info.id, &[("from", &from), ("to", &to)])?;
-    let shown = Unit::Nanoseconds.display(ns);
-    Some((
-        ns,
-        format!("{shown} that a line takes from processor {from} to {to} and back"),
-    ))
+    let ns = known.primary(
+        &PROBE.info.id,
+        &[("from", &from.to_string()), ("to", &to.to_string())],
+    )?;
+    let words = format!(
+        "a line takes {} from processor {from} to {to} and back",
+        Unit::Nanoseconds.display(ns)
+    );
+    Some((ns, words))
 }
 
 fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {

@@ -14,9 +14,13 @@ use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers};
+use costof_model::unit::Unit;
 use costof_os::line_counters::LineCounters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters in a line of 64 bytes.
+const IN_A_LINE: u64 = 8;
 
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
@@ -64,7 +68,9 @@ pub(crate) static PROBE: Probe = Probe {
                 "Intel 64 and IA-32 Architectures Optimization Reference Manual, the spatial prefetcher, which fetches pairs of lines"
             ),
         ],
-        predicted_from: text("TODO"),
+        predicted_from: text(
+            "the counter in memory of cpu.loop; in one line, from each core's part of the time to the journey that sync.core_to_core measured, shared by 32 increments, as many as a small store buffer holds",
+        ),
         after: list![text("cpu.loop"), text("sync.core_to_core")],
         needs: list![text("as many processors as threads")],
         roles: list![text("only")],
@@ -182,12 +188,26 @@ fn job(counters: &Arc<LineCounters>, done: &Arc<[AtomicU64]>, thread: usize) -> 
 }
 
 fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let _ = (
-        core_to_core::PROBE.rounds,
-        facts,
-        cost_ns(1.0, 2.0, ""),
-        known,
-        point,
-    );
-    None
+    let counter_ns = known.primary("cpu.loop", &[("body", "memory_counter")])?;
+    let counter = Unit::Nanoseconds.display(counter_ns);
+    let threads = point.axes.number("threads");
+    if threads == 1 || point.axes.word("lines") == "separate" {
+        return cost_ns(
+            0.7 * counter_ns,
+            2.0 * counter_ns,
+            format!("cpu.loop counts in memory in {counter}, and nobody else wants the line"),
+        );
+    }
+    let (trip_ns, trip) = core_to_core::to_the_neighbour(facts, known)?;
+    // The line goes round all that have a counter in it.
+    let sharers = threads.min(IN_A_LINE) as f64;
+    cost_ns(
+        sharers * counter_ns,
+        counter_ns + sharers / 2.0 * trip_ns / 32.0,
+        format!(
+            "at best each of {sharers} cores has the line for its part of the time, and an increment \
+             takes {counter} by cpu.loop; at worst the line leaves at once with the 32 increments \
+             that waited in the store buffer; {trip}"
+        ),
+    )
 }

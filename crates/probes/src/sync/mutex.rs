@@ -18,6 +18,10 @@ use costof_os::locks::{Lock, Pthread, Spin, Std};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Threads that share processors get them for some milliseconds each, and a
+/// batch in which they all come to their turn lasts several of those.
+const SHARED_BATCH_NS: f64 = 20e6;
+
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
         id: text("sync.mutex"),
@@ -95,7 +99,7 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ],
         predicted_from: text(
-            "alone, two atomic instructions of 4 to 25 cycles at the core clock that cpu.frequency measured; contended, the cache line's journey that sync.core_to_core measured, and the system calls of who sleeps and wakes, by os.syscall",
+            "alone, two atomic instructions of 4 to 25 cycles at the core clock that cpu.frequency measured; contended, each thread's turns: from twice that, if most turns stay where they are, to the cache line's journey that sync.core_to_core measured, if every second turn is handed over, and the system calls of who sleeps and wakes, by os.syscall",
         ),
         after: list![
             text("cpu.frequency"),
@@ -185,6 +189,9 @@ impl Role for Contenders {
             .contention
             .as_mut()
             .expect("a prepared point has a lock");
+        if contention.turns.len() > contention.processors {
+            meter.batches_last(SHARED_BATCH_NS);
+        }
         meter.repeatable("cost", |n| contention.crew.run(n));
         Ok(())
     }
@@ -226,19 +233,50 @@ fn job(lock: &Arc<dyn Lock>, turns: &Arc<[AtomicU64]>, thread: usize) -> Job {
     })
 }
 
+/// Who releases a contended lock has its cache line, and often takes it again
+/// before another's request for the line arrives: the longer the journey, the
+/// more turns stay where they are. So at best the threads lock as fast as one
+/// alone for half of the time, and travel in the other half; at worst every
+/// second turn is handed over, which takes half a round trip of the line. A
+/// thread that sleeps costs a system call, of itself or of who wakes it; in every
+/// fourth turn at most, since the others go on meanwhile.
 fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let threads = point.axes.number("threads");
+    let sleeps = point.axes.word("kind") != "spin";
     if threads == 1 {
-        return match point.axes.word("kind") {
-            "spin" => cost_cycles(known, 4.0, 30.0, "an atomic exchange and a store"),
-            _ => cost_cycles(
-                known,
-                8.0,
-                50.0,
-                "two atomic instructions of 4 to 25 cycles each",
-            ),
+        return if sleeps {
+            let because = "two atomic instructions of 4 to 25 cycles each";
+            cost_cycles(known, 8.0, 50.0, because)
+        } else {
+            cost_cycles(known, 4.0, 30.0, "an atomic exchange and a store")
         };
     }
-    let _ = (core_to_core::PROBE.rounds, facts, cost_ns(1.0, 2.0, ""));
-    None
+    if threads > threads::processors(facts) {
+        // When they get processors is the scheduler's affair.
+        return None;
+    }
+    let hz = known.primary("cpu.frequency", &[])?;
+    let (trip_ns, trip) = core_to_core::to_the_neighbour(facts, known)?;
+    let atomics = if sleeps { 2.0 } else { 1.0 };
+    let fastest_ns = 2.0 * atomics * 8.0 / hz * 1e9;
+    let (call_ns, call) = if sleeps {
+        let call_ns = known.primary("os.syscall", &[("call", "getppid")])?;
+        let shown = Unit::Nanoseconds.display(call_ns);
+        (
+            call_ns,
+            format!(" and a quarter of a system call of {shown}"),
+        )
+    } else {
+        (0.0, String::new())
+    };
+    let each = threads as f64;
+    cost_ns(
+        each * fastest_ns,
+        each * (trip_ns / 4.0 + call_ns / 4.0),
+        format!(
+            "{threads} threads' turns, of twice {atomics} atomic instruction(s) of 8 cycles if most \
+             turns stay on one processor, to a quarter of a round trip{call} if every second is \
+             handed over; {trip}"
+        ),
+    )
 }
