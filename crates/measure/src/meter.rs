@@ -51,6 +51,8 @@ const WARM_UP_SHARE: f64 = 0.5;
 pub struct Meter<'a> {
     clock: &'a dyn Clock,
     time_ns: f64,
+    /// A batch lasts at least this long.
+    batch_least_ns: f64,
     stop: &'a AtomicBool,
     counters: Option<&'a mut Counters>,
     record: &'a mut Record,
@@ -98,6 +100,7 @@ impl<'a> Meter<'a> {
         Meter {
             clock,
             time_ns,
+            batch_least_ns: 0.0,
             stop,
             counters,
             record,
@@ -119,6 +122,7 @@ impl<'a> Meter<'a> {
         Meter {
             clock: self.clock,
             time_ns: self.time_ns / f64::from(parts),
+            batch_least_ns: self.batch_least_ns,
             stop: self.stop,
             counters: self.counters.as_deref_mut(),
             record: &mut *self.record,
@@ -131,6 +135,13 @@ impl<'a> Meter<'a> {
         let samples = &self.record.batches.get(metric)?.samples;
         let costs: Vec<f64> = samples.iter().map(|(n, ns)| ns / *n as f64).collect();
         median(&costs)
+    }
+
+    /// Makes batches last `ns` at least, though a point may then take longer
+    /// than its time: where what is averaged over comes and goes more slowly
+    /// than the operation, as time slices do.
+    pub fn batches_last(&mut self, ns: f64) {
+        self.batch_least_ns = ns;
     }
 
     /// The cost of an operation that can be repeated: `operation(n)` does it
@@ -292,7 +303,9 @@ impl<'a> Meter<'a> {
     fn size(&mut self, operation: &mut Batched<'_>) -> Result<u64, Failure> {
         let least_ns = (RESOLUTIONS_PER_BATCH * self.clock.resolution_ns())
             .max(READS_PER_BATCH * self.clock.read_ns());
-        let wanted_ns = least_ns.max(self.time_ns / BATCHES_PER_POINT / 1.5);
+        let wanted_ns = least_ns
+            .max(self.time_ns / BATCHES_PER_POINT / 1.5)
+            .max(self.batch_least_ns);
         // Twice as many must fit too.
         let most = operation.most.div_ceil(2);
         let mut operations = 1;

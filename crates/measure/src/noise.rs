@@ -6,6 +6,7 @@ use crate::facts;
 use crate::gaps::Watch;
 use costof_model::facts::Cgroup;
 use costof_model::noise::{Gaps, Noise};
+use costof_os::affinity;
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::usage::{self, Usage};
 use std::fs;
@@ -105,7 +106,7 @@ impl Ledger {
             migrations: after
                 .migrations
                 .zip(before.migrations)
-                .map(|(after, before)| after - before),
+                .map(|(after, before)| after.saturating_sub(before)),
             minor_faults: after.usage.minor_faults - before.usage.minor_faults,
             major_faults: after.usage.major_faults - before.usage.major_faults,
             allocations,
@@ -154,7 +155,9 @@ impl Snapshot {
             throttled_ns: facts::throttled_ns(cgroup),
             migrations: fs::read_to_string("/proc/thread-self/sched")
                 .ok()
-                .and_then(|text| migrations(&text)),
+                .and_then(|text| migrations(&text))
+                // A probe may move its thread on purpose.
+                .map(|all| all.saturating_sub(affinity::moves())),
             ticks: fs::read_to_string("/proc/stat")
                 .ok()
                 .map(|text| cpu_ticks(&text)),

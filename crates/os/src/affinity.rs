@@ -3,6 +3,7 @@
 //! Source: sched_setaffinity(2), getcpu(2). Sets grow as needed, so machines with more than the
 //! 1,024 processors of libc's `cpu_set_t` are fine.
 
+use std::cell::Cell;
 use std::io;
 
 /// The numbers of the processors that the calling thread may run on, ascending.
@@ -46,12 +47,26 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
     }
     let words = words(cpus);
     let bytes = words.len() * size_of::<u64>();
+    let before = current_cpu();
     // SAFETY: the kernel reads `bytes` bytes from the vector, which has them.
     let status = unsafe { libc::sched_setaffinity(0, bytes, words.as_ptr().cast()) };
-    match status {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+    if status != 0 {
+        return Err(io::Error::last_os_error());
     }
+    if current_cpu() != before {
+        MOVES.set(MOVES.get() + 1);
+    }
+    Ok(())
+}
+
+/// How often [`pin`] has taken the calling thread to another processor: so many of its migrations
+/// were meant.
+pub fn moves() -> u64 {
+    MOVES.get()
+}
+
+thread_local! {
+    static MOVES: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The processor that the calling thread runs on; it may be another one already, unless the thread
@@ -87,11 +102,14 @@ mod tests {
     #[test]
     fn a_pinned_thread_runs_where_it_is_pinned() {
         let cpus = allowed().unwrap();
+        pin(&cpus[..1]).unwrap();
+        let moved = moves();
         for &cpu in &cpus {
             pin(&[cpu]).unwrap();
             assert_eq!(allowed().unwrap(), [cpu]);
             assert_eq!(current_cpu(), cpu);
         }
+        assert_eq!(moves() - moved, cpus.len() as u64 - 1);
         pin(&cpus).unwrap();
         assert_eq!(allowed().unwrap(), cpus);
     }

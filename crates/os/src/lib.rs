@@ -8,6 +8,8 @@
 //! Functions on measured paths (`tsc`, `clock_reads`, `core_chain`, `loops`, `calls`, `chase`,
 //! `branches`, `hypervisor`, `syscalls`) allocate nothing, take no lock, and make no system call but the one that
 //! they are there to measure. Set-up functions may allocate.
+//! `line`, `line_counters`, `locks`, `syscalls`) allocate nothing, take no lock and make no system
+//! call but those that they are there to measure. Set-up functions may allocate.
 
 #[cfg(not(all(
     target_os = "linux",
@@ -27,6 +29,9 @@ pub mod clock_reads;
 pub mod core_chain;
 pub mod hypervisor;
 pub mod idle;
+pub mod line;
+pub mod line_counters;
+pub mod locks;
 pub mod loops;
 pub mod perf;
 pub mod process;

@@ -9,6 +9,7 @@ mod literal;
 mod memory;
 mod null;
 mod os;
+mod sync;
 mod table;
 
 pub use table::TABLE;

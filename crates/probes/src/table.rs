@@ -18,5 +18,8 @@ pub static TABLE: &[&Probe] = &[
     &crate::os::timer::PROBE,
     &crate::os::thread::PROBE,
     &crate::os::process::PROBE,
+    &crate::sync::core_to_core::PROBE,
+    &crate::sync::mutex::PROBE,
+    &crate::sync::false_sharing::PROBE,
     &crate::memory::latency::PROBE,
 ];

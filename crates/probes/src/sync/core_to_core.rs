@@ -1,0 +1,309 @@
+//! `sync.core_to_core`: how long a cache line takes to another processor and back.
+
+use crate::expect::{cost_cycles, cost_ns};
+use crate::literal::{cost, list, text};
+use crate::sync::neighbourhood::{self, Neighbourhood};
+use costof_measure::crew::{Crew, Job};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_model::List;
+use costof_model::axis::{Axes, Axis, Domain};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::point::{Headline, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::Launch;
+use costof_model::unit::Unit;
+use costof_os::affinity;
+use costof_os::line::Line;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Up to so many processors, every pair of them is in the probe's own plan:
+/// 28 pairs.
+const PROCESSORS_IN_ALL_PAIRS: usize = 8;
+/// Beyond, the first processor is paired with so many others.
+const PARTNERS_OF_THE_FIRST: usize = 24;
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("sync.core_to_core"),
+        method: 1,
+        question: text("How long does a cache line take to another processor and back?"),
+        axes: list![
+            processor(
+                "from",
+                "the processor that sends the line and waits",
+                list![0]
+            ),
+            processor("to", "the processor that sends it back", list![1]),
+        ],
+        crossings: list![],
+        metrics: list![cost(
+            "one round trip: a store seen by the other processor, and its store seen in return"
+        )],
+        how: text(
+            "A thread on each processor. One writes an odd number into a word that has its cache \
+             line to itself, and looks until it is even; the other looks until it is odd, and writes \
+             the next even one. So there is one line, and each way it moves twice: whoever looks \
+             fetches a copy of what was written, and then takes the line over to write in turn. \
+             Neither gives the processor a hint between two looks, which on some cores takes as \
+             long as the journey. The word's last value shows that every round trip was made. The \
+             probe's own plan has every pair of up to 8 processors; of more, one pair for each \
+             neighbourhood (a core's two threads, one last-level cache, one socket, two sockets) \
+             and the first processor with up to 24 others, evenly chosen.",
+        ),
+        sources: list![
+            text(
+                "D. Molka, D. Hackenberg, R. Schöne, W. E. Nagel, Cache Coherence Protocol and Memory Performance of the Intel Haswell-EP Architecture, ICPP 2015"
+            ),
+            text(
+                "T. David, R. Guerraoui, V. Trigonakis, Everything You Always Wanted to Know About Synchronization but Were Afraid to Ask, SOSP 2013"
+            ),
+        ],
+        predicted_from: text(
+            "what the two processors share as the machine claims it (a hypervisor may claim what it likes): a core 20 to 80 cycles, a last-level cache 30 to 120 ns, a socket 100 to 300 ns, the machine 200 to 700 ns",
+        ),
+        after: list![text("cpu.frequency")],
+        needs: list![text("two processors, both among those of the run (--cpu)")],
+        roles: list![text("only")],
+    },
+    rounds: 2,
+    blocks_by: &[],
+    memory_bytes: |_| 0,
+    // Which ones a point needs is in its axes, so all must be at hand.
+    processors: |_| usize::MAX,
+    headlines,
+    more_points,
+    predict,
+    roles: &[|launch| Ok(Box::new(Pair::start(launch)?))],
+    derive: the_only_report,
+};
+
+const fn processor(name: &'static str, about: &'static str, usual: List<u64>) -> Axis {
+    Axis {
+        name: text(name),
+        about: text(about),
+        domain: Domain::Number {
+            unit: Unit::One,
+            low: 0,
+            high: 65_535,
+            usual,
+        },
+    }
+}
+
+fn axes(from: u64, to: u64) -> Axes {
+    Axes::default().with("from", from).with("to", to)
+}
+
+fn headlines(facts: &Facts) -> Vec<Headline> {
+    let pairs = neighbourhood::pairs(facts);
+    if pairs.is_empty() {
+        // One processor, which is a row with its reason, or none that is known.
+        return vec![Headline::new(label(Neighbourhood::Unknown), axes(0, 1))];
+    }
+    pairs
+        .into_iter()
+        .map(|(neighbourhood, from, to)| Headline::new(label(neighbourhood), axes(from, to)))
+        .collect()
+}
+
+fn label(neighbourhood: Neighbourhood) -> &'static str {
+    match neighbourhood {
+        Neighbourhood::Core => "cache line to the core's other thread and back",
+        Neighbourhood::LastCache => "cache line to another core and back",
+        Neighbourhood::Socket => "cache line to a core of another last-level cache and back",
+        Neighbourhood::Machine => "cache line to another socket and back",
+        Neighbourhood::Unknown => "cache line to another processor and back",
+    }
+}
+
+fn more_points(facts: &Facts) -> Vec<Axes> {
+    let usable: Vec<u64> = facts.usable_cpus().iter().map(u64::from).collect();
+    let Some((&first, others)) = usable.split_first() else {
+        return Vec::new();
+    };
+    if usable.len() <= PROCESSORS_IN_ALL_PAIRS {
+        return usable
+            .iter()
+            .flat_map(|&from| usable.iter().map(move |&to| (from, to)))
+            .filter(|(from, to)| from < to)
+            .map(|(from, to)| axes(from, to))
+            .collect();
+    }
+    let partners = PARTNERS_OF_THE_FIRST.min(others.len());
+    (0..partners)
+        .map(|position| axes(first, others[position * others.len() / partners]))
+        .collect()
+}
+
+struct Pair {
+    /// The run's processors.
+    cpus: Vec<usize>,
+    /// Where this thread is between points.
+    home: Vec<usize>,
+    line: Arc<Line>,
+    /// How many round trips the line should have made.
+    sent: Arc<AtomicU64>,
+}
+
+impl Pair {
+    fn start(launch: &Launch) -> Result<Pair, Failure> {
+        let home = affinity::allowed().map_err(|error| {
+            Failure::error(format!("cannot read the allowed processors: {error}"))
+        })?;
+        Ok(Pair {
+            cpus: if launch.cpus.is_empty() {
+                home.clone()
+            } else {
+                launch.cpus.clone()
+            },
+            home,
+            line: Arc::default(),
+            sent: Arc::default(),
+        })
+    }
+
+    /// The point's two processors, where they are two of the run's.
+    fn ends(&self, point: &Point) -> Result<[usize; 2], Failure> {
+        let ends = ["from", "to"].map(|axis| point.axes.number(axis) as usize);
+        let [from, to] = ends;
+        if from == to {
+            return Err(Failure::unsupported(format!(
+                "from and to are both processor {from}: a line does not leave it (choose two, by \
+                 --set from=… --set to=…)"
+            )));
+        }
+        match ends.iter().find(|end| !self.cpus.contains(end)) {
+            None => Ok(ends),
+            Some(absent) => Err(Failure::unsupported(format!(
+                "processor {absent} is not one of this run's ({}): choose others by --set from=… \
+                 --set to=…, or by --cpu",
+                listed(&self.cpus)
+            ))),
+        }
+    }
+}
+
+fn listed(cpus: &[usize]) -> String {
+    let cpus: costof_model::facts::CpuSet = cpus.iter().map(|cpu| *cpu as u32).collect();
+    cpus.to_string()
+}
+
+impl Role for Pair {
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let [from, to] = self.ends(point)?;
+        let _moved = Moved::to(from, &self.home)?;
+        self.line = Arc::default();
+        self.sent = Arc::default();
+        let mut crew = Crew::start(vec![self.send(), self.answer()], &[from, to])?;
+        meter.repeatable("cost", |n| crew.run(n));
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
+        let (made, sent) = (self.line.round_trips(), self.sent.load(Ordering::Relaxed));
+        if made != sent {
+            return Err(Failure::error(format!(
+                "the line was sent {sent} times and made {made} round trips"
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Pair {
+    fn send(&self) -> Job {
+        let (line, sent) = (Arc::clone(&self.line), Arc::clone(&self.sent));
+        Box::new(move |n| {
+            line.send(n);
+            sent.fetch_add(n, Ordering::Relaxed);
+        })
+    }
+
+    fn answer(&self) -> Job {
+        let line = Arc::clone(&self.line);
+        Box::new(move |n| line.answer(n))
+    }
+}
+
+/// This thread is on another processor than at home, until it goes back.
+struct Moved<'a> {
+    home: &'a [usize],
+}
+
+impl Moved<'_> {
+    fn to(cpu: usize, home: &[usize]) -> Result<Moved<'_>, Failure> {
+        affinity::pin(&[cpu]).map_err(|error| {
+            Failure::unsupported(format!(
+                "cannot run on processor {cpu}: {error} (choose another by --set from=…)"
+            ))
+        })?;
+        Ok(Moved { home })
+    }
+}
+
+impl Drop for Moved<'_> {
+    fn drop(&mut self) {
+        // It was allowed there before.
+        let _ = affinity::pin(self.home);
+    }
+}
+
+/// The round trip to the neighbour on which a second thread is put, the nearest
+/// that has a core of its own: in nanoseconds, and as words.
+pub(crate) fn to_the_neighbour(facts: &Facts, known: &Known<'_>) -> Option<(f64, String)> {
+    let pairs = neighbourhood::pairs(facts);
+    let (_, from, to) = pairs
+        .iter()
+        .find(|(neighbourhood, ..)| *neighbourhood != Neighbourhood::Core)
+        .or(pairs.first())?;
+    let ns = known.primary(
+        &PROBE.info.id,
+        &[("from", &from.to_string()), ("to", &to.to_string())],
+    )?;
+    let words = format!(
+        "a line takes {} from processor {from} to {to} and back",
+        Unit::Nanoseconds.display(ns)
+    );
+    Some((ns, words))
+}
+
+fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let [from, to] = ["from", "to"].map(|axis| point.axes.number(axis));
+    let claims = if facts.virtualization.virtual_machine == Some(true) {
+        "the hypervisor claims"
+    } else {
+        "the machine claims"
+    };
+    match neighbourhood::of(facts, from, to) {
+        Neighbourhood::Core => cost_cycles(
+            known,
+            20.0,
+            80.0,
+            &format!("two threads of one core, as {claims}, share its first cache"),
+        ),
+        Neighbourhood::LastCache => cost_ns(
+            30.0,
+            120.0,
+            format!("two cores of one last-level cache, as {claims}: two journeys through it"),
+        ),
+        Neighbourhood::Socket => cost_ns(
+            100.0,
+            300.0,
+            format!("two last-level caches of one socket, as {claims}: two journeys between them"),
+        ),
+        Neighbourhood::Machine => cost_ns(
+            200.0,
+            700.0,
+            format!("two sockets, as {claims}: two journeys over the link between them"),
+        ),
+        Neighbourhood::Unknown => cost_ns(
+            30.0,
+            300.0,
+            "the machine does not say which caches the two share",
+        ),
+    }
+}

@@ -1,0 +1,282 @@
+//! `sync.mutex`: what locking and unlocking costs, alone and in a crowd.
+
+use crate::expect::{cost_cycles, cost_ns};
+use crate::literal::{cost, list, metric, text, word, words};
+use crate::sync::{core_to_core, threads};
+use costof_measure::crew::{Crew, Job};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_model::axis::Axes;
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::point::{Headline, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{Launch, Offers};
+use costof_model::unit::{Better, Unit};
+use costof_os::locks::{Lock, Pthread, Spin, Std};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Threads that share processors get them for some milliseconds each, and a
+/// batch in which they all come to their turn lasts several of those.
+const SHARED_BATCH_NS: f64 = 20e6;
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("sync.mutex"),
+        method: 1,
+        question: text("What does it cost to lock and unlock a mutex?"),
+        axes: list![
+            words(
+                "kind",
+                "which lock",
+                list![
+                    word(
+                        "std",
+                        "Rust's std::sync::Mutex: a futex, looked at a hundred times before sleeping"
+                    ),
+                    word(
+                        "pthread",
+                        "pthread_mutex_t of the default type: in glibc a futex, and who finds it taken sleeps"
+                    ),
+                    word(
+                        "spin",
+                        "test and test-and-set with the processor's hint, which never sleeps"
+                    ),
+                ],
+            ),
+            threads::axis(
+                "how many threads lock it over and over, each on a processor of its own as far as there are so many",
+                list![1, 2],
+            ),
+        ],
+        crossings: list![list![text("kind"), text("threads")]],
+        metrics: list![
+            cost("what one thread pays for lock and unlock, on average over the threads"),
+            metric(
+                "handovers",
+                Unit::One,
+                Better::Neither,
+                "the share of turns that were another thread's turn than the one before: near 1 \
+                 where threads take turns, near 0 where each has the lock for many turns",
+            ),
+            metric(
+                "least_share",
+                Unit::One,
+                Better::Neither,
+                "the turns of the thread that had the fewest over those of the average thread: 1 \
+                 where all get the same, 0 where one starved",
+            ),
+            metric(
+                "processors",
+                Unit::One,
+                Better::Neither,
+                "how many processors the threads run on; where there are more threads, they share \
+                 processors",
+            ),
+        ],
+        how: text(
+            "Threads lock, count in memory that lies in the lock's own cache line, and unlock, \
+             without work in between: the lock is contended as much as it can be. A batch of n ends \
+             when all threads together have done n for each, however they shared it out, so that it \
+             is contended to its end: with each doing its own n, an unfair lock would leave the \
+             last ones alone. The cost is the time over n. That no count is lost shows that the \
+             lock excludes. A thread that finds the lock taken goes to sleep or spins, by the kind \
+             and by chance, and wakes or not before the lock is taken again by who released it: \
+             contended locks have several modes, which differ in handovers. With more threads than \
+             processors, a spinning thread also takes time from a holder that waits for its \
+             processor: until the scheduler's next tick, nobody gets further.",
+        ),
+        sources: list![
+            text("pthread_mutex_lock(3p); futex(2)"),
+            text("U. Drepper, Futexes Are Tricky, 2011"),
+            text(
+                "T. E. Anderson, The Performance of Spin Lock Alternatives for Shared-Memory Multiprocessors, IEEE TPDS 1990"
+            ),
+            text(
+                "Numbers everyone should know, measured as a course project: mutex lock and unlock 10 to 20 ns"
+            ),
+        ],
+        predicted_from: text(
+            "alone, two atomic instructions of 4 to 25 cycles at the core clock that cpu.frequency measured; contended, each thread's turns: from twice that, if most turns stay where they are, to the cache line's journey that sync.core_to_core measured, if every second turn is handed over, and the system calls of who sleeps and wakes, by os.syscall",
+        ),
+        after: list![
+            text("cpu.frequency"),
+            text("os.syscall"),
+            text("sync.core_to_core")
+        ],
+        needs: list![text("for more than one thread, two processors")],
+        roles: list![text("only")],
+    },
+    rounds: 2,
+    blocks_by: &[],
+    memory_bytes: |_| 0,
+    processors: |point| point.axes.number("threads") as usize,
+    headlines: |_| {
+        vec![
+            Headline::new("mutex lock and unlock", axes("std", 1)),
+            Headline::new("mutex, two threads contend", axes("std", 2)),
+        ]
+    },
+    more_points,
+    predict,
+    roles: &[|launch| Ok(Box::new(Contenders::start(launch)))],
+    derive: the_only_report,
+};
+
+fn axes(kind: &'static str, threads: u64) -> Axes {
+    Axes::default().with("kind", kind).with("threads", threads)
+}
+
+/// Twice as many threads as processors at most, of each kind.
+fn more_points(facts: &Facts) -> Vec<Axes> {
+    threads::more(2 * threads::processors(facts))
+        .flat_map(|threads| ["std", "pthread", "spin"].map(|kind| axes(kind, threads)))
+        .collect()
+}
+
+struct Contenders {
+    cpus: Vec<usize>,
+    contention: Option<Contention>,
+}
+
+/// One lock, and those who want it.
+struct Contention {
+    lock: Arc<dyn Lock>,
+    /// How often each thread had it.
+    turns: Arc<[AtomicU64]>,
+    processors: usize,
+    crew: Crew,
+}
+
+impl Contenders {
+    fn start(launch: &Launch) -> Contenders {
+        Contenders {
+            cpus: launch.cpus.clone(),
+            contention: None,
+        }
+    }
+}
+
+impl Role for Contenders {
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        let lock: Arc<dyn Lock> = match point.axes.word("kind") {
+            "std" => Arc::new(Std::default()),
+            "pthread" => Arc::new(Pthread::default()),
+            "spin" => Arc::new(Spin::default()),
+            other => return Err(Failure::error(format!("no lock is called {other}"))),
+        };
+        // Those of another point are gone before new ones start.
+        self.contention = None;
+        let threads = point.axes.number("threads") as usize;
+        let cpus = threads::placed(threads, &self.cpus)?;
+        let turns: Arc<[AtomicU64]> = (0..threads).map(|_| AtomicU64::new(0)).collect();
+        let jobs = (0..threads)
+            .map(|thread| job(&lock, &turns, thread))
+            .collect();
+        self.contention = Some(Contention {
+            lock,
+            turns,
+            processors: cpus.len(),
+            crew: Crew::start(jobs, cpus)?,
+        });
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let contention = self
+            .contention
+            .as_mut()
+            .expect("a prepared point has a lock");
+        if contention.turns.len() > contention.processors {
+            meter.batches_last(SHARED_BATCH_NS);
+        }
+        meter.repeatable("cost", |n| contention.crew.run(n));
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let contention = self.contention.take().expect("a measured point has a lock");
+        let turns: Vec<u64> = contention
+            .turns
+            .iter()
+            .map(|turns| turns.load(Ordering::Relaxed))
+            .collect();
+        let all: u64 = turns.iter().sum();
+        let guarded = contention.lock.guarded();
+        if guarded.count != all {
+            return Err(Failure::error(format!(
+                "{all} times a thread had the lock and counted, but the count is {}: two had it at \
+                 the same time",
+                guarded.count
+            )));
+        }
+        let least = turns.iter().min().copied().unwrap_or(0);
+        let average = all as f64 / turns.len() as f64;
+        meter.value("handovers", guarded.handovers as f64 / all as f64);
+        meter.value("least_share", least as f64 / average);
+        meter.value("processors", contention.processors as f64);
+        Ok(())
+    }
+}
+
+/// Takes the lock until all `turns.len()` threads together have had it n times
+/// for each.
+fn job(lock: &Arc<dyn Lock>, turns: &Arc<[AtomicU64]>, thread: usize) -> Job {
+    let (lock, turns) = (Arc::clone(lock), Arc::clone(turns));
+    let mut target = 0;
+    Box::new(move |n| {
+        target += n * turns.len() as u64;
+        let counted = lock.count_up_to(target, thread as u64 + 1);
+        turns[thread].fetch_add(counted, Ordering::Relaxed);
+    })
+}
+
+/// Who releases a contended lock has its cache line, and often takes it again
+/// before another's request for the line arrives: the longer the journey, the
+/// more turns stay where they are. So at best the threads lock as fast as one
+/// alone for half of the time, and travel in the other half; at worst every
+/// second turn is handed over, which takes half a round trip of the line. A
+/// thread that sleeps costs a system call, of itself or of who wakes it; in every
+/// fourth turn at most, since the others go on meanwhile.
+fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let threads = point.axes.number("threads");
+    let sleeps = point.axes.word("kind") != "spin";
+    if threads == 1 {
+        return if sleeps {
+            let because = "two atomic instructions of 4 to 25 cycles each";
+            cost_cycles(known, 8.0, 50.0, because)
+        } else {
+            cost_cycles(known, 4.0, 30.0, "an atomic exchange and a store")
+        };
+    }
+    if threads > threads::processors(facts) {
+        // When they get processors is the scheduler's affair.
+        return None;
+    }
+    let hz = known.primary("cpu.frequency", &[])?;
+    let (trip_ns, trip) = core_to_core::to_the_neighbour(facts, known)?;
+    let atomics = if sleeps { 2.0 } else { 1.0 };
+    let fastest_ns = 2.0 * atomics * 8.0 / hz * 1e9;
+    let (call_ns, call) = if sleeps {
+        let call_ns = known.primary("os.syscall", &[("call", "getppid")])?;
+        let shown = Unit::Nanoseconds.display(call_ns);
+        (
+            call_ns,
+            format!(" and a quarter of a system call of {shown}"),
+        )
+    } else {
+        (0.0, String::new())
+    };
+    let each = threads as f64;
+    cost_ns(
+        each * fastest_ns,
+        each * (trip_ns / 4.0 + call_ns / 4.0),
+        format!(
+            "{threads} threads' turns, of twice {atomics} atomic instruction(s) of 8 cycles if most \
+             turns stay on one processor, to a quarter of a round trip{call} if every second is \
+             handed over; {trip}"
+        ),
+    )
+}
