@@ -6,7 +6,7 @@
 //! kernel it exists and what it returns where it does not.
 //!
 //! Functions on measured paths (`tsc`, `clock_reads`, `core_chain`, `loops`, `calls`, `chase`,
-//! `syscalls`) allocate nothing, take no lock, and make no system call but the one that
+//! `streams`, `copies`, `syscalls`) allocate nothing, take no lock, and make no system call but the one that
 //! they are there to measure. Set-up functions may allocate.
 
 #[cfg(not(all(
@@ -29,6 +29,7 @@ pub mod loops;
 pub mod perf;
 pub mod process;
 mod repeat;
+pub mod streams;
 pub mod syscalls;
 pub mod tsc;
 pub mod usage;

@@ -11,4 +11,5 @@ pub static TABLE: &[&Probe] = &[
     &crate::cpu::call::PROBE,
     &crate::os::syscall::PROBE,
     &crate::memory::latency::PROBE,
+    &crate::memory::bandwidth::PROBE,
 ];
