@@ -12,4 +12,5 @@ pub static TABLE: &[&Probe] = &[
     &crate::os::syscall::PROBE,
     &crate::memory::latency::PROBE,
     &crate::memory::bandwidth::PROBE,
+    &crate::cpu::memcpy::PROBE,
 ];

@@ -4,3 +4,4 @@ pub(crate) mod call;
 pub(crate) mod clock;
 pub(crate) mod frequency;
 pub(crate) mod loops;
+pub(crate) mod memcpy;

@@ -130,7 +130,8 @@ pub(crate) static PROBE: Probe = Probe {
              that may be used is tried three times for at least 4 MiB, and the fastest is measured: \
              vector_bytes and nontemporal say which kind it was, the axis kernel chooses one. All \
              that is read is added up, and the sum checked; what is written or copied is checked \
-             afterwards. Counted is what the program moves. More crosses the bus: a written line \
+             afterwards. No byte that is written is zero: some machines move lines of zeroes three \
+             times as fast. Counted is what the program moves. More crosses the bus: a written line \
              is first read and later written back (write-allocate), so a write moves twice, a copy \
              three times what is counted, unless its stores are non-temporal, or it is a large rep, \
              which many processors treat alike. Threads start each batch together, and the last \
@@ -335,7 +336,12 @@ impl Role for Streaming {
                 self.streams.push(Arc::new(Mutex::new(Stream::new(arena?))));
             }
             let pages = pages.to_owned();
-            self.each(move |stream| sizes::populate(stream.arena_mut(), &pages))?;
+            self.each(move |stream| {
+                stream
+                    .populate()
+                    .map_err(|error| sizes::failed("touch", needed, &pages, &error))?;
+                sizes::check_pages(stream.arena(), &pages)
+            })?;
         }
         Ok(Offers::new())
     }
@@ -415,7 +421,7 @@ fn kernels(operation: Operation, word: &str) -> Result<Vec<&'static Kernel>, Fai
     Err(Failure::unsupported(if absent {
         format!("this processor does not have {word}")
     } else {
-        format!("{word} does not do this (--set op=… chooses what is done)")
+        format!("there is no {word} kernel for this op (--set op=… chooses another)")
     }))
 }
 

@@ -281,7 +281,10 @@ impl Role for Chase {
 /// An arena of this size on these pages, all of them touched.
 fn map(size: u64, pages: &str) -> Result<Arena, Failure> {
     let mut arena = sizes::map(size, pages)?;
-    sizes::populate(&mut arena, pages)?;
+    arena
+        .populate()
+        .map_err(|error| sizes::failed("touch", size, pages, &error))?;
+    sizes::check_pages(&arena, pages)?;
     Ok(arena)
 }
 

@@ -49,32 +49,31 @@ pub(crate) fn map(bytes: u64, pages: &str) -> Result<Arena, Failure> {
     Arena::map(bytes as usize, page_size).map_err(|error| failed("map", bytes, pages, &error))
 }
 
-/// Puts the whole arena into memory, on the pages asked for.
+/// Whether an arena, all of it in memory, is on the pages asked for.
 ///
 /// # Errors
-/// Where memory does not last, or less than nine tenths came on huge pages.
-pub(crate) fn populate(arena: &mut Arena, pages: &str) -> Result<(), Failure> {
+/// Where less than nine tenths came on huge pages.
+pub(crate) fn check_pages(arena: &Arena, pages: &str) -> Result<(), Failure> {
+    if pages != "2MiB" {
+        return Ok(());
+    }
     let bytes = arena.len() as u64;
-    arena
-        .populate()
-        .map_err(|error| failed("touch", bytes, pages, &error))?;
-    if pages == "2MiB" {
-        let huge = arena
-            .huge_bytes()
-            .map_err(|error| failed("look at", bytes, pages, &error))?;
-        if (huge as f64) < 0.9 * bytes as f64 {
-            return Err(Failure::unsupported(format!(
-                "only {} of {} came on huge pages: memory is fragmented, or \
-                 /sys/kernel/mm/transparent_hugepage/enabled says never",
-                display_bytes(huge),
-                display_bytes(bytes)
-            )));
-        }
+    let huge = arena
+        .huge_bytes()
+        .map_err(|error| failed("look at", bytes, pages, &error))?;
+    if (huge as f64) < 0.9 * bytes as f64 {
+        return Err(Failure::unsupported(format!(
+            "only {} of {} came on huge pages: memory is fragmented, or \
+             /sys/kernel/mm/transparent_hugepage/enabled says never",
+            display_bytes(huge),
+            display_bytes(bytes)
+        )));
     }
     Ok(())
 }
 
-fn failed(what: &str, bytes: u64, pages: &str, error: &std::io::Error) -> Failure {
+/// Why a point has no number whose arena cannot be had.
+pub(crate) fn failed(what: &str, bytes: u64, pages: &str, error: &std::io::Error) -> Failure {
     Failure::unsupported(format!(
         "cannot {what} {} on {pages} pages: {error}",
         display_bytes(bytes)
