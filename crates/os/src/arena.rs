@@ -6,6 +6,7 @@
 use std::ffi::c_void;
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
@@ -179,6 +180,22 @@ impl Arena {
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: `len` writable, initialised bytes, borrowed mutably as the arena is.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
+    }
+
+    /// Writes to each 64-bit word of a range, which begins and ends at one, another number: its
+    /// position, counted from the arena's start, times an odd constant.
+    ///
+    /// # Panics
+    ///
+    /// If the range lies outside the arena.
+    pub fn number_words(&mut self, bytes: Range<usize>) {
+        let first = bytes.start / size_of::<u64>();
+        let (words, _) = self.as_mut_slice()[bytes].as_chunks_mut();
+        for (position, word) in words.iter_mut().enumerate() {
+            // Knuth's multiplier of 64 bits.
+            let number = ((first + position) as u64).wrapping_mul(6_364_136_223_846_793_005);
+            *word = number.to_ne_bytes();
+        }
     }
 
     /// Its first byte, for this crate's own instruction sequences.

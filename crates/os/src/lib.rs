@@ -7,6 +7,7 @@
 //!
 //! Functions on measured paths (`tsc`, `clock_reads`, `core_chain`, `loops`, `calls`, `chase`,
 //! `branches`, `hypervisor`, `syscalls`) allocate nothing, take no lock, and make no system call but the one that
+//! `streams`, `copies`, `syscalls`) allocate nothing, take no lock, and make no system call but the one that
 //! they are there to measure. Set-up functions may allocate.
 //! `line`, `line_counters`, `locks`, `syscalls`) allocate nothing, take no lock and make no system
 //! call but those that they are there to measure. Set-up functions may allocate.
@@ -26,6 +27,7 @@ pub mod calls;
 pub mod chase;
 pub mod clock;
 pub mod clock_reads;
+pub mod copies;
 pub mod core_chain;
 pub mod hypervisor;
 pub mod idle;
@@ -33,11 +35,13 @@ pub mod line;
 pub mod line_counters;
 pub mod locks;
 pub mod loops;
+pub mod message;
 pub mod perf;
 pub mod process;
 mod repeat;
 pub mod signals;
 pub mod spawn;
+pub mod streams;
 pub mod syscalls;
 pub mod threads;
 pub mod timers;

@@ -22,4 +22,6 @@ pub static TABLE: &[&Probe] = &[
     &crate::sync::mutex::PROBE,
     &crate::sync::false_sharing::PROBE,
     &crate::memory::latency::PROBE,
+    &crate::memory::bandwidth::PROBE,
+    &crate::cpu::memcpy::PROBE,
 ];

@@ -8,3 +8,4 @@ pub(crate) mod hiccup;
 pub(crate) mod loops;
 pub(crate) mod snappy;
 pub(crate) mod vm_exit;
+pub(crate) mod memcpy;

@@ -2,6 +2,7 @@
 
 use crate::expect::{cost_cycles, cost_ns};
 use crate::literal::{cost, list, metric, text, word, words};
+use crate::memory::sizes;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::List;
@@ -13,7 +14,7 @@ use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers};
 use costof_model::unit::{Better, Unit, display_bytes};
-use costof_os::arena::{Arena, PageSize, available_bytes, base_page_bytes};
+use costof_os::arena::{Arena, base_page_bytes};
 use costof_os::chase::Ring;
 use fastrand::Rng;
 
@@ -186,25 +187,16 @@ fn axes(size: u64) -> Axes {
     PROBE.info.defaults().with("size", size)
 }
 
-/// Well inside each level that the processor claims, and at four times the
-/// last. A last level is shared, and its outer part often with strangers: four
-/// times the level before is far enough into it.
+/// Inside each level that the processor claims, and far beyond the last.
 fn headlines(facts: &Facts) -> Vec<Headline> {
-    let claimed = |level| facts.claimed_cache(level).map(|cache| cache.size_bytes);
-    let inside = |level| {
-        let half = claimed(level)? / 2;
-        let size = claimed(level - 1).map_or(half, |before| half.min(4 * before));
-        Some(size.next_multiple_of(4096))
-    };
     let mut headlines: Vec<Headline> = (1..=3)
         .filter_map(|level| {
             let label = format!("L{level} cache reference");
-            Some(Headline::new(label, axes(inside(level)?)))
+            Some(Headline::new(label, axes(sizes::inside(facts, level)?)))
         })
         .collect();
-    let last = facts.last_level_cache().map(|cache| cache.size_bytes);
-    let beyond = last.map_or(256 << 20, |last| (4 * last).clamp(64 << 20, 4 << 30));
-    headlines.push(Headline::new("main memory reference", axes(beyond)));
+    let beyond = axes(sizes::beyond(facts));
+    headlines.push(Headline::new("main memory reference", beyond));
     headlines
 }
 
@@ -217,35 +209,21 @@ struct Chase {
 
 impl Chase {
     fn start(launch: &Launch) -> Chase {
-        let sizes = launch.points.iter().map(|point| point.axes.number("size"));
-        let available = available_bytes().unwrap_or(u64::MAX);
+        let asked = launch.points.iter().map(|point| point.axes.number("size"));
         Chase {
             // Those that do not fit are refused one by one.
-            largest: sizes
-                .filter(|size| fits(*size, available))
-                .max()
-                .unwrap_or(0),
+            largest: asked.filter(|size| sizes::fits(*size)).max().unwrap_or(0),
             arena: None,
             random: Rng::with_seed(launch.seed),
         }
     }
 }
 
-/// Memory is left to others, and to the kernel's page tables.
-fn fits(size: u64, available: u64) -> bool {
-    size <= available / 10 * 9
-}
-
 impl Role for Chase {
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let size = point.axes.number("size");
         if size > self.largest {
-            let available = available_bytes().unwrap_or(0);
-            return Err(Failure::unsupported(format!(
-                "{} do not fit into the {} MiB of memory that are available here",
-                display_bytes(size),
-                available >> 20
-            )));
+            return Err(sizes::does_not_fit(size));
         }
         let fits = |arena: &Arena| arena.len() as u64 >= size;
         if !self.arena.as_ref().is_some_and(fits) {
@@ -302,31 +280,11 @@ impl Role for Chase {
 
 /// An arena of this size on these pages, all of them touched.
 fn map(size: u64, pages: &str) -> Result<Arena, Failure> {
-    let page_size = match pages {
-        "2MiB" => PageSize::Huge,
-        _ => PageSize::Base,
-    };
-    let failed = |what: &str, error: std::io::Error| {
-        Failure::unsupported(format!(
-            "cannot {what} {} on {pages} pages: {error}",
-            display_bytes(size)
-        ))
-    };
-    let mut arena = Arena::map(size as usize, page_size).map_err(|error| failed("map", error))?;
-    arena.populate().map_err(|error| failed("touch", error))?;
-    if page_size == PageSize::Huge {
-        let huge = arena
-            .huge_bytes()
-            .map_err(|error| failed("look at", error))?;
-        if (huge as f64) < 0.9 * arena.len() as f64 {
-            return Err(Failure::unsupported(format!(
-                "only {} of {} came on huge pages: memory is fragmented, or \
-                 /sys/kernel/mm/transparent_hugepage/enabled says never",
-                display_bytes(huge),
-                display_bytes(arena.len() as u64)
-            )));
-        }
-    }
+    let mut arena = sizes::map(size, pages)?;
+    arena
+        .populate()
+        .map_err(|error| sizes::failed("touch", size, pages, &error))?;
+    sizes::check_pages(&arena, pages)?;
     Ok(arena)
 }
 

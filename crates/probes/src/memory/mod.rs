@@ -1,3 +1,5 @@
 //! Caches and memory.
 
+pub(crate) mod bandwidth;
 pub(crate) mod latency;
+pub(crate) mod sizes;
