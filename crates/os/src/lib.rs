@@ -6,7 +6,7 @@
 //! kernel it exists and what it returns where it does not.
 //!
 //! Functions on measured paths (`tsc`, `clock_reads`, `core_chain`, `loops`, `calls`, `chase`,
-//! `syscalls`) allocate nothing, take no lock, and make no system call but the one that
+//! `syscalls`, `token`, `flow`) allocate nothing, take no lock, and make no system call but the one that
 //! they are there to measure. Set-up functions may allocate.
 
 #[cfg(not(all(
@@ -19,16 +19,21 @@ pub mod affinity;
 pub mod allocator;
 pub mod arena;
 pub mod attempt;
+pub mod awake;
 pub mod calls;
 pub mod chase;
 pub mod clock;
 pub mod clock_reads;
 pub mod core_chain;
+pub mod flow;
 pub mod idle;
 pub mod loops;
+mod partner;
 pub mod perf;
 pub mod process;
 mod repeat;
+mod shared;
 pub mod syscalls;
+pub mod token;
 pub mod tsc;
 pub mod usage;

@@ -3,7 +3,9 @@
 //! This crate never prints.
 
 mod cpu;
+mod ends;
 mod expect;
+mod ipc;
 mod literal;
 mod memory;
 mod null;

@@ -10,5 +10,8 @@ pub static TABLE: &[&Probe] = &[
     &crate::cpu::loops::PROBE,
     &crate::cpu::call::PROBE,
     &crate::os::syscall::PROBE,
+    &crate::os::context_switch::PROBE,
     &crate::memory::latency::PROBE,
+    &crate::ipc::latency::PROBE,
+    &crate::ipc::bandwidth::PROBE,
 ];

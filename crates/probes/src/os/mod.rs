@@ -1,3 +1,4 @@
 //! The kernel.
 
+pub(crate) mod context_switch;
 pub(crate) mod syscall;
