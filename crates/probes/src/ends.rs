@@ -112,6 +112,22 @@ pub(crate) fn keep(point: &Point, cpus: &[usize]) -> Result<Kept, Failure> {
     }
 }
 
+/// Two ends that spin need a processor each, and keep them awake themselves.
+pub(crate) fn spinning_keeps(point: &Point) -> Result<Kept, Failure> {
+    if share(point) {
+        return Err(Failure::unsupported(
+            "two ends that spin on one processor wait for the end of each other's time slice \
+             (--set cpus=cross, or wait=block)",
+        ));
+    }
+    if point.axes.word("wake") != "awake" {
+        return Err(Failure::unsupported(
+            "an end that spins keeps its processor awake (--set wake=awake)",
+        ));
+    }
+    Ok(Kept::AsTheyAre)
+}
+
 fn refused(what: &str, error: &io::Error) -> Failure {
     Failure::unsupported(format!(
         "{what} cannot keep the processors awake: {error} (--set wake=idle needs nothing)"

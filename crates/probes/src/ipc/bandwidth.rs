@@ -1,6 +1,9 @@
 //! `ipc.bandwidth`: how many bytes a second reach another process.
 
-use crate::ends::{CPUS_CROSS_FIRST, broken, cannot_start, partner_cpu, processors, share};
+use crate::ends::{
+    CPUS_CROSS_FIRST, Kept, WAKE, broken, cannot_start, keep, partner_cpu, processors, share,
+    spinning_keeps,
+};
 use crate::literal::{cost, list, metric, text, word, words};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
@@ -49,6 +52,7 @@ pub(crate) static PROBE: Probe = Probe {
                 },
             },
             CPUS_CROSS_FIRST,
+            WAKE,
         ],
         crossings: list![
             list![text("over"), text("size")],
@@ -77,10 +81,13 @@ pub(crate) static PROBE: Probe = Probe {
             text("pipe(7), unix(7), sched_yield(2)"),
         ],
         predicted_from: text(
-            "two copies at 5 to 20 GB/s, at the same time where each end has a processor; system calls as os.syscall and context switches as os.context_switch have measured them, up to one every 64 KiB",
+            "two copies at what caches give, at the same time where each end has a processor; system calls as os.syscall and context switches as os.context_switch have measured them, up to one every 64 KiB",
         ),
         after: list![text("os.syscall"), text("os.context_switch")],
-        needs: list![text("cpus=cross: two processors (--cpu)")],
+        needs: list![
+            text("cpus=cross: two processors (--cpu)"),
+            text("wake=polling: root, and a cpuidle driver"),
+        ],
         roles: list![text("only")],
     },
     rounds: 2,
@@ -118,10 +125,20 @@ fn headlines(_: &Facts) -> Vec<Headline> {
 struct Bandwidth {
     /// The first is this thread's.
     cpus: Vec<usize>,
-    open: Option<Flow>,
+    open: Option<Open>,
+}
+
+/// A point that is prepared.
+struct Open {
+    flow: Flow,
+    _kept: Kept,
 }
 
 impl Role for Bandwidth {
+    fn counted(&self) -> bool {
+        false
+    }
+
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         // Another round's receiver ends before this one's begins.
         self.open = None;
@@ -134,13 +151,21 @@ impl Role for Bandwidth {
         let cpu = partner_cpu(point, &self.cpus)?;
         // The axis ends at what a flow takes.
         let size = point.axes.number("size") as usize;
+        let kept = if through == Through::SharedMemory && !share(point) {
+            spinning_keeps(point)?
+        } else {
+            keep(point, &self.cpus)?
+        };
         let flow = Flow::start(through, size, cpu, share(point));
-        self.open = Some(flow.map_err(|error| cannot_start(&error))?);
+        self.open = Some(Open {
+            flow: flow.map_err(|error| cannot_start(&error))?,
+            _kept: kept,
+        });
         Ok(Offers::new())
     }
 
     fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let flow = self.open.as_mut().expect("it is prepared");
+        let flow = &mut self.open.as_mut().expect("it is prepared").flow;
         let mut failed: Option<io::Error> = None;
         meter.repeatable("cost", |n| {
             if let Err(error) = flow.send(n) {
@@ -151,8 +176,8 @@ impl Role for Bandwidth {
     }
 
     fn finish(&mut self, _: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut flow = self.open.take().expect("it is prepared");
-        if flow.check().map_err(|error| broken(&error))? {
+        let mut open = self.open.take().expect("it is prepared");
+        if open.flow.check().map_err(|error| broken(&error))? {
             Ok(())
         } else {
             Err(Failure::error("other bytes arrived than were sent"))
@@ -186,37 +211,45 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let axes = &point.axes;
     let bytes = axes.number("size") as f64;
-    // Bytes a nanosecond.
-    let (slow, fast) = (5.0, 20.0);
-    let both_ns = |speed: f64| 2.0 * bytes / speed;
-    let least_ns = if share(point) {
-        both_ns(fast)
+    // Bytes a nanosecond: within one processor's caches, and from one processor to another, where
+    // about ten lines of 64 B are on their way at a time, for 30 to 150 ns each.
+    let (least_ns, most_ns, mut because) = if share(point) {
+        (
+            2.0 * bytes / 40.0,
+            2.0 * bytes / 8.0,
+            "two copies inside one processor's caches, one after the other, at 8 to 40 GB/s"
+                .to_owned(),
+        )
     } else {
-        both_ns(fast) / 2.0
+        (
+            bytes / 20.0,
+            2.0 * bytes / 5.0,
+            "two copies from one processor's caches to another's at 5 to 20 GB/s, at the same time \
+             or one after the other"
+                .to_owned(),
+        )
     };
-    let mut because = if share(point) {
-        "two copies, one after the other, at 5 to 20 GB/s".to_owned()
-    } else {
-        "two copies at 5 to 20 GB/s, at the same time or one after the other".to_owned()
-    };
-    let (mut calls_ns, mut switches_ns) = (0.0, 0.0);
+    let (mut calls_ns, mut switch_ns) = (0.0, 0.0);
     if axes.word("over") != "shared_memory" {
-        let read_ns = known.primary("os.syscall", &[("call", "read")])?;
-        let switch_ns = known.primary(
+        calls_ns = known.primary("os.syscall", &[("call", "read")])?;
+        switch_ns = known.primary(
             "os.context_switch",
-            &[("between", "processes"), ("over", "pipe"), ("cpus", "same")],
+            &[
+                ("between", "processes"),
+                ("over", "pipe"),
+                ("cpus", axes.word("cpus")),
+                ("wake", axes.word("wake")),
+            ],
         )?;
-        calls_ns = read_ns;
-        switches_ns = switch_ns * bytes / 65536.0;
         because += &format!(
-            "; one or both calls, like a read of {read_ns:.0} ns; up to a context switch of {:.2} µs \
-             every 64 KiB",
+            "; one or both calls, like a read of {calls_ns:.0} ns; no or one context switch of \
+             {:.2} µs every 64 KiB",
             switch_ns / 1e3
         );
     }
     Some(Prediction {
         metric: "throughput".into(),
-        low: bytes * 1e9 / (both_ns(slow) + 2.0 * calls_ns + switches_ns),
+        low: bytes * 1e9 / (most_ns + 2.0 * calls_ns + switch_ns * bytes / 65536.0),
         high: bytes * 1e9 / (least_ns + calls_ns),
         because,
     })

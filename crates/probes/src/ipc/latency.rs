@@ -2,6 +2,7 @@
 
 use crate::ends::{
     CPUS_CROSS_FIRST, Kept, WAKE, broken, cannot_start, keep, partner_cpu, processors, share,
+    spinning_keeps,
 };
 use crate::expect::cost_ns;
 use crate::literal::{cost, list, metric, text, word, words};
@@ -155,6 +156,10 @@ struct Open {
 }
 
 impl Role for MessageLatency {
+    fn counted(&self) -> bool {
+        false
+    }
+
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         // Another round's partner ends before this one's begins.
         self.open = None;
@@ -181,8 +186,7 @@ impl Role for MessageLatency {
             ));
         }
         let kept = if spins(point) {
-            neither_shares_nor_sleeps(point)?;
-            Kept::AsTheyAre
+            spinning_keeps(point)?
         } else {
             keep(point, &self.cpus)?
         };
@@ -224,22 +228,6 @@ fn spins(point: &Point) -> bool {
 fn size(point: &Point) -> usize {
     // The axis ends at what the exchange takes.
     point.axes.number("size") as usize
-}
-
-/// Two ends that spin need a processor each, and keep them awake.
-fn neither_shares_nor_sleeps(point: &Point) -> Result<(), Failure> {
-    if share(point) {
-        return Err(Failure::unsupported(
-            "two ends that spin on one processor wait for the end of each other's time slice \
-             (--set cpus=cross, or wait=block)",
-        ));
-    }
-    if point.axes.word("wake") != "awake" {
-        return Err(Failure::unsupported(
-            "an end that spins keeps its processor awake (--set wake=awake, or wait=block)",
-        ));
-    }
-    Ok(())
 }
 
 fn derive(point: &Point, reports: Vec<Report>) -> Report {

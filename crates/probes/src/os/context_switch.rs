@@ -186,6 +186,10 @@ struct Open {
 }
 
 impl Role for ContextSwitch {
+    fn counted(&self) -> bool {
+        false
+    }
+
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         // Another round's partner ends before this one's begins.
         self.open = None;
@@ -233,7 +237,7 @@ impl Role for ContextSwitch {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let mut open = self.open.take().expect("it is prepared");
         if let Some(error) = &open.failed {
             return Err(broken(error));
@@ -242,7 +246,10 @@ impl Role for ContextSwitch {
         let voluntary = (after.0 - open.before.0) as f64;
         let involuntary = (after.1 - open.before.1) as f64;
         let switches = (voluntary + involuntary) / (2 * open.round_trips) as f64;
-        if switches < 0.9 {
+        // On two processors a busy machine may run the end that waits so late that it finds the
+        // token there.
+        let least = if share(point) { 0.9 } else { 0.5 };
+        if switches < least {
             return Err(Failure::error(format!(
                 "the token went to and fro, but the kernel counted only {switches:.2} context \
                  switches for each that was meant: the ends found it without waiting"
