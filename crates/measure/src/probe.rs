@@ -52,6 +52,13 @@ pub type StartRole = fn(&Launch) -> Result<Box<dyn Role>, Failure>;
 /// One end's part in a probe, during one launch of one block. For every point,
 /// as often as there are rounds, a role prepares, runs and finishes.
 pub trait Role {
+    /// Whether counters may be open on the measuring thread. The kernel looks
+    /// at them at each context switch, which takes it some hundred nanoseconds,
+    /// so a role that measures switches goes without.
+    fn counted(&self) -> bool {
+        true
+    }
+
     /// Sets up the point, untimed: an arena, a socket, a file. `offers` are
     /// those of the roles prepared before; what is returned is for those after.
     ///

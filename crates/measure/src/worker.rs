@@ -233,7 +233,7 @@ impl OpenLaunch {
         let ledger = Ledger::open(&*clock, &launch.cpus);
         Ok(OpenLaunch {
             points: launch.points.iter().map(|_| OpenPoint::default()).collect(),
-            counters: Counters::open(),
+            counters: role.counted().then(Counters::open).flatten(),
             launch,
             role,
             clock,

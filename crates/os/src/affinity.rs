@@ -38,25 +38,39 @@ pub fn allowed() -> io::Result<Vec<usize>> {
 /// `InvalidInput` (EINVAL) where none of them is online and allowed by the cpuset; see
 /// sched_setaffinity(2).
 pub fn pin(cpus: &[usize]) -> io::Result<()> {
-    let most = MOST_WORDS * BITS;
-    if let Some(&cpu) = cpus.iter().find(|&&cpu| cpu >= most) {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("there is no processor {cpu}"),
-        ));
-    }
-    let words = words(cpus);
-    let bytes = words.len() * size_of::<u64>();
     let before = current_cpu();
-    // SAFETY: the kernel reads `bytes` bytes from the vector, which has them.
-    let status = unsafe { libc::sched_setaffinity(0, bytes, words.as_ptr().cast()) };
-    if status != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    pin_to(&set(cpus)?)?;
     if current_cpu() != before {
         MOVES.set(MOVES.get() + 1);
     }
     Ok(())
+}
+
+/// A set of processors as the kernel takes it, made where memory may be allocated.
+///
+/// # Errors
+///
+/// `InvalidInput` for a processor beyond what any kernel knows.
+pub(crate) fn set(cpus: &[usize]) -> io::Result<Vec<u64>> {
+    let most = MOST_WORDS * BITS;
+    match cpus.iter().find(|&&cpu| cpu >= most) {
+        Some(cpu) => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("there is no processor {cpu}"),
+        )),
+        None => Ok(words(cpus)),
+    }
+}
+
+/// [`pin`] with a set that was made before: a system call and nothing else, for the child of a
+/// fork.
+pub(crate) fn pin_to(set: &[u64]) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as the slice has.
+    let status = unsafe { libc::sched_setaffinity(0, size_of_val(set), set.as_ptr().cast()) };
+    match status {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// How often [`pin`] has taken the calling thread to another processor: so many of its migrations

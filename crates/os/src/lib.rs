@@ -8,6 +8,7 @@
 //! Functions on measured paths (`tsc`, `clock_reads`, `core_chain`, `loops`, `calls`, `chase`,
 //! `branches`, `hypervisor`, `syscalls`) allocate nothing, take no lock, and make no system call but the one that
 //! `streams`, `copies`, `syscalls`) allocate nothing, take no lock, and make no system call but the one that
+//! `syscalls`, `token`, `flow`) allocate nothing, take no lock, and make no system call but the one that
 //! they are there to measure. Set-up functions may allocate.
 //! `line`, `line_counters`, `locks`, `syscalls`) allocate nothing, take no lock and make no system
 //! call but those that they are there to measure. Set-up functions may allocate.
@@ -22,6 +23,7 @@ pub mod affinity;
 pub mod allocator;
 pub mod arena;
 pub mod attempt;
+pub mod awake;
 pub mod branches;
 pub mod calls;
 pub mod chase;
@@ -29,6 +31,7 @@ pub mod clock;
 pub mod clock_reads;
 pub mod copies;
 pub mod core_chain;
+pub mod flow;
 pub mod hypervisor;
 pub mod idle;
 pub mod line;
@@ -36,14 +39,21 @@ pub mod line_counters;
 pub mod locks;
 pub mod loops;
 pub mod message;
+mod partner;
+pub mod perf;
 pub mod perf;
 pub mod process;
+pub mod process;
 mod repeat;
+mod repeat;
+mod shared;
 pub mod signals;
 pub mod spawn;
 pub mod streams;
 pub mod syscalls;
+pub mod syscalls;
 pub mod threads;
 pub mod timers;
+pub mod token;
 pub mod tsc;
 pub mod usage;

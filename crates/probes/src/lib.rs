@@ -3,8 +3,10 @@
 //! This crate never prints.
 
 mod cpu;
+mod ends;
 mod english;
 mod expect;
+mod ipc;
 mod literal;
 mod memory;
 mod null;

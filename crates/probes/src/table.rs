@@ -24,4 +24,8 @@ pub static TABLE: &[&Probe] = &[
     &crate::memory::latency::PROBE,
     &crate::memory::bandwidth::PROBE,
     &crate::cpu::memcpy::PROBE,
+    &crate::os::context_switch::PROBE,
+    &crate::memory::latency::PROBE,
+    &crate::ipc::latency::PROBE,
+    &crate::ipc::bandwidth::PROBE,
 ];

@@ -6,6 +6,6 @@ pub(crate) mod clock;
 pub(crate) mod frequency;
 pub(crate) mod hiccup;
 pub(crate) mod loops;
+pub(crate) mod memcpy;
 pub(crate) mod snappy;
 pub(crate) mod vm_exit;
-pub(crate) mod memcpy;

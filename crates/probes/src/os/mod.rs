@@ -1,5 +1,6 @@
 //! The kernel.
 
+pub(crate) mod context_switch;
 pub(crate) mod process;
 pub(crate) mod signal;
 pub(crate) mod syscall;

@@ -1,0 +1,256 @@
+//! `ipc.bandwidth`: how many bytes a second reach another process.
+
+use crate::ends::{
+    CPUS_CROSS_FIRST, Kept, WAKE, broken, cannot_start, keep, partner_cpu, processors, share,
+    spinning_keeps,
+};
+use crate::literal::{cost, list, metric, text, word, words};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_measure::statistics::quantile::median;
+use costof_model::axis::{Axes, Axis, Domain};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::metric::{Data, Measured};
+use costof_model::point::{Headline, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{Launch, Offers, Report};
+use costof_model::unit::{Better, Unit};
+use costof_os::flow::{Flow, MOST_BYTES, Through};
+use std::io;
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("ipc.bandwidth"),
+        method: 1,
+        question: text("How many bytes a second can one process hand to another?"),
+        axes: list![
+            words(
+                "over",
+                "what they go through; an eventfd carries no bytes",
+                list![
+                    word("pipe", "a pipe of the usual 64 KiB"),
+                    word(
+                        "unix",
+                        "a pair of Unix stream sockets with the usual buffers"
+                    ),
+                    word(
+                        "shared_memory",
+                        "a ring of 256 KiB in memory that both see; who waits spins, or yields where both share a processor"
+                    ),
+                ],
+            ),
+            Axis {
+                name: text("size"),
+                about: text("bytes of each write"),
+                domain: Domain::Number {
+                    unit: Unit::Bytes,
+                    low: 1,
+                    high: MOST_BYTES as u64,
+                    usual: list![65536, 4096, 1 << 20],
+                },
+            },
+            CPUS_CROSS_FIRST,
+            WAKE,
+        ],
+        crossings: list![
+            list![text("over"), text("size")],
+            list![text("over"), text("cpus")],
+        ],
+        metrics: list![
+            metric(
+                "throughput",
+                Unit::BytesPerSecond,
+                Better::Higher,
+                "bytes that arrived, copied in by the sender and out by the receiver",
+            ),
+            cost("one message of `size` bytes"),
+        ],
+        how: text(
+            "Messages are written from one buffer as fast as they go; a fork of this process reads \
+             them into a buffer of the same size. A batch ends when the last byte has been read. Both \
+             buffers stay in the caches as far as they fit, and nothing looks at the bytes while \
+             they are timed. After the batches three messages with contents of their own are summed \
+             up at both ends.",
+        ),
+        sources: list![
+            text(
+                "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, bw_pipe, bw_unix"
+            ),
+            text("pipe(7), unix(7), sched_yield(2)"),
+        ],
+        predicted_from: text(
+            "two copies at what caches give, at the same time where each end has a processor; system calls as os.syscall and context switches as os.context_switch have measured them, up to one every 64 KiB",
+        ),
+        after: list![text("os.syscall"), text("os.context_switch")],
+        needs: list![
+            text("cpus=cross: two processors (--cpu)"),
+            text("wake=polling: root, and a cpuidle driver"),
+        ],
+        roles: list![text("only")],
+    },
+    rounds: 2,
+    blocks_by: &[],
+    // A message at each end, and what lies between them.
+    memory_bytes: |point| 2 * point.axes.number("size") + (1 << 20),
+    processors,
+    headlines,
+    more_points: |_| Vec::new(),
+    predict,
+    roles: &[|launch: &Launch| {
+        Ok(Box::new(Bandwidth {
+            cpus: launch.cpus.clone(),
+            open: None,
+        }))
+    }],
+    derive,
+};
+
+fn headlines(_: &Facts) -> Vec<Headline> {
+    [
+        ("pipe bandwidth", "pipe"),
+        ("unix socket bandwidth", "unix"),
+    ]
+    .map(|(label, over)| {
+        let axes = Axes::default()
+            .with("over", over)
+            .with("size", 65536)
+            .with("cpus", "cross");
+        Headline::new(label, axes)
+    })
+    .into()
+}
+
+struct Bandwidth {
+    /// The first is this thread's.
+    cpus: Vec<usize>,
+    open: Option<Open>,
+}
+
+/// A point that is prepared.
+struct Open {
+    flow: Flow,
+    _kept: Kept,
+}
+
+impl Role for Bandwidth {
+    fn counted(&self) -> bool {
+        false
+    }
+
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        // Another round's receiver ends before this one's begins.
+        self.open = None;
+        let through = match point.axes.word("over") {
+            "pipe" => Through::Pipe,
+            "unix" => Through::Unix,
+            "shared_memory" => Through::SharedMemory,
+            other => return Err(Failure::error(format!("no bytes go over {other}"))),
+        };
+        let cpu = partner_cpu(point, &self.cpus)?;
+        // The axis ends at what a flow takes.
+        let size = point.axes.number("size") as usize;
+        let kept = if through == Through::SharedMemory && !share(point) {
+            spinning_keeps(point)?
+        } else {
+            keep(point, &self.cpus)?
+        };
+        let flow = Flow::start(through, size, cpu, share(point));
+        self.open = Some(Open {
+            flow: flow.map_err(|error| cannot_start(&error))?,
+            _kept: kept,
+        });
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let flow = &mut self.open.as_mut().expect("it is prepared").flow;
+        let mut failed: Option<io::Error> = None;
+        meter.repeatable("cost", |n| {
+            if let Err(error) = flow.send(n) {
+                failed.get_or_insert(error);
+            }
+        });
+        failed.map_or(Ok(()), |error| Err(broken(&error)))
+    }
+
+    fn finish(&mut self, _: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut open = self.open.take().expect("it is prepared");
+        if open.flow.check().map_err(|error| broken(&error))? {
+            Ok(())
+        } else {
+            Err(Failure::error("other bytes arrived than were sent"))
+        }
+    }
+}
+
+/// Bytes a second, from the time of a message.
+fn derive(point: &Point, reports: Vec<Report>) -> Report {
+    let mut report = the_only_report(point, reports);
+    let cost = report
+        .metrics
+        .iter_mut()
+        .find(|metric| metric.name == "cost");
+    let throughput = cost.and_then(|cost| {
+        if share(point) {
+            // The receiver preempts this thread: that is what is measured.
+            cost.disturbed.clear();
+        }
+        let ns = median(&cost.data.costs())?;
+        Some(point.axes.number("size") as f64 / ns * 1e9)
+    });
+    report.metrics.extend(throughput.map(|throughput| Measured {
+        name: text("throughput"),
+        data: Data::Value(throughput),
+        disturbed: Vec::new(),
+    }));
+    report
+}
+
+fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let axes = &point.axes;
+    let bytes = axes.number("size") as f64;
+    // Bytes a nanosecond: within one processor's caches, and from one processor to another, where
+    // about ten lines of 64 B are on their way at a time, for 30 to 150 ns each.
+    let (least_ns, most_ns, mut because) = if share(point) {
+        (
+            2.0 * bytes / 40.0,
+            2.0 * bytes / 8.0,
+            "two copies inside one processor's caches, one after the other, at 8 to 40 GB/s"
+                .to_owned(),
+        )
+    } else {
+        (
+            bytes / 20.0,
+            2.0 * bytes / 5.0,
+            "two copies from one processor's caches to another's at 5 to 20 GB/s, at the same time \
+             or one after the other"
+                .to_owned(),
+        )
+    };
+    let (mut calls_ns, mut switch_ns) = (0.0, 0.0);
+    if axes.word("over") != "shared_memory" {
+        calls_ns = known.primary("os.syscall", &[("call", "read")])?;
+        switch_ns = known.primary(
+            "os.context_switch",
+            &[
+                ("between", "processes"),
+                ("over", "pipe"),
+                ("cpus", axes.word("cpus")),
+                ("wake", axes.word("wake")),
+            ],
+        )?;
+        because += &format!(
+            "; one or both calls, like a read of {calls_ns:.0} ns; no or one context switch of \
+             {:.2} µs every 64 KiB",
+            switch_ns / 1e3
+        );
+    }
+    Some(Prediction {
+        metric: "throughput".into(),
+        low: bytes * 1e9 / (most_ns + 2.0 * calls_ns + switch_ns * bytes / 65536.0),
+        high: bytes * 1e9 / (least_ns + calls_ns),
+        because,
+    })
+}

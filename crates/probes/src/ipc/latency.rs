@@ -1,0 +1,312 @@
+//! `ipc.latency`: how long a small message takes to another process and back.
+
+use crate::ends::{
+    CPUS_CROSS_FIRST, Kept, WAKE, broken, cannot_start, keep, partner_cpu, processors, share,
+    spinning_keeps,
+};
+use crate::expect::cost_ns;
+use crate::literal::{cost, list, metric, text, word, words};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_model::axis::{Axes, Axis, Domain};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::point::{Headline, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{Launch, Offers, Report};
+use costof_model::unit::{Better, Unit};
+use costof_os::token::{Between, Exchange, Leader, MOST_BYTES, Over, Wait};
+use std::io;
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("ipc.latency"),
+        method: 1,
+        question: text("How long does a small message take to another process and back?"),
+        axes: list![
+            words(
+                "over",
+                "what the message goes through",
+                list![
+                    word("pipe", "a pipe for each direction"),
+                    word("unix", "a pair of Unix stream sockets"),
+                    word(
+                        "eventfd",
+                        "an eventfd for each direction, which carries 8 bytes"
+                    ),
+                    word(
+                        "shared_memory",
+                        "a word in memory that both see, and the message behind it"
+                    ),
+                ],
+            ),
+            Axis {
+                name: text("size"),
+                about: text("bytes of the message"),
+                domain: Domain::Number {
+                    unit: Unit::Bytes,
+                    low: 1,
+                    high: MOST_BYTES as u64,
+                    usual: list![1, 64, 4096],
+                },
+            },
+            words(
+                "wait",
+                "how an end waits for it",
+                list![
+                    word("block", "in the kernel; for shared memory by futex"),
+                    word(
+                        "spin",
+                        "by looking again and again: a load, or a read that does not block"
+                    ),
+                ],
+            ),
+            CPUS_CROSS_FIRST,
+            WAKE,
+        ],
+        crossings: list![
+            list![text("over"), text("wait")],
+            list![text("over"), text("cpus")],
+            list![text("over"), text("wake")],
+        ],
+        metrics: list![
+            cost("one round trip, there and back, in a row of many"),
+            metric(
+                "latency",
+                Unit::Nanoseconds,
+                Better::Lower,
+                "with wait=block: one round trip, each one stamped",
+            ),
+        ],
+        how: text(
+            "A message goes to another process, a fork of this one, which answers with one of the \
+             same size and the next number in its first and last byte; both ends are pinned. A \
+             round trip contains two sends, two receives, and two wake-ups where an end blocks. \
+             `cost` is many round trips over their number, `latency` stamps each, which adds a clock \
+             read. An end that spins reads without a pause instruction.",
+        ),
+        sources: list![
+            text(
+                "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_pipe, lat_unix"
+            ),
+            text("perf-bench(1), sched pipe"),
+            text("pipe(7), unix(7), eventfd(2), futex(2)"),
+        ],
+        predicted_from: text(
+            "context switches as os.context_switch has measured them, on the same processors and as awake; where it spins, system calls as os.syscall has measured them, and what a cache line takes from core to core; two copies at each end at 5 to 20 GB/s",
+        ),
+        after: list![text("os.syscall"), text("os.context_switch")],
+        needs: list![
+            text("cpus=cross: two processors (--cpu)"),
+            text("wake=polling: root, and a cpuidle driver"),
+        ],
+        roles: list![text("only")],
+    },
+    rounds: 2,
+    blocks_by: &[],
+    memory_bytes: |_| 0,
+    processors,
+    headlines,
+    more_points: |_| Vec::new(),
+    predict,
+    roles: &[|launch: &Launch| {
+        Ok(Box::new(MessageLatency {
+            cpus: launch.cpus.clone(),
+            open: None,
+        }))
+    }],
+    derive,
+};
+
+fn headlines(_: &Facts) -> Vec<Headline> {
+    [
+        ("pipe round trip", "pipe", "block"),
+        ("unix socket round trip", "unix", "block"),
+        ("eventfd round trip", "eventfd", "block"),
+        (
+            "shared memory round trip (spinning)",
+            "shared_memory",
+            "spin",
+        ),
+    ]
+    .map(|(label, over, wait)| {
+        let axes = Axes::default()
+            .with("over", over)
+            .with("size", 1)
+            .with("wait", wait)
+            .with("cpus", "cross")
+            .with("wake", "awake");
+        Headline::new(label, axes)
+    })
+    .into()
+}
+
+struct MessageLatency {
+    /// The first is this thread's.
+    cpus: Vec<usize>,
+    open: Option<Open>,
+}
+
+/// A point that is prepared.
+struct Open {
+    leader: Leader,
+    failed: Option<io::Error>,
+    _kept: Kept,
+}
+
+impl Role for MessageLatency {
+    fn counted(&self) -> bool {
+        false
+    }
+
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        // Another round's partner ends before this one's begins.
+        self.open = None;
+        let exchange = Exchange {
+            between: Between::Processes,
+            over: match point.axes.word("over") {
+                "pipe" => Over::Pipe,
+                "unix" => Over::Unix,
+                "eventfd" => Over::Eventfd,
+                "shared_memory" => Over::SharedMemory,
+                other => return Err(Failure::error(format!("no message goes over {other}"))),
+            },
+            wait: if spins(point) {
+                Wait::Spin
+            } else {
+                Wait::Block
+            },
+            size: size(point),
+            cpu: partner_cpu(point, &self.cpus)?,
+        };
+        if exchange.over == Over::Eventfd && exchange.size > 8 {
+            return Err(Failure::unsupported(
+                "an eventfd carries one number of 8 bytes (--set size=8)",
+            ));
+        }
+        let kept = if spins(point) {
+            spinning_keeps(point)?
+        } else {
+            keep(point, &self.cpus)?
+        };
+        self.open = Some(Open {
+            leader: Leader::start(&exchange).map_err(|error| cannot_start(&error))?,
+            failed: None,
+            _kept: kept,
+        });
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let open = self.open.as_mut().expect("it is prepared");
+        let mut round_trips = |n| {
+            if let Err(error) = open.leader.round_trips(n) {
+                open.failed.get_or_insert(error);
+            }
+        };
+        meter.repeatable("cost", &mut round_trips);
+        if !spins(point) {
+            meter.single("latency", || round_trips(1));
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
+        // Every answer was checked when it came.
+        match self.open.take().and_then(|open| open.failed) {
+            Some(error) => Err(broken(&error)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn spins(point: &Point) -> bool {
+    point.axes.word("wait") == "spin"
+}
+
+fn size(point: &Point) -> usize {
+    // The axis ends at what the exchange takes.
+    point.axes.number("size") as usize
+}
+
+fn derive(point: &Point, reports: Vec<Report>) -> Report {
+    let mut report = the_only_report(point, reports);
+    if share(point) {
+        // The partner preempts this thread: that is what is measured.
+        for measured in &mut report.metrics {
+            measured.disturbed.clear();
+        }
+    }
+    report
+}
+
+fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let axes = &point.axes;
+    let over = axes.word("over");
+    let (low, high, because) = if spins(point) {
+        spinning_ns(over, known)?
+    } else {
+        blocking_ns(point, known)?
+    };
+    let bytes = axes.number("size");
+    if bytes <= 64 {
+        return cost_ns(low, high, because);
+    }
+    let copied = 4.0 * bytes as f64;
+    cost_ns(
+        low + copied / 20.0,
+        high + copied / 5.0,
+        format!("{because}; four copies of {bytes} B at 5 to 20 GB/s"),
+    )
+}
+
+fn blocking_ns(point: &Point, known: &Known<'_>) -> Option<(f64, f64, String)> {
+    let axes = &point.axes;
+    let switch_ns = known.primary(
+        "os.context_switch",
+        &[
+            ("between", "processes"),
+            ("over", "pipe"),
+            ("cpus", axes.word("cpus")),
+            ("wake", axes.word("wake")),
+        ],
+    )?;
+    let two = format!(
+        "two context switches of {:.2} µs by a pipe",
+        switch_ns / 1e3
+    );
+    let (low, high, beside) = match axes.word("over") {
+        "pipe" => (0.8, 1.25, ""),
+        "unix" => (
+            0.9,
+            2.0,
+            "; a socket allocates and queues a buffer for each message",
+        ),
+        "eventfd" => (0.6, 1.2, "; an eventfd has no buffer and does less"),
+        _ => (0.5, 1.2, "; a futex has no buffer and does less"),
+    };
+    Some((
+        2.0 * low * switch_ns,
+        2.0 * high * switch_ns,
+        format!("{two}, times {low} to {high}{beside}"),
+    ))
+}
+
+fn spinning_ns(over: &str, known: &Known<'_>) -> Option<(f64, f64, String)> {
+    const LINE_NS: (f64, f64) = (30.0, 150.0);
+    let line = "a cache line that goes from core to core twice, 30 to 150 ns each";
+    if over == "shared_memory" {
+        return Some((2.0 * LINE_NS.0, 2.0 * LINE_NS.1, line.to_owned()));
+    }
+    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+    // The channel's lock, its state and its buffer are lines that both ends write.
+    Some((
+        4.0 * read_ns + 2.0 * LINE_NS.0,
+        12.0 * read_ns + 10.0 * LINE_NS.1,
+        format!(
+            "two writes and two reads like that of {read_ns:.0} ns, or three times that, and 2 to \
+             10 cache lines that go from core to core in 30 to 150 ns each"
+        ),
+    ))
+}

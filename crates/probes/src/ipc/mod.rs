@@ -1,0 +1,4 @@
+//! Between processes.
+
+pub(crate) mod bandwidth;
+pub(crate) mod latency;

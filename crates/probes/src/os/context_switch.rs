@@ -1,0 +1,368 @@
+//! `os.context_switch`: what it costs that another thread or process runs.
+
+use crate::ends::{
+    CPUS_SAME_FIRST, Kept, WAKE, broken, cannot_start, keep, partner_cpu, processors, share,
+};
+use crate::expect::cost_ns;
+use crate::literal::{cost, list, metric, text, word, words};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_measure::statistics::quantile::median;
+use costof_model::axis::Axes;
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::metric::{Data, Measured};
+use costof_model::point::{Headline, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{Launch, Offers, Report};
+use costof_model::unit::{Better, Unit};
+use costof_os::token::{Alone, Between, Exchange, Leader, Over, Wait};
+use std::io;
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("os.context_switch"),
+        method: 1,
+        question: text("What does a context switch cost, between processes or threads?"),
+        axes: list![
+            words(
+                "between",
+                "what runs in turn",
+                list![
+                    word(
+                        "processes",
+                        "two processes, so that page tables are switched too"
+                    ),
+                    word("threads", "two threads of one process"),
+                ],
+            ),
+            words(
+                "over",
+                "what makes one wait for the other",
+                list![
+                    word("pipe", "a byte through a pipe for each direction"),
+                    word("futex", "a word in memory: FUTEX_WAKE, then FUTEX_WAIT"),
+                ],
+            ),
+            CPUS_SAME_FIRST,
+            WAKE,
+        ],
+        crossings: list![
+            list![text("between"), text("over"), text("cpus")],
+            list![text("cpus"), text("wake")],
+        ],
+        metrics: list![
+            cost(
+                "one switch: half of a round trip of the token, the pipe's or the futex's calls in it",
+            ),
+            metric(
+                "latency",
+                Unit::Nanoseconds,
+                Better::Lower,
+                "with cpus=cross: a whole round trip, two switches, each one stamped",
+            ),
+            metric(
+                "over_alone",
+                Unit::Nanoseconds,
+                Better::Lower,
+                "what the pipe or the futex costs of that by itself: one write and one read, or one \
+                 FUTEX_WAKE and one FUTEX_WAIT, in one thread that never waits",
+            ),
+            metric(
+                "switch_alone",
+                Unit::Nanoseconds,
+                Better::Lower,
+                "with cpus=same: `cost` less `over_alone`, which leaves waking, choosing and \
+                 switching",
+            ),
+            metric(
+                "switches",
+                Unit::One,
+                Better::Neither,
+                "context switches that the kernel counted for both ends (getrusage), for each of those that are meant",
+            ),
+            metric(
+                "preempted",
+                Unit::One,
+                Better::Neither,
+                "which share of them took the processor from an end that had just woken the other, \
+                 before it waited by itself",
+            ),
+        ],
+        how: text(
+            "A token goes to and fro between two ends that block until they have it. A round trip \
+             is two switches and each switch contains one write and one read of a byte, or one \
+             FUTEX_WAKE and one FUTEX_WAIT; perf bench sched pipe prints the round trip. Each end is \
+             pinned; the second process is a fork of the first. The policy is the usual one \
+             (SCHED_OTHER): on one processor the scheduler decides at each wake-up whether the woken \
+             end runs at once, and `preempted` says how often it did. The ends check each other's \
+             numbers, and all switches are counted.",
+        ),
+        sources: list![
+            text(
+                "CSE 221 System Measurement Project, 2014: 4.57 µs between processes, 2.4 µs between threads, blocking pipes on one core"
+            ),
+            text("perf-bench(1), sched pipe"),
+            text(
+                "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_ctx"
+            ),
+            text("Linux Documentation/scheduler/sched-eevdf.rst; admin-guide/pm/cpuidle.rst"),
+        ],
+        predicted_from: text(
+            "system calls as os.syscall has measured them: read twice for a pipe, getppid twice for a futex; what the scheduler does usually takes; what waking another processor takes",
+        ),
+        after: list![text("os.syscall")],
+        needs: list![
+            text("cpus=cross: two processors (--cpu)"),
+            text("wake=polling: root, and a cpuidle driver"),
+        ],
+        roles: list![text("only")],
+    },
+    rounds: 2,
+    blocks_by: &[],
+    memory_bytes: |_| 0,
+    processors,
+    headlines,
+    more_points: |_| Vec::new(),
+    predict,
+    roles: &[|launch: &Launch| {
+        Ok(Box::new(ContextSwitch {
+            cpus: launch.cpus.clone(),
+            open: None,
+        }))
+    }],
+    derive,
+};
+
+fn headlines(_: &Facts) -> Vec<Headline> {
+    [
+        ("context switch: threads (pipe)", "threads", "same", "awake"),
+        (
+            "context switch: processes (pipe)",
+            "processes",
+            "same",
+            "awake",
+        ),
+        (
+            "context switch: to another core, awake",
+            "processes",
+            "cross",
+            "awake",
+        ),
+        (
+            "context switch: to another core, idle",
+            "processes",
+            "cross",
+            "idle",
+        ),
+    ]
+    .map(|(label, between, cpus, wake)| {
+        let axes = Axes::default()
+            .with("between", between)
+            .with("over", "pipe")
+            .with("cpus", cpus)
+            .with("wake", wake);
+        Headline::new(label, axes)
+    })
+    .into()
+}
+
+struct ContextSwitch {
+    /// The first is this thread's.
+    cpus: Vec<usize>,
+    open: Option<Open>,
+}
+
+/// A point that is prepared.
+struct Open {
+    exchange: Exchange,
+    leader: Leader,
+    /// Context switches of both ends before.
+    before: (u64, u64),
+    round_trips: u64,
+    failed: Option<io::Error>,
+    _kept: Kept,
+}
+
+impl Role for ContextSwitch {
+    fn counted(&self) -> bool {
+        false
+    }
+
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        // Another round's partner ends before this one's begins.
+        self.open = None;
+        let exchange = Exchange {
+            between: match point.axes.word("between") {
+                "processes" => Between::Processes,
+                "threads" => Between::Threads,
+                other => return Err(Failure::error(format!("no ends are called {other}"))),
+            },
+            over: match point.axes.word("over") {
+                "pipe" => Over::Pipe,
+                "futex" => Over::SharedMemory,
+                other => return Err(Failure::error(format!("a token cannot go over {other}"))),
+            },
+            wait: Wait::Block,
+            size: 1,
+            cpu: partner_cpu(point, &self.cpus)?,
+        };
+        let kept = keep(point, &self.cpus)?;
+        let mut leader = Leader::start(&exchange).map_err(|error| cannot_start(&error))?;
+        self.open = Some(Open {
+            exchange,
+            before: leader.switches().map_err(|error| broken(&error))?,
+            leader,
+            round_trips: 0,
+            failed: None,
+            _kept: kept,
+        });
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let open = self.open.as_mut().expect("it is prepared");
+        let mut round_trips = |n| {
+            open.round_trips += n;
+            if let Err(error) = open.leader.round_trips(n) {
+                open.failed.get_or_insert(error);
+            }
+        };
+        // A round trip counts as one here; `derive` makes it two switches.
+        meter.repeatable("cost", &mut round_trips);
+        if !share(point) {
+            meter.single("latency", || round_trips(1));
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut open = self.open.take().expect("it is prepared");
+        if let Some(error) = &open.failed {
+            return Err(broken(error));
+        }
+        let after = open.leader.switches().map_err(|error| broken(&error))?;
+        let voluntary = (after.0 - open.before.0) as f64;
+        let involuntary = (after.1 - open.before.1) as f64;
+        let switches = (voluntary + involuntary) / (2 * open.round_trips) as f64;
+        // On two processors a busy machine may run the end that waits so late that it finds the
+        // token there.
+        let least = if share(point) { 0.9 } else { 0.5 };
+        if switches < least {
+            return Err(Failure::error(format!(
+                "the token went to and fro, but the kernel counted only {switches:.2} context \
+                 switches for each that was meant: the ends found it without waiting"
+            )));
+        }
+        meter.value("switches", switches);
+        meter.value("preempted", involuntary / (voluntary + involuntary));
+        meter.value("over_alone", over_alone_ns(&open.exchange, meter)?);
+        Ok(())
+    }
+}
+
+/// Batches of which the median counts, and how long each is.
+const ALONE_BATCHES: usize = 31;
+const ALONE_OPERATIONS: u64 = 300;
+
+/// What the calls of one direction cost in one thread.
+fn over_alone_ns(exchange: &Exchange, meter: &Meter<'_>) -> Result<f64, Failure> {
+    let mut alone = Alone::open(exchange).map_err(|error| cannot_start(&error))?;
+    let clock = meter.clock();
+    let mut costs = Vec::with_capacity(ALONE_BATCHES);
+    for _ in 0..ALONE_BATCHES {
+        let start = clock.start();
+        let done = alone.repeat(ALONE_OPERATIONS);
+        let ns = clock.ns(clock.end().saturating_sub(start));
+        done.map_err(|error| broken(&error))?;
+        costs.push(ns / ALONE_OPERATIONS as f64);
+    }
+    Ok(median(&costs).expect("there are batches"))
+}
+
+/// A round trip is two switches; what is left of one without its calls.
+fn derive(point: &Point, reports: Vec<Report>) -> Report {
+    let mut report = the_only_report(point, reports);
+    let mut cost_ns = None;
+    let mut alone_ns = None;
+    for measured in &mut report.metrics {
+        match (&*measured.name, &mut measured.data) {
+            ("cost", Data::Samples(samples)) => {
+                for (operations, _) in samples {
+                    *operations *= 2;
+                }
+                cost_ns = median(&measured.data.costs());
+                // On one processor the partner preempts this thread: that is what is measured.
+                if share(point) {
+                    measured.disturbed.clear();
+                }
+            }
+            ("over_alone", Data::Value(ns)) => alone_ns = Some(*ns),
+            _ => {}
+        }
+    }
+    if let (Some(cost_ns), Some(alone_ns), true) = (cost_ns, alone_ns, share(point)) {
+        report.metrics.push(Measured {
+            name: text("switch_alone"),
+            data: Data::Value(cost_ns - alone_ns),
+            disturbed: Vec::new(),
+        });
+    }
+    report
+}
+
+fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let axes = &point.axes;
+    let (calls_ns, calls) = if axes.word("over") == "pipe" {
+        let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+        (
+            2.0 * read_ns,
+            format!("a write and a read like that of {read_ns:.0} ns"),
+        )
+    } else {
+        let call_ns = known.primary("os.syscall", &[("call", "getppid")])?;
+        (
+            2.0 * call_ns,
+            format!("two system calls of {call_ns:.0} ns"),
+        )
+    };
+    let tables = if axes.word("between") == "processes" {
+        (50.0, 500.0, ", 0.05 to 0.5 µs for other page tables")
+    } else {
+        (0.0, 0.0, "")
+    };
+    let (wake_low, wake_high, wake) = waking_ns(point, facts);
+    cost_ns(
+        calls_ns + 300.0 + tables.0 + wake_low,
+        // A pipe locks, copies and wakes beyond what a call into /dev/zero does.
+        2.0 * calls_ns + 2000.0 + tables.1 + wake_high,
+        format!(
+            "{calls}, or twice that; 0.3 to 2 µs for the scheduler{}{wake}",
+            tables.2
+        ),
+    )
+}
+
+/// What waking another processor takes.
+fn waking_ns(point: &Point, facts: &Facts) -> (f64, f64, &'static str) {
+    match (point.axes.word("cpus"), point.axes.word("wake")) {
+        ("same", _) => (0.0, 0.0, ""),
+        (_, "awake") => (
+            1e3,
+            5e3,
+            "; 1 to 5 µs for an interrupt to the other processor",
+        ),
+        (_, "polling") => (
+            0.1e3,
+            1e3,
+            "; 0.1 to 1 µs until an idle loop that polls sees it",
+        ),
+        _ if facts.virtualization.virtual_machine == Some(true) => (
+            5e3,
+            60e3,
+            "; 5 to 60 µs until the hypervisor runs the halted processor again",
+        ),
+        _ => (1e3, 60e3, "; 1 to 60 µs to leave an idle state"),
+    }
+}
