@@ -6,7 +6,7 @@
 //! kernel it exists and what it returns where it does not.
 //!
 //! Functions on measured paths (`tsc`, `clock_reads`, `core_chain`, `loops`, `calls`, `chase`,
-//! `syscalls`) allocate nothing, take no lock, and make no system call but the one that
+//! `syscalls`, `touch`, `mappings`, `registered_buffer`, `vmsplice`) allocate nothing, take no lock, and make no system call but the one that
 //! they are there to measure. Set-up functions may allocate.
 
 #[cfg(not(all(
@@ -26,9 +26,14 @@ pub mod clock_reads;
 pub mod core_chain;
 pub mod idle;
 pub mod loops;
+pub mod mappings;
 pub mod perf;
 pub mod process;
+pub mod registered_buffer;
 mod repeat;
+pub mod scratch;
 pub mod syscalls;
+pub mod touch;
 pub mod tsc;
 pub mod usage;
+pub mod vmsplice;

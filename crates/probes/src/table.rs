@@ -10,5 +10,8 @@ pub static TABLE: &[&Probe] = &[
     &crate::cpu::loops::PROBE,
     &crate::cpu::call::PROBE,
     &crate::os::syscall::PROBE,
+    &crate::os::page_fault::PROBE,
+    &crate::os::mmap::PROBE,
+    &crate::os::pin::PROBE,
     &crate::memory::latency::PROBE,
 ];

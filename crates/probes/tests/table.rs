@@ -195,7 +195,7 @@ fn headline_points_are_measured_without_allocating() {
                 continue;
             }
             assert_eq!(record.allocations(), 0, "{point}");
-            let report = record.into_report(false, Vec::new());
+            let report = (probe.derive)(&point, vec![record.into_report(false, Vec::new())]);
             assert_eq!(report.state, State::Ok, "{point}");
             let primary = &probe.info.primary().name;
             assert!(
