@@ -147,12 +147,7 @@ impl Arena {
     ///
     /// When /proc/self/smaps cannot be read.
     pub fn huge_bytes(&self) -> io::Result<u64> {
-        let smaps = fs::read_to_string("/proc/self/smaps")?;
-        Ok(huge_bytes_between(
-            &smaps,
-            self.address(),
-            self.address() + self.len,
-        ))
+        smaps_bytes(self.as_slice(), &["AnonHugePages", "Private_Hugetlb"])
     }
 
     /// Its length in bytes.
@@ -233,8 +228,25 @@ pub fn huge_page_bytes() -> Option<usize> {
     bytes.trim().parse().ok()
 }
 
-/// Sums what smaps counts as huge for the mappings that lie between two addresses.
-fn huge_bytes_between(smaps: &str, start: usize, end: usize) -> u64 {
+/// What /proc/self/smaps counts under these names (`Rss`, `Anonymous`, `AnonHugePages` …) for the
+/// mappings that lie inside `memory`, in bytes. Mappings that it shares with neighbours do not count.
+///
+/// # Errors
+///
+/// When /proc/self/smaps cannot be read.
+pub fn smaps_bytes(memory: &[u8], names: &[&str]) -> io::Result<u64> {
+    let smaps = fs::read_to_string("/proc/self/smaps")?;
+    let range = memory.as_ptr_range();
+    Ok(bytes_between(
+        &smaps,
+        range.start.addr(),
+        range.end.addr(),
+        names,
+    ))
+}
+
+/// Sums what smaps counts under some names for the mappings that lie between two addresses.
+fn bytes_between(smaps: &str, start: usize, end: usize, names: &[&str]) -> u64 {
     let mut inside = false;
     let mut kib = 0;
     for line in smaps.lines() {
@@ -242,7 +254,7 @@ fn huge_bytes_between(smaps: &str, start: usize, end: usize) -> u64 {
             inside = from >= start && to <= end;
         } else if inside
             && let Some((name, value)) = line.split_once(':')
-            && matches!(name, "AnonHugePages" | "Private_Hugetlb")
+            && names.contains(&name)
         {
             kib += kib_value(value).unwrap_or(0);
         }
@@ -422,10 +434,14 @@ mod tests {
         let smaps = "1000-3000 rw-p 00000000 00:00 0\nSize: 8 kB\nAnonHugePages: 2048 kB\n\
                      3000-5000 rw-p 00000000 00:00 0 [heap]\nAnonHugePages:      4096 kB\n\
                      Private_Hugetlb:      2 kB\nVmFlags: rd wr\n";
-        assert_eq!(huge_bytes_between(smaps, 0x1000, 0x3000), 2048 << 10);
-        assert_eq!(huge_bytes_between(smaps, 0x3000, 0x5000), 4098 << 10);
-        assert_eq!(huge_bytes_between(smaps, 0x1000, 0x5000), 6146 << 10);
-        assert_eq!(huge_bytes_between(smaps, 0x1000, 0x2000), 0);
+        let huge = |start, end| {
+            bytes_between(smaps, start, end, &["AnonHugePages", "Private_Hugetlb"]) >> 10
+        };
+        assert_eq!(huge(0x1000, 0x3000), 2048);
+        assert_eq!(huge(0x3000, 0x5000), 4098);
+        assert_eq!(huge(0x1000, 0x5000), 6146);
+        assert_eq!(huge(0x1000, 0x2000), 0);
+        assert_eq!(bytes_between(smaps, 0x1000, 0x5000, &["Size"]), 8 << 10);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! `branches`, `hypervisor`, `syscalls`) allocate nothing, take no lock, and make no system call but the one that
 //! `streams`, `copies`, `syscalls`) allocate nothing, take no lock, and make no system call but the one that
 //! `syscalls`, `token`, `flow`) allocate nothing, take no lock, and make no system call but the one that
+//! `syscalls`, `touch`, `mappings`, `registered_buffer`, `vmsplice`) allocate nothing, take no lock, and make no system call but the one that
 //! they are there to measure. Set-up functions may allocate.
 //! `line`, `line_counters`, `locks`, `syscalls`) allocate nothing, take no lock and make no system
 //! call but those that they are there to measure. Set-up functions may allocate.
@@ -38,22 +39,23 @@ pub mod line;
 pub mod line_counters;
 pub mod locks;
 pub mod loops;
+pub mod mappings;
 pub mod message;
 mod partner;
 pub mod perf;
-pub mod perf;
 pub mod process;
-pub mod process;
+pub mod registered_buffer;
 mod repeat;
-mod repeat;
+pub mod scratch;
 mod shared;
 pub mod signals;
 pub mod spawn;
 pub mod streams;
 pub mod syscalls;
-pub mod syscalls;
 pub mod threads;
 pub mod timers;
 pub mod token;
+pub mod touch;
 pub mod tsc;
 pub mod usage;
+pub mod vmsplice;

@@ -1,7 +1,9 @@
 //! What the kernel counts for a thread or a process: processor time, page faults, context switches.
 //!
-//! Source: getrusage(2). `RUSAGE_THREAD` is Linux 2.6.26.
+//! Source: getrusage(2), proc_pid_io(5). `RUSAGE_THREAD` is Linux 2.6.26.
 
+use std::fs;
+use std::io;
 use std::mem::MaybeUninit;
 
 /// Counts since the thread or process began.
@@ -58,6 +60,22 @@ pub fn process() -> Usage {
 #[inline]
 pub fn children() -> Usage {
     usage(libc::RUSAGE_CHILDREN)
+}
+
+/// How many bytes the calling thread has had read from devices so far, as /proc/thread-self/io
+/// says (Linux 3.17, CONFIG_TASK_IO_ACCOUNTING). Allocates.
+///
+/// # Errors
+///
+/// When that file cannot be read or does not say.
+pub fn device_read_bytes() -> io::Result<u64> {
+    const FILE: &str = "/proc/thread-self/io";
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{FILE}: {error}"));
+    let counts = fs::read_to_string(FILE).map_err(named)?;
+    counts
+        .lines()
+        .find_map(|line| line.strip_prefix("read_bytes:")?.trim().parse().ok())
+        .ok_or_else(|| io::Error::other(format!("{FILE} has no read_bytes")))
 }
 
 fn usage(whose: libc::c_int) -> Usage {

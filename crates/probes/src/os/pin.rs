@@ -1,0 +1,309 @@
+//! `os.pin`: what pinning pages for input and output costs.
+
+use crate::expect::cost_cycles;
+use crate::literal::{cost, list, metric, text, word, words};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_measure::statistics::quantile::median;
+use costof_model::axis::{Axis, Domain};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::metric::{Data, Measured};
+use costof_model::point::{Headline, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{Offers, Report};
+use costof_model::unit::{Better, Unit, display_bytes};
+use costof_os::arena::{Arena, PageSize, available_bytes, base_page_bytes};
+use costof_os::registered_buffer::Ring;
+use costof_os::vmsplice::Lender;
+use std::io;
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("os.pin"),
+        method: 1,
+        question: text("What does it cost to pin a page for input and output?"),
+        axes: list![
+            words(
+                "how",
+                "by which system calls",
+                list![
+                    word(
+                        "io_uring",
+                        "a buffer registered with io_uring, and unregistered: pinned for long"
+                    ),
+                    word(
+                        "vmsplice",
+                        "pages lent to a pipe by vmsplice, and let go by splice to /dev/null: held \
+                         for one transfer, as MSG_ZEROCOPY holds them"
+                    ),
+                ],
+            ),
+            words(
+                "pages",
+                "the pages under the buffer, seen in smaps",
+                list![
+                    word("4KiB", "the smallest pages"),
+                    word("2MiB", "transparent huge pages"),
+                ],
+            ),
+            Axis {
+                name: text("size"),
+                about: text("the size of the buffer"),
+                domain: Domain::Number {
+                    unit: Unit::Bytes,
+                    low: 64 << 10,
+                    high: 1 << 30,
+                    usual: list![1 << 20, 64 << 10],
+                },
+            },
+        ],
+        crossings: list![list![text("how"), text("pages"), text("size")]],
+        metrics: list![
+            cost("one page of the smallest size, pinned and unpinned, without the system calls"),
+            metric(
+                "call",
+                Unit::Nanoseconds,
+                Better::Lower,
+                "the whole buffer, pinned and unpinned, with both system calls",
+            ),
+            metric(
+                "one_page",
+                Unit::Nanoseconds,
+                Better::Lower,
+                "a buffer of one page, pinned and unpinned, with both system calls",
+            ),
+            metric(
+                "pinned",
+                Unit::Bytes,
+                Better::Neither,
+                "of io_uring: what the buffer has pinned, by VmPin; with huge pages, all of them",
+            ),
+        ],
+        how: text(
+            "A buffer of the whole size, and one of a single page, is pinned and unpinned over and \
+             over; its pages are in memory. The cost is the slope: the difference of the two \
+             medians of a launch ÷ the pages that the larger one has more, so that the system calls \
+             and what they do once are not in it. With huge pages it is the cost of each 4 KiB in \
+             them. That io_uring pins is shown by VmPin; that vmsplice does not copy, by a byte \
+             that is changed after it was lent and read changed.",
+        ),
+        sources: list![
+            text("Linux Documentation/core-api/pin_user_pages.rst"),
+            text("io_uring_register(2), vmsplice(2)"),
+            text(
+                "a course report on zero-copy sends asserts 2 to 5 µs a message for pinning, unmeasured"
+            ),
+        ],
+        predicted_from: text(
+            "an entry of the page table to read, two atomic changes of the page's count and lists of pages to write: 60 to 400 cycles for a small page, 2 to 60 for each 4 KiB of a huge one, of which many are counted at once",
+        ),
+        after: list![text("cpu.frequency")],
+        needs: list![
+            text(
+                "for io_uring: that it is not disabled (kernel.io_uring_disabled, seccomp), and locked memory (ulimit -l) for the buffer, whole pages of it"
+            ),
+            text("for vmsplice: fs.pipe-max-size of at least the size"),
+            text("for 2MiB: transparent huge pages not set to never"),
+        ],
+        roles: list![text("only")],
+    },
+    rounds: 2,
+    blocks_by: &[],
+    memory_bytes: |point| 2 * point.axes.number("size"),
+    processors: |_| 1,
+    headlines: |_| {
+        vec![Headline::new(
+            "pin a page for I/O (io_uring)",
+            PROBE.info.defaults(),
+        )]
+    },
+    more_points: |_| Vec::new(),
+    predict,
+    roles: &[|_| Ok(Box::new(Pin { buffer: None }))],
+    derive,
+};
+
+struct Pin {
+    buffer: Option<(Arena, Pinner)>,
+}
+
+/// What pins.
+enum Pinner {
+    IoUring(Ring),
+    Vmsplice(Lender),
+}
+
+impl Pinner {
+    fn open(point: &Point) -> Result<Pinner, Failure> {
+        let size = point.axes.number("size");
+        match point.axes.word("how") {
+            "io_uring" => Ring::open().map(Pinner::IoUring).map_err(|error| {
+                Failure::unsupported(format!(
+                    "io_uring_setup: {error} (kernel.io_uring_disabled, a container's seccomp \
+                     filter or CONFIG_IO_URING)"
+                ))
+            }),
+            "vmsplice" => Lender::open(size as usize / base_page_bytes())
+                .map(Pinner::Vmsplice)
+                .map_err(|error| {
+                    Failure::unsupported(format!(
+                        "cannot have a pipe that holds {}: {error} (fs.pipe-max-size, \
+                         fs.pipe-user-pages-soft)",
+                        display_bytes(size)
+                    ))
+                }),
+            other => Err(Failure::error(format!("nothing pins by {other}"))),
+        }
+    }
+
+    /// Pins and unpins the memory `n` times.
+    fn pin(&self, memory: &mut [u8], n: u64) -> io::Result<()> {
+        match self {
+            Pinner::IoUring(ring) => ring.register_unregister(memory, n),
+            Pinner::Vmsplice(lender) => lender.lend_and_let_go(memory, n),
+        }
+    }
+}
+
+impl Role for Pin {
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        self.buffer = None;
+        let pinner = Pinner::open(point)?;
+        let mut arena = buffer(point)?;
+        let memory = &mut arena.as_mut_slice()[..point.axes.number("size") as usize];
+        // So that a limit is told before anything is timed.
+        pinner.pin(memory, 1).map_err(|error| {
+            let size = display_bytes(memory.len() as u64);
+            Failure::unsupported(match pinner {
+                Pinner::IoUring(_) => format!(
+                    "cannot register {size}: {error} (locked memory is limited, per user and in \
+                     whole pages: memlock, ulimit -l)"
+                ),
+                Pinner::Vmsplice(_) => format!("cannot lend {size} to a pipe: {error}"),
+            })
+        })?;
+        self.buffer = Some((arena, pinner));
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let (arena, pinner) = self
+            .buffer
+            .as_mut()
+            .expect("a prepared point has its buffer");
+        let mut failed = None;
+        let size = point.axes.number("size") as usize;
+        for (metric, bytes) in [("one_page", base_page_bytes()), ("call", size)] {
+            let memory = &mut arena.as_mut_slice()[..bytes];
+            meter.repeatable(metric, |n| {
+                if let Err(error) = pinner.pin(memory, n) {
+                    failed = Some(error);
+                }
+            });
+        }
+        failed.map_or(Ok(()), |error| {
+            Err(Failure::error(format!("pinning failed: {error}")))
+        })
+    }
+
+    fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let (mut arena, pinner) = self.buffer.take().expect("a measured point has its buffer");
+        let memory = &mut arena.as_mut_slice()[..point.axes.number("size") as usize];
+        let unseen =
+            |error| Failure::unsupported(format!("cannot see that pages are pinned: {error}"));
+        match pinner {
+            Pinner::IoUring(ring) => {
+                let pinned = ring.pinned_bytes(memory).map_err(unseen)?;
+                meter.value("pinned", pinned as f64);
+                if pinned < memory.len() as u64 {
+                    return Err(Failure::error(format!(
+                        "of {} only {} were pinned",
+                        display_bytes(memory.len() as u64),
+                        display_bytes(pinned)
+                    )));
+                }
+            }
+            Pinner::Vmsplice(mut lender) => {
+                if !lender.is_not_copied(memory).map_err(unseen)? {
+                    return Err(Failure::error("vmsplice copied what it was lent"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A buffer on the point's pages, all of them in memory.
+fn buffer(point: &Point) -> Result<Arena, Failure> {
+    let size = point.axes.number("size");
+    let available = available_bytes().unwrap_or(u64::MAX);
+    let pages = match point.axes.word("pages") {
+        "2MiB" => PageSize::Huge,
+        _ => PageSize::Base,
+    };
+    let refused = |why: String| {
+        let size = display_bytes(size);
+        Failure::unsupported(format!("cannot have {size} in memory: {why}"))
+    };
+    if size > available / 10 * 9 {
+        return Err(refused(format!(
+            "{} MiB are available here",
+            available >> 20
+        )));
+    }
+    let mut arena = Arena::map(size as usize, pages).map_err(|error| refused(error.to_string()))?;
+    arena
+        .populate()
+        .map_err(|error| refused(error.to_string()))?;
+    if pages == PageSize::Huge {
+        let huge = arena
+            .huge_bytes()
+            .map_err(|error| refused(error.to_string()))?;
+        if huge < arena.len() as u64 {
+            return Err(refused(
+                "it did not come on huge pages: memory is fragmented, or transparent huge pages \
+                 are off (/sys/kernel/mm/transparent_hugepage/enabled, PR_SET_THP_DISABLE)"
+                    .to_owned(),
+            ));
+        }
+    }
+    Ok(arena)
+}
+
+/// The slope from one page to the whole buffer.
+fn derive(point: &Point, reports: Vec<Report>) -> Report {
+    let mut report = the_only_report(point, reports);
+    let median_of = |name: &str| {
+        let metric = report.metrics.iter().find(|metric| metric.name == name)?;
+        median(&metric.data.costs())
+    };
+    let more_pages = point.axes.number("size") as f64 / base_page_bytes() as f64 - 1.0;
+    if let (Some(call), Some(one_page)) = (median_of("call"), median_of("one_page")) {
+        report.metrics.push(Measured {
+            name: "cost".into(),
+            data: Data::Value((call - one_page) / more_pages),
+            disturbed: Vec::new(),
+        });
+    }
+    report
+}
+
+fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    match point.axes.word("pages") {
+        "2MiB" => cost_cycles(
+            known,
+            2.0,
+            60.0,
+            "a page to note, and one change of a count for many",
+        ),
+        _ => cost_cycles(
+            known,
+            60.0,
+            400.0,
+            "an entry of the page table to read, a count to raise and to lower atomically, and \
+             lists of pages to write",
+        ),
+    }
+}
