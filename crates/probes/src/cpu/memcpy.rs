@@ -327,7 +327,25 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
         "message" => FIELDS as f64,
         _ => 1.0,
     };
-    let (fast, slow, level) = bytes_a_cycle(2 * size, facts);
+    let bytes = size as f64;
+    let beyond = sizes::beyond(facts).to_string();
+    let memory = |op| {
+        let axes = [("op", op), ("size", &*beyond), ("threads", "1")];
+        known.primary("memory.bandwidth", &axes)
+    };
+    let Some((fast, slow, level)) = bytes_a_cycle(2 * size, facts) else {
+        // Neither source nor destination stays in a cache.
+        let copy = memory("copy")?;
+        let copy_ns = bytes / copy * 1e9;
+        return cost_ns(
+            0.7 * copy_ns,
+            2.0 * copy_ns,
+            format!(
+                "main memory, copied at the {} that memory.bandwidth measured, or half as fast",
+                Unit::BytesPerSecond.display(copy)
+            ),
+        );
+    };
     // One that begins behind a cache line touches two with every other vector.
     let slow = match point.axes.word("align") {
         "both" => slow,
@@ -340,7 +358,6 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
         if pieces > 1.0 { "calls" } else { "call" },
         Unit::Hertz.display(hz)
     );
-    let bytes = size as f64;
     if point.axes.word("source") == "hot" {
         return cost_ns(
             calls.0 + bytes / fast * ns,
@@ -348,11 +365,7 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
             format!("{called}, and {slow} to {fast} bytes a cycle from {level}"),
         );
     }
-    let beyond = sizes::beyond(facts).to_string();
-    let read = known.primary(
-        "memory.bandwidth",
-        &[("op", "read"), ("size", &beyond), ("threads", "1")],
-    )?;
+    let read = memory("read")?;
     let latency_ns = known.primary(
         "memory.latency",
         &[("size", &beyond), ("pattern", "random"), ("stride", "64")],
@@ -373,15 +386,43 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
 }
 
 /// How many bytes are copied in a cycle, at most and at least, by where source
-/// and destination together fit.
-fn bytes_a_cycle(both: u64, facts: &Facts) -> (f64, f64, &'static str) {
+/// and destination together fit; none where they fit into no cache.
+fn bytes_a_cycle(both: u64, facts: &Facts) -> Option<(f64, f64, &'static str)> {
     let inside = |level| {
         let claimed = facts.claimed_cache(level);
         claimed.is_some_and(|cache| both as f64 <= 0.75 * cache.size_bytes as f64)
     };
-    match () {
+    Some(match () {
         () if inside(1) => (64.0, 16.0, "the L1 cache"),
         () if inside(2) => (32.0, 8.0, "the L2 cache"),
-        () => (20.0, 4.0, "the claimed L3 cache"),
+        () if inside(3) => (20.0, 4.0, "the claimed L3 cache"),
+        () => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(axes: Axes) -> Point {
+        Point {
+            probe: PROBE.info.id.clone(),
+            axes,
+            link: "none".into(),
+        }
+    }
+
+    #[test]
+    fn cold_sources_fill_the_working_set_and_no_more() {
+        let axes = PROBE.info.defaults().with("working_set", 1 << 20);
+        assert_eq!(places(&point(axes.clone().with("size", 4096))), 1);
+        let cold = axes.with("source", "cold");
+        let piece = point(cold.clone().with("size", 4095).with("align", "source"));
+        let (from, _) = offsets(&piece);
+        let end = (places(&piece) - 1) * apart(&piece) + from as u64 + 4095;
+        assert!(end <= 1 << 20 && end + apart(&piece) > 1 << 20);
+        let message = point(cold.clone().with("size", 4096).with("shape", "message"));
+        assert_eq!(places(&message), 256);
+        assert_eq!(places(&point(cold.with("size", 2 << 20))), 0);
     }
 }

@@ -561,3 +561,64 @@ fn throughput(low: f64, high: f64, because: String) -> Option<Prediction> {
         because,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::rows::State;
+
+    fn point(axes: Axes) -> Point {
+        Point {
+            probe: PROBE.info.id.clone(),
+            axes,
+            link: "none".into(),
+        }
+    }
+
+    #[test]
+    fn large_sizes_are_streamed_in_blocks() {
+        let blocks = |size| blocks(&point(axes("read", size)));
+        assert_eq!(blocks(5000), (4096, 1));
+        assert_eq!(blocks(1 << 20), (1 << 20, 1));
+        assert_eq!(blocks(3 << 19), (3 << 18, 2));
+        assert_eq!(blocks(128 << 20), (1 << 20, 128));
+    }
+
+    #[test]
+    fn the_throughput_is_that_of_all_threads() {
+        let report = Report {
+            state: State::Ok,
+            metrics: vec![Measured {
+                name: "cost".into(),
+                data: Data::Samples(vec![(1, 100.0), (2, 256.0), (1, 128.0)]),
+                disturbed: Vec::new(),
+            }],
+        };
+        let point = point(axes("read", 4096).with("threads", 2));
+        let report = derive(&point, vec![report]);
+        let throughput = &report.metrics[1];
+        assert_eq!(throughput.name, "throughput");
+        assert_eq!(throughput.data, Data::Value(64e9));
+    }
+
+    #[test]
+    fn a_kernel_is_what_its_word_says_or_absent_with_the_reason() {
+        let best = kernels(Operation::Copy, "best").expect("every processor copies");
+        assert!(best.iter().any(|kernel| kernel.nontemporal));
+        let past = kernels(Operation::Copy, "nontemporal").expect("every processor has it");
+        assert!(past.iter().all(|kernel| kernel.nontemporal));
+        let refused = |operation, word| kernels(operation, word).expect_err("no such kernel");
+        assert!(
+            refused(Operation::Read, "nontemporal")
+                .reason
+                .contains("nontemporal")
+        );
+        let foreign = if cfg!(target_arch = "x86_64") {
+            "neon"
+        } else {
+            "sse2"
+        };
+        let reason = refused(Operation::Read, foreign).reason;
+        assert!(reason.contains("this processor does not have"), "{reason}");
+    }
+}
