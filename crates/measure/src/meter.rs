@@ -58,11 +58,15 @@ pub struct Meter<'a> {
     record: &'a mut Record,
 }
 
+/// Single operations in picoseconds, three digits. It grows with the longest of
+/// them, since all of it is touched: a fork would copy what is not needed.
+type Latencies = Histogram<u32>;
+
 /// What a point gave so far in this launch, over all its rounds.
 #[derive(Debug, Default)]
 pub struct Record {
     batches: BTreeMap<Text, Batches>,
-    latencies: BTreeMap<Text, Histogram<u64>>,
+    latencies: BTreeMap<Text, Latencies>,
     values: BTreeMap<Text, Vec<f64>>,
     below_resolution: bool,
     counted_operations: u64,
@@ -229,7 +233,7 @@ impl<'a> Meter<'a> {
         loop {
             let (start, stops) = operation(clock);
             for (histogram, stop) in histograms.iter_mut().zip(stops) {
-                histogram.saturating_record(picoseconds(clock.ns(stop.saturating_sub(start))));
+                add(histogram, clock.ns(stop.saturating_sub(start)));
             }
             done += 1;
             if stops.iter().any(|stop| *stop >= end) && done >= BATCHES_MIN {
@@ -255,7 +259,7 @@ impl<'a> Meter<'a> {
         let mut histogram = self.take_histogram(metric);
         let start = clock.start();
         while let Some(latency_ns) = operation(clock.ns(clock.end().saturating_sub(start))) {
-            histogram.saturating_record(picoseconds(latency_ns));
+            add(&mut histogram, latency_ns);
         }
         self.record.latencies.insert(metric.into(), histogram);
     }
@@ -398,11 +402,12 @@ impl<'a> Meter<'a> {
         self.clock.ns(self.clock.end().saturating_sub(start))
     }
 
-    fn take_histogram(&mut self, metric: &'static str) -> Histogram<u64> {
-        self.record.latencies.remove(metric).unwrap_or_else(|| {
-            // In picoseconds, three digits, up to ten minutes.
-            Histogram::new_with_bounds(1, LATENCY_MAX_NS * 1000, 3).expect("valid bounds")
-        })
+    fn take_histogram(&mut self, metric: &'static str) -> Latencies {
+        // It resizes itself.
+        self.record
+            .latencies
+            .remove(metric)
+            .unwrap_or_else(|| Latencies::new(3).expect("three digits are valid"))
     }
 
     fn ticks(&self, ns: f64) -> u64 {
@@ -423,8 +428,10 @@ impl<'a> Meter<'a> {
     }
 }
 
-fn picoseconds(ns: f64) -> u64 {
-    (ns * 1000.0).max(0.0) as u64
+/// Counts a latency, between two operations.
+fn add(latencies: &mut Latencies, ns: f64) {
+    let picoseconds = (ns * 1000.0).clamp(0.0, LATENCY_MAX_NS as f64 * 1000.0) as u64;
+    latencies.record(picoseconds).expect("it grows as needed");
 }
 
 impl Record {
@@ -476,13 +483,13 @@ impl Record {
     }
 }
 
-fn buckets(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
+fn buckets(histogram: &Latencies) -> Vec<(f64, u64)> {
     histogram
         .iter_recorded()
         .map(|bucket| {
             (
                 bucket.value_iterated_to() as f64 / 1000.0,
-                bucket.count_at_value(),
+                bucket.count_at_value().into(),
             )
         })
         .collect()

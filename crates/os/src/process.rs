@@ -174,27 +174,33 @@ pub fn timer_slack_ns() -> Option<u64> {
         .map(|slack| u64::from(slack.cast_unsigned()))
 }
 
-/// How much of this process is in memory now, in bytes (`VmRSS` of /proc/self/status, which lags
-/// behind by some pages for each processor).
+/// What this process has in memory now, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resident {
+    /// All of it (`VmRSS`).
+    pub all: u64,
+    /// Of that, what is no file's (`RssAnon`; Linux 4.5): of these pages a fork copies the entries,
+    /// and not of a program's and its libraries' code.
+    pub anonymous: Option<u64>,
+}
+
+/// What this process has in memory now, as /proc/self/status says, which lags behind by some pages
+/// for each processor.
 ///
 /// # Errors
 ///
 /// When the file cannot be read or does not say.
-pub fn resident_bytes() -> io::Result<u64> {
+pub fn resident() -> io::Result<Resident> {
     let status = fs::read_to_string("/proc/self/status")?;
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .and_then(|value| {
-            value
-                .trim()
-                .strip_suffix("kB")?
-                .trim_end()
-                .parse::<u64>()
-                .ok()
-        })
-        .map(|kib| kib * 1024)
-        .ok_or_else(|| io::Error::other("/proc/self/status has no VmRSS"))
+    let bytes = |name: &str| -> Option<u64> {
+        let value = status.lines().find_map(|line| line.strip_prefix(name))?;
+        let kib: u64 = value.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+        Some(kib * 1024)
+    };
+    Ok(Resident {
+        all: bytes("VmRSS:").ok_or_else(|| io::Error::other("/proc/self/status has no VmRSS"))?,
+        anonymous: bytes("RssAnon:"),
+    })
 }
 
 /// Whether transparent huge pages are switched off for this process (`PR_SET_THP_DISABLE`, which
@@ -468,12 +474,14 @@ mod tests {
     #[test]
     fn what_is_touched_is_resident() {
         const BYTES: usize = 64 << 20;
-        let before = resident_bytes().unwrap();
+        let before = resident().unwrap();
         let mut arena = Arena::map(BYTES, PageSize::Base).unwrap();
         arena.populate().unwrap();
-        let added = resident_bytes().unwrap().saturating_sub(before);
+        let after = resident().unwrap();
+        let added = after.all.saturating_sub(before.all);
         // Other tests come and go meanwhile.
         assert!(added > BYTES as u64 / 2, "{added}");
+        assert!(after.anonymous.is_none_or(|bytes| bytes > BYTES as u64 / 2));
     }
 
     #[test]

@@ -40,8 +40,8 @@ pub(crate) static PROBE: Probe = Probe {
                 list![
                     word("same", "on its creator's processor, as it inherits"),
                     word(
-                        "cross",
-                        "on two processors, of which its creator uses one: the kernel mostly starts it on the other"
+                        "any",
+                        "on either of two processors, one of which its creator uses: the kernel chooses, mostly an idle one"
                     ),
                 ],
             ),
@@ -79,14 +79,14 @@ pub(crate) static PROBE: Probe = Probe {
             "six of the smallest system calls, which os.syscall has measured; making and ending a thread, and two context switches; on another processor, waking it",
         ),
         after: list![text("os.syscall")],
-        needs: list![text("for cross: two processors")],
+        needs: list![text("for any: two processors")],
         roles: list![text("only")],
     },
     rounds: 2,
     blocks_by: &[],
     memory_bytes: |_| 0,
     processors: |point| match point.axes.word("cpus") {
-        "cross" => 2,
+        "any" => 2,
         _ => 1,
     },
     headlines: |_| {
@@ -189,15 +189,15 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
         );
     }
     let (wake_ns, by) = match facts.virtualization.virtual_machine {
-        Some(true) => ((5_000.0, 100_000.0), "5 to 100 µs, through the hypervisor"),
-        _ => ((2_000.0, 60_000.0), "2 to 60 µs"),
+        Some(true) => (100_000.0, "100 µs, through the hypervisor"),
+        _ => (60_000.0, "60 µs"),
     };
     latency_ns(
-        calls_ns + 4000.0 + wake_ns.0,
-        calls_ns + 15_000.0 + wake_ns.1,
+        calls_ns + 6000.0,
+        calls_ns + 15_000.0 + wake_ns,
         format!(
-            "{calls}, 2 to 10 µs to make and to end a thread, and one or two processors woken from \
-             idle in {by}"
+            "{calls}, 2 to 10 µs to make and to end a thread, and either two context switches of 2 \
+             to 5 µs or idle processors to wake, in up to {by}"
         ),
     )
 }
