@@ -116,7 +116,8 @@ fn headlines(_: &Facts) -> Vec<Headline> {
         let axes = Axes::default()
             .with("over", over)
             .with("size", 65536)
-            .with("cpus", "cross");
+            .with("cpus", "cross")
+            .with("wake", "awake");
         Headline::new(label, axes)
     })
     .into()
@@ -253,4 +254,36 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         high: bytes * 1e9 / (least_ns + calls_ns),
         because,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::rows::State;
+
+    #[test]
+    fn throughput_is_bytes_over_the_median_time_of_a_message() {
+        let point = Point {
+            probe: "ipc.bandwidth".into(),
+            axes: (headlines(&Facts::default())[0]).axes.clone(),
+            link: "none".into(),
+        };
+        let cost = Measured {
+            name: text("cost"),
+            data: Data::Samples(vec![(1, 32768.0), (2, 131_072.0), (1, 65536.0)]),
+            disturbed: Vec::new(),
+        };
+        let report = Report {
+            state: State::Ok,
+            metrics: vec![cost],
+        };
+        let report = derive(&point, vec![report]);
+        assert_eq!(report.metrics[1].name, "throughput");
+        assert_eq!(report.metrics[1].data, Data::Value(1e9));
+        let failed = Report {
+            state: State::Failed,
+            metrics: Vec::new(),
+        };
+        assert!(derive(&point, vec![failed]).metrics.is_empty());
+    }
 }
