@@ -69,10 +69,10 @@ pub(crate) static PROBE: Probe = Probe {
         ],
         how: text(
             "Messages are written from one buffer as fast as they go; a fork of this process reads \
-             them into a buffer of the same size. A batch ends when the last byte has been read. Both \
-             buffers stay in the caches as far as they fit, and nothing looks at the bytes while \
-             they are timed. After the batches three messages with contents of their own are summed \
-             up at both ends.",
+             them into a buffer of the same size. A batch has 4 MiB or more, or 1,024 messages, and \
+             ends when the last byte has been read. Both buffers stay in the caches as far as they \
+             fit, and nothing looks at the bytes while they are timed. After the batches three \
+             messages with contents of their own are summed up at both ends.",
         ),
         sources: list![
             text(
@@ -116,7 +116,8 @@ fn headlines(_: &Facts) -> Vec<Headline> {
         let axes = Axes::default()
             .with("over", over)
             .with("size", 65536)
-            .with("cpus", "cross");
+            .with("cpus", "cross")
+            .with("wake", "awake");
         Headline::new(label, axes)
     })
     .into()
@@ -164,11 +165,13 @@ impl Role for Bandwidth {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let flow = &mut self.open.as_mut().expect("it is prepared").flow;
         let mut failed: Option<io::Error> = None;
+        // A group counts as one operation here; `derive` makes it messages.
+        let group = group(point);
         meter.repeatable("cost", |n| {
-            if let Err(error) = flow.send(n) {
+            if let Err(error) = flow.send(n * group) {
                 failed.get_or_insert(error);
             }
         });
@@ -185,6 +188,14 @@ impl Role for Bandwidth {
     }
 }
 
+/// So many messages at least make a batch. The first ones find an empty channel and the last ones
+/// nobody behind them, which shows in a batch of a few.
+fn group(point: &Point) -> u64 {
+    const BYTES: u64 = 4 << 20;
+    const MESSAGES: u64 = 1024;
+    (BYTES / point.axes.number("size")).clamp(1, MESSAGES)
+}
+
 /// Bytes a second, from the time of a message.
 fn derive(point: &Point, reports: Vec<Report>) -> Report {
     let mut report = the_only_report(point, reports);
@@ -196,6 +207,11 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
         if share(point) {
             // The receiver preempts this thread: that is what is measured.
             cost.disturbed.clear();
+        }
+        if let Data::Samples(samples) = &mut cost.data {
+            for (operations, _) in samples {
+                *operations *= group(point);
+            }
         }
         let ns = median(&cost.data.costs())?;
         Some(point.axes.number("size") as f64 / ns * 1e9)
@@ -253,4 +269,40 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         high: bytes * 1e9 / (least_ns + calls_ns),
         because,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::rows::State;
+
+    #[test]
+    fn throughput_is_bytes_over_the_median_time_of_a_message() {
+        let point = Point {
+            probe: "ipc.bandwidth".into(),
+            axes: (headlines(&Facts::default())[0]).axes.clone(),
+            link: "none".into(),
+        };
+        let cost = Measured {
+            name: text("cost"),
+            data: Data::Samples(vec![
+                (1, 64.0 * 32768.0),
+                (2, 64.0 * 131_072.0),
+                (1, 64.0 * 65536.0),
+            ]),
+            disturbed: Vec::new(),
+        };
+        let report = Report {
+            state: State::Ok,
+            metrics: vec![cost],
+        };
+        let report = derive(&point, vec![report]);
+        assert_eq!(report.metrics[1].name, "throughput");
+        assert_eq!(report.metrics[1].data, Data::Value(1e9));
+        let failed = Report {
+            state: State::Failed,
+            metrics: Vec::new(),
+        };
+        assert!(derive(&point, vec![failed]).metrics.is_empty());
+    }
 }

@@ -366,3 +366,42 @@ fn waking_ns(point: &Point, facts: &Facts) -> (f64, f64, &'static str) {
         _ => (1e3, 60e3, "; 1 to 60 µs to leave an idle state"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::rows::State;
+
+    #[test]
+    fn a_round_trip_is_two_switches_and_on_one_processor_the_calls_can_be_taken_out() {
+        for (headline, metrics) in headlines(&Facts::default()).iter().zip([3, 3, 2, 2]) {
+            let point = Point {
+                probe: "os.context_switch".into(),
+                axes: headline.axes.clone(),
+                link: "none".into(),
+            };
+            let measured = |name, data| Measured {
+                name: text(name),
+                data,
+                disturbed: vec![0],
+            };
+            let report = derive(
+                &point,
+                vec![Report {
+                    state: State::Ok,
+                    metrics: vec![
+                        measured("cost", Data::Samples(vec![(10, 40_000.0), (20, 80_000.0)])),
+                        measured("over_alone", Data::Value(500.0)),
+                    ],
+                }],
+            );
+            assert_eq!(report.metrics.len(), metrics, "{point}");
+            assert_eq!(report.metrics[0].data.costs(), [2000.0, 2000.0]);
+            // On one processor, to be preempted by the partner is no disturbance.
+            assert_eq!(report.metrics[0].disturbed.is_empty(), share(&point));
+            if share(&point) {
+                assert_eq!(report.metrics[2].data, Data::Value(1500.0));
+            }
+        }
+    }
+}
