@@ -36,13 +36,17 @@ impl Scratch {
     /// `Unsupported` with why each folder was left out; else what writing says, with the folder.
     pub fn write(pages: usize, stride: usize) -> io::Result<Self> {
         let mut refused = Vec::new();
-        for folder in candidates() {
-            match nameless_file(&folder) {
+        let folders = candidates();
+        for (position, folder) in folders.iter().enumerate() {
+            if folders[..position].contains(folder) {
+                continue;
+            }
+            match nameless_file(folder) {
                 Ok(file) => {
                     let scratch = Self {
                         len: (pages - 1) * stride + base_page_bytes(),
                         file,
-                        folder,
+                        folder: folder.clone(),
                     };
                     scratch.fill(pages, stride).map_err(|error| {
                         let folder = scratch.folder.display();
