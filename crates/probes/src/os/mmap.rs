@@ -79,8 +79,8 @@ pub(crate) static PROBE: Probe = Probe {
              is unmapped, in a loop, in 4 KiB pages also where huge ones are always on \
              (PR_SET_THP_DISABLE). Page and page tables are those given back just before, so they \
              are in the caches. The three parts come from 501 more repetitions with readings of \
-             the clock between them, less what a reading costs; other processors that run threads \
-             of the same process would add interrupts to munmap, and here none does.",
+             the clock between them, less what a reading costs. No other thread of the process runs: \
+             one on another processor would have to be interrupted at munmap.",
         ),
         sources: list![
             text(
@@ -89,7 +89,7 @@ pub(crate) static PROBE: Probe = Probe {
             text("mmap(2), munmap(2)"),
         ],
         predicted_from: text(
-            "two system calls that os.syscall has measured, each with a mapping to find or free; a page fault that os.page_fault has measured; and flushing the TLB",
+            "opening and closing a file, which os.syscall has measured: two system calls too, that allocate and free an object; a page fault that os.page_fault has measured; and flushing the TLB",
         ),
         after: list![text("os.syscall"), text("os.page_fault")],
         needs: list![text(
@@ -219,33 +219,32 @@ impl Role for Mapping {
     }
 }
 
-/// Freeing a page and its tables, and flushing the TLB.
+/// Freeing a page and flushing the TLB.
 const FREEING_NS: (f64, f64) = (100.0, 600.0);
+/// A mapping of this size has page tables of its own, on two levels.
+const OWN_TABLES_BYTES: u64 = 1 << 30;
 
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let call_ns = known.primary("os.syscall", &[("call", "getppid")])?;
+    let open_ns = known.primary("os.syscall", &[("call", "open")])?;
     let fault_ns = known.primary("os.page_fault", &[("kind", "minor_anonymous")])?;
     let size = point.axes.number("size");
-    let pages = match pages(point) {
-        Pages::OnTouch => 1,
-        Pages::Populated => size.div_ceil(4096),
+    let (pages, tables) = match pages(point) {
+        Pages::Populated => (size.div_ceil(4096), 0),
+        Pages::OnTouch if size >= OWN_TABLES_BYTES => (1, 2),
+        Pages::OnTouch => (1, 0),
     };
-    if pages > 1 {
-        // Without an exception for each.
-        return cost_ns(
-            0.3 * fault_ns * pages as f64,
-            1.2 * fault_ns * pages as f64,
-            format!("{pages} pages, each for 0.3 to 1.2 of a page fault of {fault_ns:.0} ns"),
-        );
-    }
+    // Of many pages that come together each is cheaper; one that comes alone may be dearer.
+    let times = if pages > 1 { (0.3, 1.2) } else { (0.5, 2.0) };
+    let brought = (pages + tables) as f64;
     cost_ns(
-        2.0 * call_ns + 0.5 * fault_ns + FREEING_NS.0,
-        6.0 * call_ns + 1.5 * fault_ns + FREEING_NS.1,
+        0.5 * open_ns + times.0 * brought * fault_ns + FREEING_NS.0,
+        1.5 * open_ns + times.1 * brought * fault_ns + FREEING_NS.1,
         format!(
-            "2 system calls that do as much as 2 to 6 of {call_ns:.0} ns; 0.5 to 1.5 of a page \
-             fault of {fault_ns:.0} ns, whose page is in the cache; {:.0} to {:.0} ns to free it \
-             and flush the TLB",
-            FREEING_NS.0, FREEING_NS.1
+            "2 system calls that allocate and free a mapping, like 0.5 to 1.5 of an open and close \
+             of {open_ns:.0} ns; {pages} pages and {tables} page tables of its own, each like {} \
+             to {} of a page fault of {fault_ns:.0} ns; {:.0} to {:.0} ns to free pages and flush \
+             the TLB",
+            times.0, times.1, FREEING_NS.0, FREEING_NS.1
         ),
     )
 }

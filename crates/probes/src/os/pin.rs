@@ -97,7 +97,7 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ],
         predicted_from: text(
-            "an entry of the page table to read, two atomic changes of the page's count and lists of pages to write: 60 to 400 cycles for a small page, 2 to 60 for each 4 KiB of a huge one, of which many are counted at once",
+            "an entry of the page table to read, two atomic changes of the page's count and lists of pages to write: 60 to 400 cycles for a small page, 2 to 60 for each 4 KiB of a huge one with io_uring, which counts many at once",
         ),
         after: list![text("cpu.frequency")],
         needs: list![
@@ -145,7 +145,7 @@ impl Pinner {
                      filter or CONFIG_IO_URING)"
                 ))
             }),
-            "vmsplice" => Lender::open(size as usize / base_page_bytes())
+            "vmsplice" => Lender::open((size as usize).div_ceil(base_page_bytes()))
                 .map(Pinner::Vmsplice)
                 .map_err(|error| {
                     Failure::unsupported(format!(
@@ -279,11 +279,11 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
         let metric = report.metrics.iter().find(|metric| metric.name == name)?;
         median(&metric.data.costs())
     };
-    let more_pages = point.axes.number("size") as f64 / base_page_bytes() as f64 - 1.0;
+    let pages = (point.axes.number("size") as usize).div_ceil(base_page_bytes());
     if let (Some(call), Some(one_page)) = (median_of("call"), median_of("one_page")) {
         report.metrics.push(Measured {
             name: "cost".into(),
-            data: Data::Value((call - one_page) / more_pages),
+            data: Data::Value((call - one_page) / (pages - 1) as f64),
             disturbed: Vec::new(),
         });
     }
@@ -291,8 +291,10 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
 }
 
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let how = point.axes.word("how");
     match point.axes.word("pages") {
-        "2MiB" => cost_cycles(
+        // A pipe notes each 4 KiB by itself, whatever they are part of.
+        "2MiB" if how == "io_uring" => cost_cycles(
             known,
             2.0,
             60.0,
