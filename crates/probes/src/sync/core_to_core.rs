@@ -307,3 +307,54 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::neighbourhood::tests::two_sockets;
+    use costof_model::facts::CpuSet;
+    use costof_model::failure::FailureKind;
+
+    #[test]
+    fn a_machine_of_any_size_has_some_pairs_of_two_and_all_neighbourhoods() {
+        for (online, pairs) in [("0", 0), ("0-1", 1), ("2-9", 28), ("0-8", 8), ("0-255", 24)] {
+            let mut facts = Facts::default();
+            facts.cpu.online = CpuSet::parse(online).unwrap();
+            let points = more_points(&facts);
+            assert_eq!(points.len(), pairs, "{online}");
+            for axes in points {
+                assert!(axes.number("from") < axes.number("to"));
+            }
+        }
+        let labels: Vec<String> = headlines(&two_sockets())
+            .into_iter()
+            .map(|headline| headline.label)
+            .collect();
+        assert_eq!(labels.len(), 4);
+        assert!(labels[0].contains("other thread"), "{labels:?}");
+        assert!(labels[3].contains("another socket"), "{labels:?}");
+    }
+
+    #[test]
+    fn a_line_does_not_go_where_the_run_may_not() {
+        let pair = Pair {
+            cpus: vec![4, 5, 7],
+            home: vec![4],
+            line: Arc::default(),
+            sent: Arc::default(),
+        };
+        let ends = |from, to| {
+            pair.ends(&Point {
+                probe: PROBE.info.id.clone(),
+                axes: axes(from, to),
+                link: text("none"),
+            })
+        };
+        assert_eq!(ends(5, 4).unwrap(), [5, 4]);
+        for (from, to, reason) in [(5, 5, "both"), (5, 6, "processor 6"), (0, 4, "4-5,7")] {
+            let failure = ends(from, to).unwrap_err();
+            assert_eq!(failure.kind, FailureKind::Unsupported);
+            assert!(failure.reason.contains(reason), "{failure}");
+        }
+    }
+}
