@@ -49,7 +49,7 @@ pub(crate) static PROBE: Probe = Probe {
              the next even one. So there is one line, and each way it moves twice: whoever looks \
              fetches a copy of what was written, and then takes the line over to write in turn. \
              Neither gives the processor a hint between two looks, which on some cores takes as \
-             long as the journey. The word's last value shows that every round trip was made. The \
+             long as the journey. In a virtual machine, the hypervisor may give both processors other cores during a run, which makes modes. The word's last value shows that every round trip was made. The \
              probe's own plan has every pair of up to 8 processors; of more, one pair for each \
              neighbourhood (a core's two threads, one last-level cache, one socket, two sockets) \
              and the first processor with up to 24 others, evenly chosen.",
