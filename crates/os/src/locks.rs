@@ -205,20 +205,31 @@ impl Lock for Spin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
     use std::thread;
+
+    /// Enough that threads meet, where there are two processors.
+    const COUNTS: u64 = 3_000_000;
 
     #[test]
     fn no_count_is_lost_and_the_target_is_met() {
         let locks: [&dyn Lock; 3] = [&Std::default(), &Pthread::default(), &Spin::default()];
         for lock in locks {
             for (batch, threads) in [(1, 1), (2, 2), (3, 4)] {
+                let together = Barrier::new(threads as usize);
                 let counted: u64 = thread::scope(|scope| {
-                    let count = |holder| move || lock.count_up_to(batch * 20_000, holder);
+                    let together = &together;
+                    let count = |holder| {
+                        move || {
+                            together.wait();
+                            lock.count_up_to(batch * COUNTS, holder)
+                        }
+                    };
                     let all: Vec<_> = (1..=threads).map(|n| scope.spawn(count(n))).collect();
                     all.into_iter().map(|one| one.join().unwrap()).sum()
                 });
-                assert_eq!(counted, 20_000);
-                assert_eq!(lock.guarded().count, batch * 20_000);
+                assert_eq!(counted, COUNTS);
+                assert_eq!(lock.guarded().count, batch * COUNTS);
             }
         }
     }

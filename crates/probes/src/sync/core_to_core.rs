@@ -49,7 +49,7 @@ pub(crate) static PROBE: Probe = Probe {
              the next even one. So there is one line, and each way it moves twice: whoever looks \
              fetches a copy of what was written, and then takes the line over to write in turn. \
              Neither gives the processor a hint between two looks, which on some cores takes as \
-             long as the journey. The word's last value shows that every round trip was made. The \
+             long as the journey. In a virtual machine, the hypervisor may give both processors other cores during a run, which makes modes. The word's last value shows that every round trip was made. The \
              probe's own plan has every pair of up to 8 processors; of more, one pair for each \
              neighbourhood (a core's two threads, one last-level cache, one socket, two sockets) \
              and the first processor with up to 24 others, evenly chosen.",
@@ -305,5 +305,56 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
             300.0,
             "the machine does not say which caches the two share",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::neighbourhood::tests::two_sockets;
+    use costof_model::facts::CpuSet;
+    use costof_model::failure::FailureKind;
+
+    #[test]
+    fn a_machine_of_any_size_has_some_pairs_of_two_and_all_neighbourhoods() {
+        for (online, pairs) in [("0", 0), ("0-1", 1), ("2-9", 28), ("0-8", 8), ("0-255", 24)] {
+            let mut facts = Facts::default();
+            facts.cpu.online = CpuSet::parse(online).unwrap();
+            let points = more_points(&facts);
+            assert_eq!(points.len(), pairs, "{online}");
+            for axes in points {
+                assert!(axes.number("from") < axes.number("to"));
+            }
+        }
+        let labels: Vec<String> = headlines(&two_sockets())
+            .into_iter()
+            .map(|headline| headline.label)
+            .collect();
+        assert_eq!(labels.len(), 4);
+        assert!(labels[0].contains("other thread"), "{labels:?}");
+        assert!(labels[3].contains("another socket"), "{labels:?}");
+    }
+
+    #[test]
+    fn a_line_does_not_go_where_the_run_may_not() {
+        let pair = Pair {
+            cpus: vec![4, 5, 7],
+            home: vec![4],
+            line: Arc::default(),
+            sent: Arc::default(),
+        };
+        let ends = |from, to| {
+            pair.ends(&Point {
+                probe: PROBE.info.id.clone(),
+                axes: axes(from, to),
+                link: text("none"),
+            })
+        };
+        assert_eq!(ends(5, 4).unwrap(), [5, 4]);
+        for (from, to, reason) in [(5, 5, "both"), (5, 6, "processor 6"), (0, 4, "4-5,7")] {
+            let failure = ends(from, to).unwrap_err();
+            assert_eq!(failure.kind, FailureKind::Unsupported);
+            assert!(failure.reason.contains(reason), "{failure}");
+        }
     }
 }

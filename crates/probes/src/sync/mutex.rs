@@ -82,11 +82,13 @@ pub(crate) static PROBE: Probe = Probe {
              when all threads together have done n for each, however they shared it out, so that it \
              is contended to its end: with each doing its own n, an unfair lock would leave the \
              last ones alone. The cost is the time over n. That no count is lost shows that the \
-             lock excludes. A thread that finds the lock taken goes to sleep or spins, by the kind \
-             and by chance, and wakes or not before the lock is taken again by who released it: \
-             contended locks have several modes, which differ in handovers. With more threads than \
-             processors, a spinning thread also takes time from a holder that waits for its \
-             processor: until the scheduler's next tick, nobody gets further.",
+             lock excludes. Contended locks have several modes: who finds the lock taken sleeps or \
+             spins, by the kind and by chance, and who releases it often takes it again before \
+             another's request for its line arrives. The handovers tell the modes apart; where the \
+             line's journey is longer, more turns stay where they are, so a contended lock need not \
+             cost more there. With more threads than processors, a batch lasts 20 ms at least, for \
+             all to come to their turn; who spins then takes time from a holder that waits for its \
+             processor, and until the scheduler's next tick nobody gets further.",
         ),
         sources: list![
             text("pthread_mutex_lock(3p); futex(2)"),

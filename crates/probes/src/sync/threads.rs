@@ -48,3 +48,24 @@ pub(crate) fn placed(threads: usize, cpus: &[usize]) -> Result<&[usize], Failure
     }
     Ok(&cpus[..threads.min(cpus.len())])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_double_up_to_the_most() {
+        assert_eq!(more(2).count(), 0);
+        assert_eq!(more(4).collect::<Vec<_>>(), [4]);
+        assert_eq!(more(31).collect::<Vec<_>>(), [4, 8, 16]);
+    }
+
+    #[test]
+    fn several_threads_need_two_processors() {
+        assert_eq!(placed(1, &[7]).unwrap(), [7]);
+        assert_eq!(placed(2, &[7, 5, 6]).unwrap(), [7, 5]);
+        assert_eq!(placed(8, &[7, 5]).unwrap(), [7, 5]);
+        let failure = placed(2, &[7]).unwrap_err();
+        assert!(failure.reason.contains("--cpu"), "{failure}");
+    }
+}
