@@ -5,7 +5,7 @@
 //! that is copied (though that is read and written).
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, number_before};
+use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
 use crate::error::Result;
 use crate::machine;
 use crate::verdict::{Bounds, Verdict};
@@ -66,16 +66,10 @@ fn sysbench(operation: &'static str, size_mib: u64) -> Peer<'static> {
         says: Says::Mean,
         program: Program::Installed("sysbench"),
         arguments: Box::new(move || {
-            vec![
-                "memory".to_owned(),
-                format!("--memory-block-size={size_mib}M"),
-                "--memory-total-size=1T".to_owned(),
-                format!("--memory-oper={operation}"),
-                "--memory-access-mode=seq".to_owned(),
-                "--threads=1".to_owned(),
-                "--time=2".to_owned(),
-                "run".to_owned(),
-            ]
+            words(&format!(
+                "memory --memory-block-size={size_mib}M --memory-total-size=1T \
+                 --memory-oper={operation} --memory-access-mode=seq --threads=1 --time=2 run"
+            ))
         }),
         read: |output| {
             let line = output.lines().find(|line| line.contains("transferred"))?;
@@ -91,13 +85,7 @@ fn mbw(size_mib: u64) -> Peer<'static> {
         name: "mbw",
         says: Says::Median,
         program: Program::Installed("mbw"),
-        arguments: Box::new(move || {
-            ["-q", "-n", "20", "-t0"]
-                .iter()
-                .map(|word| (*word).to_owned())
-                .chain([size_mib.to_string()])
-                .collect()
-        }),
+        arguments: Box::new(move || words(&format!("-q -n 20 -t0 {size_mib}"))),
         read: |output| {
             let copies: Vec<f64> = output
                 .lines()
@@ -116,17 +104,10 @@ fn memrate(size_mib: u64, read: fn(&str) -> Option<f64>) -> Peer<'static> {
         says: Says::Mean,
         program: Program::Installed("stress-ng"),
         arguments: Box::new(move || {
-            vec![
-                "--memrate".to_owned(),
-                "1".to_owned(),
-                "--memrate-bytes".to_owned(),
-                format!("{size_mib}M"),
-                "--timeout".to_owned(),
-                "4".to_owned(),
-                "--metrics".to_owned(),
-                "--log-file".to_owned(),
-                "/dev/stdout".to_owned(),
-            ]
+            words(&format!(
+                "--memrate 1 --memrate-bytes {size_mib}M --timeout 4 --metrics \
+                 --log-file /dev/stdout"
+            ))
         }),
         read,
     }

@@ -2,7 +2,7 @@
 //! random cycle through 512 MiB on 4 KiB pages, a word every 64 bytes.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, number_before};
+use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
 use crate::error::Result;
 use crate::verdict::{Bounds, Verdict};
 use costof_model::unit::Unit;
@@ -18,9 +18,8 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         says: Says::Median,
         program: Program::Source("chase", include_str!("chase.c")),
         arguments: Box::new(move || {
-            [SIZE_BYTES, STRIDE_BYTES, seeds.u64(..), LAPS]
-                .map(|word| word.to_string())
-                .to_vec()
+            let seed = seeds.u64(..);
+            words(&format!("{SIZE_BYTES} {STRIDE_BYTES} {seed} {LAPS}"))
         }),
         read: |output| number_before(output, "ns per load"),
     };

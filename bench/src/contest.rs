@@ -249,6 +249,11 @@ fn symbol(unit: Unit) -> &'static str {
     }
 }
 
+/// Arguments that hold no spaces.
+pub(crate) fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
 /// The number before `words` in the first line that ends with them.
 pub(crate) fn number_before(output: &str, words: &str) -> Option<f64> {
     output

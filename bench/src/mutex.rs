@@ -1,7 +1,7 @@
 //! `sync.mutex` with one thread beside a pthread mutex around a counter in plain C.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, number_before};
+use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
 use crate::error::Result;
 use crate::verdict::{Bounds, Verdict};
 use costof_model::unit::Unit;
@@ -21,7 +21,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
             name: "mutex.c",
             says: Says::Median,
             program: Program::Source("mutex", include_str!("mutex.c")),
-            arguments: Box::new(|| vec![BATCHES.to_owned()]),
+            arguments: Box::new(|| words(BATCHES)),
             read: |output| number_before(output, "ns per lock"),
         }],
     };

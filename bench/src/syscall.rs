@@ -2,7 +2,7 @@
 //! a loop, through the same C library, on the same processor.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, number_before};
+use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
 use crate::error::Result;
 use crate::verdict::{Bounds, Verdict};
 use costof_model::unit::Unit;
@@ -12,7 +12,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         name: "perf",
         says: Says::Mean,
         program: Program::Installed("perf"),
-        arguments: Box::new(|| ["bench", "syscall", "basic"].map(str::to_owned).to_vec()),
+        arguments: Box::new(|| words("bench syscall basic")),
         read: ns_per_operation,
     };
     let contest = Contest {

@@ -1,7 +1,7 @@
 //! `os.thread` beside `pthread_create` and `pthread_join` in plain C.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, number_before};
+use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
 use crate::error::Result;
 use crate::verdict::{Bounds, Verdict};
 use costof_model::unit::Unit;
@@ -20,7 +20,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
             name: "thread.c",
             says: Says::Median,
             program: Program::Source("thread", include_str!("thread.c")),
-            arguments: Box::new(|| vec![THREADS.to_owned()]),
+            arguments: Box::new(|| words(THREADS)),
             read: |output| number_before(output, "ns until it was joined"),
         }],
     };
