@@ -79,6 +79,16 @@ impl Bench {
         self.rounds.map_or(usual, |rounds| rounds as usize)
     }
 
+    /// All processors as a list, the measured one first, for what takes several.
+    pub(crate) fn measured_first(&self) -> String {
+        let others = self.cpus.iter().filter(|cpu| **cpu != self.cpu);
+        let cpus: Vec<String> = std::iter::once(&self.cpu)
+            .chain(others)
+            .map(usize::to_string)
+            .collect();
+        cpus.join(",")
+    }
+
     /// A file of this bench.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)

@@ -5,6 +5,7 @@ use crate::child::{self, Finished};
 use crate::error::{Result, failed};
 use costof_model::metric::Estimate;
 use costof_model::run_file::{self, Run};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -148,11 +149,12 @@ pub(crate) fn failures(run: &Run) -> String {
     }
 }
 
-/// Why points of a run have no number.
+/// Why points of a run have no number, each reason once.
 fn reasons(run: &Run) -> String {
-    run.failures
+    let reasons: BTreeSet<String> = run
+        .failures
         .iter()
         .map(|failure| format!("{}: {}", failure.point, failure.reason))
-        .collect::<Vec<_>>()
-        .join("; ")
+        .collect();
+    reasons.into_iter().collect::<Vec<_>>().join("; ")
 }

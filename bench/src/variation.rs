@@ -62,10 +62,10 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     }
     bench.introduce(&format!("costof run, {runs} times in a row"));
     let watch = Watch::start();
-    let cpu = bench.cpu.to_string();
+    let cpus = bench.measured_first();
     let runs: Vec<Run> = (1..=runs)
         .map(|number| {
-            let run = Costof::run(bench, &format!("run-{number}.jsonl"), &["--cpu", &cpu])?;
+            let run = Costof::run(bench, &format!("run-{number}.jsonl"), &["--cpu", &cpus])?;
             println!("run {number}: {} rows{}", run.points.len(), failures(&run));
             Ok(run)
         })
@@ -235,7 +235,7 @@ fn print(rows: &[Variation]) {
             for runs in &row.modes {
                 println!(
                     "{:<width$}  {:>9} {:>8}",
-                    format!("  a mode, in {} runs", runs.len()),
+                    format!("  a mode, in {} of {} runs", runs.len(), row.own.len()),
                     shown(mean(runs), row.unit),
                     coefficient(runs).map_or_else(absent, percent_exactly)
                 );
@@ -244,10 +244,20 @@ fn print(rows: &[Variation]) {
     }
     println!("\nCV: standard deviation over mean of the runs; ~cycles: estimated core cycles");
     for row in rows.iter().filter(|row| !row.holds()) {
-        let (judged, unit) = row.judged();
+        let (mut judged, unit) = row.judged();
+        if row.own.is_empty() {
+            judged = vec![&row.own];
+        }
         for runs in judged {
             let runs: Vec<String> = runs.iter().map(|run| shown(Some(*run), unit)).collect();
-            println!("varies more: {}: {}", row.label, runs.join(", "));
+            println!(
+                "varies more: {}: {}",
+                row.label,
+                match runs.as_slice() {
+                    [] => "there is no number in some run".to_owned(),
+                    runs => runs.join(", "),
+                }
+            );
         }
     }
     println!();
