@@ -1,15 +1,20 @@
 //! What every comparison is given: costof, a processor, a place for run files,
 //! and the word that the user wants to stop.
 
+use crate::child::{self, Interrupt};
 use crate::costof::Costof;
 use crate::error::{Result, failed};
 use crate::machine;
-use crate::process::Interrupt;
 use clap::Args;
 use costof_os::affinity;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+/// What the C programs of this bench have in common.
+const SHARED: &str = include_str!("peer.h");
+const COMPILE_LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -74,9 +79,43 @@ impl Bench {
         self.rounds.map_or(usual, |rounds| rounds as usize)
     }
 
+    /// All processors as a list, the measured one first, for what takes several.
+    pub(crate) fn measured_first(&self) -> String {
+        let others = self.cpus.iter().filter(|cpu| **cpu != self.cpu);
+        let cpus: Vec<String> = std::iter::once(&self.cpu)
+            .chain(others)
+            .map(usize::to_string)
+            .collect();
+        cpus.join(",")
+    }
+
     /// A file of this bench.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+
+    /// The program that is compiled from `source`, and from what all of them
+    /// include; once.
+    ///
+    /// Errors: there is no C compiler.
+    pub(crate) fn compiled(&self, name: &str, source: &str) -> Result<PathBuf> {
+        let program = self.file(name);
+        if program.is_file() {
+            return Ok(program);
+        }
+        let written = self.file(&format!("{name}.c"));
+        for (file, text) in [(&written, source), (&self.file("peer.h"), SHARED)] {
+            fs::write(file, text)
+                .map_err(|error| failed(format!("cannot write {}: {error}", file.display())))?;
+        }
+        child::finish(
+            Command::new("cc")
+                .args(["-O2", "-Wall", "-Werror", "-pthread", "-o"])
+                .args([&program, &written]),
+            COMPILE_LIMIT,
+            &self.interrupt,
+        )?;
+        Ok(program)
     }
 
     /// Says what is compared, and on which machine.

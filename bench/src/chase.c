@@ -11,11 +11,10 @@
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
+
+#include "peer.h"
 
 /* Loads between two looks at the clock: some 100 us. */
 enum { STRETCH = 1024 };
@@ -35,25 +34,6 @@ static uint64_t next_random(void)
 static uint64_t below(uint64_t bound)
 {
     return (uint64_t)(((unsigned __int128)next_random() * bound) >> 64);
-}
-
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
-}
-
-static void fail(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static int ascending(const void *left, const void *right)
-{
-    const double l = *(const double *)left, r = *(const double *)right;
-    return (l > r) - (l < r);
 }
 
 int main(int argc, char **argv)
@@ -108,10 +88,7 @@ int main(int argc, char **argv)
     }
 
     const uint64_t stretches = laps * words / STRETCH;
-    double *times_ns = malloc(stretches * sizeof *times_ns);
-    if (!times_ns)
-        fail("chase: cannot allocate the times");
-    memset(times_ns, 0, stretches * sizeof *times_ns);
+    double *times_ns = room_for(stretches);
     for (uint64_t s = 0; s < stretches; s++) {
         const double start = now_ns();
         for (int i = 0; i < STRETCH; i++)
@@ -125,7 +102,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "chase: whole laps did not end where they began\n");
         return 1;
     }
-    qsort(times_ns, stretches, sizeof *times_ns, ascending);
-    printf("%.4f ns per load\n", times_ns[stretches / 2] / STRETCH);
+    printf("%.4f ns per load\n", median(times_ns, stretches) / STRETCH);
     return 0;
 }

@@ -1,17 +1,18 @@
 //! costof as a program: where it is, and what it wrote into its run file.
 
 use crate::bench::Bench;
+use crate::child::{self, Finished};
 use crate::error::{Result, failed};
-use crate::process::{self, Finished};
 use costof_model::metric::Estimate;
 use costof_model::run_file::{self, Run};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// How long any run may take: twice what `costof run` alone promises.
+/// How long a run may take that is not full: twice what `costof run` alone promises.
 pub(crate) const RUN_LIMIT: Duration = Duration::from_secs(120);
 
 pub(crate) struct Costof {
@@ -53,7 +54,7 @@ impl Costof {
     /// is kept under `name`.
     pub(crate) fn run(bench: &Bench, name: &str, arguments: &[&str]) -> Result<Run> {
         let file = bench.file(name);
-        process::finish(
+        child::finish(
             &mut bench.costof.run_command(&file, arguments),
             RUN_LIMIT,
             &bench.interrupt,
@@ -66,13 +67,14 @@ impl Costof {
         bench: &Bench,
         name: &str,
         arguments: &[&str],
+        limit: Duration,
         every: Duration,
         glance: &mut dyn FnMut(u32),
     ) -> Result<(Run, Finished)> {
         let file = bench.file(name);
-        let finished = process::finish_watched(
+        let finished = child::finish_watched(
             &mut bench.costof.run_command(&file, arguments),
-            RUN_LIMIT,
+            limit,
             &bench.interrupt,
             every,
             glance,
@@ -117,12 +119,12 @@ fn read(file: &Path) -> Result<Run> {
         .map_err(|error| failed(format!("{}: {error}", file.display())))
 }
 
-/// The cost in a run of one point, in nanoseconds.
-pub(crate) fn the_only_cost(run: &Run) -> Result<&Estimate> {
+/// The metric of a run of one point.
+pub(crate) fn the_only<'a>(run: &'a Run, metric: &str) -> Result<&'a Estimate> {
     match run.points.as_slice() {
-        [point] => point.estimate("cost").ok_or_else(|| {
+        [point] => point.estimate(metric).ok_or_else(|| {
             failed(format!(
-                "{} has no cost: it is below resolution",
+                "{} has no {metric}, or it is below resolution",
                 point.point
             ))
         }),
@@ -134,11 +136,25 @@ pub(crate) fn the_only_cost(run: &Run) -> Result<&Estimate> {
     }
 }
 
-/// Why points of a run have no number.
-pub(crate) fn reasons(run: &Run) -> String {
-    run.failures
+/// A point's axes as `costof run` takes them.
+pub(crate) fn settings(axes: &[String]) -> impl Iterator<Item = &str> {
+    axes.iter().flat_map(|axis| ["--set", axis])
+}
+
+/// What failed in a run, to stand behind what did not.
+pub(crate) fn failures(run: &Run) -> String {
+    match run.failures.len() {
+        0 => String::new(),
+        count => format!(", {count} failures: {}", reasons(run)),
+    }
+}
+
+/// Why points of a run have no number, each reason once.
+fn reasons(run: &Run) -> String {
+    let reasons: BTreeSet<String> = run
+        .failures
         .iter()
         .map(|failure| format!("{}: {}", failure.point, failure.reason))
-        .collect::<Vec<_>>()
-        .join("; ")
+        .collect();
+    reasons.into_iter().collect::<Vec<_>>().join("; ")
 }

@@ -28,6 +28,49 @@ pub(crate) fn time_stamp(now: SystemTime) -> String {
     time.chars().filter(char::is_ascii_alphanumeric).collect()
 }
 
+/// The size of the last cache of processor 0; `None` where the kernel does not tell.
+pub(crate) fn last_cache_bytes() -> Option<u64> {
+    (0..10)
+        .map_while(|index| {
+            let size = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
+            let text = fs::read_to_string(size).ok()?;
+            let kib: u64 = text.trim().strip_suffix('K')?.parse().ok()?;
+            Some(kib * 1024)
+        })
+        .max()
+}
+
+/// The children of all threads of a process (proc_pid_task_children(5)).
+pub(crate) fn children(id: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{id}/task"));
+    threads
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok())
+        .flat_map(|ids| {
+            let ids = ids.split_whitespace().filter_map(|id| id.parse().ok());
+            ids.collect::<Vec<u32>>()
+        })
+        .collect()
+}
+
+/// An amount of memory of a process, by its name in proc_pid_status(5).
+pub(crate) fn memory_bytes(id: u32, name: &str) -> Option<u64> {
+    parse_memory_bytes(
+        &fs::read_to_string(format!("/proc/{id}/status")).ok()?,
+        name,
+    )
+}
+
+fn parse_memory_bytes(status: &str, name: &str) -> Option<u64> {
+    let amount = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    let kib: u64 = amount.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
 fn model_name(cpuinfo: &str) -> Option<&str> {
     let line = cpuinfo
         .lines()
@@ -181,5 +224,26 @@ mod tests {
             model_name("processor : 0\nmodel name\t: AMD EPYC\n"),
             Some("AMD EPYC")
         );
+    }
+
+    #[test]
+    fn an_amount_of_memory_is_read_by_its_name() {
+        let status = "Name:\tcostof\nVmPeak:\t  900 kB\nVmHWM:\t   12034 kB\nRssAnon:\t 110 kB\n";
+        assert_eq!(parse_memory_bytes(status, "VmHWM"), Some(12034 * 1024));
+        assert_eq!(parse_memory_bytes(status, "RssAnon"), Some(110 * 1024));
+        assert_eq!(parse_memory_bytes("Name:\tkthreadd\n", "VmHWM"), None);
+        assert!(memory_bytes(std::process::id(), "VmHWM").is_some());
+    }
+
+    #[test]
+    fn children_are_found_while_they_run() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("600")
+            .spawn()
+            .unwrap();
+        let found = children(std::process::id()).contains(&child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found);
     }
 }

@@ -7,17 +7,23 @@
     reason = "a program that prints tables for people"
 )]
 
+mod bandwidth;
 mod bench;
 mod chase;
+mod child;
+mod contest;
 mod costof;
 mod error;
 mod grades;
 mod machine;
+mod mutex;
 mod process;
 mod rounds;
 mod speed;
 mod spinner;
+mod switch;
 mod syscall;
+mod thread;
 mod variation;
 mod verdict;
 
@@ -51,10 +57,22 @@ enum Comparison {
     Syscall,
     /// memory.latency in 512 MiB beside a chase written independently in C: within 10 %
     Chase,
+    /// os.context_switch beside `perf bench sched pipe`: at most 1.05 times
+    Switch,
+    /// os.process beside fork and vfork in C: at most 1.05 times
+    Process,
+    /// os.thread beside pthread_create in C: at most 1.05 times
+    Thread,
+    /// memory.bandwidth beside the best of sysbench, mbw and stress-ng: at least 0.95 times
+    Bandwidth,
+    /// sync.mutex with one thread beside a pthread mutex in C: at most 1.05 times
+    Mutex,
     /// Runs in a row: by how much each row varies, and the share of grades A and B
     Variation,
     /// Seconds and memory of `costof run`, milliseconds of `costof list`
     Speed,
+    /// Minutes of `costof run --full`
+    Full,
     /// A neighbour's load turns grades to C or D; without it most are A or B
     Grades,
     /// Keep a processor busy until standard input closes
@@ -73,8 +91,14 @@ fn main() -> ExitCode {
     let compare = match comparison {
         Comparison::Syscall => syscall::compare,
         Comparison::Chase => chase::compare,
+        Comparison::Switch => switch::compare,
+        Comparison::Process => process::compare,
+        Comparison::Thread => thread::compare,
+        Comparison::Bandwidth => bandwidth::compare,
+        Comparison::Mutex => mutex::compare,
         Comparison::Variation => variation::compare,
         Comparison::Speed => speed::compare,
+        Comparison::Full => speed::full,
         Comparison::Grades => grades::compare,
         Comparison::Spin { processor } => return spinner::spin(processor),
     };

@@ -2,19 +2,21 @@
 //! milliseconds of `costof list`.
 
 use crate::bench::Bench;
-use crate::costof::{Costof, RUN_LIMIT, reasons};
+use crate::child;
+use crate::costof::{Costof, RUN_LIMIT, failures};
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
-use crate::process;
 use crate::verdict::Verdict;
 use costof_measure::statistics::quantile::quantile;
+use costof_model::run_file::Run;
 use costof_model::unit::parse_bytes;
-use std::fs;
 use std::time::Duration;
 
 const RUNS: usize = 3;
 const WALL_BOUND: Duration = Duration::from_secs(60);
-const ROWS_BOUND: usize = 12;
+const FULL_BOUND: Duration = Duration::from_secs(15 * 60);
+/// Rows with an interval.
+const ROWS_BOUND: usize = 25;
 const MEMORY_BOUND_BYTES: u64 = 100_000_000;
 /// How often `costof list` is started.
 const LISTS: usize = 200;
@@ -60,27 +62,28 @@ fn run_alone(bench: &Bench) -> Result<Vec<Verdict>> {
         let name = format!("alone-{number}.jsonl");
         let mut of_this = Peak::default();
         let (run, finished) =
-            Costof::run_watched(bench, &name, &[], GLANCE, &mut |id| of_this.look(id))?;
+            Costof::run_watched(bench, &name, &[], RUN_LIMIT, GLANCE, &mut |id| {
+                of_this.look(id)
+            })?;
         println!(
-            "costof run {number}: {:.1} s, {} rows, at most {} MB in the controller and {} MB in a \
-             worker{}",
+            "costof run {number}: {:.1} s, {} rows of which {} have an interval, at most {} MB in \
+             the controller and {} MB in a worker{}",
             finished.wall.as_secs_f64(),
             run.points.len(),
+            with_interval(&run),
             of_this.controller / 1_000_000,
             of_this.worker / 1_000_000,
-            match run.failures.len() {
-                0 => String::new(),
-                count => format!(", {count} failures: {}", reasons(&run)),
-            }
+            failures(&run)
         );
         wall = wall.max(finished.wall);
-        rows = rows.min(run.points.len());
+        rows = rows.min(with_interval(&run));
         peak.controller = peak.controller.max(of_this.controller);
         peak.worker = peak.worker.max(of_this.worker);
     }
     let fast = Verdict::from(wall < WALL_BOUND && rows >= ROWS_BOUND);
     println!(
-        "slowest {:.1} s, at least {rows} rows; under {} s with at least {ROWS_BOUND} rows: {fast}",
+        "slowest {:.1} s, at least {rows} rows with an interval; under {} s with at least \
+         {ROWS_BOUND}: {fast}",
         wall.as_secs_f64(),
         WALL_BOUND.as_secs()
     );
@@ -95,12 +98,51 @@ fn run_alone(bench: &Bench) -> Result<Vec<Verdict>> {
     Ok(vec![fast, small])
 }
 
+/// How many rows have a number with an interval.
+fn with_interval(run: &Run) -> usize {
+    let rows = run.points.iter();
+    rows.filter(|row| row.primary().is_some_and(|number| number.ci95.is_some()))
+        .count()
+}
+
+/// `costof run --full`: everything that this machine can measure by itself.
+pub(crate) fn full(bench: &Bench) -> Result<Vec<Verdict>> {
+    bench.introduce("costof run --full");
+    let watch = Watch::start();
+    let limit = 2 * FULL_BOUND;
+    let mut verdicts = Vec::new();
+    for number in 1..=bench.rounds(1) {
+        let (run, finished) = Costof::run_watched(
+            bench,
+            &format!("full-{number}.jsonl"),
+            &["--full"],
+            limit,
+            Duration::from_secs(1),
+            &mut |_| {},
+        )?;
+        let verdict = Verdict::from(finished.wall < FULL_BOUND);
+        println!(
+            "costof run --full {number}: {:.1} min, {} points of which {} have an interval{}; \
+             under {} min: {verdict}\n",
+            finished.wall.as_secs_f64() / 60.0,
+            run.points.len(),
+            with_interval(&run),
+            failures(&run),
+            FULL_BOUND.as_secs() / 60
+        );
+        verdicts.push(verdict);
+    }
+    machine::was_quiet(&watch);
+    bench.conclude();
+    Ok(verdicts)
+}
+
 impl Peak {
     /// Reads the high-water marks of the controller `id` and of its workers.
     fn look(&mut self, id: u32) {
-        self.controller = self.controller.max(high_water_bytes(id).unwrap_or(0));
-        for child in children(id) {
-            self.worker = self.worker.max(high_water_bytes(child).unwrap_or(0));
+        self.controller = self.controller.max(high_water_bytes(id));
+        for child in machine::children(id) {
+            self.worker = self.worker.max(high_water_bytes(child));
         }
     }
 
@@ -118,37 +160,15 @@ impl Peak {
     }
 }
 
-/// The children of all threads of a process (proc_pid_task_children(5)).
-fn children(id: u32) -> Vec<u32> {
-    let threads = fs::read_dir(format!("/proc/{id}/task"));
-    threads
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok())
-        .flat_map(|ids| {
-            let ids = ids.split_whitespace().filter_map(|id| id.parse().ok());
-            ids.collect::<Vec<u32>>()
-        })
-        .collect()
-}
-
-fn high_water_bytes(id: u32) -> Option<u64> {
-    parse_high_water_bytes(&fs::read_to_string(format!("/proc/{id}/status")).ok()?)
-}
-
-fn parse_high_water_bytes(status: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
+/// The most that was resident in a process so far; 0 where it has ended.
+fn high_water_bytes(id: u32) -> u64 {
+    machine::memory_bytes(id, "VmHWM").unwrap_or(0)
 }
 
 /// What the probes of a run ask for at most, as `--dry-run` says it.
 fn asked_bytes(bench: &Bench) -> Result<u64> {
     let mut command = bench.costof.command(&["run", "--dry-run"]);
-    let finished = process::finish(&mut command, RUN_LIMIT, &bench.interrupt)?;
+    let finished = child::finish(&mut command, RUN_LIMIT, &bench.interrupt)?;
     parse_asked_bytes(&finished.output).ok_or_else(|| {
         failed("`costof run --dry-run` does not say `up to … of memory` any more: teach bench/src/speed.rs its new words")
     })
@@ -164,7 +184,7 @@ fn start_often(bench: &Bench, times: usize, arguments: &[&str]) -> Result<Vec<f6
     (0..times)
         .map(|_| {
             let mut command = bench.costof.command(arguments);
-            let finished = process::finish(&mut command, RUN_LIMIT, &bench.interrupt)?;
+            let finished = child::finish(&mut command, RUN_LIMIT, &bench.interrupt)?;
             Ok(finished.wall.as_secs_f64() * 1e3)
         })
         .collect()
@@ -189,14 +209,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_high_water_mark_is_read() {
-        let status = "Name:\tcostof\nVmPeak:\t  900 kB\nVmHWM:\t   12034 kB\nVmRSS:\t 11000 kB\n";
-        assert_eq!(parse_high_water_bytes(status), Some(12034 * 1024));
-        assert_eq!(parse_high_water_bytes("Name:\tkthreadd\n"), None);
-        assert!(high_water_bytes(std::process::id()).is_some());
-    }
-
-    #[test]
     fn what_probes_ask_for_is_read_from_the_dry_run() {
         let text = "memory.latency size=128MiB\n\n21 points, up to 9 launches of each, about 12 s \
                     (the budget is 45 s), up to 128MiB of memory beside the worker's own, about \
@@ -217,17 +229,5 @@ mod tests {
             peak(20 << 20, 0).judge(0),
             Verdict::CannotBeTold(_)
         ));
-    }
-
-    #[test]
-    fn children_are_found_while_they_run() {
-        let mut child = std::process::Command::new("sleep")
-            .arg("600")
-            .spawn()
-            .unwrap();
-        let found = children(std::process::id()).contains(&child.id());
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(found);
     }
 }

@@ -2,22 +2,28 @@
 //! run, and how many rows have grade A or B.
 
 use crate::bench::Bench;
-use crate::costof::{Costof, reasons};
+use crate::costof::{Costof, failures};
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::verdict::{self, Verdict};
 use costof_measure::statistics::quantile::{mean, standard_deviation};
+use costof_model::axis::AxisValue;
 use costof_model::noise::Grade;
+use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
 
 const RUNS: usize = 5;
 const CYCLES: &str = "estimated_core_cycles";
-/// The greatest coefficient of variation of `cpu.*` and `os.syscall`.
+/// The greatest coefficient of variation of the first `cpu.*` and of `os.syscall`.
 const CORE_BOUND: f64 = 0.02;
+/// That of whatever else runs on one processor.
+const PINNED_BOUND: f64 = 0.03;
 /// That of `memory.latency`.
 const MEMORY_BOUND: f64 = 0.05;
+/// That of each mode of what is not this processor's alone.
+const SHARED_BOUND: f64 = 0.10;
 /// The least share of rows of grade A or B.
 pub(crate) const GOOD_SHARE: f64 = 0.8;
 
@@ -25,25 +31,28 @@ pub(crate) const GOOD_SHARE: f64 = 0.8;
 #[derive(Debug, PartialEq)]
 struct Variation {
     label: String,
-    probe: String,
+    demand: Option<Demand>,
     unit: Option<Unit>,
     /// The median of each run, in the row's own unit; empty where a run has none.
     own: Vec<f64>,
     /// The same in estimated core cycles; empty where there are none.
     cycles: Vec<f64>,
+    /// For each mode its medians in the runs that show it, in the row's own unit;
+    /// empty where a run has none.
+    modes: Vec<Vec<f64>>,
     /// The grade in each run.
     grades: Vec<Grade>,
 }
 
-/// What is demanded of a row.
-#[derive(Debug, PartialEq)]
+/// What is demanded of a row: the greatest coefficient of variation.
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Demand {
-    /// A coefficient of variation at most this, in estimated core cycles where
-    /// the row has them.
+    /// In estimated core cycles where the row has them, since the core clock drifts.
     Cycles(f64),
-    /// One at most this in the row's own unit.
+    /// In the row's own unit.
     Own(f64),
-    Nothing,
+    /// In the row's own unit, each mode for itself.
+    Modes(f64),
 }
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
@@ -53,11 +62,11 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     }
     bench.introduce(&format!("costof run, {runs} times in a row"));
     let watch = Watch::start();
-    let cpu = bench.cpu.to_string();
+    let cpus = bench.measured_first();
     let runs: Vec<Run> = (1..=runs)
         .map(|number| {
-            let run = Costof::run(bench, &format!("run-{number}.jsonl"), &["--cpu", &cpu])?;
-            println!("run {number}: {}", headline(&run));
+            let run = Costof::run(bench, &format!("run-{number}.jsonl"), &["--cpu", &cpus])?;
+            println!("run {number}: {} rows{}", run.points.len(), failures(&run));
             Ok(run)
         })
         .collect::<Result<_>>()?;
@@ -68,14 +77,6 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let verdicts = vec![judge_variation(&rows, quiet), judge_grades(&rows, quiet)];
     bench.conclude();
     Ok(verdicts)
-}
-
-fn headline(run: &Run) -> String {
-    let failures = match run.failures.len() {
-        0 => String::new(),
-        count => format!(", {count} failures: {}", reasons(run)),
-    };
-    format!("{} rows{failures}", run.points.len())
 }
 
 /// The rows of the first run, found again in the others.
@@ -107,14 +108,69 @@ fn variations(runs: &[Run]) -> Vec<Variation> {
                     .label
                     .clone()
                     .unwrap_or_else(|| point.point.to_string()),
-                probe: point.point.probe.to_string(),
+                demand: demand(&point.point, machine::last_cache_bytes()),
                 unit: point.primary().map(|estimate| estimate.unit),
                 own: medians(&point.primary).unwrap_or_default(),
                 cycles: medians(CYCLES).unwrap_or_default(),
+                modes: modes(&rows),
                 grades: rows.iter().map(|row| row.grade).collect(),
             }
         })
         .collect()
+}
+
+/// What is demanded of a row, by what its number depends on.
+fn demand(point: &Point, last_cache_bytes: Option<u64>) -> Option<Demand> {
+    let is = |axis: &str, word: &str| matches!(point.axes.0.get(axis), Some(AxisValue::Word(value)) if value == word);
+    let at_least = |axis: &str, least: u64| matches!(point.axes.0.get(axis), Some(AxisValue::Number(value)) if *value >= least);
+    match &*point.probe {
+        "null" => None,
+        // The hypervisor's, or the timer's and the scheduler's.
+        "cpu.hiccup" | "cpu.vm_exit" | "os.timer" => Some(Demand::Modes(SHARED_BOUND)),
+        // The device's.
+        "os.page_fault" if is("kind", "major") => Some(Demand::Modes(SHARED_BOUND)),
+        // Shared with neighbours.
+        "memory.bandwidth" if at_least("size", last_cache_bytes.unwrap_or(0)) => {
+            Some(Demand::Modes(SHARED_BOUND))
+        }
+        // Two processors.
+        "sync.core_to_core" => Some(Demand::Modes(SHARED_BOUND)),
+        _ if is("cpus", "cross") || at_least("threads", 2) => Some(Demand::Modes(SHARED_BOUND)),
+        "memory.latency" => Some(Demand::Own(MEMORY_BOUND)),
+        "cpu.clock" | "cpu.frequency" | "cpu.loop" | "cpu.call" | "os.syscall" => {
+            Some(Demand::Cycles(CORE_BOUND))
+        }
+        _ => Some(Demand::Cycles(PINNED_BOUND)),
+    }
+}
+
+/// For each mode its medians in the runs that show it. A run that shows no modes
+/// has one, its median; which of several that is, is told by what lies nearest in
+/// the run that shows the most. Empty where a run has no number.
+fn modes(rows: &[PointRow]) -> Vec<Vec<f64>> {
+    let of_runs: Option<Vec<Vec<f64>>> = rows
+        .iter()
+        .map(|row| {
+            let number = row.primary()?;
+            Some(match number.modes.as_slice() {
+                [] => vec![number.median],
+                modes => modes.iter().map(|mode| mode.median).collect(),
+            })
+        })
+        .collect();
+    let of_runs = of_runs.unwrap_or_default();
+    let Some(most) = of_runs.iter().max_by_key(|modes| modes.len()) else {
+        return Vec::new();
+    };
+    let mut found = vec![Vec::new(); most.len()];
+    for median in of_runs.iter().flatten() {
+        let distance = |mode: &f64| (median / mode).ln().abs();
+        let nearest = (0..most.len())
+            .min_by(|a, b| distance(&most[*a]).total_cmp(&distance(&most[*b])))
+            .expect("a run with a number has a mode");
+        found[nearest].push(*median);
+    }
+    found
 }
 
 /// The coefficient of variation: the runs' standard deviation over their mean.
@@ -123,32 +179,30 @@ fn coefficient(runs: &[f64]) -> Option<f64> {
 }
 
 impl Variation {
-    fn demand(&self) -> Demand {
-        match self.probe.as_str() {
-            "os.syscall" => Demand::Cycles(CORE_BOUND),
-            "memory.latency" => Demand::Own(MEMORY_BOUND),
-            probe if probe.starts_with("cpu.") => Demand::Cycles(CORE_BOUND),
-            _ => Demand::Nothing,
-        }
-    }
-
-    /// The runs that are judged, with their unit.
-    fn judged(&self) -> (&[f64], Option<Unit>) {
-        match self.demand() {
-            Demand::Cycles(_) if !self.cycles.is_empty() => (&self.cycles, Some(Unit::Cycles)),
-            _ => (&self.own, self.unit),
+    /// The runs that are judged, each mode for itself, with their unit.
+    fn judged(&self) -> (Vec<&[f64]>, Option<Unit>) {
+        match self.demand {
+            Some(Demand::Cycles(_)) if !self.cycles.is_empty() => {
+                (vec![&self.cycles], Some(Unit::Cycles))
+            }
+            Some(Demand::Modes(_)) => (self.modes.iter().map(Vec::as_slice).collect(), self.unit),
+            _ => (vec![&self.own], self.unit),
         }
     }
 
     /// Whether the row varies by no more than is demanded; a row without a
-    /// number in some run does.
+    /// number in some run does. A mode that one run alone shows does not vary.
     fn holds(&self) -> bool {
-        match self.demand() {
-            Demand::Cycles(bound) | Demand::Own(bound) => {
-                coefficient(self.judged().0).is_some_and(|variation| variation <= bound)
-            }
-            Demand::Nothing => true,
-        }
+        let Some(Demand::Cycles(bound) | Demand::Own(bound) | Demand::Modes(bound)) = self.demand
+        else {
+            return true;
+        };
+        let (judged, _) = self.judged();
+        !self.own.is_empty()
+            && judged
+                .iter()
+                .filter(|runs| runs.len() > 1 || judged.len() == 1)
+                .all(|runs| coefficient(runs).is_some_and(|variation| variation <= bound))
     }
 }
 
@@ -160,10 +214,13 @@ fn print(rows: &[Variation]) {
         "row", "mean", "CV", "~cycles", "CV"
     );
     for row in rows {
-        let demand = match (row.demand(), row.judged().1) {
-            (Demand::Cycles(bound), Some(Unit::Cycles)) => format!("{} ~cycles", percent(bound)),
-            (Demand::Cycles(bound) | Demand::Own(bound), _) => percent(bound),
-            (Demand::Nothing, _) => "-".to_owned(),
+        let demand = match (row.demand, row.judged().1) {
+            (None, _) => absent(),
+            (Some(Demand::Cycles(bound)), Some(Unit::Cycles)) => {
+                format!("{} ~cycles", percent(bound))
+            }
+            (Some(Demand::Cycles(bound) | Demand::Own(bound)), _) => percent(bound),
+            (Some(Demand::Modes(bound)), _) => format!("{} a mode", percent(bound)),
         };
         println!(
             "{:<width$}  {:>9} {:>8}  {:>8} {:>8}  {demand:<11}  {}",
@@ -174,12 +231,34 @@ fn print(rows: &[Variation]) {
             coefficient(&row.cycles).map_or_else(absent, percent_exactly),
             row.grades.iter().map(Grade::to_string).collect::<String>()
         );
+        if row.modes.len() > 1 {
+            for runs in &row.modes {
+                println!(
+                    "{:<width$}  {:>9} {:>8}",
+                    format!("  a mode, in {} of {} runs", runs.len(), row.own.len()),
+                    shown(mean(runs), row.unit),
+                    coefficient(runs).map_or_else(absent, percent_exactly)
+                );
+            }
+        }
     }
     println!("\nCV: standard deviation over mean of the runs; ~cycles: estimated core cycles");
     for row in rows.iter().filter(|row| !row.holds()) {
-        let (runs, unit) = row.judged();
-        let runs: Vec<String> = runs.iter().map(|run| shown(Some(*run), unit)).collect();
-        println!("varies more: {}: {}", row.label, runs.join(", "));
+        let (mut judged, unit) = row.judged();
+        if row.own.is_empty() {
+            judged = vec![&row.own];
+        }
+        for runs in judged {
+            let runs: Vec<String> = runs.iter().map(|run| shown(Some(*run), unit)).collect();
+            println!(
+                "varies more: {}: {}",
+                row.label,
+                match runs.as_slice() {
+                    [] => "there is no number in some run".to_owned(),
+                    runs => runs.join(", "),
+                }
+            );
+        }
     }
     println!();
 }
@@ -203,10 +282,7 @@ fn percent_exactly(share: f64) -> String {
 }
 
 fn judge_variation(rows: &[Variation], quiet: bool) -> Verdict {
-    let asked: Vec<&Variation> = rows
-        .iter()
-        .filter(|row| row.demand() != Demand::Nothing)
-        .collect();
+    let asked: Vec<&Variation> = rows.iter().filter(|row| row.demand.is_some()).collect();
     let beyond: Vec<&str> = asked
         .iter()
         .filter(|row| !row.holds())
@@ -250,9 +326,8 @@ fn judge_grades(rows: &[Variation], quiet: bool) -> Verdict {
 mod tests {
     use super::*;
     use costof_model::axis::Axes;
-    use costof_model::metric::Estimate;
+    use costof_model::metric::{Estimate, Mode};
     use costof_model::noise::Placement;
-    use costof_model::point::Point;
     use costof_model::rows::{Plan, RunRow, SCHEMA, State};
     use costof_model::unit::Better;
 
@@ -323,7 +398,7 @@ mod tests {
         assert!((variation - 0.079_056_941_504_209).abs() < 1e-12);
         assert_eq!(
             rows[0].judged(),
-            ([450.0; 5].as_slice(), Some(Unit::Cycles))
+            (vec![[450.0; 5].as_slice()], Some(Unit::Cycles))
         );
         assert_eq!(judge_variation(&rows, true), Verdict::Holds);
     }
@@ -337,17 +412,90 @@ mod tests {
             Verdict::CannotBeTold(_)
         ));
         let harness = variations(&NS.map(|ns| run("null", ns, None, Grade::A)));
-        assert_eq!(harness[0].demand(), Demand::Nothing);
+        assert_eq!(harness[0].demand, None);
         assert!(harness[0].holds());
     }
 
     #[test]
     fn a_row_without_cycles_is_judged_by_its_own_unit() {
         let frequency = variations(&NS.map(|hz| run("cpu.frequency", hz, None, Grade::A)));
-        assert_eq!(frequency[0].demand(), Demand::Cycles(CORE_BOUND));
+        assert_eq!(frequency[0].demand, Some(Demand::Cycles(CORE_BOUND)));
         assert!(!frequency[0].holds());
         let steady = variations(&[4.0; 5].map(|hz| run("cpu.frequency", hz, None, Grade::A)));
         assert!(steady[0].holds());
+    }
+
+    #[test]
+    fn what_is_demanded_depends_on_what_a_number_depends_on() {
+        let demand = |probe: &'static str, axes: Axes| {
+            let point = Point {
+                probe: probe.into(),
+                axes,
+                link: "none".into(),
+            };
+            demand(&point, Some(32 << 20))
+        };
+        let with = |axis: &'static str, word: &'static str| Axes::default().with(axis, word);
+        let shared = Some(Demand::Modes(SHARED_BOUND));
+        let pinned = Some(Demand::Cycles(PINNED_BOUND));
+        let size = |bytes: u64| Axes::default().with("size", bytes);
+        let threads = |count: u64| Axes::default().with("threads", count);
+        assert_eq!(demand("os.context_switch", with("cpus", "same")), pinned);
+        assert_eq!(demand("os.context_switch", with("cpus", "cross")), shared);
+        assert_eq!(demand("sync.mutex", threads(1)), pinned);
+        assert_eq!(demand("sync.mutex", threads(2)), shared);
+        assert_eq!(demand("os.page_fault", with("kind", "huge")), pinned);
+        assert_eq!(demand("os.page_fault", with("kind", "major")), shared);
+        assert_eq!(demand("memory.bandwidth", size(1 << 20)), pinned);
+        assert_eq!(demand("memory.bandwidth", size(1 << 30)), shared);
+        assert_eq!(demand("os.timer", Axes::default()), shared);
+        assert_eq!(demand("cpu.branch_miss", Axes::default()), pinned);
+    }
+
+    /// Runs of a row that crosses processors; each number is one run's mode.
+    fn crossing(runs: [&[f64]; 5]) -> Vec<Variation> {
+        let runs = runs.map(|modes| {
+            let mut run = run("sync.core_to_core", modes[0], None, Grade::A);
+            if modes.len() > 1 {
+                run.points[0].metrics[0].modes = modes
+                    .iter()
+                    .map(|median| Mode {
+                        median: *median,
+                        share: 0.5,
+                        cause: None,
+                    })
+                    .collect();
+            }
+            run
+        });
+        variations(&runs)
+    }
+
+    #[test]
+    fn modes_are_judged_each_for_itself() {
+        let rows = crossing([&[13.0, 60.0], &[13.5], &[61.0], &[13.2, 59.0], &[60.5]]);
+        assert_eq!(
+            rows[0].modes,
+            [vec![13.0, 13.5, 13.2], vec![60.0, 61.0, 59.0, 60.5]]
+        );
+        assert!(rows[0].holds());
+        assert!(coefficient(&rows[0].own).unwrap() > 0.5);
+        let scattered = crossing([&[13.0, 60.0], &[16.0], &[10.0], &[13.2, 59.0], &[60.5]]);
+        assert!(!scattered[0].holds());
+    }
+
+    #[test]
+    fn groups_that_no_run_tells_as_modes_are_scatter() {
+        let rows = crossing([&[13.0], &[60.0], &[13.0], &[60.0], &[13.0]]);
+        assert_eq!(rows[0].modes.len(), 1);
+        assert!(!rows[0].holds());
+    }
+
+    #[test]
+    fn a_mode_of_one_run_does_not_vary() {
+        let rows = crossing([&[13.0, 60.0], &[13.1], &[13.2], &[13.0], &[13.1]]);
+        assert_eq!(rows[0].modes[1], [60.0]);
+        assert!(rows[0].holds());
     }
 
     #[test]

@@ -21,6 +21,17 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
+    /// A cost that is no more than 5 % above that of the best peer.
+    pub(crate) const COST: Bounds = Bounds {
+        low: 0.0,
+        high: 1.05,
+    };
+    /// A rate that is no more than 5 % below that of the best peer.
+    pub(crate) const RATE: Bounds = Bounds {
+        low: 0.95,
+        high: f64::INFINITY,
+    };
+
     /// By the whole interval: inside, outside, or over an end.
     pub(crate) fn judge(self, ratio: Option<Interval>) -> Verdict {
         let more = |why: &str| Verdict::CannotBeTold(format!("{why}: more rounds (--rounds N)"));
@@ -39,7 +50,9 @@ impl Bounds {
 
 impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.low > 0.0 {
+        if self.high.is_infinite() {
+            write!(f, "at least {}", self.low)
+        } else if self.low > 0.0 {
             write!(f, "{} to {}", self.low, self.high)
         } else {
             write!(f, "at most {}", self.high)
@@ -99,10 +112,7 @@ mod tests {
     use super::*;
     use costof_measure::statistics::interval::median_interval;
 
-    const AT_MOST: Bounds = Bounds {
-        low: 0.0,
-        high: 1.05,
-    };
+    const AT_MOST: Bounds = Bounds::COST;
     const WITHIN: Bounds = Bounds {
         low: 0.9,
         high: 1.1,
@@ -118,6 +128,10 @@ mod tests {
         assert_eq!(judge(AT_MOST, &ratios), "holds");
         assert_eq!(judge(WITHIN, &ratios), "holds");
         assert_eq!(judge(AT_MOST, &[0.5; 6]), "holds");
+        assert_eq!(
+            judge(Bounds::RATE, &[0.95, 1.0, 1.1, 1.2, 1.3, 9.0]),
+            "holds"
+        );
     }
 
     #[test]
@@ -125,6 +139,7 @@ mod tests {
         assert_eq!(judge(AT_MOST, &[1.06; 6]), "does not hold");
         assert_eq!(judge(WITHIN, &[1.11; 6]), "does not hold");
         assert_eq!(judge(WITHIN, &[0.89; 6]), "does not hold");
+        assert_eq!(judge(Bounds::RATE, &[0.94; 6]), "does not hold");
     }
 
     #[test]

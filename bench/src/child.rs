@@ -1,0 +1,268 @@
+//! Children: each is bounded in time, and ended by its own process id when it
+//! takes longer or when the bench is interrupted.
+
+use crate::error::{Error, Result, failed};
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// How often an interrupt is looked for: rarely, since looking takes a processor.
+const GLANCE: Duration = Duration::from_millis(100);
+/// How often a child that has closed its outputs is asked whether it has ended.
+const LAST_GLANCE: Duration = Duration::from_micros(100);
+/// How much of a child's complaint is shown.
+const COMPLAINT_CHARS: usize = 600;
+
+/// Whether Ctrl-C or a termination signal came.
+#[derive(Clone)]
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Watches for them from now on.
+    pub(crate) fn watch() -> Result<Interrupt> {
+        let interrupt = Interrupt(Arc::new(AtomicBool::new(false)));
+        let flag = Arc::clone(&interrupt.0);
+        ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
+            .map_err(|error| failed(format!("cannot watch for interrupts: {error}")))?;
+        Ok(interrupt)
+    }
+
+    fn came(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What a child did.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) output: String,
+    /// From before it was started until it had ended.
+    pub(crate) wall: Duration,
+}
+
+/// Runs a command to its end.
+///
+/// Errors: it cannot be started, takes longer than `limit`, or does not succeed.
+pub(crate) fn finish(
+    command: &mut Command,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<Finished> {
+    finish_watched(command, limit, interrupt, GLANCE, &mut |_| {})
+}
+
+/// As [`finish`], and calls `glance` with the child's process id every so often.
+pub(crate) fn finish_watched(
+    command: &mut Command,
+    limit: Duration,
+    interrupt: &Interrupt,
+    every: Duration,
+    glance: &mut dyn FnMut(u32),
+) -> Result<Finished> {
+    let shown = shown(command);
+    let start = Instant::now();
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(cannot_start(command, &error)))?;
+    let mut child = Ended(child);
+    let output = read_apart(child.0.stdout.take());
+    let complaint = read_apart(child.0.stderr.take());
+    let may_go_on = || -> Result<()> {
+        if interrupt.came() {
+            return Err(Error::Interrupted);
+        }
+        if start.elapsed() < limit {
+            return Ok(());
+        }
+        Err(failed(format!(
+            "`{shown}` took longer than {} s and was ended",
+            limit.as_secs_f64()
+        )))
+    };
+    let output = loop {
+        match output.recv_timeout(every) {
+            Ok(bytes) => break bytes,
+            Err(RecvTimeoutError::Disconnected) => break Vec::new(),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        may_go_on()?;
+        glance(child.0.id());
+    };
+    let status = loop {
+        let ended = child.0.try_wait();
+        if let Some(status) = ended.map_err(|error| failed(format!("`{shown}`: {error}")))? {
+            break status;
+        }
+        may_go_on()?;
+        std::thread::sleep(LAST_GLANCE);
+    };
+    let wall = start.elapsed();
+    if !status.success() {
+        // A terminal interrupts the child too, and that is then why it failed.
+        may_go_on()?;
+        let complaint = complaint.recv_timeout(GLANCE).unwrap_or_default();
+        return Err(failed(format!(
+            "`{shown}` ended with {status}: {}",
+            end_of(&String::from_utf8_lossy(&complaint))
+        )));
+    }
+    Ok(Finished {
+        output: String::from_utf8_lossy(&output).into_owned(),
+        wall,
+    })
+}
+
+/// `program` on one processor. It becomes the child itself, so that ending the
+/// child ends it.
+///
+/// Errors: it is a name that is not on the path.
+pub(crate) fn pinned(cpu: usize, program: &Path) -> Result<Command> {
+    // taskset would start and then fail, in words of its own.
+    if !is_installed(program) {
+        let missing = io::Error::from(io::ErrorKind::NotFound);
+        return Err(failed(cannot_start(&Command::new(program), &missing)));
+    }
+    let mut command = Command::new("taskset");
+    command.args(["--cpu-list", &cpu.to_string()]).arg(program);
+    Ok(command)
+}
+
+/// Whether there is such a file, or a name on the path.
+fn is_installed(program: &Path) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// A child that is ended and reaped when it is dropped.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // One that has ended by itself is past both.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Reads to the end in a thread of its own, so that no pipe fills up.
+fn read_apart(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What could be read before an error counts.
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        // Nobody listens any more where the child was ended.
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+fn shown(command: &Command) -> String {
+    std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn cannot_start(command: &Command, error: &io::Error) -> String {
+    let program = command.get_program().to_string_lossy();
+    let way_out = match &*program {
+        "perf" => " (install linux-perf on Debian, linux-tools-$(uname -r) on Ubuntu)",
+        "cc" => " (install a C compiler: gcc on Debian)",
+        "taskset" => " (install util-linux)",
+        "mbw" => " (install mbw)",
+        "stress-ng" => " (install stress-ng)",
+        "sysbench" => " (install sysbench)",
+        _ => "",
+    };
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("there is no {program} here{way_out}"),
+        _ => format!("cannot start {program}: {error}"),
+    }
+}
+
+fn end_of(text: &str) -> String {
+    let text = text.trim();
+    let skipped = text.chars().count().saturating_sub(COMPLAINT_CHARS);
+    text.chars().skip(skipped).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn never() -> Interrupt {
+        Interrupt(Arc::new(AtomicBool::new(false)))
+    }
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn what_a_child_says_is_kept() {
+        let finished = finish(&mut shell("echo one; echo two"), LONG, &never()).unwrap();
+        assert_eq!(finished.output, "one\ntwo\n");
+    }
+
+    #[test]
+    fn a_child_that_fails_is_named_with_its_complaint() {
+        let error = finish(&mut shell("echo no >&2; exit 3"), LONG, &never()).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("sh -c") && text.contains('3') && text.ends_with("no"));
+    }
+
+    #[test]
+    fn a_child_that_takes_too_long_is_ended() {
+        for script in ["exec sleep 600", "exec sleep 600 >&- 2>&-"] {
+            let limit = Duration::from_millis(20);
+            let error = finish(&mut shell(script), limit, &never()).unwrap_err();
+            assert!(error.to_string().contains("was ended"), "{script}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_child() {
+        let interrupt = never();
+        let mut id = None;
+        let ended = finish_watched(
+            &mut shell("exec sleep 600"),
+            LONG,
+            &interrupt,
+            Duration::from_millis(1),
+            &mut |child| {
+                id = Some(child);
+                interrupt.0.store(true, Ordering::Relaxed);
+            },
+        );
+        assert!(matches!(ended, Err(Error::Interrupted)));
+        let status = format!("/proc/{}/status", id.expect("the child was seen"));
+        assert!(!std::path::Path::new(&status).exists());
+    }
+
+    #[test]
+    fn a_missing_program_comes_with_the_way_out() {
+        let error = io::Error::from(io::ErrorKind::NotFound);
+        assert!(cannot_start(&Command::new("perf"), &error).contains("linux-perf"));
+        let error = pinned(0, Path::new("no-such-program")).unwrap_err();
+        assert!(error.to_string().contains("no-such-program"));
+        assert!(pinned(0, Path::new("sh")).is_ok() && pinned(0, Path::new("/bin/sh")).is_ok());
+        let mut missing = Command::new("/nowhere/at/all");
+        let error = finish(&mut missing, LONG, &never()).unwrap_err();
+        assert!(error.to_string().contains("/nowhere/at/all"));
+    }
+}
