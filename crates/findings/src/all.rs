@@ -3,6 +3,7 @@
 use crate::cache_levels::cache_levels;
 use crate::cache_references::cache_references;
 use crate::finding::Finding;
+use crate::fork_growth::fork_growth;
 use crate::page_sizes::page_sizes;
 use costof_model::run_file::Run;
 
@@ -10,7 +11,7 @@ use costof_model::run_file::Run;
 type Find = fn(&Run) -> Vec<Finding>;
 
 /// In the order in which they are shown.
-const FINDERS: &[Find] = &[cache_levels, cache_references, page_sizes];
+const FINDERS: &[Find] = &[cache_levels, cache_references, page_sizes, fork_growth];
 
 /// Everything that the points of a run say, in words.
 pub fn findings(run: &Run) -> Vec<Finding> {

@@ -8,6 +8,7 @@ mod cache_references;
 pub mod changepoints;
 pub mod doctor;
 pub mod finding;
+mod fork_growth;
 mod memory_latency;
 #[cfg(test)]
 mod memory_sample;

@@ -283,20 +283,31 @@ fn row(pages: &'static str, kib: f64, median: f64, ci95: (f64, f64)) -> PointRow
         .with("pages", pages)
         .with("pattern", "random")
         .with("stride", 64);
+    point_row("memory.latency", "cost", axes, median, ci95)
+}
+
+/// A point of a probe whose answer, in nanoseconds, is the metric `primary`.
+pub(crate) fn point_row(
+    probe: &'static str,
+    primary: &'static str,
+    axes: Axes,
+    median: f64,
+    ci95: (f64, f64),
+) -> PointRow {
     PointRow {
         point: Point {
-            probe: "memory.latency".into(),
+            probe: probe.into(),
             axes,
             link: "none".into(),
         },
         method: 1,
-        primary: "cost".into(),
+        primary: primary.into(),
         headline: true,
         label: None,
         launches: 6,
         state: State::Ok,
         metrics: vec![Estimate {
-            name: "cost".into(),
+            name: primary.into(),
             unit: Unit::Nanoseconds,
             better: Better::Lower,
             median,
