@@ -2,8 +2,10 @@
 
 use crate::common::{Ended, Place, read, run, wait_for};
 use costof_model::noise::Grade;
+use costof_model::run_file::Run;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A control group of this test's own.
 struct ControlGroup {
@@ -52,20 +54,25 @@ impl ControlGroup {
 
     /// costof in this group.
     fn costof(&self, place: &Place, words: &str) -> Ended {
-        let words: Vec<&str> = words.split(' ').collect();
-        let costof = place.costof(&words);
-        let mut command = std::process::Command::new("sh");
-        command
-            .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
-            .arg(&self.members)
-            .arg(costof.get_program())
-            .args(costof.get_args())
-            .current_dir(costof.get_current_dir().unwrap());
-        for (name, value) in costof.get_envs() {
-            command.env(name, value.unwrap());
-        }
-        run(&mut command)
+        let enter = format!("echo $$ > {}", self.members.display());
+        costof_after(&enter, place, words)
     }
+}
+
+/// costof, after a shell has done something to the process that becomes it.
+fn costof_after(first: &str, place: &Place, words: &str) -> Ended {
+    let words: Vec<&str> = words.split(' ').collect();
+    let costof = place.costof(&words);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &format!("{first} && exec \"$0\" \"$@\"")])
+        .arg(costof.get_program())
+        .args(costof.get_args())
+        .current_dir(costof.get_current_dir().unwrap());
+    for (name, value) in costof.get_envs() {
+        command.env(name, value.unwrap());
+    }
+    run(&mut command)
 }
 
 impl Drop for ControlGroup {
@@ -103,4 +110,88 @@ fn in_a_container_with_a_fifth_of_a_processor_everything_is_measured_and_the_quo
         "{held_back:?}"
     );
     assert!(held_back[0].advice.contains("cpu.max"));
+}
+
+#[test]
+fn more_threads_than_the_limit_allows_are_absent_and_the_rest_goes_on() {
+    let limit = Limit {
+        controller: "pids",
+        v1: ("pids.max", "24"),
+        v2: ("pids.max", "24"),
+    };
+    let group = match ControlGroup::new("threads", &limit) {
+        Ok(group) => group,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let place = Place::new();
+    let words = "run sync.mutex --set threads=1,64 --quick --out run.jsonl";
+    group.costof(&place, words).expect_code(0);
+    let run = read(&place.path("run.jsonl"));
+    expect_one_measured_and_one_absent(&run, "pids.max");
+}
+
+#[test]
+fn a_size_that_memory_cannot_hold_is_absent_and_the_rest_goes_on() {
+    for probe in ["memory.bandwidth", "memory.latency"] {
+        let place = Place::new();
+        let words = ["run", probe, "--set", "size=16KiB,1TiB", "--quick"];
+        run(place.costof(&words).args(["--out", "run.jsonl"])).expect_code(0);
+        let run = read(&place.path("run.jsonl"));
+        expect_one_measured_and_one_absent(&run, "1TiB");
+    }
+    let place = Place::new();
+    let words = "run os.process --set resident=0,1TiB --quick --out run.jsonl";
+    let words: Vec<&str> = words.split(' ').collect();
+    run(&mut place.costof(&words)).expect_code(0);
+    expect_one_measured_and_one_absent(&read(&place.path("run.jsonl")), "1TiB");
+}
+
+#[test]
+fn a_single_processor_leaves_out_what_needs_two_and_says_so() {
+    let cpu = costof_os::affinity::allowed().unwrap()[0].to_string();
+    let place = Place::new();
+    let words = "run sync.mutex --set threads=1,2 --quick --out run.jsonl --cpu";
+    let words: Vec<&str> = words.split(' ').chain([&*cpu]).collect();
+    run(&mut place.costof(&words)).expect_code(0);
+    expect_one_measured_and_one_absent(&read(&place.path("run.jsonl")), "--cpu");
+}
+
+#[test]
+fn a_memlock_that_is_too_small_is_named() {
+    let place = Place::new();
+    let words = "run os.pin --set how=io_uring,vmsplice --set size=1MiB --quick --out run.jsonl";
+    costof_after("ulimit -l 64", &place, words).expect_code(0);
+    let run = read(&place.path("run.jsonl"));
+    let absent: Vec<_> = run
+        .failures
+        .iter()
+        .filter(|row| row.launch.is_none())
+        .collect();
+    match absent.as_slice() {
+        [] => eprintln!("skipped: this user may lock as much as it likes (CAP_IPC_LOCK)"),
+        [pinned] => assert!(
+            pinned.reason.contains("memlock") || pinned.reason.contains("io_uring"),
+            "{pinned:?}"
+        ),
+        more => panic!("{more:?}"),
+    }
+    assert!(!run.points.is_empty());
+}
+
+/// Of two points the first has a number, and the other is absent for a reason
+/// that names `what`.
+#[track_caller]
+fn expect_one_measured_and_one_absent(run: &Run, what: &str) {
+    let points = &run.run.plan.blocks;
+    let points: Vec<_> = points.iter().flat_map(|block| &block.points).collect();
+    assert_eq!(points.len(), 2);
+    let absent: Vec<_> = run
+        .failures
+        .iter()
+        .filter(|row| row.launch.is_none())
+        .collect();
+    assert_eq!(run.points.len(), 1, "{absent:?}");
+    assert_eq!(absent.len(), 1);
+    assert!(absent[0].reason.contains(what), "{}", absent[0].reason);
+    assert!(run.end.is_some());
 }
