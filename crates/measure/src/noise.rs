@@ -75,8 +75,8 @@ impl Ledger {
         result
     }
 
-    /// Ends it. `allocations` were counted inside timed batches.
-    pub fn close(self, clock: &dyn Clock, allocations: u64) -> Noise {
+    /// Ends it.
+    pub fn close(self, clock: &dyn Clock) -> Noise {
         let after = Snapshot::now(&self.cgroup);
         let before = &self.before;
         let children_ns = after.children_cpu_ns.saturating_sub(before.children_cpu_ns);
@@ -110,7 +110,6 @@ impl Ledger {
                 .map(|(after, before)| after.saturating_sub(before)),
             minor_faults: after.usage.minor_faults - before.usage.minor_faults,
             major_faults: after.usage.major_faults - before.usage.major_faults,
-            allocations,
             gaps: self.gaps,
             core_clock_before_hz: self.core_clock_before_hz,
             core_clock_after_hz: CoreClock::measure(clock).map(|measured| measured.hz),

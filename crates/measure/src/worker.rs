@@ -6,12 +6,11 @@
 //! nothing is left running when the controller is gone.
 
 use crate::clock::{self, Clock};
-use crate::counters::Counters;
+use crate::counters::{Counters, Counts};
 use crate::facts;
 use crate::meter::{Meter, Record};
 use crate::noise::Ledger;
 use crate::probe::{self, Probe, Role};
-use costof_model::Text;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::protocol::{
@@ -198,7 +197,7 @@ struct OpenLaunch {
 #[derive(Default)]
 struct OpenPoint {
     record: Record,
-    counts: Vec<(Text, f64)>,
+    counts: Counts,
     failed: bool,
 }
 
@@ -289,23 +288,21 @@ impl OpenLaunch {
         open.failed |= measured.is_err();
         let operations = open.record.counted_operations() - before;
         if let Some(counters) = &mut self.counters {
-            // Of several rounds, the last one's counts stand.
-            open.counts = counters.per_operation(operations);
+            open.counts.add(counters.read(), operations);
         }
         measured
     }
 
     fn close(self) -> Answer {
-        let allocations = self
-            .points
-            .iter()
-            .map(|point| point.record.allocations())
-            .sum();
-        let noise = self.ledger.close(&*self.clock, allocations);
+        let noise = self.ledger.close(&*self.clock);
         let points: Vec<Report> = self
             .points
             .into_iter()
-            .map(|point| point.record.into_report(point.failed, point.counts))
+            .map(|point| {
+                point
+                    .record
+                    .into_report(point.failed, point.counts.per_operation())
+            })
             .collect();
         Answer::Closed {
             points,

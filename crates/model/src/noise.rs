@@ -41,8 +41,6 @@ pub struct Noise {
     pub minor_faults: u64,
     /// Page faults that waited for a device.
     pub major_faults: u64,
-    /// Allocations inside timed batches.
-    pub allocations: u64,
     /// Gaps in the clock while the worker did nothing but read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gaps: Option<Gaps>,
