@@ -77,7 +77,7 @@ pub(crate) struct RunOptions {
         conflicts_with_all = ["probes", "quick", "full", "settings", "cpu", "seed"]
     )]
     pub(crate) resume: Option<PathBuf>,
-    /// Resume although the costof or the kernel is another one
+    /// Resume although the costof, the host, the processor or the kernel is another one
     #[arg(long, requires = "resume")]
     pub(crate) force: bool,
     /// Draws the order of launches and whatever else is drawn; without, a new one
@@ -86,7 +86,7 @@ pub(crate) struct RunOptions {
     /// Show the points, and what measuring them takes, without measuring
     #[arg(long, conflicts_with = "resume")]
     pub(crate) dry_run: bool,
-    /// Write the points as JSON, one a line, instead of a table
+    /// Write the points, and those that have no number, as JSON, one a line, instead of a table
     #[arg(long)]
     pub(crate) json: bool,
     /// How long a worker may take for one answer before it is ended

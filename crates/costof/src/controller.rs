@@ -17,7 +17,9 @@ use costof_model::noise::{CONTROLLER, Noise, Placement};
 use costof_model::point::Point;
 use costof_model::prediction::Known;
 use costof_model::protocol::{ClockInfo, Launch};
-use costof_model::rows::{Block, FailureRow, LaunchPoint, LaunchRow, PredictionRow, Row, State};
+use costof_model::rows::{
+    Block, FailureRow, LaunchPoint, LaunchRow, PointRow, PredictionRow, Row, State,
+};
 use costof_model::run_file::Run;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,8 +60,9 @@ impl Controller<'_> {
         let blocks: Vec<usize> = (0..self.blocks().len())
             .filter(|block| self.blocks()[*block].level == level)
             .collect();
+        let known = self.points_in_the_plans_order();
         for block in &blocks {
-            self.predict(*block)?;
+            self.predict(*block, &known)?;
         }
         let seed = self.run.run.seed ^ u64::from(level);
         for position in schedule::pilot_order(seed, blocks.len()) {
@@ -77,25 +80,62 @@ impl Controller<'_> {
                 return Ok(());
             }
             if launch + 1 == counts[position] {
+                self.make_up(blocks[position], counts[position])?;
+                if self.interrupted() {
+                    return Ok(());
+                }
                 self.complete(blocks[position])?;
             }
         }
         Ok(())
     }
 
+    /// One more launch of a block for each that a crash took from all of its
+    /// points, so that what does not crash keeps its launches. A point that
+    /// crashes is soon left out, which bounds them.
+    fn make_up(&mut self, block: usize, count: u32) -> Result<(), Error> {
+        let mut launch = count;
+        while launch < count + self.lost(block) && !self.interrupted() {
+            self.launch(block, launch, count)?;
+            launch += 1;
+        }
+        Ok(())
+    }
+
+    /// How many launches of a block gave nothing because a point crashed.
+    fn lost(&self, block: usize) -> u32 {
+        let crashed = |launch: &LaunchRow| {
+            self.run.failures.iter().any(|row| {
+                row.block == block && row.launch == Some(launch.launch) && is_crash(row.kind)
+            })
+        };
+        self.launches_of(block)
+            .filter(|launch| !gave_something(launch) && crashed(launch))
+            .count() as u32
+    }
+
     /// Writes down what is expected of a block, before it is measured.
-    fn predict(&mut self, block: usize) -> Result<(), Error> {
+    fn predict(&mut self, block: usize, known: &[PointRow]) -> Result<(), Error> {
         for point in self.blocks()[block].points.clone() {
             if self.run.prediction(&point).is_some() {
                 continue;
             }
             let probe = self.probe(&point);
-            let known = Known(&self.run.points);
-            if let Some(prediction) = (probe.predict)(&point, self.facts, &known) {
+            if let Some(prediction) = (probe.predict)(&point, self.facts, &Known(known)) {
                 self.write(Row::Prediction(PredictionRow { point, prediction }))?;
             }
         }
         Ok(())
+    }
+
+    /// What is known, so that which of several points a prediction finds first
+    /// does not depend on the order in which blocks were completed.
+    fn points_in_the_plans_order(&self) -> Vec<PointRow> {
+        let planned = self.blocks().iter().flat_map(|block| &block.points);
+        planned
+            .filter_map(|point| self.run.points.iter().find(|row| row.point == *point))
+            .cloned()
+            .collect()
     }
 
     /// How many launches each block of a level gets: as the file says where it
@@ -105,17 +145,16 @@ impl Controller<'_> {
         let pilots: Vec<Duration> = blocks
             .iter()
             .map(|block| {
-                let pilot = self.launches_of(*block).find(|launch| launch.launch == 0);
-                pilot.map_or(Duration::ZERO, |launch| {
-                    Duration::from_nanos(launch.wall_ns as u64)
-                })
+                // A pilot that gave nothing says nothing of those to come.
+                time_spent(self.launches_of(*block).filter(|launch| launch.launch == 0))
+                    .unwrap_or_else(|| {
+                        let block = &self.blocks()[*block];
+                        planning::launch_time(self.table, block, self.precision)
+                    })
             })
             .collect();
-        let spent_ns: f64 = self.run.launches.iter().map(|launch| launch.wall_ns).sum();
-        let left = self
-            .precision
-            .budget()
-            .saturating_sub(Duration::from_nanos(spent_ns as u64));
+        let spent = time_spent(self.run.launches.iter()).unwrap_or_default();
+        let left = self.precision.budget().saturating_sub(spent);
         let time_of = |levels: &dyn Fn(u32) -> bool| -> f64 {
             self.blocks()
                 .iter()
@@ -196,6 +235,7 @@ impl Controller<'_> {
                             point: point.clone(),
                             state: report.state,
                             metrics: report.metrics,
+                            allocations: report.allocations,
                         }
                     })
                     .collect();
@@ -263,7 +303,7 @@ impl Controller<'_> {
                     .filter(move |row| row.block == block && row.point == *point)
             };
             let crashed: BTreeSet<Option<u32>> = failures()
-                .filter(|row| matches!(row.kind, FailureKind::Crashed | FailureKind::TimedOut))
+                .filter(|row| is_crash(row.kind))
                 .map(|row| row.launch)
                 .collect();
             failures().any(|row| row.kind == FailureKind::Unsupported)
@@ -302,7 +342,12 @@ impl Controller<'_> {
             match derived {
                 Ok(row) => self.write(Row::Point(Box::new(row)))?,
                 Err(failure) => {
-                    let why = self.first_failure(block, point).unwrap_or(failure);
+                    // What the launches that gave a number say comes first.
+                    let why = match launches.iter().any(|launch| gave(launch, point)) {
+                        true => None,
+                        false => self.first_failure(block, point),
+                    };
+                    let why = why.unwrap_or(failure);
                     self.fail(point, block, None, why)?;
                 }
             }
@@ -367,10 +412,76 @@ impl Controller<'_> {
     }
 }
 
+fn is_crash(kind: FailureKind) -> bool {
+    matches!(kind, FailureKind::Crashed | FailureKind::TimedOut)
+}
+
+/// Whether a launch gave a point a number.
+fn gave(launch: &LaunchRow, point: &Point) -> bool {
+    let mut points = launch.points.iter();
+    points.any(|given| given.point == *point && given.state != State::Failed)
+}
+
+fn gave_something(launch: &LaunchRow) -> bool {
+    launch
+        .points
+        .iter()
+        .any(|given| given.state != State::Failed)
+}
+
+/// How long those launches took that gave something; `None` where none did. A
+/// worker that hung until its limit says nothing of how long measuring takes.
+fn time_spent<'a>(launches: impl Iterator<Item = &'a LaunchRow>) -> Option<Duration> {
+    let useful = launches.filter(|launch| gave_something(launch));
+    useful
+        .map(|launch| Duration::from_nanos(launch.wall_ns as u64))
+        .reduce(|sum, time| sum + time)
+}
+
 fn without_a_number(point: &Point) -> LaunchPoint {
     LaunchPoint {
         point: point.clone(),
         state: State::Failed,
         metrics: Vec::new(),
+        allocations: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::axis::Axes;
+
+    #[test]
+    fn launches_that_gave_nothing_are_no_time_spent() {
+        let launch = |states: &[State], seconds: f64| LaunchRow {
+            block: 0,
+            launch: 0,
+            of: 0,
+            wall_ns: seconds * 1e9,
+            points: states
+                .iter()
+                .map(|state| LaunchPoint {
+                    point: Point {
+                        probe: "test.some".into(),
+                        axes: Axes::default(),
+                        link: "none".into(),
+                    },
+                    state: *state,
+                    metrics: Vec::new(),
+                    allocations: 0,
+                })
+                .collect(),
+            noise: Noise::default(),
+            placement: Placement::default(),
+        };
+        let hung = launch(&[State::Failed, State::Failed], 60.0);
+        let partly = launch(&[State::Failed, State::Ok], 2.0);
+        let empty = launch(&[State::BelowResolution], 1.0);
+        assert_eq!(time_spent([&hung].into_iter()), None);
+        assert_eq!(
+            time_spent([&hung, &partly, &empty].into_iter()),
+            Some(Duration::from_secs(3))
+        );
     }
 }

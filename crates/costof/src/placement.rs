@@ -28,6 +28,34 @@ pub(crate) fn decide(asked: Option<&str>, facts: &Facts) -> Result<Placement, Er
     ])))
 }
 
+/// Whether the processors that a run was begun on can be used now.
+pub(crate) fn check(placement: &Placement) -> Result<(), Error> {
+    let allowed = affinity::allowed()
+        .map_err(|error| wrong(format!("cannot read the allowed processors: {error}")))?;
+    let missing: Vec<String> = placement
+        .0
+        .iter()
+        .filter(|(role, _)| *role != CONTROLLER)
+        .flat_map(|(_, cpus)| cpus)
+        .filter(|cpu| !allowed.contains(cpu))
+        .map(ToString::to_string)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(wrong(format!(
+        "the run was begun on processors that this process may not use now: {} (taskset, \
+         cpusets and containers limit them; it may use {})",
+        missing.join(", "),
+        listed(&allowed)
+    )))
+}
+
+fn listed(cpus: &[usize]) -> String {
+    let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+    cpus.join(", ")
+}
+
 /// `first`, then those of its kind that share its last cache level, then the
 /// others of its kind, then the other kinds. What shares a core with one that
 /// stands before comes last, since it shares its execution units too.
@@ -70,22 +98,23 @@ fn before(other: usize, cpu: usize, first: usize) -> bool {
     other != cpu && (other == first || (cpu != first && other < cpu))
 }
 
-/// The last of the processors with the greatest capacity: the first ones
-/// usually serve the machine's interrupts.
+/// The last of the processors of the fastest kind: the first ones usually serve
+/// the machine's interrupts. Which kind is the fastest its capacity says, where
+/// the kernel tells it; else its place among the kinds, of which the facts name
+/// the fast ones first (Intel's core, atom, lowpower).
 fn usual(allowed: &[usize], facts: &Facts) -> usize {
-    let capacity = |cpu: usize| {
-        facts
-            .cpu
-            .core_kinds
-            .iter()
-            .find(|kind| kind.cpus.contains(cpu as u32))
-            .and_then(|kind| kind.capacity)
-            .unwrap_or(0)
+    let speed = |cpu: usize| {
+        let kinds = &facts.cpu.core_kinds;
+        let position = kinds.iter().position(|kind| kind.cpus.contains(cpu as u32));
+        position.map(|position| {
+            let capacity = kinds[position].capacity.unwrap_or(0);
+            (capacity, std::cmp::Reverse(position))
+        })
     };
     allowed
         .iter()
         .copied()
-        .max_by_key(|cpu| (capacity(*cpu), *cpu))
+        .max_by_key(|cpu| (speed(*cpu), *cpu))
         .unwrap_or(0)
 }
 
@@ -103,11 +132,7 @@ fn parse(list: &str, allowed: &[usize]) -> Result<Vec<usize>, Error> {
         if first > last || !allowed.contains(&first) || !allowed.contains(&last) {
             return Err(wrong(format!(
                 "--cpu {part}: this process may use the processors {}",
-                allowed
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-                    .join(", ")
+                listed(&allowed)
             )));
         }
         for cpu in (first..=last).filter(|cpu| allowed.contains(cpu)) {
@@ -143,6 +168,44 @@ mod tests {
             let error = parse(bad, &allowed).unwrap_err().to_string();
             assert!(error.contains("--cpu"), "{bad}: {error}");
         }
+    }
+
+    #[test]
+    fn of_several_kinds_the_fastest_is_measured() {
+        use costof_model::facts::CoreKind;
+        let kind = |name: &str, cpus: &str, capacity| CoreKind {
+            name: name.to_owned(),
+            cpus: CpuSet::parse(cpus).unwrap(),
+            capacity,
+            ..CoreKind::default()
+        };
+        let allowed: Vec<usize> = (0..8).collect();
+        let mut facts = Facts::default();
+        assert_eq!(usual(&allowed, &facts), 7);
+        // Hybrid Intel, whose kernel tells no capacity, or the same one.
+        for capacity in [None, Some(1024)] {
+            facts.cpu.core_kinds = vec![
+                kind("core", "0-3", capacity),
+                kind("atom", "4-5", capacity),
+                kind("lowpower", "6-7", capacity),
+            ];
+            assert_eq!(usual(&allowed, &facts), 3);
+        }
+        // Arm lists the small ones first, and tells.
+        facts.cpu.core_kinds = vec![
+            kind("little", "0-3", Some(400)),
+            kind("big", "4-6", Some(1024)),
+        ];
+        assert_eq!(usual(&allowed, &facts), 6);
+    }
+
+    #[test]
+    fn what_is_not_allowed_now_is_named() {
+        let placed = |cpus: Vec<usize>| Placement(BTreeMap::from([("only".into(), cpus)]));
+        let allowed = affinity::allowed().unwrap();
+        assert!(check(&placed(allowed)).is_ok());
+        let error = check(&placed(vec![60_000])).unwrap_err().to_string();
+        assert!(error.contains("60000"), "{error}");
     }
 
     #[test]

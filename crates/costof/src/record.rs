@@ -117,7 +117,7 @@ pub(crate) fn latest_of(probe: &str) -> Option<(PathBuf, Run)> {
 }
 
 /// How many runs of the history are looked at for one that has a probe.
-const LOOK_BACK: usize = 30;
+pub(crate) const LOOK_BACK: usize = 30;
 
 /// The history: `$XDG_STATE_HOME/costof/runs`, else `~/.local/state/costof/runs`.
 pub(crate) fn history() -> Result<PathBuf, Error> {

@@ -129,12 +129,12 @@ fn as_predicted_of_a_farther_one<'a>(
 
 fn advice(run: &Run, claim: &Claim, is_last: bool, pages: &str) -> String {
     let tlb = if pages == "4KiB" {
-        "; part of it may be TLB misses, which `--set pages=2MiB` takes out"
+        ", and on 2MiB pages without most of the TLB misses that may be part of it"
     } else {
         ""
     };
     format!(
-        "{}: `costof run memory.latency --full` shows how much is left{tlb}",
+        "{}: `costof run memory.latency` shows how much is left{tlb}",
         why_less(run, claim, is_last)
     )
 }
@@ -195,7 +195,7 @@ mod tests {
         );
         let advice = finding.advice.as_ref().unwrap();
         assert!(
-            advice.contains("`costof run memory.latency --full` shows how much is left"),
+            advice.contains("`costof run memory.latency` shows how much is left"),
             "{advice}"
         );
         assert!(advice.contains("TLB"), "{advice}");

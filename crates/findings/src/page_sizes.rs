@@ -105,9 +105,7 @@ fn beside_huge_pages<'a>(
     let Some(same) = same else {
         return Some((
             "it may be the reach of a TLB".to_owned(),
-            Some(
-                "`costof run memory.latency --set pages=4KiB,2MiB` shows whether it is".to_owned(),
-            ),
+            Some("`costof run memory.latency` shows whether it is".to_owned()),
             None,
         ));
     };

@@ -20,7 +20,7 @@ pub struct WorkerCommand {
     program: PathBuf,
     arguments: Vec<OsString>,
     /// Kept open, so that the same executable runs even when its file is replaced.
-    _executable: Option<File>,
+    executable: Option<File>,
 }
 
 impl WorkerCommand {
@@ -29,7 +29,7 @@ impl WorkerCommand {
         WorkerCommand {
             program: program.into(),
             arguments: arguments.iter().map(OsString::from).collect(),
-            _executable: None,
+            executable: None,
         }
     }
 
@@ -42,14 +42,20 @@ impl WorkerCommand {
         let executable = File::open("/proc/self/exe")?;
         let program = format!("/proc/self/fd/{}", executable.as_raw_fd());
         Ok(WorkerCommand {
-            _executable: Some(executable),
+            executable: Some(executable),
             ..WorkerCommand::new(program, arguments)
         })
     }
 
     /// What is started, for a person to read.
     pub(crate) fn shown(&self) -> String {
-        self.program.display().to_string()
+        match &self.executable {
+            Some(_) => std::env::current_exe().map_or_else(
+                |_| "costof's own executable".to_owned(),
+                |path| path.display().to_string(),
+            ),
+            None => self.program.display().to_string(),
+        }
     }
 
     /// The command that starts a worker on `host`: its input and output are
@@ -68,5 +74,23 @@ impl WorkerCommand {
             .stderr(Stdio::piped());
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_executable_is_named_by_its_path() {
+        let shown = WorkerCommand::own_executable(&[]).unwrap().shown();
+        assert_eq!(
+            shown,
+            std::env::current_exe().unwrap().display().to_string()
+        );
+        assert_eq!(
+            WorkerCommand::new("/some/costof", &[]).shown(),
+            "/some/costof"
+        );
     }
 }

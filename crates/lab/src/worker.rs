@@ -160,28 +160,31 @@ impl Worker {
         self.end();
         NoAnswer::Failed(Failure {
             kind: FailureKind::TimedOut,
-            reason: format!(
+            reason: self.with_last_words(format!(
                 "the worker did not answer within {} s and was ended (--timeout gives it longer)",
                 limit.as_secs_f64()
-            ),
+            )),
         })
     }
 
     /// The failure of a worker that closed its output.
     fn gone(&mut self) -> NoAnswer {
         let status = self.reap();
-        let last_words = self.last_words();
         let how = match status {
             Some(status) => self.describe_end(status),
             None => "closed its output without ending".to_owned(),
         };
         NoAnswer::Failed(Failure {
             kind: FailureKind::Crashed,
-            reason: match last_words.as_str() {
-                "" => format!("the worker {how}"),
-                words => format!("the worker {how}; it last said: {words}"),
-            },
+            reason: self.with_last_words(format!("the worker {how}")),
         })
+    }
+
+    fn with_last_words(&self, reason: String) -> String {
+        match self.last_words().as_str() {
+            "" => reason,
+            words => format!("{reason}; it last said: {words}"),
+        }
     }
 
     fn describe_end(&self, status: ExitStatus) -> String {

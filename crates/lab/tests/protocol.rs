@@ -193,8 +193,9 @@ fn a_worker_that_closes_its_output_and_lives_on_is_ended() {
 
 #[test]
 fn a_worker_that_says_nothing_is_ended_in_time() {
-    let failure = refused(&["exec sleep 1000.04"], SHORT);
-    expect(&failure, FailureKind::TimedOut, &["within 0.3 s"]);
+    let failure = refused(&["echo I wait >&2", "exec sleep 1000.04"], SHORT);
+    let named = ["within 0.3 s", "it last said: I wait"];
+    expect(&failure, FailureKind::TimedOut, &named);
     let failure = no_description(&["sleep 1000.04"], SHORT);
     expect(&failure, FailureKind::TimedOut, &["within 0.3 s"]);
     expect_none_runs("1000.04");
@@ -293,6 +294,7 @@ fn closed(points: usize) -> Answer {
     let report = Report {
         state: State::Ok,
         metrics: Vec::new(),
+        allocations: 0,
     };
     Answer::Closed {
         points: vec![report; points],

@@ -7,6 +7,7 @@
 use costof_model::Text;
 use costof_model::protocol::CounterInfo;
 use costof_os::perf::{Count, Event, Group};
+use std::collections::BTreeMap;
 
 /// What is counted at every point. Not what the kernel itself counts, switches
 /// and page faults: each of these events costs the kernel time when it happens
@@ -35,13 +36,20 @@ impl Counters {
 
     /// Which counters there are here, and why the others are absent.
     pub fn describe() -> CounterInfo {
-        let (_, absent) = Group::open(&EVENTS);
+        let (group, absent) = Group::open(&EVENTS);
         let is_absent = |event: &Event| absent.iter().any(|(missing, _)| missing == event);
         CounterInfo {
             available: EVENTS
                 .iter()
                 .filter(|event| !is_absent(event))
                 .map(|event| Text::Borrowed(event.name()))
+                .collect(),
+            user_only: group
+                .read()
+                .unwrap_or_default()
+                .iter()
+                .filter(|count| count.user_only)
+                .map(|count| Text::Borrowed(count.event.name()))
                 .collect(),
             absent: absent
                 .iter()
@@ -64,17 +72,36 @@ impl Counters {
         let _ = self.0.disable();
     }
 
-    /// The counts over `operations`, by the counter's name; `_user` is added
-    /// where the kernel's half could not be counted.
-    pub(crate) fn per_operation(&self, operations: u64) -> Vec<(Text, f64)> {
-        let counts = self.0.read().unwrap_or_default();
-        counts
-            .iter()
-            .filter(|_| operations > 0)
-            .filter_map(|count| {
-                let value = count.value? as f64 / operations as f64;
-                Some((name(count), value))
-            })
+    /// The counts since the last [`Counters::reset`].
+    pub(crate) fn read(&self) -> Vec<Count> {
+        self.0.read().unwrap_or_default()
+    }
+}
+
+/// What was counted at a point over all its rounds, by the counter's name, each
+/// with the operations of those rounds in which the counter ran; `_user` is
+/// added where the kernel's half could not be counted.
+#[derive(Debug, Default)]
+pub(crate) struct Counts(BTreeMap<Text, (u64, u64)>);
+
+impl Counts {
+    /// Adds what was counted over `operations` in one round.
+    pub(crate) fn add(&mut self, counts: Vec<Count>, operations: u64) {
+        for count in counts {
+            if let Some(value) = count.value {
+                let sums = self.0.entry(name(&count)).or_default();
+                sums.0 += value;
+                sums.1 += operations;
+            }
+        }
+    }
+
+    /// The counts per operation.
+    pub(crate) fn per_operation(self) -> Vec<(Text, f64)> {
+        self.0
+            .into_iter()
+            .filter(|(_, (_, operations))| *operations > 0)
+            .map(|(name, (count, operations))| (name, count as f64 / operations as f64))
             .collect()
     }
 }
@@ -100,6 +127,26 @@ mod tests {
     }
 
     #[test]
+    fn rounds_are_added_up_and_divided_once() {
+        let count = |value, user_only| Count {
+            event: Event::Cycles,
+            value,
+            running: 1.0,
+            user_only,
+        };
+        let mut counts = Counts::default();
+        counts.add(vec![count(Some(900), false)], 100);
+        counts.add(vec![count(Some(100), false)], 100);
+        // It did not run in this round, whose operations say nothing then.
+        counts.add(vec![count(None, false)], 100);
+        counts.add(vec![count(Some(50), true)], 100);
+        assert_eq!(
+            counts.per_operation(),
+            [("cycles".into(), 5.0), ("cycles_user".into(), 0.5)]
+        );
+    }
+
+    #[test]
     fn only_what_happens_while_counting_is_counted() {
         let Some(mut counters) = Counters::open() else {
             eprintln!("skipped: no counter can be opened here");
@@ -122,7 +169,9 @@ mod tests {
         }
         counters.pause();
         switch();
-        let counted = counters.per_operation(4);
+        let mut counts = Counts::default();
+        counts.add(counters.read(), 4);
+        let counted = counts.per_operation();
         let switches = counted.iter().find(|(name, _)| name == "context_switches");
         let (_, per_sleep) = switches.expect("it is available");
         assert!(

@@ -5,6 +5,7 @@
 
 use costof_model::failure::Failure;
 use costof_os::affinity;
+use costof_os::allocator::{adopt, allocations};
 use std::hint::spin_loop;
 use std::io;
 use std::sync::Arc;
@@ -34,6 +35,9 @@ struct Shared {
     /// How many members, the caller left out, have done theirs.
     done: AtomicUsize,
     ended: AtomicBool,
+    panicked: AtomicBool,
+    /// How often members, the caller left out, allocated in their jobs.
+    allocated: AtomicU64,
     /// There are more members than processors, so that waiting takes time from
     /// those who work.
     crowded: bool,
@@ -64,6 +68,8 @@ impl Crew {
                 operations: AtomicU64::new(0),
                 done: AtomicUsize::new(0),
                 ended: AtomicBool::new(false),
+                panicked: AtomicBool::new(false),
+                allocated: AtomicU64::new(0),
                 crowded: all > processors,
             }),
             members: Vec::with_capacity(all - 1),
@@ -96,7 +102,10 @@ impl Crew {
     }
 
     /// Lets every member do its job `operations` times, and returns when the
-    /// last has.
+    /// last has. Their allocations count as the calling thread's.
+    ///
+    /// # Panics
+    /// Where a member has panicked, whose work would be missing from now on.
     pub fn run(&mut self, operations: u64) {
         let shared = &*self.shared;
         shared.operations.store(operations, Ordering::Relaxed);
@@ -105,6 +114,12 @@ impl Crew {
         shared.batch.fetch_add(1, Ordering::Release);
         (self.own)(operations);
         shared.wait_until(|| shared.done.load(Ordering::Acquire) == self.members.len());
+        assert!(
+            !shared.panicked.load(Ordering::Relaxed),
+            "a member of the crew has panicked"
+        );
+        adopt(shared.allocated.load(Ordering::Relaxed));
+        shared.allocated.store(0, Ordering::Relaxed);
     }
 }
 
@@ -121,8 +136,14 @@ impl Shared {
             if self.ended.load(Ordering::Relaxed) {
                 return;
             }
+            let part = Part(self);
+            let before = allocations();
             job(self.operations.load(Ordering::Relaxed));
-            self.done.fetch_add(1, Ordering::Release);
+            let allocated = allocations() - before;
+            if allocated > 0 {
+                self.allocated.fetch_add(allocated, Ordering::Relaxed);
+            }
+            drop(part);
         }
     }
 
@@ -136,6 +157,18 @@ impl Shared {
                 spin_loop();
             }
         }
+    }
+}
+
+/// A member's part in a batch, which ends however its job does.
+struct Part<'s>(&'s Shared);
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.panicked.store(true, Ordering::Relaxed);
+        }
+        self.0.done.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -161,6 +194,9 @@ fn refused(position: usize, all: usize, error: &io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[global_allocator]
+    static ALLOCATOR: costof_os::allocator::Counting = costof_os::allocator::Counting;
 
     fn counting(counts: &Arc<Vec<AtomicU64>>) -> Vec<Job> {
         (0..counts.len())
@@ -188,6 +224,28 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "a member of the crew has panicked")]
+    fn a_member_that_panics_ends_the_batch_and_the_crew() {
+        let jobs: Vec<Job> = vec![Box::new(|_| {}), Box::new(|_| panic!("as it is told to"))];
+        Crew::start(jobs, &[]).unwrap().run(1);
+    }
+
+    #[test]
+    fn what_members_allocate_counts_as_the_callers() {
+        let jobs: Vec<Job> = vec![
+            Box::new(|_| {}),
+            Box::new(|n| (0..n).for_each(|i| drop(std::hint::black_box(Box::new(i))))),
+        ];
+        let mut crew = Crew::start(jobs, &[]).unwrap();
+        crew.run(0);
+        let before = allocations();
+        crew.run(3);
+        let first = allocations() - before;
+        crew.run(0);
+        assert_eq!((first, allocations() - before), (3, 3));
     }
 
     #[test]

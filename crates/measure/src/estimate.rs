@@ -28,8 +28,9 @@ const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 /// What the launches of a block say of one of its points.
 ///
 /// # Errors
-/// Where no launch gave it a number: the reason of the failure, as far as
-/// `failed` names it; or where twice the work did not take twice the time.
+/// Where no launch gave it a number, or where twice the work did not take twice
+/// the time. It is below resolution where more than half of the launches that
+/// gave it one say so; else those that do say nothing of its cost.
 pub fn point(
     info: &ProbeInfo,
     point: &Point,
@@ -38,7 +39,7 @@ pub fn point(
     prediction: Option<&Prediction>,
     clock: &ClockInfo,
 ) -> Result<PointRow, Failure> {
-    let given: Vec<(&Noise, &LaunchPoint)> = launches
+    let mut given: Vec<(&Noise, &LaunchPoint)> = launches
         .iter()
         .filter_map(|launch| {
             let given = launch.points.iter().find(|given| given.point == *point)?;
@@ -48,11 +49,13 @@ pub fn point(
     if given.is_empty() {
         return Err(Failure::error("no launch gave it a number"));
     }
+    let is_below = |point: &LaunchPoint| point.state == State::BelowResolution;
+    let below = 2 * given.iter().filter(|(_, point)| is_below(point)).count() > given.len();
+    if !below {
+        given.retain(|(_, point)| !is_below(point));
+    }
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
     let primary = info.primary();
-    let below = points
-        .iter()
-        .any(|point| point.state == State::BelowResolution);
     if !below {
         twice_the_work_takes_twice_the_time(&points)?;
     }
@@ -74,7 +77,7 @@ pub fn point(
             primary.name
         )));
     }
-    warnings.extend(allocated(&noise));
+    warnings.extend(allocated(&points));
     Ok(PointRow {
         point: point.clone(),
         method: info.method,
@@ -225,7 +228,6 @@ fn modes(by_launch: &[Distribution]) -> Vec<Mode> {
         .map(|mode| Mode {
             median: mode.median,
             share: mode.share,
-            cause: None,
         })
         .collect()
 }
@@ -241,7 +243,8 @@ fn percentiles(all: &Distribution, clock: &ClockInfo) -> Vec<Percentile> {
     }
     PERCENTS
         .iter()
-        .filter(|percent| all.count() as f64 * (1.0 - **percent / 100.0) >= 10.0)
+        // 100 - 99.99 is a little less than 0.01.
+        .filter(|percent| all.count() as f64 * (100.0 - **percent) >= 1000.0 - 1e-6)
         .filter_map(|percent| {
             Some(Percentile {
                 percent: *percent,
@@ -285,10 +288,9 @@ fn counters(info: &ProbeInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> Vec
         .filter_map(|name| {
             let metric = MetricInfo {
                 name: name.clone(),
-                unit: if name == "cycles" {
-                    Unit::Cycles
-                } else {
-                    Unit::One
+                unit: match &**name {
+                    "cycles" | "cycles_user" => Unit::Cycles,
+                    _ => Unit::One,
                 },
                 better: Better::Neither,
                 about: Text::Borrowed("a counter, per operation"),
@@ -327,12 +329,12 @@ fn estimated_core_cycles(
     summary(&metric, &by_launch)
 }
 
-fn allocated(noise: &[&Noise]) -> Option<Warning> {
-    let allocations: u64 = noise.iter().map(|noise| noise.allocations).sum();
+fn allocated(points: &[&LaunchPoint]) -> Option<Warning> {
+    let allocations: u64 = points.iter().map(|point| point.allocations).sum();
     (allocations > 0).then(|| Warning {
         kind: Text::Borrowed("allocations"),
         grade: Grade::C,
-        what: format!("{allocations} allocations happened inside timed batches"),
+        what: format!("{allocations} allocations happened inside what was timed"),
         advice: "the probe is to blame: report it".to_owned(),
     })
 }

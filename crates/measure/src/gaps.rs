@@ -11,12 +11,17 @@ use crate::clock::Clock;
 /// hundreds, and the shortest interrupt with its handler about a microsecond.
 pub const GAP_NS: f64 = 1000.0;
 
+/// A gap also lasts this many readings: of a clock that is read by way of a
+/// device (hpet, acpi_pm) each takes a microsecond and more.
+pub const READINGS_PER_GAP: f64 = 5.0;
+
 /// Watches a clock, and gives the length of each gap, in nanoseconds.
 pub struct Watch<'c> {
     clock: &'c dyn Clock,
     began: u64,
     last: u64,
     for_ns: f64,
+    longer_than_ns: f64,
 }
 
 impl<'c> Watch<'c> {
@@ -28,6 +33,7 @@ impl<'c> Watch<'c> {
             began,
             last: began,
             for_ns,
+            longer_than_ns: GAP_NS.max(READINGS_PER_GAP * clock.read_ns()),
         }
     }
 
@@ -48,7 +54,7 @@ impl Iterator for Watch<'_> {
             let now = self.clock.end();
             let gap_ns = self.clock.ns(now.saturating_sub(self.last));
             self.last = now;
-            if gap_ns > GAP_NS {
+            if gap_ns > self.longer_than_ns {
                 return Some(gap_ns);
             }
         }
@@ -65,6 +71,7 @@ mod tests {
     struct Script {
         readings: Vec<u64>,
         next: Cell<usize>,
+        read_ns: f64,
     }
 
     impl Clock for Script {
@@ -83,7 +90,7 @@ mod tests {
             1.0
         }
         fn read_ns(&self) -> f64 {
-            1.0
+            self.read_ns
         }
     }
 
@@ -97,10 +104,22 @@ mod tests {
                 9_140, 30_000, 30_010,
             ],
             next: Cell::new(0),
+            read_ns: 1.0,
         };
         let mut watch = Watch::begin(&clock, 10_000.0);
         let gaps: Vec<f64> = watch.by_ref().collect();
         assert_eq!(gaps, [2_000.0, 1_001.0, 20_860.0]);
         assert_eq!(watch.watched_ns(), 29_910.0);
+    }
+
+    #[test]
+    fn readings_of_a_slow_clock_are_no_gaps() {
+        let clock = Script {
+            readings: vec![0, 1_500, 3_000, 4_500, 14_500, 16_000, 30_000],
+            next: Cell::new(0),
+            read_ns: 1_500.0,
+        };
+        let gaps: Vec<f64> = Watch::begin(&clock, 15_000.0).collect();
+        assert_eq!(gaps, [10_000.0]);
     }
 }

@@ -14,7 +14,16 @@ struct Cause {
     limits: [f64; 3],
     /// What was seen, before the value and after it.
     what: (&'static str, &'static str),
+    unit: Unit,
     advice: &'static str,
+}
+
+/// How a recorded value is shown.
+enum Unit {
+    /// As a percentage.
+    Share,
+    /// As it is.
+    Count,
 }
 
 /// Shares are of the launches' duration. A disturbance of 0.5 % can move a cost
@@ -28,6 +37,7 @@ const CAUSES: &[Cause] = &[
         recorded: |noise| share(noise, |n| n.steal_ns),
         limits: SHARE,
         what: ("the hypervisor took ", " of the time"),
+        unit: Unit::Share,
         advice: "measure on a host that is not shared, or at another hour",
     },
     Cause {
@@ -35,6 +45,7 @@ const CAUSES: &[Cause] = &[
         recorded: |noise| share(noise, |n| n.run_queue_wait_ns),
         limits: SHARE,
         what: ("the worker waited for its processor ", " of the time"),
+        unit: Unit::Share,
         advice: "stop what else runs, or choose a free processor by --cpu",
     },
     Cause {
@@ -45,6 +56,7 @@ const CAUSES: &[Cause] = &[
             "the cgroup's processor quota held the worker back ",
             " of the time",
         ),
+        unit: Unit::Share,
         advice: "raise the quota (cpu.max, docker --cpus, Kubernetes limits), or measure outside of it",
     },
     Cause {
@@ -53,6 +65,7 @@ const CAUSES: &[Cause] = &[
         // Ticks of 10 ms count, so that a little of it is nothing.
         limits: [0.03, 0.06, 0.15],
         what: ("others used the measured processor for ", " of the time"),
+        unit: Unit::Share,
         advice: "stop what else runs, or choose a free processor by --cpu",
     },
     Cause {
@@ -61,6 +74,7 @@ const CAUSES: &[Cause] = &[
         // They share the last cache level, memory and the power budget.
         limits: [0.15, 0.5, f64::INFINITY],
         what: ("other processors were busy for ", " of the time"),
+        unit: Unit::Share,
         advice: "stop what else runs: it shares caches, memory and the power budget",
     },
     Cause {
@@ -72,6 +86,7 @@ const CAUSES: &[Cause] = &[
         // An interrupt of 5 µs every 4 ms tick is 0.1 %.
         limits: [0.01, 0.03, 0.1],
         what: ("the processor stood still for ", " of the time"),
+        unit: Unit::Share,
         advice: "look for interrupts (/proc/interrupts), SMIs or a busy hypervisor",
     },
     Cause {
@@ -79,13 +94,15 @@ const CAUSES: &[Cause] = &[
         recorded: clock_spread,
         limits: [0.03, 0.08, 0.25],
         what: ("the core clock moved by ", ""),
+        unit: Unit::Share,
         advice: "fix the frequency (governor performance, turbo off), or read the cycles",
     },
     Cause {
         kind: "migrations",
-        recorded: |noise| sum(noise, |n| n.migrations.map(|count| count as f64 / 100.0)),
-        limits: [0.01, 0.1, f64::INFINITY],
-        what: ("the worker changed its processor (each counts 1 %) ", ""),
+        recorded: |noise| sum(noise, |n| n.migrations.map(|count| count as f64)),
+        limits: [1.0, 10.0, f64::INFINITY],
+        what: ("the worker changed its processor ", " times"),
+        unit: Unit::Count,
         advice: "something overrides the worker's affinity: look for cpusets and tuning daemons",
     },
 ];
@@ -106,7 +123,10 @@ pub fn causes(noise: &[&Noise]) -> Vec<Warning> {
         warnings.push(Warning {
             kind: Text::Borrowed(cause.kind),
             grade,
-            what: format!("{}{:.1} %{}", cause.what.0, value * 100.0, cause.what.1),
+            what: match cause.unit {
+                Unit::Share => format!("{}{:.1} %{}", cause.what.0, value * 100.0, cause.what.1),
+                Unit::Count => format!("{}{value:.0}{}", cause.what.0, cause.what.1),
+            },
             advice: cause.advice.to_owned(),
         });
     }
@@ -210,6 +230,11 @@ mod tests {
             assert_eq!(warnings[0].kind, kind);
             assert_eq!(warnings[0].grade, expected, "{kind}");
             assert!(!warnings[0].advice.is_empty());
+            let shown = match kind {
+                "migrations" => "the worker changed its processor 3 times",
+                _ => " %",
+            };
+            assert!(warnings[0].what.contains(shown), "{}", warnings[0].what);
         }
     }
 

@@ -44,6 +44,9 @@ const LATENCY_MAX_NS: u64 = 600_000_000_000;
 const SETTLING_RUNS: u64 = 4;
 /// How much shorter than a batch such a run is.
 const SETTLING_PART: u64 = 64;
+/// A point takes at most this many times its time where providing for its
+/// batches takes longer than they do; the least batches are measured anyhow.
+const WALL_TIMES: f64 = 5.0;
 /// A warm-up takes at most this share of a point's time.
 const WARM_UP_SHARE: f64 = 0.5;
 
@@ -71,6 +74,7 @@ pub struct Record {
     below_resolution: bool,
     counted_operations: u64,
     allocations: u64,
+    may_allocate: bool,
 }
 
 /// An operation that is timed in batches.
@@ -146,6 +150,12 @@ impl<'a> Meter<'a> {
     /// than the operation, as time slices do.
     pub fn batches_last(&mut self, ns: f64) {
         self.batch_least_ns = ns;
+    }
+
+    /// Says that the point's operation allocates by nature, so that its
+    /// allocations are no fault of the measurement.
+    pub fn operation_allocates(&mut self) {
+        self.record.may_allocate = true;
     }
 
     /// The cost of an operation that can be repeated: `operation(n)` does it
@@ -229,6 +239,7 @@ impl<'a> Meter<'a> {
         }
         let end = clock.start() + self.ticks(self.time_ns);
         let mut done = 0;
+        let allocated = allocations();
         self.resume_counting();
         loop {
             let (start, stops) = operation(clock);
@@ -241,6 +252,7 @@ impl<'a> Meter<'a> {
             }
         }
         self.pause_counting(done as u64);
+        self.count_allocations(allocated);
         for (metric, histogram) in metrics.into_iter().zip(histograms) {
             self.record.latencies.insert(metric.into(), histogram);
         }
@@ -257,10 +269,12 @@ impl<'a> Meter<'a> {
     ) {
         let clock = self.clock;
         let mut histogram = self.take_histogram(metric);
+        let allocated = allocations();
         let start = clock.start();
         while let Some(latency_ns) = operation(clock.ns(clock.end().saturating_sub(start))) {
             add(&mut histogram, latency_ns);
         }
+        self.count_allocations(allocated);
         self.record.latencies.insert(metric.into(), histogram);
     }
 
@@ -338,7 +352,11 @@ impl<'a> Meter<'a> {
     fn warm_up(&mut self, operations: u64, operation: &mut Batched<'_>) -> Result<(), Failure> {
         let mut costs = Vec::with_capacity(64);
         let mut spent_ns = 0.0;
-        while spent_ns < self.time_ns * WARM_UP_SHARE && !has_settled(&costs) {
+        let wall_end = self.wall_end(WARM_UP_SHARE);
+        while spent_ns < self.time_ns * WARM_UP_SHARE
+            && self.clock.end() < wall_end
+            && !has_settled(&costs)
+        {
             let ns = self.batch(operations, operation)?;
             spent_ns += ns;
             costs.push(ns);
@@ -353,7 +371,10 @@ impl<'a> Meter<'a> {
     ) -> Result<(), Failure> {
         let mut spent_ns = 0.0;
         let mut count = 0;
-        while count < BATCHES_MIN || (spent_ns < self.time_ns && count < BATCHES_MAX) {
+        let wall_end = self.wall_end(1.0);
+        while count < BATCHES_MIN
+            || (spent_ns < self.time_ns && count < BATCHES_MAX && self.clock.end() < wall_end)
+        {
             let times = if count % 2 == 0 { 1 } else { 2 };
             let operations = (times * batches.operations).min(operation.most);
             (operation.prepare)(operations)?;
@@ -363,7 +384,7 @@ impl<'a> Meter<'a> {
             let settling = self.settle(operations, operation);
             let ns = self.timed(operations, operation.run);
             self.pause_counting(settling + operations);
-            self.record.allocations += allocations() - allocated;
+            self.count_allocations(allocated);
             let since = usage::thread().since(&before);
             if since.involuntary_switches > 0 || since.major_faults > 0 {
                 batches.disturbed.push(batches.samples.len() as u32);
@@ -414,6 +435,17 @@ impl<'a> Meter<'a> {
         (ns / self.clock.ns(1)) as u64
     }
 
+    /// When a measurement must end that is to take so many times its time.
+    fn wall_end(&self, share: f64) -> u64 {
+        self.clock.end() + self.ticks(self.time_ns * share * WALL_TIMES)
+    }
+
+    fn count_allocations(&mut self, before: u64) {
+        if !self.record.may_allocate {
+            self.record.allocations += allocations() - before;
+        }
+    }
+
     fn resume_counting(&mut self) {
         if let Some(counters) = &mut self.counters {
             counters.resume();
@@ -435,11 +467,6 @@ fn add(latencies: &mut Latencies, ns: f64) {
 }
 
 impl Record {
-    /// Allocations inside timed batches; a probe that is written well has none.
-    pub fn allocations(&self) -> u64 {
-        self.allocations
-    }
-
     /// Operations that were done while the counters counted.
     pub fn counted_operations(&self) -> u64 {
         self.counted_operations
@@ -479,7 +506,11 @@ impl Record {
                     .map(|(name, value)| plain(name, Data::Value(value))),
             );
         }
-        Report { state, metrics }
+        Report {
+            state,
+            metrics,
+            allocations: self.allocations,
+        }
     }
 }
 

@@ -23,17 +23,19 @@ pub struct Ledger {
     cpus: Vec<usize>,
     cgroup: Cgroup,
     before: Snapshot,
+    /// Processor time of partners that the measuring thread may have waited
+    /// for; `None` where there were none.
+    shared_ns: Option<u64>,
     gaps: Option<Gaps>,
     core_clock_before_hz: Option<f64>,
 }
 
 struct Snapshot {
     at_ns: u64,
-    /// Processor time of this process's threads and of its children that have
-    /// ended.
-    own_cpu_ns: u64,
-    /// That of the measuring thread alone.
-    thread_cpu_ns: u64,
+    /// Processor time of this process's threads.
+    threads_cpu_ns: u64,
+    /// That of its children that have ended.
+    children_cpu_ns: u64,
     usage: Usage,
     wait_ns: Option<f64>,
     throttled_ns: Option<f64>,
@@ -59,45 +61,44 @@ impl Ledger {
             gaps: watch(clock),
             core_clock_before_hz: CoreClock::measure(clock).map(|measured| measured.hz),
             before: Snapshot::now(&cgroup),
+            shared_ns: None,
             cgroup,
         }
     }
 
-    /// Ends it. `allocations` were counted inside timed batches.
-    pub fn close(self, clock: &dyn Clock, allocations: u64) -> Noise {
+    /// Runs a point whose partners may share the measuring thread's processor,
+    /// so that it waits for them: what they use is no disturbance.
+    pub fn sharing<T>(&mut self, run: impl FnOnce() -> T) -> T {
+        let before = partners_ns();
+        let result = run();
+        *self.shared_ns.get_or_insert(0) += partners_ns().saturating_sub(before);
+        result
+    }
+
+    /// Ends it.
+    pub fn close(self, clock: &dyn Clock) -> Noise {
         let after = Snapshot::now(&self.cgroup);
         let before = &self.before;
-        let own_ns = after.own_cpu_ns.saturating_sub(before.own_cpu_ns) as f64;
-        let thread_ns = after.thread_cpu_ns.saturating_sub(before.thread_cpu_ns) as f64;
-        let partners_ns = (own_ns - thread_ns).max(0.0);
+        let children_ns = after.children_cpu_ns.saturating_sub(before.children_cpu_ns);
+        let threads_ns = after.threads_cpu_ns.saturating_sub(before.threads_cpu_ns);
+        // Children are counted when they have ended, so not point by point.
+        let shared_ns = self.shared_ns.map_or(0, |shared| shared + children_ns);
         let ticks = match (&before.ticks, &after.ticks) {
             (Some(before), Some(after)) => Some(difference(before, after)),
             _ => None,
         };
-        let measured = |ticks: &CpuTicks| self.cpus.is_empty() || self.cpus.contains(&ticks.cpu);
-        let sum = |of: fn(&CpuTicks) -> u64, measured_ones: bool| -> Option<f64> {
-            let ticks = ticks.as_ref()?;
-            let sum: u64 = ticks
-                .iter()
-                .filter(|ticks| measured(ticks) == measured_ones)
-                .map(of)
-                .sum();
-            Some(sum as f64)
-        };
-        let total_elsewhere = sum(|ticks| ticks.total, false).filter(|total| *total > 0.0);
+        let shares =
+            ticks.map(|ticks| shares(&ticks, &self.cpus, (threads_ns + children_ns) as f64));
         Noise {
             duration_ns: (after.at_ns - before.at_ns) as f64,
-            steal_ns: sum(|ticks| ticks.steal, true).map(|ticks| ticks * TICK_NS),
-            // Two ticks are what this difference is accurate to.
-            others_ns: sum(|ticks| ticks.busy, true)
-                .map(|ticks| (ticks * TICK_NS - own_ns - 2.0 * TICK_NS).max(0.0)),
-            others_elsewhere: total_elsewhere
-                .and_then(|total| Some(sum(|ticks| ticks.busy, false)? / total)),
-            // What it waited for its own threads and children is what was measured.
+            steal_ns: shares.as_ref().and_then(|shares| shares.steal_ns),
+            others_ns: shares.as_ref().and_then(|shares| shares.others_ns),
+            others_elsewhere: shares.and_then(|shares| shares.elsewhere),
+            // What it waited for those that share its processor is what was measured.
             run_queue_wait_ns: after
                 .wait_ns
                 .zip(before.wait_ns)
-                .map(|(after, before)| (after - before - partners_ns).max(0.0)),
+                .map(|(after, before)| (after - before - shared_ns as f64).max(0.0)),
             throttled_ns: after
                 .throttled_ns
                 .zip(before.throttled_ns)
@@ -109,12 +110,47 @@ impl Ledger {
                 .map(|(after, before)| after.saturating_sub(before)),
             minor_faults: after.usage.minor_faults - before.usage.minor_faults,
             major_faults: after.usage.major_faults - before.usage.major_faults,
-            allocations,
             gaps: self.gaps,
             core_clock_before_hz: self.core_clock_before_hz,
             core_clock_after_hz: CoreClock::measure(clock).map(|measured| measured.hz),
         }
     }
+}
+
+/// What `/proc/stat` says of a launch.
+#[derive(Debug, PartialEq)]
+struct Shares {
+    steal_ns: Option<f64>,
+    others_ns: Option<f64>,
+    elsewhere: Option<f64>,
+}
+
+/// Of the processors `cpus`, or all where none are named, the mean: what they
+/// suffer is compared with the time that passed, which passed on each of them.
+/// `own_ns` is what the worker itself used.
+fn shares(ticks: &[CpuTicks], cpus: &[usize], own_ns: f64) -> Shares {
+    let (measured, others): (Vec<&CpuTicks>, Vec<&CpuTicks>) = ticks
+        .iter()
+        .partition(|ticks| cpus.is_empty() || cpus.contains(&ticks.cpu));
+    let sum = |of: fn(&CpuTicks) -> u64, ticks: &[&CpuTicks]| {
+        ticks.iter().map(|ticks| of(ticks)).sum::<u64>() as f64
+    };
+    let count = measured.len() as f64;
+    let mean = |sum_ns: f64| (count > 0.0).then(|| sum_ns.max(0.0) / count);
+    // Two ticks are what each processor's difference is accurate to.
+    let slack_ns = 2.0 * TICK_NS * count;
+    let total_elsewhere = sum(|ticks| ticks.total, &others);
+    Shares {
+        steal_ns: mean(sum(|ticks| ticks.steal, &measured) * TICK_NS),
+        others_ns: mean(sum(|ticks| ticks.busy, &measured) * TICK_NS - own_ns - slack_ns),
+        elsewhere: (total_elsewhere > 0.0)
+            .then(|| sum(|ticks| ticks.busy, &others) / total_elsewhere),
+    }
+}
+
+/// Processor time of this process's threads but this one.
+fn partners_ns() -> u64 {
+    now_ns(ClockId::ProcessCpu).saturating_sub(now_ns(ClockId::ThreadCpu))
 }
 
 /// Gaps in the clock while nothing is done but reading it. A watch in which
@@ -146,8 +182,8 @@ impl Snapshot {
         let children = usage::children();
         Snapshot {
             at_ns: now_ns(ClockId::Monotonic),
-            own_cpu_ns: now_ns(ClockId::ProcessCpu) + children.user_ns + children.system_ns,
-            thread_cpu_ns: now_ns(ClockId::ThreadCpu),
+            threads_cpu_ns: now_ns(ClockId::ProcessCpu),
+            children_cpu_ns: children.user_ns + children.system_ns,
             usage: usage::thread(),
             wait_ns: fs::read_to_string("/proc/thread-self/schedstat")
                 .ok()
@@ -223,6 +259,31 @@ mod tests {
             }]
         );
         assert!(cpu_ticks("cpu1 10 0\ncpux\n").is_empty());
+    }
+
+    #[test]
+    fn steal_and_others_are_means_over_the_measured_processors() {
+        // Each of 16 processors lost 1 of 100 ticks, and was used for 52.
+        let ticks: Vec<CpuTicks> = (0..17)
+            .map(|cpu| CpuTicks {
+                cpu,
+                busy: 52,
+                steal: 1,
+                total: 100,
+            })
+            .collect();
+        let cpus: Vec<usize> = (0..16).collect();
+        let own_ns = 16.0 * 40.0 * TICK_NS;
+        let named = shares(&ticks, &cpus, own_ns);
+        assert_eq!(named.steal_ns, Some(TICK_NS));
+        assert_eq!(named.others_ns, Some(10.0 * TICK_NS));
+        assert_eq!(named.elsewhere, Some(0.52));
+        let whole = shares(&ticks[..16], &[], own_ns);
+        assert_eq!(whole.steal_ns, Some(TICK_NS));
+        assert_eq!(whole.others_ns, Some(10.0 * TICK_NS));
+        assert_eq!(whole.elsewhere, None);
+        // Offline by now.
+        assert_eq!(shares(&ticks, &[60], own_ns).steal_ns, None);
     }
 
     #[test]

@@ -6,12 +6,11 @@
 //! nothing is left running when the controller is gone.
 
 use crate::clock::{self, Clock};
-use crate::counters::Counters;
+use crate::counters::{Counters, Counts};
 use crate::facts;
 use crate::meter::{Meter, Record};
 use crate::noise::Ledger;
 use crate::probe::{self, Probe, Role};
-use costof_model::Text;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::protocol::{
@@ -184,6 +183,7 @@ impl Worker<'_> {
 
 /// A launch that has begun.
 struct OpenLaunch {
+    probe: &'static Probe,
     launch: Launch,
     role: Box<dyn Role>,
     clock: Box<dyn Clock>,
@@ -197,7 +197,7 @@ struct OpenLaunch {
 #[derive(Default)]
 struct OpenPoint {
     record: Record,
-    counts: Vec<(Text, f64)>,
+    counts: Counts,
     failed: bool,
 }
 
@@ -232,6 +232,7 @@ impl OpenLaunch {
         let role = start_role(&launch)?;
         let ledger = Ledger::open(&*clock, &launch.cpus);
         Ok(OpenLaunch {
+            probe,
             points: launch.points.iter().map(|_| OpenPoint::default()).collect(),
             counters: role.counted().then(Counters::open).flatten(),
             launch,
@@ -273,36 +274,48 @@ impl OpenLaunch {
             self.counters.as_mut(),
             &mut open.record,
         );
-        let measured = self
-            .role
-            .run(point, &mut meter)
-            .and_then(|()| self.role.finish(point, &mut meter));
+        let role = &mut self.role;
+        let mut measure = || {
+            role.run(point, &mut meter)
+                .and_then(|()| role.finish(point, &mut meter))
+        };
+        let wanted = (self.probe.processors)(point);
+        let measured = if partners_may_share(wanted, self.launch.cpus.len()) {
+            self.ledger.sharing(measure)
+        } else {
+            measure()
+        };
         open.failed |= measured.is_err();
         let operations = open.record.counted_operations() - before;
         if let Some(counters) = &mut self.counters {
-            // Of several rounds, the last one's counts stand.
-            open.counts = counters.per_operation(operations);
+            open.counts.add(counters.read(), operations);
         }
         measured
     }
 
     fn close(self) -> Answer {
-        let allocations = self
-            .points
-            .iter()
-            .map(|point| point.record.allocations())
-            .sum();
-        let noise = self.ledger.close(&*self.clock, allocations);
+        let noise = self.ledger.close(&*self.clock);
         let points: Vec<Report> = self
             .points
             .into_iter()
-            .map(|point| point.record.into_report(point.failed, point.counts))
+            .map(|point| {
+                point
+                    .record
+                    .into_report(point.failed, point.counts.per_operation())
+            })
             .collect();
         Answer::Closed {
             points,
             noise: Box::new(noise),
         }
     }
+}
+
+/// Whether a point's threads and children may run on the measuring thread's own
+/// processor: where it asks for one, or for more than there are. One that asks
+/// for all there are leaves the first to the measuring thread.
+fn partners_may_share(wanted: usize, cpus: usize) -> bool {
+    wanted == 1 || (wanted > cpus && wanted != usize::MAX)
 }
 
 /// A hash of this executable: two workers with the same one measure alike.
@@ -319,4 +332,17 @@ pub fn build() -> String {
         hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(0x0100_0000_01b3);
     }
     format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partners_share_where_a_point_asks_for_one_processor_or_for_too_many() {
+        assert!(partners_may_share(1, 1) && partners_may_share(1, 2));
+        assert!(partners_may_share(4, 2) && partners_may_share(2, 0));
+        assert!(!partners_may_share(2, 2) && !partners_may_share(2, 4));
+        assert!(!partners_may_share(usize::MAX, 2));
+    }
 }

@@ -49,7 +49,8 @@ pub enum Data {
 pub enum IntervalKind {
     /// Order statistics of the launch medians; no assumption on their shape.
     Order,
-    /// Student's t on the launch medians; assumes that they are normal.
+    /// Student's t on the logarithms of the launch medians, which it takes for
+    /// normal; on the medians themselves where one is not positive.
     T,
 }
 
@@ -107,9 +108,6 @@ pub struct Mode {
     pub median: f64,
     /// Its share of the samples, from 0 to 1.
     pub share: f64,
-    /// What makes it, where that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<String>,
 }
 
 impl Data {

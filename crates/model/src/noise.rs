@@ -11,17 +11,21 @@ use std::fmt;
 pub struct Noise {
     /// How long the launch lasted.
     pub duration_ns: f64,
-    /// Time that the hypervisor took from the measured processors (tick accuracy).
+    /// Time that the hypervisor took from a measured processor, in the mean over
+    /// them (tick accuracy).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steal_ns: Option<f64>,
-    /// CPU time that others used on the measured processors (tick accuracy).
+    /// CPU time that others used on a measured processor, in the mean over them
+    /// (tick accuracy, so less two ticks).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others_ns: Option<f64>,
     /// CPU time that others used on the machine's other processors, as a share
     /// of what those have (tick accuracy).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others_elsewhere: Option<f64>,
-    /// Time that the measuring thread was ready to run and waited.
+    /// Time that the measuring thread was ready to run and waited, less the CPU
+    /// time of its own partners at those points where they may share its
+    /// processor: waiting for them is what is measured there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_queue_wait_ns: Option<f64>,
     /// Time for which the processor quota of its cgroup held the worker back,
@@ -37,8 +41,6 @@ pub struct Noise {
     pub minor_faults: u64,
     /// Page faults that waited for a device.
     pub major_faults: u64,
-    /// Allocations inside timed batches.
-    pub allocations: u64,
     /// Gaps in the clock while the worker did nothing but read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gaps: Option<Gaps>,
@@ -65,7 +67,7 @@ pub struct Gaps {
 
 /// How far a number can be trusted, by recorded causes only and never by the
 /// width of its interval. A: nothing was recorded that could have moved it.
-/// D: what was recorded is as large as the number's own time.
+/// D: what was recorded is large enough to decide what the number is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Grade {
     /// Nothing of note was recorded.
@@ -74,7 +76,8 @@ pub enum Grade {
     B,
     /// Disturbances that may have moved the number.
     C,
-    /// Disturbances that surely moved the number.
+    /// Disturbances of a tenth of the time and more, or a core clock that moved by
+    /// a quarter: large enough to decide what the number is.
     D,
 }
 

@@ -17,7 +17,7 @@ pub struct Prediction {
     pub because: String,
 }
 
-/// What has been measured before a point is predicted.
+/// What has been measured before a point is predicted, in the plan's order.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a>(pub &'a [PointRow]);
 

@@ -123,6 +123,10 @@ pub struct Description {
 pub struct CounterInfo {
     /// By name.
     pub available: Vec<Text>,
+    /// Those of which only the part in user mode is counted, because only root
+    /// may count the kernel's (their metrics end in `_user`).
+    #[serde(default)]
+    pub user_only: Vec<Text>,
     /// By name, and why not.
     pub absent: BTreeMap<Text, String>,
 }
@@ -134,6 +138,9 @@ pub struct Report {
     pub state: State,
     /// What was measured, counters among it.
     pub metrics: Vec<Measured>,
+    /// Allocations inside what was timed, which are none of its own.
+    #[serde(default)]
+    pub allocations: u64,
 }
 
 /// A clock, chosen and calibrated.

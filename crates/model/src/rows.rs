@@ -139,6 +139,14 @@ pub struct LaunchPoint {
     pub state: State,
     /// What was measured.
     pub metrics: Vec<Measured>,
+    /// Allocations inside what was timed, which are none of its own.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub allocations: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Whether a launch gave a point a number.

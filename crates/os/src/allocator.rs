@@ -21,6 +21,12 @@ pub fn allocations() -> u64 {
     ALLOCATIONS.try_with(Cell::get).unwrap_or(0)
 }
 
+/// Counts allocations of threads that worked for the calling one as its own.
+#[inline]
+pub fn adopt(allocations: u64) {
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + allocations));
+}
+
 #[inline]
 fn count() {
     // `try_with`: an allocation while the thread's locals are being torn down is not counted.

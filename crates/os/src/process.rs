@@ -1,6 +1,6 @@
 //! What a process is to the kernel: what it inherited, what it may use, and how it ends.
 //!
-//! Source: prctl(2), proc(5), setpgid(2), getrlimit(2), sched(7), get_mempolicy(2), kill(2).
+//! Source: prctl(2), proc(5), setrlimit(2), kill(2).
 
 use std::fs::{self, File};
 use std::io;
@@ -104,16 +104,6 @@ pub fn private_stdout() -> io::Result<File> {
     Ok(private)
 }
 
-/// Makes this process the leader of a process group of its own, so that [`kill_group`] reaches it
-/// and its children, and a terminal's Ctrl-C does not.
-///
-/// # Errors
-///
-/// `PermissionDenied` for the leader of a session.
-pub fn set_process_group() -> io::Result<()> {
-    Ok(rustix::process::setpgid(None, None)?)
-}
-
 /// Kills (SIGKILL) every process of the group that `pid` leads. A group that has already ended is
 /// no error.
 ///
@@ -135,33 +125,6 @@ pub fn kill_group(pid: u32) -> io::Result<()> {
     match rustix::process::kill_process_group(group, rustix::process::Signal::KILL) {
         Err(rustix::io::Errno::SRCH) => Ok(()),
         answer => Ok(answer?),
-    }
-}
-
-/// How system calls are filtered; a filter makes every one of them slower.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SeccompMode {
-    /// Not at all.
-    Disabled,
-    /// Only read, write, _exit and sigreturn.
-    Strict,
-    /// By programs, as containers do.
-    Filter,
-}
-
-/// How this thread's system calls are filtered; `None` where the kernel does not say (before Linux
-/// 3.8, or without CONFIG_SECCOMP). Read from /proc/thread-self/status, since asking by prctl(2)
-/// may itself be filtered.
-pub fn seccomp_mode() -> Option<SeccompMode> {
-    let status = fs::read_to_string("/proc/thread-self/status").ok()?;
-    let mode = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Seccomp:"))?;
-    match mode.trim() {
-        "0" => Some(SeccompMode::Disabled),
-        "1" => Some(SeccompMode::Strict),
-        "2" => Some(SeccompMode::Filter),
-        _ => None,
     }
 }
 
@@ -203,133 +166,6 @@ pub fn resident() -> io::Result<Resident> {
     })
 }
 
-/// Whether transparent huge pages are switched off for this process (`PR_SET_THP_DISABLE`, which
-/// children inherit); `None` where the kernel does not say (before Linux 3.15).
-pub fn thp_disabled() -> Option<bool> {
-    prctl(libc::PR_GET_THP_DISABLE, 0)
-        .ok()
-        .map(|disabled| disabled != 0)
-}
-
-/// The calling thread's nice value, from -20 (most processor time) to 19.
-///
-/// # Errors
-///
-/// What getpriority(2) says; for oneself it has nothing to say.
-pub fn nice() -> io::Result<i32> {
-    Ok(rustix::process::getpriority_process(None)?)
-}
-
-/// By which rules a thread gets a processor. Source: sched(7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SchedulingPolicy {
-    /// `SCHED_OTHER`, the default.
-    Other,
-    /// `SCHED_BATCH`.
-    Batch,
-    /// `SCHED_IDLE`.
-    Idle,
-    /// `SCHED_FIFO`.
-    Fifo,
-    /// `SCHED_RR`.
-    RoundRobin,
-    /// `SCHED_DEADLINE`, Linux 3.14.
-    Deadline,
-    /// `SCHED_EXT`, Linux 6.12: a BPF program decides.
-    Ext,
-    /// One that this program does not know, by its number.
-    Unknown(i32),
-}
-
-/// The calling thread's scheduling policy and its real-time priority (1 to 99 for `Fifo` and
-/// `RoundRobin`, else 0).
-///
-/// # Errors
-///
-/// What sched_getscheduler(2) says; for oneself it has nothing to say.
-pub fn scheduling() -> io::Result<(SchedulingPolicy, i32)> {
-    // By their numbers, since musl's functions of these names only fail.
-    // SAFETY: takes and changes nothing.
-    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) } as libc::c_int;
-    if policy < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let mut parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: `parameters` is valid to write to.
-    if unsafe { libc::syscall(libc::SYS_sched_getparam, 0, &mut parameters) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // The flag says only that children start with the default policy.
-    let policy = match policy & !libc::SCHED_RESET_ON_FORK {
-        libc::SCHED_OTHER => SchedulingPolicy::Other,
-        libc::SCHED_BATCH => SchedulingPolicy::Batch,
-        libc::SCHED_IDLE => SchedulingPolicy::Idle,
-        libc::SCHED_FIFO => SchedulingPolicy::Fifo,
-        libc::SCHED_RR => SchedulingPolicy::RoundRobin,
-        libc::SCHED_DEADLINE => SchedulingPolicy::Deadline,
-        7 => SchedulingPolicy::Ext,
-        other => SchedulingPolicy::Unknown(other),
-    };
-    Ok((policy, parameters.sched_priority))
-}
-
-/// On which NUMA nodes a thread's new pages are placed. Source: set_mempolicy(2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemoryPolicy {
-    /// Where the thread runs.
-    Default,
-    /// On one node if there is room.
-    Preferred,
-    /// On some nodes only.
-    Bind,
-    /// In turn on several nodes.
-    Interleave,
-    /// Where the thread runs, as an explicit choice; Linux 3.8.
-    Local,
-    /// On several nodes if there is room; Linux 5.15.
-    PreferredMany,
-    /// In turn on several nodes, by weight; Linux 6.9.
-    WeightedInterleave,
-    /// One that this program does not know, by its number.
-    Unknown(i32),
-}
-
-/// The calling thread's NUMA memory policy; `None` where the kernel has none (no CONFIG_NUMA) or a
-/// container forbids asking.
-pub fn memory_policy() -> Option<MemoryPolicy> {
-    const NO_FLAGS: libc::c_ulong = 0;
-    let mut mode: libc::c_int = 0;
-    let (no_nodes, no_address) = (
-        std::ptr::null_mut::<libc::c_ulong>(),
-        std::ptr::null_mut::<libc::c_void>(),
-    );
-    // SAFETY: `mode` is valid to write to, and no set of nodes is asked for.
-    let status = unsafe {
-        libc::syscall(
-            libc::SYS_get_mempolicy,
-            &mut mode,
-            no_nodes,
-            0_usize,
-            no_address,
-            NO_FLAGS,
-        )
-    };
-    if status != 0 {
-        return None;
-    }
-    // The upper bits are flags on how the nodes are numbered.
-    Some(match mode & 0xff {
-        0 => MemoryPolicy::Default,
-        1 => MemoryPolicy::Preferred,
-        2 => MemoryPolicy::Bind,
-        3 => MemoryPolicy::Interleave,
-        4 => MemoryPolicy::Local,
-        5 => MemoryPolicy::PreferredMany,
-        6 => MemoryPolicy::WeightedInterleave,
-        other => MemoryPolicy::Unknown(other),
-    })
-}
-
 /// Limits this process's address space (`RLIMIT_AS`, soft and hard) to `bytes` bytes, or to the
 /// limit that it has if that is lower: mappings beyond fail instead of the machine running out of
 /// memory. Cannot be undone.
@@ -348,37 +184,6 @@ pub fn limit_memory(bytes: u64) -> io::Result<()> {
         maximum: least,
     };
     Ok(rustix::process::setrlimit(Resource::As, limit)?)
-}
-
-/// One resource limit; `None` is unlimited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResourceLimit {
-    /// Its name in getrlimit(2) without `RLIMIT_`, in lower case.
-    pub name: &'static str,
-    /// What holds now.
-    pub soft: Option<u64>,
-    /// Up to which the process may raise it.
-    pub hard: Option<u64>,
-}
-
-/// The limits that measurements meet: `as`, `memlock` and `stack` in bytes, `nofile` and `nproc`
-/// as numbers.
-pub fn rlimits() -> [ResourceLimit; 5] {
-    [
-        ("as", Resource::As),
-        ("memlock", Resource::Memlock),
-        ("nofile", Resource::Nofile),
-        ("nproc", Resource::Nproc),
-        ("stack", Resource::Stack),
-    ]
-    .map(|(name, resource)| {
-        let limit = rustix::process::getrlimit(resource);
-        ResourceLimit {
-            name,
-            soft: limit.current,
-            hard: limit.maximum,
-        }
-    })
 }
 
 /// Calls prctl(2) with one argument, for the operations above only.
@@ -464,11 +269,14 @@ mod tests {
         be_oom_victim().unwrap();
         let score = fs::read_to_string("/proc/self/oom_score_adj").unwrap();
         assert_eq!(score.trim(), "1000");
-        set_process_group().unwrap();
+        rustix::process::setpgid(None, None).unwrap();
         limit_memory(1 << 40).unwrap();
         limit_memory(1 << 41).unwrap();
-        let limit = rlimits()[0];
-        assert_eq!((limit.soft, limit.hard), (Some(1 << 40), Some(1 << 40)));
+        let limit = rustix::process::getrlimit(Resource::As);
+        assert_eq!(
+            (limit.current, limit.maximum),
+            (Some(1 << 40), Some(1 << 40))
+        );
     }
 
     #[test]
@@ -482,21 +290,5 @@ mod tests {
         // Other tests come and go meanwhile.
         assert!(added > BYTES as u64 / 2, "{added}");
         assert!(after.anonymous.is_none_or(|bytes| bytes > BYTES as u64 / 2));
-    }
-
-    #[test]
-    fn what_was_inherited_can_be_told() {
-        assert!((-20..=19).contains(&nice().unwrap()));
-        let (policy, priority) = scheduling().unwrap();
-        assert!(policy != SchedulingPolicy::Other || priority == 0);
-        assert!(timer_slack_ns().is_some_and(|slack| slack < 1_000_000_000));
-        let _ = (memory_policy(), thp_disabled(), seccomp_mode());
-        for limit in rlimits() {
-            assert!(
-                limit
-                    .hard
-                    .is_none_or(|hard| limit.soft.is_some_and(|soft| soft <= hard))
-            );
-        }
     }
 }

@@ -110,14 +110,10 @@ pub(crate) fn distributions(run: &Run) -> String {
     paragraph(&text)
 }
 
-/// A mode: `14.5 µs in 70 %`, and its cause where that is known.
+/// A mode: `14.5 µs in 70 %`.
 fn describe(unit: Unit, mode: &Mode) -> String {
-    let cause = mode
-        .cause
-        .as_ref()
-        .map_or_else(String::new, |cause| format!(" ({cause})"));
     format!(
-        "{} in {:.0} %{cause}",
+        "{} in {:.0} %",
         unit.display(mode.median),
         mode.share * 100.0
     )
@@ -144,6 +140,17 @@ pub(crate) fn instruments(run: &Run) -> String {
     if let Some(reason) = attempt.counters.absent.get("cycles") {
         let _ = writeln!(text, "No counted cycles: {reason}");
     }
+    if attempt
+        .counters
+        .user_only
+        .iter()
+        .any(|name| name == "cycles")
+    {
+        text.push_str(
+            "No counted cycles: those in user mode alone are counted (cycles_user in the run \
+             file); sysctl kernel.perf_event_paranoid=1 or CAP_PERFMON gives the kernel's too\n",
+        );
+    }
     paragraph(&text)
 }
 
@@ -163,7 +170,7 @@ pub(crate) fn absent(run: &Run) -> String {
         let measured = run.points.iter().any(|row| row.point == failure.point);
         if measured {
             let shown = point(&failure.point, run.probe(&failure.point.probe));
-            let launch = failure.launch.unwrap_or_default();
+            let launch = failure.launch.unwrap_or_default() + 1;
             let _ = writeln!(text, "launch {launch} lost: {shown}: {}", failure.failure());
         }
     }

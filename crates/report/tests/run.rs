@@ -15,3 +15,17 @@ fn a_run_reads_as_it_did() {
     // Look at what differs; if it is better, it is the new run.txt.
     assert!(text == TEXT, "the text is now:\n{text}");
 }
+
+#[test]
+fn estimated_cycles_say_why_although_those_of_user_mode_are_counted() {
+    let mut run = costof_model::run_file::read(BufReader::new(RUN)).expect("a run");
+    let counters = &mut run.attempts.last_mut().expect("an attempt").counters;
+    counters.absent.clear();
+    counters.user_only = vec!["cycles".into()];
+    let text = run::text(&run);
+    assert!(
+        text.contains("No counted cycles: those in user mode alone"),
+        "{text}"
+    );
+    assert!(text.contains("perf_event_paranoid=1"), "{text}");
+}

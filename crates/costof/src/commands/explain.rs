@@ -78,7 +78,11 @@ fn explain(info: &ProbeInfo) -> String {
 /// What a run expected of the probe, because of what, and what it was.
 fn sums(info: &ProbeInfo, measured: Option<(PathBuf, Run)>) -> String {
     let Some((path, run)) = measured else {
-        return format!("\nNot measured here yet: `costof run {}`\n", info.id);
+        return format!(
+            "\nIn none of the last {} runs here: `costof run {}` measures it\n",
+            record::LOOK_BACK,
+            info.id
+        );
     };
     let sums = predictions::of_probe(&run, &info.id);
     let heading = format!("Expected and measured (run {})", path.display());

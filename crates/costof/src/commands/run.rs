@@ -12,6 +12,7 @@ use costof_lab::host::WorkerCommand;
 use costof_measure::probe::Probe;
 use costof_measure::schedule::Precision;
 use costof_model::Text;
+use costof_model::facts::Facts;
 use costof_model::protocol::Description;
 use costof_model::rows::{AttemptRow, EndRow, Plan, Row, RunRow, SCHEMA};
 use costof_model::run_file::{self, Run};
@@ -178,7 +179,9 @@ fn history_path(id: &str) -> Result<PathBuf, Error> {
     Ok(record::history()?.join(format!("{id}.jsonl")))
 }
 
-/// Whether an interrupted run may go on here: the same probes, build and boot.
+/// Whether an interrupted run may go on here: with the same methods of its
+/// probes, on processors that are to be had, and, unless it is forced, with the
+/// same costof on the same machine and kernel.
 fn check_resumable(
     table: &[&'static Probe],
     run: &Run,
@@ -194,18 +197,37 @@ fn check_resumable(
             )));
         }
     }
+    for (probe, method) in &machine.probes {
+        let begun = run.probe(probe).map(|info| info.method);
+        if let Some(begun) = begun.filter(|begun| begun != method) {
+            return Err(wrong(format!(
+                "the run was begun with method {begun} of {probe}, and this costof has method \
+                 {method}, whose numbers are not comparable: start a new run"
+            )));
+        }
+    }
+    if run.end.is_none() {
+        placement::check(&run.run.plan.placement)?;
+    }
     let Some(last) = run.attempts.last() else {
         return Ok(());
     };
-    let kernel = |facts: Option<&costof_model::facts::Facts>| {
-        facts.and_then(|facts| facts.kernel.release.clone())
+    let begun = last.hosts.values().next();
+    let differs = |of: fn(&Facts) -> &Option<String>| {
+        // What is not known is no difference.
+        match (
+            begun.and_then(|facts| of(facts).as_ref()),
+            of(&machine.facts),
+        ) {
+            (Some(begun), Some(here)) => begun != here,
+            _ => false,
+        }
     };
     let differences = [
         ("costof", last.build != machine.build),
-        (
-            "kernel",
-            kernel(last.hosts.values().next()) != kernel(Some(&machine.facts)),
-        ),
+        ("host", differs(|facts| &facts.host_name)),
+        ("processor", differs(|facts| &facts.cpu.model_name)),
+        ("kernel", differs(|facts| &facts.kernel.release)),
     ];
     let other: Vec<&str> = differences
         .iter()
@@ -247,6 +269,9 @@ fn show(run: &Run, record: &Record, json: bool) -> Result<ExitCode, Error> {
     if json {
         for point in &run.points {
             output.write_all(&run_file::line(&Row::Point(Box::new(point.clone()))))?;
+        }
+        for failure in run.failures.iter().filter(|row| row.launch.is_none()) {
+            output.write_all(&run_file::line(&Row::Failure(failure.clone())))?;
         }
     } else {
         output.write_all(report::text(run).as_bytes())?;

@@ -151,7 +151,7 @@ fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run()
     };
     let before = explained("").expect_code(0).out;
     assert!(
-        before.contains("Not measured here yet: `costof run cpu.loop`"),
+        before.contains("In none of the last 30 runs here: `costof run cpu.loop` measures it"),
         "{before}"
     );
     for words in [

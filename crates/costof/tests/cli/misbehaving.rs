@@ -167,9 +167,10 @@ fn what_crashes_once_has_its_number_from_the_other_launches() {
         (failure.launch, failure.kind),
         (Some(0), FailureKind::Crashed)
     );
-    assert_eq!(point(&run, "test.crash_once").launches, LAUNCHES - 1);
+    // Another launch makes up for it.
+    assert_eq!(point(&run, "test.crash_once").launches, LAUNCHES);
     assert!(
-        ended.out.contains("launch 0 lost: test.crash_once"),
+        ended.out.contains("launch 1 lost: test.crash_once"),
         "{}",
         ended.out
     );
@@ -179,9 +180,9 @@ fn what_crashes_once_has_its_number_from_the_other_launches() {
 fn a_point_that_crashes_is_left_out_and_its_neighbours_in_the_block_go_on() {
     let (run, ended) = beside_the_good_one(&["test.crash", "--set", "by=abort,no"]);
     assert_eq!(lost(&run, &ended, "test.crash by=abort").len(), 2);
-    assert_eq!(launches(&run, "test.crash"), LAUNCHES as usize);
-    // A launch that is lost is lost for the whole block.
-    assert_eq!(point(&run, "test.crash").launches, LAUNCHES - 2);
+    // A launch that is lost is lost for the whole block, and made up for.
+    assert_eq!(launches(&run, "test.crash"), LAUNCHES as usize + 2);
+    assert_eq!(point(&run, "test.crash").launches, LAUNCHES);
 }
 
 #[test]
@@ -268,6 +269,13 @@ fn a_loop_that_the_optimiser_removed_has_no_number() {
             .all(|row| row.point.probe != "test.removed_loop")
     );
     assert!(ended.out.contains(&whole.reason), "{}", ended.out);
+
+    // One launch that crashed beside those does not explain it.
+    let (run, _) = beside_the_good_one(&["test.removed_loop", "--set", "time=crash_once"]);
+    assert_eq!(run.failures[0].kind, FailureKind::Crashed);
+    let whole = run.failures.iter().find(|row| row.launch.is_none());
+    let whole = whole.unwrap();
+    assert!(whole.reason.contains("twice the work took"), "{whole:?}");
 }
 
 #[test]
@@ -320,11 +328,16 @@ fn the_table_is_json_where_it_is_asked_for() {
     let place = Place::new();
     let arguments = ["run", "test.good", "test.panic", "--quick", "--json"];
     let ended = run(&mut place.misbehaving(&arguments)).expect_code(0);
-    let [line] = ended.out.lines().collect::<Vec<_>>()[..] else {
-        panic!("not one point: {}", ended.out);
+    let [line, failure] = ended.out.lines().collect::<Vec<_>>()[..] else {
+        panic!("not one point and one failure: {}", ended.out);
     };
     let point: serde_json::Value = serde_json::from_str(line).unwrap();
     assert_eq!(point["type"], "point");
     assert_eq!(point["probe"], "test.good");
     assert!(point["metrics"][0]["median"].as_f64().unwrap() > 0.0);
+    // The point as a whole, and not each of its launches.
+    let failure: serde_json::Value = serde_json::from_str(failure).unwrap();
+    assert_eq!(failure["type"], "failure");
+    assert_eq!(failure["probe"], "test.panic");
+    assert!(failure.get("launch").is_none());
 }

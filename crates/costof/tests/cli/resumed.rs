@@ -112,14 +112,20 @@ fn a_run_that_is_complete_is_shown_again_and_stays_as_it_is() {
 }
 
 #[test]
-fn another_build_or_kernel_is_refused_unless_it_is_forced() {
+fn another_build_or_machine_is_refused_unless_it_is_forced() {
     let other_build = |row: &mut Value| row["build"] = json!("0123456789abcdef");
     let other_kernel = |row: &mut Value| {
         row["hosts"]["only"]["kernel"]["release"] = json!("2.6.32");
     };
+    let other_host = |row: &mut Value| row["hosts"]["only"]["host_name"] = json!("elsewhere");
+    let other_processor = |row: &mut Value| {
+        row["hosts"]["only"]["cpu"]["model_name"] = json!("80486");
+    };
     for (what, change) in [
         ("costof", other_build as fn(&mut Value)),
         ("kernel", other_kernel as fn(&mut Value)),
+        ("host", other_host as fn(&mut Value)),
+        ("processor", other_processor as fn(&mut Value)),
     ] {
         let place = with_a_run();
         let file = place.path("run.jsonl");
@@ -142,6 +148,33 @@ fn a_run_whose_probes_this_costof_does_not_have_is_refused() {
     cut(&file, lines(&file).len() - 1, "");
     let resume = ["run", "--resume", "run.jsonl", "--force"];
     run(&mut place.costof(&resume)).expect_wrong(&["no probe test.good"]);
+}
+
+#[test]
+fn another_method_and_processors_that_are_gone_are_refused_even_if_forced() {
+    let other_method = |row: &mut Value| row["method"] = json!(0);
+    let other_processors = |row: &mut Value| row["plan"]["placement"]["only"] = json!([60_000]);
+    for (kind, named, change) in [
+        (
+            "probe",
+            "method 0 of test.good",
+            other_method as fn(&mut Value),
+        ),
+        (
+            "run",
+            "may not use now: 60000",
+            other_processors as fn(&mut Value),
+        ),
+    ] {
+        let place = with_a_run();
+        let file = place.path("run.jsonl");
+        cut(&file, lines(&file).len() - 2, "");
+        edit(&file, kind, change);
+        let before = fs::read(&file).unwrap();
+        let resume = ["run", "--resume", "run.jsonl", "--force"];
+        run(&mut place.misbehaving(&resume)).expect_wrong(&[named]);
+        assert_eq!(fs::read(&file).unwrap(), before);
+    }
 }
 
 #[test]

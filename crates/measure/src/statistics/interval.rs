@@ -45,7 +45,8 @@ impl Interval {
 ///
 /// From [`ORDER_FROM`] values on: the narrowest symmetric pair of order statistics that covers the
 /// median with 95 % or more by the binomial distribution (David and Nagaraja, "Order Statistics",
-/// 2003, section 7.1). For 3 to 5 values: Student's t. `None` for fewer than [`LEAST_VALUES`].
+/// 2003, section 7.1). For 3 to 5 values: Student's t on
+/// their logarithms. `None` for fewer than [`LEAST_VALUES`].
 pub fn median_interval(launch_medians: &[f64]) -> Option<Interval> {
     match launch_medians.len() {
         0..LEAST_VALUES => None,

@@ -5,8 +5,8 @@ use costof_measure::clock::Clock;
 use costof_measure::estimate;
 use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
-use costof_model::metric::{Data, MetricInfo};
-use costof_model::noise::{Noise, Placement};
+use costof_model::metric::{Data, Measured, MetricInfo};
+use costof_model::noise::{Grade, Noise, Placement};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::Report;
@@ -44,6 +44,7 @@ pub(crate) fn point_of(launches: Vec<Report>) -> Result<PointRow, Failure> {
                 point: point.clone(),
                 state: report.state,
                 metrics: report.metrics,
+                allocations: report.allocations,
             }],
             noise: Noise::default(),
             placement: Placement::default(),
@@ -397,4 +398,88 @@ fn rounds_add_up() {
     let measured: f64 = samples(&report).iter().map(|(_, ns)| ns).sum();
     assert!(measured >= 3.0 * TIME_NS);
     assert_eq!(report.metrics.len(), 2);
+}
+
+#[test]
+fn a_slow_preparation_does_not_make_a_point_endless() {
+    let clock = VirtualClock::new(1);
+    let began = clock.start();
+    let mut batches = 0;
+    clock.meter(TIME_NS, |meter| {
+        let prepare = |_| {
+            batches += 1;
+            clock.pass(TIME_NS / 10.0);
+            Ok(())
+        };
+        let measured = meter.used_up("cost", 1, prepare, |n| clock.pass(10_000.0 * n as f64));
+        measured.expect("nothing fails");
+    });
+    // Without a bound, a point's time would be 3000 batches.
+    let took_ns = clock.ns(clock.end() - began);
+    assert!(
+        took_ns < 12.0 * TIME_NS,
+        "{} times its time",
+        took_ns / TIME_NS
+    );
+    assert!(batches >= 6, "{batches} batches");
+}
+
+#[test]
+fn one_launch_below_resolution_among_many_takes_no_number() {
+    let mut launches = launches_of(5.0);
+    launches[2].state = State::BelowResolution;
+    let row = point_of(launches.clone()).expect("a point");
+    assert_eq!((row.state, row.launches), (State::Ok, 5));
+    assert_eq!(row.primary().map(|cost| cost.ci95.is_some()), Some(true));
+    for launch in &mut launches[..4] {
+        launch.state = State::BelowResolution;
+    }
+    let row = point_of(launches).expect("a point");
+    assert_eq!(row.state, State::BelowResolution);
+    assert!(row.metrics.is_empty());
+}
+
+#[test]
+fn allocations_cost_the_point_that_made_them_its_grade() {
+    let mut launches = launches_of(5.0);
+    assert_eq!(point_of(launches.clone()).expect("a point").grade, Grade::A);
+    launches[0].allocations = 3;
+    let row = point_of(launches).expect("a point");
+    assert_eq!(
+        (row.grade, &*row.warnings[0].kind),
+        (Grade::C, "allocations")
+    );
+}
+
+#[test]
+fn cycles_of_user_mode_are_cycles() {
+    let mut launches = launches_of(5.0);
+    for launch in &mut launches {
+        launch.metrics.push(Measured {
+            name: "cycles_user".into(),
+            data: Data::Value(20.0),
+            disturbed: Vec::new(),
+        });
+    }
+    let row = point_of(launches).expect("a point");
+    let cycles = row.estimate("cycles_user").expect("it was counted");
+    assert_eq!(cycles.unit, Unit::Cycles);
+}
+
+#[test]
+fn a_percentile_is_printed_from_exactly_as_many_samples_as_it_takes() {
+    for (samples, greatest) in [(100_000, 99.99), (99_999, 99.9), (1000, 99.0), (999, 90.0)] {
+        let histogram = || Report {
+            state: State::Ok,
+            metrics: vec![Measured {
+                name: "cost".into(),
+                data: Data::Histogram(vec![(1e6, samples)]),
+                disturbed: Vec::new(),
+            }],
+            allocations: 0,
+        };
+        let row = point_of(vec![histogram()]).expect("a point");
+        let percentiles = &row.primary().expect("a cost").percentiles;
+        assert_eq!(percentiles.last().map(|last| last.percent), Some(greatest));
+    }
 }

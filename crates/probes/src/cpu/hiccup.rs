@@ -1,7 +1,7 @@
 //! `cpu.hiccup`: for how long a processor stands still for who uses it.
 
 use crate::literal::{list, metric, text};
-use costof_measure::gaps::{GAP_NS, Watch};
+use costof_measure::gaps::{GAP_NS, READINGS_PER_GAP, Watch};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Only, Probe, the_only_report};
 use costof_model::axis::Axes;
@@ -78,7 +78,9 @@ pub(crate) static PROBE: Probe = Probe {
             "the kernel's timer interrupts a second (CONFIG_HZ), each a few microseconds, and in a virtual machine two to four exits, as cpu.vm_exit measured them",
         ),
         after: list![text("cpu.vm_exit")],
-        needs: list![text("a clock that is read in less than half a microsecond")],
+        needs: list![text(
+            "a clock that is read in less than a fifth of a microsecond"
+        )],
         roles: list![text("only")],
     },
     rounds: 1,
@@ -108,7 +110,7 @@ struct Seen {
 
 fn run(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
     let clock = meter.clock();
-    if clock.read_ns() > GAP_NS / 2.0 {
+    if clock.read_ns() > GAP_NS / READINGS_PER_GAP {
         return Err(Failure::unsupported(format!(
             "reading the clock takes {:.0} ns here, too long to see gaps of {GAP_NS:.0} ns (costof \
              doctor tells why it is not the TSC)",

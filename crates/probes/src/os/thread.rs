@@ -138,6 +138,8 @@ impl Role for Thread {
             "std" => ThreadApi::Std,
             _ => ThreadApi::Pthread,
         };
+        // As std starts threads, and the C library keeps what it knows of one.
+        meter.operation_allocates();
         (self.started, self.crossed) = (0, 0);
         let mut failed = None;
         meter.stages(
