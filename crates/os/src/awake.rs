@@ -72,8 +72,17 @@ impl Drop for Spinners {
 /// The calling thread runs only while no other wants its processor.
 fn yield_to_all_others() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
+    // By its number, since musl's function of this name only fails.
     // SAFETY: the parameters are valid to read; 0 is the calling thread.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) } {
+    let status = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
+            0,
+            libc::SCHED_IDLE,
+            &raw const parameters,
+        )
+    };
+    match status {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

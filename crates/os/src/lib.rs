@@ -5,14 +5,11 @@
 //! it: no probes, no statistics, no output. Each item says its units, its errors, from which
 //! kernel it exists and what it returns where it does not.
 //!
-//! Functions on measured paths (`tsc`, `clock_reads`, `core_chain`, `loops`, `calls`, `chase`,
-//! `branches`, `hypervisor`, `syscalls`) allocate nothing, take no lock, and make no system call but the one that
-//! `streams`, `copies`, `syscalls`) allocate nothing, take no lock, and make no system call but the one that
-//! `syscalls`, `token`, `flow`) allocate nothing, take no lock, and make no system call but the one that
-//! `syscalls`, `touch`, `mappings`, `registered_buffer`, `vmsplice`) allocate nothing, take no lock, and make no system call but the one that
-//! they are there to measure. Set-up functions may allocate.
-//! `line`, `line_counters`, `locks`, `syscalls`) allocate nothing, take no lock and make no system
-//! call but those that they are there to measure. Set-up functions may allocate.
+//! Functions on measured paths (`branches`, `calls`, `chase`, `clock_reads`, `copies`,
+//! `core_chain`, `flow`, `hypervisor`, `line`, `line_counters`, `locks`, `loops`, `mappings`,
+//! `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`, `token`, `touch`, `tsc`,
+//! `vmsplice`) allocate nothing, take no lock, and make no system call but those that they are there
+//! to measure. Set-up functions may allocate.
 
 #[cfg(not(all(
     target_os = "linux",
@@ -41,6 +38,7 @@ pub mod locks;
 pub mod loops;
 pub mod mappings;
 pub mod message;
+pub mod page_faults;
 mod partner;
 pub mod perf;
 pub mod process;

@@ -1,16 +1,10 @@
 //! Measured: how late the kernel wakes a thread that sleeps.
 //!
-//! Source: clock_nanosleep(2), PR_SET_TIMERSLACK in prctl(2), SCHED_IDLE in sched(7).
+//! Source: clock_nanosleep(2), PR_SET_TIMERSLACK in prctl(2).
 
-use std::hint::black_box;
 use std::io;
 use std::ptr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
 
-use crate::affinity;
 use crate::clock::{ClockId, now_ns};
 
 /// Sleeps until `sleep_ns` from now, by clock_nanosleep with an absolute time of `CLOCK_MONOTONIC`,
@@ -63,78 +57,6 @@ pub fn set_timer_slack(slack_ns: Option<u32>) -> io::Result<()> {
     }
 }
 
-/// Keeps a processor from going idle, until it is dropped: a thread runs on it whenever nobody else
-/// does.
-#[derive(Debug)]
-pub struct KeptAwake {
-    ended: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl KeptAwake {
-    /// Starts a thread on `cpu` that computes under `SCHED_IDLE`, so that any other thread gets the
-    /// processor from it as soon as it wakes. It makes no system call and does not pause, since a
-    /// hypervisor may take either as the wish to be interrupted.
-    ///
-    /// # Errors
-    ///
-    /// When the thread cannot be started, or cannot run on that processor; what
-    /// sched_setscheduler(2) says.
-    pub fn start(cpu: usize) -> io::Result<Self> {
-        let ended = Arc::new(AtomicBool::new(false));
-        let (ready, started) = mpsc::channel();
-        let seen = Arc::clone(&ended);
-        let thread = thread::Builder::new()
-            .name("keeps awake".to_owned())
-            .spawn(move || {
-                let placed = affinity::pin(&[cpu]).and_then(|()| be_idle_class());
-                let works = placed.is_ok();
-                // The starting thread waits for this.
-                let _ = ready.send(placed);
-                let mut turns = 0_u64;
-                while works && !seen.load(Ordering::Relaxed) {
-                    turns = black_box(turns.wrapping_add(1));
-                }
-            })?;
-        let kept = Self {
-            ended,
-            thread: Some(thread),
-        };
-        match started.recv() {
-            Ok(placed) => placed.map(|()| kept),
-            Err(_) => Err(io::Error::other("the thread ended before it began")),
-        }
-    }
-}
-
-impl Drop for KeptAwake {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // It does not panic.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn be_idle_class() -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // By its number, since musl's function of this name only fails.
-    // SAFETY: the parameters are valid to read.
-    let status = unsafe {
-        libc::syscall(
-            libc::SYS_sched_setscheduler,
-            0,
-            libc::SCHED_IDLE,
-            &parameters,
-        )
-    };
-    match status {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,16 +83,5 @@ mod tests {
         assert_eq!(timer_slack_ns(), Some(1));
         set_timer_slack(None).unwrap();
         assert_eq!(timer_slack_ns(), before);
-    }
-
-    #[test]
-    fn a_processor_is_kept_awake_until_it_is_not() {
-        let cpus = affinity::allowed().unwrap();
-        for &cpu in &cpus[..cpus.len().min(2)] {
-            let kept = KeptAwake::start(cpu).unwrap();
-            sleep_lateness_ns(1_000_000).unwrap();
-            drop(kept);
-        }
-        assert!(KeptAwake::start(usize::MAX).is_err());
     }
 }

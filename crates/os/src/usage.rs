@@ -64,7 +64,10 @@ pub fn children() -> Usage {
 /// When that file cannot be read or does not say.
 pub fn device_read_bytes() -> io::Result<u64> {
     const FILE: &str = "/proc/thread-self/io";
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{FILE}: {error}"));
+    let named = |error: io::Error| {
+        let needs = "the kernel needs CONFIG_TASK_IO_ACCOUNTING";
+        io::Error::new(error.kind(), format!("{FILE}: {error} ({needs})"))
+    };
     let counts = fs::read_to_string(FILE).map_err(named)?;
     counts
         .lines()

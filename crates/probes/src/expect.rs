@@ -3,23 +3,33 @@
 use costof_model::prediction::{Known, Prediction};
 use costof_model::unit::Unit;
 
-/// The metric `cost` between two values in nanoseconds.
-pub(crate) fn cost_ns(low: f64, high: f64, because: impl Into<String>) -> Option<Prediction> {
+/// A metric between two values in its unit.
+pub(crate) fn between(
+    metric: &'static str,
+    (low, high): (f64, f64),
+    because: impl Into<String>,
+) -> Option<Prediction> {
     Some(Prediction {
-        metric: "cost".into(),
+        metric: metric.into(),
         low,
         high,
         because: because.into(),
     })
 }
 
+/// The metric `cost` between two values in nanoseconds.
+pub(crate) fn cost_ns(low: f64, high: f64, because: impl Into<String>) -> Option<Prediction> {
+    between("cost", (low, high), because)
+}
+
 /// The metric `latency` between two values in nanoseconds.
 pub(crate) fn latency_ns(low: f64, high: f64, because: impl Into<String>) -> Option<Prediction> {
-    let expected = cost_ns(low, high, because)?;
-    Some(Prediction {
-        metric: "latency".into(),
-        ..expected
-    })
+    between("latency", (low, high), because)
+}
+
+/// The metric `throughput` between two values in bytes a second.
+pub(crate) fn throughput(low: f64, high: f64, because: impl Into<String>) -> Option<Prediction> {
+    between("throughput", (low, high), because)
 }
 
 /// The metric `cost` between two numbers of core cycles, at the core clock
@@ -35,9 +45,14 @@ pub(crate) fn cost_cycles(
     cost_ns(
         low * ns_per_cycle,
         high * ns_per_cycle,
-        format!(
-            "{because}: {low} to {high} cycles, at the {} that cpu.frequency measured",
-            Unit::Hertz.display(hz)
-        ),
+        format!("{because}: {low} to {high} cycles, {}", at_the_clock(hz)),
+    )
+}
+
+/// Where cycles become nanoseconds.
+pub(crate) fn at_the_clock(hz: f64) -> String {
+    format!(
+        "at the {} that cpu.frequency measured",
+        Unit::Hertz.display(hz)
     )
 }

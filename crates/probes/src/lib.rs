@@ -2,7 +2,9 @@
 //!
 //! This crate never prints.
 
+mod arenas;
 mod cpu;
+mod derived;
 mod ends;
 mod english;
 mod expect;
@@ -11,7 +13,10 @@ mod literal;
 mod memory;
 mod null;
 mod os;
+mod sizes;
 mod sync;
 mod table;
+mod threads;
+mod wake;
 
 pub use table::TABLE;

@@ -64,3 +64,16 @@ pub(crate) const fn metric(
         about: text(about),
     }
 }
+
+/// A point of a probe.
+#[cfg(test)]
+pub(crate) fn point(
+    probe: &costof_measure::probe::Probe,
+    axes: costof_model::axis::Axes,
+) -> costof_model::point::Point {
+    costof_model::point::Point {
+        probe: probe.info.id.clone(),
+        axes,
+        link: text("none"),
+    }
+}

@@ -4,6 +4,7 @@ use costof_measure::meter::{Meter, Record};
 use costof_measure::probe::{Probe, Role};
 use costof_model::axis::{Axes, Domain};
 use costof_model::facts::Facts;
+use costof_model::failure::{Failure, FailureKind};
 use costof_model::plan::{self, Settings};
 use costof_model::point::Point;
 use costof_model::prediction::Known;
@@ -155,6 +156,24 @@ fn predictions_need_no_facts_and_are_ranges() {
     }
 }
 
+/// Answers that need a core to themselves, which a test does not have: by what
+/// their failures say, and why.
+const NEED_A_QUIET_CORE: [(&str, &str); 2] = [
+    // Two chains of instructions must agree to 2 % to give the core clock.
+    ("cpu.frequency", "the two chains never agreed"),
+    // Six costs must lie on a straight line.
+    ("cpu.branch_miss", "are on no line"),
+];
+
+/// Whether a point may go without a number in a test: where it is not to be had
+/// here, or needs a quiet core. Anything else is a bug.
+fn may_be_absent(point: &Point, failure: &Failure) -> bool {
+    failure.kind == FailureKind::Unsupported
+        || NEED_A_QUIET_CORE
+            .iter()
+            .any(|(probe, says)| point.probe == *probe && failure.reason.contains(says))
+}
+
 /// Every point of the latency table in this process, for a millisecond each:
 /// it has a number, and its timed batches allocate nothing.
 #[test]
@@ -190,7 +209,7 @@ fn headline_points_are_measured_without_allocating() {
                 .and_then(|_| role.run(&point, &mut meter))
                 .and_then(|()| role.finish(&point, &mut meter));
             if let Err(failure) = measured {
-                // The core clock, for one, cannot be read while others use the core.
+                assert!(may_be_absent(&point, &failure), "{point}: {failure}");
                 eprintln!("skipped: {point}: {failure}");
                 continue;
             }

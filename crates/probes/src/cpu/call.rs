@@ -82,8 +82,8 @@ pub(crate) static PROBE: Probe = Probe {
 fn headlines(_: &Facts) -> Vec<Headline> {
     [
         ("procedure call", "int", 0),
-        ("procedure call, 7 integers", "int", 7),
-        ("procedure call, 4 structures", "struct", 4),
+        ("procedure call: 7 integers", "int", 7),
+        ("procedure call: 4 structures", "struct", 4),
     ]
     .map(|(label, kind, args)| {
         Headline::new(label, Axes::default().with("type", kind).with("args", args))

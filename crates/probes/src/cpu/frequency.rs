@@ -1,5 +1,6 @@
 //! `cpu.frequency`: how fast the core really runs.
 
+use crate::expect;
 use crate::literal::{list, metric, text};
 use costof_measure::core_clock::CoreClock;
 use costof_measure::meter::Meter;
@@ -132,10 +133,5 @@ fn predict(_: &Point, facts: &Facts, _: &Known<'_>) -> Option<Prediction> {
             (low, 2.0 * tsc.hz as f64, because)
         }
     };
-    Some(Prediction {
-        metric: "frequency".into(),
-        low: low * 0.99,
-        high: high * 1.01,
-        because,
-    })
+    expect::between("frequency", (low * 0.99, high * 1.01), because)
 }

@@ -1,5 +1,6 @@
 //! `cpu.hiccup`: for how long a processor stands still for who uses it.
 
+use crate::expect;
 use crate::literal::{list, metric, text};
 use costof_measure::gaps::{GAP_NS, READINGS_PER_GAP, Watch};
 use costof_measure::meter::Meter;
@@ -52,7 +53,7 @@ pub(crate) static PROBE: Probe = Probe {
                 "how long one gap lasts",
             ),
             metric(
-                "preempted",
+                "lost_to_threads",
                 Unit::Nanoseconds,
                 Better::Neither,
                 "the sum of those gaps in which another thread ran, per second watched: they are \
@@ -89,7 +90,7 @@ pub(crate) static PROBE: Probe = Probe {
     processors: |_| 1,
     headlines: |_| {
         vec![Headline::new(
-            "processor stands still (interrupts, hypervisor)",
+            "OS noise: time lost per second",
             Axes::default(),
         )]
     },
@@ -139,7 +140,7 @@ fn run(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
     meter.value("lost", seen.lost / own_seconds);
     meter.value("rate", seen.gaps as f64 / own_seconds);
     meter.value("longest", seen.longest);
-    meter.value("preempted", seen.preempted / watched_ns * 1e9);
+    meter.value("lost_to_threads", seen.preempted / watched_ns * 1e9);
     Ok(())
 }
 
@@ -167,25 +168,21 @@ fn predict(_: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
         ),
         None => (1_000.0, 6_000.0, "1 to 6 µs each".to_owned()),
     };
-    Some(Prediction {
-        metric: "lost".into(),
-        low: least_hz * low_ns,
-        high: most_hz * high_ns,
-        because: format!("{ticks}, {each}"),
-    })
+    expect::between(
+        "lost",
+        (least_hz * low_ns, most_hz * high_ns),
+        format!("{ticks}, {each}"),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::literal;
 
     #[test]
     fn the_prediction_is_ticks_times_what_one_takes() {
-        let point = Point {
-            probe: "cpu.hiccup".into(),
-            axes: Axes::default(),
-            link: "none".into(),
-        };
+        let point = literal::point(&PROBE, Axes::default());
         let mut facts = Facts::default();
         facts
             .kernel

@@ -64,7 +64,7 @@ pub(crate) static PROBE: Probe = Probe {
 fn headlines(_: &Facts) -> Vec<Headline> {
     [
         ("loop iteration", "empty"),
-        ("loop iteration, counter in memory", "memory_counter"),
+        ("loop iteration: counter in memory", "memory_counter"),
     ]
     .map(|(label, body)| Headline::new(label, Axes::default().with("body", body)))
     .into()

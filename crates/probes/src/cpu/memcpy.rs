@@ -1,8 +1,8 @@
 //! `cpu.memcpy`: what copying memory costs.
 
-use crate::expect::cost_ns;
+use crate::expect::{at_the_clock, cost_ns};
 use crate::literal::{cost, list, text, word, words};
-use crate::memory::sizes;
+use crate::{arenas, sizes};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::axis::{Axes, Axis, Domain};
@@ -152,10 +152,10 @@ fn headlines(facts: &Facts) -> Vec<Headline> {
     let default = PROBE.info.defaults();
     let message = default.clone().with("shape", "message");
     vec![
-        Headline::new("copy 1 KiB", default.with("size", 1 << 10)),
-        Headline::new("copy 64 KiB, source not cached", cold(facts, 64 << 10)),
+        Headline::new("memcpy: 1 KiB, cached", default.with("size", 1 << 10)),
+        Headline::new("memcpy: 64 KiB, source not cached", cold(facts, 64 << 10)),
         Headline::new(
-            "serialise a message of 8 fields (4 KiB)",
+            "serialisation: 8 fields, 4 KiB together",
             message.with("size", 4 << 10),
         ),
     ]
@@ -243,8 +243,8 @@ impl Role for Copying {
             )));
         }
         let needed = memory_bytes(point);
-        if !sizes::fits(needed) {
-            return Err(sizes::does_not_fit(needed));
+        if !arenas::fits(needed) {
+            return Err(arenas::does_not_fit(needed));
         }
         let sources = if point.axes.word("shape") == "message" {
             if point.axes.word("align") != "both" {
@@ -256,7 +256,7 @@ impl Role for Copying {
             let message = |_| Message::new(size as usize, &mut fill);
             Sources::Messages((0..places).map(message).collect())
         } else {
-            let mut arena = in_memory(places * apart(point))?;
+            let mut arena = arenas::in_memory(places * apart(point), "4KiB")?;
             let all = 0..arena.len();
             arena.number_words(all);
             Sources::Pieces(arena)
@@ -264,7 +264,7 @@ impl Role for Copying {
         self.prepared = Some(Prepared {
             sources,
             walk: Walk::new(places as usize),
-            destination: in_memory(size + 1)?,
+            destination: arenas::in_memory(size + 1, "4KiB")?,
         });
         Ok(Offers::new())
     }
@@ -311,15 +311,6 @@ impl Role for Copying {
     }
 }
 
-/// An arena of which every page is there.
-fn in_memory(bytes: u64) -> Result<Arena, Failure> {
-    let mut arena = sizes::map(bytes, "4KiB")?;
-    arena
-        .populate()
-        .map_err(|error| sizes::failed("touch", bytes, "4KiB", &error))?;
-    Ok(arena)
-}
-
 fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let hz = known.primary("cpu.frequency", &[])?;
     let size = point.axes.number("size");
@@ -341,7 +332,9 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
             0.7 * copy_ns,
             2.0 * copy_ns,
             format!(
-                "main memory, copied at the {} that memory.bandwidth measured, or half as fast",
+                "main memory: 0.7 to 2 times the {} that copying as much takes at the {} that \
+                 memory.bandwidth measured",
+                Unit::Nanoseconds.display(copy_ns),
                 Unit::BytesPerSecond.display(copy)
             ),
         );
@@ -354,9 +347,9 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
     let ns = 1e9 / hz;
     let calls = (5.0 * pieces * ns, 25.0 * pieces * ns);
     let called = format!(
-        "{pieces} {} of 5 to 25 cycles at the {} that cpu.frequency measured",
+        "{pieces} {} of 5 to 25 cycles {}",
         if pieces > 1.0 { "calls" } else { "call" },
-        Unit::Hertz.display(hz)
+        at_the_clock(hz)
     );
     if point.axes.word("source") == "hot" {
         return cost_ns(
@@ -388,10 +381,7 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
 /// How many bytes are copied in a cycle, at most and at least, by where source
 /// and destination together fit; none where they fit into no cache.
 fn bytes_a_cycle(both: u64, facts: &Facts) -> Option<(f64, f64, &'static str)> {
-    let inside = |level| {
-        let claimed = facts.claimed_cache(level);
-        claimed.is_some_and(|cache| both as f64 <= 0.75 * cache.size_bytes as f64)
-    };
+    let inside = |level| sizes::fit_into_level(both, facts, level);
     Some(match () {
         () if inside(1) => (64.0, 16.0, "the L1 cache"),
         () if inside(2) => (32.0, 8.0, "the L2 cache"),
@@ -403,13 +393,10 @@ fn bytes_a_cycle(both: u64, facts: &Facts) -> Option<(f64, f64, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::literal;
 
     fn point(axes: Axes) -> Point {
-        Point {
-            probe: PROBE.info.id.clone(),
-            axes,
-            link: "none".into(),
-        }
+        literal::point(&PROBE, axes)
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! `cpu.snappy`: what compressing with Snappy costs.
 
-use crate::english;
-use crate::expect::cost_ns;
+use crate::expect::{at_the_clock, cost_ns};
 use crate::literal::{cost, list, metric, text, word, words};
+use crate::{derived, english};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::axis::{Axis, Domain};
@@ -11,7 +11,7 @@ use costof_model::failure::Failure;
 use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::Offers;
+use costof_model::protocol::{Offers, Report};
 use costof_model::unit::{Better, Unit};
 use fastrand::Rng;
 use snap::raw::{Decoder, Encoder, max_compress_len};
@@ -115,13 +115,13 @@ pub(crate) static PROBE: Probe = Probe {
     more_points: |_| Vec::new(),
     predict,
     roles: &[|_| Ok(Box::new(Snappy::start()))],
-    derive: the_only_report,
+    derive,
 };
 
 fn headlines(_: &Facts) -> Vec<Headline> {
     [
-        ("compress 1 KiB with Snappy", "text"),
-        ("compress 1 KiB of random bytes with Snappy", "random"),
+        ("compress 1 KiB with Snappy: text", "text"),
+        ("compress 1 KiB with Snappy: random bytes", "random"),
     ]
     .map(|(label, data)| Headline::new(label, PROBE.info.defaults().with("data", data)))
     .into()
@@ -222,11 +222,14 @@ impl Role for Snappy {
         let bytes = |of: fn(&Piece) -> usize| self.pieces.iter().map(of).sum::<usize>() as f64;
         let plain_bytes = bytes(|piece| piece.plain.len());
         meter.value("ratio", plain_bytes / bytes(|piece| piece.compressed.len()));
-        if let Some(cost_ns) = meter.cost_ns("cost") {
-            meter.value("throughput", plain.len() as f64 / cost_ns * 1e9);
-        }
         Ok(())
     }
+}
+
+fn derive(point: &Point, reports: Vec<Report>) -> Report {
+    let mut report = the_only_report(point, reports);
+    derived::add_throughput(&mut report, point.axes.number("size"));
+    report
 }
 
 fn failed(error: snap::Error) -> Failure {
@@ -284,10 +287,10 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         work.looks * 4.0 * ns_per_cycle + low,
         work.looks * 12.0 * ns_per_cycle + high,
         format!(
-            "{:.0} places are looked at, for 4 to 12 cycles each at {}; the data are copied and {} of \
+            "{:.0} places are looked at, for 4 to 12 cycles each {}; the data are copied and {} of \
              tables cleared, at 8 to 40 GB/s",
             work.looks,
-            Unit::Hertz.display(hz),
+            at_the_clock(hz),
             Unit::Bytes.display(work.table_bytes)
         ),
     )

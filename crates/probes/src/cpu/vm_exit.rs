@@ -47,12 +47,7 @@ pub(crate) static PROBE: Probe = Probe {
     blocks_by: &[],
     memory_bytes: |_| 0,
     processors: |_| 1,
-    headlines: |_| {
-        vec![Headline::new(
-            "exit to the hypervisor (cpuid)",
-            Axes::default(),
-        )]
-    },
+    headlines: |_| vec![Headline::new("VM exit and entry: cpuid", Axes::default())],
     more_points: |_| Vec::new(),
     predict,
     roles: &[|_| Ok(Box::new(Exit { answered: false }))],

@@ -1,17 +1,17 @@
 //! `ipc.bandwidth`: how many bytes a second reach another process.
 
+use crate::derived;
 use crate::ends::{
-    CPUS_CROSS_FIRST, Kept, WAKE, broken, cannot_start, keep, partner_cpu, processors, share,
-    spinning_keeps,
+    CPUS_CROSS_FIRST, broken, cannot_start, keep, partner_cpu, processors, share, spinning_keeps,
 };
+use crate::expect;
 use crate::literal::{cost, list, metric, text, word, words};
+use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
-use costof_measure::statistics::quantile::median;
 use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
-use costof_model::metric::{Data, Measured};
 use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
@@ -52,7 +52,7 @@ pub(crate) static PROBE: Probe = Probe {
                 },
             },
             CPUS_CROSS_FIRST,
-            WAKE,
+            wake::AWAKE_FIRST,
         ],
         crossings: list![
             list![text("over"), text("size")],
@@ -109,8 +109,8 @@ pub(crate) static PROBE: Probe = Probe {
 
 fn headlines(_: &Facts) -> Vec<Headline> {
     [
-        ("pipe bandwidth", "pipe"),
-        ("unix socket bandwidth", "unix"),
+        ("IPC bandwidth: pipe", "pipe"),
+        ("IPC bandwidth: Unix socket", "unix"),
     ]
     .map(|(label, over)| {
         let axes = Axes::default()
@@ -199,28 +199,11 @@ fn group(point: &Point) -> u64 {
 /// Bytes a second, from the time of a message.
 fn derive(point: &Point, reports: Vec<Report>) -> Report {
     let mut report = the_only_report(point, reports);
-    let cost = report
-        .metrics
-        .iter_mut()
-        .find(|metric| metric.name == "cost");
-    let throughput = cost.and_then(|cost| {
-        if share(point) {
-            // The receiver preempts this thread: that is what is measured.
-            cost.disturbed.clear();
-        }
-        if let Data::Samples(samples) = &mut cost.data {
-            for (operations, _) in samples {
-                *operations *= group(point);
-            }
-        }
-        let ns = median(&cost.data.costs())?;
-        Some(point.axes.number("size") as f64 / ns * 1e9)
-    });
-    report.metrics.extend(throughput.map(|throughput| Measured {
-        name: text("throughput"),
-        data: Data::Value(throughput),
-        disturbed: Vec::new(),
-    }));
+    if share(point) {
+        derived::forget_disturbances(&mut report);
+    }
+    derived::divide_cost(&mut report, group(point));
+    derived::add_throughput(&mut report, point.axes.number("size"));
     report
 }
 
@@ -263,26 +246,24 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
             switch_ns / 1e3
         );
     }
-    Some(Prediction {
-        metric: "throughput".into(),
-        low: bytes * 1e9 / (most_ns + 2.0 * calls_ns + switch_ns * bytes / 65536.0),
-        high: bytes * 1e9 / (least_ns + calls_ns),
+    expect::throughput(
+        bytes * 1e9 / (most_ns + 2.0 * calls_ns + switch_ns * bytes / 65536.0),
+        bytes * 1e9 / (least_ns + calls_ns),
         because,
-    })
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::literal;
+    use costof_model::metric::{Data, Measured};
     use costof_model::rows::State;
 
     #[test]
     fn throughput_is_bytes_over_the_median_time_of_a_message() {
-        let point = Point {
-            probe: "ipc.bandwidth".into(),
-            axes: (headlines(&Facts::default())[0]).axes.clone(),
-            link: "none".into(),
-        };
+        let axes = headlines(&Facts::default())[0].axes.clone();
+        let point = literal::point(&PROBE, axes);
         let cost = Measured {
             name: text("cost"),
             data: Data::Samples(vec![

@@ -1,11 +1,12 @@
 //! `ipc.latency`: how long a small message takes to another process and back.
 
+use crate::derived;
 use crate::ends::{
-    CPUS_CROSS_FIRST, Kept, WAKE, broken, cannot_start, keep, partner_cpu, processors, share,
-    spinning_keeps,
+    CPUS_CROSS_FIRST, broken, cannot_start, keep, partner_cpu, processors, share, spinning_keeps,
 };
 use crate::expect::cost_ns;
-use crate::literal::{cost, list, metric, text, word, words};
+use crate::literal::{cost, latency, list, text, word, words};
+use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::axis::{Axes, Axis, Domain};
@@ -15,7 +16,7 @@ use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers, Report};
-use costof_model::unit::{Better, Unit};
+use costof_model::unit::Unit;
 use costof_os::token::{Between, Exchange, Leader, MOST_BYTES, Over, Wait};
 use std::io;
 
@@ -63,7 +64,7 @@ pub(crate) static PROBE: Probe = Probe {
                 ],
             ),
             CPUS_CROSS_FIRST,
-            WAKE,
+            wake::AWAKE_FIRST,
         ],
         crossings: list![
             list![text("over"), text("wait")],
@@ -72,12 +73,7 @@ pub(crate) static PROBE: Probe = Probe {
         ],
         metrics: list![
             cost("one round trip, there and back, in a row of many"),
-            metric(
-                "latency",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "with wait=block: one round trip, each one stamped",
-            ),
+            latency("with wait=block: one round trip, each one stamped"),
         ],
         how: text(
             "A message goes to another process, a fork of this one, which answers with one of the \
@@ -121,11 +117,11 @@ pub(crate) static PROBE: Probe = Probe {
 
 fn headlines(_: &Facts) -> Vec<Headline> {
     [
-        ("pipe round trip", "pipe", "block"),
-        ("unix socket round trip", "unix", "block"),
-        ("eventfd round trip", "eventfd", "block"),
+        ("IPC round trip: pipe", "pipe", "block"),
+        ("IPC round trip: Unix socket", "unix", "block"),
+        ("IPC round trip: eventfd", "eventfd", "block"),
         (
-            "shared memory round trip (spinning)",
+            "IPC round trip: shared memory, spinning",
             "shared_memory",
             "spin",
         ),
@@ -233,10 +229,7 @@ fn size(point: &Point) -> usize {
 fn derive(point: &Point, reports: Vec<Report>) -> Report {
     let mut report = the_only_report(point, reports);
     if share(point) {
-        // The partner preempts this thread: that is what is measured.
-        for measured in &mut report.metrics {
-            measured.disturbed.clear();
-        }
+        derived::forget_disturbances(&mut report);
     }
     report
 }

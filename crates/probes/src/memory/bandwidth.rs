@@ -1,30 +1,30 @@
 //! `memory.bandwidth`: how many bytes a second are read, written or copied in order.
 
+mod kernels;
+mod predict;
+mod team;
+
 use crate::literal::{cost, list, metric, text, word, words};
-use crate::memory::sizes;
-use costof_measure::crew::{Crew, Job};
+use crate::{arenas, derived, sizes, threads};
 use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role};
-use costof_measure::statistics::quantile::median;
+use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
-use costof_model::metric::{Data, Measured};
 use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers, Report};
 use costof_model::unit::{Better, Unit};
-use costof_os::streams::{GRAIN_BYTES, Instructions, Kernel, Operation, Stream};
-use std::sync::{Arc, Mutex, PoisonError};
+use costof_os::streams::{GRAIN_BYTES, Operation, Stream};
+use kernels::kernels;
+use predict::predict;
+use team::Team;
 
 /// Larger sizes are streamed in blocks of at most this many bytes, so that a
 /// batch need not go through all of the memory.
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
 /// How much a kernel streams in each trial, in each thread, at least.
 const TRIAL_BYTES: u64 = 4 << 20;
-/// How often each kernel is tried.
-const TRIALS: usize = 3;
 
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
@@ -62,29 +62,11 @@ pub(crate) static PROBE: Probe = Probe {
                     usual: list![128 << 20, 16 << 10, 256 << 10, 4 << 20],
                 },
             },
-            Axis {
-                name: text("threads"),
-                about: text(
-                    "how many do it at the same time, each on a processor and in memory of its own"
-                ),
-                domain: Domain::Number {
-                    unit: Unit::One,
-                    low: 1,
-                    high: 1024,
-                    usual: list![1, 2],
-                },
-            },
-            words(
-                "pages",
-                "the pages under it",
-                list![
-                    word("4KiB", "the smallest pages, as in most programs"),
-                    word(
-                        "2MiB",
-                        "transparent huge pages, which prefetchers need not stop at so often"
-                    ),
-                ],
+            threads::axis(
+                "how many do it at the same time, each on a processor and in memory of its own",
+                list![1, 2],
             ),
+            arenas::PAGES,
             words(
                 "kernel",
                 "the instructions that do it",
@@ -112,7 +94,7 @@ pub(crate) static PROBE: Probe = Probe {
             ),
             metric(
                 "vector_bytes",
-                Unit::One,
+                Unit::Bytes,
                 Better::Neither,
                 "bytes that an instruction of the kernel moves; 1 for rep",
             ),
@@ -179,10 +161,13 @@ fn axes(op: &'static str, size: u64) -> Axes {
 fn headlines(facts: &Facts) -> Vec<Headline> {
     let beyond = sizes::beyond(facts);
     vec![
-        Headline::new("read 1 MiB sequentially, cached", axes("read", 1 << 20)),
-        Headline::new("main memory read", axes("read", beyond)),
-        Headline::new("main memory write", axes("write", beyond)),
-        Headline::new("main memory copy", axes("copy", beyond)),
+        Headline::new(
+            "memory bandwidth: read of 1 MiB, cached",
+            axes("read", 1 << 20),
+        ),
+        Headline::new("memory bandwidth: read", axes("read", beyond)),
+        Headline::new("memory bandwidth: write", axes("write", beyond)),
+        Headline::new("memory bandwidth: copy", axes("copy", beyond)),
     ]
 }
 
@@ -191,7 +176,7 @@ fn headlines(facts: &Facts) -> Vec<Headline> {
 fn more_points(facts: &Facts) -> Vec<Axes> {
     let caches = (1..=3).filter_map(|level| Some(axes("read", sizes::inside(facts, level)?)));
     let default = PROBE.info.defaults();
-    let processors = facts.usable_cpus().len() as u64;
+    let processors = threads::processors(facts);
     let doubled = (1..).map(|power| 1 << power);
     let threads = doubled
         .take_while(|threads| *threads < processors)
@@ -205,9 +190,9 @@ fn more_points(facts: &Facts) -> Vec<Axes> {
         ("write", "rep"),
         ("copy", "avx2"),
         ("copy", "rep"),
+        ("copy", "nontemporal"),
     ]
     .into_iter()
-    .chain([("copy", "nontemporal")])
     .filter(|_| facts.architecture.as_deref() == Some("x86_64"))
     .map(|(op, kernel)| default.clone().with("op", op).with("kernel", kernel));
     caches.chain(threads).chain(kernels).collect()
@@ -239,68 +224,20 @@ struct Streaming {
     cpus: Vec<usize>,
     /// What the largest point of the block that fits needs in each thread.
     largest: u64,
-    /// One for each thread.
-    streams: Vec<Arc<Mutex<Stream>>>,
+    team: Option<Team>,
 }
 
 impl Streaming {
     fn start(launch: &Launch) -> Streaming {
         let fitting = |point: &&Point| {
-            sizes::fits(arena_bytes(point).saturating_mul(point.axes.number("threads")))
+            arenas::fits(arena_bytes(point).saturating_mul(point.axes.number("threads")))
         };
+        // Those that do not fit are refused one by one.
+        let largest = launch.points.iter().filter(fitting).map(arena_bytes).max();
         Streaming {
             cpus: launch.cpus.clone(),
-            // Those that do not fit are refused one by one.
-            largest: launch
-                .points
-                .iter()
-                .filter(fitting)
-                .map(arena_bytes)
-                .max()
-                .unwrap_or(0),
-            streams: Vec::new(),
-        }
-    }
-
-    /// Every thread's stream, each worked on where it will be measured.
-    fn each(
-        &self,
-        work: impl Fn(&mut Stream) -> Result<(), Failure> + Clone + Send + 'static,
-    ) -> Result<(), Failure> {
-        let failed = Arc::new(Mutex::new(None));
-        let failing = Arc::clone(&failed);
-        let mut crew = self.crew(move |stream, _| {
-            if let Err(failure) = work(stream) {
-                *failing.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
-            }
-        })?;
-        crew.run(1);
-        let failure = failed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        failure.map_or(Ok(()), Err)
-    }
-
-    /// A crew of which each member works on its own stream.
-    fn crew(
-        &self,
-        work: impl Fn(&mut Stream, u64) + Clone + Send + 'static,
-    ) -> Result<Crew, Failure> {
-        let jobs = self.streams.iter().map(|stream| {
-            let (stream, work) = (Arc::clone(stream), work.clone());
-            // Only between batches does anybody else hold it, so nobody waits here.
-            let job = move |n| {
-                let mut stream = stream.try_lock().expect("a stream is its thread's alone");
-                work(&mut stream, n);
-            };
-            Box::new(job) as Job
-        });
-        Crew::start(jobs.collect(), &self.cpus)
-    }
-
-    /// Lets every thread use this kernel from now on.
-    fn take(&self, kernel: &'static Kernel) {
-        for stream in &self.streams {
-            let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
-            stream.take(kernel);
+            largest: largest.unwrap_or(0),
+            team: None,
         }
     }
 }
@@ -308,61 +245,38 @@ impl Streaming {
 impl Role for Streaming {
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let threads = point.axes.number("threads");
-        let processors = match self.cpus.len() as u64 {
-            // The kernel places them.
-            0 => std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
-            some => some,
-        };
-        if threads > processors {
-            return Err(Failure::unsupported(format!(
-                "{threads} threads at the same time need as many processors, and there are \
-                 {processors} (--cpu chooses them)"
-            )));
-        }
+        threads::have_one_each(threads as usize, &self.cpus)?;
         let needed = arena_bytes(point);
         if needed > self.largest {
-            return Err(sizes::does_not_fit(needed.saturating_mul(threads)));
+            return Err(arenas::does_not_fit(needed.saturating_mul(threads)));
         }
-        let pages = point.axes.word("pages");
-        let enough = |stream: &Arc<Mutex<Stream>>| {
-            let stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
-            stream.arena().len() as u64 >= needed
-        };
-        if self.streams.len() as u64 != threads || !self.streams.iter().all(enough) {
-            self.streams.clear();
-            for _ in 0..threads {
-                // Where the largest is refused (ulimit -v), a smaller point may still fit.
-                let arena = sizes::map(self.largest, pages).or_else(|_| sizes::map(needed, pages));
-                self.streams.push(Arc::new(Mutex::new(Stream::new(arena?))));
-            }
-            let pages = pages.to_owned();
-            self.each(move |stream| {
-                stream
-                    .populate()
-                    .map_err(|error| sizes::failed("touch", needed, &pages, &error))?;
-                sizes::check_pages(stream.arena(), &pages)
-            })?;
+        let enough = |team: &Team| team.is_enough(threads, needed);
+        if !self.team.as_ref().is_some_and(enough) {
+            self.team = None;
+            let pages = point.axes.word("pages");
+            let team = Team::start(threads, &self.cpus, self.largest, needed, pages)?;
+            self.team = Some(team);
         }
         Ok(Offers::new())
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let team = self
+            .team
+            .as_ref()
+            .expect("a prepared point has its threads");
         let operation = operation(point);
         let kernels = kernels(operation, point.axes.word("kernel"))?;
         let (block_bytes, blocks) = blocks(point);
-        self.each(move |stream| {
+        team.each(move |stream| {
             stream
                 .aim(operation, block_bytes as usize, blocks as usize)
                 .map_err(|error| Failure::error(error.to_string()))
         })?;
-        let mut crew = self.crew(Stream::run)?;
-        let best = self.fastest(
-            &kernels,
-            &mut crew,
-            TRIAL_BYTES.div_ceil(block_bytes),
-            meter,
-        );
-        self.take(best);
+        let mut crew = team.crew(Stream::run)?;
+        let trial = TRIAL_BYTES.div_ceil(block_bytes);
+        let best = team.fastest(&kernels, &mut crew, trial, meter);
+        team.take(best);
         meter.repeatable("cost", |n| crew.run(n));
         meter.value("vector_bytes", f64::from(best.vector_bytes));
         meter.value("nontemporal", f64::from(u8::from(best.nontemporal)));
@@ -370,214 +284,35 @@ impl Role for Streaming {
     }
 
     fn finish(&mut self, _: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
-        self.each(|stream| stream.check().map_err(Failure::error))
+        let team = self
+            .team
+            .as_ref()
+            .expect("a measured point has its threads");
+        team.each(|stream| stream.check().map_err(Failure::error))
     }
-}
-
-impl Streaming {
-    /// The kernel that streams `n` blocks in the least time.
-    fn fastest(
-        &self,
-        kernels: &[&'static Kernel],
-        crew: &mut Crew,
-        n: u64,
-        meter: &Meter<'_>,
-    ) -> &'static Kernel {
-        let clock = meter.clock();
-        let mut best = (u64::MAX, kernels[0]);
-        for _ in 0..TRIALS {
-            for kernel in kernels {
-                self.take(kernel);
-                // The first time the caches still hold what the kernel before left there.
-                crew.run(n);
-                let start = clock.start();
-                crew.run(n);
-                let ticks = clock.end().saturating_sub(start);
-                if ticks < best.0 {
-                    best = (ticks, kernel);
-                }
-            }
-        }
-        best.1
-    }
-}
-
-/// The kernels that a word of the axis names, of those that can run here.
-fn kernels(operation: Operation, word: &str) -> Result<Vec<&'static Kernel>, Failure> {
-    let named = |kernel: &&Kernel| match word {
-        "best" => true,
-        "nontemporal" => operation == Operation::Copy && kernel.nontemporal,
-        // A copy past the caches has a word of its own.
-        _ => {
-            instructions(word) == Some(kernel.instructions)
-                && !(operation == Operation::Copy && kernel.nontemporal)
-        }
-    };
-    let kernels: Vec<&Kernel> = Kernel::all(operation).filter(named).collect();
-    if !kernels.is_empty() {
-        return Ok(kernels);
-    }
-    let absent = instructions(word).is_some_and(|instructions| !instructions.available());
-    Err(Failure::unsupported(if absent {
-        format!("this processor does not have {word}")
-    } else {
-        format!("there is no {word} kernel for this op (--set op=… chooses another)")
-    }))
-}
-
-fn instructions(word: &str) -> Option<Instructions> {
-    Some(match word {
-        "sse2" => Instructions::Sse2,
-        "avx2" => Instructions::Avx2,
-        "avx512" => Instructions::Avx512,
-        "rep" => Instructions::Rep,
-        "neon" => Instructions::Neon,
-        _ => return None,
-    })
 }
 
 /// Adds the throughput: what all threads move in the median time of a block.
 fn derive(point: &Point, reports: Vec<Report>) -> Report {
-    let [mut report] = <[Report; 1]>::try_from(reports).expect("one role");
-    let cost = report.metrics.iter().find(|metric| metric.name == "cost");
-    if let Some(ns) = cost.and_then(|cost| median(&cost.data.costs())) {
-        let (block_bytes, _) = blocks(point);
-        let bytes = block_bytes.saturating_mul(point.axes.number("threads"));
-        report.metrics.push(Measured {
-            name: "throughput".into(),
-            data: Data::Value(bytes as f64 / ns * 1e9),
-            disturbed: Vec::new(),
-        });
-    }
-    report
-}
-
-fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let bytes = arena_bytes(point) as f64;
-    let inside = |level| {
-        let claimed = facts.claimed_cache(level);
-        claimed.is_some_and(|cache| bytes <= 0.75 * cache.size_bytes as f64)
-    };
-    // Bytes a cycle: loads of 16 to 64 bytes, two of them a cycle, and one store.
-    match point.axes.word("op") {
-        "write_nontemporal" => main_memory(point, facts, known),
-        "read" if inside(1) => cached(point, known, "L1", (32.0, 128.0)),
-        _ if inside(1) => cached(point, known, "L1", (16.0, 64.0)),
-        "read" if inside(2) => cached(point, known, "L2", (16.0, 64.0)),
-        _ if inside(2) => cached(point, known, "L2", (8.0, 32.0)),
-        "read" if inside(3) => cached(point, known, "claimed L3", (8.0, 32.0)),
-        _ if inside(3) => cached(point, known, "claimed L3", (4.0, 20.0)),
-        _ => main_memory(point, facts, known),
-    }
-}
-
-/// From a cache, of which each thread has one, or a share that is as good.
-fn cached(
-    point: &Point,
-    known: &Known<'_>,
-    level: &str,
-    (low, high): (f64, f64),
-) -> Option<Prediction> {
-    let hz = known.primary("cpu.frequency", &[])?;
-    let threads = point.axes.number("threads") as f64;
-    throughput(
-        low * hz * threads,
-        high * hz * threads,
-        format!(
-            "fits into the {level} cache: {low} to {high} bytes a cycle{}, at the {} that \
-             cpu.frequency measured",
-            if threads > 1.0 { " and thread" } else { "" },
-            Unit::Hertz.display(hz)
-        ),
-    )
-}
-
-/// From or to main memory: what one core has under way, and what the modules can.
-fn main_memory(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let (part, why) = match point.axes.word("op") {
-        "write" => (1.0, "; a line is read first, or a rep avoids it"),
-        "write_nontemporal" => (1.5, "; and half as many again, as no line is read first"),
-        "copy" => (0.5, "; a copy reads and writes"),
-        _ => (1.0, ""),
-    };
-    let latency_ns = known.primary(
-        "memory.latency",
-        &[
-            ("size", &sizes::beyond(facts).to_string()),
-            ("pattern", "random"),
-            ("stride", "64"),
-        ],
+    let mut report = the_only_report(point, reports);
+    let (block_bytes, _) = blocks(point);
+    derived::add_throughput(
+        &mut report,
+        block_bytes.saturating_mul(point.axes.number("threads")),
     );
-    let (low, high, because) = match latency_ns {
-        Some(ns) => (
-            16.0 * 64.0 / ns * 1e9,
-            64.0 * 64.0 / ns * 1e9,
-            format!(
-                "a core and its prefetchers have 16 to 64 lines of 64 B under way, each for the \
-                 {} that memory.latency measured{why}",
-                Unit::Nanoseconds.display(ns)
-            ),
-        ),
-        None => (
-            8e9,
-            60e9,
-            format!("a core moves 8 to 60 GB/s from main memory{why}"),
-        ),
-    };
-    let threads = point.axes.number("threads") as f64;
-    let (low, high) = (part * low, part * high * threads);
-    match modules(facts) {
-        Some(limit) => throughput(
-            low.min(0.3 * limit),
-            high.min(limit),
-            format!(
-                "{because}; at most the {} of the memory modules",
-                Unit::BytesPerSecond.display(limit)
-            ),
-        ),
-        None => throughput(low, high, because),
-    }
-}
-
-/// What the memory modules can by the firmware's word: transfers a second, by
-/// their width, on every channel.
-fn modules(facts: &Facts) -> Option<f64> {
-    let memory = &facts.memory;
-    let per_channel = memory.dimms.iter().filter_map(|dimm| {
-        let transfers = dimm
-            .configured_transfers_per_s
-            .or(dimm.speed_transfers_per_s)?;
-        Some(transfers as f64 * f64::from(dimm.width_bits.unwrap_or(64)) / 8.0)
-    });
-    let slowest = per_channel.min_by(f64::total_cmp)?;
-    Some(slowest * f64::from(memory.channel_count?))
-}
-
-fn throughput(low: f64, high: f64, because: String) -> Option<Prediction> {
-    Some(Prediction {
-        metric: "throughput".into(),
-        low,
-        high,
-        because,
-    })
+    report
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::literal::point;
+    use costof_model::metric::{Data, Measured};
     use costof_model::rows::State;
-
-    fn point(axes: Axes) -> Point {
-        Point {
-            probe: PROBE.info.id.clone(),
-            axes,
-            link: "none".into(),
-        }
-    }
 
     #[test]
     fn large_sizes_are_streamed_in_blocks() {
-        let blocks = |size| blocks(&point(axes("read", size)));
+        let blocks = |size| blocks(&point(&PROBE, axes("read", size)));
         assert_eq!(blocks(5000), (4096, 1));
         assert_eq!(blocks(1 << 20), (1 << 20, 1));
         assert_eq!(blocks(3 << 19), (3 << 18, 2));
@@ -594,31 +329,10 @@ mod tests {
                 disturbed: Vec::new(),
             }],
         };
-        let point = point(axes("read", 4096).with("threads", 2));
+        let point = point(&PROBE, axes("read", 4096).with("threads", 2));
         let report = derive(&point, vec![report]);
         let throughput = &report.metrics[1];
         assert_eq!(throughput.name, "throughput");
         assert_eq!(throughput.data, Data::Value(64e9));
-    }
-
-    #[test]
-    fn a_kernel_is_what_its_word_says_or_absent_with_the_reason() {
-        let best = kernels(Operation::Copy, "best").expect("every processor copies");
-        assert!(best.iter().any(|kernel| kernel.nontemporal));
-        let past = kernels(Operation::Copy, "nontemporal").expect("every processor has it");
-        assert!(past.iter().all(|kernel| kernel.nontemporal));
-        let refused = |operation, word| kernels(operation, word).expect_err("no such kernel");
-        assert!(
-            refused(Operation::Read, "nontemporal")
-                .reason
-                .contains("nontemporal")
-        );
-        let foreign = if cfg!(target_arch = "x86_64") {
-            "neon"
-        } else {
-            "sse2"
-        };
-        let reason = refused(Operation::Read, foreign).reason;
-        assert!(reason.contains("this processor does not have"), "{reason}");
     }
 }

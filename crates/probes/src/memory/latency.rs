@@ -2,7 +2,7 @@
 
 use crate::expect::{cost_cycles, cost_ns};
 use crate::literal::{cost, list, metric, text, word, words};
-use crate::memory::sizes;
+use crate::{arenas, sizes};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::List;
@@ -91,20 +91,7 @@ pub(crate) static PROBE: Probe = Probe {
                     usual: List::Borrowed(SIZES),
                 },
             },
-            words(
-                "pages",
-                "the pages under it, seen in smaps",
-                list![
-                    word(
-                        "4KiB",
-                        "the smallest pages, so that the TLB is part of the cost as in most programs"
-                    ),
-                    word(
-                        "2MiB",
-                        "transparent huge pages, which take most of the TLB's part out"
-                    ),
-                ],
-            ),
+            arenas::PAGES,
             words(
                 "pattern",
                 "in which order the elements are visited",
@@ -212,7 +199,7 @@ impl Chase {
         let asked = launch.points.iter().map(|point| point.axes.number("size"));
         Chase {
             // Those that do not fit are refused one by one.
-            largest: asked.filter(|size| sizes::fits(*size)).max().unwrap_or(0),
+            largest: asked.filter(|size| arenas::fits(*size)).max().unwrap_or(0),
             arena: None,
             random: Rng::with_seed(launch.seed),
         }
@@ -223,15 +210,16 @@ impl Role for Chase {
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let size = point.axes.number("size");
         if size > self.largest {
-            return Err(sizes::does_not_fit(size));
+            return Err(arenas::does_not_fit(size));
         }
         let fits = |arena: &Arena| arena.len() as u64 >= size;
         if !self.arena.as_ref().is_some_and(fits) {
             self.arena = None;
             let pages = point.axes.word("pages");
             // Where the largest is refused (ulimit -v), a smaller point may still fit.
-            let mapped = map(self.largest, pages).or_else(|_| map(size, pages));
-            self.arena = Some(mapped?);
+            let arena = arenas::in_memory(self.largest, pages)
+                .or_else(|_| arenas::in_memory(size, pages))?;
+            self.arena = Some(arena);
         }
         Ok(Offers::new())
     }
@@ -278,16 +266,6 @@ impl Role for Chase {
     }
 }
 
-/// An arena of this size on these pages, all of them touched.
-fn map(size: u64, pages: &str) -> Result<Arena, Failure> {
-    let mut arena = sizes::map(size, pages)?;
-    arena
-        .populate()
-        .map_err(|error| sizes::failed("touch", size, pages, &error))?;
-    sizes::check_pages(&arena, pages)?;
-    Ok(arena)
-}
-
 /// Usual load-to-use latencies: first and second level in cycles; beyond them
 /// by the mesh and by what is shared, which is why the ranges are wide.
 fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
@@ -302,14 +280,10 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
     }
     // Elements further apart than a line use fewer lines, but also fewer of a
     // cache's sets, so that the size decides all the same.
-    let size = axes.number("size") as f64;
-    let claimed = |level| {
-        facts
-            .claimed_cache(level)
-            .map(|cache| cache.size_bytes as f64)
-    };
-    let inside = |level| claimed(level).is_some_and(|claimed| size <= 0.75 * claimed);
-    let near = |level| claimed(level).is_some_and(|claimed| size <= 1.5 * claimed);
+    let size = axes.number("size");
+    let inside = |level| sizes::fit_into_level(size, facts, level);
+    // Up to half as much again as the level has.
+    let near = |level| sizes::fit_into_level(size / 2, facts, level);
     match () {
         () if inside(1) => cost_cycles(known, 3.0, 6.0, "fits into the L1 cache"),
         () if near(1) || inside(2) => {

@@ -2,4 +2,3 @@
 
 pub(crate) mod bandwidth;
 pub(crate) mod latency;
-pub(crate) mod sizes;

@@ -1,17 +1,16 @@
 //! `os.context_switch`: what it costs that another thread or process runs.
 
-use crate::ends::{
-    CPUS_SAME_FIRST, Kept, WAKE, broken, cannot_start, keep, partner_cpu, processors, share,
-};
+use crate::derived;
+use crate::ends::{CPUS_SAME_FIRST, broken, cannot_start, keep, partner_cpu, processors, share};
 use crate::expect::cost_ns;
 use crate::literal::{cost, list, metric, text, word, words};
+use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_measure::statistics::quantile::median;
 use costof_model::axis::Axes;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
-use costof_model::metric::{Data, Measured};
 use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
@@ -46,7 +45,7 @@ pub(crate) static PROBE: Probe = Probe {
                 ],
             ),
             CPUS_SAME_FIRST,
-            WAKE,
+            wake::AWAKE_FIRST,
         ],
         crossings: list![
             list![text("between"), text("over"), text("cpus")],
@@ -57,7 +56,7 @@ pub(crate) static PROBE: Probe = Probe {
                 "one switch: half of a round trip of the token, the pipe's or the futex's calls in it",
             ),
             metric(
-                "latency",
+                "round_trip",
                 Unit::Nanoseconds,
                 Better::Lower,
                 "with cpus=cross: a whole round trip, two switches, each one stamped",
@@ -137,21 +136,26 @@ pub(crate) static PROBE: Probe = Probe {
 
 fn headlines(_: &Facts) -> Vec<Headline> {
     [
-        ("context switch: threads (pipe)", "threads", "same", "awake"),
         (
-            "context switch: processes (pipe)",
+            "context switch: threads, one core",
+            "threads",
+            "same",
+            "awake",
+        ),
+        (
+            "context switch: processes, one core",
             "processes",
             "same",
             "awake",
         ),
         (
-            "context switch: to another core, awake",
+            "context switch: processes, another core",
             "processes",
             "cross",
             "awake",
         ),
         (
-            "context switch: to another core, idle",
+            "context switch: processes, another idle core",
             "processes",
             "cross",
             "idle",
@@ -232,7 +236,7 @@ impl Role for ContextSwitch {
         // A round trip counts as one here; `derive` makes it two switches.
         meter.repeatable("cost", &mut round_trips);
         if !share(point) {
-            meter.single("latency", || round_trips(1));
+            meter.single("round_trip", || round_trips(1));
         }
         Ok(())
     }
@@ -284,30 +288,13 @@ fn over_alone_ns(exchange: &Exchange, meter: &Meter<'_>) -> Result<f64, Failure>
 /// A round trip is two switches; what is left of one without its calls.
 fn derive(point: &Point, reports: Vec<Report>) -> Report {
     let mut report = the_only_report(point, reports);
-    let mut cost_ns = None;
-    let mut alone_ns = None;
-    for measured in &mut report.metrics {
-        match (&*measured.name, &mut measured.data) {
-            ("cost", Data::Samples(samples)) => {
-                for (operations, _) in samples {
-                    *operations *= 2;
-                }
-                cost_ns = median(&measured.data.costs());
-                // On one processor the partner preempts this thread: that is what is measured.
-                if share(point) {
-                    measured.disturbed.clear();
-                }
-            }
-            ("over_alone", Data::Value(ns)) => alone_ns = Some(*ns),
-            _ => {}
+    derived::divide_cost(&mut report, 2);
+    if share(point) {
+        derived::forget_disturbances(&mut report);
+        let [switch, alone] = ["cost", "over_alone"].map(|name| derived::median_ns(&report, name));
+        if let (Some(switch_ns), Some(alone_ns)) = (switch, alone) {
+            derived::add(&mut report, "switch_alone", switch_ns - alone_ns);
         }
-    }
-    if let (Some(cost_ns), Some(alone_ns), true) = (cost_ns, alone_ns, share(point)) {
-        report.metrics.push(Measured {
-            name: text("switch_alone"),
-            data: Data::Value(cost_ns - alone_ns),
-            disturbed: Vec::new(),
-        });
     }
     report
 }
@@ -370,16 +357,14 @@ fn waking_ns(point: &Point, facts: &Facts) -> (f64, f64, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::literal;
+    use costof_model::metric::{Data, Measured};
     use costof_model::rows::State;
 
     #[test]
     fn a_round_trip_is_two_switches_and_on_one_processor_the_calls_can_be_taken_out() {
         for (headline, metrics) in headlines(&Facts::default()).iter().zip([3, 3, 2, 2]) {
-            let point = Point {
-                probe: "os.context_switch".into(),
-                axes: headline.axes.clone(),
-                link: "none".into(),
-            };
+            let point = literal::point(&PROBE, headline.axes.clone());
             let measured = |name, data| Measured {
                 name: text(name),
                 data,

@@ -1,5 +1,6 @@
 //! `os.mmap`: what mapping memory, touching it and unmapping it costs.
 
+use crate::arenas;
 use crate::expect::cost_ns;
 use crate::literal::{cost, list, metric, text, word, words};
 use costof_measure::meter::Meter;
@@ -13,7 +14,7 @@ use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::Offers;
 use costof_model::unit::{Better, Unit, display_bytes};
-use costof_os::arena::{available_bytes, base_page_bytes};
+use costof_os::arena::base_page_bytes;
 use costof_os::mappings::{NoHugePages, Pages, map_touch_unmap, stamped};
 use costof_os::usage;
 use std::io;
@@ -106,7 +107,7 @@ pub(crate) static PROBE: Probe = Probe {
     processors: |_| 1,
     headlines: |_| {
         vec![Headline::new(
-            "mmap, touch one page, munmap",
+            "mmap, touch of one page, munmap",
             PROBE.info.defaults(),
         )]
     },
@@ -147,13 +148,8 @@ fn pages(point: &Point) -> Pages {
 impl Role for Mapping {
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let (size, pages) = (size(point), pages(point));
-        let available = available_bytes().unwrap_or(u64::MAX);
-        if pages == Pages::Populated && size as u64 > available / 10 * 9 {
-            return Err(Failure::unsupported(format!(
-                "{} do not fit into the {} MiB of memory that are available here",
-                display_bytes(size as u64),
-                available >> 20
-            )));
+        if pages == Pages::Populated && !arenas::fits(size as u64) {
+            return Err(arenas::does_not_fit(size as u64));
         }
         if self.no_huge_pages.is_none() {
             self.no_huge_pages = Some(NoHugePages::begin().map_err(|error| {

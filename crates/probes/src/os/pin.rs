@@ -2,19 +2,18 @@
 
 use crate::expect::cost_cycles;
 use crate::literal::{cost, list, metric, text, word, words};
+use crate::{arenas, derived};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
-use costof_measure::statistics::quantile::median;
 use costof_model::axis::{Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
-use costof_model::metric::{Data, Measured};
 use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Offers, Report};
 use costof_model::unit::{Better, Unit, display_bytes};
-use costof_os::arena::{Arena, PageSize, available_bytes, base_page_bytes};
+use costof_os::arena::{Arena, base_page_bytes};
 use costof_os::registered_buffer::Ring;
 use costof_os::vmsplice::Lender;
 use std::io;
@@ -40,14 +39,7 @@ pub(crate) static PROBE: Probe = Probe {
                     ),
                 ],
             ),
-            words(
-                "pages",
-                "the pages under the buffer, seen in smaps",
-                list![
-                    word("4KiB", "the smallest pages"),
-                    word("2MiB", "transparent huge pages"),
-                ],
-            ),
+            arenas::PAGES,
             Axis {
                 name: text("size"),
                 about: text("the size of the buffer"),
@@ -63,7 +55,7 @@ pub(crate) static PROBE: Probe = Probe {
         metrics: list![
             cost("one page of the smallest size, pinned and unpinned, without the system calls"),
             metric(
-                "call",
+                "whole_buffer",
                 Unit::Nanoseconds,
                 Better::Lower,
                 "the whole buffer, pinned and unpinned, with both system calls",
@@ -115,7 +107,7 @@ pub(crate) static PROBE: Probe = Probe {
     processors: |_| 1,
     headlines: |_| {
         vec![Headline::new(
-            "pin a page for I/O (io_uring)",
+            "pinning a page for I/O (io_uring)",
             PROBE.info.defaults(),
         )]
     },
@@ -171,8 +163,14 @@ impl Role for Pin {
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         self.buffer = None;
         let pinner = Pinner::open(point)?;
-        let mut arena = buffer(point)?;
-        let memory = &mut arena.as_mut_slice()[..point.axes.number("size") as usize];
+        let (size, pages) = (point.axes.number("size"), point.axes.word("pages"));
+        if !arenas::fits(size) {
+            return Err(arenas::does_not_fit(size));
+        }
+        let mut arena = arenas::in_memory(size, pages)?;
+        // A few small pages among them would cost more than all the others.
+        arenas::check(&arena, pages, 1.0)?;
+        let memory = &mut arena.as_mut_slice()[..size as usize];
         // So that a limit is told before anything is timed.
         pinner.pin(memory, 1).map_err(|error| {
             let size = display_bytes(memory.len() as u64);
@@ -195,7 +193,7 @@ impl Role for Pin {
             .expect("a prepared point has its buffer");
         let mut failed = None;
         let size = point.axes.number("size") as usize;
-        for (metric, bytes) in [("one_page", base_page_bytes()), ("call", size)] {
+        for (metric, bytes) in [("one_page", base_page_bytes()), ("whole_buffer", size)] {
             let memory = &mut arena.as_mut_slice()[..bytes];
             meter.repeatable(metric, |n| {
                 if let Err(error) = pinner.pin(memory, n) {
@@ -235,57 +233,13 @@ impl Role for Pin {
     }
 }
 
-/// A buffer on the point's pages, all of them in memory.
-fn buffer(point: &Point) -> Result<Arena, Failure> {
-    let size = point.axes.number("size");
-    let available = available_bytes().unwrap_or(u64::MAX);
-    let pages = match point.axes.word("pages") {
-        "2MiB" => PageSize::Huge,
-        _ => PageSize::Base,
-    };
-    let refused = |why: String| {
-        let size = display_bytes(size);
-        Failure::unsupported(format!("cannot have {size} in memory: {why}"))
-    };
-    if size > available / 10 * 9 {
-        return Err(refused(format!(
-            "{} MiB are available here",
-            available >> 20
-        )));
-    }
-    let mut arena = Arena::map(size as usize, pages).map_err(|error| refused(error.to_string()))?;
-    arena
-        .populate()
-        .map_err(|error| refused(error.to_string()))?;
-    if pages == PageSize::Huge {
-        let huge = arena
-            .huge_bytes()
-            .map_err(|error| refused(error.to_string()))?;
-        if huge < arena.len() as u64 {
-            return Err(refused(
-                "it did not come on huge pages: memory is fragmented, or transparent huge pages \
-                 are off (/sys/kernel/mm/transparent_hugepage/enabled, PR_SET_THP_DISABLE)"
-                    .to_owned(),
-            ));
-        }
-    }
-    Ok(arena)
-}
-
 /// The slope from one page to the whole buffer.
 fn derive(point: &Point, reports: Vec<Report>) -> Report {
     let mut report = the_only_report(point, reports);
-    let median_of = |name: &str| {
-        let metric = report.metrics.iter().find(|metric| metric.name == name)?;
-        median(&metric.data.costs())
-    };
+    let [whole, one] = ["whole_buffer", "one_page"].map(|name| derived::median_ns(&report, name));
     let pages = (point.axes.number("size") as usize).div_ceil(base_page_bytes());
-    if let (Some(call), Some(one_page)) = (median_of("call"), median_of("one_page")) {
-        report.metrics.push(Measured {
-            name: "cost".into(),
-            data: Data::Value((call - one_page) / (pages - 1) as f64),
-            disturbed: Vec::new(),
-        });
+    if let (Some(whole), Some(one)) = (whole, one) {
+        derived::add(&mut report, "cost", (whole - one) / (pages - 1) as f64);
     }
     report
 }

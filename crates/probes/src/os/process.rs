@@ -1,5 +1,6 @@
 //! `os.process`: what starting a process costs, until it has ended.
 
+use crate::arenas;
 use crate::expect::latency_ns;
 use crate::literal::{latency, list, metric, text, word, words};
 use costof_measure::meter::Meter;
@@ -12,7 +13,7 @@ use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::Offers;
 use costof_model::unit::{Better, Unit, display_bytes};
-use costof_os::arena::{Arena, PageSize, available_bytes};
+use costof_os::arena::Arena;
 use costof_os::process::resident;
 use costof_os::spawn::{Child, Starter, Starting};
 use std::io;
@@ -141,12 +142,12 @@ pub(crate) static PROBE: Probe = Probe {
 fn headlines(_: &Facts) -> Vec<Headline> {
     let fork = PROBE.info.defaults();
     vec![
-        Headline::new("process: fork and end", fork.clone()),
+        Headline::new("process: fork and exit", fork.clone()),
         Headline::new(
-            "process: fork and end, 64 MiB resident",
+            "process: fork and exit, 64 MiB resident",
             fork.clone().with("resident", MIB_64),
         ),
-        Headline::new("process: vfork and end", fork.clone().with("how", "vfork")),
+        Headline::new("process: vfork and exit", fork.clone().with("how", "vfork")),
         Headline::new(
             "process: posix_spawn of a program",
             fork.with("how", "posix_spawn").with("exec", "yes"),
@@ -243,21 +244,11 @@ impl Parent {
         if bytes == 0 {
             return Ok(());
         }
-        let available = available_bytes().unwrap_or(u64::MAX);
-        // The rest is for others, and for page tables: a fork's too.
-        if bytes > available / 10 * 9 {
-            return Err(Failure::unsupported(format!(
-                "{} do not fit into the {} MiB of memory that are available here",
-                display_bytes(bytes),
-                available >> 20
-            )));
+        // What is left is for page tables too, a fork's among them.
+        if !arenas::fits(bytes) {
+            return Err(arenas::does_not_fit(bytes));
         }
-        let arena = Arena::map(bytes as usize, PageSize::Base)
-            .and_then(|mut arena| arena.populate().map(|()| arena))
-            .map_err(|error| {
-                Failure::unsupported(format!("cannot touch {}: {error}", display_bytes(bytes)))
-            })?;
-        self.arena = Some(arena);
+        self.arena = Some(arenas::in_memory(bytes, "4KiB")?);
         Ok(())
     }
 }

@@ -146,15 +146,17 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         "install" => cost_ns(
             call_ns,
             2.0 * call_ns + 100.0,
-            format!("a system call of {call_ns:.0} ns, and two structures to copy"),
+            format!(
+                "1 to 2 system calls of {call_ns:.0} ns, and up to 100 ns to copy two structures"
+            ),
         ),
         "fault" => cost_ns(
             call_ns + FRAME_NS.0 + 100.0,
             3.0 * call_ns + FRAME_NS.1 + 1000.0,
             format!(
-                "an exception, which costs one to two system calls of {call_ns:.0} ns, a look at \
-                 the page of 0.1 to 1 µs, a handler's frame of 0.3 to 2 µs, and the call that \
-                 returns"
+                "an exception and the call that returns, like 1 to 3 system calls of \
+                 {call_ns:.0} ns together, a look at the page of 0.1 to 1 µs, and a handler's \
+                 frame of 0.3 to 2 µs"
             ),
         ),
         _ => cost_ns(

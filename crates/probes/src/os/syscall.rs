@@ -99,10 +99,10 @@ pub(crate) static PROBE: Probe = Probe {
 
 fn headlines(_: &Facts) -> Vec<Headline> {
     [
-        ("system call (getppid)", "getppid"),
-        ("time(), without entering the kernel", "time"),
-        ("read of 1 byte", "read"),
-        ("open and close", "open"),
+        ("system call: getppid", "getppid"),
+        ("time() by the vDSO, no system call", "time"),
+        ("system call: read of 1 byte", "read"),
+        ("system calls: open and close", "open"),
     ]
     .map(|(label, call)| Headline::new(label, Axes::default().with("call", call)))
     .into()

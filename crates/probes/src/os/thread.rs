@@ -2,6 +2,7 @@
 
 use crate::expect::latency_ns;
 use crate::literal::{latency, list, metric, text, word, words};
+use crate::threads;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::facts::Facts;
@@ -12,7 +13,7 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers};
 use costof_model::unit::{Better, Unit};
 use costof_os::affinity;
-use costof_os::threads::{self, ThreadApi};
+use costof_os::threads::{ThreadApi, start};
 
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
@@ -120,12 +121,8 @@ impl Thread {
 impl Role for Thread {
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let wanted = (PROBE.processors)(point);
-        if wanted > 1 && self.cpus.len() < wanted {
-            return Err(Failure::unsupported(
-                "it takes two processors (--cpu LIST chooses them)",
-            ));
-        }
-        if let Some(cpus) = self.cpus.get(..wanted) {
+        if wanted > 1 || !self.cpus.is_empty() {
+            let cpus = threads::on(wanted, &self.cpus)?;
             affinity::pin(cpus).map_err(|error| {
                 Failure::error(format!("cannot run on processors {cpus:?}: {error}"))
             })?;
@@ -145,7 +142,7 @@ impl Role for Thread {
         meter.stages(
             "call",
             "latency",
-            || (affinity::current_cpu(), threads::start(api)),
+            || (affinity::current_cpu(), start(api)),
             |(here, started)| match started {
                 Ok(thread) => {
                     self.crossed += u64::from(thread.join() != here);
@@ -198,8 +195,8 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
         calls_ns + 6000.0,
         calls_ns + 15_000.0 + wake_ns,
         format!(
-            "{calls}, 2 to 10 µs to make and to end a thread, and either two context switches of 2 \
-             to 5 µs or idle processors to wake, in up to {by}"
+            "{calls}, 2 to 10 µs to make and to end a thread, and either two context switches of 2 µs \
+             or one of 5 µs and idle processors to wake, in up to {by}"
         ),
     )
 }

@@ -2,6 +2,8 @@
 
 use crate::expect::latency_ns;
 use crate::literal::{latency, list, text, word, words};
+use crate::threads;
+use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::axis::{Axes, Axis, Domain};
@@ -12,7 +14,7 @@ use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers};
 use costof_model::unit::Unit;
-use costof_os::timers::{KeptAwake, set_timer_slack, sleep_lateness_ns};
+use costof_os::timers::{set_timer_slack, sleep_lateness_ns};
 use std::io;
 
 /// The least slack that can be asked for, in nanoseconds.
@@ -50,17 +52,7 @@ pub(crate) static PROBE: Probe = Probe {
                     word("least", "1 ns (PR_SET_TIMERSLACK)"),
                 ],
             ),
-            words(
-                "wake",
-                "what the processor does meanwhile",
-                list![
-                    word("idle", "it has nothing else to do and goes idle"),
-                    word(
-                        "awake",
-                        "a thread of class SCHED_IDLE keeps it busy, and is preempted"
-                    ),
-                ],
-            ),
+            wake::IDLE_FIRST,
         ],
         crossings: list![list![text("sleep"), text("slack"), text("wake")]],
         metrics: list![latency(
@@ -104,21 +96,21 @@ pub(crate) static PROBE: Probe = Probe {
 fn headlines(_: &Facts) -> Vec<Headline> {
     let sleep = |ns: u64| -> Axes { PROBE.info.defaults().with("sleep", ns) };
     vec![
-        Headline::new("sleep of 50 µs wakes late by", sleep(50_000)),
-        Headline::new("sleep of 1 ms wakes late by", sleep(1_000_000)),
+        Headline::new("timer lateness: sleep of 50 µs", sleep(50_000)),
+        Headline::new("timer lateness: sleep of 1 ms", sleep(1_000_000)),
     ]
 }
 
 struct Sleeper {
-    cpu: Option<usize>,
-    kept_awake: Option<KeptAwake>,
+    cpus: Vec<usize>,
+    kept: Kept,
 }
 
 impl Sleeper {
     fn start(launch: &Launch) -> Sleeper {
         Sleeper {
-            cpu: launch.cpus.first().copied(),
-            kept_awake: None,
+            cpus: launch.cpus.clone(),
+            kept: Kept::AsTheyAre,
         }
     }
 }
@@ -129,19 +121,9 @@ impl Role for Sleeper {
         set_timer_slack(least.then_some(LEAST_SLACK_NS)).map_err(|error| {
             Failure::unsupported(format!("cannot set the timer slack by prctl(2): {error}"))
         })?;
-        if point.axes.word("wake") == "awake" {
-            let cpu = self.cpu.ok_or_else(|| {
-                Failure::unsupported(
-                    "which processor to keep awake is not known, since the kernel chooses it here \
-                     (--cpu names one)",
-                )
-            })?;
-            let kept = KeptAwake::start(cpu).map_err(|error| {
-                Failure::unsupported(format!(
-                    "cannot keep processor {cpu} awake by a thread under SCHED_IDLE: {error}"
-                ))
-            })?;
-            self.kept_awake = Some(kept);
+        let wake = point.axes.word("wake");
+        if wake != "idle" {
+            self.kept = wake::keep(wake, threads::on(1, &self.cpus)?)?;
         }
         Ok(Offers::new())
     }
@@ -169,7 +151,7 @@ impl Role for Sleeper {
     }
 
     fn finish(&mut self, _: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
-        self.kept_awake = None;
+        self.kept = Kept::AsTheyAre;
         Ok(())
     }
 }

@@ -49,8 +49,9 @@ pub(crate) static PROBE: Probe = Probe {
              the next even one. So there is one line, and each way it moves twice: whoever looks \
              fetches a copy of what was written, and then takes the line over to write in turn. \
              Neither gives the processor a hint between two looks, which on some cores takes as \
-             long as the journey. In a virtual machine, the hypervisor may give both processors other cores during a run, which makes modes. The word's last value shows that every round trip was made. The \
-             probe's own plan has every pair of up to 8 processors; of more, one pair for each \
+             long as the journey. In a virtual machine the hypervisor may move both processors to \
+             other cores during a run, which makes modes. The word's last value shows that every \
+             round trip was made. The probe's own plan has every pair of up to 8 processors; of more, one pair for each \
              neighbourhood (a core's two threads, one last-level cache, one socket, two sockets) \
              and the first processor with up to 24 others, evenly chosen.",
         ),
@@ -112,11 +113,11 @@ fn headlines(facts: &Facts) -> Vec<Headline> {
 
 fn label(neighbourhood: Neighbourhood) -> &'static str {
     match neighbourhood {
-        Neighbourhood::Core => "cache line to the core's other thread and back",
-        Neighbourhood::LastCache => "cache line to another core and back",
-        Neighbourhood::Socket => "cache line to a core of another last-level cache and back",
-        Neighbourhood::Machine => "cache line to another socket and back",
-        Neighbourhood::Unknown => "cache line to another processor and back",
+        Neighbourhood::Core => "cache line round trip: same core",
+        Neighbourhood::LastCache => "cache line round trip: another core",
+        Neighbourhood::Socket => "cache line round trip: another cache",
+        Neighbourhood::Machine => "cache line round trip: another socket",
+        Neighbourhood::Unknown => "cache line round trip: another processor",
     }
 }
 
@@ -311,6 +312,7 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::literal::point;
     use crate::sync::neighbourhood::tests::two_sockets;
     use costof_model::facts::CpuSet;
     use costof_model::failure::FailureKind;
@@ -331,7 +333,7 @@ mod tests {
             .map(|headline| headline.label)
             .collect();
         assert_eq!(labels.len(), 4);
-        assert!(labels[0].contains("other thread"), "{labels:?}");
+        assert!(labels[0].contains("same core"), "{labels:?}");
         assert!(labels[3].contains("another socket"), "{labels:?}");
     }
 
@@ -343,13 +345,7 @@ mod tests {
             line: Arc::default(),
             sent: Arc::default(),
         };
-        let ends = |from, to| {
-            pair.ends(&Point {
-                probe: PROBE.info.id.clone(),
-                axes: axes(from, to),
-                link: text("none"),
-            })
-        };
+        let ends = |from, to| pair.ends(&point(&PROBE, axes(from, to)));
         assert_eq!(ends(5, 4).unwrap(), [5, 4]);
         for (from, to, reason) in [(5, 5, "both"), (5, 6, "processor 6"), (0, 4, "4-5,7")] {
             let failure = ends(from, to).unwrap_err();

@@ -3,7 +3,8 @@
 
 use crate::expect::cost_ns;
 use crate::literal::{cost, list, text, word, words};
-use crate::sync::{core_to_core, threads};
+use crate::sync::core_to_core;
+use crate::threads;
 use costof_measure::crew::{Crew, Job};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
@@ -82,10 +83,10 @@ pub(crate) static PROBE: Probe = Probe {
     headlines: |_| {
         vec![
             Headline::new(
-                "counter on its own cache line, two threads",
+                "counter increment: two threads, two lines",
                 axes("separate", 2),
             ),
-            Headline::new("counters in one cache line, two threads", axes("same", 2)),
+            Headline::new("counter increment: false sharing", axes("same", 2)),
         ]
     },
     more_points: |facts| {
@@ -136,13 +137,7 @@ impl Role for Counting {
         });
         // Those of another point are gone before new ones start.
         self.counted = None;
-        let cpus = threads::placed(threads, &self.cpus)?;
-        if cpus.len() < threads {
-            return Err(Failure::unsupported(format!(
-                "{threads} threads need as many processors, and this run has {} (--cpu names more)",
-                cpus.len()
-            )));
-        }
+        let cpus = threads::on(threads, &self.cpus)?;
         let done: Arc<[AtomicU64]> = (0..threads).map(|_| AtomicU64::new(0)).collect();
         let jobs = (0..threads)
             .map(|thread| job(&counters, &done, thread))
@@ -205,9 +200,10 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
         sharers * counter_ns,
         counter_ns + sharers / 2.0 * trip_ns / 32.0,
         format!(
-            "at best each of {sharers} cores has the line for its part of the time, and an increment \
-             takes {counter} by cpu.loop; at worst the line leaves at once with the 32 increments \
-             that waited in the store buffer; {trip}"
+            "at best each of {sharers} cores has the line for its part of the time, in which an \
+             increment takes {counter} by cpu.loop; at worst the line makes {} round trips, half of \
+             one for each core, for every 32 increments, which waited in the store buffer; {trip}",
+            sharers / 2.0
         ),
     )
 }

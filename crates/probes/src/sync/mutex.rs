@@ -2,7 +2,8 @@
 
 use crate::expect::{cost_cycles, cost_ns};
 use crate::literal::{cost, list, metric, text, word, words};
-use crate::sync::{core_to_core, threads};
+use crate::sync::core_to_core;
+use crate::threads;
 use costof_measure::crew::{Crew, Job};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
@@ -117,8 +118,11 @@ pub(crate) static PROBE: Probe = Probe {
     processors: |point| point.axes.number("threads") as usize,
     headlines: |_| {
         vec![
-            Headline::new("mutex lock and unlock", axes("std", 1)),
-            Headline::new("mutex, two threads contend", axes("std", 2)),
+            Headline::new("mutex: lock and unlock", axes("std", 1)),
+            Headline::new(
+                "mutex: lock and unlock, two threads contend",
+                axes("std", 2),
+            ),
         ]
     },
     more_points,
@@ -172,7 +176,7 @@ impl Role for Contenders {
         // Those of another point are gone before new ones start.
         self.contention = None;
         let threads = point.axes.number("threads") as usize;
-        let cpus = threads::placed(threads, &self.cpus)?;
+        let cpus = threads::sharing(threads, &self.cpus)?;
         let turns: Arc<[AtomicU64]> = (0..threads).map(|_| AtomicU64::new(0)).collect();
         let jobs = (0..threads)
             .map(|thread| job(&lock, &turns, thread))

@@ -1,0 +1,106 @@
+//! Memory for a point: whether there is enough, on which pages, and why not.
+
+use crate::literal::{list, word, words};
+use costof_model::axis::Axis;
+use costof_model::failure::Failure;
+use costof_model::unit::display_bytes;
+use costof_os::arena::{Arena, PageSize, available_bytes};
+use std::io;
+
+/// The axis `pages`.
+pub(crate) const PAGES: Axis = words(
+    "pages",
+    "the pages under the memory, seen in smaps",
+    list![
+        word(
+            "4KiB",
+            "the smallest pages, so that the TLB is part of the cost as in most programs"
+        ),
+        word(
+            "2MiB",
+            "transparent huge pages, which take most of the TLB's part out"
+        ),
+    ],
+);
+
+/// Whether that much memory can be had, and some is left to others and to the
+/// kernel's page tables.
+pub(crate) fn fits(bytes: u64) -> bool {
+    bytes <= available_bytes().unwrap_or(u64::MAX) / 10 * 9
+}
+
+/// Why a point has no number that asks for more.
+pub(crate) fn does_not_fit(bytes: u64) -> Failure {
+    Failure::unsupported(format!(
+        "{} do not fit into the {} MiB of memory that are available here",
+        display_bytes(bytes),
+        available_bytes().unwrap_or(0) >> 20
+    ))
+}
+
+/// An arena of this size, which is to be on `4KiB` or `2MiB` pages; none of it
+/// is in memory yet.
+///
+/// # Errors
+/// Why there is none.
+pub(crate) fn map(bytes: u64, pages: &str) -> Result<Arena, Failure> {
+    let page_size = match pages {
+        "2MiB" => PageSize::Huge,
+        _ => PageSize::Base,
+    };
+    Arena::map(bytes as usize, page_size).map_err(|error| failed("map", bytes, pages, &error))
+}
+
+/// An arena of this size, all of it in memory, on `4KiB` pages or mostly on
+/// `2MiB` ones.
+///
+/// # Errors
+/// Why there is none, or on which pages it came.
+pub(crate) fn in_memory(bytes: u64, pages: &str) -> Result<Arena, Failure> {
+    let mut arena = map(bytes, pages)?;
+    arena
+        .populate()
+        .map_err(|error| failed("touch", bytes, pages, &error))?;
+    check(&arena, pages, MOSTLY)?;
+    Ok(arena)
+}
+
+/// The share of an arena on huge pages from which on it counts as being on them.
+pub(crate) const MOSTLY: f64 = 0.9;
+
+/// Whether an arena, all of it in memory, is on the pages asked for: of `2MiB`
+/// at least the share `huge`.
+///
+/// # Errors
+/// Where it is not.
+pub(crate) fn check(arena: &Arena, pages: &str, huge: f64) -> Result<(), Failure> {
+    if pages != "2MiB" {
+        return Ok(());
+    }
+    let bytes = arena.len() as u64;
+    let came = arena
+        .huge_bytes()
+        .map_err(|error| failed("look at", bytes, pages, &error))?;
+    if (came as f64) < huge * bytes as f64 {
+        return Err(not_huge(came, bytes));
+    }
+    Ok(())
+}
+
+/// Why a point has no number that needs huge pages and got others.
+pub(crate) fn not_huge(came: u64, bytes: u64) -> Failure {
+    Failure::unsupported(format!(
+        "only {} of {} came on huge pages: memory is fragmented or limited, or transparent huge \
+         pages are off (/sys/kernel/mm/transparent_hugepage/enabled, PR_SET_THP_DISABLE)",
+        display_bytes(came),
+        display_bytes(bytes)
+    ))
+}
+
+/// Why a point has no number whose arena cannot be had.
+pub(crate) fn failed(what: &str, bytes: u64, pages: &str, error: &io::Error) -> Failure {
+    Failure::unsupported(format!(
+        "cannot {what} {} on {pages} pages: {error}",
+        display_bytes(bytes)
+    ))
+}

@@ -1,0 +1,96 @@
+//! What is computed from the metrics that a role reports.
+
+use crate::literal::text;
+use costof_measure::statistics::quantile::median;
+use costof_model::metric::{Data, Measured};
+use costof_model::protocol::Report;
+
+/// What one operation cost in the median of a launch's batches, in nanoseconds;
+/// none where the metric has no batches.
+pub(crate) fn median_ns(report: &Report, metric: &str) -> Option<f64> {
+    let measured = report
+        .metrics
+        .iter()
+        .find(|measured| measured.name == metric)?;
+    median(&measured.data.costs())
+}
+
+/// Adds a metric that is one number.
+pub(crate) fn add(report: &mut Report, metric: &'static str, value: f64) {
+    report.metrics.push(Measured {
+        name: text(metric),
+        data: Data::Value(value),
+        disturbed: Vec::new(),
+    });
+}
+
+/// Adds the throughput, where an operation of `bytes` bytes has a cost.
+pub(crate) fn add_throughput(report: &mut Report, bytes: u64) {
+    if let Some(ns) = median_ns(report, "cost") {
+        add(report, "throughput", bytes as f64 / ns * 1e9);
+    }
+}
+
+/// The cost was measured in groups of `operations`: makes it that of one.
+pub(crate) fn divide_cost(report: &mut Report, operations: u64) {
+    for measured in &mut report.metrics {
+        if let ("cost", Data::Samples(samples)) = (&*measured.name, &mut measured.data) {
+            for (counted, _) in samples {
+                *counted *= operations;
+            }
+        }
+    }
+}
+
+/// The other end took the processor from this thread: that is what was measured,
+/// and no disturbance.
+pub(crate) fn forget_disturbances(report: &mut Report) {
+    for measured in &mut report.metrics {
+        measured.disturbed.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::rows::State;
+
+    fn report(metrics: Vec<Measured>) -> Report {
+        Report {
+            state: State::Ok,
+            metrics,
+        }
+    }
+
+    fn cost(samples: &[(u64, f64)]) -> Measured {
+        Measured {
+            name: text("cost"),
+            data: Data::Samples(samples.to_vec()),
+            disturbed: vec![0],
+        }
+    }
+
+    #[test]
+    fn throughput_is_bytes_over_the_median_cost() {
+        let mut report = report(vec![cost(&[(1, 100.0), (2, 256.0), (1, 128.0)])]);
+        add_throughput(&mut report, 8192);
+        assert_eq!(report.metrics[1].name, "throughput");
+        assert_eq!(report.metrics[1].data, Data::Value(64e9));
+    }
+
+    #[test]
+    fn what_has_no_cost_has_no_throughput() {
+        let mut report = report(Vec::new());
+        add_throughput(&mut report, 8192);
+        assert!(report.metrics.is_empty());
+    }
+
+    #[test]
+    fn a_group_is_many_operations() {
+        let mut report = report(vec![cost(&[(10, 40.0), (20, 80.0)])]);
+        divide_cost(&mut report, 2);
+        assert_eq!(median_ns(&report, "cost"), Some(2.0));
+        forget_disturbances(&mut report);
+        assert!(report.metrics[0].disturbed.is_empty());
+    }
+}

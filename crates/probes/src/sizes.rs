@@ -1,0 +1,26 @@
+//! Sizes that lie inside a cache or beyond all of them.
+
+use costof_model::facts::Facts;
+
+/// A size well inside the cache that the processor claims at a level; none where
+/// it claims none. A last level is shared, and its outer part often with
+/// strangers: four times the level before is far enough into it.
+pub(crate) fn inside(facts: &Facts, level: u32) -> Option<u64> {
+    let claimed = |level| facts.claimed_cache(level).map(|cache| cache.size_bytes);
+    let half = claimed(level)? / 2;
+    let size = claimed(level - 1).map_or(half, |before| half.min(4 * before));
+    Some(size.next_multiple_of(4096))
+}
+
+/// A size of which caches hold little: four times the last level.
+pub(crate) fn beyond(facts: &Facts) -> u64 {
+    let last = facts.last_level_cache().map(|cache| cache.size_bytes);
+    last.map_or(256 << 20, |last| (4 * last).clamp(64 << 20, 4 << 30))
+}
+
+/// Whether so many bytes lie inside the cache that the processor claims at a
+/// level, with some of it left to others.
+pub(crate) fn fit_into_level(bytes: u64, facts: &Facts, level: u32) -> bool {
+    let claimed = facts.claimed_cache(level);
+    claimed.is_some_and(|cache| bytes as f64 <= 0.75 * cache.size_bytes as f64)
+}

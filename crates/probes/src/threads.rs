@@ -1,0 +1,117 @@
+//! How many threads, and on which processors.
+
+use crate::literal::text;
+use costof_model::List;
+use costof_model::axis::{Axis, Domain};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::unit::Unit;
+
+/// The axis `threads`, with these values where a run is not told.
+pub(crate) const fn axis(about: &'static str, usual: List<u64>) -> Axis {
+    Axis {
+        name: text("threads"),
+        about: text(about),
+        domain: Domain::Number {
+            unit: Unit::One,
+            low: 1,
+            high: 4096,
+            usual,
+        },
+    }
+}
+
+/// 4, 8, 16 and so on, up to `most`.
+pub(crate) fn more(most: u64) -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(4), |threads| Some(2 * threads))
+        .take_while(move |threads| *threads <= most)
+}
+
+/// How many processors this process can use.
+pub(crate) fn processors(facts: &Facts) -> u64 {
+    facts.usable_cpus().len() as u64
+}
+
+/// The first `needed` of a run's processors.
+///
+/// # Errors
+/// Where the run has fewer.
+pub(crate) fn on(needed: usize, cpus: &[usize]) -> Result<&[usize], Failure> {
+    cpus.get(..needed)
+        .ok_or_else(|| too_few(needed, cpus.len()))
+}
+
+/// Whether so many threads have a processor each, where they are pinned to
+/// `cpus` or, without those, where the kernel places them.
+///
+/// # Errors
+/// Where they have not.
+pub(crate) fn have_one_each(threads: usize, cpus: &[usize]) -> Result<(), Failure> {
+    let processors = match cpus.len() {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        some => some,
+    };
+    if threads > processors {
+        return Err(too_few(threads, processors));
+    }
+    Ok(())
+}
+
+/// The processors that so many threads run on and may share. Two or more need
+/// two of them, or they would take turns by the scheduler's clock and share
+/// nothing at the same time.
+///
+/// # Errors
+/// Where there is only one for several.
+pub(crate) fn sharing(threads: usize, cpus: &[usize]) -> Result<&[usize], Failure> {
+    if threads > 1 {
+        on(2, cpus)?;
+    }
+    Ok(&cpus[..threads.min(cpus.len())])
+}
+
+fn too_few(needed: usize, has: usize) -> Failure {
+    let processors = match needed {
+        1 => "a processor".to_owned(),
+        _ => format!("{needed} processors"),
+    };
+    Failure::unsupported(format!(
+        "this needs {processors} to be pinned to, and this run has {has} (--cpu names them, as \
+         --cpu 0,1)"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_double_up_to_the_most() {
+        assert_eq!(more(2).count(), 0);
+        assert_eq!(more(4).collect::<Vec<_>>(), [4]);
+        assert_eq!(more(31).collect::<Vec<_>>(), [4, 8, 16]);
+    }
+
+    #[test]
+    fn threads_have_a_processor_each_or_at_least_two_to_share() {
+        assert_eq!(on(2, &[7, 5, 6]).unwrap(), [7, 5]);
+        assert_eq!(sharing(1, &[7]).unwrap(), [7]);
+        assert_eq!(sharing(2, &[7, 5, 6]).unwrap(), [7, 5]);
+        assert_eq!(sharing(8, &[7, 5]).unwrap(), [7, 5]);
+        for (failure, says) in [
+            (
+                on(8, &[7, 5]),
+                "8 processors to be pinned to, and this run has 2",
+            ),
+            (on(1, &[]), "a processor to be pinned to"),
+            (
+                sharing(2, &[7]),
+                "2 processors to be pinned to, and this run has 1",
+            ),
+        ] {
+            let failure = failure.unwrap_err();
+            assert!(failure.reason.contains(says), "{failure}");
+            assert!(failure.reason.contains("--cpu"), "{failure}");
+        }
+    }
+}
