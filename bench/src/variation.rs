@@ -462,7 +462,6 @@ mod tests {
                     .map(|median| Mode {
                         median: *median,
                         share: 0.5,
-                        cause: None,
                     })
                     .collect();
             }

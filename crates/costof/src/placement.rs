@@ -132,7 +132,7 @@ fn parse(list: &str, allowed: &[usize]) -> Result<Vec<usize>, Error> {
         if first > last || !allowed.contains(&first) || !allowed.contains(&last) {
             return Err(wrong(format!(
                 "--cpu {part}: this process may use the processors {}",
-                listed(&allowed)
+                listed(allowed)
             )));
         }
         for cpu in (first..=last).filter(|cpu| allowed.contains(cpu)) {

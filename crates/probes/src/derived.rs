@@ -57,6 +57,7 @@ mod tests {
 
     fn report(metrics: Vec<Measured>) -> Report {
         Report {
+            allocations: 0,
             state: State::Ok,
             metrics,
         }

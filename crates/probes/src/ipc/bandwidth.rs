@@ -275,6 +275,7 @@ mod tests {
         };
         let report = Report {
             state: State::Ok,
+            allocations: 0,
             metrics: vec![cost],
         };
         let report = derive(&point, vec![report]);
@@ -282,6 +283,7 @@ mod tests {
         assert_eq!(report.metrics[1].data, Data::Value(1e9));
         let failed = Report {
             state: State::Failed,
+            allocations: 0,
             metrics: Vec::new(),
         };
         assert!(derive(&point, vec![failed]).metrics.is_empty());

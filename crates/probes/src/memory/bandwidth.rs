@@ -323,6 +323,7 @@ mod tests {
     fn the_throughput_is_that_of_all_threads() {
         let report = Report {
             state: State::Ok,
+            allocations: 0,
             metrics: vec![Measured {
                 name: "cost".into(),
                 data: Data::Samples(vec![(1, 100.0), (2, 256.0), (1, 128.0)]),

@@ -374,6 +374,7 @@ mod tests {
                 &point,
                 vec![Report {
                     state: State::Ok,
+                    allocations: 0,
                     metrics: vec![
                         measured("cost", Data::Samples(vec![(10, 40_000.0), (20, 80_000.0)])),
                         measured("over_alone", Data::Value(500.0)),
