@@ -204,6 +204,30 @@ impl<'a> Meter<'a> {
         });
     }
 
+    /// The latency of an operation that uses up what `prepare` provides for
+    /// each one, untimed, as often as half the point's time allows.
+    pub fn single_used_up(
+        &mut self,
+        metric: &'static str,
+        mut prepare: impl FnMut() -> Result<(), Failure>,
+        mut operation: impl FnMut(),
+    ) -> Result<(), Failure> {
+        let clock = self.clock;
+        let mut histogram = self.take_histogram(metric);
+        let wall_end = clock.end() + self.ticks(self.time_ns / 2.0);
+        while clock.end() < wall_end {
+            prepare()?;
+            let allocated = allocations();
+            let start = clock.start();
+            operation();
+            let end = clock.end();
+            self.count_allocations(allocated);
+            add(&mut histogram, clock.ns(end.saturating_sub(start)));
+        }
+        self.record.latencies.insert(metric.into(), histogram);
+        Ok(())
+    }
+
     /// The latency of an operation that has two stages: `begin` is stamped as
     /// `call`, `begin` and `end` together as `whole`, each time, so that both
     /// speak of the same operations. One reading of the clock is between them.
@@ -239,10 +263,11 @@ impl<'a> Meter<'a> {
         }
         let end = clock.start() + self.ticks(self.time_ns);
         let mut done = 0;
-        let allocated = allocations();
         self.resume_counting();
         loop {
+            let allocated = allocations();
             let (start, stops) = operation(clock);
+            self.count_allocations(allocated);
             for (histogram, stop) in histograms.iter_mut().zip(stops) {
                 add(histogram, clock.ns(stop.saturating_sub(start)));
             }
@@ -252,7 +277,6 @@ impl<'a> Meter<'a> {
             }
         }
         self.pause_counting(done as u64);
-        self.count_allocations(allocated);
         for (metric, histogram) in metrics.into_iter().zip(histograms) {
             self.record.latencies.insert(metric.into(), histogram);
         }
@@ -269,12 +293,16 @@ impl<'a> Meter<'a> {
     ) {
         let clock = self.clock;
         let mut histogram = self.take_histogram(metric);
-        let allocated = allocations();
         let start = clock.start();
-        while let Some(latency_ns) = operation(clock.ns(clock.end().saturating_sub(start))) {
+        loop {
+            let now_ns = clock.ns(clock.end().saturating_sub(start));
+            let allocated = allocations();
+            let latency_ns = operation(now_ns);
+            // What the histogram allocates as it grows is not the operation's.
+            self.count_allocations(allocated);
+            let Some(latency_ns) = latency_ns else { break };
             add(&mut histogram, latency_ns);
         }
-        self.count_allocations(allocated);
         self.record.latencies.insert(metric.into(), histogram);
     }
 

@@ -209,7 +209,11 @@ impl Role for PageFault {
             |n| faults.borrow_mut().touch(n as usize),
         )?;
         if point.axes.word("kind") == "major" {
-            latencies(faults.into_inner(), meter)?;
+            meter.single_used_up(
+                "latency",
+                || faults.borrow_mut().prepare(1).map_err(refused),
+                || faults.borrow_mut().touch(1),
+            )?;
         }
         Ok(())
     }
@@ -282,25 +286,6 @@ fn huge_pages() -> Result<usize, Failure> {
         .rev()
         .find(|pages| arenas::fits(2 * (pages * page_bytes) as u64))
         .ok_or_else(|| arenas::does_not_fit(4 * page_bytes as u64))
-}
-
-/// Single faults, each one timed, as long as half a point takes.
-fn latencies(faults: &mut PageFaults, meter: &mut Meter<'_>) -> Result<(), Failure> {
-    let (clock, end_ns) = (meter.clock(), meter.time_ns() / 2.0);
-    let mut answer = Ok(());
-    meter.open_loop("latency", |since_ns| {
-        if since_ns > end_ns {
-            return None;
-        }
-        answer = faults.prepare(1);
-        if answer.is_err() {
-            return None;
-        }
-        let start = clock.start();
-        faults.touch(1);
-        Some(clock.ns(clock.end().saturating_sub(start)))
-    });
-    answer.map_err(refused)
 }
 
 fn refused(error: io::Error) -> Failure {
