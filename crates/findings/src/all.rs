@@ -5,13 +5,20 @@ use crate::cache_references::cache_references;
 use crate::finding::Finding;
 use crate::fork_growth::fork_growth;
 use crate::page_sizes::page_sizes;
+use crate::sequential::sequential;
 use costof_model::run_file::Run;
 
 /// What one function finds in a run; empty where the rows do not carry it.
 type Find = fn(&Run) -> Vec<Finding>;
 
 /// In the order in which they are shown.
-const FINDERS: &[Find] = &[cache_levels, cache_references, page_sizes, fork_growth];
+const FINDERS: &[Find] = &[
+    cache_levels,
+    cache_references,
+    page_sizes,
+    sequential,
+    fork_growth,
+];
 
 /// Everything that the points of a run say, in words.
 pub fn findings(run: &Run) -> Vec<Finding> {

@@ -13,3 +13,4 @@ mod memory_latency;
 #[cfg(test)]
 mod memory_sample;
 mod page_sizes;
+mod sequential;

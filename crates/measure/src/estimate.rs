@@ -300,12 +300,13 @@ fn counters(info: &ProbeInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> Vec
         .collect()
 }
 
-/// A time as cycles of the core clock that its own launch measured.
+/// A cost as cycles of the core clock that its own launch measured.
 fn estimated_core_cycles(
     primary: &MetricInfo,
     given: &[(&Noise, &LaunchPoint)],
 ) -> Option<Estimate> {
-    if primary.unit != Unit::Nanoseconds {
+    // A latency may be the time of a processor that rests.
+    if primary.name != "cost" || primary.unit != Unit::Nanoseconds {
         return None;
     }
     let by_launch: Vec<Distribution> = given

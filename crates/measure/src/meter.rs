@@ -206,6 +206,9 @@ impl<'a> Meter<'a> {
 
     /// The latency of an operation that uses up what `prepare` provides for
     /// each one, untimed, as often as half the point's time allows.
+    ///
+    /// # Errors
+    /// Those of `prepare`.
     pub fn single_used_up(
         &mut self,
         metric: &'static str,

@@ -30,6 +30,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 pub fn work(table: &[&'static Probe], release: &str) -> io::Result<()> {
     // The parent-death signal follows the thread that asked for it: the main one.
     process::die_with_parent()?;
+    // Best effort: without it, it has the name of its file descriptor.
+    let _ = process::name(c"costof");
     // Best effort: without it, the kernel chooses whom to end when memory runs out.
     let _ = process::be_oom_victim();
     let output = process::private_stdout()?;

@@ -2,11 +2,22 @@
 //!
 //! Source: prctl(2), proc(5), setrlimit(2), kill(2).
 
+use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::FromRawFd;
 
 use rustix::process::{Resource, Rlimit};
+
+/// Calls the process by this name in ps(1) and top(1), of at most 15 bytes; the kernel would take
+/// the last part of the path that was executed. For the first thread to call.
+///
+/// # Errors
+///
+/// What prctl(2) says to `PR_SET_NAME`: nothing is known.
+pub fn name(name: &CStr) -> io::Result<()> {
+    Ok(rustix::thread::set_name(name)?)
+}
 
 /// Has the kernel end this process when the thread that started it ends: so it must have been
 /// started from a thread that lasts. Forgotten over a `setuid` program, see `PR_SET_PDEATHSIG` in

@@ -355,6 +355,38 @@ fn two_stages_are_stamped_on_the_same_operations() {
 }
 
 #[test]
+fn what_is_used_up_one_by_one_is_prepared_untimed() {
+    let clock = VirtualClock::new(1);
+    let prepared = Cell::new(0);
+    let report = clock.meter(TIME_NS, |meter| {
+        let refused = meter.single_used_up("latency", || Err(Failure::error("none left")), || {});
+        assert_eq!(refused.expect_err("none").reason, "none left");
+        let measured = meter.single_used_up(
+            "latency",
+            || {
+                prepared.set(prepared.get() + 1);
+                clock.pass(90_000.0);
+                Ok(())
+            },
+            || clock.pass(10_000.0),
+        );
+        measured.expect("prepared");
+    });
+    let Data::Histogram(latencies) = &report.metrics[0].data else {
+        panic!("{report:?}");
+    };
+    assert!(
+        latencies
+            .iter()
+            .all(|(ns, _)| (ns / 10_000.0 - 1.0).abs() < 0.02)
+    );
+    let count: u64 = latencies.iter().map(|(_, n)| n).sum();
+    assert_eq!(count, prepared.get());
+    // Half of the time, whatever of it is spent on preparing.
+    assert!((149..=151).contains(&count), "{count}");
+}
+
+#[test]
 fn percentiles_need_enough_samples_and_operations_longer_than_the_clock() {
     let singles = |ns: f64, time_ns: f64| -> PointRow {
         let launches = (0..6)

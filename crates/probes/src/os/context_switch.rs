@@ -109,9 +109,9 @@ pub(crate) static PROBE: Probe = Probe {
             text("Linux Documentation/scheduler/sched-eevdf.rst; admin-guide/pm/cpuidle.rst"),
         ],
         predicted_from: text(
-            "system calls as os.syscall has measured them: read twice for a pipe, getppid twice for a futex; what the scheduler does usually takes; what waking another processor takes",
+            "system calls as os.syscall has measured them: read twice for a pipe, getppid twice for a futex; what the scheduler does usually takes; what waking another processor takes, in a virtual machine with the exits that cpu.vm_exit measured",
         ),
-        after: list![text("os.syscall")],
+        after: list![text("os.syscall"), text("cpu.vm_exit")],
         needs: list![
             text("cpus=cross: two processors (--cpu)"),
             text("wake=polling: root, and a cpuidle driver"),
@@ -319,7 +319,7 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
     } else {
         (0.0, 0.0, "")
     };
-    let (wake_low, wake_high, wake) = waking_ns(point, facts);
+    let (wake_low, wake_high, wake) = waking_ns(point, facts, known);
     cost_ns(
         calls_ns + 300.0 + tables.0 + wake_low,
         // A pipe locks, copies and wakes beyond what a call into /dev/zero does.
@@ -332,26 +332,36 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
 }
 
 /// What waking another processor takes.
-fn waking_ns(point: &Point, facts: &Facts) -> (f64, f64, &'static str) {
-    match (point.axes.word("cpus"), point.axes.word("wake")) {
-        ("same", _) => (0.0, 0.0, ""),
-        (_, "awake") => (
-            1e3,
-            5e3,
-            "; 1 to 5 µs for an interrupt to the other processor",
-        ),
-        (_, "polling") => (
-            0.1e3,
-            1e3,
-            "; 0.1 to 1 µs until an idle loop that polls sees it",
-        ),
-        _ if facts.virtualization.virtual_machine == Some(true) => (
+fn waking_ns(point: &Point, facts: &Facts, known: &Known<'_>) -> (f64, f64, String) {
+    let virtual_machine = facts.virtualization.virtual_machine == Some(true);
+    let (low, high, why) = match (point.axes.word("cpus"), point.axes.word("wake")) {
+        ("same", _) => return (0.0, 0.0, String::new()),
+        (_, "polling") => (100.0, 1e3, "until an idle loop that polls sees it"),
+        (_, "awake") => match known.primary("cpu.vm_exit", &[]) {
+            Some(exit_ns) => {
+                let why = format!(
+                    "; 1 to 5 µs for an interrupt to the other processor, and 1 to 3 exits of {}, \
+                     as cpu.vm_exit measured, to send and to take it",
+                    Unit::Nanoseconds.display(exit_ns)
+                );
+                return (1e3 + exit_ns, 5e3 + 3.0 * exit_ns, why);
+            }
+            None if virtual_machine => (
+                2e3,
+                20e3,
+                "for an interrupt to the other processor with the hypervisor's part",
+            ),
+            None => (1e3, 5e3, "for an interrupt to the other processor"),
+        },
+        _ if virtual_machine => (
             5e3,
             60e3,
-            "; 5 to 60 µs until the hypervisor runs the halted processor again",
+            "until the hypervisor runs the halted processor again",
         ),
-        _ => (1e3, 60e3, "; 1 to 60 µs to leave an idle state"),
-    }
+        _ => (1e3, 60e3, "to leave an idle state"),
+    };
+    let range = format!("; {} to {} µs {why}", low / 1e3, high / 1e3);
+    (low, high, range)
 }
 
 #[cfg(test)]

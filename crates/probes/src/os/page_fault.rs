@@ -26,7 +26,7 @@ use std::rc::Rc;
 /// they fill does not depend on how long a run may take.
 const PAGES: usize = 1024;
 /// The same for huge pages.
-const HUGE_PAGES: usize = 16;
+const HUGE_PAGES: usize = 32;
 /// For faults that wait for a device.
 const MAJOR_PAGES: usize = 64;
 /// The pages of the file lie this far apart: the kernel maps what is in the page cache around a
@@ -125,7 +125,10 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
-    memory_bytes: |_| 64 << 20,
+    memory_bytes: |point| match point.axes.word("kind") {
+        "huge" => 64 << 20,
+        _ => 4 << 20,
+    },
     processors: |_| 1,
     headlines,
     more_points: |_| Vec::new(),
