@@ -211,7 +211,10 @@ fn migrations(text: &str) -> Option<u64> {
 pub(crate) fn cpu_ticks(text: &str) -> Vec<CpuTicks> {
     text.lines()
         .filter_map(|line| {
-            let mut words = line.strip_prefix("cpu")?.split_whitespace();
+            // The first line, `cpu  …`, is the sum of all.
+            let line = line.strip_prefix("cpu")?;
+            let line = (!line.starts_with(' ')).then_some(line)?;
+            let mut words = line.split_whitespace();
             let cpu = words.next()?.parse().ok()?;
             let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
             let [user, nice, system, idle, iowait, irq, softirq, steal] = *ticks.first_chunk()?;
@@ -248,7 +251,8 @@ mod tests {
     #[test]
     fn processor_times_are_read_from_proc_stat() {
         let before = cpu_ticks("cpu  9 9 9 9 9 9 9 9 0 0\ncpu1 10 0 5 100 2 0 1 3 0 0\nintr 5\n");
-        let after = cpu_ticks("cpu1 30 0 6 101 2 0 1 4 0 0\n");
+        // What all have used in user mode looks like a processor's number.
+        let after = cpu_ticks("cpu  9 29 9 9 9 9 9 9 9 0\ncpu1 30 0 6 101 2 0 1 4 0 0\n");
         assert_eq!(
             difference(&before, &after),
             [CpuTicks {

@@ -25,8 +25,11 @@ use std::rc::Rc;
 /// Pages of a batch, at most, and of the file. Always about as many, so that how much of the caches
 /// they fill does not depend on how long a run may take.
 const PAGES: usize = 1024;
-/// The same for huge pages.
-const HUGE_PAGES: usize = 32;
+/// The same for huge pages: so that half a batch is more than most last-level caches hold, since the
+/// pages of one batch are those of the batch before.
+const HUGE_PAGES: usize = 64;
+/// Longer than it takes to clear half of them, so that a batch is that many whatever they cost.
+const HUGE_BATCH_NS: f64 = 20e6;
 /// For faults that wait for a device.
 const MAJOR_PAGES: usize = 64;
 /// The pages of the file lie this far apart: the kernel maps what is in the page cache around a
@@ -118,7 +121,7 @@ pub(crate) static PROBE: Probe = Probe {
                 "for files: a folder on a file system that is not in memory, with 4 MiB free; for major: one that lets files be evicted, and /proc/thread-self/io"
             ),
             text(
-                "for huge: transparent huge pages not set to never, and 64 MiB of memory, not fragmented"
+                "for huge: transparent huge pages not set to never, and 128 MiB of memory, not fragmented"
             ),
         ],
         roles: list![text("only")],
@@ -126,7 +129,7 @@ pub(crate) static PROBE: Probe = Probe {
     rounds: 2,
     blocks_by: &[],
     memory_bytes: |point| match point.axes.word("kind") {
-        "huge" => 64 << 20,
+        "huge" => 128 << 20,
         _ => 4 << 20,
     },
     processors: |_| 1,
@@ -203,6 +206,9 @@ impl Role for PageFault {
             _ => PAGES,
         };
         let faults = self.faults.as_mut().expect("a prepared point has faults");
+        if point.axes.word("kind") == "huge" {
+            meter.batches_last(HUGE_BATCH_NS);
+        }
         // Preparing and touching take turns.
         let faults = RefCell::new(faults);
         meter.used_up(
