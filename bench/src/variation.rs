@@ -20,7 +20,7 @@ const CYCLES: &str = "estimated_core_cycles";
 const CORE_BOUND: f64 = 0.02;
 /// That of whatever else runs on one processor.
 const PINNED_BOUND: f64 = 0.03;
-/// That of `memory.latency`.
+/// That of what waits for main memory.
 const MEMORY_BOUND: f64 = 0.05;
 /// That of each mode of what is not this processor's alone.
 const SHARED_BOUND: f64 = 0.10;
@@ -136,7 +136,10 @@ fn demand(point: &Point, last_cache_bytes: Option<u64>) -> Option<Demand> {
         // Two processors.
         "sync.core_to_core" => Some(Demand::Modes(SHARED_BOUND)),
         _ if is("cpus", "cross") || at_least("threads", 2) => Some(Demand::Modes(SHARED_BOUND)),
+        // Main memory's, whose channels neighbours use too.
         "memory.latency" => Some(Demand::Own(MEMORY_BOUND)),
+        "cpu.memcpy" if is("source", "cold") => Some(Demand::Own(MEMORY_BOUND)),
+        "os.page_fault" if is("kind", "huge") => Some(Demand::Own(MEMORY_BOUND)),
         "cpu.clock" | "cpu.frequency" | "cpu.loop" | "cpu.call" | "os.syscall" => {
             Some(Demand::Cycles(CORE_BOUND))
         }
@@ -444,7 +447,10 @@ mod tests {
         assert_eq!(demand("os.context_switch", with("cpus", "cross")), shared);
         assert_eq!(demand("sync.mutex", threads(1)), pinned);
         assert_eq!(demand("sync.mutex", threads(2)), shared);
-        assert_eq!(demand("os.page_fault", with("kind", "huge")), pinned);
+        let memory = Some(Demand::Own(MEMORY_BOUND));
+        assert_eq!(demand("os.page_fault", with("kind", "huge")), memory);
+        assert_eq!(demand("cpu.memcpy", with("source", "cold")), memory);
+        assert_eq!(demand("cpu.memcpy", with("source", "hot")), pinned);
         assert_eq!(demand("os.page_fault", with("kind", "major")), shared);
         assert_eq!(demand("memory.bandwidth", size(1 << 20)), pinned);
         assert_eq!(demand("memory.bandwidth", size(1 << 30)), shared);
