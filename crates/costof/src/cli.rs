@@ -3,6 +3,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+use costof_model::link::Link;
 use std::path::PathBuf;
 
 /// What does this cost here? A clock read, a system call, a cache miss: measured
@@ -44,6 +45,12 @@ pub(crate) enum Command {
     /// Measure what a controller asks for on standard input
     #[command(hide = true)]
     Worker,
+    /// Hold a link for a controller until standard input closes
+    #[command(hide = true)]
+    Hold {
+        /// Which
+        link: Link,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -66,6 +73,10 @@ pub(crate) struct RunOptions {
     /// little else to do
     #[arg(long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
+    /// The path between the two ends of what has two: loopback, veth, sink, lan, wan, or spelt out,
+    /// such as delay=10ms,loss=1%,up.rate=100Mbit; several are measured one after the other
+    #[arg(long = "link", value_name = "LINK")]
+    pub(crate) links: Vec<Link>,
     /// Where the run is kept; without, in the history: $XDG_STATE_HOME/costof/runs
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,
@@ -74,7 +85,7 @@ pub(crate) struct RunOptions {
         long,
         value_name = "FILE",
         value_hint = ValueHint::FilePath,
-        conflicts_with_all = ["probes", "quick", "full", "settings", "cpu", "seed"]
+        conflicts_with_all = ["probes", "quick", "full", "settings", "cpu", "links", "seed"]
     )]
     pub(crate) resume: Option<PathBuf>,
     /// Resume although the costof, the host, the processor or the kernel is another one

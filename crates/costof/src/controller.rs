@@ -7,21 +7,24 @@ use crate::planning;
 use crate::progress::Progress;
 use crate::record::Record;
 use costof_lab::host::{Host, WorkerCommand};
-use costof_lab::launch::{self, Lost, Setting};
+use costof_lab::launch::{self, Lost, Outcome, Place, Setting};
+use costof_lab::link::Made;
 use costof_measure::estimate;
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::{self, Precision};
+use costof_model::Text;
 use costof_model::facts::Facts;
 use costof_model::failure::{Failure, FailureKind};
-use costof_model::noise::{CONTROLLER, Noise, Placement};
+use costof_model::link::Link;
+use costof_model::noise::{CONTROLLER, MEASURED, Noise, Placement};
 use costof_model::point::Point;
 use costof_model::prediction::Known;
-use costof_model::protocol::{ClockInfo, Launch};
+use costof_model::protocol::{ClockInfo, Launch, Meeting};
 use costof_model::rows::{
     Block, FailureRow, LaunchPoint, LaunchRow, PointRow, PredictionRow, Row, State,
 };
 use costof_model::run_file::Run;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -32,6 +35,10 @@ const CRASHES_MAX: usize = 2;
 pub(crate) struct Controller<'a> {
     pub(crate) table: &'a [&'static Probe],
     pub(crate) command: &'a WorkerCommand,
+    /// Starts the process that holds a link.
+    pub(crate) holder: &'a WorkerCommand,
+    /// The links that were asked for so far, by name.
+    pub(crate) links: BTreeMap<Text, Result<Made, Failure>>,
     pub(crate) facts: &'a Facts,
     pub(crate) clock: &'a ClockInfo,
     pub(crate) precision: Precision,
@@ -201,14 +208,9 @@ impl Controller<'_> {
         }
         let probe = self.probe(first);
         self.progress.begin(&probe.info.id);
-        let hosts = vec![Host::Local; probe.info.roles.len()];
-        let setting = Setting {
-            command: self.command,
-            limit: self.limit,
-            interrupted: self.interrupted,
-        };
         let began = Instant::now();
-        let outcome = launch::run(&hosts, self.told(probe, &left, block, launch), &setting);
+        self.make_link(probe, first);
+        let outcome = self.outcome(probe, &left, block, launch);
         let wall_ns = began.elapsed().as_nanos() as f64;
         let (points, noise) = match outcome {
             Err(Lost::Interrupted) => return Ok(()),
@@ -255,18 +257,67 @@ impl Controller<'_> {
         Ok(())
     }
 
+    /// Makes the link of a point when it is first asked for.
+    fn make_link(&mut self, probe: &Probe, point: &Point) {
+        if probe.info.needs_link() && !self.links.contains_key(&point.link) {
+            let link: Result<Link, String> = point.link.parse();
+            let made = link
+                .map_err(Failure::error)
+                .and_then(|link| Made::make(&link, self.holder));
+            self.links.insert(point.link.clone(), made);
+        }
+    }
+
+    /// Starts the workers of a launch, each at its end of the link where they
+    /// need one, and lets them measure.
+    fn outcome(
+        &self,
+        probe: &Probe,
+        points: &[Point],
+        block: usize,
+        launch: u32,
+    ) -> Result<Outcome, Lost> {
+        let link = match self.links.get(&points[0].link) {
+            Some(Ok(made)) => Some(made),
+            Some(Err(failure)) => return Err(Lost::Failed(None, failure.clone())),
+            None => None,
+        };
+        let told = self.told(probe, points, block, launch, link);
+        let places: Vec<Place<'_>> = (0..told.len())
+            .map(|role| Place {
+                host: &Host::Local,
+                end: link.map(|link| link.end(leads(probe, role))),
+            })
+            .collect();
+        let setting = Setting {
+            command: self.command,
+            limit: self.limit,
+            interrupted: self.interrupted,
+        };
+        launch::run(&places, told, &setting)
+    }
+
     /// What the workers of a launch are told, by role.
-    fn told(&self, probe: &Probe, points: &[Point], block: usize, launch: u32) -> Vec<Launch> {
+    fn told(
+        &self,
+        probe: &Probe,
+        points: &[Point],
+        block: usize,
+        launch: u32,
+        link: Option<&Made>,
+    ) -> Vec<Launch> {
         let plan = &self.run.run.plan;
         let placement = self.placement(probe, points);
         let time = self.precision.batch_time_per_point();
         // Another draw for each launch, the same one for each attempt.
         let seed = self.run.run.seed ^ ((block as u64) << 32) ^ (u64::from(launch) << 1);
+        let token = format!("{:032x}", fastrand::u128(..));
         probe
             .info
             .roles
             .iter()
-            .map(|role| Launch {
+            .enumerate()
+            .map(|(position, role)| Launch {
                 role: role.clone(),
                 points: points.to_vec(),
                 cpus: placement.0.get(role).cloned().unwrap_or_default(),
@@ -274,22 +325,33 @@ impl Controller<'_> {
                 point_time_ns: time.as_nanos() as u64,
                 rounds: plan.blocks[block].rounds,
                 clock: self.clock.clone(),
+                meeting: link.map(|link| Meeting {
+                    address: link.end(leads(probe, position)).address,
+                    ports: (0, 0),
+                    token: token.clone(),
+                }),
             })
             .collect()
     }
 
-    /// The processors that a launch of these points uses: of each role's as many
-    /// as the points ask for. A role that no placement names runs where the
-    /// kernel puts it.
+    /// The processors that a launch of these points uses: of the measured ones
+    /// as many as the points ask for, in their order for the leading role, and
+    /// for each role before it from one further on, so that roles run on
+    /// different ones where there are enough.
     fn placement(&self, probe: &Probe, points: &[Point]) -> Placement {
         let wanted = points.iter().map(probe.processors).max().unwrap_or(1);
-        let mut placement = self.run.run.plan.placement.clone();
-        for (role, cpus) in &mut placement.0 {
-            if role != CONTROLLER {
-                cpus.truncate(wanted);
+        let all = &self.run.run.plan.placement.0;
+        let mut measured = all.get(MEASURED).cloned().unwrap_or_default();
+        measured.truncate(wanted);
+        let controller = all.get(CONTROLLER).cloned().unwrap_or_default();
+        let mut placement = BTreeMap::from([(Text::Borrowed(CONTROLLER), controller)]);
+        for role in probe.info.roles.iter().rev() {
+            placement.insert(role.clone(), measured.clone());
+            if !measured.is_empty() {
+                measured.rotate_left(1);
             }
         }
-        placement
+        Placement(placement)
     }
 
     /// The points of a block that are still worth a launch: not those that are
@@ -410,6 +472,11 @@ impl Controller<'_> {
     fn interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
+}
+
+/// Whether the role at this position leads.
+fn leads(probe: &Probe, position: usize) -> bool {
+    position + 1 == probe.info.roles.len()
 }
 
 fn is_crash(kind: FailureKind) -> bool {

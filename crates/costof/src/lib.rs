@@ -36,6 +36,7 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
         Command::Completions(options) => commands::completions::run(&options),
         Command::Man => commands::man::run(),
         Command::Worker => commands::worker::run(table),
+        Command::Hold { link } => commands::hold::run(&link),
     };
     match done {
         Ok(code) => code,

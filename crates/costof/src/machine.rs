@@ -1,7 +1,8 @@
 //! The machine that is measured, as one of its workers describes it.
 
 use crate::error::Error;
-use costof_lab::host::{Host, WorkerCommand};
+use costof_lab::host::WorkerCommand;
+use costof_lab::launch::Place;
 use costof_lab::worker::{NoAnswer, Worker};
 use costof_model::protocol::{Answer, Command, Description};
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ pub(crate) fn describe(
     limit: Duration,
     interrupted: &AtomicBool,
 ) -> Result<Description, Error> {
-    let answer = Worker::start(&Host::Local, command, limit, interrupted)
+    let answer = Worker::start(&Place::LOCAL, command, limit, interrupted)
         .and_then(|mut worker| worker.ask(&Command::Describe, limit, interrupted));
     match answer {
         Ok(Answer::Description(description)) => Ok(*description),

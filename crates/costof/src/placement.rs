@@ -3,7 +3,7 @@
 use crate::error::{Error, wrong};
 use costof_model::Text;
 use costof_model::facts::{CpuSet, Facts};
-use costof_model::noise::{CONTROLLER, Placement};
+use costof_model::noise::{CONTROLLER, MEASURED, Placement};
 use costof_os::affinity;
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(crate) fn decide(asked: Option<&str>, facts: &Facts) -> Result<Placement, Er
         .filter(|cpu| measured.first() != Some(cpu))
         .collect();
     Ok(Placement(BTreeMap::from([
-        (Text::Borrowed("only"), measured),
+        (Text::Borrowed(MEASURED), measured),
         (Text::Borrowed(CONTROLLER), others),
     ])))
 }

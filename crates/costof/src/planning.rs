@@ -4,7 +4,9 @@ use crate::cli::RunOptions;
 use crate::error::{Error, wrong};
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::Precision;
+use costof_model::axis::Axes;
 use costof_model::facts::Facts;
+use costof_model::link::Link;
 use costof_model::noise::Placement;
 use costof_model::plan::{self, Settings};
 use costof_model::point::{Headline, Point};
@@ -21,6 +23,8 @@ pub(crate) struct Asked<'a> {
     infos: Vec<&'a ProbeInfo>,
     headlines_only: bool,
     settings: Settings,
+    /// The links of what needs one, as they are written down.
+    links: Vec<Text>,
     pub(crate) precision: Precision,
 }
 
@@ -53,8 +57,20 @@ pub(crate) fn asked<'a>(
     for info in &infos {
         plan::points(info, &settings_of(info, &settings)).map_err(wrong)?;
     }
+    if !options.links.is_empty() && !infos.iter().any(|info| info.needs_link()) {
+        return Err(wrong(
+            "--link is for what has two ends, and none of the chosen probes has (`costof list net` \
+             shows those that have)"
+                .to_owned(),
+        ));
+    }
+    let links = match options.links.as_slice() {
+        [] => vec![Link::Loopback],
+        links => links.to_vec(),
+    };
     Ok(Asked {
         infos,
+        links: links.iter().map(|link| link.to_string().into()).collect(),
         headlines_only: options.probes.is_empty() && settings.is_empty() && !options.full,
         settings,
         precision: match (options.quick, options.full) {
@@ -149,41 +165,59 @@ fn points(
     headlines: &[Headline],
 ) -> Result<Vec<Point>, Error> {
     let info = &probe.info;
-    let headlines = headlines.iter().map(|headline| headline.axes.clone());
-    let at = |axes| Point {
+    let at = |axes, link: &Text| Point {
         probe: info.id.clone(),
         axes,
-        link: Text::Borrowed("none"),
+        link: link.clone(),
+    };
+    let none = [Text::Borrowed("none")];
+    let links = match info.needs_link() {
+        true => &asked.links[..],
+        false => &none,
     };
     if asked.headlines_only {
-        return Ok(headlines.map(at).collect());
+        let link = |headline: &Headline| headline.link.map_or(links[0].clone(), Text::Borrowed);
+        return Ok(headlines
+            .iter()
+            .map(|headline| at(headline.axes.clone(), &link(headline)))
+            .collect());
     }
     let settings = settings_of(info, &asked.settings);
-    let mut points = plan::points(info, &settings).map_err(wrong)?;
+    let mut axes: Vec<Axes> = plan::points(info, &settings).map_err(wrong)?;
     if settings.is_empty() {
         // A probe's own plan has its headlines too, and what the machine adds.
-        for point in headlines.chain((probe.more_points)(facts)).map(at) {
-            if !points.contains(&point) {
-                points.push(point);
+        let headlines = headlines.iter().map(|headline| headline.axes.clone());
+        for more in headlines.chain((probe.more_points)(facts)) {
+            if !axes.contains(&more) {
+                axes.push(more);
             }
         }
     }
-    Ok(points)
+    Ok(links
+        .iter()
+        .flat_map(|link| axes.iter().map(|axes| at(axes.clone(), link)))
+        .collect())
 }
 
 /// The points in blocks: those that agree in the axes of `blocks_by`.
 fn split(probe: &Probe, points: Vec<Point>) -> Vec<Vec<Point>> {
     let mut blocks: BTreeMap<Vec<String>, Vec<Point>> = BTreeMap::new();
     for point in points {
-        let key = probe
-            .blocks_by
-            .iter()
-            .filter_map(|axis| point.axes.0.get(*axis))
-            .map(ToString::to_string)
+        let shared = probe.blocks_by.iter();
+        let key = std::iter::once(point.link.to_string())
+            .chain(shared.filter_map(|axis| Some(point.axes.0.get(*axis)?.to_string())))
             .collect();
         blocks.entry(key).or_default().push(point);
     }
     blocks.into_values().collect()
+}
+
+/// Whether a headline is about this link: its own, or the usual one.
+fn is_over(headline: &Headline, link: &str) -> bool {
+    match headline.link {
+        Some(own) => own == link,
+        None => link == "none" || link == "loopback",
+    }
 }
 
 fn labels(points: &[Point], headlines: &[Headline]) -> Vec<(usize, String)> {
@@ -193,7 +227,7 @@ fn labels(points: &[Point], headlines: &[Headline]) -> Vec<(usize, String)> {
         .filter_map(|(position, point)| {
             let headline = headlines
                 .iter()
-                .find(|headline| headline.axes == point.axes)?;
+                .find(|headline| headline.axes == point.axes && is_over(headline, &point.link))?;
             Some((position, headline.label.clone()))
         })
         .collect()

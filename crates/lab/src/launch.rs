@@ -2,6 +2,7 @@
 //! point, one role or several alike.
 
 use crate::host::{Host, WorkerCommand};
+use crate::link::End;
 use crate::worker::{NoAnswer, Worker};
 use costof_model::Text;
 use costof_model::failure::Failure;
@@ -42,12 +43,33 @@ pub enum Lost {
     Interrupted,
 }
 
+/// Where a role's worker runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// On which host.
+    pub host: &'a Host,
+    /// At which end of the link, where there is one.
+    pub end: Option<&'a End>,
+}
+
+impl Place<'static> {
+    /// A process of this machine, at no end of anything.
+    pub const LOCAL: Place<'static> = Place {
+        host: &Host::Local,
+        end: None,
+    };
+}
+
 /// Runs one launch. `launches` says for every role, the leading one last, what
-/// its worker is told; they agree on the points.
+/// its worker is told; they agree on the points. `places` says where it runs.
 ///
 /// # Errors
 /// Where a worker fails; the others are ended then.
-pub fn run(hosts: &[Host], launches: Vec<Launch>, setting: &Setting<'_>) -> Result<Outcome, Lost> {
+pub fn run(
+    places: &[Place<'_>],
+    launches: Vec<Launch>,
+    setting: &Setting<'_>,
+) -> Result<Outcome, Lost> {
     let Some(first) = launches.first() else {
         return Err(Lost::Failed(None, Failure::error("a launch without roles")));
     };
@@ -60,8 +82,8 @@ pub fn run(hosts: &[Host], launches: Vec<Launch>, setting: &Setting<'_>) -> Resu
         at: None,
         failures: Vec::new(),
     };
-    for (host, launch) in hosts.iter().zip(launches) {
-        driven.open(host, launch)?;
+    for (place, launch) in places.iter().zip(launches) {
+        driven.open(place, launch)?;
     }
     for _ in 0..rounds {
         let mut order: Vec<usize> = (0..points).collect();
@@ -82,10 +104,10 @@ struct Driven<'a> {
 }
 
 impl Driven<'_> {
-    fn open(&mut self, host: &Host, launch: Launch) -> Result<(), Lost> {
+    fn open(&mut self, place: &Place<'_>, launch: Launch) -> Result<(), Lost> {
         let role = launch.role.clone();
         let setting = self.setting;
-        let started = Worker::start(host, setting.command, setting.limit, setting.interrupted);
+        let started = Worker::start(place, setting.command, setting.limit, setting.interrupted);
         let worker = started.map_err(|error| self.lost(error))?;
         self.parts.push((role, worker));
         let last = self.parts.len() - 1;

@@ -5,4 +5,5 @@
 
 pub mod host;
 pub mod launch;
+pub mod link;
 pub mod worker;

@@ -1,7 +1,8 @@
 //! A worker, seen from the controller: a process that answers, or fails in
 //! time, and of which nothing is left when it is dropped.
 
-use crate::host::{Host, WorkerCommand};
+use crate::host::WorkerCommand;
+use crate::launch::Place;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::protocol::{Answer, Command, LINE_MAX_BYTES, PROTOCOL};
 use std::collections::VecDeque;
@@ -57,18 +58,23 @@ impl Worker {
     /// # Errors
     /// Where it cannot be started, or is none, or speaks another protocol.
     pub fn start(
-        host: &Host,
+        place: &Place<'_>,
         command: &WorkerCommand,
         limit: Duration,
         interrupted: &AtomicBool,
     ) -> Result<Worker, NoAnswer> {
         let oom_kills_before = oom_kills();
-        let mut child = command.on(host).spawn().map_err(|error| {
-            NoAnswer::Failed(Failure::error(format!(
-                "cannot start a worker by {}: {error}",
-                command.shown()
-            )))
-        })?;
+        let mut starting = command.on(place.host);
+        let namespace = place.end.and_then(|end| end.namespace.as_ref());
+        let in_namespace = namespace.map_or(Ok(()), |namespace| namespace.start_in(&mut starting));
+        let mut child = in_namespace
+            .and_then(|()| starting.spawn())
+            .map_err(|error| {
+                NoAnswer::Failed(Failure::error(format!(
+                    "cannot start a worker by {}: {error}",
+                    command.shown()
+                )))
+            })?;
         let input = child.stdin.take().expect("standard input is a pipe");
         let output = child.stdout.take().expect("standard output is a pipe");
         let errors = child.stderr.take().expect("standard error is a pipe");

@@ -3,8 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-use costof_lab::host::{Host, WorkerCommand};
-use costof_lab::launch::{self, Lost, Outcome, Setting};
+use costof_lab::host::WorkerCommand;
+use costof_lab::launch::{self, Lost, Outcome, Place, Setting};
 use costof_lab::worker::{NoAnswer, Worker};
 use costof_model::axis::Axes;
 use costof_model::failure::{Failure, FailureKind};
@@ -42,7 +42,7 @@ fn shell(steps: &[&str]) -> WorkerCommand {
 /// Why such a worker cannot be started.
 #[track_caller]
 fn refused(steps: &[&str], limit: Duration) -> Failure {
-    match Worker::start(&Host::Local, &shell(steps), limit, &AtomicBool::new(false)) {
+    match Worker::start(&Place::LOCAL, &shell(steps), limit, &AtomicBool::new(false)) {
         Err(NoAnswer::Failed(failure)) => failure,
         other => panic!("not refused: {other:?}"),
     }
@@ -58,7 +58,7 @@ fn no_description(steps: &[&str], limit: Duration) -> Failure {
         .chain(steps)
         .copied()
         .collect();
-    let mut worker = Worker::start(&Host::Local, &shell(&steps), LONG, &going).unwrap();
+    let mut worker = Worker::start(&Place::LOCAL, &shell(&steps), LONG, &going).unwrap();
     match worker.ask(&Command::Describe, limit, &going) {
         Err(NoAnswer::Failed(failure)) => failure,
         other => panic!("there is an answer: {other:?}"),
@@ -128,7 +128,7 @@ fn a_worker_that_answers_before_it_introduces_itself_is_refused() {
 #[test]
 fn a_program_that_is_not_there_is_named() {
     let command = WorkerCommand::new("/nowhere/costof", &["worker"]);
-    match Worker::start(&Host::Local, &command, LONG, &AtomicBool::new(false)) {
+    match Worker::start(&Place::LOCAL, &command, LONG, &AtomicBool::new(false)) {
         Err(NoAnswer::Failed(failure)) => {
             expect(
                 &failure,
@@ -205,7 +205,7 @@ fn a_worker_that_says_nothing_is_ended_in_time() {
 fn a_worker_that_does_not_listen_holds_nobody_up() {
     let going = AtomicBool::new(false);
     let deaf = shell(&[&hello(PROTOCOL), "exec sleep 1000.05"]);
-    let mut worker = Worker::start(&Host::Local, &deaf, LONG, &going).unwrap();
+    let mut worker = Worker::start(&Place::LOCAL, &deaf, LONG, &going).unwrap();
     // More than any pipe holds.
     let long = Command::Open(Box::new(launch(50_000)));
     match worker.ask(&long, SHORT, &going) {
@@ -231,7 +231,7 @@ fn a_child_that_holds_the_outputs_open_does_not_hide_an_end() {
 fn an_interrupt_is_heard_while_a_worker_is_silent() {
     let interrupted = AtomicBool::new(false);
     let silent = shell(&[&hello(PROTOCOL), "sleep 1000.08"]);
-    let mut worker = Worker::start(&Host::Local, &silent, LONG, &interrupted).unwrap();
+    let mut worker = Worker::start(&Place::LOCAL, &silent, LONG, &interrupted).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(50));
@@ -266,6 +266,7 @@ fn launch(points: usize) -> Launch {
             resolution_ns: 1.0,
             read_ns: 1.0,
         },
+        meeting: None,
     }
 }
 
@@ -282,7 +283,7 @@ fn launched(answers: &[Answer]) -> Result<Outcome, Lost> {
         limit: LONG,
         interrupted: &AtomicBool::new(false),
     };
-    launch::run(&[Host::Local], vec![launch(1)], &setting)
+    launch::run(&[Place::LOCAL], vec![launch(1)], &setting)
 }
 
 fn prepared() -> Answer {

@@ -7,6 +7,7 @@
 pub mod axis;
 pub mod facts;
 pub mod failure;
+pub mod link;
 pub mod metric;
 pub mod nearest;
 pub mod noise;

@@ -97,6 +97,10 @@ pub struct Warning {
 /// By which name a [`Placement`] knows the controller.
 pub const CONTROLLER: &str = "controller";
 
+/// By which name the placement of a plan knows the measured processors: that of
+/// the role of a probe with one role.
+pub const MEASURED: &str = "only";
+
 /// Which processors did what, by role and by [`CONTROLLER`]. A role runs on its
 /// first; its further threads and children run on the others, nearest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,7 +1,6 @@
 //! From what was asked to the points of a run.
 
 use crate::axis::{Axes, AxisValue};
-use crate::point::Point;
 use crate::probe_info::ProbeInfo;
 use crate::{Text, nearest};
 use std::collections::BTreeMap;
@@ -52,13 +51,13 @@ fn matches_glob(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// The points of one probe: the crossing of what is set, or, where nothing is
+/// The points of one probe, as values of its axes: the crossing of what is set, or, where nothing is
 /// set, the probe's own plan: its defaults, each axis varied alone, and the
 /// crossings that it names. No point comes twice.
 ///
 /// # Errors
 /// A sentence that names the axis or value that does not exist.
-pub fn points(info: &ProbeInfo, settings: &Settings) -> Result<Vec<Point>, String> {
+pub fn points(info: &ProbeInfo, settings: &Settings) -> Result<Vec<Axes>, String> {
     let mut sets = Vec::new();
     if settings.is_empty() {
         sets.push(vec![info.defaults()]);
@@ -90,13 +89,8 @@ pub fn points(info: &ProbeInfo, settings: &Settings) -> Result<Vec<Point>, Strin
     }
     let mut points = Vec::new();
     for axes in sets.into_iter().flatten() {
-        let point = Point {
-            probe: info.id.clone(),
-            axes,
-            link: Text::Borrowed("none"),
-        };
-        if !points.contains(&point) {
-            points.push(point);
+        if !points.contains(&axes) {
+            points.push(axes);
         }
     }
     Ok(points)

@@ -23,6 +23,8 @@ pub struct Headline {
     pub label: String,
     /// Where it stands.
     pub axes: Axes,
+    /// The link that it is about; none: the run's own, if the probe needs one.
+    pub link: Option<&'static str>,
 }
 
 impl Headline {
@@ -31,6 +33,16 @@ impl Headline {
         Headline {
             label: label.into(),
             axes,
+            link: None,
+        }
+    }
+
+    /// The same over this link.
+    #[must_use]
+    pub fn over(self, link: &'static str) -> Headline {
+        Headline {
+            link: Some(link),
+            ..self
         }
     }
 }

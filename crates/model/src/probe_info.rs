@@ -38,6 +38,11 @@ pub struct ProbeInfo {
 }
 
 impl ProbeInfo {
+    /// Whether its roles are two ends, which meet over a link.
+    pub fn needs_link(&self) -> bool {
+        self.roles.len() > 1
+    }
+
     /// The layer, which is the id up to the first dot.
     pub fn layer(&self) -> &str {
         self.id.split('.').next().unwrap_or(&self.id)

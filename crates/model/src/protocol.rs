@@ -15,6 +15,7 @@ use crate::point::Point;
 use crate::rows::State;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// The version of these messages, independent of the release.
 pub const PROTOCOL: u32 = 1;
@@ -66,6 +67,21 @@ pub struct Launch {
     pub rounds: u32,
     /// The clock to use, as it was calibrated for this run.
     pub clock: ClockInfo,
+    /// Where the roles meet, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meeting: Option<Meeting>,
+}
+
+/// Where the roles of a launch meet, as one of them needs to know it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meeting {
+    /// The address of this role's own end of the link.
+    pub address: IpAddr,
+    /// The first and the last port that it may listen on; 0 and 0: any.
+    pub ports: (u16, u16),
+    /// What each end says first, so that strangers are told from it: drawn by
+    /// the controller for this launch, 32 hexadecimal digits.
+    pub token: String,
 }
 
 /// What a worker answers.

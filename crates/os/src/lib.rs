@@ -7,7 +7,7 @@
 //!
 //! Functions on measured paths (`branches`, `calls`, `chase`, `clock_reads`, `copies`,
 //! `core_chain`, `flow`, `hypervisor`, `line`, `line_counters`, `locks`, `loops`, `mappings`,
-//! `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`, `token`, `touch`, `tsc`,
+//! `conversation`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`, `token`, `touch`, `tsc`,
 //! `vmsplice`) allocate nothing, take no lock, and make no system call but those that they are there
 //! to measure. Set-up functions may allocate.
 
@@ -27,6 +27,7 @@ pub mod calls;
 pub mod chase;
 pub mod clock;
 pub mod clock_reads;
+pub mod conversation;
 pub mod copies;
 pub mod core_chain;
 pub mod flow;
@@ -38,6 +39,7 @@ pub mod locks;
 pub mod loops;
 pub mod mappings;
 pub mod message;
+pub mod namespace;
 pub mod page_faults;
 mod partner;
 pub mod perf;

@@ -11,6 +11,7 @@ mod expect;
 mod ipc;
 mod literal;
 mod memory;
+mod net;
 mod null;
 mod os;
 mod sizes;

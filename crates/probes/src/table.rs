@@ -30,4 +30,5 @@ pub static TABLE: &[&Probe] = &[
     &crate::memory::bandwidth::PROBE,
     &crate::ipc::latency::PROBE,
     &crate::ipc::bandwidth::PROBE,
+    &crate::net::rtt::PROBE,
 ];

@@ -20,8 +20,12 @@ use std::sync::atomic::AtomicBool;
 #[global_allocator]
 static ALLOCATOR: costof_os::allocator::Counting = costof_os::allocator::Counting;
 
-fn planned(info: &ProbeInfo) -> Vec<Point> {
-    plan::points(info, &Settings::new()).expect("a probe's own plan has its own axes")
+fn planned(probe: &Probe) -> Vec<Point> {
+    let axes = plan::points(&probe.info, &Settings::new());
+    axes.expect("a probe's own plan has its own axes")
+        .into_iter()
+        .map(|axes| at(probe, axes))
+        .collect()
 }
 
 fn headlines(probe: &Probe, facts: &Facts) -> Vec<Point> {
@@ -123,10 +127,7 @@ fn headlines_and_plans_lie_on_the_axes_on_any_machine() {
         assert!(!headlines.is_empty(), "{}", probe.info.id);
         let more = (probe.more_points)(&Facts::default());
         let more = more.into_iter().map(|axes| at(probe, axes));
-        let points = headlines
-            .into_iter()
-            .chain(planned(&probe.info))
-            .chain(more);
+        let points = headlines.into_iter().chain(planned(probe)).chain(more);
         for point in points {
             assert_eq!(point.axes.0.len(), probe.info.axes.len(), "{point}");
             for axis in probe.info.axes.iter() {
@@ -140,7 +141,7 @@ fn headlines_and_plans_lie_on_the_axes_on_any_machine() {
 #[test]
 fn predictions_need_no_facts_and_are_ranges() {
     for probe in TABLE {
-        for point in planned(&probe.info) {
+        for point in planned(probe) {
             if let Some(prediction) = (probe.predict)(&point, &Facts::default(), &Known(&[])) {
                 assert!(prediction.low > 0.0, "{point}");
                 assert!(prediction.low < prediction.high, "{point}");
@@ -198,6 +199,7 @@ fn headline_points_are_measured_without_allocating() {
             point_time_ns: 1_000_000,
             rounds: 1,
             clock: info.clone(),
+            meeting: None,
         };
         let mut role: Box<dyn Role> = (probe.roles[0])(&launch).expect("it starts anywhere");
         for point in points {

@@ -34,6 +34,8 @@ pub(crate) fn run(
     let interrupted = watch_for_interrupts()?;
     let command = WorkerCommand::own_executable(&["worker"])
         .map_err(|error| wrong(format!("cannot open costof's own executable: {error}")))?;
+    let holder = WorkerCommand::own_executable(&["hold"])
+        .map_err(|error| wrong(format!("cannot open costof's own executable: {error}")))?;
     let limit = Duration::from_secs(options.timeout);
     // A file to resume is checked before the machine is described.
     let resumed = options.resume.as_deref().map(Record::reopen).transpose()?;
@@ -74,6 +76,8 @@ pub(crate) fn run(
         Controller {
             table,
             command: &command,
+            holder: &holder,
+            links: BTreeMap::new(),
             facts: &machine.facts,
             clock: &machine.clock,
             precision,

@@ -1,0 +1,10 @@
+//! `costof hold`: make a link and keep it for as long as the controller wants it.
+
+use crate::error::Error;
+use costof_model::link::Link;
+use std::process::ExitCode;
+
+pub(crate) fn run(link: &Link) -> Result<ExitCode, Error> {
+    costof_lab::link::hold(link)?;
+    Ok(ExitCode::SUCCESS)
+}

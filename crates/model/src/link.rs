@@ -1,0 +1,315 @@
+//! A link: the path between the two ends of a measurement, as it was asked for.
+
+use crate::unit::Unit;
+use std::fmt;
+use std::str::FromStr;
+
+/// The path between two roles.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Link {
+    /// This machine's loopback device; two hosts' own network where they are two.
+    Loopback,
+    /// Two network namespaces joined by a cable (veth).
+    Veth,
+    /// The sender's half only: the far side discards.
+    Sink,
+    /// Two namespaces, with delay, loss and a rate between them.
+    Emulated {
+        /// From the leading role, which is the client's or sender's.
+        up: Emulation,
+        /// To the leading role.
+        down: Emulation,
+    },
+}
+
+/// What a link does to packets in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Emulation {
+    /// How long each is held up, in nanoseconds.
+    pub delay_ns: f64,
+    /// By how much that varies, evenly, to both sides, in nanoseconds.
+    pub jitter_ns: f64,
+    /// The share of packets that is lost.
+    pub loss: f64,
+    /// The share that overtakes others: it is not held up.
+    pub reorder: f64,
+    /// The share that arrives twice.
+    pub duplicate: f64,
+    /// How many bits of IP packets pass in a second; none where all do.
+    pub rate: Option<f64>,
+    /// How many packets wait at most for the rate; what comes then is dropped.
+    pub queue: u32,
+}
+
+/// How many packets wait where nothing else is said.
+const QUEUE: u32 = 1000;
+
+impl Emulation {
+    fn none() -> Emulation {
+        Emulation {
+            queue: QUEUE,
+            ..Emulation::default()
+        }
+    }
+}
+
+/// What people call such links.
+const NAMED: [(&str, &str); 2] = [
+    ("lan", "delay=0.05ms,rate=1Gbit"),
+    ("wan", "delay=95ms,rate=100Mbit"),
+];
+
+const USAGE: &str = "loopback, veth, sink, lan, wan, or such as delay=10ms,jitter=1ms,loss=1%,\
+                     reorder=1%,duplicate=1%,rate=100Mbit,queue=1000, with up. or down. before a \
+                     name for one direction";
+
+impl FromStr for Link {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Link, String> {
+        match text {
+            "loopback" => return Ok(Link::Loopback),
+            "veth" => return Ok(Link::Veth),
+            "sink" => return Ok(Link::Sink),
+            _ => {}
+        }
+        let spelt = NAMED.iter().find(|(name, _)| *name == text);
+        let mut up = Emulation::none();
+        let mut down = Emulation::none();
+        for part in spelt.map_or(text, |(_, spelt)| spelt).split(',') {
+            let (name, value) = part
+                .split_once('=')
+                .ok_or_else(|| format!("`{part}` is no link (links: {USAGE})"))?;
+            match name.split_once('.') {
+                Some(("up", name)) => set(&mut up, name, value)?,
+                Some(("down", name)) => set(&mut down, name, value)?,
+                Some(_) => return Err(format!("`{name}` is no direction: up. or down.")),
+                None => {
+                    set(&mut up, name, value)?;
+                    set(&mut down, name, value)?;
+                }
+            }
+        }
+        for direction in [up, down] {
+            if direction.jitter_ns > direction.delay_ns {
+                return Err("jitter is more than the delay that it varies".to_owned());
+            }
+        }
+        Ok(Link::Emulated { up, down })
+    }
+}
+
+fn set(emulation: &mut Emulation, name: &str, value: &str) -> Result<(), String> {
+    match name {
+        "delay" => emulation.delay_ns = time_ns(value)?,
+        "jitter" => emulation.jitter_ns = time_ns(value)?,
+        "loss" => emulation.loss = share(value)?,
+        "reorder" => emulation.reorder = share(value)?,
+        "duplicate" => emulation.duplicate = share(value)?,
+        "rate" => emulation.rate = Some(bits(value)?),
+        "queue" => {
+            emulation.queue = value
+                .parse()
+                .ok()
+                .filter(|queue| (1..=1_000_000).contains(queue))
+                .ok_or_else(|| format!("queue={value}: a number of packets, 1 to 1000000"))?;
+        }
+        other => {
+            return Err(format!(
+                "a link has no `{other}`{} (links: {USAGE})",
+                crate::nearest::hint(
+                    other,
+                    [
+                        "delay",
+                        "jitter",
+                        "loss",
+                        "reorder",
+                        "duplicate",
+                        "rate",
+                        "queue"
+                    ]
+                    .into_iter()
+                )
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// `95ms`, `50us`, `1.5s`.
+fn time_ns(text: &str) -> Result<f64, String> {
+    let units = [
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("µs", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+    ];
+    number(text, &units)
+        .filter(|ns| (0.0..=60e9).contains(ns))
+        .ok_or_else(|| format!("`{text}` is no time of up to 60 s, such as 95ms or 50us"))
+}
+
+/// `10%` or `0.1`.
+fn share(text: &str) -> Result<f64, String> {
+    number(text, &[("%", 0.01), ("", 1.0)])
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| format!("`{text}` is no share, such as 10% or 0.1"))
+}
+
+/// `100Mbit`, `1Gbit`.
+fn bits(text: &str) -> Result<f64, String> {
+    let units = [("Gbit", 1e9), ("Mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
+    number(text, &units)
+        .filter(|bits| (1e3..=1e12).contains(bits))
+        .ok_or_else(|| format!("`{text}` is no rate from 1kbit to 1000Gbit, such as 100Mbit"))
+}
+
+/// A number and one of these units, the first that ends the text.
+fn number(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let (digits, times) = units
+        .iter()
+        .find_map(|(unit, times)| Some((text.strip_suffix(unit)?, times)))?;
+    let number: f64 = digits.parse().ok()?;
+    number.is_finite().then_some(number * times)
+}
+
+impl fmt::Display for Link {
+    /// As it can be read again; links that people name by their name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (up, down) = match self {
+            Link::Loopback => return f.write_str("loopback"),
+            Link::Veth => return f.write_str("veth"),
+            Link::Sink => return f.write_str("sink"),
+            Link::Emulated { up, down } => (up.parts(), down.parts()),
+        };
+        if let Some((name, _)) = NAMED.iter().find(|(name, _)| name.parse() == Ok(*self)) {
+            return f.write_str(name);
+        }
+        let both: Vec<&String> = up.iter().filter(|part| down.contains(part)).collect();
+        let only = |direction: &str, parts: &[String]| -> Vec<String> {
+            let rest = parts.iter().filter(|part| !both.contains(part));
+            rest.map(|part| format!("{direction}.{part}")).collect()
+        };
+        let mut parts: Vec<String> = both.iter().map(ToString::to_string).collect();
+        parts.extend(only("up", &up));
+        parts.extend(only("down", &down));
+        match parts.is_empty() {
+            true => f.write_str("delay=0ms"),
+            false => f.write_str(&parts.join(",")),
+        }
+    }
+}
+
+impl Emulation {
+    /// What differs from doing nothing, as `name=value`.
+    fn parts(&self) -> Vec<String> {
+        let mut parts = Vec::new();
+        for (name, ns) in [("delay", self.delay_ns), ("jitter", self.jitter_ns)] {
+            if ns > 0.0 {
+                parts.push(format!("{name}={}ms", ns / 1e6));
+            }
+        }
+        for (name, share) in [
+            ("loss", self.loss),
+            ("reorder", self.reorder),
+            ("duplicate", self.duplicate),
+        ] {
+            if share > 0.0 {
+                // Twelve digits, so that 0.07 is 7 % and not 7.000000000000001 %.
+                let percent = (share * 1e14).round() / 1e12;
+                parts.push(format!("{name}={percent}%"));
+            }
+        }
+        if let Some(rate) = self.rate {
+            parts.push(format!("rate={}Mbit", rate / 1e6));
+        }
+        if self.queue != QUEUE {
+            parts.push(format!("queue={}", self.queue));
+        }
+        parts
+    }
+}
+
+impl Link {
+    /// What the link takes from a round trip at least, in words and nanoseconds;
+    /// none where it holds nothing up.
+    pub fn round_trip_ns(&self) -> Option<(f64, String)> {
+        let Link::Emulated { up, down } = self else {
+            return None;
+        };
+        let both = up.delay_ns + down.delay_ns;
+        let shown = |ns| Unit::Nanoseconds.display(ns);
+        Some((
+            both,
+            format!(
+                "{} there and {} back",
+                shown(up.delay_ns),
+                shown(down.delay_ns)
+            ),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn emulated(text: &str) -> (Emulation, Emulation) {
+        match text.parse() {
+            Ok(Link::Emulated { up, down }) => (up, down),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn directions_are_alike_unless_they_are_told_apart() {
+        let (up, down) = emulated("delay=95ms,loss=10%,rate=100Mbit");
+        assert_eq!(up, down);
+        assert_eq!((up.delay_ns, up.loss, up.rate), (95e6, 0.1, Some(100e6)));
+        let (up, down) = emulated("delay=1ms,up.loss=0.5,down.queue=10");
+        assert_eq!((up.loss, up.queue, up.delay_ns), (0.5, 1000, 1e6));
+        assert_eq!((down.loss, down.queue, down.delay_ns), (0.0, 10, 1e6));
+        let (lan, _) = emulated("lan");
+        assert_eq!((lan.delay_ns, lan.rate), (50e3, Some(1e9)));
+    }
+
+    #[test]
+    fn a_link_is_read_back_as_it_is_shown() {
+        for text in [
+            "loopback",
+            "veth",
+            "sink",
+            "lan",
+            "wan",
+            "delay=95ms,loss=7%,rate=100Mbit",
+            "delay=0.05ms,up.loss=10%,down.rate=0.064Mbit",
+            "delay=10ms,jitter=2.5ms,reorder=1%,duplicate=0.1%,queue=20",
+            "delay=0ms",
+        ] {
+            let link: Link = text.parse().unwrap();
+            assert_eq!(link.to_string(), text);
+        }
+        let wan: Link = "rate=100Mbit,delay=95ms".parse().unwrap();
+        assert_eq!(wan.to_string(), "wan");
+    }
+
+    #[test]
+    fn what_is_no_link_says_so() {
+        for (text, says) in [
+            ("", "is no link"),
+            ("lann", "is no link"),
+            ("delay=-1ms", "no time"),
+            ("delay=5", "no time"),
+            ("delay=1ms,jitter=2ms", "more than the delay"),
+            ("los=1%", "`loss`"),
+            ("loss=120%", "no share"),
+            ("rate=fast", "no rate"),
+            ("queue=0", "packets"),
+            ("left.delay=1ms", "no direction"),
+        ] {
+            let error = text.parse::<Link>().unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}

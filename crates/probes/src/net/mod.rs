@@ -1,0 +1,4 @@
+//! Between two ends of a link.
+
+pub(crate) mod meeting;
+pub(crate) mod rtt;
