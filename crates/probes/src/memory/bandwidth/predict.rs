@@ -112,46 +112,16 @@ fn main_memory(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Predic
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::{point, text};
+    use crate::literal::{measured, point};
     use crate::memory::{bandwidth, latency};
     use costof_model::axis::Axes;
-    use costof_model::metric::Estimate;
-    use costof_model::noise::{Grade, Placement};
-    use costof_model::rows::{PointRow, State};
-    use costof_model::unit::Better;
+    use costof_model::rows::PointRow;
 
     /// A random load on such pages.
     fn load(pages: &'static str, ns: f64) -> PointRow {
-        let axes = latency::PROBE.info.defaults();
-        let axes = axes.with("size", sizes::beyond(&Facts::default()));
-        PointRow {
-            point: point(&latency::PROBE, axes.with("pages", pages)),
-            method: 1,
-            primary: text("cost"),
-            headline: false,
-            label: None,
-            launches: 1,
-            state: State::Ok,
-            metrics: vec![Estimate {
-                name: text("cost"),
-                unit: Unit::Nanoseconds,
-                better: Better::Lower,
-                median: ns,
-                ci95: None,
-                interval: None,
-                mean: ns,
-                sd: None,
-                min: ns,
-                percentiles: Vec::new(),
-                n: 1,
-                undisturbed: None,
-                modes: Vec::new(),
-            }],
-            prediction: None,
-            grade: Grade::A,
-            warnings: Vec::new(),
-            placement: Placement::default(),
-        }
+        let axes = latency::PROBE.info.defaults().with("pages", pages);
+        let beyond = sizes::beyond(&Facts::default());
+        measured(&latency::PROBE, axes.with("size", beyond), ns)
     }
 
     #[test]
