@@ -233,3 +233,30 @@ fn switch_ns(known: &Known<'_>, cpus: &str, wake: &str, usual: (f64, f64)) -> ((
         None => (usual, format!("{} to {} µs", usual.0 / 1e3, usual.1 / 1e3)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::literal::{measured, point};
+    use crate::os::{context_switch, syscall};
+
+    #[test]
+    fn context_switches_between_threads_come_before_those_between_processes() {
+        let switch = |between: &'static str, ns| {
+            let axes = context_switch::PROBE.info.defaults();
+            measured(&context_switch::PROBE, axes.with("between", between), ns)
+        };
+        let call = syscall::PROBE.info.defaults().with("call", "getppid");
+        let mut known = vec![measured(&syscall::PROBE, call, 100.0)];
+        let range = |known: &[_]| {
+            let point = point(&PROBE, PROBE.info.defaults().with("cpus", "same"));
+            let prediction = predict(&point, &Facts::default(), &Known(known)).unwrap();
+            (prediction.low, prediction.high)
+        };
+        assert_eq!(range(&known), (4_600.0, 20_600.0));
+        known.push(switch("processes", 3_000.0));
+        assert_eq!(range(&known), (8_600.0, 16_600.0));
+        known.push(switch("threads", 2_000.0));
+        assert_eq!(range(&known), (6_600.0, 14_600.0));
+    }
+}

@@ -210,3 +210,26 @@ fn waking_ns(wake: &str, known: &Known<'_>) -> (f64, f64, String) {
         ),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::vm_exit;
+    use crate::literal::{measured, point};
+
+    #[test]
+    fn exits_that_the_run_has_measured_are_in_the_prediction() {
+        let mut facts = Facts::default();
+        facts.inherited.timer_slack_ns = Some(50_000);
+        let exits = [measured(&vm_exit::PROBE, Axes::default(), 1_000.0)];
+        let range = |wake: &'static str, known| {
+            let point = point(&PROBE, PROBE.info.defaults().with("wake", wake));
+            let prediction = predict(&point, &facts, &Known(known)).unwrap();
+            (prediction.low, prediction.high)
+        };
+        assert_eq!(range("idle", &[]), (52_000.0, 110_000.0));
+        // 2 to 4 exits, and the halted processor or a context switch.
+        assert_eq!(range("idle", &exits), (56_000.0, 74_000.0));
+        assert_eq!(range("awake", &exits), (53_000.0, 59_000.0));
+    }
+}
