@@ -272,9 +272,7 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
         let shown = Unit::Nanoseconds.display(call_ns);
         (
             call_ns,
-            format!(
-                " and, assumed, a system call of {shown} to sleep or to wake in every fourth turn"
-            ),
+            format!(" and, assumed, a system call of {shown} to sleep or to wake in every fourth"),
         )
     } else {
         (0.0, String::new())
@@ -284,9 +282,10 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
         each * fastest_ns,
         each * (trip_ns / 2.0 + call_ns / 4.0),
         format!(
-            "{threads} threads' turns, of twice {atomics} atomic instruction(s) of 8 cycles if most \
-             turns stay on one processor, to half of a round trip{call} if every one is handed \
-             over; {trip}"
+            "{threads} threads' turns: each {}, twice the time of {atomics} atomic \
+             instruction(s) of 8 cycles, if most turns stay on one processor; half of a line's \
+             round trip{call}, if every turn is handed over; {trip}",
+            Unit::Nanoseconds.display(fastest_ns)
         ),
     )
 }
