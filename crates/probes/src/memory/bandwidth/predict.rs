@@ -57,8 +57,8 @@ const WITH_TLB_MISSES: &str =
 fn main_memory(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let (part, why) = match point.axes.word("op") {
         "write" => (1.0, "; a line is read first, or a rep avoids it"),
-        "write_nontemporal" => (1.5, "; and half as many again, as no line is read first"),
-        "copy" => (0.5, "; a copy reads and writes"),
+        "write_nontemporal" => (1.5, "; 1.5 times that, as no line is read first"),
+        "copy" => (0.5, "; half of that, as a copy reads and writes"),
         _ => (1.0, ""),
     };
     let latency = |pages| {
@@ -94,8 +94,12 @@ fn main_memory(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Predic
             format!("a core moves 8 to 60 GB/s from main memory{why}"),
         ),
     };
-    let threads = point.axes.number("threads") as f64;
-    let (low, high) = (part * low, part * high * threads);
+    let threads = point.axes.number("threads");
+    let (low, high) = (part * low, part * high * threads as f64);
+    let because = match threads {
+        1 => because,
+        _ => format!("{because}; {threads} threads move 1 to {threads} times that"),
+    };
     match facts.memory.modules_bytes_per_s() {
         Some(limit) => throughput(
             low.min(0.3 * limit),
