@@ -57,6 +57,19 @@ fn ids_are_unique_and_say_their_layer() {
 }
 
 #[test]
+fn predictions_go_in_no_circle() {
+    let infos: Vec<&ProbeInfo> = TABLE.iter().map(|probe| &probe.info).collect();
+    let mut before: BTreeSet<&str> = BTreeSet::new();
+    for level in plan::levels(&infos) {
+        for info in &level {
+            let waits_for = info.after.iter().find(|id| !before.contains(&***id));
+            assert_eq!(waits_for, None, "{} is after it", info.id);
+        }
+        before.extend(level.iter().map(|info| &*info.id));
+    }
+}
+
+#[test]
 fn every_probe_explains_itself() {
     for Probe { info, .. } in TABLE {
         for (what, text) in [

@@ -119,7 +119,7 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ],
         predicted_from: text(
-            "usual bytes a cycle for the claimed cache that holds source and destination, at the core clock that cpu.frequency measured; for cold sources the read that memory.bandwidth and the latency that memory.latency measured for main memory",
+            "usual bytes a cycle for the claimed cache that holds source and destination, at the core clock that cpu.frequency measured; for cold sources the latency that memory.latency measured in the cache that holds the working set; where none does, the read that memory.bandwidth and the latency that memory.latency measured for main memory",
         ),
         after: list![
             text("cpu.frequency"),
@@ -324,7 +324,7 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
         let axes = [("op", op), ("size", &*beyond), ("threads", "1")];
         known.primary("memory.bandwidth", &axes)
     };
-    let Some((fast, slow, level)) = bytes_a_cycle(2 * size, facts) else {
+    let Some(level) = level_of(2 * size, facts) else {
         // Neither source nor destination stays in a cache.
         let copy = memory("copy")?;
         let copy_ns = bytes / copy * 1e9;
@@ -339,11 +339,10 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
             ),
         );
     };
+    let (fast, slow, level) = RATES[level as usize - 1];
     // One that begins behind a cache line touches two with every other vector.
-    let slow = match point.axes.word("align") {
-        "both" => slow,
-        _ => slow / 2.0,
-    };
+    let aligned = point.axes.word("align") == "both";
+    let slow = if aligned { slow } else { slow / 2.0 };
     let ns = 1e9 / hz;
     let calls = (5.0 * pieces * ns, 25.0 * pieces * ns);
     let called = format!(
@@ -358,11 +357,28 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
             format!("{called}, and {slow} to {fast} bytes a cycle from {level}"),
         );
     }
+    let latency = |size: u64| {
+        let size = size.to_string();
+        let axes = [("size", &*size), ("pattern", "random"), ("stride", "64")];
+        known.primary("memory.latency", &axes)
+    };
+    // A working set that a cache holds comes from there, however cold it is called.
+    if let Some(level) = level_of(memory_bytes(point), facts) {
+        let (fast, slow, words) = RATES[level as usize - 1];
+        let slow = if aligned { slow } else { slow / 2.0 };
+        let latency_ns = latency(sizes::inside(facts, level)?)?;
+        return cost_ns(
+            calls.0 + bytes / fast * ns,
+            calls.1 + bytes / slow * ns + pieces * latency_ns,
+            format!(
+                "{called}; the working set fits into {words}: {slow} to {fast} bytes a cycle, and \
+                 {pieces} times none to all of the {} that memory.latency measured there",
+                Unit::Nanoseconds.display(latency_ns)
+            ),
+        );
+    }
     let read = memory("read")?;
-    let latency_ns = known.primary(
-        "memory.latency",
-        &[("size", &beyond), ("pattern", "random"), ("stride", "64")],
-    )?;
+    let latency_ns = latency(sizes::beyond(facts))?;
     let read_ns = bytes / read * 1e9;
     cost_ns(
         calls.0 + read_ns + pieces * latency_ns / 10.0,
@@ -378,16 +394,16 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
     )
 }
 
-/// How many bytes are copied in a cycle, at most and at least, by where source
-/// and destination together fit; none where they fit into no cache.
-fn bytes_a_cycle(both: u64, facts: &Facts) -> Option<(f64, f64, &'static str)> {
-    let inside = |level| sizes::fit_into_level(both, facts, level);
-    Some(match () {
-        () if inside(1) => (64.0, 16.0, "the L1 cache"),
-        () if inside(2) => (32.0, 8.0, "the L2 cache"),
-        () if inside(3) => (20.0, 4.0, "the claimed L3 cache"),
-        () => return None,
-    })
+/// How many bytes are copied in a cycle, at most and at least, in each cache level.
+const RATES: [(f64, f64, &str); 3] = [
+    (64.0, 16.0, "the L1 cache"),
+    (32.0, 8.0, "the L2 cache"),
+    (20.0, 4.0, "the claimed L3 cache"),
+];
+
+/// The first cache level into which so many bytes fit; none where none is so large.
+fn level_of(bytes: u64, facts: &Facts) -> Option<u32> {
+    (1..=3).find(|level| sizes::fit_into_level(bytes, facts, *level))
 }
 
 #[cfg(test)]
@@ -411,5 +427,47 @@ mod tests {
         let message = point(cold.clone().with("size", 4096).with("shape", "message"));
         assert_eq!(places(&message), 256);
         assert_eq!(places(&point(cold.with("size", 2 << 20))), 0);
+    }
+
+    #[test]
+    fn cold_sources_come_from_the_cache_that_holds_the_working_set() {
+        use crate::literal::measured;
+        use crate::{cpu::frequency, memory::bandwidth, memory::latency};
+        use costof_model::facts::{Cache, CacheKind};
+        let cache = |level, size_bytes| Cache {
+            level,
+            kind: CacheKind::Unified,
+            size_bytes,
+            ..Cache::default()
+        };
+        let mut facts = Facts::default();
+        facts.cpu.caches = vec![cache(1, 32 << 10), cache(2, 1 << 20), cache(3, 32 << 20)];
+        let load = |size, ns| {
+            let axes = latency::PROBE.info.defaults().with("size", size);
+            measured(&latency::PROBE, axes, ns)
+        };
+        let read = bandwidth::PROBE.info.defaults().with("op", "read");
+        let known = [
+            measured(&frequency::PROBE, frequency::PROBE.info.defaults(), 1e9),
+            load(sizes::inside(&facts, 3).unwrap(), 12.0),
+            load(128 << 20, 100.0),
+            measured(&bandwidth::PROBE, read.with("size", 128 << 20), 1e9),
+        ];
+        let predicted = |working_set| {
+            let axes = PROBE
+                .info
+                .defaults()
+                .with("source", "cold")
+                .with("size", 1000);
+            let point = point(axes.with("working_set", working_set));
+            let prediction = predict(&point, &facts, &Known(&known)).unwrap();
+            (prediction.low.round(), prediction.high.round())
+        };
+        // A call of 5 to 25 cycles, and 20 to 4 bytes a cycle of 1 ns.
+        assert_eq!(predicted(8 << 20), (5.0 + 50.0, 25.0 + 250.0 + 12.0));
+        assert_eq!(
+            predicted(128 << 20),
+            (5.0 + 1000.0 + 10.0, 25.0 + 2000.0 + 100.0)
+        );
     }
 }
