@@ -152,8 +152,8 @@ struct Open {
 }
 
 impl Role for MessageLatency {
-    fn counted(&self) -> bool {
-        false
+    fn blocks(&self, point: &Point) -> bool {
+        !spins(point)
     }
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {

@@ -190,8 +190,8 @@ struct Open {
 }
 
 impl Role for ContextSwitch {
-    fn counted(&self) -> bool {
-        false
+    fn blocks(&self, _: &Point) -> bool {
+        true
     }
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {

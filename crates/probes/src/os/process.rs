@@ -172,6 +172,10 @@ struct Parent {
 }
 
 impl Role for Parent {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let how = match point.axes.word("how") {
             "vfork" => Starting::Vfork,

@@ -119,6 +119,10 @@ impl Thread {
 }
 
 impl Role for Thread {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let wanted = (PROBE.processors)(point);
         if wanted > 1 || !self.cpus.is_empty() {

@@ -116,6 +116,10 @@ impl Sleeper {
 }
 
 impl Role for Sleeper {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let least = point.axes.word("slack") == "least";
         set_timer_slack(least.then_some(LEAST_SLACK_NS)).map_err(|error| {

@@ -166,6 +166,10 @@ impl Contenders {
 }
 
 impl Role for Contenders {
+    fn blocks(&self, point: &Point) -> bool {
+        point.axes.number("threads") > 1
+    }
+
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let lock: Arc<dyn Lock> = match point.axes.word("kind") {
             "std" => Arc::new(Std::default()),
