@@ -185,6 +185,8 @@ impl Worker<'_> {
 
 /// A launch that has begun.
 struct OpenLaunch {
+    /// Its metric that the counters count.
+    primary: &'static str,
     launch: Launch,
     role: Box<dyn Role>,
     clock: Box<dyn Clock>,
@@ -234,6 +236,7 @@ impl OpenLaunch {
         let blocks = launch.points.iter().any(|point| role.blocks(point));
         let ledger = Ledger::open(&*clock, &launch.cpus, blocks);
         Ok(OpenLaunch {
+            primary: &probe.info.primary().name,
             points: launch.points.iter().map(|_| OpenPoint::default()).collect(),
             counters: (!blocks).then(Counters::open).flatten(),
             launch,
@@ -273,6 +276,7 @@ impl OpenLaunch {
             time_ns,
             stop,
             self.counters.as_mut(),
+            self.primary,
             &mut open.record,
         );
         let measured = self

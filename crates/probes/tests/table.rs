@@ -229,7 +229,7 @@ fn headline_points_are_measured_without_allocating() {
         for point in points {
             let stop = AtomicBool::new(false);
             let mut record = Record::default();
-            let mut meter = Meter::new(&*clock, 1e6, &stop, None, &mut record);
+            let mut meter = Meter::new(&*clock, 1e6, &stop, None, "cost", &mut record);
             let measured = role
                 .prepare(&point, &Offers::new())
                 .and_then(|_| role.run(&point, &mut meter))
