@@ -4,13 +4,14 @@ use crate::cli::RunOptions;
 use crate::error::{Error, wrong};
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::Precision;
+use costof_model::axis::{Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::noise::Placement;
 use costof_model::plan::{self, Settings};
 use costof_model::point::{Headline, Point};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::{Block, Plan};
-use costof_model::unit::display_bytes;
+use costof_model::unit::{Unit, display_bytes};
 use costof_model::{Text, nearest};
 use costof_report::names::points_counted;
 use std::collections::BTreeMap;
@@ -112,7 +113,8 @@ fn settings_of(info: &ProbeInfo, settings: &Settings) -> Settings {
         .collect()
 }
 
-/// The plan for what is asked, on the machine with these facts.
+/// The plan for what is asked, on the machine with these facts and on the
+/// processors of the run that they name.
 pub(crate) fn plan(
     table: &[&'static Probe],
     asked: &Asked<'_>,
@@ -161,7 +163,10 @@ fn points(
     let settings = settings_of(info, &asked.settings);
     let mut points = plan::points(info, &settings).map_err(wrong)?;
     if settings.is_empty() {
-        // A probe's own plan has its headlines too, and what the machine adds.
+        // A probe's own plan has its headlines too, and what the machine adds, but
+        // nothing on processors that are not the run's.
+        let cpus = facts.planned_cpus();
+        points.retain(|point| named_cpus(info, point).all(|cpu| cpus.contains(&(cpu as u32))));
         for point in headlines.chain((probe.more_points)(facts)).map(at) {
             if !points.contains(&point) {
                 points.push(point);
@@ -169,6 +174,21 @@ fn points(
         }
     }
     Ok(points)
+}
+
+/// The processors that a point's axes name.
+fn named_cpus<'p>(info: &'p ProbeInfo, point: &'p Point) -> impl Iterator<Item = u64> + 'p {
+    let names_one = |axis: &&Axis| {
+        matches!(
+            axis.domain,
+            Domain::Number {
+                unit: Unit::Processor,
+                ..
+            }
+        )
+    };
+    let axes = info.axes.iter().filter(names_one);
+    axes.map(|axis| point.axes.number(&axis.name))
 }
 
 /// The points in blocks: those that agree in the axes of `blocks_by`.
@@ -271,5 +291,40 @@ impl Takes {
             display_bytes(self.memory_bytes),
             display_bytes((self.file_bytes >> 10).max(1) << 10),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::facts::CpuSet;
+
+    /// The processors between which a run on `cpus` of eight sends a line.
+    fn pairs(cpus: &[u32], headlines_only: bool) -> Vec<[u64; 2]> {
+        let probe = probe::find(costof_probes::TABLE, "sync.core_to_core").unwrap();
+        let asked = Asked {
+            infos: vec![&probe.info],
+            headlines_only,
+            settings: Settings::new(),
+            precision: Precision::Quick,
+        };
+        let mut facts = Facts::default();
+        facts.cpu.online = CpuSet::parse("0-7").unwrap();
+        facts.run_cpus = cpus.to_vec();
+        let plan = plan(costof_probes::TABLE, &asked, &facts, Placement::default()).unwrap();
+        let points = plan.blocks.iter().flat_map(|block| &block.points);
+        points
+            .map(|point| ["from", "to"].map(|axis| point.axes.number(axis)))
+            .collect()
+    }
+
+    #[test]
+    fn a_plan_names_only_processors_of_its_run() {
+        assert_eq!(pairs(&[2, 3], false), [[2, 3]]);
+        assert_eq!(pairs(&[5, 3, 2], true), [[3, 5]]);
+        assert_eq!(pairs(&[5, 3, 2], false), [[3, 5], [2, 5], [2, 3]]);
+        assert_eq!(pairs(&[1, 0], false), [[0, 1]]);
+        // A row with the reason, and not two.
+        assert_eq!(pairs(&[6], false).len(), 1);
     }
 }
