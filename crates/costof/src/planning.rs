@@ -245,15 +245,17 @@ pub(crate) fn launch_time(
     block: &Block,
     precision: Precision,
 ) -> Duration {
-    let measuring = precision
-        .batch_time_per_point()
-        .mul_f64((1.0 + WARM_UP_SHARE) * block.points.len() as f64);
-    let set_up_ns: f64 = block
+    let usual_ns = precision.batch_time_per_point().as_nanos() as f64 * (1.0 + WARM_UP_SHARE);
+    let ns: f64 = block
         .points
         .iter()
-        .map(|point| memory_bytes(table, point) as f64 * SET_UP_NS_PER_BYTE)
+        .map(|point| {
+            let least_ns =
+                probe::find(table, &point.probe).map_or(0.0, |probe| (probe.least_ns)(point));
+            usual_ns.max(least_ns) + memory_bytes(table, point) as f64 * SET_UP_NS_PER_BYTE
+        })
         .sum();
-    LAUNCH_OVERHEAD + measuring + Duration::from_nanos(set_up_ns as u64)
+    LAUNCH_OVERHEAD + Duration::from_nanos(ns as u64)
 }
 
 fn memory_bytes(table: &[&'static Probe], point: &Point) -> u64 {
@@ -316,6 +318,37 @@ mod tests {
         points
             .map(|point| ["from", "to"].map(|axis| point.axes.number(axis)))
             .collect()
+    }
+
+    /// What a launch of a probe's defaults takes, as far as measuring goes, in milliseconds.
+    fn launch_ms(id: &str, settings: &[(&'static str, u64)], precision: Precision) -> u128 {
+        let probe = probe::find(costof_probes::TABLE, id).unwrap();
+        let mut axes = probe.info.defaults();
+        for (axis, value) in settings {
+            axes = axes.with(axis, *value);
+        }
+        let block = Block {
+            points: vec![Point {
+                probe: probe.info.id.clone(),
+                axes,
+                link: Text::Borrowed("none"),
+            }],
+            labels: Vec::new(),
+            level: 0,
+            rounds: probe.rounds,
+        };
+        let time = launch_time(costof_probes::TABLE, &block, precision) - LAUNCH_OVERHEAD;
+        time.as_millis()
+    }
+
+    #[test]
+    fn a_launch_takes_what_its_points_take_at_least() {
+        assert_eq!(launch_ms("null", &[], Precision::Quick), 14);
+        assert_eq!(launch_ms("cpu.hiccup", &[], Precision::Quick), 333);
+        assert_eq!(launch_ms("cpu.hiccup", &[], Precision::Full), 333);
+        let sleep = [("sleep", 100_000_000)];
+        assert_eq!(launch_ms("os.timer", &sleep, Precision::Default), 1600);
+        assert_eq!(launch_ms("os.timer", &[], Precision::Full), 140);
     }
 
     #[test]

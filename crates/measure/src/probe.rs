@@ -22,6 +22,9 @@ pub struct Probe {
     /// The axes in which points must agree to share a block, because they
     /// share what is set up.
     pub blocks_by: &'static [&'static str],
+    /// How long measuring a point takes in a launch at least, in nanoseconds, all
+    /// its rounds together, however little time a point is given.
+    pub least_ns: fn(&Point) -> f64,
     /// How much memory a point asks for, in bytes; the rest of a worker is small.
     pub memory_bytes: fn(&Point) -> u64,
     /// On how many processors a point's threads and children run. A launch gets

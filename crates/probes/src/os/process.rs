@@ -130,6 +130,7 @@ pub(crate) static PROBE: Probe = Probe {
     // A worker keeps what it has measured, and a fork copies that: so that no point
     // stands behind another, each has its launches alone.
     blocks_by: &["how", "exec", "resident"],
+    least_ns: |_| 0.0,
     memory_bytes: |point| point.axes.number("resident"),
     processors: |_| 1,
     headlines,

@@ -84,6 +84,10 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |point| {
+        let sleeps = PROBE.rounds * (WARM_UP_SLEEPS + SLEEPS_MIN);
+        f64::from(sleeps) * point.axes.number("sleep") as f64
+    },
     memory_bytes: |_| 0,
     processors: |_| 1,
     headlines,
