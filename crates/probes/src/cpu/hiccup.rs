@@ -65,12 +65,11 @@ pub(crate) static PROBE: Probe = Probe {
         how: text(
             "A thread does nothing but read the clock for a third of a second in each launch, so \
              for one second and more in all, and looks for gaps of more than a microsecond between \
-             two readings: in them it did not run, because of \
-             interrupts (the timer's above all), the hypervisor, or the firmware. A reading takes \
-             some 20 ns, and the shortest interrupt about a microsecond. Gaps in which the kernel \
-             counts a switch to another thread are kept apart. What is lost is a time, not a share, \
-             since the share is below a thousandth on most machines; the longest gap is what a \
-             deadline meets.",
+             two readings: in them it did not run, because of interrupts (the timer's above all), \
+             the hypervisor, or the firmware. A reading takes some 20 ns, and the shortest interrupt \
+             about a microsecond. Gaps in which the kernel counts a switch to another thread are \
+             kept apart. What is lost is a time, not a share, since the share is below a thousandth \
+             on most machines; the longest gap is what a deadline meets.",
         ),
         sources: list![
             text(
