@@ -32,6 +32,7 @@ const CRASHES_MAX: usize = 2;
 pub(crate) struct Controller<'a> {
     pub(crate) table: &'a [&'static Probe],
     pub(crate) command: &'a WorkerCommand,
+    /// With the processors of the run.
     pub(crate) facts: &'a Facts,
     pub(crate) clock: &'a ClockInfo,
     pub(crate) precision: Precision,

@@ -20,6 +20,9 @@ pub enum Unit {
     /// Bytes per second.
     #[serde(rename = "B/s")]
     BytesPerSecond,
+    /// A processor by its number, as the kernel counts them.
+    #[serde(rename = "processor")]
+    Processor,
     /// A count or a ratio.
     #[serde(rename = "1")]
     One,
@@ -71,7 +74,7 @@ impl Unit {
             Unit::BytesPerSecond => &[(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")],
             Unit::Bytes => &[(1.0, "B")],
             Unit::Cycles => &[(1.0, "cycles")],
-            Unit::One => &[(1.0, "")],
+            Unit::Processor | Unit::One => &[(1.0, "")],
         };
         steps
             .iter()

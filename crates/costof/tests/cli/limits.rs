@@ -157,6 +157,53 @@ fn a_single_processor_leaves_out_what_needs_two_and_says_so() {
 }
 
 #[test]
+fn a_line_goes_between_the_processors_of_the_run_and_no_others() {
+    let allowed = costof_os::affinity::allowed().unwrap();
+    let [.., other, last] = *allowed else {
+        eprintln!("skipped: this process may use one processor only");
+        return;
+    };
+    let place = Place::new();
+    let measured = |cpus: &str, file: &str| {
+        let words = "run null sync.core_to_core --quick --cpu";
+        let words: Vec<&str> = words.split(' ').chain([cpus, "--out", file]).collect();
+        run(&mut place.costof(&words)).expect_code(0);
+        read(&place.path(file))
+    };
+    let alone = measured(&last.to_string(), "alone.jsonl");
+    expect_one_measured_and_one_absent(&alone, &format!("this run's ({last})"));
+
+    let both = measured(&format!("{last},{other}"), "both.jsonl");
+    assert_eq!(both.failures, []);
+    let points: Vec<String> = both
+        .points
+        .iter()
+        .map(|row| row.point.to_string())
+        .collect();
+    let pair = format!("from={other} to={last}");
+    assert_eq!(points.len(), 2, "{points:?}");
+    assert!(
+        points.iter().any(|point| point.contains(&pair)),
+        "{points:?}"
+    );
+}
+
+#[test]
+fn a_plan_has_no_more_threads_than_suit_the_processors_of_the_run() {
+    let allowed = costof_os::affinity::allowed().unwrap();
+    let place = Place::new();
+    let planned = |cpus: &[usize]| {
+        let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+        let words = ["run", "sync.mutex", "--dry-run", "--cpu", &cpus.join(",")];
+        run(&mut place.costof(&words)).expect_code(0).out
+    };
+    assert!(!planned(&allowed[..1]).contains("threads=4"));
+    if allowed.len() > 1 {
+        assert!(planned(&allowed[..2]).contains("threads=4"));
+    }
+}
+
+#[test]
 fn a_memlock_that_is_too_small_is_named() {
     let place = Place::new();
     let words = "run os.pin --set how=io_uring,vmsplice --set size=1MiB --quick --out run.jsonl";

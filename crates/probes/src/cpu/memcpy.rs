@@ -133,6 +133,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &["source", "shape", "working_set"],
+    least_ns: |_| 0.0,
     memory_bytes,
     processors: |_| 1,
     headlines,

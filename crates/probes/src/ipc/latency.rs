@@ -106,6 +106,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |_| 0,
     processors,
     headlines,
@@ -157,8 +158,8 @@ struct Open {
 }
 
 impl Role for MessageLatency {
-    fn counted(&self) -> bool {
-        false
+    fn blocks(&self, point: &Point) -> bool {
+        !spins(point)
     }
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {

@@ -147,6 +147,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 1,
     blocks_by: &["pages", "threads"],
+    least_ns: |_| 0.0,
     memory_bytes: |point| arena_bytes(point).saturating_mul(point.axes.number("threads")),
     processors: |point| point.axes.number("threads") as usize,
     headlines,

@@ -120,6 +120,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |_| 0,
     processors,
     headlines,
@@ -190,8 +191,8 @@ struct Open {
 }
 
 impl Role for ContextSwitch {
-    fn counted(&self) -> bool {
-        false
+    fn blocks(&self, _: &Point) -> bool {
+        true
     }
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {

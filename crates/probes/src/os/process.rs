@@ -130,6 +130,7 @@ pub(crate) static PROBE: Probe = Probe {
     // A worker keeps what it has measured, and a fork copies that: so that no point
     // stands behind another, each has its launches alone.
     blocks_by: &["how", "exec", "resident"],
+    least_ns: |_| 0.0,
     memory_bytes: |point| point.axes.number("resident"),
     processors: |_| 1,
     headlines,
@@ -172,6 +173,10 @@ struct Parent {
 }
 
 impl Role for Parent {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let how = match point.axes.word("how") {
             "vfork" => Starting::Vfork,

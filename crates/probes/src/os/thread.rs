@@ -85,6 +85,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |_| 0,
     processors: |point| match point.axes.word("cpus") {
         "any" => 2,
@@ -119,6 +120,10 @@ impl Thread {
 }
 
 impl Role for Thread {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let wanted = (PROBE.processors)(point);
         if wanted > 1 || !self.cpus.is_empty() {

@@ -85,6 +85,10 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |point| {
+        let sleeps = PROBE.rounds * (WARM_UP_SLEEPS + SLEEPS_MIN);
+        f64::from(sleeps) * point.axes.number("sleep") as f64
+    },
     memory_bytes: |_| 0,
     processors: |_| 1,
     headlines,
@@ -117,6 +121,10 @@ impl Sleeper {
 }
 
 impl Role for Sleeper {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let least = point.axes.word("slack") == "least";
         set_timer_slack(least.then_some(LEAST_SLACK_NS)).map_err(|error| {

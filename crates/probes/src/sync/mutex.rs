@@ -114,6 +114,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |_| 0,
     processors: |point| point.axes.number("threads") as usize,
     headlines: |_| {
@@ -166,6 +167,10 @@ impl Contenders {
 }
 
 impl Role for Contenders {
+    fn blocks(&self, point: &Point) -> bool {
+        point.axes.number("threads") > 1
+    }
+
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let lock: Arc<dyn Lock> = match point.axes.word("kind") {
             "std" => Arc::new(Std::default()),
