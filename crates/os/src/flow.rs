@@ -156,7 +156,7 @@ impl Flow {
         let mut wait = || {
             wait(shares);
             waited += 1;
-            match waited % WAITS_PER_LOOK == 0 && partner.has_ended() {
+            match waited.is_multiple_of(WAITS_PER_LOOK) && partner.has_ended() {
                 true => Err(io::Error::from(io::ErrorKind::BrokenPipe)),
                 false => Ok(()),
             }

@@ -146,10 +146,12 @@ take_away(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 take_away(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(Program(4, instructions)))
 ";
     let words = "run os.process --set how=fork,clone3 --quick --out run.jsonl";
-    if let Some(run) = run_without(filter, words) {
-        expect_one_measured_and_one_absent(&run, "Linux 5.3");
-        assert_eq!(absent(&run)[0].point.axes.word("how"), "clone3");
-    }
+    let run = match run_without(filter, words) {
+        Ok(run) => run,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    expect_one_measured_and_one_absent(&run, "Linux 5.3");
+    assert_eq!(absent(&run)[0].point.axes.word("how"), "clone3");
 }
 
 #[test]
@@ -171,31 +173,31 @@ take_away(PR_SET_THP_DISABLE, 1, 0, 0, 0)
         ),
     ] {
         let words = format!("run {probe} --quick --out run.jsonl");
-        if let Some(run) = run_without(disable, &words) {
-            expect_one_measured_and_one_absent(&run, "PR_SET_THP_DISABLE");
-            assert_eq!(absent(&run)[0].point.axes.word(axis), huge);
-        }
+        let run = match run_without(disable, &words) {
+            Ok(run) => run,
+            Err(why) => return eprintln!("skipped: {why}"),
+        };
+        expect_one_measured_and_one_absent(&run, "PR_SET_THP_DISABLE");
+        assert_eq!(absent(&run)[0].point.axes.word(axis), huge);
     }
 }
 
 /// What costof measured in a process from which a Python program has taken
-/// something away; `None`, and why, where none can.
+/// something away, or why none can.
 #[track_caller]
-fn run_without(take_away: &str, words: &str) -> Option<Run> {
+fn run_without(take_away: &str, words: &str) -> Result<Run, String> {
     if Command::new("python3").arg("--version").output().is_err() {
-        eprintln!("skipped: no python3");
-        return None;
+        return Err("no python3".to_owned());
     }
     let place = Place::new();
     let program = format!("{PYTHON}{take_away}\nos.execvp(sys.argv[1], sys.argv[1:])");
     let python = format!("exec python3 -c \"{program}\" \"$@\"");
     let ended = costof_by(&python, &place, words);
     if ended.code == Some(CANNOT_BE_TAKEN_AWAY) {
-        eprintln!("skipped: {}", ended.err);
-        return None;
+        return Err(ended.err);
     }
     ended.expect_code(0);
-    Some(read(&place.path("run.jsonl")))
+    Ok(read(&place.path("run.jsonl")))
 }
 
 #[test]
