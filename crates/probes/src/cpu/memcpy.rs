@@ -111,8 +111,8 @@ pub(crate) static PROBE: Probe = Probe {
              are in the cost. A cold message's list of fields is cold too, and its fields were \
              allocated in turn with those of all others, so that they lie far apart. The \
              destination is one buffer, which begins 1,088 bytes further in its page than the hot \
-             source does, so that no load has the last 12 address bits of a store just before it. \
-             Every source has other bytes, and the destination must hold those of the last.",
+             source does, so that of copies up to 1 KiB no load has the last 12 address bits of a \
+             store just before it. Every source has other bytes, and the destination must hold those of the last.",
         ),
         sources: list![
             text(
