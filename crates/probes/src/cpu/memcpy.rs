@@ -19,6 +19,10 @@ use costof_os::message::{FIELDS, Message};
 use fastrand::Rng;
 
 const LINE_BYTES: u64 = 64;
+/// Where the destination begins in its memory. Both memories begin at a huge page, and a load that
+/// equals an unfinished store in its last 12 bits waits for it on some processors: copies of up to
+/// 1 KiB from the same place would load just those.
+const DESTINATION_AT: u64 = 1024 + LINE_BYTES;
 /// What an allocator adds to a field, at most, and the message's own list of them.
 const FIELD_OVERHEAD_BYTES: u64 = 48;
 
@@ -104,8 +108,11 @@ pub(crate) static PROBE: Probe = Probe {
              takes. A hot source is one buffer that is copied over and over. Cold sources are all \
              places of a working set in memory, in an order in which neighbours are far apart, so \
              that no cache and no prefetcher has them; with short ones, TLB misses of 4 KiB pages \
-             are in the cost. A cold message's list of fields is cold too. The destination is one \
-             buffer. Every source has other bytes, and the destination must hold those of the last.",
+             are in the cost. A cold message's list of fields is cold too, and its fields were \
+             allocated in turn with those of all others, so that they lie far apart. The \
+             destination is one buffer, which begins 1,088 bytes further in its page than the hot \
+             source does, so that of copies up to 1 KiB no load has the last 12 address bits of a \
+             store just before it. Every source has other bytes, and the destination must hold those of the last.",
         ),
         sources: list![
             text(
@@ -191,16 +198,17 @@ fn memory_bytes(point: &Point) -> u64 {
         "message" => size + FIELDS as u64 * FIELD_OVERHEAD_BYTES,
         _ => apart(point),
     };
-    size + places(point).saturating_mul(place)
+    DESTINATION_AT + size + places(point).saturating_mul(place)
 }
 
-/// One byte behind a cache line, or at one.
+/// Where the source and the destination begin: one byte behind a cache line, or at one.
 fn offsets(point: &Point) -> (usize, usize) {
+    let to = DESTINATION_AT as usize;
     match point.axes.word("align") {
-        "source" => (0, 1),
-        "destination" => (1, 0),
-        "neither" => (1, 1),
-        _ => (0, 0),
+        "source" => (0, to + 1),
+        "destination" => (1, to),
+        "neither" => (1, to + 1),
+        _ => (0, to),
     }
 }
 
@@ -253,9 +261,13 @@ impl Role for Copying {
                     "a message's fields begin where the allocator puts them (leave align out)",
                 ));
             }
-            let mut fill = |field: &mut [u8]| self.random.fill(field);
-            let message = |_| Message::new(size as usize, &mut fill);
-            Sources::Messages((0..places).map(message).collect())
+            let random = &mut self.random;
+            let shuffle = &mut |order: &mut [usize]| random.shuffle(order);
+            let mut messages = Message::many(places as usize, size as usize, shuffle);
+            for message in &mut messages {
+                message.fill(&mut |field| random.fill(field));
+            }
+            Sources::Messages(messages)
         } else {
             let mut arena = arenas::in_memory(places * apart(point), "4KiB")?;
             let all = 0..arena.len();
@@ -265,7 +277,7 @@ impl Role for Copying {
         self.prepared = Some(Prepared {
             sources,
             walk: Walk::new(places as usize),
-            destination: arenas::in_memory(size + 1, "4KiB")?,
+            destination: arenas::in_memory(DESTINATION_AT + size + 1, "4KiB")?,
         });
         Ok(Offers::new())
     }
