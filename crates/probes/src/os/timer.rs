@@ -34,7 +34,7 @@ pub(crate) static PROBE: Probe = Probe {
         axes: list![
             Axis {
                 name: text("sleep"),
-                about: text("how long it sleeps, in nanoseconds"),
+                about: text("how long it sleeps"),
                 domain: Domain::Number {
                     unit: Unit::Nanoseconds,
                     low: 1,
