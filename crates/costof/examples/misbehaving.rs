@@ -312,6 +312,7 @@ const fn probe(
         },
         rounds: 1,
         blocks_by: &["why"],
+        least_ns: |_| 0.0,
         memory_bytes: |_| 0,
         processors: |_| 1,
         headlines: |_| Vec::new(),

@@ -39,6 +39,7 @@ pub(crate) struct Controller<'a> {
     pub(crate) holder: &'a WorkerCommand,
     /// The links that were asked for so far, by name.
     pub(crate) links: BTreeMap<Text, Result<Made, Failure>>,
+    /// With the processors of the run.
     pub(crate) facts: &'a Facts,
     pub(crate) clock: &'a ClockInfo,
     pub(crate) precision: Precision,

@@ -28,6 +28,18 @@ pub(crate) fn decide(asked: Option<&str>, facts: &Facts) -> Result<Placement, Er
     ])))
 }
 
+/// The facts with the processors of the run, in its order, to plan and predict it.
+pub(crate) fn facts_of_the_run(placement: &Placement, facts: &Facts) -> Facts {
+    let measured = placement.0.iter().filter(|(role, _)| *role != CONTROLLER);
+    Facts {
+        run_cpus: measured
+            .flat_map(|(_, cpus)| cpus)
+            .map(|cpu| *cpu as u32)
+            .collect(),
+        ..facts.clone()
+    }
+}
+
 /// Whether the processors that a run was begun on can be used now.
 pub(crate) fn check(placement: &Placement) -> Result<(), Error> {
     let allowed = affinity::allowed()

@@ -4,7 +4,7 @@ use crate::cli::RunOptions;
 use crate::error::{Error, wrong};
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::Precision;
-use costof_model::axis::Axes;
+use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::link::Link;
 use costof_model::noise::Placement;
@@ -12,7 +12,7 @@ use costof_model::plan::{self, Settings};
 use costof_model::point::{Headline, Point};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::{Block, Plan};
-use costof_model::unit::display_bytes;
+use costof_model::unit::{Unit, display_bytes};
 use costof_model::{Text, nearest};
 use costof_report::names::points_counted;
 use std::collections::BTreeMap;
@@ -128,7 +128,8 @@ fn settings_of(info: &ProbeInfo, settings: &Settings) -> Settings {
         .collect()
 }
 
-/// The plan for what is asked, on the machine with these facts.
+/// The plan for what is asked, on the machine with these facts and on the
+/// processors of the run that they name.
 pub(crate) fn plan(
     table: &[&'static Probe],
     asked: &Asked<'_>,
@@ -185,7 +186,10 @@ fn points(
     let settings = settings_of(info, &asked.settings);
     let mut axes: Vec<Axes> = plan::points(info, &settings).map_err(wrong)?;
     if settings.is_empty() {
-        // A probe's own plan has its headlines too, and what the machine adds.
+        // A probe's own plan has its headlines too, and what the machine adds, but
+        // nothing on processors that are not the run's.
+        let cpus = facts.planned_cpus();
+        axes.retain(|axes| named_cpus(info, axes).all(|cpu| cpus.contains(&(cpu as u32))));
         let headlines = headlines.iter().map(|headline| headline.axes.clone());
         for more in headlines.chain((probe.more_points)(facts)) {
             if !axes.contains(&more) {
@@ -197,6 +201,21 @@ fn points(
         .iter()
         .flat_map(|link| axes.iter().map(|axes| at(axes.clone(), link)))
         .collect())
+}
+
+/// The processors that a point's axes name.
+fn named_cpus<'p>(info: &'p ProbeInfo, values: &'p Axes) -> impl Iterator<Item = u64> + 'p {
+    let names_one = |axis: &&Axis| {
+        matches!(
+            axis.domain,
+            Domain::Number {
+                unit: Unit::Processor,
+                ..
+            }
+        )
+    };
+    let axes = info.axes.iter().filter(names_one);
+    axes.map(|axis| values.number(&axis.name))
 }
 
 /// The points in blocks: those that agree in the axes of `blocks_by`.
@@ -259,15 +278,17 @@ pub(crate) fn launch_time(
     block: &Block,
     precision: Precision,
 ) -> Duration {
-    let measuring = precision
-        .batch_time_per_point()
-        .mul_f64((1.0 + WARM_UP_SHARE) * block.points.len() as f64);
-    let set_up_ns: f64 = block
+    let usual_ns = precision.batch_time_per_point().as_nanos() as f64 * (1.0 + WARM_UP_SHARE);
+    let ns: f64 = block
         .points
         .iter()
-        .map(|point| memory_bytes(table, point) as f64 * SET_UP_NS_PER_BYTE)
+        .map(|point| {
+            let least_ns =
+                probe::find(table, &point.probe).map_or(0.0, |probe| (probe.least_ns)(point));
+            usual_ns.max(least_ns) + memory_bytes(table, point) as f64 * SET_UP_NS_PER_BYTE
+        })
         .sum();
-    LAUNCH_OVERHEAD + measuring + Duration::from_nanos(set_up_ns as u64)
+    LAUNCH_OVERHEAD + Duration::from_nanos(ns as u64)
 }
 
 fn memory_bytes(table: &[&'static Probe], point: &Point) -> u64 {
@@ -305,5 +326,71 @@ impl Takes {
             display_bytes(self.memory_bytes),
             display_bytes((self.file_bytes >> 10).max(1) << 10),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::facts::CpuSet;
+
+    /// The processors between which a run on `cpus` of eight sends a line.
+    fn pairs(cpus: &[u32], headlines_only: bool) -> Vec<[u64; 2]> {
+        let probe = probe::find(costof_probes::TABLE, "sync.core_to_core").unwrap();
+        let asked = Asked {
+            infos: vec![&probe.info],
+            headlines_only,
+            settings: Settings::new(),
+            precision: Precision::Quick,
+        };
+        let mut facts = Facts::default();
+        facts.cpu.online = CpuSet::parse("0-7").unwrap();
+        facts.run_cpus = cpus.to_vec();
+        let plan = plan(costof_probes::TABLE, &asked, &facts, Placement::default()).unwrap();
+        let points = plan.blocks.iter().flat_map(|block| &block.points);
+        points
+            .map(|point| ["from", "to"].map(|axis| point.axes.number(axis)))
+            .collect()
+    }
+
+    /// What a launch of a probe's defaults takes, as far as measuring goes, in milliseconds.
+    fn launch_ms(id: &str, settings: &[(&'static str, u64)], precision: Precision) -> u128 {
+        let probe = probe::find(costof_probes::TABLE, id).unwrap();
+        let mut axes = probe.info.defaults();
+        for (axis, value) in settings {
+            axes = axes.with(axis, *value);
+        }
+        let block = Block {
+            points: vec![Point {
+                probe: probe.info.id.clone(),
+                axes,
+                link: Text::Borrowed("none"),
+            }],
+            labels: Vec::new(),
+            level: 0,
+            rounds: probe.rounds,
+        };
+        let time = launch_time(costof_probes::TABLE, &block, precision) - LAUNCH_OVERHEAD;
+        time.as_millis()
+    }
+
+    #[test]
+    fn a_launch_takes_what_its_points_take_at_least() {
+        assert_eq!(launch_ms("null", &[], Precision::Quick), 14);
+        assert_eq!(launch_ms("cpu.hiccup", &[], Precision::Quick), 333);
+        assert_eq!(launch_ms("cpu.hiccup", &[], Precision::Full), 333);
+        let sleep = [("sleep", 100_000_000)];
+        assert_eq!(launch_ms("os.timer", &sleep, Precision::Default), 1600);
+        assert_eq!(launch_ms("os.timer", &[], Precision::Full), 140);
+    }
+
+    #[test]
+    fn a_plan_names_only_processors_of_its_run() {
+        assert_eq!(pairs(&[2, 3], false), [[2, 3]]);
+        assert_eq!(pairs(&[5, 3, 2], true), [[3, 5]]);
+        assert_eq!(pairs(&[5, 3, 2], false), [[3, 5], [2, 5], [2, 3]]);
+        assert_eq!(pairs(&[1, 0], false), [[0, 1]]);
+        // A row with the reason, and not two.
+        assert_eq!(pairs(&[6], false).len(), 1);
     }
 }

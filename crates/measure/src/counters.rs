@@ -1,4 +1,4 @@
-//! Hardware and software counters around the timed batches of a point.
+//! Hardware counters around the timed batches of a point's primary metric.
 //!
 //! The kernel's perf_event counts for the measuring thread only, and only while
 //! a batch runs; starting and stopping are system calls between the clock's

@@ -6,7 +6,6 @@
 use costof_model::failure::Failure;
 use costof_os::affinity;
 use costof_os::allocator::{adopt, allocations};
-use std::hint::spin_loop;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -151,10 +150,10 @@ impl Shared {
         let mut looks = 0;
         while !came() {
             looks += 1;
+            // Else without a pause, which a hypervisor may answer by taking the
+            // processor away.
             if self.crowded && looks > LOOKS_BEFORE_YIELDING {
                 thread::yield_now();
-            } else {
-                spin_loop();
             }
         }
     }

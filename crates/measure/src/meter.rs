@@ -58,6 +58,9 @@ pub struct Meter<'a> {
     batch_least_ns: f64,
     stop: &'a AtomicBool,
     counters: Option<&'a mut Counters>,
+    /// The metric whose batches are counted: a point has one count for each
+    /// counter, which must not be that of several operations.
+    counted: &'a str,
     record: &'a mut Record,
 }
 
@@ -79,6 +82,7 @@ pub struct Record {
 
 /// An operation that is timed in batches.
 struct Batched<'o> {
+    metric: &'static str,
     /// Operations that fit into one batch, at most.
     most: u64,
     /// How often it runs briefly before each timed batch.
@@ -97,12 +101,14 @@ struct Batches {
 
 impl<'a> Meter<'a> {
     /// A meter that measures for `time_ns` by `clock` and adds to `record`.
-    /// Whoever sets `stop` ends [`Meter::until_stopped`].
+    /// Whoever sets `stop` ends [`Meter::until_stopped`]. The counters count the
+    /// batches of the metric `counted`.
     pub fn new(
         clock: &'a dyn Clock,
         time_ns: f64,
         stop: &'a AtomicBool,
         counters: Option<&'a mut Counters>,
+        counted: &'a str,
         record: &'a mut Record,
     ) -> Meter<'a> {
         Meter {
@@ -111,6 +117,7 @@ impl<'a> Meter<'a> {
             batch_least_ns: 0.0,
             stop,
             counters,
+            counted,
             record,
         }
     }
@@ -133,6 +140,7 @@ impl<'a> Meter<'a> {
             batch_least_ns: self.batch_least_ns,
             stop: self.stop,
             counters: self.counters.as_deref_mut(),
+            counted: self.counted,
             record: &mut *self.record,
         }
     }
@@ -163,13 +171,14 @@ impl<'a> Meter<'a> {
     /// can be seen to take twice the time.
     pub fn repeatable(&mut self, metric: &'static str, mut operation: impl FnMut(u64)) {
         let mut operation = Batched {
+            metric,
             most: OPERATIONS_MAX,
             settling_runs: SETTLING_RUNS,
             prepare: &mut |_| Ok(()),
             run: &mut operation,
         };
         // A preparation that does nothing cannot fail.
-        let _ = self.batches(metric, &mut operation);
+        let _ = self.batches(&mut operation);
     }
 
     /// The cost of an operation that uses something up: `prepare(n)` provides
@@ -186,13 +195,14 @@ impl<'a> Meter<'a> {
         mut operation: impl FnMut(u64),
     ) -> Result<(), Failure> {
         let mut operation = Batched {
+            metric,
             most,
             // Settling would use up what was prepared.
             settling_runs: 0,
             prepare: &mut prepare,
             run: &mut operation,
         };
-        self.batches(metric, &mut operation)
+        self.batches(&mut operation)
     }
 
     /// The latency of an operation that is stamped each time.
@@ -266,7 +276,6 @@ impl<'a> Meter<'a> {
         }
         let end = clock.start() + self.ticks(self.time_ns);
         let mut done = 0;
-        self.resume_counting();
         loop {
             let allocated = allocations();
             let (start, stops) = operation(clock);
@@ -279,7 +288,6 @@ impl<'a> Meter<'a> {
                 break;
             }
         }
-        self.pause_counting(done as u64);
         for (metric, histogram) in metrics.into_iter().zip(histograms) {
             self.record.latencies.insert(metric.into(), histogram);
         }
@@ -333,11 +341,8 @@ impl<'a> Meter<'a> {
         }
     }
 
-    fn batches(
-        &mut self,
-        metric: &'static str,
-        operation: &mut Batched<'_>,
-    ) -> Result<(), Failure> {
+    fn batches(&mut self, operation: &mut Batched<'_>) -> Result<(), Failure> {
+        let metric = operation.metric;
         let mut batches = self.record.batches.remove(metric).unwrap_or_default();
         if batches.operations == 0 {
             batches.operations = self.size(operation)?;
@@ -403,6 +408,7 @@ impl<'a> Meter<'a> {
         let mut spent_ns = 0.0;
         let mut count = 0;
         let wall_end = self.wall_end(1.0);
+        let is_counted = operation.metric == self.counted;
         while count < BATCHES_MIN
             || (spent_ns < self.time_ns && count < BATCHES_MAX && self.clock.end() < wall_end)
         {
@@ -411,10 +417,14 @@ impl<'a> Meter<'a> {
             (operation.prepare)(operations)?;
             let before = usage::thread();
             let allocated = allocations();
-            self.resume_counting();
+            if is_counted {
+                self.resume_counting();
+            }
             let settling = self.settle(operations, operation);
             let ns = self.timed(operations, operation.run);
-            self.pause_counting(settling + operations);
+            if is_counted {
+                self.pause_counting(settling + operations);
+            }
             self.count_allocations(allocated);
             let since = usage::thread().since(&before);
             if since.involuntary_switches > 0 || since.major_faults > 0 {
@@ -498,7 +508,8 @@ fn add(latencies: &mut Latencies, ns: f64) {
 }
 
 impl Record {
-    /// Operations that were done while the counters counted.
+    /// Operations that were done while the counters counted: those of the batches of the primary
+    /// metric.
     pub fn counted_operations(&self) -> u64 {
         self.counted_operations
     }

@@ -23,9 +23,8 @@ pub struct Ledger {
     cpus: Vec<usize>,
     cgroup: Cgroup,
     before: Snapshot,
-    /// Processor time of partners that the measuring thread may have waited
-    /// for; `None` where there were none.
-    shared_ns: Option<u64>,
+    /// Waiting for others is part of what is measured.
+    blocks: bool,
     gaps: Option<Gaps>,
     core_clock_before_hz: Option<f64>,
 }
@@ -54,25 +53,18 @@ pub(crate) struct CpuTicks {
 
 impl Ledger {
     /// Begins the ledger of a launch whose threads and children run on `cpus`.
-    pub fn open(clock: &dyn Clock, cpus: &[usize]) -> Ledger {
+    /// Where what is measured `blocks`, waiting for a processor is no noise: a
+    /// thread that was woken waits for its turn, and for those that share it.
+    pub fn open(clock: &dyn Clock, cpus: &[usize], blocks: bool) -> Ledger {
         let cgroup = facts::inherited().cgroup;
         Ledger {
             cpus: cpus.to_vec(),
             gaps: watch(clock),
             core_clock_before_hz: CoreClock::measure(clock).map(|measured| measured.hz),
             before: Snapshot::now(&cgroup),
-            shared_ns: None,
+            blocks,
             cgroup,
         }
-    }
-
-    /// Runs a point whose partners may share the measuring thread's processor,
-    /// so that it waits for them: what they use is no disturbance.
-    pub fn sharing<T>(&mut self, run: impl FnOnce() -> T) -> T {
-        let before = partners_ns();
-        let result = run();
-        *self.shared_ns.get_or_insert(0) += partners_ns().saturating_sub(before);
-        result
     }
 
     /// Ends it.
@@ -81,8 +73,6 @@ impl Ledger {
         let before = &self.before;
         let children_ns = after.children_cpu_ns.saturating_sub(before.children_cpu_ns);
         let threads_ns = after.threads_cpu_ns.saturating_sub(before.threads_cpu_ns);
-        // Children are counted when they have ended, so not point by point.
-        let shared_ns = self.shared_ns.map_or(0, |shared| shared + children_ns);
         let ticks = match (&before.ticks, &after.ticks) {
             (Some(before), Some(after)) => Some(difference(before, after)),
             _ => None,
@@ -94,11 +84,11 @@ impl Ledger {
             steal_ns: shares.as_ref().and_then(|shares| shares.steal_ns),
             others_ns: shares.as_ref().and_then(|shares| shares.others_ns),
             others_elsewhere: shares.and_then(|shares| shares.elsewhere),
-            // What it waited for those that share its processor is what was measured.
             run_queue_wait_ns: after
                 .wait_ns
                 .zip(before.wait_ns)
-                .map(|(after, before)| (after - before - shared_ns as f64).max(0.0)),
+                .filter(|_| !self.blocks)
+                .map(|(after, before)| after - before),
             throttled_ns: after
                 .throttled_ns
                 .zip(before.throttled_ns)
@@ -146,11 +136,6 @@ fn shares(ticks: &[CpuTicks], cpus: &[usize], own_ns: f64) -> Shares {
         elsewhere: (total_elsewhere > 0.0)
             .then(|| sum(|ticks| ticks.busy, &others) / total_elsewhere),
     }
-}
-
-/// Processor time of this process's threads but this one.
-fn partners_ns() -> u64 {
-    now_ns(ClockId::ProcessCpu).saturating_sub(now_ns(ClockId::ThreadCpu))
 }
 
 /// Gaps in the clock while nothing is done but reading it. A watch in which

@@ -22,6 +22,9 @@ pub struct Probe {
     /// The axes in which points must agree to share a block, because they
     /// share what is set up.
     pub blocks_by: &'static [&'static str],
+    /// How long measuring a point takes in a launch at least, in nanoseconds, all
+    /// its rounds together, however little time a point is given.
+    pub least_ns: fn(&Point) -> f64,
     /// How much memory a point asks for, in bytes; the rest of a worker is small.
     pub memory_bytes: fn(&Point) -> u64,
     /// On how many processors a point's threads and children run. A launch gets
@@ -52,11 +55,13 @@ pub type StartRole = fn(&Launch) -> Result<Box<dyn Role>, Failure>;
 /// One end's part in a probe, during one launch of one block. For every point,
 /// as often as there are rounds, a role prepares, runs and finishes.
 pub trait Role {
-    /// Whether counters may be open on the measuring thread. The kernel looks
-    /// at them at each context switch, which takes it some hundred nanoseconds,
-    /// so a role that measures switches goes without.
-    fn counted(&self) -> bool {
-        true
+    /// Whether the point's operation gives up its processor and waits for
+    /// others by design. Waiting is then part of what is measured, and a launch
+    /// with such a point records none as noise. It has no counters either, which
+    /// the kernel saves and restores at each switch: some hundred nanoseconds.
+    fn blocks(&self, point: &Point) -> bool {
+        let _ = point;
+        false
     }
 
     /// Sets up the point, untimed: an arena, a socket, a file. `offers` are

@@ -185,7 +185,8 @@ impl Worker<'_> {
 
 /// A launch that has begun.
 struct OpenLaunch {
-    probe: &'static Probe,
+    /// Its metric that the counters count.
+    primary: &'static str,
     launch: Launch,
     role: Box<dyn Role>,
     clock: Box<dyn Clock>,
@@ -232,11 +233,12 @@ impl OpenLaunch {
         }
         let clock = clock::open(&launch.clock)?;
         let role = start_role(&launch)?;
-        let ledger = Ledger::open(&*clock, &launch.cpus);
+        let blocks = launch.points.iter().any(|point| role.blocks(point));
+        let ledger = Ledger::open(&*clock, &launch.cpus, blocks);
         Ok(OpenLaunch {
-            probe,
+            primary: &probe.info.primary().name,
             points: launch.points.iter().map(|_| OpenPoint::default()).collect(),
-            counters: role.counted().then(Counters::open).flatten(),
+            counters: (!blocks).then(Counters::open).flatten(),
             launch,
             role,
             clock,
@@ -274,19 +276,13 @@ impl OpenLaunch {
             time_ns,
             stop,
             self.counters.as_mut(),
+            self.primary,
             &mut open.record,
         );
-        let role = &mut self.role;
-        let mut measure = || {
-            role.run(point, &mut meter)
-                .and_then(|()| role.finish(point, &mut meter))
-        };
-        let wanted = (self.probe.processors)(point);
-        let measured = if partners_may_share(wanted, self.launch.cpus.len()) {
-            self.ledger.sharing(measure)
-        } else {
-            measure()
-        };
+        let measured = self
+            .role
+            .run(point, &mut meter)
+            .and_then(|()| self.role.finish(point, &mut meter));
         open.failed |= measured.is_err();
         let operations = open.record.counted_operations() - before;
         if let Some(counters) = &mut self.counters {
@@ -313,13 +309,6 @@ impl OpenLaunch {
     }
 }
 
-/// Whether a point's threads and children may run on the measuring thread's own
-/// processor: where it asks for one, or for more than there are. One that asks
-/// for all there are leaves the first to the measuring thread.
-fn partners_may_share(wanted: usize, cpus: usize) -> bool {
-    wanted == 1 || (wanted > cpus && wanted != usize::MAX)
-}
-
 /// A hash of this executable: two workers with the same one measure alike.
 /// FNV-1a, 64 bits; `unknown` where it cannot be read.
 pub fn build() -> String {
@@ -334,17 +323,4 @@ pub fn build() -> String {
         hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(0x0100_0000_01b3);
     }
     format!("{hash:016x}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn partners_share_where_a_point_asks_for_one_processor_or_for_too_many() {
-        assert!(partners_may_share(1, 1) && partners_may_share(1, 2));
-        assert!(partners_may_share(4, 2) && partners_may_share(2, 0));
-        assert!(!partners_may_share(2, 2) && !partners_may_share(2, 4));
-        assert!(!partners_may_share(usize::MAX, 2));
-    }
 }

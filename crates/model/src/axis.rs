@@ -1,6 +1,6 @@
 //! Axes: what a probe varies, and the values that it may take.
 
-use crate::unit::{Unit, display_bytes, parse_bytes};
+use crate::unit::{Unit, display_bytes, display_ns, parse_bytes, parse_ns};
 use crate::{List, Text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -103,12 +103,10 @@ impl Axis {
             } => {
                 let value = match unit {
                     Unit::Bytes => parse_bytes(text),
+                    Unit::Nanoseconds => parse_ns(text),
                     _ => text.trim().parse().ok(),
                 };
-                let shown = |value: u64| match unit {
-                    Unit::Bytes => display_bytes(value),
-                    _ => value.to_string(),
-                };
+                let shown = |value: u64| display_number(*unit, value);
                 match value {
                     Some(value) if (*low..=*high).contains(&value) => Ok(AxisValue::Number(value)),
                     _ => Err(format!(
@@ -116,6 +114,7 @@ impl Axis {
                         self.name,
                         match unit {
                             Unit::Bytes => " of bytes (KiB, MiB, GiB or TiB may follow it)",
+                            Unit::Nanoseconds => " of nanoseconds (us, ms or s may follow it)",
                             _ => "",
                         },
                         shown(*low),
@@ -129,14 +128,19 @@ impl Axis {
     /// A value of this axis as people write it.
     pub fn display(&self, value: &AxisValue) -> String {
         match (&self.domain, value) {
-            (
-                Domain::Number {
-                    unit: Unit::Bytes, ..
-                },
-                AxisValue::Number(bytes),
-            ) => display_bytes(*bytes),
+            (Domain::Number { unit, .. }, AxisValue::Number(number)) => {
+                display_number(*unit, *number)
+            }
             (_, value) => value.to_string(),
         }
+    }
+}
+
+fn display_number(unit: Unit, number: u64) -> String {
+    match unit {
+        Unit::Bytes => display_bytes(number),
+        Unit::Nanoseconds => display_ns(number),
+        _ => number.to_string(),
     }
 }
 

@@ -23,9 +23,8 @@ pub struct Noise {
     /// of what those have (tick accuracy).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others_elsewhere: Option<f64>,
-    /// Time that the measuring thread was ready to run and waited, less the CPU
-    /// time of its own partners at those points where they may share its
-    /// processor: waiting for them is what is measured there.
+    /// Time that the measuring thread was ready to run and waited; absent where
+    /// what is measured waits for others by design.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_queue_wait_ns: Option<f64>,
     /// Time for which the processor quota of its cgroup held the worker back,

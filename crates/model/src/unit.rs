@@ -20,6 +20,9 @@ pub enum Unit {
     /// Bytes per second.
     #[serde(rename = "B/s")]
     BytesPerSecond,
+    /// A processor by its number, as the kernel counts them.
+    #[serde(rename = "processor")]
+    Processor,
     /// A count or a ratio.
     #[serde(rename = "1")]
     One,
@@ -71,7 +74,7 @@ impl Unit {
             Unit::BytesPerSecond => &[(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")],
             Unit::Bytes => &[(1.0, "B")],
             Unit::Cycles => &[(1.0, "cycles")],
-            Unit::One => &[(1.0, "")],
+            Unit::Processor | Unit::One => &[(1.0, "")],
         };
         steps
             .iter()
@@ -130,6 +133,37 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(step)
 }
 
+/// `50000` as `50us`: the largest unit that divides it, as it can be typed.
+pub fn display_ns(ns: u64) -> String {
+    let unit = TIMES
+        .iter()
+        .rev()
+        .find(|(step, _)| ns.is_multiple_of(*step));
+    let (step, symbol) = unit.expect("everything is a number of nanoseconds");
+    format!("{}{symbol}", ns / step)
+}
+
+/// `50us`, `50 µs`, `1ms` or `50000` as nanoseconds. `None` where the text is no
+/// time or beyond 2⁶⁴.
+pub fn parse_ns(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit());
+    let (digits, symbol) = text.split_at(split.unwrap_or(text.len()));
+    let step = match symbol.trim() {
+        "" => 1,
+        "µs" => 1000,
+        symbol => TIMES.iter().find(|(_, known)| *known == symbol)?.0,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(step)
+}
+
+const TIMES: [(u64, &str); 4] = [
+    (1, "ns"),
+    (1000, "us"),
+    (1_000_000, "ms"),
+    (1_000_000_000, "s"),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +180,24 @@ mod tests {
         assert_eq!(Unit::Cycles.display(7.0), "7.00 cycles");
         assert_eq!(Unit::One.display(2.0), "2.00");
         assert_eq!(Unit::Nanoseconds.display_beside(349.0, 1_200.0), "0.349");
+    }
+
+    #[test]
+    fn times_are_read_as_they_are_written() {
+        for (ns, text) in [
+            (1, "1ns"),
+            (1500, "1500ns"),
+            (50_000, "50us"),
+            (1_000_000, "1ms"),
+        ] {
+            assert_eq!(display_ns(ns), text);
+            assert_eq!(parse_ns(text), Some(ns));
+        }
+        assert_eq!(display_ns(2_000_000_000), "2s");
+        assert_eq!((parse_ns("7 µs"), parse_ns("12")), (Some(7000), Some(12)));
+        for bad in ["", "us", "1h", "-1ms", "1.5ms", "99999999999999999999s"] {
+            assert_eq!(parse_ns(bad), None, "{bad}");
+        }
     }
 
     #[test]

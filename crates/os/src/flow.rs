@@ -37,6 +37,10 @@ pub const RING_BYTES: usize = 256 << 10;
 /// The most that is copied into or out of the ring before the other end may go on with it.
 const PIECE_BYTES: usize = 32 << 10;
 
+/// How often the sender waits in one batch before it looks whether the receiver is still there:
+/// some tens of milliseconds, so that the call which looks is nothing in the figure.
+const WAITS_PER_LOOK: u64 = 1 << 20;
+
 /// Messages whose contents are checked.
 const CHECKED: u64 = 3;
 
@@ -68,7 +72,7 @@ pub struct Flow {
     message: Vec<u8>,
     /// Bytes that were sent.
     sent: u64,
-    _partner: Partner,
+    partner: Partner,
     descriptor: Option<OwnedFd>,
     _sink: Vec<u8>,
     memory: SharedMemory,
@@ -131,7 +135,7 @@ impl Flow {
             shares,
             message,
             sent: 0,
-            _partner: partner,
+            partner,
             descriptor: ours,
             _sink: sink,
             memory,
@@ -142,11 +146,21 @@ impl Flow {
     ///
     /// # Errors
     ///
-    /// `BrokenPipe` where the receiver has ended; else what write(2) says.
+    /// `BrokenPipe` or `ConnectionReset` where the receiver has ended; else what write(2) says.
     pub fn send(&mut self, n: u64) -> io::Result<()> {
         // SAFETY: the memory begins with a board.
         let board = unsafe { board(self.memory.as_ptr()) };
         let (message, size) = (self.message.as_mut_ptr(), self.message.len());
+        let mut waited = 0_u64;
+        let (shares, partner) = (self.shares, &self.partner);
+        let mut wait = || {
+            wait(shares);
+            waited += 1;
+            match waited.is_multiple_of(WAITS_PER_LOOK) && partner.has_ended() {
+                true => Err(io::Error::from(io::ErrorKind::BrokenPipe)),
+                false => Ok(()),
+            }
+        };
         match &self.descriptor {
             Some(descriptor) => {
                 for _ in 0..n {
@@ -158,13 +172,13 @@ impl Flow {
                 let ring = unsafe { self.memory.as_ptr().add(RING_AT) };
                 for number in 0..n {
                     let already = self.sent + number * size as u64;
-                    fill_ring(board, ring, &self.message, already, self.shares);
+                    fill_ring(board, ring, &self.message, already, &mut wait)?;
                 }
             }
         }
         self.sent += n * size as u64;
         while board.arrived.0.load(Ordering::Acquire) < self.sent {
-            wait(self.shares);
+            wait()?;
         }
         Ok(())
     }
@@ -243,12 +257,18 @@ impl Drain {
 }
 
 /// Copies a message into the ring, behind `sent` bytes, as there is room.
-fn fill_ring(board: &Board, ring: *mut u8, message: &[u8], mut sent: u64, shares: bool) {
+fn fill_ring(
+    board: &Board,
+    ring: *mut u8,
+    message: &[u8],
+    mut sent: u64,
+    wait: &mut impl FnMut() -> io::Result<()>,
+) -> io::Result<()> {
     let mut rest = message;
     while !rest.is_empty() {
         let room = RING_BYTES - (sent - board.arrived.0.load(Ordering::Acquire)) as usize;
         if room == 0 {
-            wait(shares);
+            wait()?;
             continue;
         }
         let at = sent as usize % RING_BYTES;
@@ -260,6 +280,7 @@ fn fill_ring(board: &Board, ring: *mut u8, message: &[u8], mut sent: u64, shares
         sent += piece as u64;
         board.sent.0.store(sent, Ordering::Release);
     }
+    Ok(())
 }
 
 #[inline(always)]
@@ -327,6 +348,28 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn a_receiver_that_was_killed_is_an_error() {
+        let cpus = affinity::allowed().unwrap();
+        for through in [Through::Pipe, Through::Unix, Through::SharedMemory] {
+            for shares in [false, true] {
+                let cpu = cpus[cpus.len() - 1];
+                let mut flow = Flow::start(through, 100_003, cpu, shares).unwrap();
+                flow.send(2).unwrap();
+                let Partner::Process(pid) = flow.partner else {
+                    panic!("a receiver is a process");
+                };
+                rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+                let error = flow.send(10).unwrap_err();
+                assert!(
+                    [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset]
+                        .contains(&error.kind()),
+                    "{through:?}: {error}"
+                );
+            }
+        }
     }
 
     #[test]

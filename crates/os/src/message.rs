@@ -7,25 +7,39 @@
 pub const FIELDS: usize = 8;
 
 /// A message: eight fields with equal shares of its bytes, and the rest in the last one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     fields: [Box<[u8]>; FIELDS],
 }
 
 impl Message {
-    /// A message of `bytes` bytes in all, each field an allocation of its own that `fill` fills.
-    pub fn new(bytes: usize, fill: &mut dyn FnMut(&mut [u8])) -> Self {
+    /// `count` messages of `bytes` zeroes each, every field an allocation of its own.
+    ///
+    /// All first fields are allocated, then all second ones, each time for the messages in an order
+    /// that `shuffle` makes: so of many messages neither the fields of one nor those of neighbours
+    /// lie side by side, as those of one lie that were allocated in a row.
+    pub fn many(count: usize, bytes: usize, shuffle: &mut dyn FnMut(&mut [usize])) -> Vec<Self> {
+        let mut messages = vec![Self::default(); count];
+        let mut order: Vec<usize> = (0..count).collect();
         let share = bytes / FIELDS;
-        let fields = std::array::from_fn(|field| {
+        for field in 0..FIELDS {
             let len = match field {
                 last if last == FIELDS - 1 => bytes - share * last,
                 _ => share,
             };
-            let mut bytes = vec![0; len].into_boxed_slice();
-            fill(&mut bytes);
-            bytes
-        });
-        Self { fields }
+            shuffle(&mut order);
+            for &message in &order {
+                messages[message].fields[field] = vec![0; len].into_boxed_slice();
+            }
+        }
+        messages
+    }
+
+    /// Lets `fill` fill the fields, in their order.
+    pub fn fill(&mut self, fill: &mut dyn FnMut(&mut [u8])) {
+        for field in &mut self.fields {
+            fill(field);
+        }
     }
 
     /// The fields, in their order.
@@ -57,7 +71,7 @@ mod tests {
     #[test]
     fn shares_are_equal_and_the_rest_is_in_the_last() {
         for (bytes, share, last) in [(0, 0, 0), (7, 0, 7), (64, 8, 8), (4099, 512, 515)] {
-            let message = Message::new(bytes, &mut |_| {});
+            let message = Message::many(1, bytes, &mut |_| {}).remove(0);
             let lens = message.fields().each_ref().map(|field| field.len());
             assert_eq!(lens[..FIELDS - 1], [share; FIELDS - 1]);
             assert_eq!(lens[FIELDS - 1], last);
@@ -65,9 +79,24 @@ mod tests {
     }
 
     #[test]
+    fn the_fields_of_one_of_many_messages_lie_far_apart() {
+        const LEN: usize = 1000;
+        // In place of a shuffle: another order for each field.
+        let mut turn = |order: &mut [usize]| order.rotate_left(13);
+        let messages = Message::many(100, FIELDS * LEN, &mut turn);
+        for message in &messages {
+            for pair in message.fields().windows(2) {
+                let apart = pair[0].as_ptr().addr().abs_diff(pair[1].as_ptr().addr());
+                assert!(apart > 10 * LEN, "{apart}");
+            }
+        }
+    }
+
+    #[test]
     fn a_serialised_message_is_its_fields_in_order() {
         let mut next = 0_u8;
-        let message = Message::new(83, &mut |field| {
+        let mut message = Message::many(1, 83, &mut |_| {}).remove(0);
+        message.fill(&mut |field| {
             for byte in field {
                 *byte = next;
                 next += 1;

@@ -52,16 +52,16 @@ impl Pages {
         }
     }
 
-    /// Memory in which the first `count` of `offsets` are to be touched.
-    fn map(&self, offsets: &[usize], count: usize) -> io::Result<Memory> {
+    /// Memory in which `offsets` are to be touched.
+    fn map(&self, offsets: &[usize]) -> io::Result<Memory> {
         match self {
             Self::Anonymous(size) => {
-                Arena::map(count * self.page_bytes(), *size).map(Memory::Anonymous)
+                Arena::map(offsets.len() * self.page_bytes(), *size).map(Memory::Anonymous)
             }
             Self::Cached(file) => file.map(Sharing::ReadShared).map(Memory::File),
             Self::CopyOnWrite(file) => {
                 let map = file.map(Sharing::WritePrivate)?;
-                read_at(map.as_slice(), &offsets[..count]);
+                read_at(map.as_slice(), offsets);
                 Ok(Memory::File(map))
             }
             Self::Evicted(file) => {
@@ -77,10 +77,29 @@ enum Memory {
     File(FileMap),
 }
 
+impl Memory {
+    /// Touches these offsets; the sum of what it read, where it reads.
+    fn touch(&mut self, pages: &Pages, offsets: &[usize]) -> u64 {
+        match self {
+            Self::Anonymous(arena) => write_at(arena.as_mut_slice(), offsets),
+            Self::File(map) if matches!(pages, Pages::CopyOnWrite(_)) => {
+                write_at(map.as_mut_slice(), offsets);
+            }
+            Self::File(map) => return read_at(map.as_slice(), offsets),
+        }
+        0
+    }
+}
+
 /// Batches of first touches, one after the other.
+///
+/// The pages that one batch gives back are those that the next one gets, the last ones first. So
+/// every batch touches all offsets: those that are not its own before it, untimed. Whatever its
+/// size, it finds as much of them in the caches, on the processor's list of free pages and in the
+/// page tables. Evicted pages alone come from elsewhere, and there only its own are touched.
 pub struct PageFaults {
     pages: Pages,
-    /// Where the pages are, in the order in which they are touched.
+    /// Where the pages are, in the order in which they are touched; a batch's own are the last.
     offsets: Vec<usize>,
     /// From which of them on the next batch touches; further on each time for evicted ones, so that
     /// not the same pages are read from the device over and over.
@@ -144,7 +163,12 @@ impl PageFaults {
         })
     }
 
-    /// Maps memory of which the next `count` pages are not there.
+    /// How many pages are touched for a batch, at most.
+    pub fn pages(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// Maps memory of which all pages are there but the next `count`, which are touched last.
     ///
     /// # Errors
     ///
@@ -159,7 +183,9 @@ impl PageFaults {
             }
         }
         self.touched = 0;
-        self.memory = Some(self.pages.map(&self.offsets, count)?);
+        let mut memory = self.pages.map(&self.offsets)?;
+        memory.touch(&self.pages, self.not_timed(count));
+        self.memory = Some(memory);
         self.before = self.counts()?;
         Ok(())
     }
@@ -170,15 +196,21 @@ impl PageFaults {
     ///
     /// Where so many are not prepared.
     pub fn touch(&mut self, count: usize) {
-        let offsets = &self.offsets[self.from..self.from + count];
-        match self.memory.as_mut().expect("a batch is prepared") {
-            Memory::Anonymous(arena) => write_at(arena.as_mut_slice(), offsets),
-            Memory::File(map) if matches!(self.pages, Pages::CopyOnWrite(_)) => {
-                write_at(map.as_mut_slice(), offsets);
-            }
-            Memory::File(map) => self.sum = read_at(map.as_slice(), offsets),
-        }
+        let memory = self.memory.as_mut().expect("a batch is prepared");
+        let offsets = match self.pages {
+            Pages::Evicted(_) => &self.offsets[self.from..self.from + count],
+            _ => &self.offsets[self.offsets.len() - count..],
+        };
+        self.sum = memory.touch(&self.pages, offsets);
         self.touched = count;
+    }
+
+    /// What is touched before a batch of `count`.
+    fn not_timed(&self, count: usize) -> &[usize] {
+        match self.pages {
+            Pages::Evicted(_) => &[],
+            _ => &self.offsets[..self.offsets.len() - count],
+        }
     }
 
     /// Adds what the last batch has counted.
@@ -217,8 +249,8 @@ impl PageFaults {
         Ok(self.counted)
     }
 
-    /// Bytes that one touch of the last batch has mapped, by smaps; of huge pages none where small
-    /// ones came.
+    /// Bytes that one touch has mapped, by smaps, of the last batch and of what was touched before
+    /// it; of huge pages none where small ones came.
     ///
     /// # Errors
     ///
@@ -228,7 +260,8 @@ impl PageFaults {
             Memory::Anonymous(arena) => arena.as_slice(),
             Memory::File(map) => map.as_slice(),
         };
-        Ok(smaps_bytes(memory, &[self.pages.in_smaps()])? as f64 / self.touched as f64)
+        let touched = self.not_timed(self.touched).len() + self.touched;
+        Ok(smaps_bytes(memory, &[self.pages.in_smaps()])? as f64 / touched as f64)
     }
 
     /// Whether the last batch, where it read, has read what the file holds.
@@ -279,6 +312,20 @@ mod tests {
             assert_eq!(mapped, pages.page_bytes() as f64, "{pages:?}");
             assert!(faults.read_the_content(), "{pages:?}");
         }
+    }
+
+    #[test]
+    fn what_a_batch_does_not_time_is_touched_before_it() {
+        let offsets = (0..COUNT)
+            .map(|number| number * base_page_bytes())
+            .collect();
+        let mut faults = PageFaults::new(Pages::Anonymous(PageSize::Base), offsets).unwrap();
+        faults.prepare(1).unwrap();
+        let Some(Memory::Anonymous(arena)) = &faults.memory else {
+            panic!("anonymous memory is prepared");
+        };
+        let there = smaps_bytes(arena.as_slice(), &["Anonymous"]).unwrap();
+        assert_eq!(there, ((COUNT - 1) * base_page_bytes()) as u64);
     }
 
     #[test]

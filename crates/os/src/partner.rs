@@ -123,16 +123,22 @@ impl Partner {
         let pid = pid.ok_or_else(io::Error::last_os_error)?;
         let partner = Self::Process(pid);
         // Not waited for here, so that dropping the partner always finds it.
-        status.wait_until_ready(|| {
-            let state = rustix::process::waitid(
-                rustix::process::WaitId::Pid(pid),
-                rustix::process::WaitIdOptions::EXITED
-                    | rustix::process::WaitIdOptions::NOHANG
-                    | rustix::process::WaitIdOptions::NOWAIT,
-            );
-            matches!(state, Ok(None))
-        })?;
+        status.wait_until_ready(|| !partner.has_ended())?;
         Ok(partner)
+    }
+
+    /// Whether it is no longer there: a process that has ended; of a thread nothing is known.
+    pub(crate) fn has_ended(&self) -> bool {
+        let Self::Process(pid) = self else {
+            return false;
+        };
+        let state = rustix::process::waitid(
+            rustix::process::WaitId::Pid(*pid),
+            rustix::process::WaitIdOptions::EXITED
+                | rustix::process::WaitIdOptions::NOHANG
+                | rustix::process::WaitIdOptions::NOWAIT,
+        );
+        !matches!(state, Ok(None))
     }
 
     /// Starts a thread that does `duty` on processor `cpu`, and closes `its_own` at its end.

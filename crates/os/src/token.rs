@@ -174,8 +174,10 @@ impl Leader {
     ///
     /// # Errors
     ///
-    /// `InvalidData` where an answer is not the one to the token, `UnexpectedEof` or `BrokenPipe`
-    /// where the partner has ended; else what a call says.
+    /// `InvalidData` where an answer is not the one to the token; through a pipe or a socket
+    /// `UnexpectedEof`, `BrokenPipe` or `ConnectionReset` where the partner has ended; else what a
+    /// call says. An eventfd and shared memory do not tell that nobody is left at the other end,
+    /// and looking for it would be in the figure: there the caller waits until it is ended itself.
     pub fn round_trips(&mut self, n: u64) -> io::Result<()> {
         // Chosen once, so that the loop is made for its carrier.
         match &self.carrier {

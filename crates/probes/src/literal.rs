@@ -65,6 +65,44 @@ pub(crate) const fn metric(
     }
 }
 
+/// A point of a probe that has been measured.
+#[cfg(test)]
+pub(crate) fn measured(
+    probe: &costof_measure::probe::Probe,
+    axes: costof_model::axis::Axes,
+    median: f64,
+) -> costof_model::rows::PointRow {
+    let primary = probe.info.primary();
+    costof_model::rows::PointRow {
+        point: point(probe, axes),
+        method: probe.info.method,
+        primary: primary.name.clone(),
+        headline: false,
+        label: None,
+        launches: 1,
+        state: costof_model::rows::State::Ok,
+        metrics: vec![costof_model::metric::Estimate {
+            name: primary.name.clone(),
+            unit: primary.unit,
+            better: primary.better,
+            median,
+            ci95: None,
+            interval: None,
+            mean: median,
+            sd: None,
+            min: median,
+            percentiles: Vec::new(),
+            n: 1,
+            undisturbed: None,
+            modes: Vec::new(),
+        }],
+        prediction: None,
+        grade: costof_model::noise::Grade::A,
+        warnings: Vec::new(),
+        placement: costof_model::noise::Placement::default(),
+    }
+}
+
 /// A point of a probe.
 #[cfg(test)]
 pub(crate) fn point(

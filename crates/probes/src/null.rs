@@ -40,6 +40,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 1,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |_| 0,
     processors: |_| 1,
     headlines: |_| vec![Headline::new("empty batch (harness)", Axes::default())],

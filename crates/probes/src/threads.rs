@@ -27,9 +27,9 @@ pub(crate) fn more(most: u64) -> impl Iterator<Item = u64> {
         .take_while(move |threads| *threads <= most)
 }
 
-/// How many processors this process can use.
+/// How many processors the run has.
 pub(crate) fn processors(facts: &Facts) -> u64 {
-    facts.usable_cpus().len() as u64
+    facts.planned_cpus().len() as u64
 }
 
 /// The first `needed` of a run's processors.

@@ -1,5 +1,6 @@
 //! What must hold of every probe in the table.
 
+use costof_measure::clock;
 use costof_measure::meter::{Meter, Record};
 use costof_measure::probe::{Probe, Role};
 use costof_model::axis::{Axes, Domain};
@@ -57,6 +58,19 @@ fn ids_are_unique_and_say_their_layer() {
             "{}",
             probe.info.id
         );
+    }
+}
+
+#[test]
+fn predictions_go_in_no_circle() {
+    let infos: Vec<&ProbeInfo> = TABLE.iter().map(|probe| &probe.info).collect();
+    let mut before: BTreeSet<&str> = BTreeSet::new();
+    for level in plan::levels(&infos) {
+        for info in &level {
+            let waits_for = info.after.iter().find(|id| !before.contains(&***id));
+            assert_eq!(waits_for, None, "{} is after it", info.id);
+        }
+        before.extend(level.iter().map(|info| &*info.id));
     }
 }
 
@@ -157,6 +171,49 @@ fn predictions_need_no_facts_and_are_ranges() {
     }
 }
 
+/// What a launch of these points is told in this process.
+fn launch(points: &[Point]) -> Launch {
+    Launch {
+        role: "only".into(),
+        points: points.to_vec(),
+        cpus: affinity::allowed().expect("a process may run somewhere"),
+        seed: 1,
+        point_time_ns: 1_000_000,
+        rounds: 1,
+        clock: ClockInfo {
+            source: ClockSource::Monotonic,
+            because: "a test needs no other".to_owned(),
+            hz: 1e9,
+            spread_ppm: 0.0,
+            resolution_ns: 30.0,
+            read_ns: 30.0,
+        },
+        meeting: None,
+    }
+}
+
+#[test]
+fn what_gives_up_its_processor_says_so() {
+    for probe in TABLE {
+        let points = planned(&probe.info);
+        let role = (probe.roles[0])(&launch(&points)).expect("it starts anywhere");
+        for point in points {
+            let word = |axis| match point.axes.0.contains_key(axis) {
+                true => point.axes.word(axis),
+                false => "",
+            };
+            let waits = match &*probe.info.id {
+                "os.context_switch" | "os.process" | "os.thread" | "os.timer" => true,
+                "ipc.latency" => word("wait") == "block",
+                "ipc.bandwidth" => word("over") != "shared_memory" || word("cpus") == "same",
+                "sync.mutex" => point.axes.number("threads") > 1,
+                _ => false,
+            };
+            assert_eq!(role.blocks(&point), waits, "{point}");
+        }
+    }
+}
+
 /// Answers that need a core to themselves, which a test does not have: by what
 /// their failures say, and why.
 const NEED_A_QUIET_CORE: [(&str, &str); 2] = [
@@ -179,33 +236,15 @@ fn may_be_absent(point: &Point, failure: &Failure) -> bool {
 /// it has a number, and its timed batches allocate nothing.
 #[test]
 fn headline_points_are_measured_without_allocating() {
-    let info = ClockInfo {
-        source: ClockSource::Monotonic,
-        because: "a test needs no other".to_owned(),
-        hz: 1e9,
-        spread_ppm: 0.0,
-        resolution_ns: 30.0,
-        read_ns: 30.0,
-    };
-    let clock = costof_measure::clock::open(&info).expect("CLOCK_MONOTONIC");
-    let cpus = affinity::allowed().expect("a process may run somewhere");
+    let clock = clock::open(&launch(&[]).clock).expect("CLOCK_MONOTONIC");
     for probe in TABLE {
         let points = headlines(probe, &Facts::default());
-        let launch = Launch {
-            role: "only".into(),
-            points: points.clone(),
-            cpus: cpus.clone(),
-            seed: 1,
-            point_time_ns: 1_000_000,
-            rounds: 1,
-            clock: info.clone(),
-            meeting: None,
-        };
-        let mut role: Box<dyn Role> = (probe.roles[0])(&launch).expect("it starts anywhere");
+        let mut role: Box<dyn Role> =
+            (probe.roles[0])(&launch(&points)).expect("it starts anywhere");
         for point in points {
             let stop = AtomicBool::new(false);
             let mut record = Record::default();
-            let mut meter = Meter::new(&*clock, 1e6, &stop, None, &mut record);
+            let mut meter = Meter::new(&*clock, 1e6, &stop, None, "cost", &mut record);
             let measured = role
                 .prepare(&point, &Offers::new())
                 .and_then(|_| role.run(&point, &mut meter))

@@ -47,7 +47,8 @@ pub(crate) fn run(
         }
         None => {
             let placement = placement::decide(options.cpu.as_deref(), &machine.facts)?;
-            let plan = planning::plan(table, &asked, &machine.facts, placement)?;
+            let facts = placement::facts_of_the_run(&placement, &machine.facts);
+            let plan = planning::plan(table, &asked, &facts, placement)?;
             if options.dry_run {
                 return dry_run(table, &asked, &plan);
             }
@@ -78,7 +79,7 @@ pub(crate) fn run(
             command: &command,
             holder: &holder,
             links: BTreeMap::new(),
-            facts: &machine.facts,
+            facts: &placement::facts_of_the_run(&run.run.plan.placement, &machine.facts),
             clock: &machine.clock,
             precision,
             limit,

@@ -42,3 +42,17 @@ fn a_neighbour_on_the_measured_processor_costs_the_grade_and_is_named() {
         assert!(waited.advice.contains("--cpu"), "{}", waited.advice);
     }
 }
+
+#[test]
+fn what_waits_by_design_has_no_waiting_as_noise() {
+    let place = Place::new();
+    let words = ["run", "null", "os.thread", "--quick", "--out", "run.jsonl"];
+    run(place.costof(&words).args(["--set", "cpus=same"])).expect_code(0);
+    let run = read(&place.path("run.jsonl"));
+    let told = std::fs::exists("/proc/thread-self/schedstat").unwrap();
+    for launch in &run.launches {
+        let waits = launch.points[0].point.probe == "os.thread";
+        let waited_ns = launch.noise.run_queue_wait_ns;
+        assert_eq!(waited_ns.is_some(), told && !waits, "{waited_ns:?}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use crate::common::{Ended, Place, read, run, wait_for};
 use costof_model::noise::Grade;
+use costof_model::rows::{FailureRow, PointRow};
 use costof_model::run_file::Run;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -84,21 +85,25 @@ impl Drop for ControlGroup {
 }
 
 #[test]
-fn in_a_container_with_a_fifth_of_a_processor_everything_is_measured_and_the_quota_named() {
+fn in_a_container_with_half_a_processor_the_rest_goes_on_and_the_quota_is_named() {
     let limit = Limit {
         controller: "cpu",
-        v1: ("cpu.cfs_quota_us", "20000"),
-        v2: ("cpu.max", "20000 100000"),
+        v1: ("cpu.cfs_quota_us", "50000"),
+        v2: ("cpu.max", "50000 100000"),
     };
     let group = match ControlGroup::new("quota", &limit) {
         Ok(group) => group,
         Err(why) => return eprintln!("skipped: {why}"),
     };
     let place = Place::new();
-    let words = "run cpu.loop --quick --out run.jsonl";
-    group.costof(&place, words).expect_code(0);
+    let probes = ["cpu.loop", "os.syscall", "sync.mutex", "os.process"];
+    let words = format!("run {} --quick --out run.jsonl", probes.join(" "));
+    group.costof(&place, &words).expect_code(0);
     let run = read(&place.path("run.jsonl"));
-    assert!(run.failures.is_empty(), "{:?}", run.failures);
+    for probe in probes {
+        let of_it = |row: &&PointRow| row.point.probe == probe;
+        assert!(run.points.iter().any(|row| of_it(&row)), "{probe}");
+    }
     let held_back: Vec<_> = run
         .points
         .iter()
@@ -110,6 +115,89 @@ fn in_a_container_with_a_fifth_of_a_processor_everything_is_measured_and_the_quo
         "{held_back:?}"
     );
     assert!(held_back[0].advice.contains("cpu.max"));
+}
+
+/// The start of a Python program that replaces itself by its arguments, in a
+/// process whose kernel lacks something. Ends with this code where it cannot.
+const CANNOT_BE_TAKEN_AWAY: i32 = 77;
+const PYTHON: &str = "
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def take_away(*arguments):
+    if libc.prctl(*(ctypes.c_ulong(a) if isinstance(a, int) else a for a in arguments)) != 0:
+        print('prctl', arguments[0], os.strerror(ctypes.get_errno()), file=sys.stderr)
+        sys.exit(77)
+";
+
+#[test]
+fn on_a_kernel_without_clone3_its_points_are_absent_and_the_rest_goes_on() {
+    // A filter that answers ENOSYS to call number 435, which has that number on
+    // every architecture: load the number; compare; refuse; allow.
+    let filter = "
+class Instruction(ctypes.Structure):
+    _fields_ = [('code', ctypes.c_ushort), ('jt', ctypes.c_ubyte), ('jf', ctypes.c_ubyte),
+                ('k', ctypes.c_uint)]
+class Program(ctypes.Structure):
+    _fields_ = [('len', ctypes.c_ushort), ('filter', ctypes.POINTER(Instruction))]
+instructions = (Instruction * 4)((0x20, 0, 0, 0), (0x15, 0, 1, 435),
+                                 (0x06, 0, 0, 0x00050000 | 38), (0x06, 0, 0, 0x7fff0000))
+PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
+take_away(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+take_away(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(Program(4, instructions)))
+";
+    let words = "run os.process --set how=fork,clone3 --quick --out run.jsonl";
+    let run = match run_without(filter, words) {
+        Ok(run) => run,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    expect_one_measured_and_one_absent(&run, "Linux 5.3");
+    assert_eq!(absent(&run)[0].point.axes.word("how"), "clone3");
+}
+
+#[test]
+fn on_a_kernel_without_huge_pages_their_points_are_absent_and_the_rest_goes_on() {
+    let disable = "
+PR_SET_THP_DISABLE = 41
+take_away(PR_SET_THP_DISABLE, 1, 0, 0, 0)
+";
+    for (probe, axis, huge) in [
+        (
+            "os.page_fault --set kind=minor_anonymous,huge",
+            "kind",
+            "huge",
+        ),
+        (
+            "memory.latency --set size=4MiB --set pages=4KiB,2MiB",
+            "pages",
+            "2MiB",
+        ),
+    ] {
+        let words = format!("run {probe} --quick --out run.jsonl");
+        let run = match run_without(disable, &words) {
+            Ok(run) => run,
+            Err(why) => return eprintln!("skipped: {why}"),
+        };
+        expect_one_measured_and_one_absent(&run, "PR_SET_THP_DISABLE");
+        assert_eq!(absent(&run)[0].point.axes.word(axis), huge);
+    }
+}
+
+/// What costof measured in a process from which a Python program has taken
+/// something away, or why none can.
+#[track_caller]
+fn run_without(take_away: &str, words: &str) -> Result<Run, String> {
+    if Command::new("python3").arg("--version").output().is_err() {
+        return Err("no python3".to_owned());
+    }
+    let place = Place::new();
+    let program = format!("{PYTHON}{take_away}\nos.execvp(sys.argv[1], sys.argv[1:])");
+    let python = format!("exec python3 -c \"{program}\" \"$@\"");
+    let ended = costof_by(&python, &place, words);
+    if ended.code == Some(CANNOT_BE_TAKEN_AWAY) {
+        return Err(ended.err);
+    }
+    ended.expect_code(0);
+    Ok(read(&place.path("run.jsonl")))
 }
 
 #[test]
@@ -157,6 +245,53 @@ fn a_single_processor_leaves_out_what_needs_two_and_says_so() {
 }
 
 #[test]
+fn a_line_goes_between_the_processors_of_the_run_and_no_others() {
+    let allowed = costof_os::affinity::allowed().unwrap();
+    let [.., other, last] = *allowed else {
+        eprintln!("skipped: this process may use one processor only");
+        return;
+    };
+    let place = Place::new();
+    let measured = |cpus: &str, file: &str| {
+        let words = "run null sync.core_to_core --quick --cpu";
+        let words: Vec<&str> = words.split(' ').chain([cpus, "--out", file]).collect();
+        run(&mut place.costof(&words)).expect_code(0);
+        read(&place.path(file))
+    };
+    let alone = measured(&last.to_string(), "alone.jsonl");
+    expect_one_measured_and_one_absent(&alone, &format!("this run's ({last})"));
+
+    let both = measured(&format!("{last},{other}"), "both.jsonl");
+    assert_eq!(both.failures, []);
+    let points: Vec<String> = both
+        .points
+        .iter()
+        .map(|row| row.point.to_string())
+        .collect();
+    let pair = format!("from={other} to={last}");
+    assert_eq!(points.len(), 2, "{points:?}");
+    assert!(
+        points.iter().any(|point| point.contains(&pair)),
+        "{points:?}"
+    );
+}
+
+#[test]
+fn a_plan_has_no_more_threads_than_suit_the_processors_of_the_run() {
+    let allowed = costof_os::affinity::allowed().unwrap();
+    let place = Place::new();
+    let planned = |cpus: &[usize]| {
+        let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+        let words = ["run", "sync.mutex", "--dry-run", "--cpu", &cpus.join(",")];
+        run(&mut place.costof(&words)).expect_code(0).out
+    };
+    assert!(!planned(&allowed[..1]).contains("threads=4"));
+    if allowed.len() > 1 {
+        assert!(planned(&allowed[..2]).contains("threads=4"));
+    }
+}
+
+#[test]
 fn a_memlock_that_is_too_small_is_named() {
     let place = Place::new();
     let words = "run os.pin --set how=io_uring,vmsplice --set size=1MiB --quick --out run.jsonl";
@@ -166,11 +301,7 @@ fn a_memlock_that_is_too_small_is_named() {
                   *) exec \"$@\";; esac";
     costof_by(script, &place, words).expect_code(0);
     let run = read(&place.path("run.jsonl"));
-    let absent: Vec<_> = run
-        .failures
-        .iter()
-        .filter(|row| row.launch.is_none())
-        .collect();
+    let absent = absent(&run);
     let [pinned] = absent.as_slice() else {
         panic!("{absent:?}");
     };
@@ -180,6 +311,12 @@ fn a_memlock_that_is_too_small_is_named() {
     assert!(!run.points.is_empty());
 }
 
+/// The points that have no number.
+fn absent(run: &Run) -> Vec<&FailureRow> {
+    let failures = run.failures.iter();
+    failures.filter(|row| row.launch.is_none()).collect()
+}
+
 /// Of two points the first has a number, and the other is absent for a reason
 /// that names `what`.
 #[track_caller]
@@ -187,11 +324,7 @@ fn expect_one_measured_and_one_absent(run: &Run, what: &str) {
     let points = &run.run.plan.blocks;
     let points: Vec<_> = points.iter().flat_map(|block| &block.points).collect();
     assert_eq!(points.len(), 2);
-    let absent: Vec<_> = run
-        .failures
-        .iter()
-        .filter(|row| row.launch.is_none())
-        .collect();
+    let absent = absent(run);
     assert_eq!(run.points.len(), 1, "{absent:?}");
     assert_eq!(absent.len(), 1);
     assert!(absent[0].reason.contains(what), "{}", absent[0].reason);

@@ -70,6 +70,7 @@ fn gather_from(roots: Roots, cpuid: &Cpuid) -> Facts {
         performance_units: performance_units(&roots),
         inherited: inherited::inherited(&roots),
         unread: Vec::new(),
+        run_cpus: Vec::new(),
     };
     Facts {
         unread: roots.unread(),

@@ -41,10 +41,16 @@ impl VirtualClock {
 
     /// Meters something for `time_ns`, and reports it.
     pub(crate) fn meter(&self, time_ns: f64, measure: impl FnOnce(&mut Meter<'_>)) -> Report {
+        self.record(time_ns, measure).into_report(false, Vec::new())
+    }
+
+    /// What metering something for `time_ns` records.
+    pub(crate) fn record(&self, time_ns: f64, measure: impl FnOnce(&mut Meter<'_>)) -> Record {
         let stop = AtomicBool::new(false);
         let mut record = Record::default();
-        measure(&mut Meter::new(self, time_ns, &stop, None, &mut record));
-        record.into_report(false, Vec::new())
+        let mut meter = Meter::new(self, time_ns, &stop, None, "cost", &mut record);
+        measure(&mut meter);
+        record
     }
 
     /// What a run would know of this clock.

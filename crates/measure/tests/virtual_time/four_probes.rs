@@ -29,7 +29,7 @@ fn point(probe: &'static str, axes: Axes) -> Point {
 fn measure(role: &mut dyn Role, point: &Point, clock: &VirtualClock) -> Result<Report, Failure> {
     let stop = AtomicBool::new(false);
     let mut record = Record::default();
-    let mut meter = Meter::new(clock, 1e6, &stop, None, &mut record);
+    let mut meter = Meter::new(clock, 1e6, &stop, None, "cost", &mut record);
     role.prepare(point, &Offers::new())?;
     role.run(point, &mut meter)?;
     role.finish(point, &mut meter)?;
@@ -194,13 +194,13 @@ fn two_roles_meet_by_what_one_offers_the_other() {
         let server = scope.spawn(|| {
             let clock = VirtualClock::new(1);
             let mut record = Record::default();
-            let mut meter = Meter::new(&clock, 1e6, &stop, None, &mut record);
+            let mut meter = Meter::new(&clock, 1e6, &stop, None, "cost", &mut record);
             server.run(&point, &mut meter).expect("served");
             record.into_report(false, Vec::new())
         });
         let clock = VirtualClock::new(2);
         let mut record = Record::default();
-        let mut meter = Meter::new(&clock, 1e6, &stop, None, &mut record);
+        let mut meter = Meter::new(&clock, 1e6, &stop, None, "cost", &mut record);
         let mut client = Client(None);
         client.prepare(&point, &offers).expect("connected");
         client.run(&point, &mut meter).expect("measured");

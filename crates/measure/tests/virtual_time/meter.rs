@@ -515,3 +515,23 @@ fn a_percentile_is_printed_from_exactly_as_many_samples_as_it_takes() {
         assert_eq!(percentiles.last().map(|last| last.percent), Some(greatest));
     }
 }
+
+#[test]
+fn only_batches_of_the_primary_metric_are_counted() {
+    let clock = VirtualClock::new(1);
+    let one = |n| clock.pass(n as f64 * 10.0);
+    let done = Cell::new(0);
+    let counting = |n| {
+        done.set(done.get() + n);
+        one(n);
+    };
+    let alone = clock.record(TIME_NS, |meter| meter.repeatable("cost", counting));
+    assert!(alone.counted_operations() > 0);
+    // Sizing and warming up are not counted.
+    assert!(alone.counted_operations() < done.get());
+    let others = clock.record(TIME_NS, |meter| {
+        meter.share(2).repeatable("at_half", one);
+        meter.single("latency", || one(1));
+    });
+    assert_eq!(others.counted_operations(), 0);
+}

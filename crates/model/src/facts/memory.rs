@@ -75,6 +75,25 @@ pub struct Memory {
     pub channel_count: Option<u32>,
 }
 
+impl Memory {
+    /// Bytes a second that the modules can move together, by the firmware's word: transfers of
+    /// the slowest a second, by its width, on every channel.
+    pub fn modules_bytes_per_s(&self) -> Option<f64> {
+        let channel = |dimm: &Dimm| {
+            let transfers = dimm
+                .configured_transfers_per_s
+                .or(dimm.speed_transfers_per_s)?;
+            Some(transfers as f64 * f64::from(dimm.width_bits.unwrap_or(64)) / 8.0)
+        };
+        let slowest = self
+            .dimms
+            .iter()
+            .filter_map(channel)
+            .min_by(f64::total_cmp)?;
+        Some(slowest * f64::from(self.channel_count?))
+    }
+}
+
 /// A memory module. Source: SMBIOS Reference Specification (DSP0134) 3.7, section 7.18.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -97,4 +116,28 @@ pub struct Dimm {
     pub manufacturer: Option<String>,
     /// Its maker's name for it.
     pub part_number: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_move_what_the_slowest_can_on_every_channel() {
+        let dimm = |speed, configured| Dimm {
+            speed_transfers_per_s: Some(speed),
+            configured_transfers_per_s: configured,
+            ..Dimm::default()
+        };
+        let mut memory = Memory {
+            dimms: vec![
+                dimm(3_200_000_000, None),
+                dimm(4_800_000_000, Some(2_400_000_000)),
+            ],
+            ..Memory::default()
+        };
+        assert_eq!(memory.modules_bytes_per_s(), None);
+        memory.channel_count = Some(2);
+        assert_eq!(memory.modules_bytes_per_s(), Some(38.4e9));
+    }
 }

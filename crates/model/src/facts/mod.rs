@@ -67,6 +67,10 @@ pub struct Facts {
     pub inherited: Inherited,
     /// What is there and could not be read, each with the reason.
     pub unread: Vec<Unread>,
+    /// The processors of a run, in the order in which it uses them. No fact of the machine, so it
+    /// is never written down: empty but for those who plan and predict a run.
+    #[serde(skip)]
+    pub run_cpus: Vec<u32>,
 }
 
 /// A fact that is there and was refused or made no sense.
@@ -135,6 +139,14 @@ impl Facts {
             .iter()
             .filter(|cpu| self.cpu.online.contains(*cpu))
             .collect()
+    }
+
+    /// The processors to plan for, in their order: those of the run, or all that are usable.
+    pub fn planned_cpus(&self) -> Vec<u32> {
+        match self.run_cpus.as_slice() {
+            [] => self.usable_cpus().iter().collect(),
+            some => some.to_vec(),
+        }
     }
 
     /// Whether the kernel offers a unit that counts cycles. None: it could not be looked up.

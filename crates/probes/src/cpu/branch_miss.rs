@@ -33,6 +33,11 @@ const PASSES: u32 = 2;
 const OFF_LINE_MAX: f64 = 0.1;
 /// Branches that are followed one by one, or counted, as evidence.
 const EVIDENCE: u64 = 1_000_000;
+/// A counter that sees fewer than this share of the random branches mispredicted is
+/// not believed: no predictor knows so many outcomes drawn at random, but virtual
+/// counters often read nearly nothing. That branches are missed, the straight line
+/// proves by itself.
+const LEAST_BELIEVED: f64 = 0.025;
 /// Of random outcomes a processor mispredicts half; one that mispredicts fewer
 /// than this share has learned them.
 const LEAST_MISSED: f64 = 0.45;
@@ -67,7 +72,7 @@ pub(crate) static PROBE: Probe = Probe {
                 Unit::One,
                 Better::Neither,
                 "the share of random branches that the processor's own counter says it \
-                 mispredicted; absent where it has none for us",
+                 mispredicted; absent where it has none for us, or one that counts nothing",
             ),
         ],
         how: text(
@@ -79,7 +84,8 @@ pub(crate) static PROBE: Probe = Probe {
              straight line, and its slope is the answer. It is the time to begin anew at the right \
              place when the outcome is known at once; a branch that waits for memory costs the wait \
              in addition. Checked: each jump goes where its bit says; the line is straight; and \
-             where the processor counts mispredictions, that half are missed.",
+             where the processor counts mispredictions (a virtual one's counter may count nothing, \
+             which is left out), that half are missed.",
         ),
         sources: list![
             text("Agner Fog, The microarchitecture of Intel, AMD and VIA CPUs, chapter 3"),
@@ -102,6 +108,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 1,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |_| 2 << 20,
     processors: |_| 1,
     headlines: |_| vec![Headline::new("branch misprediction", Axes::default())],
@@ -208,8 +215,14 @@ fn missed(outcomes: &mut Outcomes) -> Option<f64> {
     group.enable().ok()?;
     outcomes.branch(EVIDENCE, PLACES);
     group.disable().ok()?;
-    let misses = group.read().ok()?.first()?.value?;
-    Some(misses as f64 / EVIDENCE as f64)
+    believed(group.read().ok()?.first()?.value?)
+}
+
+/// The share of the branches of the evidence that a count of misses stands for;
+/// `None` where it is not to be believed.
+fn believed(misses: u64) -> Option<f64> {
+    let missed = misses as f64 / EVIDENCE as f64;
+    (missed >= LEAST_BELIEVED).then_some(missed)
 }
 
 /// A straight line.
@@ -267,6 +280,14 @@ mod tests {
         // By hand: slope 8, through the mean (0.15, 2).
         assert!((line.slope - 8.0).abs() < 1e-9 && (line.at_zero - 0.8).abs() < 1e-9);
         assert!((line.off(&points) - 0.4).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_counter_that_counts_nothing_is_left_out_and_one_that_counts_too_few_is_not() {
+        assert_eq!(believed(0), None);
+        assert_eq!(believed(20_000), None);
+        assert_eq!(believed(300_000), Some(0.3));
+        assert_eq!(believed(500_000), Some(0.5));
     }
 
     #[test]

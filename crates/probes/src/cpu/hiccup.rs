@@ -5,6 +5,7 @@ use crate::literal::{list, metric, text};
 use costof_measure::gaps::{GAP_NS, READINGS_PER_GAP, Watch};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Only, Probe, the_only_report};
+use costof_measure::schedule::LEAST_LAUNCHES;
 use costof_model::axis::Axes;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
@@ -14,9 +15,10 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::unit::{Better, Unit};
 use costof_os::usage;
 
-/// For how long the clock is watched, whatever a point's time is: interrupts
-/// come some hundred times a second, and the rarer ones once.
-const WATCH_NS: f64 = 1e9;
+/// For how long the clock is watched in a launch, whatever a point's time is:
+/// interrupts come some hundred times a second, and the rarer ones once, so the
+/// fewest launches that a point has watch it for a second together.
+const WATCH_NS: f64 = 1e9 / LEAST_LAUNCHES as f64;
 
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
@@ -44,7 +46,7 @@ pub(crate) static PROBE: Probe = Probe {
                 "longest",
                 Unit::Nanoseconds,
                 Better::Lower,
-                "the longest gap of the second",
+                "the longest gap of a launch, which watches for a third of a second",
             ),
             metric(
                 "gap",
@@ -61,13 +63,13 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ],
         how: text(
-            "A thread does nothing but read the clock for one second, and looks for gaps of more \
-             than a microsecond between two readings: in them it did not run, because of \
-             interrupts (the timer's above all), the hypervisor, or the firmware. A reading takes \
-             some 20 ns, and the shortest interrupt about a microsecond. Gaps in which the kernel \
-             counts a switch to another thread are kept apart. What is lost is a time, not a share, \
-             since the share is below a thousandth on most machines; the longest gap is what a \
-             deadline meets.",
+            "A thread does nothing but read the clock for a third of a second in each launch, so \
+             for one second and more in all, and looks for gaps of more than a microsecond between \
+             two readings: in them it did not run, because of interrupts (the timer's above all), \
+             the hypervisor, or the firmware. A reading takes some 20 ns, and the shortest interrupt \
+             about a microsecond. Gaps in which the kernel counts a switch to another thread are \
+             kept apart. What is lost is a time, not a share, since the share is below a thousandth \
+             on most machines; the longest gap is what a deadline meets.",
         ),
         sources: list![
             text(
@@ -86,6 +88,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 1,
     blocks_by: &[],
+    least_ns: |_| WATCH_NS,
     memory_bytes: |_| 0,
     processors: |_| 1,
     headlines: |_| {

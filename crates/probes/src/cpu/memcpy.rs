@@ -19,6 +19,10 @@ use costof_os::message::{FIELDS, Message};
 use fastrand::Rng;
 
 const LINE_BYTES: u64 = 64;
+/// Where the destination begins in its memory. Both memories begin at a huge page, and a load that
+/// equals an unfinished store in its last 12 bits waits for it on some processors: copies of up to
+/// 1 KiB from the same place would load just those.
+const DESTINATION_AT: u64 = 1024 + LINE_BYTES;
 /// What an allocator adds to a field, at most, and the message's own list of them.
 const FIELD_OVERHEAD_BYTES: u64 = 48;
 
@@ -104,8 +108,11 @@ pub(crate) static PROBE: Probe = Probe {
              takes. A hot source is one buffer that is copied over and over. Cold sources are all \
              places of a working set in memory, in an order in which neighbours are far apart, so \
              that no cache and no prefetcher has them; with short ones, TLB misses of 4 KiB pages \
-             are in the cost. A cold message's list of fields is cold too. The destination is one \
-             buffer. Every source has other bytes, and the destination must hold those of the last.",
+             are in the cost. A cold message's list of fields is cold too, and its fields were \
+             allocated in turn with those of all others, so that they lie far apart. The \
+             destination is one buffer, which begins 1,088 bytes further in its page than the hot \
+             source does, so that of copies up to 1 KiB no load has the last 12 address bits of a \
+             store just before it. Every source has other bytes, and the destination must hold those of the last.",
         ),
         sources: list![
             text(
@@ -119,7 +126,7 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ],
         predicted_from: text(
-            "usual bytes a cycle for the claimed cache that holds source and destination, at the core clock that cpu.frequency measured; for cold sources the read that memory.bandwidth and the latency that memory.latency measured for main memory",
+            "usual bytes a cycle for the claimed cache that holds source and destination, at the core clock that cpu.frequency measured; for cold sources the latency that memory.latency measured in the cache that holds the working set; where none does, the read that memory.bandwidth and the latency that memory.latency measured for main memory",
         ),
         after: list![
             text("cpu.frequency"),
@@ -133,6 +140,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &["source", "shape", "working_set"],
+    least_ns: |_| 0.0,
     memory_bytes,
     processors: |_| 1,
     headlines,
@@ -190,16 +198,17 @@ fn memory_bytes(point: &Point) -> u64 {
         "message" => size + FIELDS as u64 * FIELD_OVERHEAD_BYTES,
         _ => apart(point),
     };
-    size + places(point).saturating_mul(place)
+    DESTINATION_AT + size + places(point).saturating_mul(place)
 }
 
-/// One byte behind a cache line, or at one.
+/// Where the source and the destination begin: one byte behind a cache line, or at one.
 fn offsets(point: &Point) -> (usize, usize) {
+    let to = DESTINATION_AT as usize;
     match point.axes.word("align") {
-        "source" => (0, 1),
-        "destination" => (1, 0),
-        "neither" => (1, 1),
-        _ => (0, 0),
+        "source" => (0, to + 1),
+        "destination" => (1, to),
+        "neither" => (1, to + 1),
+        _ => (0, to),
     }
 }
 
@@ -252,9 +261,13 @@ impl Role for Copying {
                     "a message's fields begin where the allocator puts them (leave align out)",
                 ));
             }
-            let mut fill = |field: &mut [u8]| self.random.fill(field);
-            let message = |_| Message::new(size as usize, &mut fill);
-            Sources::Messages((0..places).map(message).collect())
+            let random = &mut self.random;
+            let shuffle = &mut |order: &mut [usize]| random.shuffle(order);
+            let mut messages = Message::many(places as usize, size as usize, shuffle);
+            for message in &mut messages {
+                message.fill(&mut |field| random.fill(field));
+            }
+            Sources::Messages(messages)
         } else {
             let mut arena = arenas::in_memory(places * apart(point), "4KiB")?;
             let all = 0..arena.len();
@@ -264,7 +277,7 @@ impl Role for Copying {
         self.prepared = Some(Prepared {
             sources,
             walk: Walk::new(places as usize),
-            destination: arenas::in_memory(size + 1, "4KiB")?,
+            destination: arenas::in_memory(DESTINATION_AT + size + 1, "4KiB")?,
         });
         Ok(Offers::new())
     }
@@ -324,7 +337,7 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
         let axes = [("op", op), ("size", &*beyond), ("threads", "1")];
         known.primary("memory.bandwidth", &axes)
     };
-    let Some((fast, slow, level)) = bytes_a_cycle(2 * size, facts) else {
+    let Some(level) = level_of(2 * size, facts) else {
         // Neither source nor destination stays in a cache.
         let copy = memory("copy")?;
         let copy_ns = bytes / copy * 1e9;
@@ -339,11 +352,10 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
             ),
         );
     };
+    let (fast, slow, level) = RATES[level as usize - 1];
     // One that begins behind a cache line touches two with every other vector.
-    let slow = match point.axes.word("align") {
-        "both" => slow,
-        _ => slow / 2.0,
-    };
+    let aligned = point.axes.word("align") == "both";
+    let slow = if aligned { slow } else { slow / 2.0 };
     let ns = 1e9 / hz;
     let calls = (5.0 * pieces * ns, 25.0 * pieces * ns);
     let called = format!(
@@ -358,11 +370,28 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
             format!("{called}, and {slow} to {fast} bytes a cycle from {level}"),
         );
     }
+    let latency = |size: u64| {
+        let size = size.to_string();
+        let axes = [("size", &*size), ("pattern", "random"), ("stride", "64")];
+        known.primary("memory.latency", &axes)
+    };
+    // A working set that a cache holds comes from there, however cold it is called.
+    if let Some(level) = level_of(memory_bytes(point), facts) {
+        let (fast, slow, words) = RATES[level as usize - 1];
+        let slow = if aligned { slow } else { slow / 2.0 };
+        let latency_ns = latency(sizes::inside(facts, level)?)?;
+        return cost_ns(
+            calls.0 + bytes / fast * ns,
+            calls.1 + bytes / slow * ns + pieces * latency_ns,
+            format!(
+                "{called}; the working set fits into {words}: {slow} to {fast} bytes a cycle, and \
+                 {pieces} times none to all of the {} that memory.latency measured there",
+                Unit::Nanoseconds.display(latency_ns)
+            ),
+        );
+    }
     let read = memory("read")?;
-    let latency_ns = known.primary(
-        "memory.latency",
-        &[("size", &beyond), ("pattern", "random"), ("stride", "64")],
-    )?;
+    let latency_ns = latency(sizes::beyond(facts))?;
     let read_ns = bytes / read * 1e9;
     cost_ns(
         calls.0 + read_ns + pieces * latency_ns / 10.0,
@@ -378,16 +407,16 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
     )
 }
 
-/// How many bytes are copied in a cycle, at most and at least, by where source
-/// and destination together fit; none where they fit into no cache.
-fn bytes_a_cycle(both: u64, facts: &Facts) -> Option<(f64, f64, &'static str)> {
-    let inside = |level| sizes::fit_into_level(both, facts, level);
-    Some(match () {
-        () if inside(1) => (64.0, 16.0, "the L1 cache"),
-        () if inside(2) => (32.0, 8.0, "the L2 cache"),
-        () if inside(3) => (20.0, 4.0, "the claimed L3 cache"),
-        () => return None,
-    })
+/// How many bytes are copied in a cycle, at most and at least, in each cache level.
+const RATES: [(f64, f64, &str); 3] = [
+    (64.0, 16.0, "the L1 cache"),
+    (32.0, 8.0, "the L2 cache"),
+    (20.0, 4.0, "the claimed L3 cache"),
+];
+
+/// The first cache level into which so many bytes fit; none where none is so large.
+fn level_of(bytes: u64, facts: &Facts) -> Option<u32> {
+    (1..=3).find(|level| sizes::fit_into_level(bytes, facts, *level))
 }
 
 #[cfg(test)]
@@ -411,5 +440,47 @@ mod tests {
         let message = point(cold.clone().with("size", 4096).with("shape", "message"));
         assert_eq!(places(&message), 256);
         assert_eq!(places(&point(cold.with("size", 2 << 20))), 0);
+    }
+
+    #[test]
+    fn cold_sources_come_from_the_cache_that_holds_the_working_set() {
+        use crate::literal::measured;
+        use crate::{cpu::frequency, memory::bandwidth, memory::latency};
+        use costof_model::facts::{Cache, CacheKind};
+        let cache = |level, size_bytes| Cache {
+            level,
+            kind: CacheKind::Unified,
+            size_bytes,
+            ..Cache::default()
+        };
+        let mut facts = Facts::default();
+        facts.cpu.caches = vec![cache(1, 32 << 10), cache(2, 1 << 20), cache(3, 32 << 20)];
+        let load = |size, ns| {
+            let axes = latency::PROBE.info.defaults().with("size", size);
+            measured(&latency::PROBE, axes, ns)
+        };
+        let read = bandwidth::PROBE.info.defaults().with("op", "read");
+        let known = [
+            measured(&frequency::PROBE, frequency::PROBE.info.defaults(), 1e9),
+            load(sizes::inside(&facts, 3).unwrap(), 12.0),
+            load(128 << 20, 100.0),
+            measured(&bandwidth::PROBE, read.with("size", 128 << 20), 1e9),
+        ];
+        let predicted = |working_set| {
+            let axes = PROBE
+                .info
+                .defaults()
+                .with("source", "cold")
+                .with("size", 1000);
+            let point = point(axes.with("working_set", working_set));
+            let prediction = predict(&point, &facts, &Known(&known)).unwrap();
+            (prediction.low.round(), prediction.high.round())
+        };
+        // A call of 5 to 25 cycles, and 20 to 4 bytes a cycle of 1 ns.
+        assert_eq!(predicted(8 << 20), (5.0 + 50.0, 25.0 + 250.0 + 12.0));
+        assert_eq!(
+            predicted(128 << 20),
+            (5.0 + 1000.0 + 10.0, 25.0 + 2000.0 + 100.0)
+        );
     }
 }

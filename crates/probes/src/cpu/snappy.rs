@@ -109,6 +109,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |_| 4 * ALL_BYTES,
     processors: |_| 1,
     headlines,

@@ -27,8 +27,9 @@ pub(crate) static PROBE: Probe = Probe {
              hypervisor's own, 0x40000000: the answer holds its name, which the processor does not \
              know, and is compared after the last one. In the figure are exit and entry, the table \
              look-up of the answer, and in a nested or confidential machine all levels that the exit \
-             passes. It is what every exit costs at least: an interrupt that is delivered, a timer \
-             that is set, a doorbell of a virtual device.",
+             passes. It is of the order of what an exit costs: an interrupt that is delivered, a \
+             timer that is set, a doorbell of a virtual device; those that the hypervisor handles \
+             at once, on its fast path, cost less.",
         ),
         sources: list![
             text("Intel SDM volume 3, Instructions That Cause VM Exits Unconditionally"),
@@ -45,6 +46,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |_| 0,
     processors: |_| 1,
     headlines: |_| vec![Headline::new("VM exit and entry: cpuid", Axes::default())],

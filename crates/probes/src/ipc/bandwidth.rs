@@ -92,6 +92,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     // A message at each end, and what lies between them.
     memory_bytes: |point| 2 * point.axes.number("size") + (1 << 20),
     processors,
@@ -136,8 +137,8 @@ struct Open {
 }
 
 impl Role for Bandwidth {
-    fn counted(&self) -> bool {
-        false
+    fn blocks(&self, point: &Point) -> bool {
+        !spins(point)
     }
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
@@ -152,7 +153,7 @@ impl Role for Bandwidth {
         let cpu = partner_cpu(point, &self.cpus)?;
         // The axis ends at what a flow takes.
         let size = point.axes.number("size") as usize;
-        let kept = if through == Through::SharedMemory && !share(point) {
+        let kept = if spins(point) {
             spinning_keeps(point)?
         } else {
             keep(point, &self.cpus)?
@@ -186,6 +187,11 @@ impl Role for Bandwidth {
             Err(Failure::error("other bytes arrived than were sent"))
         }
     }
+}
+
+/// The ends look awake for each other, where they have a processor each.
+fn spins(point: &Point) -> bool {
+    point.axes.word("over") == "shared_memory" && !share(point)
 }
 
 /// So many messages at least make a batch. The first ones find an empty channel and the last ones

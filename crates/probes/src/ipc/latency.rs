@@ -6,6 +6,7 @@ use crate::ends::{
 };
 use crate::expect::cost_ns;
 use crate::literal::{cost, latency, list, text, word, words};
+use crate::sync::core_to_core;
 use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
@@ -90,9 +91,13 @@ pub(crate) static PROBE: Probe = Probe {
             text("pipe(7), unix(7), eventfd(2), futex(2)"),
         ],
         predicted_from: text(
-            "context switches as os.context_switch has measured them, on the same processors and as awake; where it spins, system calls as os.syscall has measured them, and what a cache line takes from core to core; two copies at each end at 5 to 20 GB/s",
+            "context switches as os.context_switch has measured them, on the same processors and as awake; where it spins, system calls as os.syscall has measured them, and a cache line's way there and back as sync.core_to_core has, else 60 to 300 ns; two copies at each end at 5 to 20 GB/s",
         ),
-        after: list![text("os.syscall"), text("os.context_switch")],
+        after: list![
+            text("os.syscall"),
+            text("os.context_switch"),
+            text("sync.core_to_core")
+        ],
         needs: list![
             text("cpus=cross: two processors (--cpu)"),
             text("wake=polling: root, and a cpuidle driver"),
@@ -101,6 +106,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |_| 0,
     processors,
     headlines,
@@ -152,8 +158,8 @@ struct Open {
 }
 
 impl Role for MessageLatency {
-    fn counted(&self) -> bool {
-        false
+    fn blocks(&self, point: &Point) -> bool {
+        !spins(point)
     }
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
@@ -234,11 +240,10 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
     report
 }
 
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let axes = &point.axes;
-    let over = axes.word("over");
     let (low, high, because) = if spins(point) {
-        spinning_ns(over, known)?
+        spinning_ns(point, facts, known)?
     } else {
         blocking_ns(point, known)?
     };
@@ -286,20 +291,53 @@ fn blocking_ns(point: &Point, known: &Known<'_>) -> Option<(f64, f64, String)> {
     ))
 }
 
-fn spinning_ns(over: &str, known: &Known<'_>) -> Option<(f64, f64, String)> {
-    const LINE_NS: (f64, f64) = (30.0, 150.0);
-    let line = "a cache line that goes from core to core twice, 30 to 150 ns each";
-    if over == "shared_memory" {
-        return Some((2.0 * LINE_NS.0, 2.0 * LINE_NS.1, line.to_owned()));
+fn spinning_ns(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<(f64, f64, String)> {
+    let ((least_ns, most_ns), line) = match core_to_core::to_the_neighbour(facts, known) {
+        Some((trip_ns, line)) => ((trip_ns, trip_ns), line),
+        None => (
+            (60.0, 300.0),
+            "a line takes 60 to 300 ns to another core and back".to_owned(),
+        ),
+    };
+    if point.axes.word("over") == "shared_memory" {
+        // A message of more than the word's byte lies behind it, in a line of its own.
+        let (high, lines) = if size(point) == 1 {
+            (1.6, "one line")
+        } else {
+            (3.2, "one line, or one after the other two")
+        };
+        return Some((
+            0.8 * least_ns,
+            high * most_ns,
+            format!("{lines} there and back: {line}, times 0.8 to {high}"),
+        ));
     }
     let read_ns = known.primary("os.syscall", &[("call", "read")])?;
     // The channel's lock, its state and its buffer are lines that both ends write.
     Some((
-        4.0 * read_ns + 2.0 * LINE_NS.0,
-        12.0 * read_ns + 10.0 * LINE_NS.1,
+        4.0 * read_ns + least_ns,
+        12.0 * read_ns + 5.0 * most_ns,
         format!(
-            "two writes and two reads like that of {read_ns:.0} ns, or three times that, and 2 to \
-             10 cache lines that go from core to core in 30 to 150 ns each"
+            "two writes and two reads like that of {read_ns:.0} ns, or three times that, and 1 to \
+             5 lines that go there and back: {line}"
         ),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::literal;
+
+    #[test]
+    fn who_spins_needs_no_measured_line_to_be_predicted() {
+        let axes = PROBE.info.defaults().with("over", "shared_memory");
+        let spinning = literal::point(&PROBE, axes.with("wait", "spin").with("size", 1));
+        let prediction = predict(&spinning, &Facts::default(), &Known(&[])).unwrap();
+        assert_eq!((prediction.low, prediction.high), (48.0, 480.0));
+        assert!(
+            prediction.because.contains("60 to 300 ns"),
+            "{prediction:?}"
+        );
+    }
 }

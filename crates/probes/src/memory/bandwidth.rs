@@ -23,8 +23,11 @@ use team::Team;
 /// Larger sizes are streamed in blocks of at most this many bytes, so that a
 /// batch need not go through all of the memory.
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
-/// How much a kernel streams in each trial, in each thread, at least.
-const TRIAL_BYTES: u64 = 4 << 20;
+/// How much a kernel streams in each trial, in each thread: its size, and not less or
+/// more than this. Of a size that is beyond the caches it is as much as most last
+/// levels hold, since until those have to write back what the kernel before left in
+/// them, stores through a cache look cheaper than they are.
+const TRIAL_BYTES: (u64, u64) = (4 << 20, 32 << 20);
 
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
@@ -109,8 +112,8 @@ pub(crate) static PROBE: Probe = Probe {
             "Loops in assembly, of several widths and with 4 or 8 vectors an iteration, go through \
              memory in ascending order and again from its start; larger sizes go on from block to \
              block, so that a byte comes again only after all others. In each launch every kernel \
-             that may be used is tried three times for at least 4 MiB, and the fastest is measured: \
-             vector_bytes and nontemporal say which kind it was, the axis kernel chooses one. All \
+             that may be used is tried three times, each time through the size (4 MiB at least, \
+             32 MiB at most) after as much untimed, and the fastest is measured: vector_bytes and nontemporal say which kind it was, the axis kernel chooses one. All \
              that is read is added up, and the sum checked; what is written or copied is checked \
              afterwards. No byte that is written is zero: some machines move lines of zeroes three \
              times as fast. Counted is what the program moves. More crosses the bus: a written line \
@@ -134,7 +137,7 @@ pub(crate) static PROBE: Probe = Probe {
             text("CS 739 mini-project 1: read 1 MB sequentially from memory 97 µs"),
         ],
         predicted_from: text(
-            "the cache sizes that the processor claims and usual bytes a cycle for each level at the core clock that cpu.frequency measured; for main memory the lines that a core keeps in flight and the latency that memory.latency measured, at most what the memory modules can by the firmware's word",
+            "the cache sizes that the processor claims and usual bytes a cycle for each level at the core clock that cpu.frequency measured; for main memory the lines that a core keeps in flight and the latency that memory.latency measured on 2 MiB pages, or on 4 KiB pages less up to a third of it, which may be TLB misses; at most what the memory modules can by the firmware's word",
         ),
         after: list![text("cpu.frequency"), text("memory.latency")],
         needs: list![text(
@@ -144,6 +147,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 1,
     blocks_by: &["pages", "threads"],
+    least_ns: |_| 0.0,
     memory_bytes: |point| arena_bytes(point).saturating_mul(point.axes.number("threads")),
     processors: |point| point.axes.number("threads") as usize,
     headlines,
@@ -220,6 +224,14 @@ fn blocks(point: &Point) -> (u64, u64) {
     (size / blocks / grain * grain, blocks)
 }
 
+/// How much a kernel streams in each trial, in each thread.
+fn trial_bytes(point: &Point) -> u64 {
+    point
+        .axes
+        .number("size")
+        .clamp(TRIAL_BYTES.0, TRIAL_BYTES.1)
+}
+
 struct Streaming {
     cpus: Vec<usize>,
     /// What the largest point of the block that fits needs in each thread.
@@ -274,7 +286,7 @@ impl Role for Streaming {
                 .map_err(|error| Failure::error(error.to_string()))
         })?;
         let mut crew = team.crew(Stream::run)?;
-        let trial = TRIAL_BYTES.div_ceil(block_bytes);
+        let trial = trial_bytes(point).div_ceil(block_bytes);
         let best = team.fastest(&kernels, &mut crew, trial, meter);
         team.take(best);
         meter.repeatable("cost", |n| crew.run(n));
@@ -317,6 +329,14 @@ mod tests {
         assert_eq!(blocks(1 << 20), (1 << 20, 1));
         assert_eq!(blocks(3 << 19), (3 << 18, 2));
         assert_eq!(blocks(128 << 20), (1 << 20, 128));
+    }
+
+    #[test]
+    fn kernels_are_tried_beyond_the_caches_where_the_size_is() {
+        let bytes = |size| trial_bytes(&point(&PROBE, axes("write", size)));
+        assert_eq!(bytes(4 << 10), 4 << 20);
+        assert_eq!(bytes(16 << 20), 16 << 20);
+        assert_eq!(bytes(1 << 30), 32 << 20);
     }
 
     #[test]

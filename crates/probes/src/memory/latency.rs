@@ -161,6 +161,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 1,
     blocks_by: &["pages"],
+    least_ns: |_| 0.0,
     memory_bytes: |point| point.axes.number("size"),
     processors: |_| 1,
     headlines,

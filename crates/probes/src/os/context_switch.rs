@@ -120,6 +120,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |_| 0,
     processors,
     headlines,
@@ -190,8 +191,8 @@ struct Open {
 }
 
 impl Role for ContextSwitch {
-    fn counted(&self) -> bool {
-        false
+    fn blocks(&self, _: &Point) -> bool {
+        true
     }
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
@@ -331,6 +332,11 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
     )
 }
 
+/// What it takes beside exits until a halted processor of a virtual machine runs
+/// again: its host's scheduler, and its host's processor that leaves an idle state.
+pub(super) const HALTED_NS: (f64, f64) = (4e3, 20e3);
+pub(super) const HALTED: &str = "until the hypervisor runs the halted processor again";
+
 /// What waking another processor takes.
 fn waking_ns(point: &Point, facts: &Facts, known: &Known<'_>) -> (f64, f64, String) {
     let virtual_machine = facts.virtualization.virtual_machine == Some(true);
@@ -353,11 +359,20 @@ fn waking_ns(point: &Point, facts: &Facts, known: &Known<'_>) -> (f64, f64, Stri
             ),
             None => (1e3, 5e3, "for an interrupt to the other processor"),
         },
-        _ if virtual_machine => (
-            5e3,
-            60e3,
-            "until the hypervisor runs the halted processor again",
-        ),
+        _ if virtual_machine => match known.primary("cpu.vm_exit", &[]) {
+            Some(exit_ns) => {
+                let why = format!(
+                    "; 2 to 4 exits of {}, as cpu.vm_exit measured, to send the interrupt, to halt \
+                     and to run again, and {} to {} µs {HALTED}",
+                    Unit::Nanoseconds.display(exit_ns),
+                    HALTED_NS.0 / 1e3,
+                    HALTED_NS.1 / 1e3
+                );
+                let (low, high) = HALTED_NS;
+                return (low + 2.0 * exit_ns, high + 4.0 * exit_ns, why);
+            }
+            None => (5e3, 60e3, HALTED),
+        },
         _ => (1e3, 60e3, "to leave an idle state"),
     };
     let range = format!("; {} to {} µs {why}", low / 1e3, high / 1e3);

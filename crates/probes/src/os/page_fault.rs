@@ -22,16 +22,20 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-/// Pages of a batch, at most, and of the file. Always about as many, so that how much of the caches
-/// they fill does not depend on how long a run may take.
+/// Pages that are touched for each batch, and of the file. Half of them are always touched before
+/// the timed ones, so that those are not the pages that the caches have had last.
 const PAGES: usize = 1024;
-/// The same for huge pages: so that half a batch is more than most last-level caches hold, since the
-/// pages of one batch are those of the batch before.
-const HUGE_PAGES: usize = 64;
-/// Longer than it takes to clear half of them, so that a batch is that many whatever they cost.
-const HUGE_BATCH_NS: f64 = 20e6;
+/// The same for huge pages, of the usual 2 MiB: 128 MiB, so that half of them are more than most
+/// last-level caches hold.
+const HUGE_BYTES: usize = 128 << 20;
+/// Longer than half of a batch takes, so that batches are always half and all of what may be timed:
+/// how much of the caches they fill does not depend on how long a run may take.
+const BATCH_NS: f64 = 20e6;
 /// For faults that wait for a device.
 const MAJOR_PAGES: usize = 64;
+/// So that it takes several reads of a fast device, since the first one after the file was evicted
+/// takes longer.
+const MAJOR_BATCH_NS: f64 = 1e6;
 /// The pages of the file lie this far apart: the kernel maps what is in the page cache around a
 /// fault too, 64 KiB by default (`fault_around_bytes`), and so it finds one page.
 const FILE_STRIDE: usize = 64 << 10;
@@ -92,10 +96,11 @@ pub(crate) static PROBE: Probe = Probe {
         ],
         how: text(
             "A fresh mapping is made for each batch, untimed, and one byte of each page is touched: \
-             1,024 pages at most (16 huge ones, 64 from a device). The pages are those that the \
-             batch before gave back, so they are in part in the caches, and in a virtual machine \
-             the host has backed them already: the first use of memory since the machine started \
-             costs more. In the cost are the kernel's accounting (memory control groups) and, of \
+             of 1,024 pages the last 256 or 512 are timed, of 128 MiB of huge ones (two at least) \
+             the last quarter or half, of a device's up to 64. The pages are those that the batch \
+             before gave back, so they are in part in the caches (huge ones only in one of more \
+             than 64 MiB), and in a virtual machine the host has backed them already: the first \
+             use of memory since the machine started costs more. In the cost are the kernel's accounting (memory control groups) and, of \
              512 anonymous or 32 file pages, one page table. File pages lie 64 KiB apart with holes \
              between, so that one fault maps one page. The file has no name and lies in the first \
              of these folders that is on no file system in memory: TMPDIR or else /tmp, the current \
@@ -121,15 +126,16 @@ pub(crate) static PROBE: Probe = Probe {
                 "for files: a folder on a file system that is not in memory, with 4 MiB free; for major: one that lets files be evicted, and /proc/thread-self/io"
             ),
             text(
-                "for huge: transparent huge pages not set to never, and 128 MiB of memory, not fragmented"
+                "for huge: transparent huge pages not set to never, and twice 128 MiB of memory (or twice two such pages, where they are larger), not fragmented"
             ),
         ],
         roles: list![text("only")],
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |point| match point.axes.word("kind") {
-        "huge" => 128 << 20,
+        "huge" => huge_page_bytes().map_or(0, |page| (most_huge_pages(page) * page) as u64),
         _ => 4 << 20,
     },
     processors: |_| 1,
@@ -200,15 +206,15 @@ impl Role for PageFault {
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let most = match point.axes.word("kind") {
-            "huge" => huge_pages()?,
-            "major" => MAJOR_PAGES,
-            _ => PAGES,
-        };
         let faults = self.faults.as_mut().expect("a prepared point has faults");
-        if point.axes.word("kind") == "huge" {
-            meter.batches_last(HUGE_BATCH_NS);
-        }
+        let most = match point.axes.word("kind") {
+            "major" => MAJOR_PAGES,
+            _ => (faults.pages() / 2).max(2),
+        };
+        meter.batches_last(match point.axes.word("kind") {
+            "major" => MAJOR_BATCH_NS,
+            _ => BATCH_NS,
+        });
         // Preparing and touching take turns.
         let faults = RefCell::new(faults);
         meter.used_up(
@@ -287,11 +293,16 @@ fn write_file() -> Result<Scratch, Failure> {
     })
 }
 
+/// As many as are touched for a batch where memory allows.
+fn most_huge_pages(page_bytes: usize) -> usize {
+    (HUGE_BYTES / page_bytes).max(2)
+}
+
 /// As many as fit with room to spare, of which a batch needs two.
 fn huge_pages() -> Result<usize, Failure> {
     let page_bytes = huge_page_bytes()
         .ok_or_else(|| Failure::unsupported("this kernel has no transparent huge pages"))?;
-    (2..=HUGE_PAGES)
+    (2..=most_huge_pages(page_bytes))
         .rev()
         .find(|pages| arenas::fits(2 * (pages * page_bytes) as u64))
         .ok_or_else(|| arenas::does_not_fit(4 * page_bytes as u64))

@@ -47,7 +47,8 @@ pub(crate) static PROBE: Probe = Probe {
                     unit: Unit::Bytes,
                     low: 64 << 10,
                     high: 1 << 30,
-                    usual: list![1 << 20, 64 << 10],
+                    // Several pages even where the smallest are of 64 KiB.
+                    usual: list![1 << 20, 256 << 10],
                 },
             },
         ],
@@ -103,6 +104,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |point| 2 * point.axes.number("size"),
     processors: |_| 1,
     headlines: |_| {
@@ -162,6 +164,7 @@ impl Pinner {
 impl Role for Pin {
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         self.buffer = None;
+        pages(point, base_page_bytes())?;
         let pinner = Pinner::open(point)?;
         let (size, pages) = (point.axes.number("size"), point.axes.word("pages"));
         if !arenas::fits(size) {
@@ -233,12 +236,28 @@ impl Role for Pin {
     }
 }
 
+/// Of how many pages of the smallest size the buffer is.
+///
+/// # Errors
+/// It is of one, so that there is no slope from one page to the whole.
+fn pages(point: &Point, page_bytes: usize) -> Result<usize, Failure> {
+    let size = point.axes.number("size");
+    match (size as usize).div_ceil(page_bytes) {
+        0 | 1 => Err(Failure::unsupported(format!(
+            "a buffer of {} is a single page of {} here, and the cost is the slope from one page \
+             to several (--set size=… makes it larger)",
+            display_bytes(size),
+            display_bytes(page_bytes as u64)
+        ))),
+        pages => Ok(pages),
+    }
+}
+
 /// The slope from one page to the whole buffer.
 fn derive(point: &Point, reports: Vec<Report>) -> Report {
     let mut report = the_only_report(point, reports);
     let [whole, one] = ["whole_buffer", "one_page"].map(|name| derived::median_ns(&report, name));
-    let pages = (point.axes.number("size") as usize).div_ceil(base_page_bytes());
-    if let (Some(whole), Some(one)) = (whole, one) {
+    if let (Some(whole), Some(one), Ok(pages)) = (whole, one, pages(point, base_page_bytes())) {
         derived::add(&mut report, "cost", (whole - one) / (pages - 1) as f64);
     }
     report
@@ -261,5 +280,26 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
             "an entry of the page table to read, a count to raise and to lower atomically, and \
              lists of pages to write",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::literal::point;
+
+    #[test]
+    fn a_single_page_has_no_slope_and_usual_sizes_have_one_on_any_page() {
+        let Domain::Number { usual, .. } = &PROBE.info.axes[2].domain else {
+            panic!("the size is a number");
+        };
+        for size in usual.iter() {
+            let point = point(&PROBE, PROBE.info.defaults().with("size", *size));
+            assert!(pages(&point, 64 << 10).is_ok_and(|pages| pages >= 4));
+        }
+        let smallest = point(&PROBE, PROBE.info.defaults().with("size", 64 << 10));
+        assert_eq!(pages(&smallest, 4 << 10).ok(), Some(16));
+        let refused = pages(&smallest, 64 << 10).unwrap_err();
+        assert!(refused.reason.contains("a single page of 64"), "{refused}");
     }
 }

@@ -116,7 +116,7 @@ pub(crate) static PROBE: Probe = Probe {
             text("CSE 221 System Measurement Project, 2014: creating a process 20.33 µs, sd 3.17"),
         ],
         predicted_from: text(
-            "three of the smallest system calls, which os.syscall has measured; usual times for making and ending a process and for executing a program; for every page of resident memory 40 to 250 ns to copy and to drop its entry, where a fork copies it",
+            "three of the smallest system calls, which os.syscall has measured; usual times for making and ending a process and for executing a program; for every page of resident memory 20 to 100 ns to copy and to drop its entry, where a fork copies it",
         ),
         after: list![text("os.syscall")],
         needs: list![
@@ -130,6 +130,7 @@ pub(crate) static PROBE: Probe = Probe {
     // A worker keeps what it has measured, and a fork copies that: so that no point
     // stands behind another, each has its launches alone.
     blocks_by: &["how", "exec", "resident"],
+    least_ns: |_| 0.0,
     memory_bytes: |point| point.axes.number("resident"),
     processors: |_| 1,
     headlines,
@@ -172,6 +173,10 @@ struct Parent {
 }
 
 impl Role for Parent {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let how = match point.axes.word("how") {
             "vfork" => Starting::Vfork,
@@ -291,7 +296,7 @@ const EXECUTED_NS: (f64, f64) = (30_000.0, 200_000.0);
 /// Copying a page-table entry at the fork and dropping it at the end: each counts
 /// twice in a structure of the page's own, 64 bytes that a cache holds or that
 /// come from main memory.
-const PAGE_NS: (f64, f64) = (40.0, 250.0);
+const PAGE_NS: (f64, f64) = (20.0, 100.0);
 
 fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let call_ns = known.primary("os.syscall", &[("call", "getppid")])?;
@@ -321,7 +326,7 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
         low += pages * PAGE_NS.0;
         high += pages * PAGE_NS.1;
         because.push_str(&format!(
-            ", and {pages} pages of which each takes 40 to 250 ns to copy and to drop its entry, as the kernel's notes on it come from a cache or from main memory"
+            ", and {pages} pages of which each takes 20 to 100 ns to copy and to drop its entry, as the kernel's notes on it come from a cache or from main memory"
         ));
     }
     latency_ns(low, high, because)

@@ -77,14 +77,15 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ],
         predicted_from: text(
-            "six of the smallest system calls, which os.syscall has measured; making and ending a thread, and two context switches; on another processor, waking it",
+            "six of the smallest system calls, which os.syscall has measured; making and ending a thread; and two context switches between threads, as os.context_switch has measured them on one processor, or to another one that is idle",
         ),
-        after: list![text("os.syscall")],
+        after: list![text("os.syscall"), text("os.context_switch")],
         needs: list![text("for any: two processors")],
         roles: list![text("only")],
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |_| 0,
     processors: |point| match point.axes.word("cpus") {
         "any" => 2,
@@ -119,6 +120,10 @@ impl Thread {
 }
 
 impl Role for Thread {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let wanted = (PROBE.processors)(point);
         if wanted > 1 || !self.cpus.is_empty() {
@@ -170,33 +175,93 @@ impl Role for Thread {
     }
 }
 
-fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+/// What making a thread and ending it takes beside system calls and switches: its
+/// descriptor, its kernel stack, scheduling it, and dropping them.
+const MADE_NS: (f64, f64) = (2_000.0, 10_000.0);
+/// A context switch on one processor, where it was not measured.
+const SWITCH_NS: (f64, f64) = (1_000.0, 5_000.0);
+/// One to an idle processor, where it was not measured.
+const SWITCH_TO_IDLE_NS: (f64, f64) = (2_000.0, 60_000.0);
+
+fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let call_ns = known.primary("os.syscall", &[("call", "getppid")])?;
     let calls_ns = 6.0 * call_ns;
-    let calls = format!(
+    let made = format!(
         "6 system calls of {call_ns:.0} ns (signals blocked and let in, clone, waiting, waking, \
-         the stack given back)"
+         the stack given back), 2 to 10 µs to make and to end a thread"
     );
+    let (here, on_one) = switch_ns(known, "same", "awake", SWITCH_NS);
+    let low = calls_ns + MADE_NS.0 + 2.0 * here.0;
     if point.axes.word("cpus") == "same" {
-        return latency_ns(
-            calls_ns + 4000.0,
-            calls_ns + 20_000.0,
-            format!(
-                "{calls}, 2 to 10 µs to make and to end a thread, and two context switches of 1 to \
-                 5 µs"
-            ),
-        );
+        let high = calls_ns + MADE_NS.1 + 2.0 * here.1;
+        let because = format!("{made}, and two context switches of {on_one} on one processor");
+        return latency_ns(low, high, because);
     }
-    let (wake_ns, by) = match facts.virtualization.virtual_machine {
-        Some(true) => (100_000.0, "100 µs, through the hypervisor"),
-        _ => (60_000.0, "60 µs"),
-    };
+    let (there, to_idle) = switch_ns(known, "cross", "idle", SWITCH_TO_IDLE_NS);
     latency_ns(
-        calls_ns + 6000.0,
-        calls_ns + 15_000.0 + wake_ns,
+        low.min(calls_ns + MADE_NS.0 + there.0),
+        calls_ns + MADE_NS.1 + 2.0 * there.1.max(here.1),
         format!(
-            "{calls}, 2 to 10 µs to make and to end a thread, and either two context switches of 2 µs \
-             or one of 5 µs and idle processors to wake, in up to {by}"
+            "{made}, and two context switches of {on_one} on one processor, or one or two of \
+             {to_idle} to an idle one"
         ),
     )
+}
+
+/// What a context switch takes at least and at most, and in words: as measured
+/// between threads, by a futex if there is one of it, as that does least beside;
+/// else between processes; else as usual.
+fn switch_ns(known: &Known<'_>, cpus: &str, wake: &str, usual: (f64, f64)) -> ((f64, f64), String) {
+    let measured = [
+        ("threads", "futex"),
+        ("threads", "pipe"),
+        ("processes", "pipe"),
+    ]
+    .into_iter()
+    .find_map(|(between, over)| {
+        let axes = [
+            ("between", between),
+            ("over", over),
+            ("cpus", cpus),
+            ("wake", wake),
+        ];
+        Some((known.primary("os.context_switch", &axes)?, between))
+    });
+    match measured {
+        Some((ns, between)) => (
+            (ns, ns),
+            format!(
+                "{}, as os.context_switch measured between {between},",
+                Unit::Nanoseconds.display(ns)
+            ),
+        ),
+        None => (usual, format!("{} to {} µs", usual.0 / 1e3, usual.1 / 1e3)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::literal::{measured, point};
+    use crate::os::{context_switch, syscall};
+
+    #[test]
+    fn context_switches_between_threads_come_before_those_between_processes() {
+        let switch = |between: &'static str, ns| {
+            let axes = context_switch::PROBE.info.defaults();
+            measured(&context_switch::PROBE, axes.with("between", between), ns)
+        };
+        let call = syscall::PROBE.info.defaults().with("call", "getppid");
+        let mut known = vec![measured(&syscall::PROBE, call, 100.0)];
+        let range = |known: &[_]| {
+            let point = point(&PROBE, PROBE.info.defaults().with("cpus", "same"));
+            let prediction = predict(&point, &Facts::default(), &Known(known)).unwrap();
+            (prediction.low, prediction.high)
+        };
+        assert_eq!(range(&known), (4_600.0, 20_600.0));
+        known.push(switch("processes", 3_000.0));
+        assert_eq!(range(&known), (8_600.0, 16_600.0));
+        known.push(switch("threads", 2_000.0));
+        assert_eq!(range(&known), (6_600.0, 14_600.0));
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::expect::latency_ns;
 use crate::literal::{latency, list, text, word, words};
+use crate::os::context_switch::{HALTED, HALTED_NS};
 use crate::threads;
 use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
@@ -33,7 +34,7 @@ pub(crate) static PROBE: Probe = Probe {
         axes: list![
             Axis {
                 name: text("sleep"),
-                about: text("how long it sleeps, in nanoseconds"),
+                about: text("how long it sleeps"),
                 domain: Domain::Number {
                     unit: Unit::Nanoseconds,
                     low: 1,
@@ -74,9 +75,9 @@ pub(crate) static PROBE: Probe = Probe {
             text("cyclictest(8), which measures the same under a real-time policy"),
         ],
         predicted_from: text(
-            "the timer slack that the worker inherits, and 2 to 60 µs for an interrupt and the wake-up of a processor, less where it is kept awake",
+            "the timer slack that the worker inherits; 1 to 15 µs for the interrupt and a context switch, or 2 to 60 µs for the wake-up of an idle processor; in a virtual machine instead the exits that cpu.vm_exit measured, to arm the timer and to take its interrupt, and 1 to 5 µs for the context switch, or what runs a halted processor again",
         ),
-        after: list![],
+        after: list![text("cpu.vm_exit")],
         needs: list![text(
             "for wake=awake: a processor that the worker is pinned to"
         )],
@@ -84,6 +85,10 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |point| {
+        let sleeps = PROBE.rounds * (WARM_UP_SLEEPS + SLEEPS_MIN);
+        f64::from(sleeps) * point.axes.number("sleep") as f64
+    },
     memory_bytes: |_| 0,
     processors: |_| 1,
     headlines,
@@ -116,6 +121,10 @@ impl Sleeper {
 }
 
 impl Role for Sleeper {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let least = point.axes.word("slack") == "least";
         set_timer_slack(least.then_some(LEAST_SLACK_NS)).map_err(|error| {
@@ -156,7 +165,7 @@ impl Role for Sleeper {
     }
 }
 
-fn predict(point: &Point, facts: &Facts, _: &Known<'_>) -> Option<Prediction> {
+fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let real_time = matches!(
         facts.inherited.scheduling_policy.as_deref(),
         Some("fifo" | "rr" | "deadline")
@@ -166,14 +175,7 @@ fn predict(point: &Point, facts: &Facts, _: &Known<'_>) -> Option<Prediction> {
         "least" => u64::from(LEAST_SLACK_NS),
         _ => facts.inherited.timer_slack_ns.unwrap_or(USUAL_SLACK_NS),
     } as f64;
-    let (low, high, wake_up) = match point.axes.word("wake") {
-        "awake" => (
-            1_000.0,
-            15_000.0,
-            "1 to 15 µs for the interrupt and a context switch",
-        ),
-        _ => (2_000.0, 60_000.0, "2 to 60 µs to wake an idle processor"),
-    };
+    let (low, high, wake_up) = waking_ns(point.axes.word("wake"), known);
     latency_ns(
         slack_ns + low,
         slack_ns + high,
@@ -182,4 +184,60 @@ fn predict(point: &Point, facts: &Facts, _: &Known<'_>) -> Option<Prediction> {
             Unit::Nanoseconds.display(slack_ns)
         ),
     )
+}
+
+/// What the interrupt and the wake-up take, and in words.
+fn waking_ns(wake: &str, known: &Known<'_>) -> (f64, f64, String) {
+    let idle = wake == "idle";
+    let Some(exit_ns) = known.primary("cpu.vm_exit", &[]) else {
+        let (low, high, why) = if idle {
+            (2e3, 60e3, "to wake an idle processor")
+        } else {
+            (1e3, 15e3, "for the interrupt and a context switch")
+        };
+        return (
+            low,
+            high,
+            format!("{} to {} µs {why}", low / 1e3, high / 1e3),
+        );
+    };
+    let ((low, high), why) = if idle {
+        (HALTED_NS, HALTED)
+    } else {
+        ((1e3, 5e3), "for the interrupt and a context switch")
+    };
+    (
+        2.0 * exit_ns + low,
+        4.0 * exit_ns + high,
+        format!(
+            "2 to 4 exits of {}, as cpu.vm_exit measured, to arm the timer and to take its \
+             interrupt, and {} to {} µs {why}",
+            Unit::Nanoseconds.display(exit_ns),
+            low / 1e3,
+            high / 1e3
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::vm_exit;
+    use crate::literal::{measured, point};
+
+    #[test]
+    fn exits_that_the_run_has_measured_are_in_the_prediction() {
+        let mut facts = Facts::default();
+        facts.inherited.timer_slack_ns = Some(50_000);
+        let exits = [measured(&vm_exit::PROBE, Axes::default(), 1_000.0)];
+        let range = |wake: &'static str, known| {
+            let point = point(&PROBE, PROBE.info.defaults().with("wake", wake));
+            let prediction = predict(&point, &facts, &Known(known)).unwrap();
+            (prediction.low, prediction.high)
+        };
+        assert_eq!(range("idle", &[]), (52_000.0, 110_000.0));
+        // 2 to 4 exits, and the halted processor or a context switch.
+        assert_eq!(range("idle", &exits), (56_000.0, 74_000.0));
+        assert_eq!(range("awake", &exits), (53_000.0, 59_000.0));
+    }
 }

@@ -51,7 +51,7 @@ pub(crate) static PROBE: Probe = Probe {
              Neither gives the processor a hint between two looks, which on some cores takes as \
              long as the journey. In a virtual machine the hypervisor may move both processors to \
              other cores during a run, which makes modes. The word's last value shows that every \
-             round trip was made. The probe's own plan has every pair of up to 8 processors; of more, one pair for each \
+             round trip was made. The probe's own plan has every pair of up to 8 processors of the run; of more, one pair for each \
              neighbourhood (a core's two threads, one last-level cache, one socket, two sockets) \
              and the first processor with up to 24 others, evenly chosen.",
         ),
@@ -72,6 +72,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |_| 0,
     // Which ones a point needs is in its axes, so all must be at hand.
     processors: |_| usize::MAX,
@@ -87,7 +88,7 @@ const fn processor(name: &'static str, about: &'static str, usual: List<u64>) ->
         name: text(name),
         about: text(about),
         domain: Domain::Number {
-            unit: Unit::One,
+            unit: Unit::Processor,
             low: 0,
             high: 65_535,
             usual,
@@ -102,7 +103,7 @@ fn axes(from: u64, to: u64) -> Axes {
 fn headlines(facts: &Facts) -> Vec<Headline> {
     let pairs = neighbourhood::pairs(facts);
     if pairs.is_empty() {
-        // One processor, which is a row with its reason, or none that is known.
+        // A run on one processor, which is a row with its reason, or on none that is known.
         return vec![Headline::new(label(Neighbourhood::Unknown), axes(0, 1))];
     }
     pairs
@@ -122,21 +123,22 @@ fn label(neighbourhood: Neighbourhood) -> &'static str {
 }
 
 fn more_points(facts: &Facts) -> Vec<Axes> {
-    let usable: Vec<u64> = facts.usable_cpus().iter().map(u64::from).collect();
-    let Some((&first, others)) = usable.split_first() else {
+    let processors: Vec<u64> = facts.planned_cpus().into_iter().map(u64::from).collect();
+    let Some((&first, others)) = processors.split_first() else {
         return Vec::new();
     };
-    if usable.len() <= PROCESSORS_IN_ALL_PAIRS {
-        return usable
+    if processors.len() <= PROCESSORS_IN_ALL_PAIRS {
+        return processors
             .iter()
-            .flat_map(|&from| usable.iter().map(move |&to| (from, to)))
+            .flat_map(|&from| processors.iter().map(move |&to| (from, to)))
             .filter(|(from, to)| from < to)
             .map(|(from, to)| axes(from, to))
             .collect();
     }
     let partners = PARTNERS_OF_THE_FIRST.min(others.len());
     (0..partners)
-        .map(|position| axes(first, others[position * others.len() / partners]))
+        .map(|position| others[position * others.len() / partners])
+        .map(|other| axes(first.min(other), first.max(other)))
         .collect()
 }
 

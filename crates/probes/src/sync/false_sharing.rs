@@ -78,6 +78,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |_| 0,
     processors: |point| point.axes.number("threads") as usize,
     headlines: |_| {

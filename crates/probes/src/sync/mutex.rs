@@ -102,7 +102,7 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ],
         predicted_from: text(
-            "alone, two atomic instructions of 4 to 25 cycles at the core clock that cpu.frequency measured; contended, each thread's turns: from twice that, if most turns stay where they are, to the cache line's journey that sync.core_to_core measured, if every second turn is handed over, and the system calls of who sleeps and wakes, by os.syscall",
+            "alone, two atomic instructions of 4 to 25 cycles at the core clock that cpu.frequency measured; contended, each thread's turns: from twice that, if most turns stay where they are, to the cache line's journey one way that sync.core_to_core measured, if every turn is handed over, and, assumed for every fourth turn, a system call of who sleeps or wakes, by os.syscall",
         ),
         after: list![
             text("cpu.frequency"),
@@ -114,6 +114,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &[],
+    least_ns: |_| 0.0,
     memory_bytes: |_| 0,
     processors: |point| point.axes.number("threads") as usize,
     headlines: |_| {
@@ -166,6 +167,10 @@ impl Contenders {
 }
 
 impl Role for Contenders {
+    fn blocks(&self, point: &Point) -> bool {
+        point.axes.number("threads") > 1
+    }
+
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let lock: Arc<dyn Lock> = match point.axes.word("kind") {
             "std" => Arc::new(Std::default()),
@@ -243,9 +248,11 @@ fn job(lock: &Arc<dyn Lock>, turns: &Arc<[AtomicU64]>, thread: usize) -> Job {
 /// before another's request for the line arrives: the longer the journey, the
 /// more turns stay where they are. So at best the threads lock as fast as one
 /// alone for half of the time, and travel in the other half; at worst every
-/// second turn is handed over, which takes half a round trip of the line. A
-/// thread that sleeps costs a system call, of itself or of who wakes it; in every
-/// fourth turn at most, since the others go on meanwhile.
+/// turn is handed over, which takes the line's journey one way: half a round trip.
+/// A thread that sleeps costs the turns a system call, of itself or of who wakes
+/// it. The wake-up itself, many turns long, costs them nothing, since the others go
+/// on meanwhile; for the same reason not every turn has such a call. That every
+/// fourth has one at most is assumed.
 fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let threads = point.axes.number("threads");
     let sleeps = point.axes.word("kind") != "spin";
@@ -270,7 +277,7 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
         let shown = Unit::Nanoseconds.display(call_ns);
         (
             call_ns,
-            format!(" and a quarter of a system call of {shown}"),
+            format!(" and, assumed, a system call of {shown} to sleep or to wake in every fourth"),
         )
     } else {
         (0.0, String::new())
@@ -278,11 +285,12 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
     let each = threads as f64;
     cost_ns(
         each * fastest_ns,
-        each * (trip_ns / 4.0 + call_ns / 4.0),
+        each * (trip_ns / 2.0 + call_ns / 4.0),
         format!(
-            "{threads} threads' turns, of twice {atomics} atomic instruction(s) of 8 cycles if most \
-             turns stay on one processor, to a quarter of a round trip{call} if every second is \
-             handed over; {trip}"
+            "{threads} threads' turns: each {}, twice the time of {atomics} atomic \
+             instruction(s) of 8 cycles, if most turns stay on one processor; half of a line's \
+             round trip{call}, if every turn is handed over; {trip}",
+            Unit::Nanoseconds.display(fastest_ns)
         ),
     )
 }

@@ -45,21 +45,18 @@ pub(crate) fn of(facts: &Facts, from: u64, to: u64) -> Neighbourhood {
     }
 }
 
-/// One pair for each neighbourhood of the first usable processor, nearest first.
+/// One pair for each neighbourhood of the run's first processor, nearest first,
+/// and of several as near the one that the run uses first. A line goes both ways,
+/// so the lower number always stands first.
 pub(crate) fn pairs(facts: &Facts) -> Vec<(Neighbourhood, u64, u64)> {
-    let mut usable = facts
-        .usable_cpus()
-        .iter()
-        .map(u64::from)
-        .collect::<Vec<_>>()
-        .into_iter();
-    let Some(first) = usable.next() else {
+    let mut processors = facts.planned_cpus().into_iter().map(u64::from);
+    let Some(first) = processors.next() else {
         return Vec::new();
     };
-    let mut pairs: Vec<(Neighbourhood, u64, u64)> = usable
-        .map(|other| (of(facts, first, other), first, other))
+    let mut pairs: Vec<(Neighbourhood, u64, u64)> = processors
+        .map(|other| (of(facts, first, other), first.min(other), first.max(other)))
         .collect();
-    pairs.sort_unstable();
+    pairs.sort_by_key(|(neighbourhood, ..)| *neighbourhood);
     pairs.dedup_by_key(|(neighbourhood, ..)| *neighbourhood);
     pairs
 }
@@ -117,5 +114,23 @@ pub(crate) mod tests {
         assert_eq!(pairs(&facts), []);
         facts.cpu.online = CpuSet::parse("3,5-6").unwrap();
         assert_eq!(pairs(&facts), [(Unknown, 3, 5)]);
+    }
+
+    #[test]
+    fn a_run_has_pairs_of_its_own_processors_in_its_order() {
+        use Neighbourhood::{Core, LastCache, Machine, Socket};
+        let mut facts = two_sockets();
+        facts.run_cpus = vec![5, 1, 4, 6, 3, 0, 13];
+        assert_eq!(
+            pairs(&facts),
+            [
+                (Core, 5, 13),
+                (LastCache, 4, 5),
+                (Socket, 5, 6),
+                (Machine, 1, 5)
+            ]
+        );
+        facts.run_cpus = vec![2];
+        assert_eq!(pairs(&facts), []);
     }
 }

@@ -43,29 +43,48 @@ fn cached(
     )
 }
 
+/// Lines that a core and its prefetchers have under way: from the fill buffers of
+/// its first cache alone to all that a second cache may miss at the same time.
+const LINES: (f64, f64) = (16.0, 64.0);
+/// The part of a random load's latency on 4 KiB pages that is a TLB miss, at most:
+/// the page table has a 512th of the memory's size, which a cache holds, so that the
+/// walk costs a few references to caches. A stream has one such miss in 64 lines.
+const TLB_MISS_MAX: f64 = 1.0 / 3.0;
+const WITH_TLB_MISSES: &str =
+    "4 KiB pages, of which up to a third may be a TLB miss that a stream does not have";
+
 /// From or to main memory: what one core has under way, and what the modules can.
 fn main_memory(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let (part, why) = match point.axes.word("op") {
         "write" => (1.0, "; a line is read first, or a rep avoids it"),
-        "write_nontemporal" => (1.5, "; and half as many again, as no line is read first"),
-        "copy" => (0.5, "; a copy reads and writes"),
+        "write_nontemporal" => (1.5, "; 1.5 times that, as no line is read first"),
+        "copy" => (0.5, "; half of that, as a copy reads and writes"),
         _ => (1.0, ""),
     };
-    let latency_ns = known.primary(
-        "memory.latency",
-        &[
-            ("size", &sizes::beyond(facts).to_string()),
-            ("pattern", "random"),
-            ("stride", "64"),
-        ],
-    );
-    let (low, high, because) = match latency_ns {
-        Some(ns) => (
-            16.0 * 64.0 / ns * 1e9,
-            64.0 * 64.0 / ns * 1e9,
+    let latency = |pages| {
+        known.primary(
+            "memory.latency",
+            &[
+                ("size", &*sizes::beyond(facts).to_string()),
+                ("pages", pages),
+                ("pattern", "random"),
+                ("stride", "64"),
+            ],
+        )
+    };
+    let measured = latency("2MiB").map(|ns| (ns, ns, "2 MiB pages"));
+    let (low, high, because) = match measured.or_else(|| {
+        let ns = latency("4KiB")?;
+        Some((ns * (1.0 - TLB_MISS_MAX), ns, WITH_TLB_MISSES))
+    }) {
+        Some((least_ns, ns, pages)) => (
+            LINES.0 * 64.0 / ns * 1e9,
+            LINES.1 * 64.0 / least_ns * 1e9,
             format!(
-                "a core and its prefetchers have 16 to 64 lines of 64 B under way, each for the \
-                 {} that memory.latency measured{why}",
+                "a core and its prefetchers have {} to {} lines of 64 B under way, each for the {} \
+                 that memory.latency measured on {pages}{why}",
+                LINES.0,
+                LINES.1,
                 Unit::Nanoseconds.display(ns)
             ),
         ),
@@ -75,9 +94,13 @@ fn main_memory(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Predic
             format!("a core moves 8 to 60 GB/s from main memory{why}"),
         ),
     };
-    let threads = point.axes.number("threads") as f64;
-    let (low, high) = (part * low, part * high * threads);
-    match modules(facts) {
+    let threads = point.axes.number("threads");
+    let (low, high) = (part * low, part * high * threads as f64);
+    let because = match threads {
+        1 => because,
+        _ => format!("{because}; {threads} threads move 1 to {threads} times that"),
+    };
+    match facts.memory.modules_bytes_per_s() {
         Some(limit) => throughput(
             low.min(0.3 * limit),
             high.min(limit),
@@ -90,16 +113,35 @@ fn main_memory(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Predic
     }
 }
 
-/// What the memory modules can by the firmware's word: transfers a second, by
-/// their width, on every channel.
-fn modules(facts: &Facts) -> Option<f64> {
-    let memory = &facts.memory;
-    let per_channel = memory.dimms.iter().filter_map(|dimm| {
-        let transfers = dimm
-            .configured_transfers_per_s
-            .or(dimm.speed_transfers_per_s)?;
-        Some(transfers as f64 * f64::from(dimm.width_bits.unwrap_or(64)) / 8.0)
-    });
-    let slowest = per_channel.min_by(f64::total_cmp)?;
-    Some(slowest * f64::from(memory.channel_count?))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::literal::{measured, point};
+    use crate::memory::{bandwidth, latency};
+    use costof_model::axis::Axes;
+    use costof_model::rows::PointRow;
+
+    /// A random load on such pages.
+    fn load(pages: &'static str, ns: f64) -> PointRow {
+        let axes = latency::PROBE.info.defaults().with("pages", pages);
+        let beyond = sizes::beyond(&Facts::default());
+        measured(&latency::PROBE, axes.with("size", beyond), ns)
+    }
+
+    #[test]
+    fn a_stream_is_predicted_from_the_latency_without_tlb_misses_where_there_is_one() {
+        let axes: Axes = bandwidth::PROBE.info.defaults();
+        let read = point(&bandwidth::PROBE, axes.with("size", 1 << 30));
+        let predicted = |rows: &[PointRow]| {
+            let prediction = predict(&read, &Facts::default(), &Known(rows)).unwrap();
+            let range = (prediction.low.round(), prediction.high.round());
+            (range, prediction.because)
+        };
+        let (range, because) = predicted(&[load("4KiB", 128.0)]);
+        assert_eq!(range, (8e9, 48e9));
+        assert!(because.contains("128 ns that memory.latency measured on 4 KiB"));
+        let (range, because) = predicted(&[load("4KiB", 128.0), load("2MiB", 100.0)]);
+        assert_eq!(range, (10.24e9, 40.96e9));
+        assert!(because.contains("100 ns that memory.latency measured on 2 MiB"));
+    }
 }

@@ -110,7 +110,8 @@ impl Team {
         for _ in 0..TRIALS {
             for kernel in kernels {
                 self.take(kernel);
-                // The first time the caches still hold what the kernel before left there.
+                // Untimed, until the caches hold what this kernel leaves there, and not what the
+                // one before did.
                 crew.run(n);
                 let start = clock.start();
                 crew.run(n);

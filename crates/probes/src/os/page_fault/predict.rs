@@ -4,6 +4,7 @@ use crate::expect::cost_ns;
 use costof_model::facts::{DiskKind, Facts};
 use costof_model::point::Point;
 use costof_model::prediction::{Known, Prediction};
+use costof_model::unit::display_bytes;
 
 /// Entering the kernel by an exception and its handler: so many system calls.
 const HANDLER_CALLS: (f64, f64) = (1.0, 4.0);
@@ -12,16 +13,25 @@ const BYTES_PER_CYCLE: (f64, f64) = (32.0, 8.0);
 
 pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     match point.axes.word("kind") {
-        "huge" => cost_ns(
-            (2 << 20) as f64 / 30.0,
-            (2 << 20) as f64 / 5.0,
-            "2 MiB, the usual size, cleared at 5 to 30 GB/s, as main memory takes it",
-        ),
+        "huge" => huge(facts),
         "major" => from_the_device(facts),
         "minor_file" => minor(known, "find and map it", (50.0, 300.0), 0.0, "clear"),
         "copy_on_write" => minor(known, "find an empty one", (50.0, 400.0), 4096.0, "copy"),
         _ => minor(known, "find an empty one", (50.0, 400.0), 4096.0, "clear"),
     }
+}
+
+/// A page of this machine's size, which clearing takes all of the time of.
+fn huge(facts: &Facts) -> Option<Prediction> {
+    let bytes = facts.huge_pages.transparent_size_bytes?;
+    cost_ns(
+        bytes as f64 / 30.0,
+        bytes as f64 / 5.0,
+        format!(
+            "{} cleared at 5 to 30 GB/s, as main memory takes it",
+            display_bytes(bytes)
+        ),
+    )
 }
 
 /// An exception and its handler, a page to find, and to fill.
