@@ -338,6 +338,7 @@ mod tests {
     fn pairs(cpus: &[u32], headlines_only: bool) -> Vec<[u64; 2]> {
         let probe = probe::find(costof_probes::TABLE, "sync.core_to_core").unwrap();
         let asked = Asked {
+            links: vec![Text::Borrowed("loopback")],
             infos: vec![&probe.info],
             headlines_only,
             settings: Settings::new(),

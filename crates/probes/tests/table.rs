@@ -195,7 +195,7 @@ fn launch(points: &[Point]) -> Launch {
 #[test]
 fn what_gives_up_its_processor_says_so() {
     for probe in TABLE {
-        let points = planned(&probe.info);
+        let points = planned(probe);
         let role = (probe.roles[0])(&launch(&points)).expect("it starts anywhere");
         for point in points {
             let word = |axis| match point.axes.0.contains_key(axis) {
