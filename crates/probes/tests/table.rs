@@ -195,6 +195,7 @@ fn headline_points_are_measured_without_allocating() {
             role: "only".into(),
             points: points.clone(),
             cpus: cpus.clone(),
+            partners: Vec::new(),
             seed: 1,
             point_time_ns: 1_000_000,
             rounds: 1,
