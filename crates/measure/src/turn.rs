@@ -9,7 +9,7 @@
 use costof_os::process;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// How much is read of what the holder says of itself, in bytes.
@@ -65,6 +65,11 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 fn introduce(file: &mut File) -> io::Result<()> {
+    let data = file.metadata()?;
+    if !data.is_file() || data.nlink() != 1 {
+        // Somebody has laid another file there under this name: it stays as it is.
+        return Ok(());
+    }
     let user = std::env::var("USER").unwrap_or_else(|_| "unknown".to_owned());
     let parent = process::parent()
         .and_then(|pid| std::fs::read(format!("/proc/{pid}/cmdline")).ok())
@@ -105,6 +110,13 @@ mod tests {
         assert!(told.starts_with(&own), "{told}");
         drop(turn);
         take_at(&path).unwrap();
+        // What is another file under its name is not written to.
+        let other = path.with_extension("other");
+        std::fs::hard_link(&path, &other).unwrap();
+        std::fs::write(&other, "precious").unwrap();
+        drop(take_at(&path).unwrap());
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "precious");
+        std::fs::remove_file(&other).unwrap();
         std::fs::remove_file(&path).unwrap();
     }
 }
