@@ -83,7 +83,7 @@ pub(crate) struct RunOptions {
     /// such as delay=10ms,loss=1%,up.rate=100Mbit; several are measured one after the other
     #[arg(long = "link", value_name = "LINK")]
     pub(crate) links: Vec<Link>,
-    /// Where to measure: local, netns:NAME, ssh:[USER@]HOST, exec:COMMAND (whose standard input and
+    /// Where to measure: local, netns:NAME, ssh:HOST, ssh:USER@HOST, exec:COMMAND (whose input and
     /// output reach a `costof worker`); several hosts do the same, each with a run of its own
     #[arg(long, value_name = "HOST")]
     pub(crate) on: Vec<Host>,
