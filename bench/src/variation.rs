@@ -364,6 +364,7 @@ mod tests {
                 precision: "default".into(),
                 blocks: Vec::new(),
                 placement: Placement::default(),
+                hosts: costof_model::rows::Hosts::default(),
             },
         });
         let mut metrics = vec![estimate("cost", Unit::Nanoseconds, ns)];

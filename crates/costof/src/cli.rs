@@ -3,7 +3,9 @@
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+use costof_lab::host::Host;
 use costof_model::link::Link;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// What does this cost here? A clock read, a system call, a cache miss: measured
@@ -44,7 +46,11 @@ pub(crate) enum Command {
     Man,
     /// Measure what a controller asks for on standard input
     #[command(hide = true)]
-    Worker,
+    Worker {
+        /// End when the process that started it ends
+        #[arg(long)]
+        end_with_parent: bool,
+    },
     /// Hold a link for a controller until standard input closes
     #[command(hide = true)]
     Hold {
@@ -77,15 +83,43 @@ pub(crate) struct RunOptions {
     /// such as delay=10ms,loss=1%,up.rate=100Mbit; several are measured one after the other
     #[arg(long = "link", value_name = "LINK")]
     pub(crate) links: Vec<Link>,
-    /// Where the run is kept; without, in the history: $XDG_STATE_HOME/costof/runs
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "resume")]
+    /// Where to measure: local, netns:NAME, ssh:HOST, ssh:USER@HOST, exec:COMMAND (whose input and
+    /// output reach a `costof worker`); several hosts do the same, each with a run of its own
+    #[arg(long, value_name = "HOST")]
+    pub(crate) on: Vec<Host>,
+    /// Where the other end runs of what has two, the server's or receiver's
+    #[arg(long, value_name = "HOST", conflicts_with = "links")]
+    pub(crate) peer: Option<Host>,
+    /// The address at which the other end listens; without, loopback, the one by which ssh came
+    /// there, or its first
+    #[arg(long, value_name = "ADDRESS", requires = "peer")]
+    pub(crate) peer_address: Option<IpAddr>,
+    /// The ports on which the other end may listen, where a firewall lets only some through
+    #[arg(long, value_name = "FIRST-LAST", requires = "peer", value_parser = ports)]
+    pub(crate) peer_port: Option<(u16, u16)>,
+    /// Processors for the other end, as --cpu says them for the leading one
+    #[arg(long, value_name = "LIST", requires = "peer")]
+    pub(crate) peer_cpu: Option<String>,
+    /// The costof to start on hosts that ssh reaches; without, the one that a login there finds
+    #[arg(long, value_name = "PATH")]
+    pub(crate) remote_costof: Option<String>,
+    /// End, instead of waiting, where another costof measures the machine
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// Where the run is kept, with several hosts a folder for one file each; without, in the history:
+    /// $XDG_STATE_HOME/costof/runs
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath,
+          conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,
     /// Go on with an interrupted run: only what is missing is measured
     #[arg(
         long,
         value_name = "FILE",
         value_hint = ValueHint::FilePath,
-        conflicts_with_all = ["probes", "quick", "full", "settings", "cpu", "links", "seed"]
+        conflicts_with_all = [
+            "probes", "quick", "full", "settings", "cpu", "links", "seed", "on", "peer",
+            "remote_costof"
+        ]
     )]
     pub(crate) resume: Option<PathBuf>,
     /// Resume although the costof, the host, the processor or the kernel is another one
@@ -148,6 +182,17 @@ pub(crate) struct ExportOptions {
 pub(crate) struct CompletionsOptions {
     /// For which shell
     pub(crate) shell: Shell,
+}
+
+/// `FIRST-LAST`, or one port.
+fn ports(text: &str) -> Result<(u16, u16), String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.trim().parse(), last.trim().parse()) {
+        (Ok(first @ 1..), Ok(last)) if first <= last => Ok((first, last)),
+        _ => Err(format!(
+            "`{text}` is no range of ports from 1 to 65535, such as 5000-5010"
+        )),
+    }
 }
 
 /// `AXIS=V,V…` as an axis and its values.

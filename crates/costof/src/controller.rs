@@ -3,10 +3,12 @@
 //! measured again.
 
 use crate::error::Error;
+use crate::machine::Machine;
+use crate::placement::one_machine;
 use crate::planning;
 use crate::progress::Progress;
 use crate::record::Record;
-use costof_lab::host::{Host, WorkerCommand};
+use costof_lab::host::WorkerCommand;
 use costof_lab::launch::{self, Lost, Outcome, Place, Setting};
 use costof_lab::link::Made;
 use costof_measure::estimate;
@@ -16,10 +18,10 @@ use costof_model::Text;
 use costof_model::facts::Facts;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
-use costof_model::noise::{CONTROLLER, MEASURED, Noise, Placement};
+use costof_model::noise::{CONTROLLER, MEASURED, Noise, PEER, Placement};
 use costof_model::point::Point;
 use costof_model::prediction::Known;
-use costof_model::protocol::{ClockInfo, Launch, Meeting};
+use costof_model::protocol::{Launch, Meeting};
 use costof_model::rows::{
     Block, FailureRow, LaunchPoint, LaunchRow, PointRow, PredictionRow, Row, State,
 };
@@ -39,13 +41,16 @@ pub(crate) struct Controller<'a> {
     pub(crate) holder: &'a WorkerCommand,
     /// The links that were asked for so far, by name.
     pub(crate) links: BTreeMap<Text, Result<Made, Failure>>,
-    /// With the processors of the run.
+    /// Of the leading host, with the processors of the run.
     pub(crate) facts: &'a Facts,
-    pub(crate) clock: &'a ClockInfo,
+    /// Where the leading roles run, and those of probes with one.
+    pub(crate) near: &'a Machine,
+    /// Where the others run, where that is another host.
+    pub(crate) far: Option<&'a Machine>,
     pub(crate) precision: Precision,
     pub(crate) limit: Duration,
     pub(crate) interrupted: &'a AtomicBool,
-    pub(crate) progress: &'a Progress,
+    pub(crate) progress: &'a Progress<'a>,
     pub(crate) record: &'a mut Record,
     /// What was asked and is known so far: what the file holds, and no more.
     pub(crate) run: &'a mut Run,
@@ -262,9 +267,16 @@ impl Controller<'_> {
     fn make_link(&mut self, probe: &Probe, point: &Point) {
         if probe.info.needs_link() && !self.links.contains_key(&point.link) {
             let link: Result<Link, String> = point.link.parse();
-            let made = link
-                .map_err(Failure::error)
-                .and_then(|link| Made::make(&link, self.holder));
+            let made = link.map_err(Failure::error).and_then(|link| {
+                match self.near.host.is_here() || link == Link::Loopback {
+                    true => Made::make(&link, self.holder),
+                    false => Err(Failure::unsupported(format!(
+                        "the link {link} is made where costof itself runs, not on {} (run costof \
+                         there)",
+                        self.near.host
+                    ))),
+                }
+            });
             self.links.insert(point.link.clone(), made);
         }
     }
@@ -283,10 +295,15 @@ impl Controller<'_> {
             Some(Err(failure)) => return Err(Lost::Failed(None, failure.clone())),
             None => None,
         };
+        for machine in [Some(self.near), self.far].into_iter().flatten() {
+            machine
+                .has(&probe.info)
+                .map_err(|failure| Lost::Failed(None, failure))?;
+        }
         let told = self.told(probe, points, block, launch, link);
         let places: Vec<Place<'_>> = (0..told.len())
             .map(|role| Place {
-                host: &Host::Local,
+                host: &self.machine(leads(probe, role)).host,
                 end: link.map(|link| link.end(leads(probe, role))),
             })
             .collect();
@@ -296,6 +313,14 @@ impl Controller<'_> {
             interrupted: self.interrupted,
         };
         launch::run(&places, told, &setting)
+    }
+
+    /// The machine of the role that leads, or of the others.
+    fn machine(&self, leads: bool) -> &Machine {
+        match self.far {
+            Some(far) if !leads => far,
+            _ => self.near,
+        }
     }
 
     /// What the workers of a launch are told, by role.
@@ -313,6 +338,20 @@ impl Controller<'_> {
         // Another draw for each launch, the same one for each attempt.
         let seed = self.run.run.seed ^ ((block as u64) << 32) ^ (u64::from(launch) << 1);
         let token = format!("{:032x}", fastrand::u128(..));
+        let apart = self.far.is_some_and(|far| !one_machine(self.near, far));
+        let cpus = |role: &Text| placement.0.get(role).cloned().unwrap_or_default();
+        // The processors of the other roles on the same machine.
+        let partners = |own: usize| -> Vec<usize> {
+            let others = probe.info.roles.iter().enumerate();
+            let mut partners: Vec<usize> = others
+                .filter(|(other, _)| *other != own)
+                .filter(|(other, _)| !apart || leads(probe, *other) == leads(probe, own))
+                .flat_map(|(_, role)| cpus(role))
+                .collect();
+            partners.sort_unstable();
+            partners.dedup();
+            partners
+        };
         probe
             .info
             .roles
@@ -321,15 +360,24 @@ impl Controller<'_> {
             .map(|(position, role)| Launch {
                 role: role.clone(),
                 points: points.to_vec(),
-                cpus: placement.0.get(role).cloned().unwrap_or_default(),
+                cpus: cpus(role),
+                partners: partners(position),
                 seed,
                 point_time_ns: time.as_nanos() as u64,
                 rounds: plan.blocks[block].rounds,
-                clock: self.clock.clone(),
+                clock: self
+                    .machine(leads(probe, position))
+                    .description
+                    .clock
+                    .clone(),
                 meeting: link.map(|link| Meeting {
                     address: link.end(leads(probe, position)).address,
-                    ports: (0, 0),
+                    ports: match leads(probe, position) {
+                        true => (0, 0),
+                        false => plan.hosts.peer_ports.unwrap_or_default(),
+                    },
                     token: token.clone(),
+                    apart,
                 }),
             })
             .collect()
@@ -338,18 +386,28 @@ impl Controller<'_> {
     /// The processors that a launch of these points uses: of the measured ones
     /// as many as the points ask for, in their order for the leading role, and
     /// for each role before it from one further on, so that roles run on
-    /// different ones where there are enough.
+    /// different ones where there are enough. Roles at a peer that has processors
+    /// of its own share those alike.
     fn placement(&self, probe: &Probe, points: &[Point]) -> Placement {
         let wanted = points.iter().map(probe.processors).max().unwrap_or(1);
         let all = &self.run.run.plan.placement.0;
-        let mut measured = all.get(MEASURED).cloned().unwrap_or_default();
-        measured.truncate(wanted);
+        let of = |name: &str| -> Option<Vec<usize>> {
+            let mut cpus = all.get(name).cloned()?;
+            cpus.truncate(wanted);
+            Some(cpus)
+        };
+        let mut measured = of(MEASURED).unwrap_or_default();
+        let mut peer = of(PEER);
         let controller = all.get(CONTROLLER).cloned().unwrap_or_default();
         let mut placement = BTreeMap::from([(Text::Borrowed(CONTROLLER), controller)]);
-        for role in probe.info.roles.iter().rev() {
-            placement.insert(role.clone(), measured.clone());
-            if !measured.is_empty() {
-                measured.rotate_left(1);
+        for (position, role) in probe.info.roles.iter().enumerate().rev() {
+            let cpus = match &mut peer {
+                Some(peer) if !leads(probe, position) => peer,
+                _ => &mut measured,
+            };
+            placement.insert(role.clone(), cpus.clone());
+            if !cpus.is_empty() {
+                cpus.rotate_left(1);
             }
         }
         Placement(placement)
@@ -400,7 +458,7 @@ impl Controller<'_> {
                 planned.label(position),
                 &launches,
                 self.run.prediction(point),
-                self.clock,
+                &self.near.description.clock,
             );
             match derived {
                 Ok(row) => self.write(Row::Point(Box::new(row)))?,

@@ -35,7 +35,7 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
         Command::Export(options) => commands::export::run(&options),
         Command::Completions(options) => commands::completions::run(&options),
         Command::Man => commands::man::run(),
-        Command::Worker => commands::worker::run(table),
+        Command::Worker { end_with_parent } => commands::worker::run(table, end_with_parent),
         Command::Hold { link } => commands::hold::run(&link),
     };
     match done {

@@ -1,29 +1,176 @@
-//! The machine that is measured, as one of its workers describes it.
+//! The machines that a run meets, each as one of its workers describes it. That
+//! worker stays for as long as the run does and keeps other costofs off the
+//! machine.
 
 use crate::error::Error;
-use costof_lab::host::WorkerCommand;
+use costof_lab::addresses::Side;
+use costof_lab::host::{Host, WorkerCommand};
 use costof_lab::launch::Place;
 use costof_lab::worker::{NoAnswer, Worker};
+use costof_model::failure::Failure;
+use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Answer, Command, Description};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-/// Asks a worker on this machine to describe itself.
-pub(crate) fn describe(
-    command: &WorkerCommand,
-    limit: Duration,
-    interrupted: &AtomicBool,
-) -> Result<Description, Error> {
-    let answer = Worker::start(&Place::LOCAL, command, limit, interrupted)
-        .and_then(|mut worker| worker.ask(&Command::Describe, limit, interrupted));
-    match answer {
-        Ok(Answer::Description(description)) => Ok(*description),
-        Ok(other) => Err(Error::Nothing(format!(
-            "this machine's worker answered {other:?} where it should describe itself"
-        ))),
-        Err(NoAnswer::Failed(failure)) => Err(Error::Nothing(failure.reason)),
-        Err(NoAnswer::Interrupted) => Err(Error::Interrupted),
+/// How often a machine that another costof measures is asked for again.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// How long a worker may take to describe its machine at least: that measures
+/// nothing, and a limit for what does is no limit for it.
+const DESCRIBE_LIMIT: Duration = Duration::from_secs(60);
+/// How often it is looked whether the user has had enough of waiting.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A host, and its machine.
+pub(crate) struct Machine {
+    pub(crate) host: Host,
+    pub(crate) description: Description,
+    worker: Worker,
+}
+
+/// How workers are asked, everywhere in a command.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    pub(crate) command: &'a WorkerCommand,
+    pub(crate) limit: Duration,
+    pub(crate) interrupted: &'a AtomicBool,
+}
+
+impl Machine {
+    /// Starts a worker on a host and has it describe itself.
+    pub(crate) fn meet(host: &Host, asking: Asking<'_>) -> Result<Machine, Error> {
+        let place = Place { host, end: None };
+        let mut worker = Worker::start(&place, asking.command, asking.limit, asking.interrupted)
+            .map_err(ended)?;
+        let limit = asking.limit.max(DESCRIBE_LIMIT);
+        let answer = worker
+            .ask(&Command::Describe, limit, asking.interrupted)
+            .map_err(ended)?;
+        let Answer::Description(description) = answer else {
+            return Err(misfit(host, &answer, "describe itself"));
+        };
+        let clock = &description.clock;
+        if !(clock.hz.is_finite() && clock.hz > 0.0) {
+            return Err(Error::Nothing(format!(
+                "the worker on {host} describes a clock of {} Hz, which is none",
+                clock.hz
+            )));
+        }
+        Ok(Machine {
+            host: host.clone(),
+            description: *description,
+            worker,
+        })
+    }
+
+    /// Takes the machine, so that no other costof measures it meanwhile. Where
+    /// one does, it is waited for if that is wanted, and `say` tells for whom.
+    pub(crate) fn hold(
+        &mut self,
+        wait: bool,
+        asking: Asking<'_>,
+        say: impl Fn(&str),
+    ) -> Result<(), Error> {
+        let mut waits = false;
+        loop {
+            let answer = self
+                .worker
+                .ask(&Command::Hold, asking.limit, asking.interrupted)
+                .map_err(ended)?;
+            match answer {
+                Answer::Held => return Ok(()),
+                Answer::Busy { holder } => {
+                    let machine = match &self.host {
+                        Host::Local => "this machine".to_owned(),
+                        host => format!("the machine of {host}"),
+                    };
+                    let holder: String = holder
+                        .chars()
+                        .filter(|c| !c.is_control())
+                        .take(200)
+                        .collect();
+                    if !wait {
+                        return Err(Error::Nothing(format!(
+                            "{machine} is being measured by {holder} (without --no-wait, costof \
+                             waits for its turn)"
+                        )));
+                    }
+                    if !waits {
+                        say(&format!(
+                            "waiting: {machine} is being measured by {holder} (--no-wait does \
+                             not wait)"
+                        ));
+                        waits = true;
+                    }
+                }
+                answer => return Err(misfit(&self.host, &answer, "say whose turn it is")),
+            }
+            let until = Instant::now() + ASK_AGAIN;
+            while Instant::now() < until && !asking.interrupted.load(Ordering::Relaxed) {
+                std::thread::sleep(LOOK);
+            }
+        }
+    }
+
+    /// Its machine's boot, where it is known.
+    pub(crate) fn boot(&self) -> Option<&str> {
+        self.description.facts.kernel.boot_id.as_deref()
+    }
+
+    /// What matters to where it is reached.
+    pub(crate) fn side(&self) -> Side<'_> {
+        Side {
+            host: &self.host,
+            boot: self.boot(),
+            network: &self.description.network,
+        }
+    }
+
+    /// The processors that its workers may use.
+    pub(crate) fn allowed(&self) -> Vec<usize> {
+        let allowed = &self.description.facts.inherited.allowed_cpus;
+        allowed.iter().map(|cpu| cpu as usize).collect()
+    }
+
+    /// Whether its costof measures a probe as this one does.
+    ///
+    /// # Errors
+    /// What differs, and the way out.
+    pub(crate) fn has(&self, probe: &ProbeInfo) -> Result<(), Failure> {
+        let there = self
+            .description
+            .probes
+            .iter()
+            .find(|(id, _)| *id == probe.id);
+        let differs = match there {
+            Some((_, method)) if *method == probe.method => return Ok(()),
+            Some((_, method)) => format!(
+                "has method {method} of {}, and this one method {}, whose numbers are not \
+                 comparable",
+                probe.id, probe.method
+            ),
+            None => format!("has no probe {}", probe.id),
+        };
+        Err(Failure::unsupported(format!(
+            "the costof on {} {differs} (use the same release at both ends)",
+            self.host
+        )))
+    }
+}
+
+/// What a worker says that is no answer to what it was asked.
+fn misfit(host: &Host, answer: &Answer, wanted: &str) -> Error {
+    let said: String = format!("{answer:?}").chars().take(200).collect();
+    Error::Nothing(format!(
+        "the worker on {host} answered {said} where it should {wanted}"
+    ))
+}
+
+fn ended(why: NoAnswer) -> Error {
+    match why {
+        NoAnswer::Failed(failure) => Error::Nothing(failure.reason),
+        NoAnswer::Interrupted => Error::Interrupted,
     }
 }
 

@@ -1,54 +1,89 @@
 //! Which processors do what: decided once per run, written down, reusable by `--cpu`.
 
 use crate::error::{Error, wrong};
+use crate::machine::Machine;
 use costof_model::Text;
 use costof_model::facts::{CpuSet, Facts};
-use costof_model::noise::{CONTROLLER, MEASURED, Placement};
+use costof_model::noise::{CONTROLLER, MEASURED, PEER, Placement};
 use costof_os::affinity;
 use std::collections::BTreeMap;
 
 /// The placement of a run: the measured processors as `--cpu` says them, in its
 /// order; else one of the fastest kind that usually has little else to do, and
 /// after it all others for what needs several, nearest first. The controller on
-/// those that are not measured first of all, where there are any.
-pub(crate) fn decide(asked: Option<&str>, facts: &Facts) -> Result<Placement, Error> {
-    let allowed = affinity::allowed()
-        .map_err(|error| wrong(format!("cannot read the allowed processors: {error}")))?;
-    let measured = match asked {
-        Some(list) => parse(list, &allowed)?,
-        None => nearest_first(usual(&allowed, facts), &allowed, facts),
-    };
-    let others: Vec<usize> = allowed
-        .into_iter()
-        .filter(|cpu| measured.first() != Some(cpu))
-        .collect();
-    Ok(Placement(BTreeMap::from([
-        (Text::Borrowed(MEASURED), measured),
-        (Text::Borrowed(CONTROLLER), others),
-    ])))
+/// those that are not measured first of all, where there are any and it is on
+/// that machine. A peer has a list of its own where it is another machine, or
+/// `--peer-cpu` gives it one; else it shares that of the leading end.
+pub(crate) fn decide(
+    asked: Option<&str>,
+    near: &Machine,
+    asked_of_peer: Option<&str>,
+    far: Option<&Machine>,
+) -> Result<Placement, Error> {
+    let measured = on(asked, "--cpu", near)?;
+    let mut placement = BTreeMap::new();
+    if near.host.is_here() {
+        let mut others = near.allowed();
+        others.retain(|cpu| measured.first() != Some(cpu));
+        placement.insert(Text::Borrowed(CONTROLLER), others);
+    }
+    placement.insert(Text::Borrowed(MEASURED), measured);
+    if let Some(far) = far
+        && (asked_of_peer.is_some() || !one_machine(near, far))
+    {
+        placement.insert(Text::Borrowed(PEER), on(asked_of_peer, "--peer-cpu", far)?);
+    }
+    Ok(Placement(placement))
+}
+
+/// The processors of one machine that are measured on, the usual ones where none are asked for.
+fn on(asked: Option<&str>, option: &str, machine: &Machine) -> Result<Vec<usize>, Error> {
+    let allowed = machine.allowed();
+    if allowed.is_empty() {
+        return Err(Error::Nothing(format!(
+            "{} does not say which processors its processes may use (/proc/self/status)",
+            machine.host
+        )));
+    }
+    match asked {
+        Some(list) => parse(list, option, &allowed),
+        None => {
+            let facts = &machine.description.facts;
+            Ok(nearest_first(usual(&allowed, facts), &allowed, facts))
+        }
+    }
+}
+
+/// Whether two hosts are one machine.
+pub(crate) fn one_machine(near: &Machine, far: &Machine) -> bool {
+    near.boot().is_some() && near.boot() == far.boot()
 }
 
 /// The facts with the processors of the run, in its order, to plan and predict it.
 pub(crate) fn facts_of_the_run(placement: &Placement, facts: &Facts) -> Facts {
-    let measured = placement.0.iter().filter(|(role, _)| *role != CONTROLLER);
+    let measured = placement.0.get(MEASURED).into_iter().flatten();
     Facts {
-        run_cpus: measured
-            .flat_map(|(_, cpus)| cpus)
-            .map(|cpu| *cpu as u32)
-            .collect(),
+        run_cpus: measured.map(|cpu| *cpu as u32).collect(),
         ..facts.clone()
     }
 }
 
 /// Whether the processors that a run was begun on can be used now.
-pub(crate) fn check(placement: &Placement) -> Result<(), Error> {
-    let allowed = affinity::allowed()
-        .map_err(|error| wrong(format!("cannot read the allowed processors: {error}")))?;
+pub(crate) fn check(
+    placement: &Placement,
+    near: &Machine,
+    far: Option<&Machine>,
+) -> Result<(), Error> {
+    check_on(placement, MEASURED, &near.allowed())?;
+    far.map_or(Ok(()), |far| check_on(placement, PEER, &far.allowed()))
+}
+
+fn check_on(placement: &Placement, role: &str, allowed: &[usize]) -> Result<(), Error> {
     let missing: Vec<String> = placement
         .0
-        .iter()
-        .filter(|(role, _)| *role != CONTROLLER)
-        .flat_map(|(_, cpus)| cpus)
+        .get(role)
+        .into_iter()
+        .flatten()
         .filter(|cpu| !allowed.contains(cpu))
         .map(ToString::to_string)
         .collect();
@@ -59,7 +94,7 @@ pub(crate) fn check(placement: &Placement) -> Result<(), Error> {
         "the run was begun on processors that this process may not use now: {} (taskset, \
          cpusets and containers limit them; it may use {})",
         missing.join(", "),
-        listed(&allowed)
+        listed(allowed)
     )))
 }
 
@@ -131,19 +166,19 @@ fn usual(allowed: &[usize], facts: &Facts) -> usize {
 }
 
 /// `2,4-6` as processors in that order, all of them allowed.
-fn parse(list: &str, allowed: &[usize]) -> Result<Vec<usize>, Error> {
+fn parse(list: &str, option: &str, allowed: &[usize]) -> Result<Vec<usize>, Error> {
     let mut cpus = Vec::new();
     for part in list.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (Ok(first), Ok(last)) = (first.trim().parse(), last.trim().parse::<usize>()) else {
             return Err(wrong(format!(
-                "--cpu takes processors such as 1 or 2,4-6, not `{list}`"
+                "{option} takes processors such as 1 or 2,4-6, not `{list}`"
             )));
         };
         // Bounded by what is allowed, however great the numbers are.
         if first > last || !allowed.contains(&first) || !allowed.contains(&last) {
             return Err(wrong(format!(
-                "--cpu {part}: this process may use the processors {}",
+                "{option} {part}: a process there may use the processors {}",
                 listed(allowed)
             )));
         }
@@ -173,11 +208,12 @@ mod tests {
     #[test]
     fn processor_lists_are_read_within_what_is_allowed() {
         let allowed = [0, 1, 2, 3, 8];
-        assert_eq!(parse("1", &allowed).unwrap(), [1]);
-        assert_eq!(parse("0,2-3,8", &allowed).unwrap(), [0, 2, 3, 8]);
-        assert_eq!(parse("3,0-3", &allowed).unwrap(), [3, 0, 1, 2]);
+        let parse = |list| parse(list, "--cpu", &allowed);
+        assert_eq!(parse("1").unwrap(), [1]);
+        assert_eq!(parse("0,2-3,8").unwrap(), [0, 2, 3, 8]);
+        assert_eq!(parse("3,0-3").unwrap(), [3, 0, 1, 2]);
         for bad in ["", "x", "3-1", "4", "0-18446744073709551615", "-1"] {
-            let error = parse(bad, &allowed).unwrap_err().to_string();
+            let error = parse(bad).unwrap_err().to_string();
             assert!(error.contains("--cpu"), "{bad}: {error}");
         }
     }
@@ -214,9 +250,10 @@ mod tests {
     #[test]
     fn what_is_not_allowed_now_is_named() {
         let placed = |cpus: Vec<usize>| Placement(BTreeMap::from([("only".into(), cpus)]));
-        let allowed = affinity::allowed().unwrap();
-        assert!(check(&placed(allowed)).is_ok());
-        let error = check(&placed(vec![60_000])).unwrap_err().to_string();
+        assert!(check_on(&placed(vec![0, 2]), "only", &[0, 1, 2]).is_ok());
+        assert!(check_on(&placed(vec![60_000]), "peer", &[0]).is_ok());
+        let error = check_on(&placed(vec![60_000]), "only", &[0]);
+        let error = error.unwrap_err().to_string();
         assert!(error.contains("60000"), "{error}");
     }
 

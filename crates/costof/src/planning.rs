@@ -11,7 +11,7 @@ use costof_model::noise::Placement;
 use costof_model::plan::{self, Settings};
 use costof_model::point::{Headline, Point};
 use costof_model::probe_info::ProbeInfo;
-use costof_model::rows::{Block, Plan};
+use costof_model::rows::{Block, Hosts, Plan};
 use costof_model::unit::{Unit, display_bytes};
 use costof_model::{Text, nearest};
 use costof_report::names::points_counted;
@@ -62,6 +62,17 @@ pub(crate) fn asked<'a>(
             "--link is for what has two ends, and none of the chosen probes has (`costof list net` \
              shows those that have)"
                 .to_owned(),
+        ));
+    }
+    if options.peer.is_some() && !infos.iter().any(|info| info.needs_link()) {
+        return Err(wrong(
+            "--peer is for what has two ends, and none of the chosen probes has (`costof list net` \
+             shows those that have)",
+        ));
+    }
+    if options.links.contains(&Link::Remote) {
+        return Err(wrong(
+            "the link remote is the network to another host: name that host by --peer",
         ));
     }
     let links = match options.links.as_slice() {
@@ -129,20 +140,32 @@ fn settings_of(info: &ProbeInfo, settings: &Settings) -> Settings {
 }
 
 /// The plan for what is asked, on the machine with these facts and on the
-/// processors of the run that they name.
+/// processors of the run that they name. `to_peer` is the link to the other end,
+/// where that has a host of its own.
 pub(crate) fn plan(
     table: &[&'static Probe],
     asked: &Asked<'_>,
     facts: &Facts,
     placement: Placement,
+    to_peer: Option<Link>,
+    hosts: Hosts,
 ) -> Result<Plan, Error> {
+    let links = match to_peer {
+        Some(link) => vec![link.to_string().into()],
+        None => asked.links.clone(),
+    };
     let mut blocks = Vec::new();
     let levels = plan::levels(&asked.infos);
     for info in &asked.infos {
         let level = levels.iter().position(|level| level.contains(info));
         let probe = probe::find(table, &info.id).expect("the table was asked for its own");
         let headlines = (probe.headlines)(facts);
-        let points = points(probe, asked, facts, &headlines)?;
+        // What is about another link than the one to the peer is not asked of it.
+        let mut headlines = headlines;
+        if to_peer.is_some() {
+            headlines.retain(|headline| headline.link.is_none_or(|link| links[0] == link));
+        }
+        let points = points(probe, asked, facts, &headlines, &links)?;
         for points in split(probe, points) {
             blocks.push(Block {
                 labels: labels(&points, &headlines),
@@ -156,6 +179,7 @@ pub(crate) fn plan(
         precision: asked.precision.name().into(),
         blocks,
         placement,
+        hosts,
     })
 }
 
@@ -164,6 +188,7 @@ fn points(
     asked: &Asked<'_>,
     facts: &Facts,
     headlines: &[Headline],
+    links: &[Text],
 ) -> Result<Vec<Point>, Error> {
     let info = &probe.info;
     let at = |axes, link: &Text| Point {
@@ -173,7 +198,7 @@ fn points(
     };
     let none = [Text::Borrowed("none")];
     let links = match info.needs_link() {
-        true => &asked.links[..],
+        true => links,
         false => &none,
     };
     if asked.headlines_only {
@@ -347,7 +372,9 @@ mod tests {
         let mut facts = Facts::default();
         facts.cpu.online = CpuSet::parse("0-7").unwrap();
         facts.run_cpus = cpus.to_vec();
-        let plan = plan(costof_probes::TABLE, &asked, &facts, Placement::default()).unwrap();
+        let table = costof_probes::TABLE;
+        let placement = Placement::default();
+        let plan = plan(table, &asked, &facts, placement, None, Hosts::default()).unwrap();
         let points = plan.blocks.iter().flat_map(|block| &block.points);
         points
             .map(|point| ["from", "to"].map(|axis| point.axes.number(axis)))

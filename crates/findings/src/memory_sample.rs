@@ -233,6 +233,7 @@ pub(crate) fn run(claimed: &[u64]) -> Run {
             precision: "full".into(),
             blocks: Vec::new(),
             placement: Placement::default(),
+            hosts: costof_model::rows::Hosts::default(),
         },
     });
     let mut facts = Facts::default();
@@ -261,6 +262,7 @@ pub(crate) fn run(claimed: &[u64]) -> Run {
             read_ns: 10.0,
         },
         counters: CounterInfo::default(),
+        peer: None,
     });
     run
 }

@@ -1,26 +1,140 @@
 //! Where a worker can be started.
 
+use costof_os::namespace::Namespace;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::str::FromStr;
 
 /// A host: where a worker can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
     /// This machine, by a child process of the controller's own executable.
     Local,
+    /// The same, inside the network namespace of this name.
+    Namespace(String),
+    /// Another machine, by OpenSSH: `[USER@]HOST` or `ssh://[USER@]HOST[:PORT]`.
+    Ssh(String),
+    /// Wherever this command of the shell leads: its standard input and output
+    /// reach a worker.
+    Exec(String),
 }
 
-/// How a worker is started on the controller's machine.
+const USAGE: &str = "local, netns:NAME, ssh:[USER@]HOST, ssh://[USER@]HOST:PORT, or \
+                     exec:COMMAND, such as 'exec:docker exec -i NAME costof worker'";
+
+impl FromStr for Host {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Host, String> {
+        if text == "local" {
+            return Ok(Host::Local);
+        }
+        if let Some(without_scheme) = text.strip_prefix("ssh://") {
+            return ssh(text, without_scheme);
+        }
+        match text.split_once(':') {
+            Some(("netns", name)) => namespace(name),
+            Some(("ssh", destination)) => ssh(destination, destination),
+            Some(("exec", command)) if command.trim().is_empty() => Err(
+                "exec: names no command, such as 'exec:docker exec -i NAME costof worker'"
+                    .to_owned(),
+            ),
+            Some(("exec", command)) => Ok(Host::Exec(command.to_owned())),
+            Some((kind, _)) => Err(format!(
+                "`{kind}:` is no kind of host{} (hosts: {USAGE})",
+                costof_model::nearest::hint(kind, ["netns", "ssh", "exec"].into_iter())
+            )),
+            None => Err(format!(
+                "`{text}` is no host (hosts: {USAGE}); a machine is reached by ssh:{text}"
+            )),
+        }
+    }
+}
+
+fn namespace(name: &str) -> Result<Host, String> {
+    if name.is_empty() || name.starts_with('.') || name.contains('/') {
+        return Err(format!(
+            "`{name}` is no name of a network namespace (`ip netns list` shows them)"
+        ));
+    }
+    Ok(Host::Namespace(name.to_owned()))
+}
+
+/// ssh itself reads the destination; what it would take for an option, or what
+/// is clearly none, is refused here.
+fn ssh(destination: &str, without_scheme: &str) -> Result<Host, String> {
+    let host = without_scheme
+        .rsplit_once('@')
+        .map_or(without_scheme, |(_, host)| host);
+    let is_bad = |part: &str| part.is_empty() || part.starts_with('-');
+    if is_bad(without_scheme)
+        || is_bad(host)
+        || destination.contains(|c: char| c.is_whitespace() || c.is_control())
+    {
+        return Err(format!(
+            "`{destination}` is no [USER@]HOST for ssh (a port: ssh://HOST:PORT; all else is said \
+             in ssh's own configuration)"
+        ));
+    }
+    Ok(Host::Ssh(destination.to_owned()))
+}
+
+impl fmt::Display for Host {
+    /// As it can be read again.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Local => f.write_str("local"),
+            Host::Namespace(name) => write!(f, "netns:{name}"),
+            Host::Ssh(destination) if destination.starts_with("ssh://") => f.write_str(destination),
+            Host::Ssh(destination) => write!(f, "ssh:{destination}"),
+            Host::Exec(command) => write!(f, "exec:{command}"),
+        }
+    }
+}
+
+impl Host {
+    /// Whether its workers are processes that the controller starts itself, so
+    /// that they can enter what it has made on its machine.
+    pub fn is_here(&self) -> bool {
+        matches!(self, Host::Local | Host::Namespace(_))
+    }
+
+    /// What may help where a worker ended with this exit code before it
+    /// introduced itself.
+    pub(crate) fn way_out(&self, code: i32) -> Option<String> {
+        match (self, code) {
+            (Host::Ssh(destination), 255) => Some(format!(
+                "ssh did not get through: it must need no password and know the host's key, try \
+                 `ssh -o BatchMode=yes {destination} true`"
+            )),
+            (Host::Ssh(_), 126 | 127) => Some(
+                "costof must be installed there, where a login by ssh finds it, or be named by \
+                 --remote-costof PATH"
+                    .to_owned(),
+            ),
+            (Host::Exec(_), 126 | 127) => {
+                Some("the shell did not find what the command names".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// How workers are started: on the controller's machine by this program, on
+/// others by a costof that is there.
 #[derive(Debug)]
 pub struct WorkerCommand {
     program: PathBuf,
     arguments: Vec<OsString>,
     /// Kept open, so that the same executable runs even when its file is replaced.
     executable: Option<File>,
+    /// The costof on other machines, as their shell reads it.
+    remote: String,
 }
 
 impl WorkerCommand {
@@ -30,6 +144,7 @@ impl WorkerCommand {
             program: program.into(),
             arguments: arguments.iter().map(OsString::from).collect(),
             executable: None,
+            remote: "costof".to_owned(),
         }
     }
 
@@ -47,33 +162,78 @@ impl WorkerCommand {
         })
     }
 
-    /// What is started, for a person to read.
-    pub(crate) fn shown(&self) -> String {
-        match &self.executable {
-            Some(_) => std::env::current_exe().map_or_else(
+    /// The same, with another costof on other machines.
+    #[must_use]
+    pub fn with_remote(self, costof: &str) -> WorkerCommand {
+        WorkerCommand {
+            remote: costof.to_owned(),
+            ..self
+        }
+    }
+
+    /// What is started on a host, for a person to read.
+    pub(crate) fn shown(&self, host: &Host) -> String {
+        match (host, &self.executable) {
+            (Host::Ssh(_) | Host::Exec(_), _) => host.to_string(),
+            (_, Some(_)) => std::env::current_exe().map_or_else(
                 |_| "costof's own executable".to_owned(),
                 |path| path.display().to_string(),
             ),
-            None => self.program.display().to_string(),
+            (_, None) => self.program.display().to_string(),
         }
     }
 
     /// The command that starts a worker on `host`: its input and output are
     /// pipes, and it leads a process group of its own, so that Ctrl-C reaches
     /// the controller alone.
-    pub(crate) fn on(&self, host: &Host) -> Command {
+    ///
+    /// # Errors
+    /// Where the host is a network namespace that is not there.
+    pub(crate) fn on(&self, host: &Host) -> io::Result<Command> {
         let mut command = match host {
-            Host::Local => Command::new(&self.program),
+            Host::Local | Host::Namespace(_) => {
+                let mut command = Command::new(&self.program);
+                command.args(&self.arguments);
+                command
+            }
+            Host::Ssh(destination) => {
+                let mut command = Command::new("ssh");
+                // It asks nothing, forwards nothing, and leaves no master
+                // connection behind, which would outlive it.
+                let options = "-T -x -a -o BatchMode=yes -o ClearAllForwardings=yes \
+                               -o ControlMaster=no -o RemoteCommand=none \
+                               -o ConnectTimeout=20 --";
+                command
+                    .args(options.split_whitespace())
+                    .arg(destination)
+                    .arg(format!("{} worker", self.remote));
+                command
+            }
+            Host::Exec(line) => {
+                let mut command = Command::new("sh");
+                command.args(["-c", line]);
+                command
+            }
         };
+        if let Host::Namespace(name) = host {
+            Namespace::named(name)
+                .and_then(|namespace| namespace.start_in(&mut command))
+                .map_err(|error| {
+                    let text = format!(
+                        "the network namespace {name}: {error} (`ip netns list` shows those that \
+                         are there)"
+                    );
+                    io::Error::new(error.kind(), text)
+                })?;
+        }
         command
-            .args(&self.arguments)
             // Of a panic the message is kept; a backtrace would push it out.
             .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        command
+        Ok(command)
     }
 }
 
@@ -83,14 +243,65 @@ mod tests {
 
     #[test]
     fn the_own_executable_is_named_by_its_path() {
-        let shown = WorkerCommand::own_executable(&[]).unwrap().shown();
+        let own = WorkerCommand::own_executable(&[]).unwrap();
         assert_eq!(
-            shown,
+            own.shown(&Host::Local),
             std::env::current_exe().unwrap().display().to_string()
         );
+        assert_eq!(own.shown(&Host::Ssh("there".to_owned())), "ssh:there");
         assert_eq!(
-            WorkerCommand::new("/some/costof", &[]).shown(),
+            WorkerCommand::new("/some/costof", &[]).shown(&Host::Local),
             "/some/costof"
+        );
+    }
+
+    #[test]
+    fn a_host_is_read_back_as_it_is_shown() {
+        for text in [
+            "local",
+            "netns:client",
+            "ssh:there",
+            "ssh:me@there.example.org",
+            "ssh:me@realm@there",
+            "ssh://me@there:2222",
+            "ssh:fd00::1",
+            "exec:docker exec -i box costof worker",
+            "exec:srun -w node1 'costof' worker",
+        ] {
+            let host: Host = text.parse().unwrap();
+            assert_eq!(host.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_host_says_so() {
+        for (text, says) in [
+            ("", "is no host"),
+            ("there", "ssh:there"),
+            ("shh:there", "ssh"),
+            ("netns:", "no name"),
+            ("netns:../etc", "no name"),
+            ("ssh:", "[USER@]HOST"),
+            ("ssh:me@", "[USER@]HOST"),
+            ("ssh:-oProxyCommand=reboot", "[USER@]HOST"),
+            ("ssh:me@-oProxyCommand=reboot", "[USER@]HOST"),
+            ("ssh://", "[USER@]HOST"),
+            ("ssh:there costof", "[USER@]HOST"),
+            ("exec: ", "no command"),
+        ] {
+            let error = text.parse::<Host>().unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn ssh_gets_no_more_words_than_are_its() {
+        let own = WorkerCommand::new("/some/costof", &[]).with_remote("~/bin/costof");
+        let command = own.on(&Host::Ssh("me@there".to_owned())).unwrap();
+        let words: Vec<_> = command.get_args().collect();
+        assert_eq!(
+            words[words.len() - 3..],
+            ["--", "me@there", "~/bin/costof worker"]
         );
     }
 }

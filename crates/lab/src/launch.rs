@@ -8,6 +8,7 @@ use costof_model::Text;
 use costof_model::failure::Failure;
 use costof_model::noise::Noise;
 use costof_model::protocol::{Answer, Command, Launch, Offers, Report};
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -95,8 +96,17 @@ pub fn run(
     driven.close(points)
 }
 
+/// A role and its worker.
+struct Part {
+    role: Text,
+    worker: Worker,
+    cpus: Vec<usize>,
+    /// The processors of the other roles on its machine.
+    partners: Vec<usize>,
+}
+
 struct Driven<'a> {
-    parts: Vec<(Text, Worker)>,
+    parts: Vec<Part>,
     setting: &'a Setting<'a>,
     /// The point that is being measured; `None` before the first and after the last.
     at: Option<usize>,
@@ -105,11 +115,15 @@ struct Driven<'a> {
 
 impl Driven<'_> {
     fn open(&mut self, place: &Place<'_>, launch: Launch) -> Result<(), Lost> {
-        let role = launch.role.clone();
         let setting = self.setting;
         let started = Worker::start(place, setting.command, setting.limit, setting.interrupted);
         let worker = started.map_err(|error| self.lost(error))?;
-        self.parts.push((role, worker));
+        self.parts.push(Part {
+            role: launch.role.clone(),
+            worker,
+            cpus: launch.cpus.clone(),
+            partners: launch.partners.clone(),
+        });
         let last = self.parts.len() - 1;
         match self.ask(last, &Command::Open(Box::new(launch)))? {
             Answer::Opened => Ok(()),
@@ -140,12 +154,12 @@ impl Driven<'_> {
             }
         }
         for part in 0..self.parts.len() {
-            self.parts[part].1.tell(&Command::Run);
+            self.parts[part].worker.tell(&Command::Run);
         }
         for part in (0..self.parts.len()).rev() {
             let leads = part + 1 == self.parts.len();
             if !leads {
-                self.parts[part].1.tell(&Command::Stop);
+                self.parts[part].worker.tell(&Command::Stop);
             }
             match self.answer(part)? {
                 Answer::Ran => {}
@@ -160,13 +174,23 @@ impl Driven<'_> {
         self.at = None;
         let mut reports = vec![Vec::new(); points];
         let mut leading_noise = Noise::default();
-        for part in 0..self.parts.len() {
+        // The leading role first: its ledger is to hold nothing of how the
+        // others end.
+        for part in (0..self.parts.len()).rev() {
             match self.ask(part, &Command::Close)? {
-                Answer::Closed { points, noise } if points.len() == reports.len() => {
+                Answer::Closed {
+                    points,
+                    noise,
+                    cpu_ns,
+                } if points.len() == reports.len() => {
                     for (all, report) in reports.iter_mut().zip(points) {
-                        all.push(report);
+                        all.insert(0, report);
                     }
-                    leading_noise = *noise;
+                    if part + 1 == self.parts.len() {
+                        leading_noise = *noise;
+                    } else {
+                        self.less_partner(&mut leading_noise, part, cpu_ns);
+                    }
                 }
                 other => return Err(self.nonsense(part, &other)),
             }
@@ -178,15 +202,30 @@ impl Driven<'_> {
         })
     }
 
+    /// Takes off the leading role's noise what another one on its machine used.
+    fn less_partner(&self, noise: &mut Noise, part: usize, cpu_ns: f64) {
+        let (Some(own), Some(leading)) = (self.parts.get(part), self.parts.last()) else {
+            return;
+        };
+        let measured: BTreeSet<usize> = [&leading.cpus[..], &leading.partners]
+            .concat()
+            .into_iter()
+            .collect();
+        if own.cpus.iter().all(|cpu| leading.partners.contains(cpu)) {
+            let shares = own.cpus.first() == leading.cpus.first();
+            noise.less_partner(cpu_ns, measured.len(), shares);
+        }
+    }
+
     fn ask(&mut self, part: usize, command: &Command) -> Result<Answer, Lost> {
-        self.parts[part].1.tell(command);
+        self.parts[part].worker.tell(command);
         self.answer(part)
     }
 
     fn answer(&mut self, part: usize) -> Result<Answer, Lost> {
         let setting = self.setting;
         let answer = self.parts[part]
-            .1
+            .worker
             .answer(setting.limit, setting.interrupted);
         answer.map_err(|error| self.lost(error))
     }
@@ -199,7 +238,7 @@ impl Driven<'_> {
     }
 
     fn nonsense(&mut self, part: usize, answer: &Answer) -> Lost {
-        let (role, worker) = &mut self.parts[part];
+        let Part { role, worker, .. } = &mut self.parts[part];
         let what = format!("as {role} what is no answer to what it was asked: {answer:?}");
         let error = worker.nonsense(&what.chars().take(300).collect::<String>());
         self.lost(error)

@@ -3,6 +3,7 @@
 //! This crate never knows a particular probe, and never guesses how a worker
 //! is started: it is given the command.
 
+pub mod addresses;
 pub mod host;
 pub mod launch;
 pub mod link;

@@ -81,7 +81,23 @@ impl Made {
                     _holder: None,
                 })
             }
+            Link::Remote => Err(Failure::error(
+                "the link remote is the network to another host: name that host by --peer",
+            )),
             _ => Self::held(link, holder),
+        }
+    }
+
+    /// The network that is there between two hosts, by the addresses of both.
+    pub fn between(near: IpAddr, far: IpAddr) -> Made {
+        let end = |address| End {
+            address,
+            namespace: None,
+        };
+        Made {
+            near: end(near),
+            far: end(far),
+            _holder: None,
         }
     }
 
@@ -117,7 +133,9 @@ impl Holder {
     ) -> Result<(Holder, Namespace, Namespace), Failure> {
         let refused =
             |reason: String| Failure::unsupported(format!("cannot make the link {link}: {reason}"));
-        let mut command = command.on(&Host::Local);
+        let mut command = command
+            .on(&Host::Local)
+            .map_err(|error| refused(error.to_string()))?;
         command.arg(link.to_string()).stderr(Stdio::null());
         let mut child = command
             .spawn()

@@ -1,16 +1,16 @@
 //! A worker, seen from the controller: a process that answers, or fails in
 //! time, and of which nothing is left when it is dropped.
 
-use crate::host::WorkerCommand;
+use crate::host::{Host, WorkerCommand};
 use crate::launch::Place;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::protocol::{Answer, Command, LINE_MAX_BYTES, PROTOCOL};
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,10 @@ const END_LIMIT: Duration = Duration::from_secs(2);
 /// A running worker. Dropping it ends it.
 #[derive(Debug)]
 pub struct Worker {
+    host: Host,
     child: Child,
+    /// Whether it has introduced itself.
+    is_known: bool,
     /// How it ended, once that is known.
     status: Option<ExitStatus>,
     commands: Option<Sender<Vec<u8>>>,
@@ -52,8 +55,8 @@ pub enum NoAnswer {
 }
 
 impl Worker {
-    /// Starts a worker and hears its first line. Must be called from the main
-    /// thread, since the parent-death signal follows the thread that started.
+    /// Starts a worker and hears its first line. Must be called from a thread
+    /// that outlives the worker, whose parent-death signal follows that thread.
     ///
     /// # Errors
     /// Where it cannot be started, or is none, or speaks another protocol.
@@ -64,27 +67,40 @@ impl Worker {
         interrupted: &AtomicBool,
     ) -> Result<Worker, NoAnswer> {
         let oom_kills_before = oom_kills();
-        let mut starting = command.on(place.host);
         let namespace = place.end.and_then(|end| end.namespace.as_ref());
-        let in_namespace = namespace.map_or(Ok(()), |namespace| namespace.start_in(&mut starting));
-        let mut child = in_namespace
-            .and_then(|()| starting.spawn())
-            .map_err(|error| {
-                NoAnswer::Failed(Failure::error(format!(
-                    "cannot start a worker by {}: {error}",
-                    command.shown()
-                )))
-            })?;
+        let start = || {
+            let mut starting = command.on(place.host)?;
+            if let Some(namespace) = namespace {
+                namespace.start_in(&mut starting)?;
+            }
+            starting.spawn()
+        };
+        let mut child = start().map_err(|error| {
+            let way_out = match (place.host, error.kind()) {
+                (Host::Namespace(_), ErrorKind::PermissionDenied) => {
+                    " (only root may enter a named network namespace)"
+                }
+                _ => "",
+            };
+            NoAnswer::Failed(Failure::error(format!(
+                "cannot start a worker by {}: {error}{way_out}",
+                command.shown(place.host)
+            )))
+        })?;
         let input = child.stdin.take().expect("standard input is a pipe");
         let output = child.stdout.take().expect("standard output is a pipe");
         let errors = child.stderr.take().expect("standard error is a pipe");
         let (commands, lines) = mpsc::channel();
-        let (sender, answers) = mpsc::channel();
+        // One answer, and one more: a worker that says more than it is asked
+        // must wait, and fills no memory here.
+        let (sender, answers) = mpsc::sync_channel(1);
         // All three end with the worker, which closes what they read and write.
         std::thread::spawn(move || write_commands(input, &lines));
         std::thread::spawn(move || read_answers(output, &sender));
         let mut worker = Worker {
+            host: place.host.clone(),
             child,
+            is_known: false,
             status: None,
             commands: Some(commands),
             answers,
@@ -92,10 +108,16 @@ impl Worker {
             oom_kills_before,
         };
         match worker.answer(limit, interrupted)? {
-            Answer::Hello { protocol, .. } if protocol == PROTOCOL => Ok(worker),
+            Answer::Hello { protocol, .. } if protocol == PROTOCOL => {
+                worker.is_known = true;
+                Ok(worker)
+            }
             Answer::Hello { protocol, costof } => Err(NoAnswer::Failed(Failure::error(format!(
-                "the worker (costof {costof}) speaks protocol {protocol} and this controller \
-                 {PROTOCOL}: use the same release at both ends"
+                "{} (costof {}) speaks protocol {protocol} and this controller (costof {}) \
+                 protocol {PROTOCOL}: use the same release at both ends",
+                worker.name(),
+                shown(costof.as_bytes(), 40),
+                env!("CARGO_PKG_VERSION"),
             )))),
             other => Err(worker.nonsense(&format!("{other:?} where it should introduce itself"))),
         }
@@ -128,7 +150,7 @@ impl Worker {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.answers.recv_timeout(left.min(POLL)) {
-                Ok(line) => return parse(&line).map_err(|rubbish| self.nonsense(&rubbish)),
+                Ok(line) => return parse(&line).map_err(|rubbish| self.rubbish(&rubbish)),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
                 // What it left in its process group, and what would hold its
                 // output open, goes with it.
@@ -158,7 +180,29 @@ impl Worker {
     /// The failure of a worker that said something else than it should.
     pub(crate) fn nonsense(&mut self, what: &str) -> NoAnswer {
         self.end();
-        NoAnswer::Failed(Failure::error(format!("the worker answered {what}")))
+        NoAnswer::Failed(Failure::error(format!("{} answered {what}", self.name())))
+    }
+
+    /// The failure of a worker that said what is no message. What comes before
+    /// its introduction may be somebody else's, who stands between.
+    fn rubbish(&mut self, line: &str) -> NoAnswer {
+        if self.is_known {
+            return self.nonsense(&format!("what is no message of the protocol: `{line}`"));
+        }
+        self.end();
+        NoAnswer::Failed(Failure::error(format!(
+            "the first line from {} is `{line}` and no message of the protocol: what starts the \
+             worker (a wrapper, a shell's start-up files) must print nothing to standard output",
+            self.name()
+        )))
+    }
+
+    /// The worker, for a person to read.
+    fn name(&self) -> String {
+        match &self.host {
+            Host::Local => "the worker".to_owned(),
+            host => format!("the worker on {host}"),
+        }
     }
 
     /// The failure of a worker that did not answer.
@@ -167,7 +211,12 @@ impl Worker {
         NoAnswer::Failed(Failure {
             kind: FailureKind::TimedOut,
             reason: self.with_last_words(format!(
-                "the worker did not answer within {} s and was ended (--timeout gives it longer)",
+                "{} did not {} within {} s and was ended (--timeout gives it longer)",
+                self.name(),
+                match self.is_known {
+                    true => "answer",
+                    false => "introduce itself",
+                },
                 limit.as_secs_f64()
             )),
         })
@@ -180,9 +229,14 @@ impl Worker {
             Some(status) => self.describe_end(status),
             None => "closed its output without ending".to_owned(),
         };
+        let code = status.and_then(|status| status.code());
+        let way_out = code
+            .filter(|_| !self.is_known)
+            .and_then(|code| self.host.way_out(code));
+        let way_out = way_out.map_or_else(String::new, |way_out| format!(" ({way_out})"));
         NoAnswer::Failed(Failure {
             kind: FailureKind::Crashed,
-            reason: self.with_last_words(format!("the worker {how}")),
+            reason: self.with_last_words(format!("{} {how}{way_out}", self.name())),
         })
     }
 
@@ -199,6 +253,13 @@ impl Worker {
             (Some(9), _) if oom => "was killed because memory ran out (SIGKILL)".to_owned(),
             (Some(9), _) => "was killed (SIGKILL)".to_owned(),
             (Some(signal), _) => format!("was killed by {}", signal_name(signal)),
+            (None, Some(255)) if self.is_known && matches!(self.host, Host::Ssh(_)) => {
+                "is gone: ssh lost the connection".to_owned()
+            }
+            // As a shell says it, and the worker's guard there.
+            (None, Some(code @ 129..=192)) if !self.host.is_here() => {
+                format!("was killed there by {}", signal_name(code - 128))
+            }
             (None, Some(code)) => format!("ended with exit code {code}"),
             (None, None) => "ended".to_owned(),
         }
@@ -219,11 +280,13 @@ impl Worker {
     }
 
     /// How the worker ended, if it has. What it left in its process group is
-    /// ended then, at once: its number may soon be another process's.
+    /// ended then, at once: its number may soon be another process's. Of a
+    /// command of the user's only the input and output count, and the worker,
+    /// which may outlive it, ends when those do.
     fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
-            if self.status.is_some() {
+            if self.status.is_some() && !matches!(self.host, Host::Exec(_)) {
                 self.kill_group();
             }
         }
@@ -282,7 +345,7 @@ fn write_commands(mut input: ChildStdin, lines: &Receiver<Vec<u8>>) {
 
 /// Hands on whole lines; what stands after the last of them is an answer that
 /// the worker did not live to finish.
-fn read_answers(output: ChildStdout, sender: &Sender<Vec<u8>>) {
+fn read_answers(output: ChildStdout, sender: &SyncSender<Vec<u8>>) {
     let mut output = BufReader::new(output);
     loop {
         let mut line = Vec::new();
@@ -296,17 +359,20 @@ fn read_answers(output: ChildStdout, sender: &Sender<Vec<u8>>) {
     }
 }
 
-/// The answer in a line, or how to name a line that is none.
+/// The answer in a line, or the line, for a person to read.
 fn parse(line: &[u8]) -> Result<Answer, String> {
-    serde_json::from_slice(line).map_err(|_| {
-        let shown: String = String::from_utf8_lossy(line)
-            .trim_end()
-            .chars()
-            .map(|c| if c.is_control() { '.' } else { c })
-            .take(100)
-            .collect();
-        format!("what is no message of the protocol: `{shown}`")
-    })
+    serde_json::from_slice(line).map_err(|_| shown(line, 100))
+}
+
+/// The beginning of what a stranger said, with nothing that would move a
+/// terminal's cursor.
+fn shown(said: &[u8], chars: usize) -> String {
+    String::from_utf8_lossy(said)
+        .trim_end()
+        .chars()
+        .map(|c| if c.is_control() { '.' } else { c })
+        .take(chars)
+        .collect()
 }
 
 impl Stderr {
@@ -357,6 +423,7 @@ fn signal_name(signal: i32) -> String {
         6 => "SIGABRT",
         7 => "SIGBUS",
         8 => "SIGFPE",
+        9 => "SIGKILL",
         11 => "SIGSEGV",
         13 => "SIGPIPE",
         14 => "SIGALRM",

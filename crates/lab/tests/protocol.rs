@@ -101,7 +101,12 @@ fn a_worker_of_another_protocol_is_refused() {
     expect(
         &failure,
         FailureKind::Error,
-        &["protocol 2", "controller 1", "9.9", "same release"],
+        &[
+            "costof 9.9) speaks protocol 2",
+            env!("CARGO_PKG_VERSION"),
+            "protocol 1",
+            "same release",
+        ],
     );
     expect_none_runs("1000.01");
 }
@@ -115,7 +120,12 @@ fn a_banner_before_the_introduction_is_quoted() {
     expect(
         &failure,
         FailureKind::Error,
-        &["no message of the protocol", "`Last login: .Tue`"],
+        &[
+            "first line",
+            "no message of the protocol",
+            "`Last login: .Tue`",
+            "print nothing to standard output",
+        ],
     );
 }
 
@@ -255,6 +265,7 @@ fn launch(points: usize) -> Launch {
         role: "only".into(),
         points: vec![point; points],
         cpus: Vec::new(),
+        partners: Vec::new(),
         seed: 1,
         point_time_ns: 1,
         rounds: 1,
@@ -300,6 +311,7 @@ fn closed(points: usize) -> Answer {
     Answer::Closed {
         points: vec![report; points],
         noise: Box::new(Noise::default()),
+        cpu_ns: 0.0,
     }
 }
 

@@ -18,4 +18,5 @@ pub mod probe;
 pub mod schedule;
 pub mod statistics;
 pub mod trials;
+pub mod turn;
 pub mod worker;

@@ -52,13 +52,15 @@ pub(crate) struct CpuTicks {
 }
 
 impl Ledger {
-    /// Begins the ledger of a launch whose threads and children run on `cpus`.
-    /// Where what is measured `blocks`, waiting for a processor is no noise: a
-    /// thread that was woken waits for its turn, and for those that share it.
-    pub fn open(clock: &dyn Clock, cpus: &[usize], blocks: bool) -> Ledger {
+    /// Begins the ledger of a launch whose threads and children run on `cpus`,
+    /// and other roles' on `partners`: all of these are measured. What the other
+    /// roles use there they say themselves ([`Noise::less_partner`]). Where what
+    /// is measured `blocks`, waiting for a processor is no noise: a thread that
+    /// was woken waits for its turn, and for those that share it.
+    pub fn open(clock: &dyn Clock, cpus: &[usize], partners: &[usize], blocks: bool) -> Ledger {
         let cgroup = facts::inherited().cgroup;
         Ledger {
-            cpus: cpus.to_vec(),
+            cpus: [cpus, partners].concat(),
             gaps: watch(clock),
             core_clock_before_hz: CoreClock::measure(clock).map(|measured| measured.hz),
             before: Snapshot::now(&cgroup),
@@ -67,8 +69,9 @@ impl Ledger {
         }
     }
 
-    /// Ends it.
-    pub fn close(self, clock: &dyn Clock) -> Noise {
+    /// Ends it: what disturbed the launch, and the processor time that this
+    /// worker used, in nanoseconds.
+    pub fn close(self, clock: &dyn Clock) -> (Noise, f64) {
         let after = Snapshot::now(&self.cgroup);
         let before = &self.before;
         let children_ns = after.children_cpu_ns.saturating_sub(before.children_cpu_ns);
@@ -77,9 +80,9 @@ impl Ledger {
             (Some(before), Some(after)) => Some(difference(before, after)),
             _ => None,
         };
-        let shares =
-            ticks.map(|ticks| shares(&ticks, &self.cpus, (threads_ns + children_ns) as f64));
-        Noise {
+        let own_ns = (threads_ns + children_ns) as f64;
+        let shares = ticks.map(|ticks| shares(&ticks, &self.cpus, own_ns));
+        let noise = Noise {
             duration_ns: (after.at_ns - before.at_ns) as f64,
             steal_ns: shares.as_ref().and_then(|shares| shares.steal_ns),
             others_ns: shares.as_ref().and_then(|shares| shares.others_ns),
@@ -103,7 +106,8 @@ impl Ledger {
             gaps: self.gaps,
             core_clock_before_hz: self.core_clock_before_hz,
             core_clock_after_hz: CoreClock::measure(clock).map(|measured| measured.hz),
-        }
+        };
+        (noise, own_ns)
     }
 }
 
@@ -273,6 +277,30 @@ mod tests {
         assert_eq!(whole.elsewhere, None);
         // Offline by now.
         assert_eq!(shares(&ticks, &[60], own_ns).steal_ns, None);
+    }
+
+    #[test]
+    fn a_partner_that_is_busy_is_no_disturbance() {
+        let ticks = [(0, 40), (1, 100), (2, 30)].map(|(cpu, busy)| CpuTicks {
+            cpu,
+            busy,
+            steal: 0,
+            total: 100,
+        });
+        // The client used 26 ticks of the first, the server 100 of the second.
+        let client = shares(&ticks, &[0, 1], 26.0 * TICK_NS);
+        assert_eq!(client.elsewhere, Some(0.3));
+        let mut noise = Noise {
+            others_ns: client.others_ns,
+            run_queue_wait_ns: Some(5.0),
+            ..Noise::default()
+        };
+        noise.less_partner(100.0 * TICK_NS, 2, false);
+        assert_eq!(noise.others_ns, Some(5.0 * TICK_NS));
+        assert_eq!(noise.run_queue_wait_ns, Some(5.0));
+        noise.less_partner(100.0 * TICK_NS, 2, true);
+        assert_eq!(noise.others_ns, Some(0.0));
+        assert_eq!(noise.run_queue_wait_ns, Some(0.0));
     }
 
     #[test]

@@ -11,16 +11,53 @@ use crate::facts;
 use crate::meter::{Meter, Record};
 use crate::noise::Ledger;
 use crate::probe::{self, Probe, Role};
+use crate::turn::{self, Turn};
 use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::protocol::{
-    Answer, Command, Description, LINE_MAX_BYTES, Launch, Offers, PROTOCOL, Report,
+    Answer, Command, Description, LINE_MAX_BYTES, Launch, Network, Offers, PROTOCOL, Report,
 };
-use costof_os::{affinity, process};
+use costof_os::{addresses, affinity, process};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+/// How long a guarded worker has to end after its input has closed.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Runs a worker by `command`, and sees to it that nothing is left of it when
+/// it has ended, or its input has closed: not what its probes have started, and
+/// not itself, stopped or hung as it may be. This is for a worker whose
+/// controller is elsewhere, and cannot do that. What started this process may
+/// end long before it: its input and output are all that counts. Gives the exit
+/// code, as a shell does of a process that a signal ended.
+///
+/// # Errors
+/// Where the worker cannot be started.
+pub fn guard(command: &mut std::process::Command) -> io::Result<u8> {
+    process::end_group_on_sigterm()?;
+    let mut worker = command.process_group(0).spawn()?;
+    let group = worker.id();
+    std::thread::Builder::new()
+        .name("guard".to_owned())
+        .spawn(move || {
+            if process::wait_for_hangup().is_ok() {
+                std::thread::sleep(GRACE);
+                // Where it has ended meanwhile, so has this process.
+                let _ = process::kill_group(group);
+            }
+        })?;
+    let status = worker.wait()?;
+    // At once: its number may soon be another process's.
+    let _ = process::kill_group(group);
+    let code = status.code().or_else(|| Some(128 + status.signal()?));
+    Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
 
 /// Serves commands until the input closes or the launch has ended. `release`
 /// is the version of this costof, `table` its probes.
@@ -28,7 +65,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 /// # Errors
 /// Where standard output cannot be used.
 pub fn work(table: &[&'static Probe], release: &str) -> io::Result<()> {
-    // The parent-death signal follows the thread that asked for it: the main one.
+    // The parent-death signal follows the thread that started this process.
     process::die_with_parent()?;
     // Best effort: without it, it has the name of its file descriptor.
     let _ = process::name(c"costof");
@@ -47,6 +84,7 @@ pub fn work(table: &[&'static Probe], release: &str) -> io::Result<()> {
         output,
         commands,
         stop,
+        turn: None,
     }
     .serve()
 }
@@ -100,6 +138,8 @@ struct Worker<'a> {
     output: std::fs::File,
     commands: Receiver<Result<Command, String>>,
     stop: Arc<AtomicBool>,
+    /// Held until the process ends.
+    turn: Option<Turn>,
 }
 
 impl Worker<'_> {
@@ -113,6 +153,10 @@ impl Worker<'_> {
                 Ok(Command::Describe) => {
                     let description = self.describe();
                     self.answer(&Answer::Description(Box::new(description)))?;
+                }
+                Ok(Command::Hold) => {
+                    let answer = self.hold();
+                    self.answer(&answer)?;
                 }
                 Ok(Command::Open(launch)) => match OpenLaunch::open(self.table, *launch) {
                     Ok(open) => {
@@ -166,7 +210,18 @@ impl Worker<'_> {
             facts: Box::new(facts),
             clock,
             counters: Counters::describe(),
+            network: network(),
         }
+    }
+
+    fn hold(&mut self) -> Answer {
+        if self.turn.is_none() {
+            match turn::take() {
+                Ok(turn) => self.turn = Some(turn),
+                Err(holder) => return Answer::Busy { holder },
+            }
+        }
+        Answer::Held
     }
 
     fn refuse(&mut self, command: &Result<Command, String>) -> io::Result<()> {
@@ -234,7 +289,7 @@ impl OpenLaunch {
         let clock = clock::open(&launch.clock)?;
         let role = start_role(&launch)?;
         let blocks = launch.points.iter().any(|point| role.blocks(point));
-        let ledger = Ledger::open(&*clock, &launch.cpus, blocks);
+        let ledger = Ledger::open(&*clock, &launch.cpus, &launch.partners, blocks);
         Ok(OpenLaunch {
             primary: &probe.info.primary().name,
             points: launch.points.iter().map(|_| OpenPoint::default()).collect(),
@@ -292,7 +347,7 @@ impl OpenLaunch {
     }
 
     fn close(self) -> Answer {
-        let noise = self.ledger.close(&*self.clock);
+        let (noise, cpu_ns) = self.ledger.close(&*self.clock);
         let points: Vec<Report> = self
             .points
             .into_iter()
@@ -305,7 +360,27 @@ impl OpenLaunch {
         Answer::Closed {
             points,
             noise: Box::new(noise),
+            cpu_ns,
         }
+    }
+}
+
+/// Where this worker is in the network. What is not known is absent.
+fn network() -> Network {
+    // `CLIENT-ADDRESS PORT SERVER-ADDRESS PORT`: ssh(1), environment.
+    let ssh = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let ssh: Vec<&str> = ssh.split(' ').collect();
+    let address = |position: usize| -> Option<IpAddr> {
+        // Link-local ones carry a device after a `%`, and are no use elsewhere.
+        ssh.get(position)?.parse().ok()
+    };
+    Network {
+        namespace: std::fs::metadata("/proc/thread-self/ns/net")
+            .ok()
+            .map(|namespace| namespace.ino()),
+        addresses: addresses::reachable().unwrap_or_default(),
+        reached_at: address(2),
+        reached_from: address(0),
     }
 }
 

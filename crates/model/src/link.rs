@@ -7,8 +7,10 @@ use std::str::FromStr;
 /// The path between two roles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Link {
-    /// This machine's loopback device; two hosts' own network where they are two.
+    /// This machine's loopback device.
     Loopback,
+    /// Whatever network there is between two hosts.
+    Remote,
     /// Two network namespaces joined by a cable (veth).
     Veth,
     /// The sender's half only: the far side discards.
@@ -69,6 +71,7 @@ impl FromStr for Link {
     fn from_str(text: &str) -> Result<Link, String> {
         match text {
             "loopback" => return Ok(Link::Loopback),
+            "remote" => return Ok(Link::Remote),
             "veth" => return Ok(Link::Veth),
             "sink" => return Ok(Link::Sink),
             _ => {}
@@ -179,6 +182,7 @@ impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (up, down) = match self {
             Link::Loopback => return f.write_str("loopback"),
+            Link::Remote => return f.write_str("remote"),
             Link::Veth => return f.write_str("veth"),
             Link::Sink => return f.write_str("sink"),
             Link::Emulated { up, down } => (up.parts(), down.parts()),
@@ -278,6 +282,7 @@ mod tests {
     fn a_link_is_read_back_as_it_is_shown() {
         for text in [
             "loopback",
+            "remote",
             "veth",
             "sink",
             "lan",

@@ -51,6 +51,19 @@ pub struct Noise {
     pub core_clock_after_hz: Option<f64>,
 }
 
+impl Noise {
+    /// Without what another role used of the measured processors, of which there
+    /// are `processors`: `cpu_ns` of processor time. Where it shares that of the
+    /// measuring thread, waiting for it is what is measured.
+    pub fn less_partner(&mut self, cpu_ns: f64, processors: usize, shares: bool) {
+        let less = |time: &mut Option<f64>, ns: f64| *time = time.map(|t| (t - ns).max(0.0));
+        less(&mut self.others_ns, cpu_ns / processors.max(1) as f64);
+        if shares {
+            less(&mut self.run_queue_wait_ns, cpu_ns);
+        }
+    }
+}
+
 /// Gaps in a clock that was read without pause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gaps {
@@ -99,6 +112,10 @@ pub const CONTROLLER: &str = "controller";
 /// By which name the placement of a plan knows the measured processors: that of
 /// the role of a probe with one role.
 pub const MEASURED: &str = "only";
+
+/// By which name the placement of a plan knows the processors of the roles that
+/// do not lead, where they have a list of their own.
+pub const PEER: &str = "peer";
 
 /// Which processors did what, by role and by [`CONTROLLER`]. A role runs on its
 /// first; its further threads and children run on the others, nearest first.

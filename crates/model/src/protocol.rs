@@ -32,6 +32,9 @@ pub type Offers = BTreeMap<Text, String>;
 pub enum Command {
     /// Describe yourself and your machine.
     Describe,
+    /// Keep other controllers off the machine for as long as you live; answered
+    /// by `Held` or `Busy`.
+    Hold,
     /// Begin a launch of a block.
     Open(Box<Launch>),
     /// Set up the block's point at this position; answered by `Prepared`.
@@ -59,6 +62,10 @@ pub struct Launch {
     /// The processors of the role: it runs on the first, and its further
     /// threads and children on the others. Empty: wherever the kernel puts it.
     pub cpus: Vec<usize>,
+    /// The processors of the other roles on the same machine: what runs there
+    /// is part of what is measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partners: Vec<usize>,
     /// Draws whatever the role draws.
     pub seed: u64,
     /// How long each point is measured, in nanoseconds, all rounds together.
@@ -82,6 +89,9 @@ pub struct Meeting {
     /// What each end says first, so that strangers are told from it: drawn by
     /// the controller for this launch, 32 hexadecimal digits.
     pub token: String,
+    /// Whether another role is on another machine.
+    #[serde(default)]
+    pub apart: bool,
 }
 
 /// What a worker answers.
@@ -97,6 +107,13 @@ pub enum Answer {
     },
     /// Itself and its machine.
     Description(Box<Description>),
+    /// The machine is this worker's until it ends.
+    Held,
+    /// It is another's.
+    Busy {
+        /// Whose, as far as that is known.
+        holder: String,
+    },
     /// The launch has begun.
     Opened,
     /// The point is set up.
@@ -114,6 +131,9 @@ pub enum Answer {
         points: Vec<Report>,
         /// What disturbed the launch.
         noise: Box<Noise>,
+        /// The processor time that the worker used meanwhile, in nanoseconds.
+        #[serde(default)]
+        cpu_ns: f64,
     },
 }
 
@@ -132,6 +152,28 @@ pub struct Description {
     pub clock: ClockInfo,
     /// The counters that can be had.
     pub counters: CounterInfo,
+    /// Where the worker is in the network.
+    #[serde(default)]
+    pub network: Network,
+}
+
+/// Where a worker is in the network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Network {
+    /// Its network namespace, as the kernel numbers it; workers on one machine
+    /// with the same number share loopback.
+    #[serde(default)]
+    pub namespace: Option<u64>,
+    /// The addresses by which others reach it: neither loopback nor link-local
+    /// ones.
+    #[serde(default)]
+    pub addresses: Vec<IpAddr>,
+    /// The address by which ssh reached it, where it was ssh that did.
+    #[serde(default)]
+    pub reached_at: Option<IpAddr>,
+    /// The address from which ssh came.
+    #[serde(default)]
+    pub reached_from: Option<IpAddr>,
 }
 
 /// Which counters a machine lets a worker have.

@@ -12,6 +12,7 @@ use crate::probe_info::ProbeInfo;
 use crate::protocol::{ClockInfo, CounterInfo};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// The version of the rows. Readers ignore unknown fields and unknown rows,
 /// and refuse a greater version.
@@ -65,6 +66,36 @@ pub struct Plan {
     pub blocks: Vec<Block>,
     /// Which processors do what.
     pub placement: Placement,
+    /// Where it is measured, where that is not this machine alone.
+    #[serde(default, skip_serializing_if = "Hosts::is_here")]
+    pub hosts: Hosts,
+}
+
+/// Where a run is measured. Hosts are as `--on` and `--peer` name them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hosts {
+    /// The host of the leading role and of probes with one role; none: this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    /// The host of the other roles; none: the same one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// The address at which the other roles listen, where it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer_address: Option<IpAddr>,
+    /// The first and the last port on which they may, where they were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer_ports: Option<(u16, u16)>,
+    /// The costof that ssh starts, where it was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote_costof: Option<String>,
+}
+
+impl Hosts {
+    /// Whether everything is measured on this machine.
+    pub fn is_here(&self) -> bool {
+        *self == Hosts::default()
+    }
 }
 
 /// Points that are measured together, all of one probe.
@@ -91,12 +122,33 @@ pub struct AttemptRow {
     /// The machine's boot, which is the machine itself until it restarts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boot: Option<String>,
-    /// The machines, by role.
+    /// The machines: [`MEASURED`](crate::noise::MEASURED) is that of the leading
+    /// roles, [`PEER`](crate::noise::PEER) that of the others where they have a
+    /// host of their own.
     pub hosts: BTreeMap<Text, Facts>,
     /// The clock, as calibrated for this attempt.
     pub clock: ClockInfo,
     /// The counters that could be had.
     pub counters: CounterInfo,
+    /// The other end, where it is another host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<PeerRow>,
+}
+
+/// The other end of an attempt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PeerRow {
+    /// The release there.
+    pub costof: String,
+    /// A hash of the executable there.
+    pub build: String,
+    /// Its clock.
+    pub clock: ClockInfo,
+    /// Its counters.
+    pub counters: CounterInfo,
+    /// The addresses at which the ends meet: the leading one's and this one's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<(IpAddr, IpAddr)>,
 }
 
 /// What was expected of a point.

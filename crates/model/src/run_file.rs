@@ -270,6 +270,7 @@ mod tests {
                     rounds: 2,
                 }],
                 placement: Placement(BTreeMap::from([("only".into(), vec![0, 3])])),
+                hosts: crate::rows::Hosts::default(),
             },
         }))
     }

@@ -17,6 +17,7 @@
 )))]
 compile_error!("costof measures Linux on x86-64 and aarch64; it does not build for anything else");
 
+pub mod addresses;
 pub mod affinity;
 pub mod allocator;
 pub mod arena;

@@ -19,12 +19,21 @@ pub fn name(name: &CStr) -> io::Result<()> {
     Ok(rustix::thread::set_name(name)?)
 }
 
+/// For `OpenOptions::custom_flags`: what the path ends in must be no symbolic link (open(2),
+/// `O_NOFOLLOW`).
+pub const NO_FOLLOW: i32 = libc::O_NOFOLLOW;
+
+/// The process that has started this one, or has adopted it since; none where that is outside this
+/// process's pid namespace.
+pub fn parent() -> Option<i32> {
+    rustix::process::getppid().map(rustix::process::Pid::as_raw_pid)
+}
+
 /// Has the kernel end this process when the thread that started it ends: so it must have been
 /// started from a thread that lasts. Forgotten over a `setuid` program, see `PR_SET_PDEATHSIG` in
 /// prctl(2).
 ///
-/// A process that leads a process group takes the whole group along, so that its children do not
-/// outlive it: the kernel's signal is SIGTERM, which is answered from now on by killing the group.
+/// The kernel's signal is SIGTERM, see [`end_group_on_sigterm`].
 ///
 /// # Errors
 ///
@@ -43,7 +52,13 @@ pub fn die_with_parent() -> io::Result<()> {
     Ok(())
 }
 
-fn end_group_on_sigterm() -> io::Result<()> {
+/// Answers SIGTERM from now on by ending this process, and where it leads a process group the whole
+/// group, so that its children do not outlive it.
+///
+/// # Errors
+///
+/// What sigaction(2) says: nothing is known.
+pub fn end_group_on_sigterm() -> io::Result<()> {
     let handler: extern "C" fn(libc::c_int) = end_group;
     // SAFETY: all zeros is a valid value of these plain structures of C.
     let (mut action, mut sigterm): (libc::sigaction, libc::sigset_t) =
@@ -66,6 +81,30 @@ fn end_group_on_sigterm() -> io::Result<()> {
 
 extern "C" fn end_group(signal: libc::c_int) {
     exit_with_group(128 + signal);
+}
+
+/// Waits until nothing can come from standard input any more, whether or not what has come was
+/// read: the other ends of the pipe or socket are closed. Of what is neither, it never ends.
+///
+/// # Errors
+///
+/// What poll(2) says.
+pub fn wait_for_hangup() -> io::Result<()> {
+    let mut input = libc::pollfd {
+        fd: libc::STDIN_FILENO,
+        events: libc::POLLRDHUP,
+        revents: 0,
+    };
+    loop {
+        // SAFETY: one structure, valid to read and write, for the length of the call.
+        if unsafe { libc::poll(&mut input, 1, -1) } > 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
 }
 
 /// Ends this process at once, without flushing or unwinding: killed (SIGKILL) with its whole

@@ -177,6 +177,7 @@ fn launch(points: &[Point]) -> Launch {
         role: "only".into(),
         points: points.to_vec(),
         cpus: affinity::allowed().expect("a process may run somewhere"),
+        partners: Vec::new(),
         seed: 1,
         point_time_ns: 1_000_000,
         rounds: 1,

@@ -1,6 +1,8 @@
 //! A run as text: the machine, the latency table, and what stands below it.
 
 use crate::{notes, predictions, table};
+use costof_model::facts::Facts;
+use costof_model::noise::{MEASURED, PEER};
 use costof_model::run_file::Run;
 
 /// The points of a run as a table, with what is absent and what is doubtful
@@ -18,21 +20,28 @@ pub fn text(run: &Run) -> String {
     text
 }
 
-/// One line that says which machine it is.
+/// A line that says which machine it is, and one for that of the other end.
 fn machine(run: &Run) -> String {
     let Some(attempt) = run.attempts.last() else {
         return String::new();
     };
-    let Some(facts) = attempt.hosts.values().next() else {
+    let Some(facts) = attempt.hosts.get(MEASURED) else {
         return String::new();
     };
+    let peer = attempt.hosts.get(PEER).map_or_else(String::new, |facts| {
+        format!("the other end: {}\n", described(facts))
+    });
+    format!("{}\n{peer}\n", described(facts))
+}
+
+fn described(facts: &Facts) -> String {
     let unknown = || "unknown".to_owned();
     let virtual_machine = match &facts.virtualization.hypervisor {
         Some(hypervisor) => format!(", under {hypervisor}"),
         None => String::new(),
     };
     format!(
-        "{}{virtual_machine}, Linux {}\n\n",
+        "{}{virtual_machine}, Linux {}",
         facts.cpu.model_name.clone().unwrap_or_else(unknown),
         facts.kernel.release.clone().unwrap_or_else(unknown),
     )

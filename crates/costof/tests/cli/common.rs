@@ -21,7 +21,7 @@ pub(crate) struct Place(TempDir);
 /// A process.
 #[derive(Debug)]
 pub(crate) struct Running {
-    pid: Pid,
+    pub(crate) pid: Pid,
     pub(crate) command: String,
 }
 
@@ -70,6 +70,11 @@ impl Place {
         self.command(&program, arguments)
     }
 
+    /// The program of [`Place::costof`] and of [`Place::misbehaving`], by its path.
+    pub(crate) fn program(command: &Command) -> &str {
+        command.get_program().to_str().unwrap()
+    }
+
     fn command(&self, program: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command
@@ -78,6 +83,8 @@ impl Place {
             .env("HOME", self.0.path())
             .env("XDG_STATE_HOME", self.path("state"))
             .env("COSTOF_TEST_FOLDER", self.0.path())
+            // Whose turn it is on this machine is told there: tests take none.
+            .env("TMPDIR", self.0.path())
             // As a developer may have it.
             .env("RUST_BACKTRACE", "1");
         command

@@ -18,6 +18,17 @@ pub(crate) fn meeting(launch: &Launch) -> Result<Meeting, Failure> {
     told.ok_or_else(|| Failure::error("the launch does not say where its roles meet"))
 }
 
+/// Refuses a point whose ends are to share a processor, where they are on two
+/// machines.
+pub(crate) fn can_share(meeting: &Meeting, share: bool) -> Result<(), Failure> {
+    match share && meeting.apart {
+        true => Err(Failure::unsupported(
+            "the ends are on two machines, which share no processor (--set cpus=cross)",
+        )),
+        false => Ok(()),
+    }
+}
+
 /// Listens at this end, and what the other end needs to know of it.
 pub(crate) fn listen(meeting: &Meeting, over: Over) -> Result<(Listener, Offers), Failure> {
     let opened = Listener::open(over, meeting.address, meeting.ports)

@@ -1,10 +1,10 @@
 //! `net.rtt`: how long a message takes to the other end of a link and back.
 
-use crate::ends::{CPUS_CROSS_FIRST, keep, processors, share};
+use crate::ends::{CPUS_CROSS_FIRST, keep, keep_own, processors, share};
 use crate::expect::latency_ns;
 use crate::literal::{cost, latency, list, text, word, words};
 use crate::net::meeting::{self, broken};
-use crate::wake::{self, Kept};
+use crate::wake;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
 use costof_model::axis::{Axes, Axis, Domain};
@@ -125,7 +125,6 @@ struct Server {
     meeting: Meeting,
     cpus: Vec<usize>,
     listener: Option<Listener>,
-    _kept: Option<Kept>,
 }
 
 impl Server {
@@ -134,13 +133,13 @@ impl Server {
             meeting: meeting::meeting(launch)?,
             cpus: launch.cpus.clone(),
             listener: None,
-            _kept: None,
         })
     }
 }
 
 impl Role for Server {
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        meeting::can_share(&self.meeting, share(point))?;
         let cpu = if share(point) {
             self.cpus.last()
         } else {
@@ -159,6 +158,8 @@ impl Role for Server {
         let mut conversation = listener
             .accept(wait(point), self.meeting.token.as_bytes())
             .map_err(|error| broken(&error))?;
+        let apart = self.meeting.apart;
+        let _kept = apart.then(|| keep_own(point, &self.cpus)).transpose()?;
         let mut message = vec![0; size(point)];
         let mut failed: Option<io::Error> = None;
         meter.until_stopped(|| {
@@ -202,9 +203,14 @@ impl Role for Client {
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let _kept = keep(point, &self.cpus)?;
+        // First of all, since the other end waits for it: what keeps a busy
+        // processor awake may take long to get there.
         let mut conversation =
             meeting::call(&self.meeting, &self.offers, over(point), wait(point))?;
+        let _kept = match self.meeting.apart {
+            true => keep_own(point, &self.cpus)?,
+            false => keep(point, &self.cpus)?,
+        };
         let message: Vec<u8> = (0..size(point)).map(|byte| byte as u8).collect();
         let mut answer = vec![0; size(point)];
         let mut failed = None;

@@ -1,0 +1,292 @@
+//! Measuring where another command leads, and what is in its way.
+
+use crate::common::{Ended, Place, expect_complete, read, run};
+use crate::namespaces::Namespaces;
+use costof_model::failure::FailureKind;
+use std::fs;
+
+/// The host that a command of the shell leads to, with `WORKER` in it for one
+/// that starts a worker.
+fn host(place: &Place, command: &str) -> String {
+    let costof = place.costof(&[]);
+    let worker = format!("{} worker", Place::program(&costof));
+    format!("exec:{}", command.replace("WORKER", &worker))
+}
+
+/// A cheap run on such a host.
+fn on(command: &str, more: &[&str]) -> (Place, Ended) {
+    let place = Place::new();
+    let host = host(&place, command);
+    let usual = [
+        "run",
+        "null",
+        "--quick",
+        "--out",
+        "run.jsonl",
+        "--on",
+        &host,
+    ];
+    let ended = run(place.costof(&usual).args(more));
+    place.expect_nothing_runs();
+    (place, ended)
+}
+
+#[test]
+fn whatever_the_command_only_its_input_and_output_are_relied_on() {
+    for command in [
+        "WORKER",
+        "exec WORKER",
+        // Shells between, of which none is replaced by the worker.
+        "sh -c 'WORKER; true'; true",
+        "cat | WORKER | cat",
+        // What starts the worker ends long before it.
+        "exec 3<&0; (WORKER <&3 &) ; true",
+        "echo noise >&2; WORKER",
+    ] {
+        let (place, ended) = on(command, &[]);
+        ended.expect_code(0);
+        let run = read(&place.path("run.jsonl"));
+        expect_complete(&run);
+        let on = run.run.plan.hosts.on.unwrap();
+        assert!(on.starts_with("exec:"), "{on}");
+    }
+}
+
+/// Nothing is measured, and the error names all of these.
+#[track_caller]
+fn refused(command: &str, more: &[&str], named: &[&str]) {
+    let (place, ended) = on(command, more);
+    let ended = ended.expect_code(3);
+    for name in named {
+        assert!(
+            ended.err.contains(name),
+            "`{name}` is missing in: {}",
+            ended.err
+        );
+    }
+    assert!(!place.path("run.jsonl").exists());
+}
+
+#[test]
+fn a_banner_before_the_worker_is_told_from_it_and_shown() {
+    refused(
+        "echo 'Welcome to node7!'; WORKER",
+        &[],
+        &["first line", "`Welcome to node7!`", "print nothing"],
+    );
+}
+
+#[test]
+fn what_says_nothing_is_given_up_within_the_limit() {
+    refused(
+        "cat",
+        &["--timeout", "1"],
+        &["exec:cat", "introduce itself within 1 s"],
+    );
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    refused(
+        "no-such-program",
+        &[],
+        &["exit code 127", "no-such-program"],
+    );
+}
+
+#[test]
+fn another_protocol_is_refused_by_both_versions_and_the_way_out() {
+    let hello = r#"{"is":"hello","protocol":7,"costof":"3.0","more":[]}"#;
+    refused(
+        &format!("echo '{hello}'; cat >&2"),
+        &[],
+        &[
+            "costof 3.0",
+            "protocol 7",
+            env!("CARGO_PKG_VERSION"),
+            "protocol 1",
+            "same release",
+        ],
+    );
+}
+
+#[test]
+fn a_worker_that_talks_without_end_is_given_up() {
+    refused("yes", &[], &["first line", "`y`"]);
+    let hello = r#"{"is":"hello","protocol":1,"costof":"0.1.0"}"#;
+    refused(&format!("yes '{hello}'"), &[], &["describe itself"]);
+    // A line that does not end is cut where lines are bounded.
+    refused("tr '\\0' x < /dev/zero", &[], &["first line", "xxx"]);
+}
+
+#[test]
+fn another_build_with_other_probes_is_a_host_whose_absent_probes_are_named() {
+    let place = Place::new();
+    let other = place.misbehaving(&[]);
+    let host = format!("exec:{} worker", Place::program(&other));
+    let arguments = [
+        "run",
+        "null",
+        "--quick",
+        "--out",
+        "run.jsonl",
+        "--on",
+        &host,
+    ];
+    run(&mut place.costof(&arguments)).expect_code(3);
+    let run = read(&place.path("run.jsonl"));
+    let failure = &run.failures[0];
+    assert_eq!(failure.kind, FailureKind::Unsupported);
+    assert!(
+        failure.reason.contains("has no probe null"),
+        "{}",
+        failure.reason
+    );
+    assert!(
+        failure.reason.contains("same release"),
+        "{}",
+        failure.reason
+    );
+}
+
+#[test]
+fn of_a_worker_that_hangs_or_crashes_elsewhere_nothing_is_left() {
+    for (words, kind) in [
+        ("test.hang --set how=spin", FailureKind::TimedOut),
+        ("test.hang --set how=stop", FailureKind::TimedOut),
+        ("test.leaves_child --set end=crash", FailureKind::Crashed),
+        ("test.rubbish --set to=protocol", FailureKind::Error),
+    ] {
+        let place = Place::new();
+        let program = place.misbehaving(&[]);
+        let on = format!("exec:true; {} worker; true", Place::program(&program));
+        let words = format!("run {words} --quick --timeout 2 --out run.jsonl --on");
+        let mut costof = place.misbehaving(&words.split(' ').collect::<Vec<_>>());
+        run(costof.arg(&on)).expect_code(3);
+        place.expect_nothing_runs();
+        let failures = read(&place.path("run.jsonl")).failures;
+        assert_eq!(failures[0].kind, kind, "{failures:?}");
+        assert!(failures[0].reason.contains("exec:true"), "{failures:?}");
+    }
+}
+
+#[test]
+fn both_ends_of_a_round_trip_may_be_anywhere_and_are_written_down() {
+    let place = Place::new();
+    let (on, peer) = (host(&place, "WORKER"), host(&place, "cat | WORKER"));
+    let words = "run net.rtt --set over=tcp,udp --quick --out run.jsonl --peer-port 46110-46140";
+    let mut costof = place.costof(&words.split(' ').collect::<Vec<_>>());
+    costof.args(["--peer-address", "127.0.0.1", "--on", &on, "--peer", &peer]);
+    run(&mut costof).expect_code(0);
+    place.expect_nothing_runs();
+    let measured = read(&place.path("run.jsonl"));
+    assert!(measured.failures.is_empty(), "{:?}", measured.failures);
+    expect_complete(&measured);
+    // One namespace of one machine, by whatever command.
+    assert!(
+        measured
+            .points
+            .iter()
+            .all(|row| row.point.link == "loopback")
+    );
+    let hosts = &measured.run.plan.hosts;
+    assert_eq!(
+        (hosts.on.as_ref(), hosts.peer.as_ref()),
+        (Some(&on), Some(&peer))
+    );
+    assert_eq!(hosts.peer_ports, Some((46110, 46140)));
+    let attempt = &measured.attempts[0];
+    let roles: Vec<&str> = attempt.hosts.keys().map(|role| &**role).collect();
+    assert_eq!(roles, ["only", "peer"]);
+    assert!(attempt.peer.is_some());
+    // And nobody else learns of it.
+    let export = run(&mut place.costof(&["export", "--anonymous", "run.jsonl"])).expect_code(0);
+    let costof = place.costof(&[]);
+    for secret in [Place::program(&costof), "cat |", "127.0.0.1"] {
+        assert!(!export.out.contains(secret), "`{secret}` is exported");
+    }
+}
+
+#[test]
+fn the_other_end_may_be_at_an_address_of_ip_version_6() {
+    if fs::read_to_string("/proc/net/if_inet6").is_ok_and(|text| text.contains(" lo")) {
+        let place = Place::new();
+        let words = "run net.rtt --set over=tcp,udp --quick --out run.jsonl --peer local \
+                     --peer-address ::1";
+        run(&mut place.costof(&words.split_whitespace().collect::<Vec<_>>())).expect_code(0);
+        let run = read(&place.path("run.jsonl"));
+        assert!(run.failures.is_empty(), "{:?}", run.failures);
+        expect_complete(&run);
+    } else {
+        eprintln!("skipped: this machine's loopback has no ::1");
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_of_hosts_is_refused_before_anything_starts() {
+    let place = Place::new();
+    for (words, named) in [
+        ("null --on there", &["ssh:there"][..]),
+        ("null --on ssh:-oProxyCommand=x", &["[USER@]HOST"]),
+        ("null --peer local", &["two ends", "costof list net"]),
+        ("net.rtt --link remote", &["--peer"]),
+        ("net.rtt --link veth --peer local", &["--link", "--peer"]),
+        ("net.rtt --peer-port 5000", &["--peer"]),
+        ("net.rtt --peer local --peer-port 9-5", &["5000-5010"]),
+        ("null --on local --on local", &["twice"]),
+        (
+            "null --on local --on netns:a --json",
+            &["--json", "one host"],
+        ),
+        ("null --on netns:../a", &["ip netns list"]),
+    ] {
+        let words: Vec<&str> = ["run"].into_iter().chain(words.split(' ')).collect();
+        run(&mut place.costof(&words)).expect_wrong(named);
+    }
+}
+
+#[test]
+fn a_link_is_not_made_where_only_a_worker_is() {
+    let place = Place::new();
+    let on = host(&place, "WORKER");
+    let words = "run net.rtt --set size=1 --link veth --quick --out run.jsonl --on";
+    run(place.costof(&words.split(' ').collect::<Vec<_>>()).arg(&on)).expect_code(3);
+    let run = read(&place.path("run.jsonl"));
+    assert!(
+        run.failures[0].reason.contains("run costof there"),
+        "{:?}",
+        run.failures
+    );
+}
+
+#[test]
+fn two_named_namespaces_are_two_hosts_on_one_machine() {
+    let namespaces = match Namespaces::new("costof") {
+        Ok(namespaces) => namespaces,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let place = Place::new();
+    let near = format!("netns:{}", namespaces.near);
+    let far = format!("netns:{}", namespaces.far);
+    let words = "run net.rtt --set over=tcp,udp --quick --out run.jsonl";
+    let mut costof = place.costof(&words.split(' ').collect::<Vec<_>>());
+    run(costof.args(["--on", &near, "--peer", &far])).expect_code(0);
+    place.expect_nothing_runs();
+    let run = read(&place.path("run.jsonl"));
+    assert!(run.failures.is_empty(), "{:?}", run.failures);
+    expect_complete(&run);
+    assert!(run.points.iter().all(|row| row.point.link == "remote"));
+    let addresses = run.attempts[0].peer.as_ref().unwrap().addresses.unwrap();
+    assert_eq!(addresses.0.to_string(), "10.77.0.2");
+    assert_eq!(addresses.1.to_string(), "10.77.0.1");
+}
+
+#[test]
+fn a_namespace_that_is_not_there_is_named() {
+    let place = Place::new();
+    let words = ["run", "null", "--quick", "--on", "netns:no-such-namespace"];
+    let ended = run(&mut place.costof(&words)).expect_code(3);
+    for named in ["no-such-namespace", "ip netns list"] {
+        assert!(ended.err.contains(named), "{}", ended.err);
+    }
+}

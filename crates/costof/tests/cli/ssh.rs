@@ -1,0 +1,358 @@
+//! Over a real sshd, with keys of the test's own, on a port of loopback.
+
+use crate::common::{Place, ended, expect_complete, point, read, run, signal, spawn, wait_for};
+use crate::namespaces::Namespaces;
+use costof_model::failure::FailureKind;
+use costof_model::run_file::Run;
+use rustix::process::{Signal, kill_process};
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A place in which `ssh there` leads to a sshd of its own on this machine.
+struct There {
+    place: Place,
+    sshd: Child,
+}
+
+impl Drop for There {
+    fn drop(&mut self) {
+        let _ = self.sshd.kill();
+        let _ = self.sshd.wait();
+    }
+}
+
+impl There {
+    /// Such a place, or why there is none here.
+    fn new() -> Result<There, String> {
+        There::at("127.0.0.1", free_port(), None)
+    }
+
+    /// The same, with a sshd at this address of a network namespace.
+    fn at(address: &str, port: u16, namespace: Option<&str>) -> Result<There, String> {
+        let sshd = Path::new("/usr/sbin/sshd");
+        if !sshd.exists() {
+            return Err("no /usr/sbin/sshd (Debian: apt-get install openssh-server)".to_owned());
+        }
+        let place = Place::new();
+        let path = |name: &str| place.path(name).display().to_string();
+        for key in ["host_key", "user_key"] {
+            let mut keygen = Command::new("ssh-keygen");
+            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f", &path(key)]);
+            let made = keygen.output().map_err(|error| error.to_string())?;
+            assert!(made.status.success(), "{made:?}");
+        }
+        if rustix::process::geteuid().is_root() {
+            // Debian's service makes it when it starts.
+            let _ = fs::create_dir_all("/run/sshd");
+        }
+        let config = format!(
+            "ListenAddress {address}:{port}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
+             StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n\
+             SetEnv TMPDIR={folder} COSTOF_TEST_FOLDER={folder}\n",
+            path("host_key"),
+            path("user_key.pub"),
+            folder = path("").trim_end_matches('/'),
+        );
+        fs::write(place.path("sshd_config"), config).unwrap();
+        let host_key = fs::read_to_string(place.path("host_key.pub")).unwrap();
+        fs::write(
+            place.path("known"),
+            format!("[{address}]:{port} {host_key}"),
+        )
+        .unwrap();
+        let config = format!(
+            "Host there nobody-knows\n HostName {address}\n Port {port}\n IdentityFile {}\n\
+             IdentitiesOnly yes\n IdentityAgent none\n UserKnownHostsFile {}\n\
+             GlobalKnownHostsFile none\n StrictHostKeyChecking yes\n",
+            path("user_key"),
+            path("known"),
+        );
+        fs::write(place.path("ssh_config"), config).unwrap();
+        // ssh looks for its configuration in the user's home, not in $HOME.
+        let script = format!(
+            "#!/bin/sh\nexec /usr/bin/ssh -F {} \"$@\"\n",
+            path("ssh_config")
+        );
+        fs::create_dir(place.path("bin")).unwrap();
+        fs::write(place.path("bin/ssh"), script).unwrap();
+        fs::set_permissions(place.path("bin/ssh"), PermissionsExt::from_mode(0o755)).unwrap();
+        let log = fs::File::create(place.path("sshd.log")).unwrap();
+        let mut starting = match namespace {
+            Some(namespace) => {
+                let mut ip = Command::new("ip");
+                ip.args(["netns", "exec", namespace]).arg(sshd);
+                ip
+            }
+            None => Command::new(sshd),
+        };
+        let mut sshd = starting
+            .args(["-D", "-e", "-f", &path("sshd_config")])
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        wait_for("sshd to listen", || {
+            let log = fs::read_to_string(place.path("sshd.log")).unwrap();
+            log.contains("Server listening") || sshd.try_wait().unwrap().is_some()
+        });
+        if let Some(status) = sshd.try_wait().unwrap() {
+            let log = fs::read_to_string(place.path("sshd.log")).unwrap();
+            return Err(format!("sshd does not run here: {status}: {}", log.trim()));
+        }
+        let there = There { place, sshd };
+        if namespace.is_none() {
+            // Some accounts may log in nowhere, whatever their keys.
+            let mut ssh = Command::new(there.place.path("bin/ssh"));
+            let tried = ssh.args(["-o", "BatchMode=yes", "there", "true"]).output();
+            let tried = tried.map_err(|error| error.to_string())?;
+            if !tried.status.success() {
+                let says = String::from_utf8_lossy(&tried.stderr);
+                return Err(format!("this user cannot log in by ssh: {}", says.trim()));
+            }
+        }
+        Ok(there)
+    }
+
+    /// costof in this place, and the same one there.
+    fn costof(&self, words: &str) -> Command {
+        let costof = self.place.costof(&words.split(' ').collect::<Vec<_>>());
+        self.with_itself_there(costof)
+    }
+
+    fn misbehaving(&self, words: &str) -> Command {
+        let costof = self
+            .place
+            .misbehaving(&words.split(' ').collect::<Vec<_>>());
+        self.with_itself_there(costof)
+    }
+
+    fn with_itself_there(&self, mut costof: Command) -> Command {
+        let program = Place::program(&costof).to_owned();
+        costof.args(["--remote-costof", &program]);
+        self.with_its_ssh(costof)
+    }
+
+    fn with_its_ssh(&self, mut costof: Command) -> Command {
+        let path = std::env::var("PATH").unwrap();
+        let bin = self.place.path("bin");
+        costof.env("PATH", format!("{}:{path}", bin.display()));
+        costof
+    }
+
+    fn read(&self) -> Run {
+        read(&self.place.path("run.jsonl"))
+    }
+
+    /// Kills the process whose command line has all of these words: the latest,
+    /// since the one that keeps the machine was started before it.
+    #[track_caller]
+    fn kill(&self, words: &[&str]) {
+        let mut running = self.place.running();
+        running.retain(|process| {
+            let command = process.command.trim_end();
+            words.iter().all(|word| match *word {
+                "misbehaving worker" => command.ends_with(word),
+                word => command.contains(word),
+            })
+        });
+        running.sort_by_key(|process| process.pid.as_raw_nonzero());
+        let latest = running
+            .last()
+            .unwrap_or_else(|| panic!("no {words:?} runs"));
+        kill_process(latest.pid, Signal::KILL).unwrap();
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// A sshd, or the end of the test, which says why.
+macro_rules! there {
+    () => {
+        match There::new() {
+            Ok(there) => there,
+            Err(why) => return eprintln!("skipped: {why}"),
+        }
+    };
+}
+
+#[test]
+fn a_machine_that_ssh_reaches_is_measured_and_a_run_there_resumed() {
+    let there = there!();
+    let words = "run null cpu.clock --quick --out run.jsonl --on ssh:there";
+    run(&mut there.costof(words)).expect_code(0);
+    there.place.expect_nothing_runs();
+    let measured = there.read();
+    expect_complete(&measured);
+    assert!(measured.failures.is_empty(), "{:?}", measured.failures);
+    assert_eq!(measured.run.plan.hosts.on.as_deref(), Some("ssh:there"));
+    // What the file lacks is measured there again.
+    let file = there.place.path("run.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    fs::write(&file, lines[..lines.len() - 4].concat()).unwrap();
+    let words = ["run", "--resume", "run.jsonl"];
+    let resumed = there.with_its_ssh(there.place.costof(&words));
+    run(&mut { resumed }).expect_code(0);
+    expect_complete(&there.read());
+    assert_eq!(there.read().attempts.len(), 2);
+}
+
+#[test]
+fn the_other_end_may_be_where_ssh_leads() {
+    let there = there!();
+    for ends in ["--peer ssh:there", "--on ssh:there --peer local"] {
+        let words = format!("run net.rtt --set over=tcp,udp --quick --out run.jsonl {ends}");
+        run(&mut there.costof(&words)).expect_code(0);
+        there.place.expect_nothing_runs();
+        let run = there.read();
+        assert!(run.failures.is_empty(), "{:?}", run.failures);
+        expect_complete(&run);
+        fs::remove_file(there.place.path("run.jsonl")).unwrap();
+    }
+}
+
+#[test]
+fn two_ends_meet_at_the_address_by_which_ssh_came() {
+    let made = Namespaces::new("costofssh").and_then(|namespaces| {
+        let there = There::at("10.77.0.1", 2222, Some(&namespaces.far))?;
+        Ok((there, namespaces))
+    });
+    let (there, namespaces) = match made {
+        Ok(made) => made,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    for (ends, addresses) in [
+        ("--peer ssh:there", ["10.77.0.2", "10.77.0.1"]),
+        ("--on ssh:there --peer local", ["10.77.0.1", "10.77.0.2"]),
+    ] {
+        let words = format!("run net.rtt --set over=tcp,udp --quick --out run.jsonl {ends}");
+        let costof = there.costof(&words);
+        let mut entered = Command::new("ip");
+        entered
+            .args(["netns", "exec", &namespaces.near])
+            .arg(costof.get_program())
+            .args(costof.get_args())
+            .current_dir(there.place.path(""));
+        for (name, value) in costof.get_envs() {
+            entered.env(name, value.unwrap());
+        }
+        run(&mut entered).expect_code(0);
+        there.place.expect_nothing_runs();
+        let run = there.read();
+        assert!(run.failures.is_empty(), "{:?}", run.failures);
+        expect_complete(&run);
+        assert!(run.points.iter().all(|row| row.point.link == "remote"));
+        let (near, far) = run.attempts[0].peer.as_ref().unwrap().addresses.unwrap();
+        assert_eq!([near.to_string(), far.to_string()], addresses);
+        fs::remove_file(there.place.path("run.jsonl")).unwrap();
+    }
+}
+
+#[test]
+fn what_stands_in_the_way_of_ssh_is_named() {
+    let there = there!();
+    let expect = |words: &str, path: &str, named: &[&str]| {
+        let words: Vec<&str> = words.split(' ').collect();
+        let mut costof = there.with_its_ssh(there.place.costof(&words));
+        let ended = run(costof.args(["--remote-costof", path])).expect_code(3);
+        for name in named {
+            assert!(
+                ended.err.contains(name),
+                "`{name}` is missing in: {}",
+                ended.err
+            );
+        }
+        there.place.expect_nothing_runs();
+    };
+    expect(
+        "run null --quick --on ssh:there",
+        "/nowhere/costof",
+        &["exit code 127", "--remote-costof", "/nowhere/costof"],
+    );
+    fs::write(there.place.path("known"), "").unwrap();
+    expect(
+        "run null --quick --on ssh:there",
+        "costof",
+        &[
+            "exit code 255",
+            "BatchMode=yes there true",
+            "Host key verification failed",
+        ],
+    );
+}
+
+/// A run over ssh whose worker hangs in its first launch and in no other.
+fn hanging(there: &There) -> Child {
+    let words = "run test.hang --set how=once --quick --out run.jsonl --on ssh:there";
+    let controller = spawn(&mut there.misbehaving(words));
+    wait_for("the probe to hang", || there.place.path("hanging").exists());
+    controller
+}
+
+#[test]
+fn when_the_controller_is_killed_nothing_is_left_at_either_end() {
+    let there = there!();
+    let controller = hanging(&there);
+    signal(&controller, Signal::KILL);
+    ended(controller);
+    there.place.expect_nothing_runs();
+}
+
+#[test]
+fn when_ssh_or_the_worker_there_is_killed_the_launch_is_lost_and_made_up_for() {
+    for (killed, named) in [
+        (&["ssh", "-F", "BatchMode"][..], "SIGKILL"),
+        (&["worker --end-with-parent"], "killed there by SIGKILL"),
+        // Its guard: it goes with it.
+        (&["misbehaving worker"], "ssh:there"),
+    ] {
+        let there = there!();
+        let controller = hanging(&there);
+        there.kill(killed);
+        ended(controller).expect_code(0);
+        there.place.expect_nothing_runs();
+        let run = there.read();
+        let [failure] = run.failures.as_slice() else {
+            panic!("{:?}", run.failures);
+        };
+        assert_eq!(failure.kind, FailureKind::Crashed);
+        for name in [named, "ssh:there"] {
+            assert!(failure.reason.contains(name), "{}", failure.reason);
+        }
+        assert_eq!(point(&run, "test.hang").launches, 6);
+    }
+}
+
+#[test]
+fn a_worker_there_that_hangs_is_ended_at_both_ends() {
+    // Even one that is stopped, and sees no end of its input.
+    for how in ["spin", "stop"] {
+        let there = there!();
+        let words = format!(
+            "run test.hang --set how={how} --quick --timeout 5 --out run.jsonl --on ssh:there"
+        );
+        run(&mut there.misbehaving(&words)).expect_code(3);
+        there.place.expect_nothing_runs();
+        let run = there.read();
+        assert_eq!(run.failures[0].kind, FailureKind::TimedOut);
+        assert!(run.failures[0].reason.contains("ssh:there"));
+    }
+}
+
+#[test]
+fn what_a_probe_leaves_behind_there_is_ended_too() {
+    for end in ["well", "crash"] {
+        let there = there!();
+        let words =
+            format!("run test.leaves_child --set end={end} --quick --out run.jsonl --on ssh:there");
+        run(&mut there.misbehaving(&words));
+        there.place.expect_nothing_runs();
+        assert!(there.read().end.is_some());
+    }
+}

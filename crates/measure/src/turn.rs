@@ -1,0 +1,122 @@
+//! Whose turn it is on this machine: two costofs that measure at once would
+//! measure each other.
+//!
+//! A lock that the kernel gives back when its holder ends, however that ends.
+//! Its file lies in the folder for temporary files, which all users share (the
+//! run-time folder of XDG is each user's own), and is named after the machine's
+//! boot, so that machines which share that folder are told apart.
+
+use costof_os::process;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+/// How much is read of what the holder says of itself, in bytes.
+const HOLDER_MAX_BYTES: u64 = 200;
+
+/// The machine is this process's until it drops this.
+#[derive(Debug)]
+pub struct Turn(#[expect(dead_code, reason = "it is held open")] Option<File>);
+
+/// Takes the machine, or says who has it.
+///
+/// # Errors
+/// Whose it is, as far as that is known.
+pub fn take() -> Result<Turn, String> {
+    // Where it is not to be read, all such machines have one name.
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    take_at(&std::env::temp_dir().join(format!("costof-{}.lock", boot.trim())))
+}
+
+fn take_at(path: &Path) -> Result<Turn, String> {
+    // A machine on which there can be no such file is measured all the same.
+    let Ok(mut file) = open(path) else {
+        return Ok(Turn(None));
+    };
+    match file.try_lock() {
+        Ok(()) => {
+            // Only what is said of the holder depends on it.
+            let _ = introduce(&mut file);
+            Ok(Turn(Some(file)))
+        }
+        Err(TryLockError::WouldBlock) => Err(holder(&mut file)),
+        Err(TryLockError::Error(_)) => Ok(Turn(None)),
+    }
+}
+
+/// Opened without making it where it is there, since the kernel lets nobody
+/// make anew what another user has made in such a folder
+/// (fs.protected_regular); never through a link that somebody has laid there.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .write(true)
+        .custom_flags(process::NO_FOLLOW);
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        opened => return opened,
+    }
+    let file = options.create(true).open(path)?;
+    // So that other users can lock it too; it may be another's by now.
+    let _ = file.set_permissions(PermissionsExt::from_mode(0o666));
+    Ok(file)
+}
+
+fn introduce(file: &mut File) -> io::Result<()> {
+    let data = file.metadata()?;
+    if !data.is_file() || data.nlink() != 1 {
+        // Somebody has laid another file there under this name: it stays as it is.
+        return Ok(());
+    }
+    let user = std::env::var("USER").unwrap_or_else(|_| "unknown".to_owned());
+    let parent = process::parent()
+        .and_then(|pid| std::fs::read(format!("/proc/{pid}/cmdline")).ok())
+        .map(|words| String::from_utf8_lossy(&words).replace('\0', " "))
+        .unwrap_or_default();
+    file.set_len(0)?;
+    file.rewind()?;
+    let own = std::process::id();
+    write!(file, "process {own} of {user}, for `{}`", parent.trim())
+}
+
+/// What the holder says of itself: no more than a line, and nothing that would
+/// move a terminal's cursor, since anybody may have written it.
+fn holder(file: &mut File) -> String {
+    let mut said = Vec::new();
+    let read = file.take(HOLDER_MAX_BYTES).read_to_end(&mut said);
+    let said: String = String::from_utf8_lossy(&said)
+        .chars()
+        .filter(|c| !c.is_control())
+        .collect();
+    match read {
+        Ok(1..) => said,
+        _ => "another costof".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_has_it_until_it_lets_go_and_the_others_are_told_who() {
+        let name = format!("costof-turn-test-{}.lock", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let turn = take_at(&path).unwrap();
+        let told = take_at(&path).unwrap_err();
+        let own = format!("process {}", std::process::id());
+        assert!(told.starts_with(&own), "{told}");
+        drop(turn);
+        take_at(&path).unwrap();
+        // What is another file under its name is not written to.
+        let other = path.with_extension("other");
+        std::fs::hard_link(&path, &other).unwrap();
+        std::fs::write(&other, "precious").unwrap();
+        drop(take_at(&path).unwrap());
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "precious");
+        std::fs::remove_file(&other).unwrap();
+        std::fs::remove_file(&path).unwrap();
+    }
+}
