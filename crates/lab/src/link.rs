@@ -88,7 +88,7 @@ impl Made {
     /// Where the link has ended: it is to be made anew.
     pub fn report(&mut self) -> Result<Option<LinkReport>, Failure> {
         match self.ask(Ask::Report)? {
-            Some(Say::Report(report)) => Ok(*report),
+            Some(Say::Report { link }) => Ok(link.map(|link| *link)),
             _ => Ok(None),
         }
     }

@@ -125,7 +125,9 @@ impl Held {
     fn answer(&mut self, ask: Ask) -> Say {
         let answer = match ask {
             Ask::Begin { seed } => self.begin(seed).map(|()| Say::Done),
-            Ask::Report => self.report().map(|report| Say::Report(Box::new(report))),
+            Ask::Report => self.report().map(|report| Say::Report {
+                link: report.map(Box::new),
+            }),
             Ask::Stay => Ok(Say::Done),
         };
         answer.unwrap_or_else(|reason| Say::Refused { reason })

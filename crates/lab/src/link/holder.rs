@@ -52,7 +52,7 @@ pub(crate) enum Say {
     /// It was done.
     Done,
     /// What has happened; none where nobody emulates.
-    Report(Box<Option<LinkReport>>),
+    Report { link: Option<Box<LinkReport>> },
     /// That cannot be, and why.
     Refused { reason: String },
 }
@@ -182,4 +182,27 @@ pub(crate) fn line(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).expect("it can be written as JSON");
     line.push(b'\n');
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_is_read_back() {
+        for ask in [Ask::Begin { seed: u64::MAX }, Ask::Report, Ask::Stay] {
+            let read: Ask = serde_json::from_slice(&line(&ask)).unwrap();
+            assert_eq!(read, ask);
+        }
+        let report = || Some(Box::new(LinkReport::default()));
+        for say in [
+            Say::Done,
+            Say::Report { link: report() },
+            Say::Report { link: None },
+        ] {
+            let text = line(&say);
+            let read: Say = serde_json::from_slice(&text).unwrap();
+            assert_eq!(line(&read), text);
+        }
+    }
 }

@@ -203,7 +203,7 @@ fn report() -> io::Result<Option<LinkReport>> {
     let mut answer = String::new();
     BufReader::new(holder.take(LINE_MAX_BYTES)).read_line(&mut answer)?;
     match serde_json::from_str(&answer)? {
-        Say::Report(report) => Ok(*report),
+        Say::Report { link } => Ok(link.map(|link| *link)),
         _ => Ok(None),
     }
 }
