@@ -213,7 +213,12 @@ impl Controller<'_> {
         self.make_link(probe, first, self.seed(block, launch));
         let outcome = self.outcome(probe, &left, block, launch);
         let wall_ns = began.elapsed().as_nanos() as f64;
-        let link = self.link_report(first);
+        // A link that has ended takes the launch along, whatever its workers say.
+        let (link, outcome) = match self.link_report(first) {
+            Ok(link) => (link, outcome),
+            Err(_) if matches!(outcome, Err(Lost::Interrupted)) => return Ok(()),
+            Err(failure) => (None, Err(Lost::Failed(None, failure))),
+        };
         let (points, noise) = match outcome {
             Err(Lost::Interrupted) => return Ok(()),
             Err(Lost::Failed(position, failure)) => {
@@ -284,17 +289,15 @@ impl Controller<'_> {
 
     /// What the link of a point did during the launch. One that does not answer
     /// has ended, and is made anew for the next.
-    fn link_report(&mut self, point: &Point) -> Option<Box<LinkReport>> {
+    fn link_report(&mut self, point: &Point) -> Result<Option<Box<LinkReport>>, Failure> {
         let Some(Ok(made)) = self.links.get_mut(&point.link) else {
-            return None;
+            return Ok(None);
         };
-        match made.report() {
-            Ok(report) => report.map(Box::new),
-            Err(_) => {
-                self.links.remove(&point.link);
-                None
-            }
+        let report = made.report();
+        if report.is_err() {
+            self.links.remove(&point.link);
         }
+        Ok(report?.map(Box::new))
     }
 
     /// Starts the workers of a launch, each at its end of the link where they

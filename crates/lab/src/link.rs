@@ -18,7 +18,7 @@ pub use ends::{FAR_ADDRESS, FAR_ADDRESS_V6, NEAR_ADDRESS, NEAR_ADDRESS_V6};
 pub use hold::{hold, hold_named};
 
 use crate::host::WorkerCommand;
-use costof_model::failure::Failure;
+use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
 use costof_os::namespace::Namespace;
@@ -97,7 +97,10 @@ impl Made {
         let Some(holder) = &mut self.holder else {
             return Ok(None);
         };
-        let failed = |reason: String| Failure::error(format!("the link has failed: {reason}"));
+        let failed = |reason: String| Failure {
+            kind: FailureKind::Crashed,
+            reason: format!("the link has failed: {reason}"),
+        };
         match holder.ask(ask).map_err(failed)? {
             Say::Refused { reason } => Err(failed(reason)),
             say => Ok(Some(say)),

@@ -10,6 +10,7 @@ mod graded;
 mod interrupted;
 mod killed;
 mod limits;
+mod link;
 mod misbehaving;
 mod readers;
 mod resumed;

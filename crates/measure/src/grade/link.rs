@@ -2,6 +2,7 @@
 //! disturbances do.
 
 use super::grade;
+use crate::statistics::quantile::mean;
 use costof_model::Text;
 use costof_model::link_report::{LinkReport, Traffic};
 use costof_model::noise::{Grade, Warning};
@@ -21,14 +22,15 @@ const OVERRUN_SHARE: [f64; 3] = [1e-9, 1e-3, 1e-2];
 
 const FASTER: &str = "measure where the link has a processor of its own, or ask for a lower rate";
 
-/// What in the links of a point's launches costs it a grade; the worst launch
-/// decides, since what is late moves a median as a whole.
+/// What in the links of a point's launches costs it a grade: in the mean over
+/// them, so that one bad launch among many is diluted and not hidden, and by
+/// the direction that did worse.
 pub fn link_causes(links: &[&LinkReport]) -> Vec<Warning> {
-    let traffic = || links.iter().flat_map(|link| [&link.up, &link.down]);
-    let worst = |of: &dyn Fn(&Traffic) -> Option<(Option<Grade>, f64)>| {
-        let of_each = traffic().filter_map(of);
-        let (grade, value) = of_each.max_by(|(a, x), (b, y)| a.cmp(b).then(x.total_cmp(y)))?;
-        Some((grade?, value))
+    let up = || links.iter().map(|link| &link.up).collect::<Vec<_>>();
+    let down = || links.iter().map(|link| &link.down).collect::<Vec<_>>();
+    let worse = |of: &dyn Fn(&[&Traffic]) -> Option<(Grade, f64)>| {
+        let both = [of(&up()), of(&down())].into_iter().flatten();
+        both.max_by(|(a, x), (b, y)| a.cmp(b).then(x.total_cmp(y)))
     };
     let mut warnings = Vec::new();
     let mut warn = |kind: &'static str, grade, what: String, advice: &str| {
@@ -39,7 +41,7 @@ pub fn link_causes(links: &[&LinkReport]) -> Vec<Warning> {
             advice: advice.to_owned(),
         });
     };
-    if let Some((grade, late_ns)) = worst(&late) {
+    if let Some((grade, late_ns)) = worse(&late) {
         let advice = match links
             .iter()
             .filter_map(|link| link.relay.as_ref())
@@ -55,38 +57,42 @@ pub fn link_causes(links: &[&LinkReport]) -> Vec<Warning> {
         let what = format!("one packet in a hundred left the link {late} or more too late");
         warn("link_late", grade, what, advice);
     }
-    let busy = |link: &&LinkReport| {
-        let relay = link.relay.as_ref()?;
-        Some(relay.cpu_ns / link.duration_ns.max(1.0))
-    };
-    let busiest = links.iter().filter_map(busy).fold(0.0, f64::max);
-    if let Some(grade) = grade(busiest, BUSY_SHARE) {
+    let busy: Vec<f64> = links
+        .iter()
+        .filter_map(|link| Some(link.relay.as_ref()?.cpu_ns / link.duration_ns.max(1.0)))
+        .collect();
+    if let Some(busy) = mean(&busy)
+        && let Some(grade) = grade(busy, BUSY_SHARE)
+    {
         let what = format!(
             "the link's relay was busy for {:.0} % of the time",
-            busiest * 100.0
+            busy * 100.0
         );
         warn("link_busy", grade, what, FASTER);
     }
-    if let Some((grade, lost)) = worst(&overrun) {
+    if let Some((grade, lost)) = worse(&overrun) {
         let what = format!("the link lost {lost:.0} packets because it could not keep up");
         warn("link_overrun", grade, what, FASTER);
     }
     warnings
 }
 
-fn late(traffic: &Traffic) -> Option<(Option<Grade>, f64)> {
-    let late_ns = traffic.lateness_ns?.p99;
-    let of_delay = match traffic.asked_delay_ns {
-        0.0 => None,
-        delay_ns => grade(late_ns / delay_ns, LATE_SHARE),
-    };
-    Some((of_delay.max(grade(late_ns, LATE_NS)), late_ns))
+fn late(launches: &[&Traffic]) -> Option<(Grade, f64)> {
+    let each: Vec<f64> = launches
+        .iter()
+        .filter_map(|traffic| Some(traffic.lateness_ns?.p99))
+        .collect();
+    let late_ns = mean(&each)?;
+    let delay_ns = launches.first()?.asked_delay_ns;
+    let of_delay = grade(late_ns / delay_ns, LATE_SHARE).filter(|_| delay_ns > 0.0);
+    Some((of_delay.max(grade(late_ns, LATE_NS))?, late_ns))
 }
 
-fn overrun(traffic: &Traffic) -> Option<(Option<Grade>, f64)> {
-    let all = traffic.packets + traffic.overruns;
-    let lost = traffic.overruns as f64;
-    (lost > 0.0).then(|| (grade(lost / all as f64, OVERRUN_SHARE), lost))
+fn overrun(launches: &[&Traffic]) -> Option<(Grade, f64)> {
+    let passed: u64 = launches.iter().map(|traffic| traffic.packets).sum();
+    let lost: u64 = launches.iter().map(|traffic| traffic.overruns).sum();
+    let share = lost as f64 / (passed + lost).max(1) as f64;
+    Some((grade(share, OVERRUN_SHARE)?, lost as f64))
 }
 
 #[cfg(test)]
@@ -143,15 +149,13 @@ mod tests {
             (0.0, 1.1e6, Grade::C),
             (0.0, 12e6, Grade::D),
         ] {
-            let good = link(95e6, 5e3);
             let bad = link(delay_ns, late_ns);
             let expected = [(Text::Borrowed("link_late"), expected)];
-            assert_eq!(
-                grades(&[&good, &bad, &good]),
-                expected,
-                "{delay_ns} {late_ns}"
-            );
+            assert_eq!(grades(&[&bad]), expected, "{delay_ns} {late_ns}");
         }
+        let (good, bad) = (link(50e3, 0.2e3), link(50e3, 6e3));
+        let diluted = [(Text::Borrowed("link_late"), Grade::B)];
+        assert_eq!(grades(&[&good, &bad, &good]), diluted);
         let says = link_causes(&[&link(0.0, 1.5e6)])[0].what.clone();
         assert!(says.contains("1.50 ms"), "{says}");
     }
