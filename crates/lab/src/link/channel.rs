@@ -288,6 +288,8 @@ mod tests {
     fn leaving(channel: &mut Channel, until_ns: u64) -> Vec<(u64, u32, usize)> {
         let mut left = Vec::new();
         while let Some(next_ns) = channel.next_ns().filter(|next_ns| *next_ns <= until_ns) {
+            let before_ns = left.last().map_or(0, |left: &(u64, u32, usize)| left.0);
+            assert!(next_ns >= before_ns, "it was to leave before others");
             let packet = channel.leave(next_ns).expect("it is due");
             let number = u32::from_le_bytes(packet[..4].try_into().unwrap());
             left.push((next_ns, number, packet.len()));
