@@ -26,12 +26,8 @@ const FASTER: &str = "measure where the link has a processor of its own, or ask 
 /// them, so that one bad launch among many is diluted and not hidden, and by
 /// the direction that did worse.
 pub fn link_causes(links: &[&LinkReport]) -> Vec<Warning> {
-    let up = || links.iter().map(|link| &link.up).collect::<Vec<_>>();
-    let down = || links.iter().map(|link| &link.down).collect::<Vec<_>>();
-    let worse = |of: &dyn Fn(&[&Traffic]) -> Option<(Grade, f64)>| {
-        let both = [of(&up()), of(&down())].into_iter().flatten();
-        both.max_by(|(a, x), (b, y)| a.cmp(b).then(x.total_cmp(y)))
-    };
+    let up: Vec<&Traffic> = links.iter().map(|link| &link.up).collect();
+    let down: Vec<&Traffic> = links.iter().map(|link| &link.down).collect();
     let mut warnings = Vec::new();
     let mut warn = |kind: &'static str, grade, what: String, advice: &str| {
         warnings.push(Warning {
@@ -41,7 +37,7 @@ pub fn link_causes(links: &[&LinkReport]) -> Vec<Warning> {
             advice: advice.to_owned(),
         });
     };
-    if let Some((grade, late_ns)) = worse(&late) {
+    if let Some((grade, late_ns)) = worse([late(&up), late(&down)]) {
         let advice = match links
             .iter()
             .filter_map(|link| link.relay.as_ref())
@@ -70,11 +66,16 @@ pub fn link_causes(links: &[&LinkReport]) -> Vec<Warning> {
         );
         warn("link_busy", grade, what, FASTER);
     }
-    if let Some((grade, lost)) = worse(&overrun) {
+    if let Some((grade, lost)) = worse([overrun(&up), overrun(&down)]) {
         let what = format!("the link lost {lost:.0} packets because it could not keep up");
         warn("link_overrun", grade, what, FASTER);
     }
     warnings
+}
+
+fn worse(directions: [Option<(Grade, f64)>; 2]) -> Option<(Grade, f64)> {
+    let both = directions.into_iter().flatten();
+    both.max_by(|(a, x), (b, y)| a.cmp(b).then(x.total_cmp(y)))
 }
 
 fn late(launches: &[&Traffic]) -> Option<(Grade, f64)> {
