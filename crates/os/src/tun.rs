@@ -95,7 +95,8 @@ mod tests {
                 }
             };
             for words in [
-                "link set costof-test multicast off addrgenmode none up",
+                "link set costof-test multicast off addrgenmode none",
+                "link set costof-test up",
                 "address add 10.9.0.2/24 dev costof-test",
             ] {
                 let status = Command::new("ip").args(words.split(' ')).status().unwrap();
