@@ -117,7 +117,7 @@ mod tests {
             let mut back = [0; 100];
             let (bytes, from) = socket.recv_from(&mut back).unwrap();
             assert_eq!((&back[..bytes], from.port()), (&b"there"[..], 2000));
-            assert!(tun.send(b"no IP packet").is_err());
+            assert!(tun.send(b"\0 is no version of IP").is_err());
         };
         std::thread::spawn(test).join().unwrap();
     }
