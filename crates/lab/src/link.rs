@@ -45,7 +45,7 @@ pub struct Made {
 }
 
 impl Made {
-    /// Makes a link; `holder` is the command that calls [`hold`] with the link's
+    /// Makes a link; `holder` is the command that calls [`hold()`] with the link's
     /// name. Must be called from the main thread.
     ///
     /// # Errors
