@@ -38,6 +38,9 @@ pub(crate) enum Command {
     Explain(ExplainOptions),
     /// Say what here will make numbers worse or missing, and what to do about it
     Doctor(DoctorOptions),
+    /// Make a link between two named network namespaces, for people to enter
+    #[command(subcommand)]
+    Link(LinkCommand),
     /// Write a run without its launches: small, and without names if asked
     Export(ExportOptions),
     /// Write completions for a shell
@@ -56,7 +59,28 @@ pub(crate) enum Command {
     Hold {
         /// Which
         link: Link,
+        /// Between the namespaces of `costof link`
+        #[arg(long)]
+        named: bool,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LinkCommand {
+    /// Make it: network namespaces costof-server (10.0.0.1, fd00:c057::1) and costof-client
+    /// (10.0.0.2, fd00:c057::2), joined
+    Up {
+        /// Which: veth, lan, wan, or spelt out, such as delay=10ms,loss=1%,up.rate=100Mbit
+        #[arg(default_value = "veth")]
+        link: Link,
+        /// Draws which packets are lost, or late, or go twice
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+    },
+    /// Say which one is up, and what it has done to packets since
+    Status,
+    /// Take it away
+    Down,
 }
 
 #[derive(Debug, Args)]

@@ -18,6 +18,7 @@ use costof_model::Text;
 use costof_model::facts::Facts;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
+use costof_model::link_report::LinkReport;
 use costof_model::noise::{CONTROLLER, MEASURED, Noise, PEER, Placement};
 use costof_model::point::Point;
 use costof_model::prediction::Known;
@@ -215,9 +216,15 @@ impl Controller<'_> {
         let probe = self.probe(first);
         self.progress.begin(&probe.info.id);
         let began = Instant::now();
-        self.make_link(probe, first);
+        self.make_link(probe, first, self.seed(block, launch));
         let outcome = self.outcome(probe, &left, block, launch);
         let wall_ns = began.elapsed().as_nanos() as f64;
+        // A link that has ended takes the launch along, whatever its workers say.
+        let (link, outcome) = match self.link_report(first) {
+            Ok(link) => (link, outcome),
+            Err(_) if matches!(outcome, Err(Lost::Interrupted)) => return Ok(()),
+            Err(failure) => (None, Err(Lost::Failed(None, failure))),
+        };
         let (points, noise) = match outcome {
             Err(Lost::Interrupted) => return Ok(()),
             Err(Lost::Failed(position, failure)) => {
@@ -258,27 +265,54 @@ impl Controller<'_> {
             points,
             noise,
             placement: self.placement(probe, &left),
+            link,
         }))?;
         self.progress.launched();
         Ok(())
     }
 
-    /// Makes the link of a point when it is first asked for.
-    fn make_link(&mut self, probe: &Probe, point: &Point) {
-        if probe.info.needs_link() && !self.links.contains_key(&point.link) {
+    /// Makes the link of a point when it is first asked for, and again where it
+    /// has ended; what it loses is drawn from this seed.
+    fn make_link(&mut self, probe: &Probe, point: &Point, seed: u64) {
+        if !probe.info.needs_link() {
+            return;
+        }
+        if let Some(Ok(made)) = self.links.get_mut(&point.link) {
+            if made.begin(seed).is_ok() {
+                return;
+            }
+            self.links.remove(&point.link);
+        }
+        if !self.links.contains_key(&point.link) {
             let link: Result<Link, String> = point.link.parse();
-            let made = link.map_err(Failure::error).and_then(|link| {
-                match self.near.host.is_here() || link == Link::Loopback {
-                    true => Made::make(&link, self.holder),
-                    false => Err(Failure::unsupported(format!(
-                        "the link {link} is made where costof itself runs, not on {} (run costof \
-                         there)",
-                        self.near.host
-                    ))),
-                }
-            });
+            let made = link
+                .map_err(Failure::error)
+                .and_then(
+                    |link| match self.near.host.is_here() || link == Link::Loopback {
+                        true => Made::make(&link, self.holder),
+                        false => Err(Failure::unsupported(format!(
+                            "the link {link} is made where costof itself runs, not on {} (run \
+                             costof there)",
+                            self.near.host
+                        ))),
+                    },
+                )
+                .and_then(|mut made| made.begin(seed).map(|()| made));
             self.links.insert(point.link.clone(), made);
         }
+    }
+
+    /// What the link of a point did during the launch. One that does not answer
+    /// has ended, and is made anew for the next.
+    fn link_report(&mut self, point: &Point) -> Result<Option<Box<LinkReport>>, Failure> {
+        let Some(Ok(made)) = self.links.get_mut(&point.link) else {
+            return Ok(None);
+        };
+        let report = made.report();
+        if report.is_err() {
+            self.links.remove(&point.link);
+        }
+        Ok(report?.map(Box::new))
     }
 
     /// Starts the workers of a launch, each at its end of the link where they
@@ -335,8 +369,7 @@ impl Controller<'_> {
         let plan = &self.run.run.plan;
         let placement = self.placement(probe, points);
         let time = self.precision.batch_time_per_point();
-        // Another draw for each launch, the same one for each attempt.
-        let seed = self.run.run.seed ^ ((block as u64) << 32) ^ (u64::from(launch) << 1);
+        let seed = self.seed(block, launch);
         let token = format!("{:032x}", fastrand::u128(..));
         let apart = self.far.is_some_and(|far| !one_machine(self.near, far));
         let cpus = |role: &Text| placement.0.get(role).cloned().unwrap_or_default();
@@ -381,6 +414,11 @@ impl Controller<'_> {
                 }),
             })
             .collect()
+    }
+
+    /// Another draw for each launch, the same one for each attempt.
+    fn seed(&self, block: usize, launch: u32) -> u64 {
+        self.run.run.seed ^ ((block as u64) << 32) ^ (u64::from(launch) << 1)
     }
 
     /// The processors that a launch of these points uses: of the measured ones
@@ -600,6 +638,7 @@ mod tests {
                 .collect(),
             noise: Noise::default(),
             placement: Placement::default(),
+            link: None,
         };
         let hung = launch(&[State::Failed, State::Failed], 60.0);
         let partly = launch(&[State::Failed, State::Ok], 2.0);

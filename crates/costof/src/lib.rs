@@ -36,7 +36,8 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
         Command::Completions(options) => commands::completions::run(&options),
         Command::Man => commands::man::run(),
         Command::Worker { end_with_parent } => commands::worker::run(table, end_with_parent),
-        Command::Hold { link } => commands::hold::run(&link),
+        Command::Hold { link, named } => commands::hold::run(&link, named),
+        Command::Link(command) => commands::link::run(&command),
     };
     match done {
         Ok(code) => code,

@@ -3,30 +3,27 @@
 //! Whatever a link needs, namespaces and devices, is held by one process (the
 //! *holder*), which makes them in its own namespaces and ends with the
 //! controller, however that ends. With it the kernel takes everything away:
-//! nothing has a name, so nothing can be left.
+//! nothing has a name, so nothing can be left. ([`named`] makes the one link
+//! that has names, for people to enter.)
 
-use crate::host::{Host, WorkerCommand};
-use costof_model::failure::Failure;
+mod channel;
+mod ends;
+mod hold;
+mod holder;
+pub mod named;
+mod netem;
+mod relay;
+
+pub use ends::{FAR_ADDRESS, FAR_ADDRESS_V6, NEAR_ADDRESS, NEAR_ADDRESS_V6};
+pub use hold::{hold, hold_named};
+
+use crate::host::WorkerCommand;
+use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
-use costof_os::namespace::{self, Namespace};
-use costof_os::process;
-use serde::{Deserialize, Serialize};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use costof_model::link_report::LinkReport;
+use costof_os::namespace::Namespace;
+use holder::{Ask, Holder, Say};
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
-
-/// The address of the end that does not lead, the server's or receiver's.
-pub const FAR_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
-/// The address of the leading end.
-pub const NEAR_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
-/// Of how many bits the part is that both addresses share.
-const PREFIX: u8 = 24;
-
-/// How long making a link may take.
-const MAKE_LIMIT: Duration = Duration::from_secs(20);
 
 /// One end of a link.
 #[derive(Debug)]
@@ -44,27 +41,12 @@ pub struct Made {
     pub near: End,
     /// The end of the other roles.
     pub far: End,
-    _holder: Option<Holder>,
-}
-
-/// What the holder says when the link is there.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
-enum Held {
-    Link {
-        /// Its namespaces, as descriptors of its own.
-        near: i32,
-        far: i32,
-        /// Whether they belong to a user namespace of its own.
-        user: bool,
-    },
-    Refused {
-        reason: String,
-    },
+    holder: Option<Holder>,
 }
 
 impl Made {
-    /// Makes a link; `holder` is the command that calls [`hold`] with the link's name.
+    /// Makes a link; `holder` is the command that calls [`hold()`] with the link's
+    /// name. Must be called from the main thread.
     ///
     /// # Errors
     /// Why there can be no such link here, and what to do about it.
@@ -78,13 +60,14 @@ impl Made {
                 Ok(Made {
                     near: end(),
                     far: end(),
-                    _holder: None,
+                    holder: None,
                 })
             }
             Link::Remote => Err(Failure::error(
                 "the link remote is the network to another host: name that host by --peer",
             )),
-            _ => Self::held(link, holder),
+            Link::Sink => Err(Failure::unsupported("costof does not make sink yet")),
+            Link::Veth | Link::Emulated { .. } => Self::held(link, holder),
         }
     }
 
@@ -97,7 +80,7 @@ impl Made {
         Made {
             near: end(near),
             far: end(far),
-            _holder: None,
+            holder: None,
         }
     }
 
@@ -106,8 +89,42 @@ impl Made {
         if leads { &self.near } else { &self.far }
     }
 
+    /// A launch begins: what is lost is drawn from this seed, and counted from
+    /// zero.
+    ///
+    /// # Errors
+    /// Where the link has ended: it is to be made anew.
+    pub fn begin(&mut self, seed: u64) -> Result<(), Failure> {
+        self.ask(Ask::Begin { seed }).map(drop)
+    }
+
+    /// What the link did since then; none where nobody emulates it.
+    ///
+    /// # Errors
+    /// Where the link has ended: it is to be made anew.
+    pub fn report(&mut self) -> Result<Option<LinkReport>, Failure> {
+        match self.ask(Ask::Report)? {
+            Some(Say::Report { link }) => Ok(link.map(|link| *link)),
+            _ => Ok(None),
+        }
+    }
+
+    fn ask(&mut self, ask: Ask) -> Result<Option<Say>, Failure> {
+        let Some(holder) = &mut self.holder else {
+            return Ok(None);
+        };
+        let failed = |reason: String| Failure {
+            kind: FailureKind::Crashed,
+            reason: format!("the link has failed: {reason}"),
+        };
+        match holder.ask(ask).map_err(failed)? {
+            Say::Refused { reason } => Err(failed(reason)),
+            say => Ok(Some(say)),
+        }
+    }
+
     fn held(link: &Link, holder: &WorkerCommand) -> Result<Made, Failure> {
-        let (holder, near, far) = Holder::start(link, holder)?;
+        let (holder, near, far) = Holder::start(link, holder, &[])?;
         Ok(Made {
             near: End {
                 address: NEAR_ADDRESS,
@@ -117,162 +134,7 @@ impl Made {
                 address: FAR_ADDRESS,
                 namespace: Some(far),
             },
-            _holder: Some(holder),
+            holder: Some(holder),
         })
     }
-}
-
-/// The process that holds a link.
-#[derive(Debug)]
-struct Holder(Child);
-
-impl Holder {
-    fn start(
-        link: &Link,
-        command: &WorkerCommand,
-    ) -> Result<(Holder, Namespace, Namespace), Failure> {
-        let refused =
-            |reason: String| Failure::unsupported(format!("cannot make the link {link}: {reason}"));
-        let mut command = command
-            .on(&Host::Local)
-            .map_err(|error| refused(error.to_string()))?;
-        command.arg(link.to_string()).stderr(Stdio::null());
-        let mut child = command
-            .spawn()
-            .map_err(|error| refused(format!("its holder does not start: {error}")))?;
-        let output = child.stdout.take().expect("standard output is a pipe");
-        let pid = child.id();
-        let holder = Holder(child);
-        let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            // One line of some bytes is all that is expected.
-            let read = BufReader::new(output).take(64 << 10).read_line(&mut line);
-            drop(read.map(|_| sender.send(line)));
-        });
-        let line = lines.recv_timeout(MAKE_LIMIT).unwrap_or_default();
-        match serde_json::from_str(&line) {
-            Ok(Held::Link { near, far, user }) => {
-                let of = |descriptor: i32| {
-                    let user = user.then(|| PathBuf::from(format!("/proc/{pid}/ns/user")));
-                    let network = format!("/proc/{pid}/fd/{descriptor}");
-                    Namespace::at(user.as_deref(), Path::new(&network))
-                };
-                let ends = of(near).and_then(|near| Ok((near, of(far)?)));
-                let (near, far) = ends
-                    .map_err(|error| refused(format!("its namespaces cannot be had: {error}")))?;
-                Ok((holder, near, far))
-            }
-            Ok(Held::Refused { reason }) => Err(refused(reason)),
-            Err(_) => Err(refused("its holder ended, or took too long".to_owned())),
-        }
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        // Both may say that it has ended already, which is what is wanted.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// What the holder does: makes the link, says so on standard output, and keeps
-/// it until standard input closes.
-///
-/// # Errors
-/// Where it cannot answer.
-pub fn hold(link: &Link) -> io::Result<()> {
-    process::die_with_parent()?;
-    let held = match make(link) {
-        Ok((near, far, user)) => {
-            answer(&Held::Link {
-                near: near.descriptor(),
-                far: far.descriptor(),
-                user,
-            })?;
-            Some((near, far))
-        }
-        Err(reason) => {
-            answer(&Held::Refused { reason })?;
-            None
-        }
-    };
-    if held.is_some() {
-        io::copy(&mut io::stdin().lock(), &mut io::sink())?;
-    }
-    Ok(())
-}
-
-fn answer(held: &Held) -> io::Result<()> {
-    let mut line = serde_json::to_vec(held).expect("it can be written as JSON");
-    line.push(b'\n');
-    let mut output = io::stdout().lock();
-    output.write_all(&line)?;
-    output.flush()
-}
-
-/// The namespaces of both ends, joined; and whether they are owned by a new
-/// user namespace.
-fn make(link: &Link) -> Result<(Namespace, Namespace, bool), String> {
-    let (near, user) = first_namespace()?;
-    let far = Namespace::new_for_this_thread()
-        .map_err(|error| format!("a second network namespace: {error}"))?;
-    match link {
-        Link::Veth => veth(&near, &far)?,
-        other => return Err(format!("costof does not make {other} yet")),
-    }
-    Ok((near, far, user))
-}
-
-/// A network namespace; where that is not permitted, one in a new user namespace.
-fn first_namespace() -> Result<(Namespace, bool), String> {
-    if let Ok(namespace) = Namespace::new_for_this_thread() {
-        return Ok((namespace, false));
-    }
-    namespace::become_root_of_new_user_namespace().map_err(|error| {
-        format!(
-            "network namespaces need root or user namespaces, and {error} \
-             (kernel.unprivileged_userns_clone, user.max_user_namespaces, \
-             kernel.apparmor_restrict_unprivileged_userns)"
-        )
-    })?;
-    let namespace = Namespace::new_for_this_thread()
-        .map_err(|error| format!("a network namespace of an own user namespace: {error}"))?;
-    Ok((namespace, true))
-}
-
-/// Joins the ends by a cable. This thread is in the far one.
-fn veth(near: &Namespace, far: &Namespace) -> Result<(), String> {
-    let own = format!("/proc/{}/fd", std::process::id());
-    ip(
-        far,
-        &format!(
-            "link add costof type veth peer name costof netns {own}/{}",
-            near.descriptor()
-        ),
-    )?;
-    for (end, address) in [(near, NEAR_ADDRESS), (far, FAR_ADDRESS)] {
-        ip(end, &format!("address add {address}/{PREFIX} dev costof"))?;
-        ip(end, "link set costof up")?;
-        ip(end, "link set lo up")?;
-    }
-    Ok(())
-}
-
-/// Runs ip(8) in a namespace.
-fn ip(namespace: &Namespace, words: &str) -> Result<(), String> {
-    let mut command = Command::new("ip");
-    command.args(words.split(' ')).stdin(Stdio::null());
-    namespace
-        .start_in(&mut command)
-        .map_err(|error| error.to_string())?;
-    let output = command
-        .output()
-        .map_err(|error| format!("ip cannot be run: {error} (Debian: apt-get install iproute2)"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let says = String::from_utf8_lossy(&output.stderr);
-    Err(format!("`ip {words}`: {}", says.trim()))
 }

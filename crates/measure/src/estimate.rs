@@ -2,6 +2,7 @@
 //! Pure, so that a point can be derived again from its launches at any time.
 
 use crate::grade::causes;
+use crate::grade::link::link_causes;
 use crate::statistics::distribution::Distribution;
 use crate::statistics::interval::median_interval;
 use crate::statistics::modes::launch_modes;
@@ -9,6 +10,7 @@ use crate::statistics::quantile::median;
 use crate::statistics::ratio::{Doubling, doubling};
 use costof_model::Text;
 use costof_model::failure::Failure;
+use costof_model::link_report::LinkReport;
 use costof_model::metric::{Data, Estimate, Measured, MetricInfo, Mode, Percentile};
 use costof_model::noise::{Grade, Noise, Warning};
 use costof_model::point::Point;
@@ -61,6 +63,16 @@ pub fn point(
     }
     let noise: Vec<&Noise> = given.iter().map(|(noise, _)| *noise).collect();
     let mut warnings = causes(&noise);
+    let gave = |launch: &&&LaunchRow| {
+        let mut points = launch.points.iter();
+        points.any(|given| given.point == *point && given.state != State::Failed)
+    };
+    let links: Vec<&LinkReport> = launches
+        .iter()
+        .filter(gave)
+        .filter_map(|launch| launch.link.as_deref())
+        .collect();
+    warnings.extend(link_causes(&links));
     let mut metrics: Vec<Estimate> = Vec::new();
     if !below {
         metrics.extend(

@@ -1,6 +1,8 @@
 //! The grade of a point, from recorded causes only and never from the width of
 //! its interval, and what the reader can do about them.
 
+pub mod link;
+
 use costof_model::Text;
 use costof_model::noise::{Grade, Noise, Warning};
 
@@ -114,11 +116,8 @@ pub fn causes(noise: &[&Noise]) -> Vec<Warning> {
         let Some(value) = (cause.recorded)(noise) else {
             continue;
         };
-        let grade = match cause.limits {
-            [_, _, d] if value >= d => Grade::D,
-            [_, c, _] if value >= c => Grade::C,
-            [b, _, _] if value >= b => Grade::B,
-            _ => continue,
+        let Some(grade) = grade(value, cause.limits) else {
+            continue;
         };
         warnings.push(Warning {
             kind: Text::Borrowed(cause.kind),
@@ -131,6 +130,16 @@ pub fn causes(noise: &[&Noise]) -> Vec<Warning> {
         });
     }
     warnings
+}
+
+/// The grade that this value leaves; `None` where it is nothing of note.
+fn grade(value: f64, limits: [f64; 3]) -> Option<Grade> {
+    match limits {
+        [_, _, d] if value >= d => Some(Grade::D),
+        [_, c, _] if value >= c => Some(Grade::C),
+        [b, _, _] if value >= b => Some(Grade::B),
+        _ => None,
+    }
 }
 
 fn sum(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {

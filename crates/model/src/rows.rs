@@ -4,6 +4,7 @@ use crate::Text;
 use crate::axis::Axes;
 use crate::facts::Facts;
 use crate::failure::FailureKind;
+use crate::link_report::LinkReport;
 use crate::metric::{Estimate, Measured};
 use crate::noise::{Grade, Noise, Placement, Warning};
 use crate::point::Point;
@@ -179,6 +180,9 @@ pub struct LaunchRow {
     pub noise: Noise,
     /// Which processors did what.
     pub placement: Placement,
+    /// What the link really did, where one was emulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Box<LinkReport>>,
 }
 
 /// What a point gave in one launch.

@@ -4,7 +4,10 @@ use crate::error::Error;
 use costof_model::link::Link;
 use std::process::ExitCode;
 
-pub(crate) fn run(link: &Link) -> Result<ExitCode, Error> {
-    costof_lab::link::hold(link)?;
+pub(crate) fn run(link: &Link, named: bool) -> Result<ExitCode, Error> {
+    match named {
+        true => costof_lab::link::hold_named(link)?,
+        false => costof_lab::link::hold(link)?,
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod hold;
+pub(crate) mod link;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod run;

@@ -25,6 +25,16 @@ pub(crate) struct Running {
     pub(crate) command: String,
 }
 
+impl Running {
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    pub(crate) fn id(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+}
+
 /// A test that fails leaves nothing running either.
 impl Drop for Place {
     fn drop(&mut self) {
@@ -75,7 +85,8 @@ impl Place {
         command.get_program().to_str().unwrap()
     }
 
-    fn command(&self, program: &Path, arguments: &[&str]) -> Command {
+    /// A program in this place, with these arguments.
+    pub(crate) fn command(&self, program: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command
             .args(arguments)

@@ -11,6 +11,7 @@ mod hosts;
 mod interrupted;
 mod killed;
 mod limits;
+mod link;
 mod misbehaving;
 mod namespaces;
 mod readers;

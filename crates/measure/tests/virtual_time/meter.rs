@@ -48,6 +48,7 @@ pub(crate) fn point_of(launches: Vec<Report>) -> Result<PointRow, Failure> {
             }],
             noise: Noise::default(),
             placement: Placement::default(),
+            link: None,
         })
         .collect();
     let rows: Vec<&LaunchRow> = rows.iter().collect();

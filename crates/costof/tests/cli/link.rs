@@ -1,0 +1,364 @@
+//! Links that costof makes: they work, they are measured, and nothing is left
+//! of them, whoever is killed.
+//!
+//! Each needs a network namespace, and an emulated one a TUN device; where a
+//! machine gives none to whoever runs the tests, they say so and pass.
+
+use crate::common::{Ended, Place, Running, read, run, signal, spawn, wait_for};
+use costof_model::failure::FailureKind;
+use costof_model::rows::LaunchRow;
+use rustix::process::{Signal, geteuid, kill_process};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+/// Over this link something emulates.
+const EMULATED: &str = "delay=1ms,down.delay=2ms";
+
+/// Of `net.rtt` one point, over this link.
+fn over<'a>(link: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let usual = "run net.rtt --set size=56B --timeout 10 --seed 1 --out run.jsonl --link";
+    usual
+        .split(' ')
+        .chain([link])
+        .chain(more.iter().copied())
+        .collect()
+}
+
+/// Why there is no such link here, if that is so.
+fn refused(place: &Place, link: &str) -> Option<String> {
+    let ended = run(&mut place.costof(&over(link, &["--quick"])));
+    let lines = ended.out.lines();
+    let says = lines
+        .filter(|line| line.contains("cannot make the link"))
+        .collect::<String>();
+    let _ = fs::remove_file(place.path("run.jsonl"));
+    (!says.is_empty()).then(|| {
+        assert_eq!(ended.code, Some(3), "{says}");
+        let names = ["root", "/dev/net/tun", "user namespaces", "iproute2"];
+        assert!(
+            names.iter().any(|name| says.contains(name)),
+            "no way out: {says}"
+        );
+        says
+    })
+}
+
+#[test]
+fn a_launch_says_what_its_emulated_link_did() {
+    let place = Place::new();
+    if let Some(why) = refused(&place, EMULATED) {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    run(&mut place.costof(&over(EMULATED, &["--quick"]))).expect_code(0);
+    let run = read(&place.path("run.jsonl"));
+    assert!(!run.launches.is_empty());
+    for launch in &run.launches {
+        let link = launch.link.as_ref().expect("something emulates it");
+        for (traffic, delay_ns) in [(&link.up, 1e6), (&link.down, 2e6)] {
+            assert_eq!(traffic.asked_delay_ns, delay_ns);
+            assert!(traffic.packets >= 10, "{traffic:?}");
+            assert!(traffic.bytes > traffic.packets * 40, "{traffic:?}");
+            assert_eq!((traffic.lost, traffic.queue_drops), (0, 0), "{traffic:?}");
+            if link.by == "relay" {
+                let delay = traffic.delay_ns.expect("packets left");
+                // The histogram has three digits.
+                assert!(delay.min >= delay_ns * 0.999, "{delay:?}");
+                assert!(traffic.lateness_ns.is_some());
+            }
+        }
+        assert_eq!(link.by == "relay", link.relay.is_some());
+        let relayed_ns = link.relay.as_ref().map_or(1.0, |relay| relay.cpu_ns);
+        assert!(relayed_ns > 0.0 && link.duration_ns > 0.0);
+    }
+    let round_trip = run.points[0].primary().expect("it was measured");
+    assert!(round_trip.min >= 3e6, "{round_trip:?}");
+    place.expect_nothing_runs();
+}
+
+#[test]
+fn what_is_killed_leaves_no_process_namespace_or_device() {
+    let place = Place::new();
+    for link in ["veth", EMULATED] {
+        if let Some(why) = refused(&place, link) {
+            eprintln!("skipped: the link {link}: {why}");
+            continue;
+        }
+        for victim in ["run", "hold", "worker", "worker last"] {
+            let found = killed(&place, link, victim);
+            place.expect_nothing_runs();
+            wait_for("the namespaces to end", || !is_used(&found));
+            let devices = fs::read_to_string("/proc/net/dev").unwrap();
+            assert!(!devices.contains("costof"), "{devices}");
+            let _ = fs::remove_file(place.path("run.jsonl"));
+        }
+    }
+}
+
+/// Kills one of the processes of a run over a link, waits for the run to end,
+/// and says which namespaces there were.
+fn killed(place: &Place, link: &str, victim: &str) -> Vec<String> {
+    // Long enough to be met in the middle.
+    let more = ["--full", "--set", "over=tcp", "--set", "wait=block,spin"];
+    let controller = spawn(&mut place.costof(&over(link, &more)));
+    let of = |what: &str| -> Vec<Running> {
+        let mut found = place.running();
+        found.retain(|process| process.command.split(' ').nth(1) == Some(what));
+        found
+    };
+    wait_for("holder and workers", || {
+        !of("hold").is_empty() && of("worker").len() == 2
+    });
+    let own = namespace("self");
+    let mut namespaces: Vec<String> = Vec::new();
+    for process in of("hold").iter().chain(&of("worker")) {
+        namespaces.extend(namespace(&process.id().to_string()));
+    }
+    namespaces.retain(|namespace| Some(namespace) != own.as_ref());
+    namespaces.sort();
+    namespaces.dedup();
+    assert_eq!(namespaces.len(), 2, "{namespaces:?}");
+    let (what, last) = victim.split_once(' ').unwrap_or((victim, ""));
+    match what {
+        "run" => signal(&controller, Signal::KILL),
+        what => {
+            let found = of(what);
+            let chosen = match last {
+                "" => found.first(),
+                _ => found.last(),
+            };
+            // It may have ended by itself just now, which changes nothing.
+            if let Some(process) = chosen {
+                let _ = kill_process(process.pid(), Signal::KILL);
+            }
+            // The run survives the loss. What is to come of it takes long.
+            wait_for("the run to go on", || {
+                let text = fs::read_to_string(place.path("run.jsonl")).unwrap_or_default();
+                text.matches("\"type\":\"launch\"").count() >= 3
+            });
+            signal(&controller, Signal::INT);
+        }
+    }
+    let ended = crate::common::ended(controller);
+    let expected = if what == "run" { None } else { Some(130) };
+    assert_eq!(ended.code, expected, "{victim} over {link}: {ended:?}");
+    assert!(!ended.err.contains("panicked"), "{}", ended.err);
+    if what != "run" {
+        // Only the launch that was met is lost, and so no point.
+        let run = read(&place.path("run.jsonl"));
+        for row in &run.failures {
+            assert_eq!(
+                row.kind,
+                FailureKind::Crashed,
+                "{victim} over {link}: {row:?}"
+            );
+            assert!(row.launch.is_some(), "{victim} over {link}: {row:?}");
+        }
+    }
+    namespaces
+}
+
+/// A process's network namespace.
+fn namespace(process: &str) -> Option<String> {
+    let link = fs::read_link(format!("/proc/{process}/ns/net")).ok()?;
+    Some(link.to_string_lossy().into_owned())
+}
+
+/// Whether some process is in one of these namespaces, or holds it open.
+fn is_used(namespaces: &[String]) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let mut links = processes.flat_map(|process| {
+        let open = fs::read_dir(process.path().join("fd"))
+            .into_iter()
+            .flatten();
+        let open = open.flatten().map(|descriptor| descriptor.path());
+        open.chain([process.path().join("ns/net")])
+            .collect::<Vec<_>>()
+    });
+    links.any(|link| {
+        fs::read_link(link).is_ok_and(|to| namespaces.iter().any(|own| to == Path::new(own)))
+    })
+}
+
+#[test]
+fn an_ordinary_user_has_a_cable_by_a_user_namespace() {
+    const NOBODY: u32 = 65534;
+    let place = Place::new();
+    let mut command = match geteuid().is_root() {
+        false => place.costof(&over("veth", &["--quick"])),
+        true => {
+            // The build's folder may be root's alone.
+            let program = place.path("costof");
+            fs::copy(env!("CARGO_BIN_EXE_costof"), &program).unwrap();
+            let folder = program.parent().unwrap();
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+            let become_nobody = format!("setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups");
+            let program = program.to_string_lossy().into_owned();
+            let words: Vec<&str> = become_nobody.split(' ').chain([&*program]).collect();
+            let arguments = over("veth", &["--quick"]);
+            place.command(Path::new(words[0]), &[&words[1..], &arguments].concat())
+        }
+    };
+    let ended = run(&mut command);
+    if ended.code == Some(3) && ended.out.contains("user namespaces") {
+        eprintln!("skipped: {}", ended.out);
+        return;
+    }
+    ended.expect_code(0);
+    let run = read(&place.path("run.jsonl"));
+    assert!(
+        !run.points.is_empty() && run.failures.is_empty(),
+        "{:?}",
+        run.failures
+    );
+    assert!(
+        run.launches
+            .iter()
+            .all(|launch: &LaunchRow| launch.link.is_none())
+    );
+    place.expect_nothing_runs();
+}
+
+/// Everything about the named link, in one test: there is one on a machine.
+#[test]
+fn the_named_link_is_up_until_it_is_taken_down() {
+    let place = Place::new();
+    let link = |words: &str| -> Ended {
+        let words: Vec<&str> = words.split(' ').collect();
+        run(&mut place.costof(&words))
+    };
+    if !geteuid().is_root() {
+        let ended = link("link up");
+        ended.expect_wrong(&["/run/costof", "root"]);
+        eprintln!("skipped: named network namespaces need root");
+        return;
+    }
+    if !link("link status")
+        .expect_code(0)
+        .out
+        .contains("no link is up")
+    {
+        eprintln!("skipped: a link is up that is not this test's");
+        return;
+    }
+    let made = link("link up");
+    if made.code != Some(0) && made.err.contains("permitted") {
+        eprintln!("skipped: {}", made.err);
+        return;
+    }
+    let up = made.expect_code(0).out;
+    assert!(up.contains("the link veth is up"), "{up}");
+    assert!(
+        up.contains("costof-server") && up.contains("10.0.0.1"),
+        "{up}"
+    );
+    reaches("10.0.0.1", "1");
+    reaches("fd00:c057::1", "1");
+    assert!(
+        link("link up veth")
+            .expect_code(0)
+            .out
+            .contains("already up")
+    );
+    link("link up lan").expect_wrong(&["veth is up", "costof link down"]);
+    assert!(link("link down").expect_code(0).out.contains("is down"));
+    expect_nothing_named(&place);
+    assert!(
+        link("link down")
+            .expect_code(0)
+            .out
+            .contains("no link was up")
+    );
+    link("link up loopback").expect_wrong(&["no two ends"]);
+
+    let emulated = link("link up up.loss=30%,duplicate=5% --seed 7");
+    if emulated.code != Some(0) {
+        emulated.expect_wrong(&["/dev/net/tun", "netem"]);
+        expect_nothing_named(&place);
+        eprintln!("skipped: no emulated link here");
+        return;
+    }
+    assert!(
+        emulated.out.contains("relay") || emulated.out.contains("netem"),
+        "{}",
+        emulated.out
+    );
+    let first = answers_of_hundred();
+    assert!(first.len() < 90, "{first:?}");
+    assert!(
+        link("link status")
+            .expect_code(0)
+            .out
+            .contains("up.loss=30%")
+    );
+    assert!(link("link down").expect_code(0).out.contains("is down"));
+    expect_nothing_named(&place);
+    // The same seed loses the same packets, another one others.
+    for (seed, is_same) in [("7", true), ("8", false)] {
+        let again = link(&format!("link up up.loss=30%,duplicate=5% --seed {seed}"));
+        again.expect_code(0);
+        assert_eq!(answers_of_hundred() == first, is_same, "seed {seed}");
+        reaches("fd00:c057::1", "20");
+        link("link down").expect_code(0);
+    }
+
+    let relays = link("link up delay=1ms,jitter=0.5ms").expect_code(0);
+    assert!(relays.out.contains("relay"), "{}", relays.out);
+    let status = link("link status").expect_code(0).out;
+    assert!(status.contains("from the client: 0 packets"), "{status}");
+    reaches("10.0.0.1", "2");
+    let status = link("link status").expect_code(0).out;
+    assert!(status.contains("from the client: 2 packets"), "{status}");
+    for process in place.running() {
+        kill_process(process.pid(), Signal::KILL).unwrap();
+    }
+    place.expect_nothing_runs();
+    link("link status").expect_wrong(&["not all of it", "costof link down"]);
+    // What is left is cleared away by whatever comes next.
+    link("link up delay=1ms").expect_code(0);
+    reaches("10.0.0.1", "1");
+    link("link down").expect_code(0);
+    expect_nothing_named(&place);
+}
+
+fn expect_nothing_named(place: &Place) {
+    place.expect_nothing_runs();
+    for path in [
+        "/run/netns/costof-server",
+        "/run/netns/costof-client",
+        "/run/costof",
+    ] {
+        assert!(!Path::new(path).exists(), "{path} is left");
+    }
+}
+
+fn ping(words: &str) -> Ended {
+    let enter = "netns exec costof-client ping -n";
+    let words: Vec<&str> = enter.split(' ').chain(words.split(' ')).collect();
+    run(Command::new("ip").args(words))
+}
+
+/// Of so many packets one is answered at least.
+#[track_caller]
+fn reaches(address: &str, packets: &str) {
+    let ended = ping(&format!("-c {packets} -i 0.01 -W 10 {address}"));
+    let answers = answers(&ended);
+    assert!(!answers.is_empty(), "{ended:?}");
+}
+
+/// Which of a hundred packets are answered, and how often.
+fn answers_of_hundred() -> Vec<String> {
+    answers(&ping("-c 100 -i 0.01 -W 1 10.0.0.1"))
+}
+
+fn answers(ended: &Ended) -> Vec<String> {
+    let numbers = ended.out.lines().filter_map(|line| {
+        let (_, rest) = line.split_once("icmp_seq=")?;
+        Some(rest.split(' ').next()?.to_owned())
+    });
+    let mut numbers: Vec<String> = numbers.collect();
+    numbers.sort();
+    numbers
+}

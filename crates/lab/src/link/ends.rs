@@ -1,0 +1,186 @@
+//! The two ends of a link: namespaces, devices and addresses, by ip(8).
+
+use costof_os::namespace::{self, Namespace};
+use costof_os::tun::Tun;
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// The address of the end that does not lead, the server's or receiver's.
+pub const FAR_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+/// The address of the leading end.
+pub const NEAR_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+/// The IPv6 address of the end that does not lead.
+pub const FAR_ADDRESS_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0xc057, 0, 0, 0, 0, 0, 1));
+/// The IPv6 address of the leading end.
+pub const NEAR_ADDRESS_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0xc057, 0, 0, 0, 0, 0, 2));
+
+/// What the device of a link is called at either end.
+pub(crate) const DEVICE: &str = "costof";
+
+/// The two namespaces.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) near: Namespace,
+    pub(crate) far: Namespace,
+    /// Whether they belong to a user namespace of this process.
+    pub(crate) user: bool,
+}
+
+impl Ends {
+    /// New namespaces without a name. This thread, which must be the only one,
+    /// is in the far one afterwards.
+    pub(crate) fn anonymous() -> Result<Ends, String> {
+        let (near, user) = first_namespace()?;
+        let far = Namespace::new_for_this_thread()
+            .map_err(|error| format!("a second network namespace: {error}"))?;
+        Ok(Ends { near, far, user })
+    }
+
+    /// Joins the ends by a cable (veth).
+    pub(crate) fn join_by_cable(&self) -> Result<(), String> {
+        let near = format!("/proc/{}/fd/{}", std::process::id(), self.near.descriptor());
+        let cable = format!("link add {DEVICE} type veth peer name {DEVICE} netns {near}");
+        ip(&self.far, &[&cable])?;
+        // Both know each other's hardware address, so that none has to be asked
+        // for over a link that delays or loses the question.
+        for (is_near, end, others) in [
+            (true, &self.near, [FAR_ADDRESS, FAR_ADDRESS_V6]),
+            (false, &self.far, [NEAR_ADDRESS, NEAR_ADDRESS_V6]),
+        ] {
+            let own = format!("link set {DEVICE} address {}", hardware_address(is_near));
+            self.set_up(is_near, &[&own])?;
+            let other = hardware_address(!is_near);
+            let known: Vec<String> = others
+                .iter()
+                .filter(|address| address.is_ipv4() || has_ipv6())
+                .map(|address| format!("neighbour replace {address} lladdr {other} dev {DEVICE}"))
+                .collect();
+            ip(end, &known.iter().map(String::as_str).collect::<Vec<_>>())?;
+        }
+        Ok(())
+    }
+
+    /// Takes the cable away.
+    pub(crate) fn cut(&self) -> Result<(), String> {
+        ip(&self.far, &[&format!("link delete {DEVICE}")])
+    }
+
+    /// A TUN device at each end, near and far. This thread is in the far
+    /// namespace afterwards.
+    pub(crate) fn tuns(&self) -> Result<(Tun, Tun), String> {
+        let open = |end: &Namespace| end.enter().and_then(|()| Tun::new(DEVICE));
+        let tuns = open(&self.near).and_then(|near| Ok((near, open(&self.far)?)));
+        let tuns = tuns.map_err(|error| {
+            format!(
+                "a TUN device: {error} (it needs the kernel's tun driver, and /dev/net/tun that \
+                 may be opened: chmod 666 /dev/net/tun, or root)"
+            )
+        })?;
+        // What the relay has not read yet waits there: some milliseconds of packets.
+        let queue = format!("link set {DEVICE} txqueuelen 5000 mtu 1500 multicast off");
+        for is_near in [true, false] {
+            self.set_up(is_near, &[&queue])?;
+        }
+        Ok(tuns)
+    }
+
+    /// Gives the device at this end its addresses, and switches it on, after
+    /// these commands. It announces nothing of itself: what it would send, nobody
+    /// has sent.
+    fn set_up(&self, is_near: bool, first: &[&str]) -> Result<(), String> {
+        let (end, v4, v6) = match is_near {
+            true => (&self.near, NEAR_ADDRESS, NEAR_ADDRESS_V6),
+            false => (&self.far, FAR_ADDRESS, FAR_ADDRESS_V6),
+        };
+        let mut commands: Vec<String> = first.iter().map(ToString::to_string).collect();
+        commands.push(format!("address add {v4}/24 dev {DEVICE}"));
+        if has_ipv6() {
+            commands.push(format!("link set {DEVICE} addrgenmode none"));
+            commands.push(format!("address add {v6}/64 dev {DEVICE} nodad"));
+        }
+        commands.push(format!("link set {DEVICE} up"));
+        commands.push("link set lo up".to_owned());
+        ip(
+            end,
+            &commands.iter().map(String::as_str).collect::<Vec<_>>(),
+        )
+    }
+}
+
+/// A machine without IPv6 has links without it.
+fn has_ipv6() -> bool {
+    Path::new("/proc/net/if_inet6").exists()
+}
+
+/// A locally administered address.
+fn hardware_address(is_near: bool) -> &'static str {
+    match is_near {
+        true => "02:c0:57:00:00:02",
+        false => "02:c0:57:00:00:01",
+    }
+}
+
+/// A network namespace; where that is not permitted, one in a new user namespace.
+fn first_namespace() -> Result<(Namespace, bool), String> {
+    if let Ok(namespace) = Namespace::new_for_this_thread() {
+        return Ok((namespace, false));
+    }
+    namespace::become_root_of_new_user_namespace().map_err(|error| {
+        format!(
+            "network namespaces need root or user namespaces, and {error} \
+             (kernel.unprivileged_userns_clone, user.max_user_namespaces, \
+             kernel.apparmor_restrict_unprivileged_userns)"
+        )
+    })?;
+    let namespace = Namespace::new_for_this_thread()
+        .map_err(|error| format!("a network namespace of an own user namespace: {error}"))?;
+    Ok((namespace, true))
+}
+
+/// Has ip(8) carry out these commands in a namespace.
+pub(crate) fn ip(namespace: &Namespace, commands: &[&str]) -> Result<(), String> {
+    let mut command = Command::new("ip");
+    command.args(["-batch", "-"]);
+    output(namespace, command, &commands.join("\n")).map(drop)
+}
+
+/// What a program of iproute2 gives in a namespace, told `input`.
+pub(crate) fn output(
+    namespace: &Namespace,
+    mut command: Command,
+    input: &str,
+) -> Result<Output, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    namespace
+        .start_in(&mut command)
+        .map_err(|error| error.to_string())?;
+    let missing =
+        |error| format!("{name} cannot be run: {error} (Debian: apt-get install iproute2)");
+    let mut child = command.spawn().map_err(missing)?;
+    let told = child
+        .stdin
+        .take()
+        .map(|mut to| to.write_all(input.as_bytes()));
+    let output = child.wait_with_output().map_err(missing)?;
+    if output.status.success() && !matches!(told, Some(Err(_))) {
+        return Ok(output);
+    }
+    let says = String::from_utf8_lossy(&output.stderr);
+    let asked = match input {
+        "" => {
+            let words: Vec<_> = command
+                .get_args()
+                .map(|word| word.to_string_lossy())
+                .collect();
+            words.join(" ")
+        }
+        input => input.replace('\n', "; "),
+    };
+    Err(format!("`{name} {asked}`: {}", says.trim()))
+}

@@ -1,0 +1,169 @@
+//! What the process that holds a link does: makes it, says so, and answers
+//! until its standard input closes.
+
+use crate::link::ends::Ends;
+use crate::link::holder::{Ask, LINE_MAX_BYTES, Say, line};
+use crate::link::named;
+use crate::link::netem::Netem;
+use crate::link::relay::Relay;
+use costof_model::link::{Emulation, Link};
+use costof_model::link_report::LinkReport;
+use costof_os::process;
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+/// A link, held.
+#[derive(Debug)]
+pub(crate) struct Held {
+    ends: Ends,
+    emulator: Option<Emulator>,
+}
+
+/// What emulates a link.
+#[derive(Debug)]
+enum Emulator {
+    Netem(Netem),
+    Relay(Relay),
+}
+
+/// Makes a link, says so on standard output, answers what it is asked on
+/// standard input, and ends when that closes: the link with it.
+///
+/// # Errors
+/// Where it cannot answer.
+pub fn hold(link: &Link) -> io::Result<()> {
+    process::die_with_parent()?;
+    let held = Ends::anonymous().and_then(|ends| Held::make(link, ends));
+    if let Some(mut held) = introduce(held)? {
+        held.serve(io::stdin().lock(), io::stdout().lock())?;
+    }
+    Ok(())
+}
+
+/// The same between the named namespaces, which are there already; once it is
+/// told to stay it goes on until it is killed.
+///
+/// # Errors
+/// Where it cannot answer.
+pub fn hold_named(link: &Link) -> io::Result<()> {
+    // No folder is kept from being unmounted.
+    std::env::set_current_dir("/")?;
+    let held = named::ends().and_then(|ends| Held::make(link, ends));
+    if let Some(mut held) = introduce(held)?
+        && held.serve(io::stdin().lock(), io::stdout().lock())?
+    {
+        named::serve(&mut held)?;
+    }
+    Ok(())
+}
+
+/// Says what there is, or why there is nothing.
+fn introduce(held: Result<Held, String>) -> io::Result<Option<Held>> {
+    let (say, held) = match held {
+        Ok(held) => (held.introduction(), Some(held)),
+        Err(reason) => (Say::Refused { reason }, None),
+    };
+    let mut output = io::stdout().lock();
+    output.write_all(&line(&say))?;
+    output.flush()?;
+    Ok(held)
+}
+
+impl Held {
+    /// Joins the ends by this link.
+    pub(crate) fn make(link: &Link, ends: Ends) -> Result<Held, String> {
+        let emulator = match *link {
+            Link::Veth => {
+                ends.join_by_cable()?;
+                None
+            }
+            Link::Emulated { up, down } => Some(emulate(&ends, up, down)?),
+            Link::Loopback | Link::Remote | Link::Sink => {
+                return Err(format!("{link} needs no namespaces"));
+            }
+        };
+        Ok(Held { ends, emulator })
+    }
+
+    fn introduction(&self) -> Say {
+        Say::Link {
+            near: self.ends.near.descriptor(),
+            far: self.ends.far.descriptor(),
+            user: self.ends.user,
+            emulated_by: self.emulator.as_ref().map(|emulator| {
+                let name = match emulator {
+                    Emulator::Netem(_) => "netem",
+                    Emulator::Relay(_) => "relay",
+                };
+                name.to_owned()
+            }),
+        }
+    }
+
+    /// Answers until there is nothing more to read, or it is told to stay (then
+    /// it returns true).
+    pub(crate) fn serve(&mut self, input: impl Read, mut output: impl Write) -> io::Result<bool> {
+        let mut input = BufReader::new(input);
+        loop {
+            let mut asked = String::new();
+            (&mut input).take(LINE_MAX_BYTES).read_line(&mut asked)?;
+            if asked.is_empty() {
+                return Ok(false);
+            }
+            let ask: Option<Ask> = serde_json::from_str(&asked).ok();
+            let say = ask.map_or_else(
+                || Say::Refused {
+                    reason: "that is no question to the holder of a link".to_owned(),
+                },
+                |ask| self.answer(ask),
+            );
+            output.write_all(&line(&say))?;
+            output.flush()?;
+            if ask == Some(Ask::Stay) {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn answer(&mut self, ask: Ask) -> Say {
+        let answer = match ask {
+            Ask::Begin { seed } => self.begin(seed).map(|()| Say::Done),
+            Ask::Report => self.report().map(|report| Say::Report {
+                link: report.map(Box::new),
+            }),
+            Ask::Stay => Ok(Say::Done),
+        };
+        answer.unwrap_or_else(|reason| Say::Refused { reason })
+    }
+
+    fn begin(&mut self, seed: u64) -> Result<(), String> {
+        match &mut self.emulator {
+            None => Ok(()),
+            Some(Emulator::Netem(netem)) => netem.begin(seed, &self.ends),
+            Some(Emulator::Relay(relay)) => relay.begin(seed, &self.ends),
+        }
+    }
+
+    fn report(&mut self) -> Result<Option<LinkReport>, String> {
+        match &mut self.emulator {
+            None => Ok(None),
+            Some(Emulator::Netem(netem)) => netem.report(&self.ends).map(Some),
+            Some(Emulator::Relay(relay)) => relay.report(&self.ends).map(Some),
+        }
+    }
+}
+
+/// netem where the kernel has it, which is found out by trying; else the relay.
+fn emulate(ends: &Ends, up: Emulation, down: Emulation) -> Result<Emulator, String> {
+    ends.join_by_cable()?;
+    let no_netem = match Netem::install(ends, up, down) {
+        Ok(netem) => return Ok(Emulator::Netem(netem)),
+        Err(reason) => reason,
+    };
+    ends.cut()?;
+    let relay = ends.tuns().and_then(|tuns| {
+        Relay::start(tuns, up, down).map_err(|error| format!("the relay does not start: {error}"))
+    });
+    relay
+        .map(Emulator::Relay)
+        .map_err(|reason| format!("{reason}; and netem instead: {no_netem}"))
+}

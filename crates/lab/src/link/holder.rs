@@ -1,0 +1,210 @@
+//! The process that holds a link, seen from the controller, and what the two
+//! say to each other: JSON, one message a line.
+
+use crate::host::{Host, WorkerCommand};
+use costof_model::failure::Failure;
+use costof_model::link::Link;
+use costof_model::link_report::LinkReport;
+use costof_os::namespace::Namespace;
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+/// How long making a link may take.
+const MAKE_LIMIT: Duration = Duration::from_secs(20);
+/// How long the holder may take for any other answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// The longest line that either accepts, in bytes.
+pub(crate) const LINE_MAX_BYTES: u64 = 64 << 10;
+
+/// What the holder is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub(crate) enum Ask {
+    /// A launch begins: draw from this seed, count from zero.
+    Begin {
+        /// Draws what is lost.
+        seed: u64,
+    },
+    /// What has happened since?
+    Report,
+    /// Go on when I have gone.
+    Stay,
+}
+
+/// What the holder says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub(crate) enum Say {
+    /// First: the link is there.
+    Link {
+        /// Its namespaces, as descriptors of its own.
+        near: i32,
+        far: i32,
+        /// Whether they belong to a user namespace of its own.
+        user: bool,
+        /// What emulates, where something does.
+        emulated_by: Option<String>,
+    },
+    /// It was done.
+    Done,
+    /// What has happened; none where nobody emulates.
+    Report { link: Option<Box<LinkReport>> },
+    /// That cannot be, and why.
+    Refused { reason: String },
+}
+
+/// The process that holds a link. It is ended when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    child: Child,
+    /// None once it is to stay.
+    asks: Option<ChildStdin>,
+    says: Receiver<String>,
+    pub(crate) emulated_by: Option<String>,
+}
+
+impl Holder {
+    /// Starts one with these arguments, and what it says of its namespaces.
+    /// Must be called from the main thread, since the parent-death signal
+    /// follows the thread that started.
+    pub(crate) fn start(
+        link: &Link,
+        command: &WorkerCommand,
+        arguments: &[&str],
+    ) -> Result<(Holder, Namespace, Namespace), Failure> {
+        let refused =
+            |reason: String| Failure::unsupported(format!("cannot make the link {link}: {reason}"));
+        let mut command = command
+            .on(&Host::Local)
+            .map_err(|error| refused(error.to_string()))?;
+        command
+            .arg(link.to_string())
+            .args(arguments)
+            .stderr(Stdio::null());
+        let mut child = command
+            .spawn()
+            .map_err(|error| refused(format!("its holder does not start: {error}")))?;
+        let pid = child.id();
+        let asks = child.stdin.take();
+        let output = child.stdout.take().expect("standard output is a pipe");
+        let (sender, says) = mpsc::channel();
+        // Ends with the holder, which closes what it reads.
+        std::thread::spawn(move || read_lines(output, &sender));
+        let mut holder = Holder {
+            child,
+            asks,
+            says,
+            emulated_by: None,
+        };
+        match holder.hear(MAKE_LIMIT) {
+            Ok(Say::Link {
+                near,
+                far,
+                user,
+                emulated_by,
+            }) => {
+                holder.emulated_by = emulated_by;
+                let of = |descriptor: i32| {
+                    let user = user.then(|| PathBuf::from(format!("/proc/{pid}/ns/user")));
+                    let network = format!("/proc/{pid}/fd/{descriptor}");
+                    Namespace::at(user.as_deref(), Path::new(&network))
+                };
+                let ends = of(near).and_then(|near| Ok((near, of(far)?)));
+                let (near, far) = ends
+                    .map_err(|error| refused(format!("its namespaces cannot be had: {error}")))?;
+                Ok((holder, near, far))
+            }
+            Ok(Say::Refused { reason }) => Err(refused(reason)),
+            Ok(_) => Err(refused("its holder talks nonsense".to_owned())),
+            Err(reason) => Err(refused(reason)),
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks, and what the answer is.
+    pub(crate) fn ask(&mut self, ask: Ask) -> Result<Say, String> {
+        let line = line(&ask);
+        let told = self.asks.as_mut().map(|asks| asks.write_all(&line));
+        match told {
+            Some(Ok(())) => self.hear(ANSWER_LIMIT),
+            _ => Err("its holder has ended".to_owned()),
+        }
+    }
+
+    /// Lets it go on without this process.
+    pub(crate) fn stay(mut self) -> Result<u32, String> {
+        match self.ask(Ask::Stay)? {
+            Say::Done => {
+                self.asks = None;
+                Ok(self.pid())
+            }
+            Say::Refused { reason } => Err(reason),
+            _ => Err("its holder talks nonsense".to_owned()),
+        }
+    }
+
+    fn hear(&mut self, limit: Duration) -> Result<Say, String> {
+        let line = self.says.recv_timeout(limit);
+        let line = line.map_err(|_| "its holder ended, or took too long".to_owned())?;
+        serde_json::from_str(&line).map_err(|_| "its holder talks nonsense".to_owned())
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        if self.asks.is_some() {
+            // Both may say that it has ended already, which is what is wanted.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Hands on whole lines, until there are no more or nobody listens.
+fn read_lines(output: ChildStdout, sender: &Sender<String>) {
+    let mut output = BufReader::new(output);
+    loop {
+        let mut line = String::new();
+        let read = (&mut output).take(LINE_MAX_BYTES).read_line(&mut line);
+        if read.is_err() || !line.ends_with('\n') || sender.send(line).is_err() {
+            return;
+        }
+    }
+}
+
+/// A message as a line.
+pub(crate) fn line(message: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).expect("it can be written as JSON");
+    line.push(b'\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_is_read_back() {
+        for ask in [Ask::Begin { seed: u64::MAX }, Ask::Report, Ask::Stay] {
+            let read: Ask = serde_json::from_slice(&line(&ask)).unwrap();
+            assert_eq!(read, ask);
+        }
+        let report = || Some(Box::new(LinkReport::default()));
+        for say in [
+            Say::Done,
+            Say::Report { link: report() },
+            Say::Report { link: None },
+        ] {
+            let text = line(&say);
+            let read: Say = serde_json::from_slice(&text).unwrap();
+            assert_eq!(line(&read), text);
+        }
+    }
+}

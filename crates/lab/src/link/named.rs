@@ -1,0 +1,272 @@
+//! The one link with names: two namespaces that people enter with
+//! `ip netns exec`, there until it is taken down.
+//!
+//! What is up is written down in /run/costof, before anything is made, so that
+//! whatever is left of an attempt can be found and taken away.
+
+use crate::host::WorkerCommand;
+use crate::link::ends::{DEVICE, Ends, ip};
+use crate::link::hold::Held;
+use crate::link::holder::{Ask, Holder, LINE_MAX_BYTES, Say, line};
+use costof_model::link::Link;
+use costof_model::link_report::LinkReport;
+use costof_os::namespace::Namespace;
+use costof_os::process;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The namespace of the end that does not lead: 10.0.0.1.
+pub const FAR_NAME: &str = "costof-server";
+/// The namespace of the leading end: 10.0.0.2.
+pub const NEAR_NAME: &str = "costof-client";
+
+/// Where it is written down what is up.
+const FOLDER: &str = "/run/costof";
+const RECORD: &str = "/run/costof/link.json";
+/// Where the process that emulates answers.
+const SOCKET: &str = "/run/costof/link.socket";
+/// How long any of it may take to answer or to end.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// What is up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Up {
+    /// Which link, by its name.
+    pub link: String,
+    /// What emulates it, where something does: `netem` or `relay`.
+    #[serde(default)]
+    pub emulated_by: Option<String>,
+    /// The process that relays, where one does.
+    #[serde(default)]
+    pub pid: Option<u32>,
+}
+
+/// Makes the link. What it was already, if the same one was up.
+///
+/// # Errors
+/// Where another one is up, or it cannot be made: then nothing is left of it.
+pub fn up(link: &Link, seed: u64, holder: &WorkerCommand) -> Result<(Up, bool), String> {
+    let begun = Up {
+        link: link.to_string(),
+        emulated_by: None,
+        pid: None,
+    };
+    match recorded() {
+        Some(up) if is_whole(&up) && up.link == begun.link => return Ok((up, true)),
+        Some(up) if is_whole(&up) => {
+            return Err(format!(
+                "the link {} is up: take it down first (costof link down)",
+                up.link
+            ));
+        }
+        Some(_) => drop(down()?),
+        None => {
+            let other = [NEAR_NAME, FAR_NAME]
+                .into_iter()
+                .find(|name| path(name).exists());
+            if let Some(name) = other {
+                return Err(format!(
+                    "there is a network namespace {name} that is no part of a whole link (costof \
+                     link down removes it)"
+                ));
+            }
+        }
+    }
+    record(&begun)?;
+    let made = make(link, seed, holder, begun);
+    if made.is_err() {
+        // Why it was not made is what matters.
+        let _ = down();
+    }
+    Ok((made?, false))
+}
+
+fn make(link: &Link, seed: u64, holder: &WorkerCommand, begun: Up) -> Result<Up, String> {
+    for name in [FAR_NAME, NEAR_NAME] {
+        netns("add", name)?;
+    }
+    let (mut holder, _, _) =
+        Holder::start(link, holder, &["--named"]).map_err(|failure| failure.reason)?;
+    let mut up = Up {
+        emulated_by: holder.emulated_by.clone(),
+        ..begun
+    };
+    if let Say::Refused { reason } = holder.ask(Ask::Begin { seed })? {
+        return Err(reason);
+    }
+    // A cable and netem stay without a process.
+    if up.emulated_by.as_deref() == Some("relay") {
+        up.pid = Some(holder.pid());
+        record(&up)?;
+        holder.stay()?;
+    } else {
+        record(&up)?;
+    }
+    Ok(up)
+}
+
+/// What is up, and what it has done since, where that is counted.
+///
+/// # Errors
+/// Where something is left of a link that is not whole.
+pub fn status() -> Result<Option<(Up, Option<LinkReport>)>, String> {
+    let is_left = [NEAR_NAME, FAR_NAME].iter().any(|name| path(name).exists());
+    match recorded() {
+        Some(up) if is_whole(&up) => {
+            let report = up.pid.and_then(|_| report().ok().flatten());
+            Ok(Some((up, report)))
+        }
+        None if !is_left => Ok(None),
+        _ => Err(format!(
+            "something is left of a link, but not all of it ({RECORD}, {NEAR_NAME}, {FAR_NAME}): \
+             costof link down removes it"
+        )),
+    }
+}
+
+/// Takes the link away, and whatever is left of one. Whether there was anything.
+///
+/// # Errors
+/// Where something stays.
+pub fn down() -> Result<bool, String> {
+    let up = recorded();
+    if let Some(pid) = up.as_ref().and_then(|up| up.pid) {
+        end(pid)?;
+    }
+    let mut was_there = up.is_some();
+    for name in [FAR_NAME, NEAR_NAME] {
+        if path(name).exists() {
+            was_there = true;
+            // People may still be in the namespace, which then lasts as long as
+            // they are. There is no device where the relay had it.
+            if let Ok(namespace) = Namespace::named(name) {
+                let _ = ip(&namespace, &[&format!("link delete {DEVICE}")]);
+            }
+            netns("delete", name)?;
+        }
+    }
+    for file in [SOCKET, RECORD] {
+        removed(file, fs::remove_file(file))?;
+    }
+    removed(FOLDER, fs::remove_dir(FOLDER))?;
+    Ok(was_there)
+}
+
+fn removed(path: &str, outcome: io::Result<()>) -> Result<(), String> {
+    match outcome {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(format!("cannot remove {path}: {error}{ROOT}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+const ROOT: &str = " (costof link needs root: its namespaces have names, which are mounts)";
+
+/// The named namespaces; this thread is in the far one afterwards.
+pub(crate) fn ends() -> Result<Ends, String> {
+    let named = |name| Namespace::named(name).map_err(|error| format!("{name}: {error}"));
+    let ends = Ends {
+        near: named(NEAR_NAME)?,
+        far: named(FAR_NAME)?,
+        user: false,
+    };
+    ends.far
+        .enter()
+        .map_err(|error| format!("cannot enter {FAR_NAME}: {error}"))?;
+    Ok(ends)
+}
+
+/// Answers whoever asks what the link does, until this process is killed.
+pub(crate) fn serve(held: &mut Held) -> io::Result<()> {
+    let listener = UnixListener::bind(SOCKET)?;
+    for asker in listener.incoming() {
+        let asker = asker?;
+        asker.set_read_timeout(Some(LIMIT))?;
+        // One that goes away is none that matters.
+        let _ = held.serve(&asker, &asker);
+    }
+    Ok(())
+}
+
+/// What the process that emulates says of the link.
+fn report() -> io::Result<Option<LinkReport>> {
+    let holder = UnixStream::connect(SOCKET)?;
+    holder.set_read_timeout(Some(LIMIT))?;
+    (&holder).write_all(&line(&Ask::Report))?;
+    let mut answer = String::new();
+    BufReader::new(holder.take(LINE_MAX_BYTES)).read_line(&mut answer)?;
+    match serde_json::from_str(&answer)? {
+        Say::Report { link } => Ok(link.map(|link| *link)),
+        _ => Ok(None),
+    }
+}
+
+fn recorded() -> Option<Up> {
+    serde_json::from_str(&fs::read_to_string(RECORD).ok()?).ok()
+}
+
+fn record(up: &Up) -> Result<(), String> {
+    let text = serde_json::to_vec(up).expect("it can be written as JSON");
+    let written = fs::create_dir_all(FOLDER).and_then(|()| fs::write(RECORD, text));
+    written.map_err(|error| format!("cannot write {RECORD}: {error}{ROOT}"))
+}
+
+/// Whether everything is there that this link consists of.
+fn is_whole(up: &Up) -> bool {
+    let named = [NEAR_NAME, FAR_NAME].iter().all(|name| path(name).exists());
+    let is_emulated = up.link.parse::<Link>().is_ok_and(|link| link != Link::Veth);
+    let emulates = match (up.pid, &up.emulated_by) {
+        (Some(pid), _) => is_ours(pid),
+        (None, Some(by)) => by == "netem",
+        (None, None) => !is_emulated,
+    };
+    named && emulates
+}
+
+fn path(name: &str) -> PathBuf {
+    Path::new("/run/netns").join(name)
+}
+
+/// Whether this process is in one of the two namespaces, and so no other one
+/// that has got its number since.
+fn is_ours(pid: u32) -> bool {
+    let identity = |path: &Path| fs::metadata(path).map(|data| (data.dev(), data.ino())).ok();
+    let own = identity(Path::new(&format!("/proc/{pid}/ns/net")));
+    own.is_some()
+        && [FAR_NAME, NEAR_NAME]
+            .iter()
+            .any(|name| identity(&path(name)) == own)
+}
+
+fn end(pid: u32) -> Result<(), String> {
+    let began = Instant::now();
+    while is_ours(pid) {
+        process::kill_group(pid)
+            .map_err(|error| format!("cannot end the relay, process {pid}: {error}{ROOT}"))?;
+        if began.elapsed() > LIMIT {
+            return Err(format!("the relay, process {pid}, does not end"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+fn netns(what: &str, name: &str) -> Result<(), String> {
+    let output = Command::new("ip")
+        .args(["netns", what, name])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("ip cannot be run: {error} (Debian: apt-get install iproute2)"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let says = String::from_utf8_lossy(&output.stderr);
+    Err(format!("`ip netns {what} {name}`: {}{ROOT}", says.trim()))
+}

@@ -1,0 +1,275 @@
+//! costof's own emulation of a link, where the kernel has none: a thread that
+//! carries packets between two TUN devices, each as late as its
+//! [`Channel`] says.
+//!
+//! It sleeps until shortly before a packet is due, and then reads the clock
+//! until it is: by as much earlier as it was lately woken too late. Where it is
+//! permitted it runs before everything else (`SCHED_FIFO`).
+
+use crate::link::channel::Channel;
+use crate::link::ends::{DEVICE, Ends};
+use costof_model::link::Emulation;
+use costof_model::link_report::{LinkReport, RelayReport};
+use costof_os::clock::{ClockId, now_ns};
+use costof_os::namespace::Namespace;
+use costof_os::tun::Tun;
+use costof_os::{affinity, readable, real_time, timers};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsFd;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+/// Above ordinary processes, below what the machine itself cannot do without.
+const PRIORITY: u32 = 10;
+/// How many packets of one direction are read before the other has its turn.
+const TURN: usize = 16;
+/// How long before a packet is due the relay stops sleeping, at least and at
+/// most, in nanoseconds.
+const AWAKE_NS: (u64, u64) = (5_000, 100_000);
+/// How long the relay may take to answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+
+/// A relay that runs, as long as its process does.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    questions: Sender<Question>,
+    wake: PipeWriter,
+    /// What each device, near and far, had dropped when the launch began.
+    dropped_before: [u64; 2],
+}
+
+enum Question {
+    Begin { seed: u64, done: Sender<()> },
+    Report(Sender<LinkReport>),
+}
+
+impl Relay {
+    /// Relays between two devices.
+    pub(crate) fn start(
+        (near, far): (Tun, Tun),
+        up: Emulation,
+        down: Emulation,
+    ) -> io::Result<Relay> {
+        let (woken, wake) = io::pipe()?;
+        let (questions, asked) = mpsc::channel();
+        let relaying = move || {
+            let mut relaying = Relaying::new(near, far, up, down);
+            // Ends where a device is taken away; then nobody answers any more.
+            let _ = relaying.relay(&woken, &asked);
+        };
+        std::thread::Builder::new()
+            .name("costof-relay".to_owned())
+            .spawn(relaying)?;
+        Ok(Relay {
+            questions,
+            wake,
+            dropped_before: [0, 0],
+        })
+    }
+
+    /// A launch begins: draws from this seed, counts from zero.
+    pub(crate) fn begin(&mut self, seed: u64, ends: &Ends) -> Result<(), String> {
+        let (done, begun) = mpsc::channel();
+        self.ask(Question::Begin { seed, done }, &begun)?;
+        self.dropped_before = dropped(ends)?;
+        Ok(())
+    }
+
+    /// What happened since then.
+    pub(crate) fn report(&mut self, ends: &Ends) -> Result<LinkReport, String> {
+        let (sender, answer) = mpsc::channel();
+        let mut report = self.ask(Question::Report(sender), &answer)?;
+        let dropped = dropped(ends)?;
+        // What is sent at the near end goes up.
+        report.up.overruns += dropped[0].saturating_sub(self.dropped_before[0]);
+        report.down.overruns += dropped[1].saturating_sub(self.dropped_before[1]);
+        Ok(report)
+    }
+
+    fn ask<T>(&mut self, question: Question, answer: &Receiver<T>) -> Result<T, String> {
+        let ended = || "the relay has ended: its devices are gone".to_owned();
+        self.questions.send(question).map_err(|_| ended())?;
+        self.wake.write_all(b"?").map_err(|_| ended())?;
+        answer.recv_timeout(ANSWER_LIMIT).map_err(|_| ended())
+    }
+}
+
+/// How many packets the devices dropped because the relay did not read them in
+/// time. This thread is in the far namespace afterwards.
+fn dropped(ends: &Ends) -> Result<[u64; 2], String> {
+    let of = |end: &Namespace| -> io::Result<u64> {
+        end.enter()?;
+        let devices = fs::read_to_string("/proc/thread-self/net/dev")?;
+        Ok(sent_and_dropped(&devices).unwrap_or(0))
+    };
+    let both = of(&ends.near).and_then(|near| Ok([near, of(&ends.far)?]));
+    both.map_err(|error| format!("cannot read what the link's devices dropped: {error}"))
+}
+
+/// The packets of the link's device that were dropped on their way out:
+/// Source: `dev_seq_printf_stats` of the kernel, the eighth counter of each half.
+fn sent_and_dropped(devices: &str) -> Option<u64> {
+    let own = devices
+        .lines()
+        .find_map(|line| line.trim_start().strip_prefix(DEVICE)?.strip_prefix(':'))?;
+    own.split_whitespace().nth(8 + 3)?.parse().ok()
+}
+
+/// The thread that relays.
+struct Relaying {
+    near: Tun,
+    far: Tun,
+    up: Channel,
+    down: Channel,
+    real_time: bool,
+    cpus: BTreeSet<usize>,
+    /// How long before a packet is due it stops sleeping.
+    awake_ns: u64,
+    began_ns: u64,
+    cpu_began_ns: u64,
+}
+
+impl Relaying {
+    fn new(near: Tun, far: Tun, up: Emulation, down: Emulation) -> Relaying {
+        // Both are for the better where they are permitted; the report says.
+        let _ = timers::set_timer_slack(Some(1));
+        Relaying {
+            near,
+            far,
+            up: Channel::new(up),
+            down: Channel::new(down),
+            real_time: real_time::begin(PRIORITY).is_ok(),
+            cpus: BTreeSet::new(),
+            awake_ns: AWAKE_NS.1,
+            began_ns: now(),
+            cpu_began_ns: now_ns(ClockId::ThreadCpu),
+        }
+    }
+
+    fn relay(&mut self, woken: &PipeReader, asked: &Receiver<Question>) -> io::Result<()> {
+        loop {
+            let moved = carry(&self.near, &mut self.up, &self.far)?
+                | carry(&self.far, &mut self.down, &self.near)?;
+            if moved {
+                continue;
+            }
+            let next = [self.up.next_ns(), self.down.next_ns()];
+            let sleep_ns = match next.into_iter().flatten().min() {
+                Some(next_ns) => {
+                    let left_ns = next_ns.saturating_sub(now());
+                    if left_ns <= self.awake_ns {
+                        std::hint::spin_loop();
+                        continue;
+                    }
+                    Some(left_ns - self.awake_ns)
+                }
+                None => None,
+            };
+            if self.sleep(woken, sleep_ns)? {
+                self.answer(woken, asked)?;
+            }
+        }
+    }
+
+    /// Sleeps until a packet comes, a question may be there (then it returns
+    /// true), or so much time has passed.
+    fn sleep(&mut self, woken: &PipeReader, sleep_ns: Option<u64>) -> io::Result<bool> {
+        let before_ns = now();
+        let descriptors = [self.near.as_fd(), self.far.as_fd(), woken.as_fd()];
+        let came = readable::wait(descriptors, sleep_ns)?;
+        if let Some(sleep_ns) = sleep_ns.filter(|_| !came) {
+            let late_ns = now().saturating_sub(before_ns + sleep_ns);
+            // Follows what is worse at once, and what is better slowly.
+            let usual = self.awake_ns - self.awake_ns / 64;
+            self.awake_ns = usual.max(late_ns).clamp(AWAKE_NS.0, AWAKE_NS.1);
+        }
+        // Inserts, and so allocates, only where it has not been before.
+        self.cpus.insert(affinity::current_cpu());
+        Ok(came)
+    }
+
+    fn answer(&mut self, mut woken: &PipeReader, asked: &Receiver<Question>) -> io::Result<()> {
+        while let Ok(question) = asked.try_recv() {
+            // Who asked may have gone.
+            match question {
+                Question::Begin { seed, done } => {
+                    self.begin(seed);
+                    let _ = done.send(());
+                }
+                Question::Report(answer) => {
+                    let _ = answer.send(self.report());
+                }
+            }
+            let _ = woken.read(&mut [0])?;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, seed: u64) {
+        // Each direction draws for itself, so that neither changes what the
+        // other one loses.
+        self.up.begin(seed);
+        self.down.begin(!seed);
+        self.cpus.clear();
+        self.began_ns = now();
+        self.cpu_began_ns = now_ns(ClockId::ThreadCpu);
+    }
+
+    fn report(&self) -> LinkReport {
+        LinkReport {
+            by: "relay".into(),
+            duration_ns: (now() - self.began_ns) as f64,
+            up: self.up.traffic(),
+            down: self.down.traffic(),
+            relay: Some(RelayReport {
+                cpu_ns: (now_ns(ClockId::ThreadCpu) - self.cpu_began_ns) as f64,
+                real_time: self.real_time,
+                cpus: self.cpus.iter().copied().collect(),
+            }),
+        }
+    }
+}
+
+/// Takes what has come at one end, and lets what is due leave at the other.
+/// Whether there was anything.
+fn carry(from: &Tun, channel: &mut Channel, to: &Tun) -> io::Result<bool> {
+    let mut moved = false;
+    for _ in 0..TURN {
+        let mut refused = 0;
+        while let Some(packet) = channel.leave(now()) {
+            refused += u64::from(to.send(packet).is_err());
+            moved = true;
+        }
+        channel.overrun(refused);
+        match from.receive(channel.room()) {
+            Ok(bytes) => channel.take(now(), bytes),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(moved),
+            Err(error) => return Err(error),
+        }
+        moved = true;
+    }
+    Ok(moved)
+}
+
+fn now() -> u64 {
+    now_ns(ClockId::Monotonic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_device_dropped_is_found_among_the_others() {
+        let devices = "\
+Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo
+    lo:     100       1    0    0    0     0          0         0      100       1    0    5    0
+costofx:    100       1    0    0    0     0          0         0      100       1    0    6    0
+costof: 5000000   40000    0    3    0     0          0         0  7000000   50000    0   17    0";
+        assert_eq!(sent_and_dropped(devices), Some(17));
+        assert_eq!(sent_and_dropped("Inter-| Receive"), None);
+    }
+}
