@@ -326,6 +326,22 @@ impl<'a> Meter<'a> {
             .push(value);
     }
 
+    /// A batch that the role has timed itself, as where several threads did it.
+    pub fn batch_done(&mut self, metric: &'static str, operations: u64, ns: f64) {
+        let batches = self.record.batches.entry(metric.into()).or_default();
+        batches.samples.push((operations, ns));
+    }
+
+    /// How often what the role has timed itself has allocated.
+    pub fn allocated(&mut self, count: u64) {
+        self.record.allocations += count;
+    }
+
+    /// What is set when the leading role has measured, for a role whose threads look at it.
+    pub fn stop(&self) -> &'a AtomicBool {
+        self.stop
+    }
+
     /// Serves, for a role that does not lead, until the leading role has measured.
     pub fn until_stopped(&self, mut serve: impl FnMut()) {
         while !self.stop.load(Ordering::Acquire) {

@@ -7,7 +7,7 @@
 //!
 //! Functions on measured paths (`branches`, `calls`, `chase`, `clock_reads`, `copies`,
 //! `core_chain`, `flow`, `hypervisor`, `line`, `line_counters`, `locks`, `loops`, `mappings`,
-//! `conversation`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`, `token`, `touch`, `tsc`,
+//! `conversation`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`, `token`, `touch`, `transfer`, `tsc`,
 //! `vmsplice`) allocate nothing, take no lock, and make no system call but those that they are there
 //! to measure. Set-up functions may allocate.
 
@@ -49,6 +49,8 @@ mod repeat;
 pub mod scratch;
 mod shared;
 pub mod signals;
+pub mod socket;
+pub mod softirq;
 pub mod spawn;
 pub mod streams;
 pub mod syscalls;
@@ -56,6 +58,7 @@ pub mod threads;
 pub mod timers;
 pub mod token;
 pub mod touch;
+pub mod transfer;
 pub mod tsc;
 pub mod usage;
 pub mod vmsplice;

@@ -31,4 +31,5 @@ pub static TABLE: &[&Probe] = &[
     &crate::ipc::latency::PROBE,
     &crate::ipc::bandwidth::PROBE,
     &crate::net::rtt::PROBE,
+    &crate::net::bandwidth::PROBE,
 ];

@@ -3,6 +3,7 @@
 use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Meeting, Offers};
 use costof_os::conversation::{Conversation, Listener, Over, Wait};
+use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
 
@@ -22,12 +23,7 @@ pub(crate) fn meeting(launch: &Launch) -> Result<Meeting, Failure> {
 pub(crate) fn listen(meeting: &Meeting, over: Over) -> Result<(Listener, Offers), Failure> {
     let opened = Listener::open(over, meeting.address, meeting.ports)
         .and_then(|listener| Ok((listener.address()?, listener)));
-    let (address, listener) = opened.map_err(|error| {
-        Failure::unsupported(format!(
-            "cannot listen at {}: {error} (--peer-address and --peer-port choose where)",
-            meeting.address
-        ))
-    })?;
+    let (address, listener) = opened.map_err(|error| cannot_listen(meeting, &error))?;
     let offers = Offers::from([(ADDRESS.into(), address.to_string())]);
     Ok((listener, offers))
 }
@@ -43,12 +39,24 @@ pub(crate) fn call(
         .get(ADDRESS)
         .and_then(|address| address.parse().ok())
         .ok_or_else(|| Failure::error("the other end offered no address"))?;
-    Conversation::call(over, address, wait, meeting.token.as_bytes()).map_err(|error| {
-        Failure::unsupported(format!(
-            "cannot reach the other end at {address}: {error} (a firewall may forbid it; \
-             --peer-address and --peer-port choose where)"
-        ))
-    })
+    Conversation::call(over, address, wait, meeting.token.as_bytes())
+        .map_err(|error| cannot_reach(&address, &error))
+}
+
+/// A failure to listen at this end.
+pub(crate) fn cannot_listen(meeting: &Meeting, error: &io::Error) -> Failure {
+    Failure::unsupported(format!(
+        "cannot listen at {}: {error} (--peer-address and --peer-port choose where)",
+        meeting.address
+    ))
+}
+
+/// A failure to reach the end that listens.
+pub(crate) fn cannot_reach(address: &dyn Display, error: &io::Error) -> Failure {
+    Failure::unsupported(format!(
+        "cannot reach the other end at {address}: {error} (a firewall may forbid it; \
+         --peer-address and --peer-port choose where)"
+    ))
 }
 
 /// A failure while the ends talk.

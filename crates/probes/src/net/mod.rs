@@ -1,4 +1,5 @@
 //! Between two ends of a link.
 
+pub(crate) mod bandwidth;
 pub(crate) mod meeting;
 pub(crate) mod rtt;

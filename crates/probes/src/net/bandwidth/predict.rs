@@ -1,0 +1,87 @@
+//! What bandwidth a link should give.
+
+use super::{flows, over, size};
+use crate::expect::throughput;
+use costof_model::facts::Facts;
+use costof_model::link::Link;
+use costof_model::point::Point;
+use costof_model::prediction::{Known, Prediction};
+use costof_model::unit::Unit;
+use costof_os::transfer::Over;
+
+/// What a packet holds within the machine, at most: what TCP hands down at once.
+const PACKET_BYTES: f64 = 65_536.0;
+/// The MTU of emulated links, and the headers of TCP with its timestamps, and of UDP, over IPv4.
+const MTU_BYTES: f64 = 1500.0;
+const TCP_HEADER_BYTES: f64 = 52.0;
+const UDP_HEADER_BYTES: f64 = 28.0;
+
+pub(super) fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    match point.link.parse().ok()? {
+        Link::Loopback | Link::Veth => within_the_machine(point, known),
+        Link::Sink => None,
+        Link::Emulated { up, .. } => {
+            // What else it does to packets decides as much, and by the congestion control.
+            let only_a_rate = up.loss + up.reorder + up.duplicate + up.jitter_ns == 0.0;
+            let rate = up.rate.filter(|_| only_a_rate)?;
+            at_a_rate(point, rate)
+        }
+    }
+}
+
+/// The rate of the link less headers, all of it or most of it.
+fn at_a_rate(point: &Point, rate: f64) -> Option<Prediction> {
+    let header = match over(point) {
+        Over::Tcp => TCP_HEADER_BYTES,
+        // One that is cut into several packets is lost with any of them.
+        Over::Udp if size(point) as f64 > MTU_BYTES - UDP_HEADER_BYTES => return None,
+        Over::Udp => UDP_HEADER_BYTES,
+        Over::Unix => return None,
+    };
+    let payload = match over(point) {
+        Over::Udp => size(point) as f64,
+        _ => MTU_BYTES - header,
+    };
+    let limit = rate / 8.0 * payload / (payload + header);
+    throughput(
+        0.8 * limit,
+        limit,
+        format!(
+            "the link's {} less {header} B of headers with {payload} B of payload; TCP may leave a \
+             fifth of it unused",
+            Unit::BytesPerSecond.display(rate / 8.0)
+        ),
+    )
+}
+
+/// Two copies, and the protocol.
+fn within_the_machine(point: &Point, known: &Known<'_>) -> Option<Prediction> {
+    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+    let (copy, whence) = match known.primary("memory.bandwidth", &[("op", "copy")]) {
+        Some(measured) => (measured / 1e9, "that memory.bandwidth measured"),
+        None => (10.0, "that are usual"),
+    };
+    let bytes = size(point) as f64;
+    // What both ends do once for each packet, in reads: half of a round trip, as net.rtt expects it.
+    let (packets, each) = match over(point) {
+        Over::Udp => (1.0, (2.0, 30.0)),
+        Over::Tcp => ((bytes / PACKET_BYTES).max(1.0), (2.0, 30.0)),
+        Over::Unix => ((bytes / PACKET_BYTES).max(1.0), (1.0, 15.0)),
+    };
+    let least_ns = bytes / (2.0 * copy) + packets * each.0 * read_ns;
+    let most_ns = 2.0 * bytes / (copy / 2.0) + packets * each.1 * read_ns;
+    // Flows share the processors that there are, which are two at least.
+    let flows = flows(point) as f64;
+    throughput(
+        bytes / most_ns * 1e9,
+        flows * bytes / least_ns * 1e9,
+        format!(
+            "two copies at half to twice the {} {whence}, at the same time or one after the other, \
+             and {} to {} reads of {read_ns:.0} ns for each packet of up to {} B",
+            Unit::BytesPerSecond.display(copy * 1e9),
+            each.0,
+            each.1,
+            bytes.min(PACKET_BYTES),
+        ),
+    )
+}

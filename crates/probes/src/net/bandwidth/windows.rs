@@ -1,0 +1,173 @@
+//! From marks of how far each flow was to windows of time: what arrived in each, all flows together.
+
+use super::KIB;
+use costof_os::transfer::Mark;
+
+/// What is left out at the beginning.
+const RAMP: f64 = 0.25;
+/// The most windows.
+const WINDOWS: usize = 24;
+/// A window has so many marks at least, so that where they lie does not matter.
+const MARKS_PER_WINDOW: usize = 4;
+/// So many marks are enough for what is left without the ramp.
+const MARKS_LEAST: usize = 4;
+
+/// A stretch of time, in nanoseconds of the marks' clock.
+type Stretch = (f64, f64);
+
+/// What threads used in a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Used {
+    pub(super) cpu_ns_per_kib: f64,
+    /// The share of the time for which they ran, in the mean over them.
+    pub(super) running: f64,
+}
+
+/// The time in which all flows went on, without its first quarter; none where there are too few
+/// marks in it.
+pub(super) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
+    let begin = flows
+        .iter()
+        .map(|marks| marks.first())
+        .collect::<Option<Vec<_>>>()?;
+    let end = flows
+        .iter()
+        .map(|marks| marks.last())
+        .collect::<Option<Vec<_>>>()?;
+    let begin = begin.iter().map(|mark| mark.at_ns).max()? as f64;
+    let end = end.iter().map(|mark| mark.at_ns).min()? as f64;
+    let settled = (begin + RAMP * (end - begin), end);
+    let enough = |marks: &&[Mark]| inside(marks, settled) >= MARKS_LEAST;
+    (end > begin && flows.iter().all(enough)).then_some(settled)
+}
+
+/// The KiB that arrived in each window, and how long it took them.
+pub(super) fn windows(flows: &[&[Mark]], (begin, end): Stretch) -> Vec<(u64, f64)> {
+    let marks = flows.iter().map(|marks| inside(marks, (begin, end)));
+    let most = marks.min().unwrap_or(0) / MARKS_PER_WINDOW;
+    let count = most.clamp(1, WINDOWS);
+    let long = (end - begin) / count as f64;
+    let arrived_at = |at: f64| -> f64 {
+        let of = |marks: &&[Mark]| value_at(marks, at, |mark| mark.bytes);
+        flows.iter().map(of).sum()
+    };
+    let mut windows = Vec::with_capacity(count);
+    let (mut from, mut arrived) = (begin, arrived_at(begin));
+    for window in 1..=count {
+        let to = begin + window as f64 * long;
+        let by_then = arrived_at(to);
+        let kib = (by_then - arrived) / KIB;
+        // A window in which less than a KiB came goes on.
+        if kib >= 1.0 {
+            let whole = kib.round();
+            windows.push((whole as u64, (to - from) * whole / kib));
+            (from, arrived) = (to, by_then);
+        }
+    }
+    windows
+}
+
+/// What the flows' threads used.
+pub(super) fn used(flows: &[&[Mark]], (begin, end): Stretch) -> Used {
+    let difference = |of: fn(&Mark) -> u64| -> f64 {
+        let of_one = |marks: &&[Mark]| value_at(marks, end, of) - value_at(marks, begin, of);
+        flows.iter().map(of_one).sum()
+    };
+    let cpu_ns = difference(|mark| mark.cpu_ns);
+    Used {
+        cpu_ns_per_kib: cpu_ns / (difference(|mark| mark.bytes) / KIB).max(1.0),
+        running: (cpu_ns / (flows.len() as f64 * (end - begin))).min(1.0),
+    }
+}
+
+/// Payload of a flow until its last mark.
+pub(super) fn bytes(marks: &[Mark]) -> u64 {
+    marks.last().map_or(0, |mark| mark.bytes)
+}
+
+fn inside(marks: &[Mark], (begin, end): Stretch) -> usize {
+    let within = |mark: &&Mark| (begin..=end).contains(&(mark.at_ns as f64));
+    marks.iter().filter(within).count()
+}
+
+/// A value at a time between the first mark and the last, on the line between its neighbours.
+fn value_at(marks: &[Mark], at: f64, of: fn(&Mark) -> u64) -> f64 {
+    let after = marks.partition_point(|mark| (mark.at_ns as f64) < at);
+    let right = &marks[after.min(marks.len() - 1)];
+    let left = &marks[after.saturating_sub(1)];
+    let (from, to) = (left.at_ns as f64, right.at_ns as f64);
+    let share = if to > from {
+        ((at - from) / (to - from)).clamp(0.0, 1.0)
+    } else {
+        0.0
+    };
+    of(left) as f64 + share * (of(right) as f64 - of(left) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Marks every millisecond from `begin_ms`, `kib` KiB a millisecond, and half of the time on
+    /// the processor.
+    fn steady(begin_ms: u64, marks: u64, kib: u64) -> Vec<Mark> {
+        (0..marks)
+            .map(|number| Mark {
+                at_ns: (begin_ms + number) * 1_000_000,
+                cpu_ns: number * 500_000,
+                bytes: number * kib * 1024,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_ramp_is_left_out_and_flows_are_added_up() {
+        let (one, other) = (steady(0, 101, 1000), steady(0, 201, 3000));
+        let flows = [&one[..], &other[..]];
+        let settled = settled(&flows).unwrap();
+        assert_eq!(settled, (25e6, 100e6));
+        let windows = windows(&flows, settled);
+        assert_eq!(windows.len(), 19);
+        for (kib, ns) in windows {
+            assert!((ns / kib as f64 - 250.0).abs() < 0.1, "{kib} {ns}");
+        }
+        let used = used(&flows, settled);
+        assert!((used.cpu_ns_per_kib - 250.0).abs() < 0.1, "{used:?}");
+        assert!((used.running - 0.5).abs() < 0.001, "{used:?}");
+    }
+
+    #[test]
+    fn what_lies_between_marks_is_on_the_line() {
+        let marks = steady(10, 3, 10);
+        let at = |ms: f64| value_at(&marks, ms * 1e6, |mark| mark.bytes) / 1024.0;
+        assert_eq!(
+            (at(10.0), at(10.5), at(11.75), at(12.0)),
+            (0.0, 5.0, 17.5, 20.0)
+        );
+    }
+
+    #[test]
+    fn a_window_without_arrivals_goes_on() {
+        let mut marks = steady(0, 97, 100);
+        // Nothing comes for a while.
+        for mark in &mut marks[40..61] {
+            mark.bytes = 39 * 100 * 1024;
+        }
+        let flows = [&marks[..]];
+        let settled = settled(&flows).unwrap();
+        let windows = windows(&flows, settled);
+        let ns: f64 = windows.iter().map(|(_, ns)| ns).sum();
+        assert!((ns - 72e6).abs() < 1e3, "{ns}");
+        assert!(windows.iter().all(|(kib, _)| *kib > 0));
+        assert!(windows.iter().any(|(_, ns)| *ns > 15e6));
+    }
+
+    #[test]
+    fn too_few_marks_say_nothing() {
+        assert_eq!(settled(&[&[]]), None);
+        assert_eq!(settled(&[&steady(0, 4, 1)]), None);
+        let (one, other) = (steady(0, 100, 1), steady(200, 100, 1));
+        assert_eq!(settled(&[&one, &other]), None);
+        assert!(settled(&[&steady(0, 8, 1)]).is_some());
+    }
+}
