@@ -3,7 +3,6 @@
 mod predict;
 mod windows;
 
-use crate::derived;
 use crate::literal::{cost, list, metric, text, word, words};
 use crate::net::meeting::{self, broken, cannot_listen, cannot_reach};
 use costof_measure::meter::Meter;
@@ -89,9 +88,9 @@ pub(crate) static PROBE: Probe = Probe {
                 "throughput",
                 Unit::BytesPerSecond,
                 Better::Higher,
-                "payload that arrived, by the receiver's clock, all flows together",
+                "payload that arrived, by the receiver's clock, all flows together, stalls included",
             ),
-            cost("1 KiB of it, window by window"),
+            cost("1 KiB of it, in each of up to 24 windows of equally many KiB"),
             ns_per_kib(
                 "cpu_sender",
                 "processor time of the sending threads for 1 KiB"
@@ -148,8 +147,7 @@ pub(crate) static PROBE: Probe = Probe {
              more. Flow by flow they run on every second of the run's processors, so that the ends \
              share none where there are enough. Each end notes every quarter of a millisecond how \
              far it is and its threads' processor time (CLOCK_THREAD_CPUTIME_ID). The first quarter \
-             is left out, since windows and buffers grow meanwhile; the rest is cut into up to 24 \
-             windows of the receiver's clock. Payload counts, not headers; a datagram that comes \
+             is left out, since windows and buffers grow meanwhile. Payload counts, not headers; a datagram that comes \
              twice counts twice. Every block begins with its number, no other byte is zeroed: the \
              receiver compares the number of the first block in each piece, or the last bytes of \
              each datagram, and at the end the whole last piece. Buffers are the kernel's usual \
@@ -367,6 +365,7 @@ impl Role for Receiving {
         let marks: Vec<_> = flows.iter().map(Receiver::marks).collect();
         let settled = windows::settled(&marks)
             .ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
+        meter.value("throughput", windows::throughput(&marks, settled));
         for (kib, ns) in windows::windows(&marks, settled) {
             meter.batch_done("cost", kib, ns);
         }
@@ -507,7 +506,6 @@ fn derive(_: &Point, reports: Vec<Report>) -> Report {
         report.metrics.clear();
         return report;
     }
-    derived::add_throughput(&mut report, KIB as u64);
     for measured in sender.metrics {
         let same = report
             .metrics
@@ -547,10 +545,7 @@ mod tests {
     fn both_ends_reports_become_one() {
         let point = point(&PROBE, PROBE.info.defaults());
         let receiver = report(&[
-            (
-                "cost",
-                Data::Samples(vec![(100, 51_200.0), (100, 102_400.0), (1, 2048.0)]),
-            ),
+            ("throughput", Data::Value(1e9)),
             ("softirq", Data::Value(3.0)),
         ]);
         let sender = report(&[

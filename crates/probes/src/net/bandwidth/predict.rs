@@ -16,9 +16,9 @@ const MTU_BYTES: f64 = 1500.0;
 const TCP_HEADER_BYTES: f64 = 52.0;
 const UDP_HEADER_BYTES: f64 = 28.0;
 
-pub(super) fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     match point.link.parse().ok()? {
-        Link::Loopback | Link::Veth => within_the_machine(point, known),
+        Link::Loopback | Link::Veth => within_the_machine(point, facts, known),
         Link::Sink => None,
         Link::Emulated { up, .. } => {
             // What else it does to packets decides as much, and by the congestion control.
@@ -55,7 +55,7 @@ fn at_a_rate(point: &Point, rate: f64) -> Option<Prediction> {
 }
 
 /// Two copies, and the protocol.
-fn within_the_machine(point: &Point, known: &Known<'_>) -> Option<Prediction> {
+fn within_the_machine(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let read_ns = known.primary("os.syscall", &[("call", "read")])?;
     let (copy, whence) = match known.primary("memory.bandwidth", &[("op", "copy")]) {
         Some(measured) => (measured / 1e9, "that memory.bandwidth measured"),
@@ -68,15 +68,16 @@ fn within_the_machine(point: &Point, known: &Known<'_>) -> Option<Prediction> {
         Over::Tcp => ((bytes / PACKET_BYTES).max(1.0), (2.0, 30.0)),
         Over::Unix => ((bytes / PACKET_BYTES).max(1.0), (1.0, 15.0)),
     };
-    let least_ns = bytes / (2.0 * copy) + packets * each.0 * read_ns;
+    // What the receiver copies lies in another processor's cache, which is no nearer than memory.
+    let least_ns = bytes / copy + packets * each.0 * read_ns;
     let most_ns = 2.0 * bytes / (copy / 2.0) + packets * each.1 * read_ns;
-    // Flows share the processors that there are, which are two at least.
-    let flows = flows(point) as f64;
+    // As many at the same time as there are processors for both ends.
+    let at_once = flows(point).min(facts.usable_cpus().len() / 2).max(1) as f64;
     throughput(
         bytes / most_ns * 1e9,
-        flows * bytes / least_ns * 1e9,
+        at_once * bytes / least_ns * 1e9,
         format!(
-            "two copies at half to twice the {} {whence}, at the same time or one after the other, \
+            "two copies at half of to all of the {} {whence}, one after the other or at the same time, \
              and {} to {} reads of {read_ns:.0} ns for each packet of up to {} B",
             Unit::BytesPerSecond.display(copy * 1e9),
             each.0,
@@ -84,4 +85,35 @@ fn within_the_machine(point: &Point, known: &Known<'_>) -> Option<Prediction> {
             bytes.min(PACKET_BYTES),
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PROBE;
+    use super::*;
+    use crate::literal::{point, text};
+
+    fn over_a_link(over: &'static str, size: u64, link: &'static str) -> Option<Prediction> {
+        let axes = PROBE.info.defaults().with("over", over).with("size", size);
+        let mut point = point(&PROBE, axes);
+        point.link = text(link);
+        predict(&point, &Facts::default(), &Known(&[]))
+    }
+
+    #[test]
+    fn a_rate_is_what_is_left_of_it_without_headers() {
+        let tcp = over_a_link("tcp", 128 << 10, "wan").unwrap();
+        assert!((tcp.high - 12.5e6 * 1448.0 / 1500.0).abs() < 1.0, "{tcp:?}");
+        let udp = over_a_link("udp", 1024, "rate=8Mbit").unwrap();
+        assert!((udp.high - 1e6 * 1024.0 / 1052.0).abs() < 1.0, "{udp:?}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_predicted() {
+        assert_eq!(over_a_link("udp", 65507, "lan"), None);
+        assert_eq!(over_a_link("tcp", 1024, "rate=8Mbit,loss=1%"), None);
+        assert_eq!(over_a_link("tcp", 1024, "delay=10ms"), None);
+        assert_eq!(over_a_link("tcp", 1024, "sink"), None);
+        assert_eq!(over_a_link("tcp", 1024, "loopback"), None);
+    }
 }

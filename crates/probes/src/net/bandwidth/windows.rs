@@ -1,9 +1,9 @@
-//! From marks of how far each flow was to windows of time: what arrived in each, all flows together.
+//! From marks of how far each flow was to what arrived in which time, all flows together.
 
 use super::KIB;
 use costof_os::transfer::Mark;
 
-/// What is left out at the beginning.
+/// The share that is left out at the beginning.
 const RAMP: f64 = 0.25;
 /// The most windows.
 const WINDOWS: usize = 24;
@@ -41,30 +41,41 @@ pub(super) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
     (end > begin && flows.iter().all(enough)).then_some(settled)
 }
 
-/// The KiB that arrived in each window, and how long it took them.
+/// Payload that arrived in a second, stalls included.
+pub(super) fn throughput(flows: &[&[Mark]], (begin, end): Stretch) -> f64 {
+    (bytes_at(flows, end) - bytes_at(flows, begin)) / (end - begin) * 1e9
+}
+
+/// Windows in which equally many KiB arrived: how many, and how long they took.
 pub(super) fn windows(flows: &[&[Mark]], (begin, end): Stretch) -> Vec<(u64, f64)> {
+    let before = bytes_at(flows, begin);
+    let all = ((bytes_at(flows, end) - before) / KIB) as usize;
     let marks = flows.iter().map(|marks| inside(marks, (begin, end)));
-    let most = marks.min().unwrap_or(0) / MARKS_PER_WINDOW;
-    let count = most.clamp(1, WINDOWS);
-    let long = (end - begin) / count as f64;
-    let arrived_at = |at: f64| -> f64 {
-        let of = |marks: &&[Mark]| value_at(marks, at, |mark| mark.bytes);
-        flows.iter().map(of).sum()
-    };
-    let mut windows = Vec::with_capacity(count);
-    let (mut from, mut arrived) = (begin, arrived_at(begin));
-    for window in 1..=count {
-        let to = begin + window as f64 * long;
-        let by_then = arrived_at(to);
-        let kib = (by_then - arrived) / KIB;
-        // A window in which less than a KiB came goes on.
-        if kib >= 1.0 {
-            let whole = kib.round();
-            windows.push((whole as u64, (to - from) * whole / kib));
-            (from, arrived) = (to, by_then);
+    let count = (marks.min().unwrap_or(0) / MARKS_PER_WINDOW).clamp(1, WINDOWS);
+    let each = (all / count).max(1);
+    let times: Vec<f64> = (0..=all / each)
+        .map(|window| time_of(flows, before + (window * each) as f64 * KIB, (begin, end)))
+        .collect();
+    let lasting = times.windows(2).map(|ends| ends[1] - ends[0]);
+    lasting.map(|ns| (each as u64, ns)).collect()
+}
+
+/// When so many bytes had arrived, by halving.
+fn time_of(flows: &[&[Mark]], bytes: f64, (mut early, mut late): Stretch) -> f64 {
+    for _ in 0..60 {
+        let middle = f64::midpoint(early, late);
+        if bytes_at(flows, middle) < bytes {
+            early = middle;
+        } else {
+            late = middle;
         }
     }
-    windows
+    late
+}
+
+fn bytes_at(flows: &[&[Mark]], at: f64) -> f64 {
+    let of = |marks: &&[Mark]| value_at(marks, at, |mark| mark.bytes);
+    flows.iter().map(of).sum()
 }
 
 /// What the flows' threads used.
@@ -128,6 +139,7 @@ mod tests {
         assert_eq!(settled, (25e6, 100e6));
         let windows = windows(&flows, settled);
         assert_eq!(windows.len(), 19);
+        assert!((throughput(&flows, settled) - 4.096e9).abs() < 1.0);
         for (kib, ns) in windows {
             assert!((ns / kib as f64 - 250.0).abs() < 0.1, "{kib} {ns}");
         }
@@ -147,19 +159,19 @@ mod tests {
     }
 
     #[test]
-    fn a_window_without_arrivals_goes_on() {
+    fn a_stall_is_in_the_throughput_and_in_a_window() {
         let mut marks = steady(0, 97, 100);
-        // Nothing comes for a while.
         for mark in &mut marks[40..61] {
             mark.bytes = 39 * 100 * 1024;
         }
         let flows = [&marks[..]];
         let settled = settled(&flows).unwrap();
+        assert!((throughput(&flows, settled) - 100.0 * 1024.0 * 1e3).abs() < 1.0);
         let windows = windows(&flows, settled);
         let ns: f64 = windows.iter().map(|(_, ns)| ns).sum();
         assert!((ns - 72e6).abs() < 1e3, "{ns}");
-        assert!(windows.iter().all(|(kib, _)| *kib > 0));
-        assert!(windows.iter().any(|(_, ns)| *ns > 15e6));
+        assert!(windows.iter().all(|(kib, _)| *kib == windows[0].0));
+        assert!(windows.iter().any(|(_, ns)| *ns > 20e6));
     }
 
     #[test]
