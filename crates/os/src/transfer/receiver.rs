@@ -7,6 +7,7 @@ use super::{
     other_bytes,
 };
 use crate::allocator::allocations;
+use crate::arena::{Arena, PageSize};
 use crate::socket;
 use std::io::{self, ErrorKind};
 use std::net::Shutdown;
@@ -22,7 +23,7 @@ const RECEIVE_BYTES: usize = 128 << 10;
 pub struct Receiver {
     pub(super) channel: Channel,
     token: Vec<u8>,
-    buffer: Vec<u8>,
+    buffer: Arena,
     block: Vec<u8>,
     /// Bytes that came.
     pub(super) bytes: u64,
@@ -51,10 +52,12 @@ pub struct Datagrams {
 impl Receiver {
     pub(super) fn of(channel: Channel, token: &[u8]) -> io::Result<Self> {
         channel.set_up(LOOK)?;
+        let mut buffer = Arena::map(RECEIVE_BYTES, PageSize::Base)?;
+        buffer.populate()?;
         Ok(Self {
             channel,
             token: token.to_vec(),
-            buffer: vec![0; RECEIVE_BYTES],
+            buffer,
             block: Vec::new(),
             bytes: 0,
             announced: 0,
@@ -90,7 +93,7 @@ impl Receiver {
     fn receive_until_marked(&mut self) -> io::Result<()> {
         let (mut bytes, mut calls) = (0, 0);
         loop {
-            let length = match self.channel.receive(&mut self.buffer) {
+            let length = match self.channel.receive(self.buffer.as_mut_slice()) {
                 Ok(0) if self.channel.is_stream() => return self.end(),
                 Ok(length) => length,
                 Err(error) if is_passing(&error) => return Ok(()),
@@ -119,7 +122,7 @@ impl Receiver {
     #[inline]
     fn take(&mut self, length: usize) -> io::Result<()> {
         let size = self.block.len() as u64;
-        let piece = &self.buffer[..length];
+        let piece = &self.buffer.as_slice()[..length];
         if self.channel.is_stream() {
             let number = self.bytes.div_ceil(size);
             let at = (number * size - self.bytes) as usize;
@@ -142,7 +145,7 @@ impl Receiver {
     /// What the sender says between datagrams: the token again, which it may not know to have
     /// arrived, or that it is done, and how many it has sent. Both are said back.
     fn hear(&mut self, length: usize) -> io::Result<()> {
-        let said = &self.buffer[..length];
+        let said = &self.buffer.as_slice()[..length];
         match said.split_at_checked(self.token.len()) {
             Some((token, [])) if token == self.token => {}
             Some((token, count)) if token == self.token => {
@@ -174,17 +177,20 @@ impl Receiver {
         if !self.channel.is_stream() {
             // What was said after it lies in its first bytes.
             let rest = BLOCK_LEAST_BYTES..length;
-            return self.buffer.get(rest.clone()) == self.block.get(rest);
+            return self.buffer.as_slice().get(rest.clone()) == self.block.get(rest);
         }
-        self.buffer[..length].iter().zip(from..).all(|(byte, at)| {
-            let (number, within) = (at / size, (at % size) as usize);
-            *byte
-                == number
-                    .to_le_bytes()
-                    .get(within)
-                    .copied()
-                    .unwrap_or(self.block[within])
-        })
+        self.buffer.as_slice()[..length]
+            .iter()
+            .zip(from..)
+            .all(|(byte, at)| {
+                let (number, within) = (at / size, (at % size) as usize);
+                *byte
+                    == number
+                        .to_le_bytes()
+                        .get(within)
+                        .copied()
+                        .unwrap_or(self.block[within])
+            })
     }
 
     /// How far it was, from time to time.

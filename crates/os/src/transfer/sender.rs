@@ -4,6 +4,7 @@ use super::channel::Channel;
 use super::marks::{Mark, Marks};
 use super::{GREETING, LOOK, LOOK_BYTES, LOOK_CALLS, NUMBER_BYTES, contents, in_time, is_passing};
 use crate::allocator::allocations;
+use crate::arena::{Arena, PageSize};
 use crate::socket::{self, TcpInfo};
 use std::io::{self, ErrorKind};
 use std::net::Shutdown;
@@ -17,7 +18,9 @@ const DRAIN: Duration = Duration::from_millis(500);
 pub struct Sender {
     channel: Channel,
     token: Vec<u8>,
-    block: Vec<u8>,
+    /// It begins at a page, so that all copies are aligned alike.
+    block: Arena,
+    size: usize,
     pub(super) sent: Sent,
     marks: Marks,
     allocations: u64,
@@ -39,10 +42,13 @@ impl Sender {
         round_trip: Duration,
     ) -> io::Result<Self> {
         channel.set_up(LOOK)?;
+        let mut block = Arena::map(size, PageSize::Base)?;
+        block.as_mut_slice()[..size].copy_from_slice(&contents(size));
         Ok(Self {
             channel,
             token: token.to_vec(),
-            block: contents(size),
+            block,
+            size,
             sent: Sent::default(),
             marks: Marks::new(),
             allocations: 0,
@@ -68,12 +74,13 @@ impl Sender {
     }
 
     fn send_blocks(&mut self, duration_ns: u64) -> io::Result<()> {
-        let size = self.block.len() as u64;
+        let size = self.size as u64;
+        let block = &mut self.block.as_mut_slice()[..self.size];
         let end_ns = self.marks.note(self.sent.bytes) + duration_ns;
         let (mut bytes, mut calls) = (0, 0);
         loop {
-            self.block[..NUMBER_BYTES].copy_from_slice(&self.sent.blocks.to_le_bytes());
-            match self.channel.send_all(&self.block) {
+            block[..NUMBER_BYTES].copy_from_slice(&self.sent.blocks.to_le_bytes());
+            match self.channel.send_all(block) {
                 // A device's queue is full: the datagram is lost before it is sent.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {}
                 sent => sent?,
