@@ -1,4 +1,10 @@
 //! Between two ends of a link.
 
+pub(crate) mod connect;
+mod echo;
+mod load;
 pub(crate) mod meeting;
+mod path;
+pub(crate) mod ping;
 pub(crate) mod rtt;
+pub(crate) mod stages;
