@@ -331,22 +331,25 @@ impl<'a> Meter<'a> {
         add(histogram, ns);
     }
 
-    /// Repeats what a role times by itself until the point's time is over, and
-    /// once at least: also an operation that takes longer than that is measured.
+    /// Repeats what a role times by itself until the point's time is over, at
+    /// most so many times, and once at least: also an operation that takes
+    /// longer than that is measured.
     ///
     /// # Errors
     /// The first one of `round`, which ends it.
     pub fn repeat(
         &mut self,
+        most: u64,
         mut round: impl FnMut(&mut Self) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let end = self.clock.end() + self.ticks(self.time_ns);
-        loop {
+        for _ in 0..most {
             round(self)?;
             if self.clock.end() >= end {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 
     /// The nanoseconds of one call: the first, which users pay once.
