@@ -11,12 +11,14 @@
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recv, recvfrom, send, sendto};
 
 /// The longest message that one datagram over IPv4 carries, in bytes.
 pub const MOST_UDP_BYTES: usize = 65_507;
@@ -45,7 +47,8 @@ const NUMBER: usize = 8;
 pub enum Over {
     /// A TCP connection, without Nagle's delay.
     Tcp,
-    /// UDP, a datagram each way.
+    /// UDP, a datagram each way, by sockets that are not connected, as those of servers are: the
+    /// kernel looks up the route of each.
     Udp,
     /// A Unix stream socket, for two ends on one machine and in one network namespace.
     Unix,
@@ -85,6 +88,8 @@ pub enum Listener {
 pub struct Conversation {
     socket: OwnedFd,
     over: Over,
+    /// Where datagrams go to, and come from.
+    peer: Option<SocketAddrAny>,
     wait: Wait,
     token: Vec<u8>,
     /// Whether this end has called, and asks.
@@ -174,18 +179,18 @@ impl Listener {
     ///
     /// `TimedOut` if nobody does within five seconds.
     pub fn accept(self, wait: Wait, token: &[u8]) -> io::Result<Conversation> {
-        let (socket, over): (OwnedFd, Over) = match self {
+        let (socket, over, peer): (OwnedFd, Over, Option<SocketAddr>) = match self {
             Self::Tcp(listener) => {
                 listener.set_nonblocking(true)?;
                 let socket =
                     first_with_token(token, || listener.accept().map(|(stream, _)| stream))?;
-                (socket, Over::Tcp)
+                (socket, Over::Tcp, None)
             }
             Self::Unix(listener) => {
                 listener.set_nonblocking(true)?;
                 let socket =
                     first_with_token(token, || listener.accept().map(|(stream, _)| stream))?;
-                (socket, Over::Unix)
+                (socket, Over::Unix, None)
             }
             Self::Udp(socket) => {
                 socket.set_read_timeout(Some(LOOK))?;
@@ -198,13 +203,12 @@ impl Listener {
                         continue;
                     };
                     if said[..length] == *token {
-                        socket.connect(from)?;
-                        break (socket.into(), Over::Udp);
+                        break (socket.into(), Over::Udp, Some(from));
                     }
                 }
             }
         };
-        let mut conversation = Conversation::of(socket, over, wait, token)?;
+        let mut conversation = Conversation::of(socket, over, peer, wait, token)?;
         conversation.send(token)?;
         Ok(conversation)
     }
@@ -253,9 +257,7 @@ impl Conversation {
                     SocketAddr::V4(_) => "0.0.0.0:0",
                     SocketAddr::V6(_) => "[::]:0",
                 };
-                let socket = UdpSocket::bind(any)?;
-                socket.connect(address)?;
-                socket.into()
+                UdpSocket::bind(any)?.into()
             }
             (Over::Unix, Address::Unix(name)) => {
                 let name = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
@@ -263,7 +265,11 @@ impl Conversation {
             }
             _ => return Err(ErrorKind::InvalidInput.into()),
         };
-        let mut conversation = Self::of(socket, over, wait, token)?;
+        let peer = match (over, address) {
+            (Over::Udp, Address::Ip(address)) => Some(*address),
+            _ => None,
+        };
+        let mut conversation = Self::of(socket, over, peer, wait, token)?;
         conversation.calls = true;
         let until = Instant::now() + GREETING;
         let mut said = vec![0; token.len()];
@@ -284,7 +290,13 @@ impl Conversation {
         Ok(conversation)
     }
 
-    fn of(socket: OwnedFd, over: Over, wait: Wait, token: &[u8]) -> io::Result<Self> {
+    fn of(
+        socket: OwnedFd,
+        over: Over,
+        peer: Option<SocketAddr>,
+        wait: Wait,
+        token: &[u8],
+    ) -> io::Result<Self> {
         if over == Over::Tcp {
             rustix::net::sockopt::set_tcp_nodelay(&socket, true)?;
         }
@@ -292,6 +304,7 @@ impl Conversation {
         Ok(Self {
             socket,
             over,
+            peer: peer.map(SocketAddrAny::from),
             wait,
             token: token.to_vec(),
             calls: false,
@@ -314,7 +327,10 @@ impl Conversation {
     ///
     /// What getpeername(2) says.
     pub fn peer(&self) -> io::Result<Option<SocketAddr>> {
-        let address = rustix::net::getpeername(&self.socket)?;
+        let address = match &self.peer {
+            Some(address) => Some(address.clone()),
+            None => rustix::net::getpeername(&self.socket)?,
+        };
         Ok(address.and_then(|address| SocketAddr::try_from(address).ok()))
     }
 
@@ -385,7 +401,7 @@ impl Conversation {
     pub fn send(&mut self, message: &[u8]) -> io::Result<()> {
         let mut sent = 0;
         loop {
-            match send(self.socket.as_fd(), &message[sent..], 0) {
+            match self.send_part(&message[sent..], SendFlags::empty()) {
                 Ok(more) => sent += more,
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(error),
@@ -405,14 +421,14 @@ impl Conversation {
     #[inline]
     pub fn receive(&mut self, message: &mut [u8]) -> io::Result<bool> {
         let flags = match self.wait {
-            Wait::Block => 0,
-            Wait::Spin => libc::MSG_DONTWAIT,
+            Wait::Block => RecvFlags::empty(),
+            Wait::Spin => RecvFlags::DONTWAIT,
         };
         let mut received = 0;
         let mut tries = 0;
         let mut looks = 0;
         loop {
-            match self.part(message, received, flags) {
+            match self.receive_part(message, received, flags) {
                 Ok(more) => received += more,
                 Err(error) if is_passing(&error) => {
                     tries += 1;
@@ -444,11 +460,7 @@ impl Conversation {
     /// What send(2) says.
     #[inline]
     pub fn send_now(&mut self, message: &[u8]) -> io::Result<bool> {
-        match send(
-            self.socket.as_fd(),
-            &message[self.sent..],
-            libc::MSG_DONTWAIT,
-        ) {
+        match self.send_part(&message[self.sent..], SendFlags::DONTWAIT) {
             Ok(more) => self.sent += more,
             Err(error) if is_passing(&error) => {}
             Err(error) => return Err(error),
@@ -467,7 +479,7 @@ impl Conversation {
     /// Those of [`Self::receive`].
     #[inline]
     pub fn receive_now(&mut self, message: &mut [u8]) -> io::Result<bool> {
-        match self.part(message, self.received, libc::MSG_DONTWAIT) {
+        match self.receive_part(message, self.received, RecvFlags::DONTWAIT) {
             Ok(more) => self.received += more,
             Err(error) if is_passing(&error) => {}
             Err(error) => return Err(error),
@@ -479,17 +491,38 @@ impl Conversation {
         Ok(all)
     }
 
-    /// More of a message, from `received` on: how much; 0 of a datagram that is none.
+    /// More of a message, by one system call: how much went.
     #[inline]
-    fn part(&mut self, message: &mut [u8], received: usize, flags: i32) -> io::Result<usize> {
-        if self.over != Over::Udp {
-            return match receive(self.socket.as_fd(), &mut message[received..], flags)? {
+    fn send_part(&self, part: &[u8], flags: SendFlags) -> io::Result<usize> {
+        // Without a signal where nobody receives.
+        let flags = flags | SendFlags::NOSIGNAL;
+        Ok(match &self.peer {
+            Some(peer) => sendto(&self.socket, part, flags, peer)?,
+            None => send(&self.socket, part, flags)?,
+        })
+    }
+
+    /// More of a message, from `received` on, by one system call: how much came; 0 of a datagram
+    /// that is none.
+    #[inline]
+    fn receive_part(
+        &mut self,
+        message: &mut [u8],
+        received: usize,
+        flags: RecvFlags,
+    ) -> io::Result<usize> {
+        let Some(peer) = &self.peer else {
+            return match recv(&self.socket, &mut message[received..], flags)?.1 {
                 0 => Err(ErrorKind::UnexpectedEof.into()),
                 more => Ok(more),
             };
-        }
+        };
         // Of a datagram that is too long, its true length.
-        let length = receive(self.socket.as_fd(), message, flags | libc::MSG_TRUNC)?;
+        let flags = flags | RecvFlags::TRUNC;
+        let (_, length, from) = recvfrom(&self.socket, &mut *message, flags)?;
+        if from.as_ref() != Some(peer) {
+            return Ok(0);
+        }
         if length == message.len() && (self.calls || *message != self.token[..]) {
             return Ok(length);
         }
@@ -500,10 +533,7 @@ impl Conversation {
         let shown = length.min(message.len());
         if !self.calls && length == self.token.len() && message[..shown] == self.token[..shown] {
             // The caller has not got the answer to its token.
-            let token = std::mem::take(&mut self.token);
-            let sent = self.send(&token);
-            self.token = token;
-            sent?;
+            self.send_part(&self.token, SendFlags::DONTWAIT)?;
         }
         Ok(0)
     }
@@ -513,39 +543,9 @@ impl Drop for Conversation {
     fn drop(&mut self) {
         if self.calls && self.over == Over::Udp {
             // Where it is lost, the other end is stopped all the same.
-            let _ = send(self.socket.as_fd(), &[], libc::MSG_DONTWAIT);
+            let _ = self.send_part(&[], SendFlags::DONTWAIT);
         }
     }
-}
-
-/// send(2), without a signal where nobody receives.
-#[inline]
-fn send(socket: BorrowedFd<'_>, bytes: &[u8], flags: i32) -> io::Result<usize> {
-    // SAFETY: the kernel reads no more than the slice's bytes.
-    let sent = unsafe {
-        libc::send(
-            socket.as_raw_fd(),
-            bytes.as_ptr().cast(),
-            bytes.len(),
-            flags | libc::MSG_NOSIGNAL,
-        )
-    };
-    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
-}
-
-/// recv(2).
-#[inline]
-fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8], flags: i32) -> io::Result<usize> {
-    // SAFETY: the kernel writes no more than the slice's bytes.
-    let received = unsafe {
-        libc::recv(
-            socket.as_raw_fd(),
-            bytes.as_mut_ptr().cast(),
-            bytes.len(),
-            flags,
-        )
-    };
-    usize::try_from(received).map_err(|_| io::Error::last_os_error())
 }
 
 fn receive_within(socket: BorrowedFd<'_>, time: Duration) -> io::Result<()> {

@@ -63,6 +63,10 @@ impl Stamper {
     ///
     /// EINVAL where the kernel has no such stamps, or the socket is no UDP or TCP one.
     pub fn new(conversation: Conversation, over: Over, wait: Wait) -> io::Result<Self> {
+        if let (Over::Udp, Some(peer)) = (over, conversation.peer()?) {
+            // So that only the other end's datagrams come.
+            rustix::net::connect(conversation.socket(), &peer)?;
+        }
         let flags: u32 = libc::SOF_TIMESTAMPING_SOFTWARE
             | libc::SOF_TIMESTAMPING_RX_SOFTWARE
             | libc::SOF_TIMESTAMPING_TX_SOFTWARE

@@ -29,7 +29,7 @@ pub(crate) static PROBE: Probe = Probe {
         method: 1,
         question: text("How long does it take to set up a TCP connection, and to tear it down?"),
         axes: list![CPUS_CROSS_FIRST, wake::AWAKE_FIRST],
-        crossings: list![list![text("cpus"), text("wake")]],
+        crossings: list![],
         metrics: list![
             latency("the client's connect(): until the other end's kernel has agreed"),
             ns(

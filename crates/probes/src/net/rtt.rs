@@ -34,7 +34,10 @@ pub(crate) static PROBE: Probe = Probe {
                 "what carries it",
                 list![
                     word("tcp", "a TCP connection with TCP_NODELAY"),
-                    word("udp", "a UDP datagram each way"),
+                    word(
+                        "udp",
+                        "a UDP datagram each way, by sockets that are not connected"
+                    ),
                     word(
                         "unix",
                         "a Unix stream socket, on one machine without a link"
