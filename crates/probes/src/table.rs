@@ -32,4 +32,7 @@ pub static TABLE: &[&Probe] = &[
     &crate::ipc::bandwidth::PROBE,
     &crate::net::rtt::PROBE,
     &crate::net::bandwidth::PROBE,
+    &crate::net::ping::PROBE,
+    &crate::net::connect::PROBE,
+    &crate::net::stages::PROBE,
 ];

@@ -13,6 +13,10 @@ use std::time::{Duration, Instant};
 /// How long what was sent may take to arrive when all is done, before the rest is thrown away.
 const DRAIN: Duration = Duration::from_millis(500);
 
+/// How long a flow lasts at most, and how many marks it should have.
+const LONGEST_NS: u64 = 15_000_000_000;
+const MARKS_LEAST: usize = 16;
+
 /// The sending end of a flow.
 #[derive(Debug)]
 pub struct Sender {
@@ -61,7 +65,8 @@ impl Sender {
         self.round_trip
     }
 
-    /// Sends blocks for so long.
+    /// Sends blocks for so long, or longer until it has made sixteen marks, but not for more than
+    /// fifteen seconds.
     ///
     /// # Errors
     ///
@@ -76,7 +81,8 @@ impl Sender {
     fn send_blocks(&mut self, duration_ns: u64) -> io::Result<()> {
         let size = self.size as u64;
         let block = &mut self.block.as_mut_slice()[..self.size];
-        let end_ns = self.marks.note(self.sent.bytes) + duration_ns;
+        let begin_ns = self.marks.note(self.sent.bytes);
+        let (end_ns, last_ns) = (begin_ns + duration_ns, begin_ns + LONGEST_NS);
         let (mut bytes, mut calls) = (0, 0);
         loop {
             block[..NUMBER_BYTES].copy_from_slice(&self.sent.blocks.to_le_bytes());
@@ -91,7 +97,9 @@ impl Sender {
             calls += 1;
             if bytes >= LOOK_BYTES || calls >= LOOK_CALLS {
                 (bytes, calls) = (0, 0);
-                if self.marks.note(self.sent.bytes) >= end_ns {
+                let now_ns = self.marks.note(self.sent.bytes);
+                let enough = now_ns >= end_ns && self.marks.marks.len() >= MARKS_LEAST;
+                if enough || now_ns >= last_ns {
                     return Ok(());
                 }
             }

@@ -10,7 +10,7 @@ use costof_measure::probe::{Probe, Role};
 use costof_model::axis::{Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
-use costof_model::metric::Data;
+use costof_model::metric::{Data, MetricInfo};
 use costof_model::point::{Headline, Point};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Meeting, Offers, Report};
@@ -25,8 +25,6 @@ use std::io;
 use std::time::Duration;
 
 const KIB: f64 = 1024.0;
-/// By which name the receiver's address is offered.
-const ADDRESS: &str = "address";
 /// How long a transfer lasts at least: windows of the sender grow and buffers fill meanwhile.
 const LEAST: Duration = Duration::from_millis(160);
 /// In round trips: slow start takes ten to fill 16 MiB from ten segments.
@@ -184,15 +182,15 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
 };
 
-const fn ns_per_kib(name: &'static str, about: &'static str) -> costof_model::metric::MetricInfo {
+const fn ns_per_kib(name: &'static str, about: &'static str) -> MetricInfo {
     metric(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
-const fn share(name: &'static str, about: &'static str) -> costof_model::metric::MetricInfo {
+const fn share(name: &'static str, about: &'static str) -> MetricInfo {
     metric(name, Unit::One, Better::Neither, about)
 }
 
-const fn bytes(name: &'static str, about: &'static str) -> costof_model::metric::MetricInfo {
+const fn bytes(name: &'static str, about: &'static str) -> MetricInfo {
     metric(name, Unit::Bytes, Better::Neither, about)
 }
 
@@ -230,9 +228,6 @@ fn check(point: &Point) -> Result<(), Failure> {
     match over(point) {
         Over::Udp if size(point) > DATAGRAM_MOST_BYTES => {
             unsupported("a datagram has 65507 B of payload at most (--set size=65507)")
-        }
-        Over::Unix if point.link != "loopback" => {
-            unsupported("a Unix socket does not leave its network namespace (--link loopback)")
         }
         Over::Udp | Over::Unix if control(point).is_some() => {
             unsupported("only TCP has a congestion control (--set congestion_control=default)")
@@ -335,12 +330,15 @@ impl Receiving {
 impl Role for Receiving {
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         check(point)?;
+        if over(point) == Over::Unix {
+            meeting::reaches_a_unix_socket(&self.meeting)?;
+        }
         let Meeting { address, ports, .. } = self.meeting;
         let opened = Listener::open(over(point), address, ports, flows(point))
             .and_then(|listener| Ok((listener.address()?, listener)));
         let (address, listener) = opened.map_err(|error| cannot_listen(&self.meeting, &error))?;
         self.listener = Some(listener);
-        Ok(Offers::from([(ADDRESS.into(), address)]))
+        Ok(meeting::offer(&address))
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
@@ -401,7 +399,7 @@ impl Role for Receiving {
 struct Sending {
     meeting: Meeting,
     cpus: Vec<usize>,
-    address: Option<String>,
+    address: String,
 }
 
 impl Sending {
@@ -409,13 +407,12 @@ impl Sending {
         Ok(Sending {
             meeting: meeting::meeting(launch)?,
             cpus: launch.cpus.clone(),
-            address: None,
+            address: String::new(),
         })
     }
 
     fn call(&self, point: &Point) -> Result<Vec<Sender>, Failure> {
-        let address = self.address.as_deref();
-        let address = address.ok_or_else(|| Failure::error("the other end offered no address"))?;
+        let address = self.address.as_str();
         let shape = (flows(point), size(point));
         let token = self.meeting.token.as_bytes();
         transfer::call(over(point), address, shape, control(point), token).map_err(|error| {
@@ -437,7 +434,7 @@ impl Sending {
 
 impl Role for Sending {
     fn prepare(&mut self, _: &Point, offers: &Offers) -> Result<Offers, Failure> {
-        self.address = offers.get(ADDRESS).cloned();
+        self.address = meeting::offered(offers)?;
         Ok(Offers::new())
     }
 
@@ -488,7 +485,8 @@ impl Sending {
 
     /// Whether the receiver has the same processors, so that it counts what happens on them.
     fn shares_processors(&self, point: &Point) -> bool {
-        self.cpus.len() < 2 && point.link != "remote"
+        let on_this_machine = self.meeting.address.is_loopback() || point.link != "loopback";
+        self.cpus.len() < 2 && on_this_machine
     }
 }
 
@@ -584,19 +582,17 @@ mod tests {
 
     #[test]
     fn what_cannot_be_says_the_way_out() {
-        let at = |over: &'static str, size: u64, control: &'static str, link: &'static str| {
+        let at = |over: &'static str, size: u64, control: &'static str| {
             let axes = PROBE.info.defaults().with("over", over).with("size", size);
-            let mut point = point(&PROBE, axes.with("congestion_control", control));
-            point.link = text(link);
+            let point = point(&PROBE, axes.with("congestion_control", control));
             check(&point).map_err(|failure| failure.reason)
         };
-        assert!(at("udp", 65507, "default", "veth").is_ok());
-        assert!(at("unix", 1 << 20, "default", "loopback").is_ok());
-        assert!(at("tcp", 1 << 20, "cubic", "wan").is_ok());
+        assert!(at("udp", 65507, "default").is_ok());
+        assert!(at("unix", 1 << 20, "default").is_ok());
+        assert!(at("tcp", 1 << 20, "cubic").is_ok());
         for (refused, says) in [
-            (at("udp", 65508, "default", "veth"), "size=65507"),
-            (at("unix", 64, "default", "veth"), "--link loopback"),
-            (at("udp", 64, "bbr", "veth"), "congestion_control=default"),
+            (at("udp", 65508, "default"), "size=65507"),
+            (at("udp", 64, "bbr"), "congestion_control=default"),
         ] {
             assert!(refused.as_ref().unwrap_err().contains(says), "{refused:?}");
         }
