@@ -38,9 +38,9 @@ impl Listener {
     /// What bind(2) says of the last port that was tried.
     pub fn open(over: Over, address: IpAddr, ports: (u16, u16), flows: usize) -> io::Result<Self> {
         let listening = match over {
-            Over::Tcp => Listening::Tcp(bind(address, ports, |at| TcpListener::bind(at))?, flows),
+            Over::Tcp => Listening::Tcp(bind(address, ports, TcpListener::bind)?, flows),
             Over::Udp => {
-                let sockets = (0..flows).map(|_| bind(address, ports, |at| UdpSocket::bind(at)));
+                let sockets = (0..flows).map(|_| bind(address, ports, UdpSocket::bind));
                 Listening::Udp(sockets.collect::<io::Result<_>>()?)
             }
             Over::Unix => {

@@ -11,14 +11,17 @@ use costof_os::transfer::Over;
 
 /// What a packet holds within the machine, at most: what TCP hands down at once.
 const PACKET_BYTES: f64 = 65_536.0;
-/// The MTU of emulated links, and the headers of TCP with its timestamps, and of UDP, over IPv4.
+/// The MTU of veth and emulated links; the headers of TCP with its timestamps, of UDP, and of IPv4
+/// alone.
 const MTU_BYTES: f64 = 1500.0;
 const TCP_HEADER_BYTES: f64 = 52.0;
 const UDP_HEADER_BYTES: f64 = 28.0;
+const IP_HEADER_BYTES: f64 = 20.0;
 
 pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     match point.link.parse().ok()? {
-        Link::Loopback | Link::Veth => within_the_machine(point, facts, known),
+        Link::Loopback => within_the_machine(point, PACKET_BYTES, facts, known),
+        Link::Veth => within_the_machine(point, MTU_BYTES - IP_HEADER_BYTES, facts, known),
         Link::Sink => None,
         Link::Emulated { up, .. } => {
             // What else it does to packets decides as much, and by the congestion control.
@@ -55,7 +58,13 @@ fn at_a_rate(point: &Point, rate: f64) -> Option<Prediction> {
 }
 
 /// Two copies, and the protocol.
-fn within_the_machine(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+/// A datagram is cut into as many packets as it takes with `packet` bytes in each.
+fn within_the_machine(
+    point: &Point,
+    packet: f64,
+    facts: &Facts,
+    known: &Known<'_>,
+) -> Option<Prediction> {
     let read_ns = known.primary("os.syscall", &[("call", "read")])?;
     let (copy, whence) = match known.primary("memory.bandwidth", &[("op", "copy")]) {
         Some(measured) => (measured / 1e9, "that memory.bandwidth measured"),
@@ -63,11 +72,13 @@ fn within_the_machine(point: &Point, facts: &Facts, known: &Known<'_>) -> Option
     };
     let bytes = size(point) as f64;
     // What both ends do once for each packet, in reads: half of a round trip, as net.rtt expects it.
-    let (packets, each) = match over(point) {
-        Over::Udp => (1.0, (2.0, 30.0)),
-        Over::Tcp => ((bytes / PACKET_BYTES).max(1.0), (2.0, 30.0)),
-        Over::Unix => ((bytes / PACKET_BYTES).max(1.0), (1.0, 15.0)),
+    let (packet, each) = match over(point) {
+        Over::Udp => (packet, (2.0, 30.0)),
+        // What a device cannot take whole, the kernel cuts as late as it can.
+        Over::Tcp => (PACKET_BYTES, (2.0, 30.0)),
+        Over::Unix => (PACKET_BYTES, (1.0, 15.0)),
     };
+    let packets = (bytes / packet).max(1.0);
     // What the receiver copies lies in another processor's cache, which is no nearer than memory.
     let least_ns = bytes / copy + packets * each.0 * read_ns;
     let most_ns = 2.0 * bytes / (copy / 2.0) + packets * each.1 * read_ns;
@@ -82,7 +93,7 @@ fn within_the_machine(point: &Point, facts: &Facts, known: &Known<'_>) -> Option
             Unit::BytesPerSecond.display(copy * 1e9),
             each.0,
             each.1,
-            bytes.min(PACKET_BYTES),
+            bytes.min(packet),
         ),
     )
 }

@@ -4,7 +4,7 @@ use super::KIB;
 use costof_os::transfer::Mark;
 
 /// The share that is left out at the beginning.
-const RAMP: f64 = 0.25;
+const RAMP: f64 = 1.0 / 3.0;
 /// The most windows.
 const WINDOWS: usize = 24;
 /// A window has so many marks at least, so that where they lie does not matter.
@@ -23,7 +23,7 @@ pub(super) struct Used {
     pub(super) running: f64,
 }
 
-/// The time in which all flows went on, without its first quarter; none where there are too few
+/// The time in which all flows went on, without its first third; none where there are too few
 /// marks in it.
 pub(super) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
     let begin = flows
@@ -133,12 +133,12 @@ mod tests {
 
     #[test]
     fn the_ramp_is_left_out_and_flows_are_added_up() {
-        let (one, other) = (steady(0, 101, 1000), steady(0, 201, 3000));
+        let (one, other) = (steady(0, 91, 1000), steady(0, 201, 3000));
         let flows = [&one[..], &other[..]];
         let settled = settled(&flows).unwrap();
-        assert_eq!(settled, (25e6, 100e6));
+        assert_eq!(settled, (30e6, 90e6));
         let windows = windows(&flows, settled);
-        assert_eq!(windows.len(), 19);
+        assert_eq!(windows.len(), 15);
         assert!((throughput(&flows, settled) - 4.096e9).abs() < 1.0);
         for (kib, ns) in windows {
             assert!((ns / kib as f64 - 250.0).abs() < 0.1, "{kib} {ns}");
@@ -169,7 +169,7 @@ mod tests {
         assert!((throughput(&flows, settled) - 100.0 * 1024.0 * 1e3).abs() < 1.0);
         let windows = windows(&flows, settled);
         let ns: f64 = windows.iter().map(|(_, ns)| ns).sum();
-        assert!((ns - 72e6).abs() < 1e3, "{ns}");
+        assert!((ns - 64e6).abs() < 1e3, "{ns}");
         assert!(windows.iter().all(|(kib, _)| *kib == windows[0].0));
         assert!(windows.iter().any(|(_, ns)| *ns > 20e6));
     }
