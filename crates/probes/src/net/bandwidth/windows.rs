@@ -9,8 +9,6 @@ const RAMP: f64 = 1.0 / 3.0;
 const WINDOWS: usize = 24;
 /// A window has so many marks at least, so that where they lie does not matter.
 const MARKS_PER_WINDOW: usize = 4;
-/// So many marks are enough for what is left without the ramp.
-const MARKS_LEAST: usize = 4;
 
 /// A stretch of time, in nanoseconds of the marks' clock.
 type Stretch = (f64, f64);
@@ -23,8 +21,8 @@ pub(super) struct Used {
     pub(super) running: f64,
 }
 
-/// The time in which all flows went on, without its first third; none where there are too few
-/// marks in it.
+/// The time in which all flows went on, without its first third; none where there is no such time,
+/// or nothing came.
 pub(super) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
     let begin = flows
         .iter()
@@ -37,8 +35,8 @@ pub(super) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
     let begin = begin.iter().map(|mark| mark.at_ns).max()? as f64;
     let end = end.iter().map(|mark| mark.at_ns).min()? as f64;
     let settled = (begin + RAMP * (end - begin), end);
-    let enough = |marks: &&[Mark]| inside(marks, settled) >= MARKS_LEAST;
-    (end > begin && flows.iter().all(enough)).then_some(settled)
+    let something_came = || bytes_at(flows, settled.1) - bytes_at(flows, settled.0) >= KIB;
+    (end > begin && something_came()).then_some(settled)
 }
 
 /// Payload that arrived in a second, stalls included.
@@ -175,9 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn too_few_marks_say_nothing() {
+    fn no_time_in_common_and_no_bytes_say_nothing() {
         assert_eq!(settled(&[&[]]), None);
-        assert_eq!(settled(&[&steady(0, 4, 1)]), None);
+        assert_eq!(settled(&[&steady(0, 1, 1)]), None);
+        assert_eq!(settled(&[&steady(0, 8, 0)]), None);
         let (one, other) = (steady(0, 100, 1), steady(200, 100, 1));
         assert_eq!(settled(&[&one, &other]), None);
         assert!(settled(&[&steady(0, 8, 1)]).is_some());
