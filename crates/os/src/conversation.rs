@@ -523,7 +523,8 @@ impl Conversation {
         if from.as_ref() != Some(peer) {
             return Ok(0);
         }
-        if length == message.len() && (self.calls || *message != self.token[..]) {
+        if length == message.len() {
+            // A token as long as a message is answered as one, with the same bytes.
             return Ok(length);
         }
         if length == 0 && !self.calls {

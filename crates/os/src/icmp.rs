@@ -301,6 +301,10 @@ mod tests {
         for _ in 0..3 {
             // Each finds the other's reply before its own.
             assert!(one.echo(TIME).unwrap() && other.echo(TIME).unwrap());
+            assert_eq!(one.sequence, other.sequence);
+            other.reply.clone_from(&one.reply);
+            let length = one.reply.len() - IP_HEADER + 20;
+            assert!(one.reply_in(length).is_some() && other.reply_in(length).is_none());
         }
     }
 }

@@ -5,12 +5,14 @@ use costof_measure::probe::{Probe, Role};
 use costof_model::axis::{Axes, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::{Failure, FailureKind};
+use costof_model::metric::Estimate;
+use costof_model::noise::{Grade, Placement};
 use costof_model::plan::{self, Settings};
 use costof_model::point::Point;
 use costof_model::prediction::Known;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{ClockInfo, ClockSource, Launch, Meeting, Offers, Report};
-use costof_model::rows::State;
+use costof_model::rows::{PointRow, State};
 use costof_os::affinity;
 use costof_probes::TABLE;
 use std::collections::BTreeSet;
@@ -162,6 +164,79 @@ fn predictions_need_no_facts_and_are_ranges() {
     }
 }
 
+/// Every point of every plan as a run would know it, each with a primary metric of half a
+/// microsecond.
+fn all_known() -> Vec<PointRow> {
+    let row = |probe: &Probe, point: Point| PointRow {
+        point,
+        method: 1,
+        primary: probe.info.primary().name.clone(),
+        headline: false,
+        label: None,
+        launches: 1,
+        state: State::Ok,
+        metrics: vec![Estimate {
+            name: probe.info.primary().name.clone(),
+            unit: probe.info.primary().unit,
+            better: probe.info.primary().better,
+            median: 500.0,
+            ci95: None,
+            interval: None,
+            mean: 500.0,
+            sd: None,
+            min: 500.0,
+            percentiles: Vec::new(),
+            n: 1,
+            undisturbed: None,
+            modes: Vec::new(),
+        }],
+        prediction: None,
+        grade: Grade::A,
+        warnings: Vec::new(),
+        placement: Placement::default(),
+    };
+    let rows = TABLE.iter().flat_map(|probe| {
+        let points = planned(probe).into_iter();
+        points.map(move |point| row(probe, point))
+    });
+    rows.collect()
+}
+
+#[test]
+fn what_is_expected_between_two_ends_contains_what_the_link_holds_up() {
+    let known = all_known();
+    for probe in TABLE.iter().filter(|probe| probe.info.needs_link()) {
+        for point in planned(probe) {
+            let over = |link: &'static str| {
+                let point = Point {
+                    link: link.into(),
+                    ..point.clone()
+                };
+                let expected = (probe.predict)(&point, &Facts::default(), &Known(&known));
+                if let Some(expected) = &expected {
+                    assert!(expected.low > 0.0, "{point}: {expected:?}");
+                    assert!(expected.low < expected.high, "{point}: {expected:?}");
+                }
+                expected
+            };
+            let Some(plain) = over("loopback") else {
+                continue;
+            };
+            if plain.metric != "latency" {
+                continue;
+            }
+            let far = over("delay=95ms").expect("what is known of the ends is known of a link");
+            assert!(far.low >= 190e6, "{point}: {far:?}");
+            let slow_start = far.because.contains("more round trips");
+            assert!(
+                slow_start || far.high <= plain.high + 191e6,
+                "{point}: {far:?}"
+            );
+            assert!(far.because.contains("95"), "{point}: {far:?}");
+        }
+    }
+}
+
 /// Answers that need a core to themselves, which a test does not have: by what
 /// their failures say, and why.
 const NEED_A_QUIET_CORE: [(&str, &str); 2] = [
@@ -205,8 +280,10 @@ impl Player<'_> {
     }
 }
 
-/// How long each point is measured in these tests.
-const POINT_NS: u64 = 1_000_000;
+/// How long each point is measured in these tests: for some time, or for so little that a round
+/// trip takes longer, as over a long link.
+const SOME_NS: u64 = 1_000_000;
+const LITTLE_NS: u64 = 1_000;
 
 /// Plays a role of a probe until nobody asks any more.
 fn play(
@@ -232,7 +309,8 @@ fn play(
             Asked::Run => {
                 let point = at.take().expect("it is prepared");
                 let mut record = Record::default();
-                let mut meter = Meter::new(&*clock, POINT_NS as f64, stop, None, &mut record);
+                let time_ns = launch.point_time_ns as f64;
+                let mut meter = Meter::new(&*clock, time_ns, stop, None, &mut record);
                 role.run(&point, &mut meter)
                     .and_then(|()| role.finish(&point, &mut meter))
                     .map(|()| Answer::Ran(record.into_report(false, Vec::new())))
@@ -244,7 +322,7 @@ fn play(
 
 /// Measures points of a probe in this process, over loopback where it has two ends: all roles
 /// prepare in turn, run together, and the last one leads, as in a launch.
-fn measure(probe: &Probe, points: &[Point]) -> Vec<Result<Vec<Report>, Failure>> {
+fn measure(probe: &Probe, points: &[Point], time_ns: u64) -> Vec<Result<Vec<Report>, Failure>> {
     let info = ClockInfo {
         source: ClockSource::Monotonic,
         because: "a test needs no other".to_owned(),
@@ -269,7 +347,7 @@ fn measure(probe: &Probe, points: &[Point]) -> Vec<Result<Vec<Report>, Failure>>
                 points: points.to_vec(),
                 cpus: own,
                 seed: 1,
-                point_time_ns: POINT_NS,
+                point_time_ns: time_ns,
                 rounds: 1,
                 clock: info.clone(),
                 meeting: probe.info.needs_link().then(|| Meeting {
@@ -331,7 +409,9 @@ fn measure_point(players: &[Player<'_>], point: &Point) -> Result<Vec<Report>, F
 #[test]
 fn headline_points_are_measured_without_allocating() {
     for probe in TABLE {
-        check_points(probe, &headlines(probe, &Facts::default()));
+        for skipped in check_points(probe, &headlines(probe, &Facts::default()), SOME_NS) {
+            eprintln!("{skipped}");
+        }
     }
 }
 
@@ -339,17 +419,24 @@ fn headline_points_are_measured_without_allocating() {
 #[test]
 fn points_between_two_ends_are_measured_without_allocating() {
     for probe in TABLE.iter().filter(|probe| probe.info.needs_link()) {
-        check_points(probe, &planned(probe));
+        let some = check_points(probe, &planned(probe), SOME_NS);
+        let few = headlines(probe, &Facts::default());
+        let little = check_points(probe, &few, LITTLE_NS);
+        for skipped in some.iter().chain(&little) {
+            eprintln!("{skipped}");
+        }
     }
 }
 
-fn check_points(probe: &Probe, points: &[Point]) {
-    for (point, measured) in points.iter().zip(measure(probe, points)) {
+/// What was skipped, and why.
+fn check_points(probe: &Probe, points: &[Point], time_ns: u64) -> Vec<String> {
+    let mut skipped = Vec::new();
+    for (point, measured) in points.iter().zip(measure(probe, points, time_ns)) {
         let reports = match measured {
             Ok(reports) => reports,
             Err(failure) => {
                 assert!(may_be_absent(point, &failure), "{point}: {failure}");
-                eprintln!("skipped: {point}: {failure}");
+                skipped.push(format!("skipped: {point}: {failure}"));
                 continue;
             }
         };
@@ -369,4 +456,5 @@ fn check_points(probe: &Probe, points: &[Point]) {
             assert!(is_declared, "{point} does not declare {}", metric.name);
         }
     }
+    skipped
 }

@@ -66,6 +66,22 @@ pub(crate) fn adds(point: &Point, bytes: u64, headers: u64) -> (f64, f64, String
     )
 }
 
+/// What a link adds at most to a TCP round trip of `bytes` bytes each way, because a connection
+/// begins with ten packets (RFC 6928) and has twice as many with each round trip; and why.
+pub(crate) fn window_adds(point: &Point, bytes: u64) -> (f64, String) {
+    const FIRST: u64 = 10 * (MTU - TCP_HEADERS);
+    let delays_ns = link(point).and_then(|link| link.round_trip_ns());
+    let Some((delays_ns, _)) = delays_ns.filter(|_| bytes > FIRST) else {
+        return (0.0, String::new());
+    };
+    // After n round trips, FIRST * (2^n - 1) bytes are there.
+    let rounds = (bytes as f64 / FIRST as f64 + 1.0).log2().ceil() - 1.0;
+    (
+        2.0 * rounds * delays_ns,
+        format!(", and up to {rounds} more round trips each way until the window holds {bytes} B"),
+    )
+}
+
 /// Where one end of a launch is.
 pub(crate) struct End {
     pub(crate) meeting: Meeting,

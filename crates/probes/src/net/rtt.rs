@@ -399,6 +399,15 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         Over::Udp => UDP_HEADERS,
         _ => TCP_HEADERS,
     };
-    let (link_low, link_high, link) = path::adds(point, size(point) as u64, headers);
-    latency_ns(low + link_low, high + link_high, format!("{because}{link}"))
+    let bytes = size(point) as u64;
+    let (link_low, link_high, link) = path::adds(point, bytes, headers);
+    let (window_ns, window) = match over(point) {
+        Over::Tcp => path::window_adds(point, bytes),
+        _ => (0.0, String::new()),
+    };
+    latency_ns(
+        low + link_low,
+        high + link_high + window_ns,
+        format!("{because}{link}{window}"),
+    )
 }

@@ -19,10 +19,10 @@ use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers};
 use costof_model::unit::{Better, Unit};
-use costof_os::conversation::Wait;
-use costof_os::timestamping::{Stages, Stamper};
+use costof_os::conversation::{Over, Wait};
+use costof_os::timestamping::{Stages, Stamper, SwitchedOn};
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
@@ -134,11 +134,14 @@ struct Client {
     end: End,
     offers: Offers,
     kept: Option<Kept>,
+    /// During the launch, from before any processor is kept awake.
+    stamps: io::Result<SwitchedOn>,
 }
 
 impl Client {
     fn start(launch: &Launch) -> Result<Client, Failure> {
         Ok(Client {
+            stamps: SwitchedOn::within(SWITCHED_ON),
             end: End::of(launch, true)?,
             offers: Offers::new(),
             kept: None,
@@ -147,7 +150,9 @@ impl Client {
 }
 
 /// How long the kernel may take to switch stamps on.
-const SWITCHED_ON: Duration = Duration::from_secs(3);
+const SWITCHED_ON: Duration = Duration::from_secs(5);
+/// How many messages may have none of them before any has.
+const UNSTAMPED_FIRST: u32 = 10;
 /// How many messages must fit into a point's time, so that some are for warming up.
 const MESSAGES_PER_POINT: f64 = 20.0;
 /// Messages before those that count.
@@ -159,6 +164,7 @@ impl Role for Client {
     }
 
     fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+        self.stamps.as_ref().map_err(absent)?;
         self.offers = offers.clone();
         self.kept = Some(self.end.settle(point, wait(point) == Wait::Block)?);
         Ok(Offers::new())
@@ -223,17 +229,14 @@ fn absent(error: &io::Error) -> Failure {
 fn first_stamped(
     ask: &mut impl FnMut() -> Result<Option<Stages>, Failure>,
 ) -> Result<Stages, Failure> {
-    let until = Instant::now() + SWITCHED_ON;
-    loop {
+    for _ in 0..UNSTAMPED_FIRST {
         if let Some(stages) = ask()? {
             return Ok(stages);
         }
-        if Instant::now() > until {
-            return Err(absent(&io::ErrorKind::TimedOut.into()));
-        }
-        // A thread of the kernel switches them on, for which it needs a processor.
-        std::thread::sleep(Duration::from_millis(1));
     }
+    Err(Failure::error(
+        "no message has an answer and all of its stamps: does a firewall drop it, or the link          have no such stamps?",
+    ))
 }
 
 fn record(stages: &Stages, meter: &mut Meter<'_>) {
@@ -283,6 +286,10 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     }
     let (low, high, because) = rtt::kernel_ns(point, read_ns);
     let (link_low, link_high, link) = path::adds(point, axes.number("size"), TCP_HEADERS);
+    let (window_ns, window) = match over(point) {
+        Over::Tcp => path::window_adds(point, axes.number("size")),
+        _ => (0.0, String::new()),
+    };
     let (wait_ns, waits) = match wait(point) {
         Wait::Spin => (0.0, String::new()),
         Wait::Block => {
@@ -302,7 +309,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     };
     latency_ns(
         low + link_low + 1.6 * wait_ns + stamps_low,
-        high + link_high + 2.5 * wait_ns + stamps_high,
-        format!("{because}{waits}; {stamps}{link}"),
+        high + link_high + window_ns + 2.5 * wait_ns + stamps_high,
+        format!("{because}{waits}; {stamps}{link}{window}"),
     )
 }
