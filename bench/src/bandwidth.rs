@@ -33,6 +33,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         unit: Unit::BytesPerSecond,
         bounds: Bounds::RATE,
         rounds: 9,
+        processors: 1,
         peers,
     };
     let contests = vec![

@@ -79,13 +79,15 @@ impl Bench {
         self.rounds.map_or(usual, |rounds| rounds as usize)
     }
 
-    /// All processors as a list, the measured one first, for what takes several.
-    pub(crate) fn measured_first(&self) -> String {
+    /// All processors, the measured one first, for what takes several.
+    pub(crate) fn measured_first(&self) -> Vec<usize> {
         let others = self.cpus.iter().filter(|cpu| **cpu != self.cpu);
-        let cpus: Vec<String> = std::iter::once(&self.cpu)
-            .chain(others)
-            .map(usize::to_string)
-            .collect();
+        std::iter::once(&self.cpu).chain(others).copied().collect()
+    }
+
+    /// The same as `--cpu` takes it.
+    pub(crate) fn cpu_list(&self) -> String {
+        let cpus: Vec<String> = self.measured_first().iter().map(usize::to_string).collect();
         cpus.join(",")
     }
 

@@ -38,6 +38,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
             high: 1.1,
         },
         rounds: 9,
+        processors: 1,
         peers: vec![chase],
     };
     contest::hold(

@@ -31,7 +31,13 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    fn came(&self) -> bool {
+    /// One that never comes.
+    #[cfg(test)]
+    pub(crate) fn never() -> Interrupt {
+        Interrupt(Arc::new(AtomicBool::new(false)))
+    }
+
+    pub(crate) fn came(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -134,6 +140,19 @@ pub(crate) fn pinned(cpu: usize, program: &Path) -> Result<Command> {
     Ok(command)
 }
 
+/// The same, which is also killed when the bench is, however that ends.
+///
+/// Errors: as [`pinned`].
+pub(crate) fn pinned_until_death(cpu: usize, program: &Path) -> Result<Command> {
+    let pinned = pinned(cpu, program)?;
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--pdeathsig", "KILL"])
+        .arg(pinned.get_program())
+        .args(pinned.get_args());
+    Ok(command)
+}
+
 /// Whether there is such a file, or a name on the path.
 fn is_installed(program: &Path) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -182,6 +201,8 @@ fn cannot_start(command: &Command, error: &io::Error) -> String {
         "taskset" => " (install util-linux)",
         "mbw" => " (install mbw)",
         "stress-ng" => " (install stress-ng)",
+        "sockperf" => " (install sockperf)",
+        "iperf3" => " (install iperf3)",
         "sysbench" => " (install sysbench)",
         _ => "",
     };
@@ -202,7 +223,7 @@ mod tests {
     use super::*;
 
     fn never() -> Interrupt {
-        Interrupt(Arc::new(AtomicBool::new(false)))
+        Interrupt::never()
     }
 
     fn shell(script: &str) -> Command {

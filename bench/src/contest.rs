@@ -8,11 +8,12 @@ use crate::costof::{Costof, settings, the_only};
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::rounds::{self, Given, Side, ratio};
+use crate::server::{Server, Transport, with_port};
 use crate::verdict::{Bounds, Verdict};
 use costof_measure::statistics::quantile::median;
 use costof_measure::statistics::ratio::ratio_interval;
 use costof_model::unit::Unit;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a peer may take for its number.
@@ -28,6 +29,8 @@ pub(crate) struct Contest<'a> {
     /// Where costof's number over that of the best of its peers must lie.
     pub(crate) bounds: Bounds,
     pub(crate) rounds: usize,
+    /// On how many processors both sides run, the measured one first.
+    pub(crate) processors: usize,
     pub(crate) peers: Vec<Peer<'a>>,
 }
 
@@ -48,6 +51,14 @@ pub(crate) enum Program {
     Installed(&'static str),
     /// Compiled from C that is written here: its name and its text.
     Source(&'static str, &'static str),
+    /// Installed on this machine, and measured against a server, which is the same program with
+    /// other arguments, on the next processor. [`PORT`](crate::server::PORT) stands in both for the
+    /// port.
+    TwoEnds {
+        name: &'static str,
+        server: Vec<String>,
+        transport: Transport,
+    },
 }
 
 /// What a peer's number is.
@@ -123,12 +134,18 @@ impl Contest<'_> {
 
     /// costof's side; the mean of each round goes into `means`.
     fn costof<'b>(&'b self, bench: &'b Bench, means: &'b mut Vec<f64>) -> Side<'b> {
-        let cpu = bench.cpu.to_string();
+        let cpus: Vec<String> = bench
+            .measured_first()
+            .iter()
+            .take(self.processors)
+            .map(usize::to_string)
+            .collect();
+        let cpus = cpus.join(",");
         let file = self.point().replace([' ', '='], "-");
         Side {
             name: "costof",
             measure: Box::new(move |round| {
-                let mut arguments = vec![self.probe, "--quick", "--cpu", &cpu];
+                let mut arguments = vec![self.probe, "--quick", "--cpu", &cpus];
                 arguments.extend(settings(&self.axes));
                 let run = Costof::run(bench, &format!("{file}-{}.jsonl", round + 1), &arguments)?;
                 let estimate = the_only(&run, self.metric)?;
@@ -151,7 +168,12 @@ impl Peer<'_> {
             name: self.name,
             measure: Box::new(|_| {
                 let mut command = pinned(bench.cpu, &self.program.path(bench)?)?;
-                command.args((self.arguments)());
+                let arguments = (self.arguments)();
+                let server = self.program.serve(bench)?;
+                match &server {
+                    Some(server) => command.args(with_port(&arguments, server.port)),
+                    None => command.args(arguments),
+                };
                 let finished = child::finish(&mut command, PEER_LIMIT, &bench.interrupt)?;
                 (self.read)(&finished.output)
                     .filter(|number| number.is_finite() && *number > 0.0)
@@ -169,9 +191,26 @@ impl Peer<'_> {
 impl Program {
     fn path(&self, bench: &Bench) -> Result<PathBuf> {
         match self {
-            Program::Installed(name) => Ok(PathBuf::from(name)),
+            Program::Installed(name) | Program::TwoEnds { name, .. } => Ok(PathBuf::from(name)),
             Program::Source(name, text) => bench.compiled(name, text),
         }
+    }
+
+    /// The other end, where it has one: until it is dropped.
+    fn serve(&self, bench: &Bench) -> Result<Option<Server>> {
+        let Program::TwoEnds {
+            name,
+            server,
+            transport,
+        } = self
+        else {
+            return Ok(None);
+        };
+        let cpus = bench.measured_first();
+        let cpu = cpus
+            .get(1)
+            .ok_or_else(|| failed("its server takes a second processor"))?;
+        Server::start(Path::new(name), server, *transport, *cpu, &bench.interrupt).map(Some)
     }
 }
 

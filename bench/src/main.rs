@@ -11,14 +11,18 @@ mod bandwidth;
 mod bench;
 mod chase;
 mod child;
+mod connect;
 mod contest;
 mod costof;
 mod error;
 mod grades;
 mod machine;
 mod mutex;
+mod net;
 mod process;
 mod rounds;
+mod rtt;
+mod server;
 mod speed;
 mod spinner;
 mod switch;
@@ -67,6 +71,12 @@ enum Comparison {
     Bandwidth,
     /// sync.mutex with one thread beside a pthread mutex in C: at most 1.05 times
     Mutex,
+    /// net.rtt over TCP and UDP beside `sockperf ping-pong`: at most 1.05 times
+    Rtt,
+    /// net.bandwidth over TCP beside iperf3: at least 0.95 times
+    Net,
+    /// net.connect beside a loop of connect() in C: at most 1.05 times
+    Connect,
     /// Runs in a row: by how much each row varies, and the share of grades A and B
     Variation,
     /// Seconds and memory of `costof run`, milliseconds of `costof list`
@@ -96,6 +106,9 @@ fn main() -> ExitCode {
         Comparison::Thread => thread::compare,
         Comparison::Bandwidth => bandwidth::compare,
         Comparison::Mutex => mutex::compare,
+        Comparison::Rtt => rtt::compare,
+        Comparison::Net => net::compare,
+        Comparison::Connect => connect::compare,
         Comparison::Variation => variation::compare,
         Comparison::Speed => speed::compare,
         Comparison::Full => speed::full,

@@ -17,6 +17,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         unit: Unit::Nanoseconds,
         bounds: Bounds::COST,
         rounds: 15,
+        processors: 1,
         peers: vec![Peer {
             name: "mutex.c",
             says: Says::Median,

@@ -24,6 +24,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         unit: Unit::Nanoseconds,
         bounds: Bounds::COST,
         rounds: 15,
+        processors: 1,
         peers: std::iter::once(in_c(how, private)).chain(other).collect(),
     };
     let contests = vec![contest("fork", None), contest("vfork", Some(stress_ng()))];

@@ -24,6 +24,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         unit: Unit::Nanoseconds,
         bounds: Bounds::COST,
         rounds: 15,
+        processors: 1,
         peers: vec![Peer {
             name: "perf",
             says: Says::Mean,

@@ -22,6 +22,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         unit: Unit::Nanoseconds,
         bounds: Bounds::COST,
         rounds: 15,
+        processors: 1,
         peers: vec![perf],
     };
     contest::hold(bench, "os.syscall beside perf bench syscall", vec![contest])

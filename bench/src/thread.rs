@@ -16,6 +16,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         unit: Unit::Nanoseconds,
         bounds: Bounds::COST,
         rounds: 15,
+        processors: 1,
         peers: vec![Peer {
             name: "thread.c",
             says: Says::Median,

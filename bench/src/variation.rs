@@ -62,7 +62,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     }
     bench.introduce(&format!("costof run, {runs} times in a row"));
     let watch = Watch::start();
-    let cpus = bench.measured_first();
+    let cpus = bench.cpu_list();
     let runs: Vec<Run> = (1..=runs)
         .map(|number| {
             let run = Costof::run(bench, &format!("run-{number}.jsonl"), &["--cpu", &cpus])?;

@@ -238,13 +238,19 @@ impl Controller<'_> {
                 )
             }
             Ok(outcome) => {
+                let failed: BTreeSet<usize> = outcome.failures.iter().map(|(at, _)| *at).collect();
                 for (position, failure) in outcome.failures {
                     self.fail(&left[position], block, Some(launch), failure)?;
                 }
                 let points = left
                     .iter()
                     .zip(outcome.reports)
-                    .map(|(point, reports)| {
+                    .enumerate()
+                    .map(|(position, (point, reports))| {
+                        // Where one role failed, another may know of nothing.
+                        if failed.contains(&position) {
+                            return without_a_number(point);
+                        }
                         let report = (probe.derive)(point, reports);
                         LaunchPoint {
                             point: point.clone(),

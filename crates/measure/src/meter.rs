@@ -317,6 +317,49 @@ impl<'a> Meter<'a> {
         self.record.latencies.insert(metric.into(), histogram);
     }
 
+    /// Times one operation of a role that brings about each by itself, and does
+    /// between them what is not timed; its latency is recorded.
+    pub fn time<T>(&mut self, metric: &'static str, operation: impl FnOnce() -> T) -> T {
+        let allocated = allocations();
+        let start = self.clock.start();
+        let result = operation();
+        let end = self.clock.end();
+        self.count_allocations(allocated);
+        self.latency(metric, self.clock.ns(end.saturating_sub(start)));
+        result
+    }
+
+    /// Records a latency that is the difference of two stamps which others than
+    /// this meter have set, in nanoseconds.
+    pub fn latency(&mut self, metric: &'static str, ns: f64) {
+        let latencies = &mut self.record.latencies;
+        let histogram = latencies
+            .entry(metric.into())
+            .or_insert_with(|| Latencies::new(3).expect("three digits are valid"));
+        add(histogram, ns);
+    }
+
+    /// Repeats what a role times by itself until the point's time is over, at
+    /// most so many times, and once at least: also an operation that takes
+    /// longer than that is measured.
+    ///
+    /// # Errors
+    /// The first one of `round`, which ends it.
+    pub fn repeat(
+        &mut self,
+        most: u64,
+        mut round: impl FnMut(&mut Self) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let end = self.clock.end() + self.ticks(self.time_ns);
+        for _ in 0..most {
+            round(self)?;
+            if self.clock.end() >= end {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// The nanoseconds of one call: the first, which users pay once.
     pub fn first(&mut self, metric: &'static str, operation: impl FnOnce()) {
         let start = self.clock.start();
@@ -334,11 +377,32 @@ impl<'a> Meter<'a> {
             .push(value);
     }
 
+    /// A batch that the role has timed itself, as where several threads did it.
+    pub fn batch_done(&mut self, metric: &'static str, operations: u64, ns: f64) {
+        let batches = self.record.batches.entry(metric.into()).or_default();
+        batches.samples.push((operations, ns));
+    }
+
+    /// How often what the role has timed itself has allocated.
+    pub fn allocated(&mut self, count: u64) {
+        self.record.allocations += count;
+    }
+
+    /// What is set when the leading role has measured, for a role whose threads look at it.
+    pub fn stop(&self) -> &'a AtomicBool {
+        self.stop
+    }
+
     /// Serves, for a role that does not lead, until the leading role has measured.
     pub fn until_stopped(&self, mut serve: impl FnMut()) {
-        while !self.stop.load(Ordering::Acquire) {
+        while !self.is_stopped() {
             serve();
         }
+    }
+
+    /// Whether the leading role has measured, for a role that does not lead.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
     }
 
     fn batches(&mut self, operation: &mut Batched<'_>) -> Result<(), Failure> {

@@ -25,20 +25,27 @@ impl Known<'_> {
     /// The median of the primary metric of the first point of `probe` whose
     /// axes are, as far as `axes` names them, these; in the metric's unit.
     pub fn primary(&self, probe: &str, axes: &[(&str, &str)]) -> Option<f64> {
-        let row = self.row(probe, axes)?;
+        let row = self.row(probe, axes, None)?;
+        row.estimate(&row.primary).map(|estimate| estimate.median)
+    }
+
+    /// The same of a probe that has two ends, over this link.
+    pub fn primary_over(&self, link: &str, probe: &str, axes: &[(&str, &str)]) -> Option<f64> {
+        let row = self.row(probe, axes, Some(link))?;
         row.estimate(&row.primary).map(|estimate| estimate.median)
     }
 
     /// The same of another metric of that point.
     pub fn metric(&self, probe: &str, axes: &[(&str, &str)], metric: &str) -> Option<f64> {
-        self.row(probe, axes)?
+        self.row(probe, axes, None)?
             .estimate(metric)
             .map(|estimate| estimate.median)
     }
 
-    fn row(&self, probe: &str, axes: &[(&str, &str)]) -> Option<&PointRow> {
+    fn row(&self, probe: &str, axes: &[(&str, &str)], link: Option<&str>) -> Option<&PointRow> {
         let stands_there = |row: &&PointRow| {
             row.point.probe == probe
+                && link.is_none_or(|link| row.point.link == link)
                 && axes.iter().all(|(name, value)| {
                     row.point
                         .axes

@@ -7,7 +7,8 @@
 //!
 //! Functions on measured paths (`branches`, `calls`, `chase`, `clock_reads`, `copies`,
 //! `core_chain`, `flow`, `hypervisor`, `line`, `line_counters`, `locks`, `loops`, `mappings`,
-//! `conversation`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`, `token`, `touch`, `tsc`,
+//! `conversation`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`, `token`, `touch`, `transfer`, `tsc`,
+//! `connections`, `conversation`, `icmp`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`, `timestamping`, `token`, `touch`, `tsc`,
 //! `vmsplice`) allocate nothing, take no lock, and make no system call but those that they are there
 //! to measure. Set-up functions may allocate.
 
@@ -28,11 +29,13 @@ pub mod calls;
 pub mod chase;
 pub mod clock;
 pub mod clock_reads;
+pub mod connections;
 pub mod conversation;
 pub mod copies;
 pub mod core_chain;
 pub mod flow;
 pub mod hypervisor;
+pub mod icmp;
 pub mod idle;
 pub mod line;
 pub mod line_counters;
@@ -52,13 +55,17 @@ mod repeat;
 pub mod scratch;
 mod shared;
 pub mod signals;
+pub mod socket;
+pub mod softirq;
 pub mod spawn;
 pub mod streams;
 pub mod syscalls;
 pub mod threads;
 pub mod timers;
+pub mod timestamping;
 pub mod token;
 pub mod touch;
+pub mod transfer;
 pub mod tsc;
 pub mod tun;
 pub mod usage;

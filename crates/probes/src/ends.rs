@@ -52,12 +52,6 @@ pub(crate) fn keep(point: &Point, cpus: &[usize]) -> Result<Kept, Failure> {
     }
 }
 
-/// Keeps the processor of one end, where the other is on another machine and
-/// keeps its own.
-pub(crate) fn keep_own(point: &Point, cpus: &[usize]) -> Result<Kept, Failure> {
-    wake::keep(point.axes.word("wake"), threads::on(1, cpus)?)
-}
-
 /// Two ends that spin need a processor each, and keep them awake themselves.
 pub(crate) fn spinning_keeps(point: &Point) -> Result<Kept, Failure> {
     if share(point) {

@@ -31,4 +31,8 @@ pub static TABLE: &[&Probe] = &[
     &crate::ipc::latency::PROBE,
     &crate::ipc::bandwidth::PROBE,
     &crate::net::rtt::PROBE,
+    &crate::net::bandwidth::PROBE,
+    &crate::net::ping::PROBE,
+    &crate::net::connect::PROBE,
+    &crate::net::stages::PROBE,
 ];

@@ -6,16 +6,20 @@ use costof_measure::probe::{Probe, Role};
 use costof_model::axis::{Axes, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::{Failure, FailureKind};
+use costof_model::metric::Estimate;
+use costof_model::noise::{Grade, Placement};
 use costof_model::plan::{self, Settings};
 use costof_model::point::Point;
 use costof_model::prediction::Known;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{ClockInfo, ClockSource, Launch, Offers};
-use costof_model::rows::State;
+use costof_model::protocol::{ClockInfo, ClockSource, Launch, Meeting, Offers, Report};
+use costof_model::rows::{PointRow, State};
 use costof_os::affinity;
 use costof_probes::TABLE;
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicBool;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 
 /// Counts allocations, to see that timed batches have none.
 #[global_allocator]
@@ -40,7 +44,10 @@ fn at(probe: &Probe, axes: Axes) -> Point {
     Point {
         probe: probe.info.id.clone(),
         axes,
-        link: "none".into(),
+        link: match probe.info.needs_link() {
+            true => "loopback".into(),
+            false => "none".into(),
+        },
     }
 }
 
@@ -189,7 +196,12 @@ fn launch(points: &[Point]) -> Launch {
             resolution_ns: 30.0,
             read_ns: 30.0,
         },
-        meeting: None,
+        meeting: Some(Meeting {
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            ports: (0, 0),
+            token: "0123456789abcdef0123456789abcdef".to_owned(),
+            apart: false,
+        }),
     }
 }
 
@@ -197,7 +209,8 @@ fn launch(points: &[Point]) -> Launch {
 fn what_gives_up_its_processor_says_so() {
     for probe in TABLE {
         let points = planned(probe);
-        let role = (probe.roles[0])(&launch(&points)).expect("it starts anywhere");
+        let leading = probe.roles.last().expect("a probe has roles");
+        let role = leading(&launch(&points)).expect("it starts anywhere");
         for point in points {
             let word = |axis| match point.axes.0.contains_key(axis) {
                 true => point.axes.word(axis),
@@ -208,9 +221,83 @@ fn what_gives_up_its_processor_says_so() {
                 "ipc.latency" => word("wait") == "block",
                 "ipc.bandwidth" => word("over") != "shared_memory" || word("cpus") == "same",
                 "sync.mutex" => point.axes.number("threads") > 1,
-                _ => false,
+                "net.rtt" | "net.stages" => word("wait") == "block",
+                id => id.starts_with("net."),
             };
             assert_eq!(role.blocks(&point), waits, "{point}");
+        }
+    }
+}
+
+/// Every point of every plan as a run would know it, each with a primary metric of half a
+/// microsecond.
+fn all_known() -> Vec<PointRow> {
+    let row = |probe: &Probe, point: Point| PointRow {
+        point,
+        method: 1,
+        primary: probe.info.primary().name.clone(),
+        headline: false,
+        label: None,
+        launches: 1,
+        state: State::Ok,
+        metrics: vec![Estimate {
+            name: probe.info.primary().name.clone(),
+            unit: probe.info.primary().unit,
+            better: probe.info.primary().better,
+            median: 500.0,
+            ci95: None,
+            interval: None,
+            mean: 500.0,
+            sd: None,
+            min: 500.0,
+            percentiles: Vec::new(),
+            n: 1,
+            undisturbed: None,
+            modes: Vec::new(),
+        }],
+        prediction: None,
+        grade: Grade::A,
+        warnings: Vec::new(),
+        placement: Placement::default(),
+    };
+    let rows = TABLE.iter().flat_map(|probe| {
+        let points = planned(probe).into_iter();
+        points.map(move |point| row(probe, point))
+    });
+    rows.collect()
+}
+
+#[test]
+fn what_is_expected_between_two_ends_contains_what_the_link_holds_up() {
+    let known = all_known();
+    for probe in TABLE.iter().filter(|probe| probe.info.needs_link()) {
+        for point in planned(probe) {
+            let over = |link: &'static str| {
+                let point = Point {
+                    link: link.into(),
+                    ..point.clone()
+                };
+                let expected = (probe.predict)(&point, &Facts::default(), &Known(&known));
+                if let Some(expected) = &expected {
+                    assert!(expected.low > 0.0, "{point}: {expected:?}");
+                    assert!(expected.low < expected.high, "{point}: {expected:?}");
+                }
+                expected
+            };
+            let Some(plain) = over("loopback") else {
+                continue;
+            };
+            if plain.metric != "latency" {
+                continue;
+            }
+            let far = over("delay=95ms").expect("what is known of the ends is known of a link");
+            assert!(far.low >= 190e6, "{point}: {far:?}");
+            let slow_start = far.because.contains("more round trips");
+            assert!(
+                slow_start || far.high <= plain.high + 191e6,
+                "{point}: {far:?}"
+            );
+            assert!(far.because.contains("95"), "{point}: {far:?}");
         }
     }
 }
@@ -233,37 +320,191 @@ fn may_be_absent(point: &Point, failure: &Failure) -> bool {
             .any(|(probe, says)| point.probe == *probe && failure.reason.contains(says))
 }
 
+/// What is asked of a role that plays in a thread of its own.
+enum Asked {
+    Prepare(Point, Offers),
+    Run,
+}
+
+/// What it answers.
+enum Answer {
+    Prepared(Offers),
+    Ran(Report),
+}
+
+/// A role, as the controller sees its worker.
+struct Player<'a> {
+    asked: Sender<Asked>,
+    answers: Receiver<Result<Answer, Failure>>,
+    stop: &'a AtomicBool,
+}
+
+impl Player<'_> {
+    fn answer(&self) -> Result<Answer, Failure> {
+        self.answers.recv().expect("a role answers")
+    }
+}
+
+/// How long each point is measured in these tests: for some time, or for so little that a round
+/// trip takes longer, as over a long link.
+const SOME_NS: u64 = 1_000_000;
+const LITTLE_NS: u64 = 1_000;
+
+/// Plays a role of a probe until nobody asks any more.
+fn play(
+    probe: &Probe,
+    position: usize,
+    launch: &Launch,
+    stop: &AtomicBool,
+    asked: Receiver<Asked>,
+    answers: Sender<Result<Answer, Failure>>,
+) {
+    affinity::pin(&launch.cpus[..1]).expect("a test may run where it may");
+    let clock = costof_measure::clock::open(&launch.clock).expect("CLOCK_MONOTONIC");
+    let mut role: Box<dyn Role> = (probe.roles[position])(launch).expect("it starts anywhere");
+    let mut at = None;
+    for what in asked {
+        let answer = match what {
+            Asked::Prepare(point, offers) => {
+                stop.store(false, Ordering::Release);
+                let prepared = role.prepare(&point, &offers);
+                at = Some(point);
+                prepared.map(Answer::Prepared)
+            }
+            Asked::Run => {
+                let point = at.take().expect("it is prepared");
+                let mut record = Record::default();
+                let time_ns = launch.point_time_ns as f64;
+                let primary = &probe.info.primary().name;
+                let mut meter = Meter::new(&*clock, time_ns, stop, None, primary, &mut record);
+                role.run(&point, &mut meter)
+                    .and_then(|()| role.finish(&point, &mut meter))
+                    .map(|()| Answer::Ran(record.into_report(false, Vec::new())))
+            }
+        };
+        answers.send(answer).expect("the test waits for it");
+    }
+}
+
+/// Measures points of a probe in this process, over loopback where it has two ends: all roles
+/// prepare in turn, run together, and the last one leads, as in a launch.
+fn measure(probe: &Probe, points: &[Point], time_ns: u64) -> Vec<Result<Vec<Report>, Failure>> {
+    let mut cpus = affinity::allowed().expect("a process may run somewhere");
+    let roles = probe.roles.len();
+    if roles > 1 {
+        cpus.truncate(2);
+    }
+    let stops: Vec<AtomicBool> = (0..roles).map(|_| AtomicBool::new(false)).collect();
+    std::thread::scope(|scope| {
+        let mut players = Vec::new();
+        for (position, stop) in stops.iter().enumerate() {
+            let mut own = cpus.clone();
+            own.rotate_left((roles - 1 - position) % cpus.len());
+            let launch = Launch {
+                role: probe.info.roles[position].clone(),
+                cpus: own,
+                point_time_ns: time_ns,
+                ..launch(points)
+            };
+            let (asked, to_do) = mpsc::channel();
+            let (done, answers) = mpsc::channel();
+            scope.spawn(move || play(probe, position, &launch, stop, to_do, done));
+            players.push(Player {
+                asked,
+                answers,
+                stop,
+            });
+        }
+        points
+            .iter()
+            .map(|point| measure_point(&players, point))
+            .collect()
+    })
+}
+
+fn measure_point(players: &[Player<'_>], point: &Point) -> Result<Vec<Report>, Failure> {
+    let mut offers = Offers::new();
+    for player in players {
+        let prepare = Asked::Prepare(point.clone(), offers.clone());
+        player.asked.send(prepare).expect("a role plays");
+        match player.answer()? {
+            Answer::Prepared(more) => offers.extend(more),
+            Answer::Ran(_) => panic!("{point}: it was not told to run"),
+        }
+    }
+    for player in players {
+        player.asked.send(Asked::Run).expect("a role plays");
+    }
+    let mut reports = Vec::new();
+    let mut failed = None;
+    for (position, player) in players.iter().enumerate().rev() {
+        if position + 1 < players.len() {
+            player.stop.store(true, Ordering::Release);
+        }
+        match player.answer() {
+            Ok(Answer::Ran(report)) => reports.insert(0, report),
+            Ok(Answer::Prepared(_)) => panic!("{point}: it was told to run"),
+            // The leading role's failure comes first, and is often the other's cause.
+            Err(failure) => failed = failed.or(Some(failure)),
+        }
+    }
+    match failed {
+        Some(failure) => Err(failure),
+        None => Ok(reports),
+    }
+}
+
 /// Every point of the latency table in this process, for a millisecond each:
 /// it has a number, and its timed batches allocate nothing.
 #[test]
 fn headline_points_are_measured_without_allocating() {
-    let clock = clock::open(&launch(&[]).clock).expect("CLOCK_MONOTONIC");
     for probe in TABLE {
-        let points = headlines(probe, &Facts::default());
-        let mut role: Box<dyn Role> =
-            (probe.roles[0])(&launch(&points)).expect("it starts anywhere");
-        for point in points {
-            let stop = AtomicBool::new(false);
-            let mut record = Record::default();
-            let mut meter = Meter::new(&*clock, 1e6, &stop, None, "cost", &mut record);
-            let measured = role
-                .prepare(&point, &Offers::new())
-                .and_then(|_| role.run(&point, &mut meter))
-                .and_then(|()| role.finish(&point, &mut meter));
-            if let Err(failure) = measured {
-                assert!(may_be_absent(&point, &failure), "{point}: {failure}");
-                eprintln!("skipped: {point}: {failure}");
-                continue;
-            }
-            let report = record.into_report(false, Vec::new());
-            assert_eq!(report.allocations, 0, "{point}");
-            let report = (probe.derive)(&point, vec![report]);
-            assert_eq!(report.state, State::Ok, "{point}");
-            let primary = &probe.info.primary().name;
-            assert!(
-                report.metrics.iter().any(|metric| metric.name == *primary),
-                "{point} gives no {primary}"
-            );
+        for skipped in check_points(probe, &headlines(probe, &Facts::default()), SOME_NS) {
+            eprintln!("{skipped}");
         }
     }
+}
+
+/// The same of all that a probe with two ends has in its own plan.
+#[test]
+fn points_between_two_ends_are_measured_without_allocating() {
+    for probe in TABLE.iter().filter(|probe| probe.info.needs_link()) {
+        let some = check_points(probe, &planned(probe), SOME_NS);
+        let few = headlines(probe, &Facts::default());
+        let little = check_points(probe, &few, LITTLE_NS);
+        for skipped in some.iter().chain(&little) {
+            eprintln!("{skipped}");
+        }
+    }
+}
+
+/// What was skipped, and why.
+fn check_points(probe: &Probe, points: &[Point], time_ns: u64) -> Vec<String> {
+    let mut skipped = Vec::new();
+    for (point, measured) in points.iter().zip(measure(probe, points, time_ns)) {
+        let reports = match measured {
+            Ok(reports) => reports,
+            Err(failure) => {
+                assert!(may_be_absent(point, &failure), "{point}: {failure}");
+                skipped.push(format!("skipped: {point}: {failure}"));
+                continue;
+            }
+        };
+        for report in &reports {
+            assert_eq!(report.allocations, 0, "{point}");
+        }
+        let report = (probe.derive)(point, reports);
+        assert_eq!(report.state, State::Ok, "{point}");
+        let primary = &probe.info.primary().name;
+        assert!(
+            report.metrics.iter().any(|metric| metric.name == *primary),
+            "{point} gives no {primary}"
+        );
+        for metric in &report.metrics {
+            let declared = probe.info.metrics.iter();
+            let is_declared = declared.clone().any(|info| info.name == metric.name);
+            assert!(is_declared, "{point} does not declare {}", metric.name);
+        }
+    }
+    skipped
 }

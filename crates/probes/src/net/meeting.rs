@@ -2,9 +2,9 @@
 
 use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Meeting, Offers};
-use costof_os::conversation::{Conversation, Listener, Over, Wait};
+use costof_os::conversation::{Address, Conversation, Listener, Over, Wait};
+use std::fmt::Display;
 use std::io;
-use std::net::SocketAddr;
 
 /// By which name the address of the listening end is offered.
 const ADDRESS: &str = "address";
@@ -31,16 +31,37 @@ pub(crate) fn can_share(meeting: &Meeting, share: bool) -> Result<(), Failure> {
 
 /// Listens at this end, and what the other end needs to know of it.
 pub(crate) fn listen(meeting: &Meeting, over: Over) -> Result<(Listener, Offers), Failure> {
+    if over == Over::Unix {
+        reaches_a_unix_socket(meeting)?;
+    }
     let opened = Listener::open(over, meeting.address, meeting.ports)
         .and_then(|listener| Ok((listener.address()?, listener)));
-    let (address, listener) = opened.map_err(|error| {
-        Failure::unsupported(format!(
-            "cannot listen at {}: {error} (--peer-address and --peer-port choose where)",
-            meeting.address
-        ))
-    })?;
-    let offers = Offers::from([(ADDRESS.into(), address.to_string())]);
-    Ok((listener, offers))
+    let (address, listener) = opened.map_err(|error| cannot_listen(meeting, &error))?;
+    Ok((listener, offer(&address.to_string())))
+}
+
+/// Whether both ends are in one network namespace.
+pub(crate) fn reaches_a_unix_socket(meeting: &Meeting) -> Result<(), Failure> {
+    match meeting.address.is_loopback() {
+        true => Ok(()),
+        false => Err(Failure::unsupported(
+            "a Unix socket does not leave its machine or its network namespace (--set over=tcp, \
+             or --link loopback)",
+        )),
+    }
+}
+
+/// What the other end needs to know where it is told nothing but an address.
+pub(crate) fn offer(address: &str) -> Offers {
+    Offers::from([(ADDRESS.into(), address.to_owned())])
+}
+
+/// The address that the other end offers.
+pub(crate) fn offered<A: std::str::FromStr>(offers: &Offers) -> Result<A, Failure> {
+    offers
+        .get(ADDRESS)
+        .and_then(|address| address.parse().ok())
+        .ok_or_else(|| Failure::error("the other end offered no address"))
 }
 
 /// The conversation with the end that made these offers.
@@ -50,16 +71,25 @@ pub(crate) fn call(
     over: Over,
     wait: Wait,
 ) -> Result<Conversation, Failure> {
-    let address: SocketAddr = offers
-        .get(ADDRESS)
-        .and_then(|address| address.parse().ok())
-        .ok_or_else(|| Failure::error("the other end offered no address"))?;
-    Conversation::call(over, address, wait, meeting.token.as_bytes()).map_err(|error| {
-        Failure::unsupported(format!(
-            "cannot reach the other end at {address}: {error} (a firewall may forbid it; \
-             --peer-address and --peer-port choose where)"
-        ))
-    })
+    let address: Address = offered(offers)?;
+    Conversation::call(over, &address, wait, meeting.token.as_bytes())
+        .map_err(|error| cannot_reach(&address, &error))
+}
+
+/// A failure to listen at this end.
+pub(crate) fn cannot_listen(meeting: &Meeting, error: &io::Error) -> Failure {
+    Failure::unsupported(format!(
+        "cannot listen at {}: {error} (--peer-address and --peer-port choose where)",
+        meeting.address
+    ))
+}
+
+/// A failure to reach the end that listens.
+pub(crate) fn cannot_reach(address: &dyn Display, error: &io::Error) -> Failure {
+    Failure::unsupported(format!(
+        "cannot reach the other end at {address}: {error} (a firewall may forbid it; \
+         --peer-address and --peer-port choose where)"
+    ))
 }
 
 /// A failure while the ends talk.

@@ -1,4 +1,11 @@
 //! Between two ends of a link.
 
+pub(crate) mod bandwidth;
+pub(crate) mod connect;
+mod echo;
+mod load;
 pub(crate) mod meeting;
+mod path;
+pub(crate) mod ping;
 pub(crate) mod rtt;
+pub(crate) mod stages;

@@ -1,23 +1,27 @@
 //! `net.rtt`: how long a message takes to the other end of a link and back.
 
-use crate::ends::{CPUS_CROSS_FIRST, keep, keep_own, processors, share};
+use crate::derived;
+use crate::ends::{CPUS_CROSS_FIRST, processors, share};
 use crate::expect::latency_ns;
-use crate::literal::{cost, latency, list, text, word, words};
+use crate::literal::{cost, latency, list, metric, text, word, words};
+use crate::net::echo::{Echo, WAIT, message, over, size, wait};
+use crate::net::load::Load;
 use crate::net::meeting::{self, broken};
-use crate::wake;
+use crate::net::path::{self, End, TCP_HEADERS, UDP_HEADERS};
+use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
-use costof_model::axis::{Axes, Axis, Domain};
+use costof_model::axis::{Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Meeting, Offers, Report};
-use costof_model::unit::Unit;
-use costof_os::affinity;
-use costof_os::conversation::{Conversation, Listener, Over, Wait};
+use costof_model::protocol::{Launch, Offers, Report};
+use costof_model::unit::{Better, Unit};
+use costof_os::conversation::{Conversation, Over, Wait};
 use std::io;
+use std::time::Instant;
 
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
@@ -30,50 +34,94 @@ pub(crate) static PROBE: Probe = Probe {
                 "what carries it",
                 list![
                     word("tcp", "a TCP connection with TCP_NODELAY"),
-                    word("udp", "a UDP datagram each way"),
+                    word(
+                        "udp",
+                        "a UDP datagram each way, by sockets that are not connected"
+                    ),
+                    word(
+                        "unix",
+                        "a Unix stream socket, on one machine without a link"
+                    ),
                 ],
             ),
             Axis {
                 name: text("size"),
-                about: text("bytes of the message, and of the answer"),
+                about: text("bytes of the message, and of the answer; up to 65,507 over UDP"),
                 domain: Domain::Number {
                     unit: Unit::Bytes,
                     low: 1,
                     high: 64 << 10,
-                    usual: list![56, 1, 1024, 16 << 10],
+                    usual: list![56, 1, 1024, 16 << 10, 64 << 10],
                 },
             },
-            words(
-                "wait",
-                "how both ends wait for a message",
-                list![
-                    word("block", "in the kernel"),
-                    word("spin", "by asking again and again"),
-                ],
-            ),
+            WAIT,
             CPUS_CROSS_FIRST,
             wake::AWAKE_FIRST,
+            Axis {
+                name: text("rate"),
+                about: text(
+                    "messages a second, sent whether the ones before are answered or not; 0: one at a time, the next when the last is answered",
+                ),
+                domain: Domain::Number {
+                    unit: Unit::One,
+                    low: 0,
+                    high: 1_000_000,
+                    usual: list![0, 1000, 10_000],
+                },
+            },
         ],
-        crossings: list![list![text("over"), text("wait")]],
+        crossings: list![
+            list![text("over"), text("wait")],
+            list![text("over"), text("wake")],
+        ],
         metrics: list![
-            latency("from before the message is sent until the whole answer is there"),
-            cost("one round trip, of many one after the other"),
+            latency(
+                "from before the message is sent until the whole answer is there; with a rate, from when it was to be sent"
+            ),
+            cost(
+                "one round trip, of many one after the other; not with a rate, and not over a link on which few fit into a launch"
+            ),
+            metric(
+                "lost",
+                Unit::One,
+                Better::Lower,
+                "over UDP: the share of datagrams that had no answer in time; one at a time, they were sent again, and their latency contains it",
+            ),
+            metric(
+                "rate",
+                Unit::One,
+                Better::Higher,
+                "with a rate: answers a second, until the last one came",
+            ),
         ],
         how: text(
-            "A message goes to the other end, which sends it back: one at a time, each stamped. \
-             The answer is compared with what was sent.",
+            "A message goes to the other end, which sends it back. It carries a number, by which \
+             its answer is known, and the last answer is compared whole. One at a time, each is \
+             stamped for `latency`; `cost` is many round trips over their number. A datagram \
+             without an answer is sent again after three round trips, or 200 ms if that is more, \
+             and counted as lost. With a rate, the client spins so as to send in time, `wait` is \
+             the server's, and latency counts from the time intended (no coordinated omission). \
+             Where ends block, a latency has two modes where the other processor is awake at one \
+             time and at another has to be woken from idle, which a virtual machine takes tens of \
+             microseconds for; `wake` and `wait` tell such cases apart, `cpus=same` needs no \
+             waking. sockperf prints half of this round trip.",
         ),
         sources: list![
             text(
                 "CSE 221 System Measurement Project, 2014: 4.05 µs on loopback, 132.9 µs remote, 56 bytes"
             ),
             text("sockperf(1), ping-pong; netperf, TCP_RR and UDP_RR"),
+            text("G. Tene, How NOT to Measure Latency, 2013, on coordinated omission"),
+            text("RFC 6298, section 2, on when to send again"),
         ],
         predicted_from: text(
-            "context switches as os.context_switch has measured them, and system calls that go through the protocol twice",
+            "context switches as os.context_switch has measured them, and system calls that go through the protocol; what the link holds up, and bytes over its rate",
         ),
         after: list![text("os.syscall"), text("os.context_switch")],
-        needs: list![text("cpus=cross: two processors (--cpu)")],
+        needs: list![
+            text("cpus=cross: two processors (--cpu)"),
+            text("over=unix: both ends on one machine, --link loopback"),
+        ],
         roles: list![text("server"), text("client")],
     },
     rounds: 1,
@@ -85,199 +133,282 @@ pub(crate) static PROBE: Probe = Probe {
     more_points: |_| Vec::new(),
     predict,
     roles: &[
-        |launch| Ok(Box::new(Server::start(launch)?)),
+        |launch| Ok(Box::new(Echo::start(launch)?)),
         |launch| Ok(Box::new(Client::start(launch)?)),
     ],
     derive,
 };
 
 fn headlines(_: &Facts) -> Vec<Headline> {
-    ["block", "spin"]
-        .map(|wait| {
-            Headline::new(
-                format!("round trip: TCP on loopback, {wait}"),
-                PROBE.info.defaults().with("wait", wait),
-            )
-        })
-        .into()
+    let axes = || PROBE.info.defaults();
+    vec![
+        Headline::new(
+            "round trip: TCP on loopback, spinning",
+            axes().with("wait", "spin"),
+        ),
+        Headline::new("round trip: TCP on loopback, blocked", axes()),
+        Headline::new(
+            "send 1 KiB over 1 Gb/s, and back (lan)",
+            axes().with("size", 1024),
+        )
+        .over("lan"),
+        Headline::new("round trip: TCP over lan", axes()).over("lan"),
+    ]
 }
 
-fn over(point: &Point) -> Over {
-    match point.axes.word("over") {
-        "udp" => Over::Udp,
-        _ => Over::Tcp,
-    }
-}
-
-fn wait(point: &Point) -> Wait {
-    match point.axes.word("wait") {
-        "spin" => Wait::Spin,
-        _ => Wait::Block,
-    }
-}
-
-fn size(point: &Point) -> usize {
-    point.axes.number("size") as usize
-}
-
-/// Sends back what comes.
-struct Server {
-    meeting: Meeting,
-    cpus: Vec<usize>,
-    listener: Option<Listener>,
-}
-
-impl Server {
-    fn start(launch: &Launch) -> Result<Server, Failure> {
-        Ok(Server {
-            meeting: meeting::meeting(launch)?,
-            cpus: launch.cpus.clone(),
-            listener: None,
-        })
-    }
-}
-
-impl Role for Server {
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        meeting::can_share(&self.meeting, share(point))?;
-        let cpu = if share(point) {
-            self.cpus.last()
-        } else {
-            self.cpus.first()
-        };
-        if let Some(cpu) = cpu {
-            affinity::pin(&[*cpu]).map_err(|error| Failure::error(error.to_string()))?;
-        }
-        let (listener, offers) = meeting::listen(&self.meeting, over(point))?;
-        self.listener = Some(listener);
-        Ok(offers)
-    }
-
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let listener = self.listener.take().expect("it is prepared");
-        let mut conversation = listener
-            .accept(wait(point), self.meeting.token.as_bytes())
-            .map_err(|error| broken(&error))?;
-        let apart = self.meeting.apart;
-        let _kept = apart.then(|| keep_own(point, &self.cpus)).transpose()?;
-        let mut message = vec![0; size(point)];
-        let mut failed: Option<io::Error> = None;
-        meter.until_stopped(|| {
-            let answered = match conversation.receive(&mut message) {
-                Ok(true) => conversation.send(&message),
-                Ok(false) => Ok(()),
-                Err(error) => Err(error),
-            };
-            if let Err(error) = answered {
-                failed.get_or_insert(error);
-            }
-        });
-        // The client closes first, when it has what it wants.
-        match failed {
-            Some(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(broken(&error)),
-            _ => Ok(()),
-        }
-    }
+fn rate(point: &Point) -> u64 {
+    point.axes.number("rate")
 }
 
 struct Client {
-    meeting: Meeting,
-    cpus: Vec<usize>,
+    end: End,
     offers: Offers,
+    kept: Option<Kept>,
 }
 
 impl Client {
     fn start(launch: &Launch) -> Result<Client, Failure> {
         Ok(Client {
-            meeting: meeting::meeting(launch)?,
-            cpus: launch.cpus.clone(),
+            end: End::of(launch, true)?,
             offers: Offers::new(),
+            kept: None,
         })
     }
 }
 
 impl Role for Client {
-    fn prepare(&mut self, _: &Point, offers: &Offers) -> Result<Offers, Failure> {
+    fn blocks(&self, point: &Point) -> bool {
+        wait(point) == Wait::Block
+    }
+
+    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+        if rate(point) > 0 {
+            can_load(point)?;
+        }
         self.offers = offers.clone();
+        self.kept = Some(self.end.settle(point, wait(point) == Wait::Block)?);
         Ok(Offers::new())
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        // First of all, since the other end waits for it: what keeps a busy
-        // processor awake may take long to get there.
+        let _kept = self.kept.take();
         let mut conversation =
-            meeting::call(&self.meeting, &self.offers, over(point), wait(point))?;
-        let _kept = match self.meeting.apart {
-            true => keep_own(point, &self.cpus)?,
-            false => keep(point, &self.cpus)?,
-        };
-        let message: Vec<u8> = (0..size(point)).map(|byte| byte as u8).collect();
-        let mut answer = vec![0; size(point)];
-        let mut failed = None;
-        let mut round_trips = |n: u64| {
-            for _ in 0..n {
-                if let Err(error) = round_trip(&mut conversation, &message, &mut answer) {
-                    failed.get_or_insert(error);
-                    return;
-                }
+            meeting::call(&self.end.meeting, &self.offers, over(point), wait(point))?;
+        match rate(point) {
+            0 => one_at_a_time(point, &mut conversation, meter),
+            rate => at_a_rate(point, rate, &mut conversation, meter),
+        }
+    }
+}
+
+/// How many round trips must fit into a point's time, so that batches of them do.
+const ROUND_TRIPS_PER_POINT: f64 = 20.0;
+
+fn one_at_a_time(
+    point: &Point,
+    conversation: &mut Conversation,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let mut message = message(point);
+    let mut answer = vec![0; message.len()];
+    let first_ns = first_round_trip_ns(conversation, &mut message, &mut answer)?;
+    let mut failed: Option<io::Error> = None;
+    let mut round_trips = |n: u64| {
+        for _ in 0..n {
+            if failed.is_none() {
+                failed = conversation.ask(&mut message, &mut answer).err();
             }
-        };
+        }
+    };
+    if first_ns * ROUND_TRIPS_PER_POINT < meter.time_ns() {
         meter.repeatable("cost", &mut round_trips);
         meter.single("latency", || round_trips(1));
-        match failed {
-            Some(error) => Err(broken(&error)),
-            None if answer == message => Ok(()),
-            None => Err(Failure::error("the answer is not what was sent")),
-        }
+    } else {
+        // The link takes long, so the first round trip was as good as any.
+        meter.latency("latency", first_ns);
+        meter.share(2).repeat(u64::MAX, |meter| {
+            meter.time("latency", || round_trips(1));
+            Ok(())
+        })?;
+    }
+    if let Some(error) = failed {
+        return Err(broken(&error));
+    }
+    if over(point) == Over::Udp {
+        let sent = conversation.asked() + conversation.sent_again();
+        meter.value("lost", conversation.sent_again() as f64 / sent as f64);
+    }
+    match answer == message {
+        true => Ok(()),
+        false => Err(Failure::error("the answer is not what was sent")),
     }
 }
 
-/// There and back. Nothing for a second is an error.
-fn round_trip(
+fn first_round_trip_ns(
     conversation: &mut Conversation,
-    message: &[u8],
+    message: &mut [u8],
     answer: &mut [u8],
-) -> io::Result<()> {
-    conversation.send(message)?;
-    for _ in 0..20 {
-        if conversation.receive(answer)? {
-            return Ok(());
-        }
-    }
-    Err(io::ErrorKind::TimedOut.into())
+) -> Result<f64, Failure> {
+    let start = Instant::now();
+    let answered = conversation.ask(message, answer);
+    answered.map_err(|error| broken(&error))?;
+    Ok(start.elapsed().as_nanos() as f64)
 }
 
-fn derive(_: &Point, mut reports: Vec<Report>) -> Report {
+/// Bytes of a message's number with a rate, where a datagram may overtake others.
+const NUMBER: usize = 8;
+
+/// Whether a point can have a rate.
+fn can_load(point: &Point) -> Result<(), Failure> {
+    if share(point) {
+        return Err(Failure::unsupported(
+            "with a rate the client spins, so as to send in time, and leaves its processor to \
+             nobody (--set cpus=cross, or rate=0)",
+        ));
+    }
+    if over(point) == Over::Udp && size(point) < NUMBER {
+        return Err(Failure::unsupported(
+            "with a rate, a datagram carries its number in 8 B (--set size=8, or over=tcp)",
+        ));
+    }
+    Ok(())
+}
+
+fn at_a_rate(
+    point: &Point,
+    rate: u64,
+    conversation: &mut Conversation,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let mut message = message(point);
+    let pattern = message.clone();
+    let mut answer = vec![0; message.len()];
+    let number_bytes = message.len().min(NUMBER);
+    let first_ns = first_round_trip_ns(conversation, &mut message, &mut answer)?;
+    let mut load = Load::new(rate, meter.time_ns(), first_ns);
+    let clock = meter.clock();
+    let (start, mut last_ns) = (clock.start(), 0.0);
+    let now_ns = || clock.ns(clock.end().saturating_sub(start));
+    let mut failed: Option<Failure> = None;
+    let mut next = || -> io::Result<Option<f64>> {
+        loop {
+            let now = now_ns();
+            if load.is_over(now) {
+                return Ok(None);
+            }
+            if let Some(number) = load.due(now) {
+                message[..number_bytes].copy_from_slice(&number.to_le_bytes()[..number_bytes]);
+                if conversation.send_now(&message)? {
+                    load.made();
+                }
+            }
+            if conversation.receive_now(&mut answer)? {
+                last_ns = now_ns();
+                let number = number_of(&answer).unwrap_or(load.answers() + 1);
+                if answer[number_bytes..] != pattern[number_bytes..] {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+                if let Some(intended_ns) = load.answered(number) {
+                    return Ok(Some(last_ns - intended_ns));
+                }
+            }
+        }
+    };
+    meter.open_loop("latency", |_| match next() {
+        Ok(latency_ns) => latency_ns,
+        Err(error) => {
+            failed = Some(broken(&error));
+            None
+        }
+    });
+    if let Some(failure) = failed {
+        return Err(failure);
+    }
+    if load.answers() == 0 {
+        return Err(Failure::error("no message was answered"));
+    }
+    if over(point) == Over::Udp {
+        meter.value("lost", load.lost());
+    }
+    meter.value("rate", load.answers() as f64 / last_ns * 1e9);
+    Ok(())
+}
+
+/// The number that an answer carries; none where it is too short for one, and comes in its turn.
+fn number_of(answer: &[u8]) -> Option<u64> {
+    answer.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+fn derive(point: &Point, mut reports: Vec<Report>) -> Report {
     // The client's is the last; the server measures nothing.
-    reports.pop().expect("a report of each role")
+    let mut report = reports.pop().expect("a report of each role");
+    if share(point) {
+        derived::forget_disturbances(&mut report);
+    }
+    report
+}
+
+/// What a message of this size takes through the protocol and back where no processor has to be
+/// woken, and because of what.
+pub(crate) fn kernel_ns(point: &Point, read_ns: f64) -> (f64, f64, String) {
+    let size = size(point) as f64;
+    let (low, high, words) = match over(point) {
+        Over::Tcp => (6.0, 25.0, "TCP, IP and the device"),
+        Over::Udp => (5.0, 20.0, "UDP, IP and the device"),
+        Over::Unix => (2.0, 8.0, "a queue of buffers"),
+    };
+    // Two copies each way, and beyond 4 KiB pages have to be found for them.
+    (
+        2.0 * low * read_ns + 4.0 * size / 20.0,
+        2.0 * high * read_ns + 4.0 * size / 2.0,
+        format!(
+            "two sends and two receives through {words}, {low} to {high} reads of {read_ns:.0} ns \
+             each way, and four copies of {size} B at 2 to 20 GB/s"
+        ),
+    )
 }
 
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let axes = &point.axes;
     let read_ns = known.primary("os.syscall", &[("call", "read")])?;
-    let axes: Axes = point.axes.clone();
-    if axes.word("wait") == "spin" {
-        return latency_ns(
-            8.0 * read_ns,
-            60.0 * read_ns,
-            format!("two sends and two receives, each 4 to 30 times a read of {read_ns:.0} ns"),
+    let (mut low, mut high, mut because) = kernel_ns(point, read_ns);
+    if axes.word("wait") == "block" {
+        let switch_ns = known.primary(
+            "os.context_switch",
+            &[
+                ("between", "processes"),
+                ("over", "pipe"),
+                ("cpus", axes.word("cpus")),
+                ("wake", axes.word("wake")),
+            ],
+        )?;
+        // With a rate only the server waits in the kernel.
+        let (switches, count) = if rate(point) == 0 {
+            (2.0, "two")
+        } else {
+            (1.0, "one")
+        };
+        low += 0.8 * switches * switch_ns;
+        high += 1.25 * switches * switch_ns;
+        because = format!(
+            "{count} context switch{} of {} by a pipe, times 0.8 to 1.25; {because}",
+            if rate(point) == 0 { "es" } else { "" },
+            Unit::Nanoseconds.display(switch_ns)
         );
     }
-    let switch_ns = known.primary(
-        "os.context_switch",
-        &[
-            ("between", "processes"),
-            ("over", "pipe"),
-            ("cpus", axes.word("cpus")),
-            ("wake", axes.word("wake")),
-        ],
-    )?;
+    let headers = match over(point) {
+        Over::Udp => UDP_HEADERS,
+        _ => TCP_HEADERS,
+    };
+    let bytes = size(point) as u64;
+    let (link_low, link_high, link) = path::adds(point, bytes, headers);
+    let (window_ns, window) = match over(point) {
+        Over::Tcp => path::window_adds(point, bytes),
+        _ => (0.0, String::new()),
+    };
     latency_ns(
-        2.0 * switch_ns,
-        2.0 * switch_ns + 60.0 * read_ns,
-        format!(
-            "two context switches of {}, and the protocol four times, up to 15 reads of \
-             {read_ns:.0} ns each",
-            Unit::Nanoseconds.display(switch_ns)
-        ),
+        low + link_low,
+        high + link_high + window_ns,
+        format!("{because}{link}{window}"),
     )
 }

@@ -1,0 +1,193 @@
+//! The other end of a peer that has two: a server, started before its client and ended by its own
+//! process id after it, however that went. It also ends with the bench, however that ends.
+
+use crate::child::{self, Interrupt};
+use crate::error::{Error, Result, failed};
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// What stands for the port among the arguments of a server and its client.
+pub(crate) const PORT: &str = "PORT";
+
+/// How long a server may take until it listens.
+const START_LIMIT: Duration = Duration::from_secs(10);
+/// How often it is looked for.
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// What a server listens for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Transport {
+    Tcp,
+    Udp,
+}
+
+/// A running server, ended when dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) port: u16,
+}
+
+impl Server {
+    /// `program` on one processor, listening on a port of its own when this returns.
+    pub(crate) fn start(
+        program: &Path,
+        arguments: &[String],
+        transport: Transport,
+        cpu: usize,
+        interrupt: &Interrupt,
+    ) -> Result<Server> {
+        let port = free_port()?;
+        let child = child::pinned_until_death(cpu, program)?
+            .args(with_port(arguments, port))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| failed(format!("cannot start the server: {error}")))?;
+        let mut server = Server { child, port };
+        let until = Instant::now() + START_LIMIT;
+        while !listens(port, transport) {
+            if interrupt.came() {
+                return Err(Error::Interrupted);
+            }
+            let ended = server.child.try_wait();
+            if let Some(status) = ended.map_err(|error| failed(format!("its server: {error}")))? {
+                return Err(failed(format!("its server ended at once with {status}")));
+            }
+            if Instant::now() > until {
+                return Err(failed(format!(
+                    "its server does not listen on port {port} after {} s",
+                    START_LIMIT.as_secs()
+                )));
+            }
+            std::thread::sleep(GLANCE);
+        }
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // One that has ended by itself is past both.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// These arguments, with this port where one belongs.
+pub(crate) fn with_port(arguments: &[String], port: u16) -> Vec<String> {
+    let put = |argument: &String| match argument.as_str() {
+        PORT => port.to_string(),
+        other => other.to_owned(),
+    };
+    arguments.iter().map(put).collect()
+}
+
+/// A port that nobody listened on just now, for either transport.
+fn free_port() -> Result<u16> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|error| failed(format!("there is no port to listen on: {error}")))
+}
+
+/// Whether somebody listens there, as the kernel tells: asking the server itself would be a client.
+fn listens(port: u16, transport: Transport) -> bool {
+    let files = match transport {
+        Transport::Tcp => ["/proc/net/tcp", "/proc/net/tcp6"],
+        Transport::Udp => ["/proc/net/udp", "/proc/net/udp6"],
+    };
+    files
+        .iter()
+        .filter_map(|file| fs::read_to_string(file).ok())
+        .any(|sockets| is_listed(&sockets, port, transport))
+}
+
+/// From lines as `0: 0100007F:14B5 00000000:0000 0A …`: a number, both ends, the state. Source:
+/// proc(5).
+fn is_listed(sockets: &str, port: u16, transport: Transport) -> bool {
+    // Listening, or for UDP: not connected.
+    let wanted = match transport {
+        Transport::Tcp => "0A",
+        Transport::Udp => "07",
+    };
+    sockets.lines().any(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let local = words.next().and_then(|local| local.rsplit_once(':'));
+        let here = local.is_some_and(|(_, hex)| u16::from_str_radix(hex, 16) == Ok(port));
+        here && words.nth(1) == Some(wanted)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contest::words;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn listeners_are_found_where_the_kernel_lists_them() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let ports = [
+            (listener.local_addr().unwrap().port(), Transport::Tcp),
+            (socket.local_addr().unwrap().port(), Transport::Udp),
+        ];
+        assert!(
+            ports
+                .iter()
+                .all(|(port, transport)| listens(*port, *transport))
+        );
+        drop((listener, socket));
+        assert!(
+            !ports
+                .iter()
+                .any(|(port, transport)| listens(*port, *transport))
+        );
+        let connected = "0: 0100007F:14B5 0100007F:0016 01 00000000:00000000\n";
+        assert!(!is_listed(connected, 0x14b5, Transport::Tcp));
+        assert!(!is_listed(
+            "  sl  local_address rem_address   st\n",
+            0,
+            Transport::Udp
+        ));
+    }
+
+    #[test]
+    fn a_server_is_ended_with_its_value_and_one_that_fails_is_told() {
+        let python = "import socket,time\ns=socket.create_server(('127.0.0.1',int(__import__('sys').argv[1])))\ntime.sleep(600)";
+        let arguments = ["-c", python, PORT].map(str::to_owned);
+        let interrupt = Interrupt::never();
+        let start = |arguments: &[String]| {
+            let cpu = costof_os::affinity::allowed().unwrap()[0];
+            Server::start(
+                Path::new("python3"),
+                arguments,
+                Transport::Tcp,
+                cpu,
+                &interrupt,
+            )
+        };
+        match start(&arguments) {
+            Ok(server) => {
+                let id = server.child.id();
+                assert!(listens(server.port, Transport::Tcp));
+                drop(server);
+                assert!(!Path::new(&format!("/proc/{id}")).exists());
+            }
+            Err(error) => eprintln!("skipped: {error}"),
+        }
+        let error = start(&words("-c raise(SystemExit(3))"))
+            .map(drop)
+            .unwrap_err();
+        assert!(error.to_string().contains("at once") || error.to_string().contains("no python3"));
+    }
+
+    #[test]
+    fn the_port_is_put_where_it_belongs() {
+        assert_eq!(with_port(&words("-p PORT -x"), 7), ["-p", "7", "-x"]);
+    }
+}

@@ -1,0 +1,267 @@
+//! What the kernel knows of a socket, and what can be chosen: congestion control, retransmissions,
+//! buffers, MTU, datagrams that its queue had no room for.
+//!
+//! Source: socket(7), tcp(7) on `TCP_CONGESTION` and `TCP_INFO`, ip(7) on `IP_MTU`, ipv6(7),
+//! include/uapi/linux/tcp.h, include/uapi/linux/sock_diag.h.
+
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// What TCP says of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// The smoothed round-trip time, in nanoseconds (as fine as a microsecond).
+    pub round_trip_ns: u64,
+    /// Payload of the largest segment that it sends, in bytes.
+    pub segment_bytes: u32,
+    /// Payload that it has sent, with what was sent again, in bytes; 0 before Linux 4.19.
+    pub sent_bytes: u64,
+    /// Payload that it has sent again, in bytes; 0 before Linux 4.19.
+    pub sent_again_bytes: u64,
+}
+
+/// The beginning of the kernel's `struct tcp_info`, which grows at its end.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct RawTcpInfo {
+    bytes: [u8; 8],
+    /// From `tcpi_rto` to `tcpi_total_retrans`.
+    words: [u32; 24],
+    /// From `tcpi_pacing_rate` to `tcpi_bytes_received`.
+    rates: [u64; 4],
+    /// From `tcpi_segs_out` to `tcpi_data_segs_out`.
+    segments: [u32; 6],
+    /// From `tcpi_delivery_rate` to `tcpi_sndbuf_limited`.
+    limits: [u64; 4],
+    delivered: [u32; 2],
+    bytes_sent: u64,
+    bytes_retrans: u64,
+}
+
+/// Positions in [`RawTcpInfo::words`].
+const SND_MSS: usize = 2;
+const RTT: usize = 15;
+
+/// linux/sock_diag.h, which libc lacks: Linux 4.12.
+const SO_MEMINFO: c_int = 55;
+const MEMINFO_VARIABLES: usize = 9;
+const MEMINFO_DROPS: usize = 8;
+
+/// The longest name of a congestion control, with its zero: `TCP_CA_NAME_MAX`.
+const CONTROL_NAME_MOST: usize = 16;
+
+/// Has a TCP socket use this congestion control. Linux 2.6.13.
+///
+/// # Errors
+///
+/// `NotFound` (ENOENT) where the kernel has none of that name; `PermissionDenied` (EPERM) where
+/// only the administrator may use it (`net.ipv4.tcp_allowed_congestion_control`).
+pub fn set_congestion_control(socket: impl AsFd, name: &str) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as the name has.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            name.as_ptr().cast(),
+            name.len() as libc::socklen_t,
+        )
+    })
+}
+
+/// The congestion control of a TCP socket. Linux 2.6.13.
+///
+/// # Errors
+///
+/// What getsockopt(2) says, of a socket that is none of TCP's.
+pub fn congestion_control(socket: impl AsFd) -> io::Result<String> {
+    let mut name = [0_u8; CONTROL_NAME_MOST];
+    option(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name)?;
+    let length = name.iter().position(|byte| *byte == 0);
+    let name = &name[..length.unwrap_or(name.len())];
+    Ok(String::from_utf8_lossy(name).into_owned())
+}
+
+/// What TCP says of a connection. Linux 2.4; what an older kernel does not tell is 0.
+///
+/// # Errors
+///
+/// What getsockopt(2) says, of a socket that is none of TCP's.
+pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
+    let mut raw = [RawTcpInfo::default()];
+    option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut raw)?;
+    let [raw] = raw;
+    Ok(TcpInfo {
+        round_trip_ns: u64::from(raw.words[RTT]) * 1000,
+        segment_bytes: raw.words[SND_MSS],
+        sent_bytes: raw.bytes_sent,
+        sent_again_bytes: raw.bytes_retrans,
+    })
+}
+
+/// The largest packet on the way of a connected socket, in bytes, IP header included.
+///
+/// # Errors
+///
+/// `NotConnected` (ENOTCONN) for a socket that is not; what getsockopt(2) says of one without IP.
+pub fn mtu_bytes(socket: impl AsFd) -> io::Result<u32> {
+    let mut mtu = [0_i32];
+    let fd = socket.as_fd();
+    option(fd, libc::IPPROTO_IP, libc::IP_MTU, &mut mtu)
+        .or_else(|_| option(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU, &mut mtu))?;
+    Ok(mtu[0].unsigned_abs())
+}
+
+/// How much the kernel lets wait in a socket to be sent, and to be received, in bytes. It counts
+/// its own overhead among them, and TCP lets both grow.
+///
+/// # Errors
+///
+/// What getsockopt(2) says.
+pub fn buffer_bytes(socket: impl AsFd) -> io::Result<(u32, u32)> {
+    let (mut send, mut receive) = ([0_i32], [0_i32]);
+    let fd = socket.as_fd();
+    option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &mut send)?;
+    option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &mut receive)?;
+    Ok((send[0].unsigned_abs(), receive[0].unsigned_abs()))
+}
+
+/// How many datagrams this socket has dropped, as it had no room for them or their checksums were
+/// wrong: what `SO_RXQ_OVFL` tells with each datagram, without a control message in each receive.
+/// Linux 4.12.
+///
+/// # Errors
+///
+/// What getsockopt(2) says.
+pub fn dropped_datagrams(socket: impl AsFd) -> io::Result<u32> {
+    let mut counts = [0_u32; MEMINFO_VARIABLES];
+    option(socket, libc::SOL_SOCKET, SO_MEMINFO, &mut counts)?;
+    Ok(counts[MEMINFO_DROPS])
+}
+
+/// Has the socket's connection be reset where it is closed: what still waits to be sent is thrown
+/// away.
+///
+/// # Errors
+///
+/// What setsockopt(2) says.
+pub fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    // SAFETY: the kernel reads a linger.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const linger).cast(),
+            size_of_val(&linger) as libc::socklen_t,
+        )
+    })
+}
+
+/// Numbers of which any bytes are valid ones.
+trait Plain {}
+impl Plain for u8 {}
+impl Plain for i32 {}
+impl Plain for u32 {}
+impl Plain for RawTcpInfo {}
+
+/// Fetches an option. What the kernel does not fill in stays as it is.
+fn option<T: Plain>(
+    socket: impl AsFd,
+    level: c_int,
+    name: c_int,
+    value: &mut [T],
+) -> io::Result<()> {
+    let mut length = size_of_val(value) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to the slice, which has them, and any bytes
+    // are valid there.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            name,
+            value.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    })
+}
+
+fn check(status: c_int) -> io::Result<()> {
+    match status {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::mem::offset_of;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
+    #[test]
+    fn tcp_tells_what_it_has_sent_and_by_which_control() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        client.write_all(&[7; 50_000]).unwrap();
+        server.read_exact(&mut [0; 50_000]).unwrap();
+        let info = tcp_info(&client).unwrap();
+        assert!(info.sent_bytes >= 50_000, "{info:?}");
+        assert!(
+            info.sent_again_bytes <= info.sent_bytes - 50_000,
+            "{info:?}"
+        );
+        assert!((500..1 << 16).contains(&info.segment_bytes), "{info:?}");
+        assert!(info.round_trip_ns > 0, "{info:?}");
+        assert!(mtu_bytes(&client).unwrap() > info.segment_bytes);
+        let (send, receive) = buffer_bytes(&client).unwrap();
+        assert!(send > 1000 && receive > 1000);
+
+        let usual = congestion_control(&client).unwrap();
+        set_congestion_control(&client, "reno").unwrap();
+        assert_eq!(congestion_control(&client).unwrap(), "reno");
+        let missing = set_congestion_control(&client, "nosuch").unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        set_congestion_control(&client, &usual).unwrap();
+        reset_on_close(&client).unwrap();
+        drop(client);
+        let reset = server.read(&mut [0]).unwrap_err();
+        assert_eq!(reset.kind(), io::ErrorKind::ConnectionReset);
+    }
+
+    #[test]
+    fn datagrams_without_room_are_counted() {
+        let (sender, receiver) = (
+            UdpSocket::bind("127.0.0.1:0").unwrap(),
+            UdpSocket::bind("127.0.0.1:0").unwrap(),
+        );
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        assert_eq!(dropped_datagrams(&receiver).unwrap(), 0);
+        let (_, receive_bytes) = buffer_bytes(&receiver).unwrap();
+        let sent = receive_bytes / 30_000 + 10;
+        for _ in 0..sent {
+            sender.send(&[7; 30_000]).unwrap();
+        }
+        receiver.set_nonblocking(true).unwrap();
+        let came = std::iter::from_fn(|| receiver.recv(&mut [0; 30_000]).ok()).count();
+        let dropped = dropped_datagrams(&receiver).unwrap();
+        assert!(dropped > 0);
+        assert_eq!(came as u32 + dropped, sent);
+    }
+
+    #[test]
+    fn tcp_info_is_laid_out_as_the_kernel_has_it() {
+        assert_eq!(offset_of!(RawTcpInfo, rates), 104);
+        assert_eq!(offset_of!(RawTcpInfo, segments), 136);
+        assert_eq!(offset_of!(RawTcpInfo, limits), 160);
+        assert_eq!(offset_of!(RawTcpInfo, bytes_sent), 200);
+        assert_eq!(offset_of!(RawTcpInfo, bytes_retrans), 208);
+    }
+}

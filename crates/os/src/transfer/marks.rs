@@ -1,0 +1,64 @@
+//! How far an end of a flow was, from time to time.
+
+use crate::clock::{ClockId, now_ns};
+
+/// How far an end was at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// `CLOCK_MONOTONIC_RAW`, in nanoseconds.
+    pub at_ns: u64,
+    /// Processor time of the thread, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Payload until then, in bytes.
+    pub bytes: u64,
+}
+
+/// Marks, in the order of time, a quarter of a millisecond apart or more. Where they become too
+/// many, every second one goes.
+#[derive(Debug)]
+pub(super) struct Marks {
+    pub(super) marks: Vec<Mark>,
+    pub(super) every_ns: u64,
+    pub(super) next_ns: u64,
+}
+
+/// The most marks.
+pub(super) const MARKS: usize = 1024;
+/// How far they are apart at first.
+pub(super) const MARK_EVERY_NS: u64 = 250_000;
+
+impl Marks {
+    pub(super) fn new() -> Self {
+        Self {
+            marks: Vec::with_capacity(MARKS),
+            every_ns: MARK_EVERY_NS,
+            next_ns: 0,
+        }
+    }
+
+    /// Notes how far it is if it is time to, and returns the time.
+    #[inline]
+    pub(super) fn note(&mut self, bytes: u64) -> u64 {
+        let at_ns = now_ns(ClockId::MonotonicRaw);
+        if at_ns >= self.next_ns {
+            self.add(Mark {
+                at_ns,
+                cpu_ns: now_ns(ClockId::ThreadCpu),
+                bytes,
+            });
+        }
+        at_ns
+    }
+
+    pub(super) fn add(&mut self, mark: Mark) {
+        if self.marks.len() == MARKS {
+            for kept in 0..MARKS / 2 {
+                self.marks[kept] = self.marks[2 * kept];
+            }
+            self.marks.truncate(MARKS / 2);
+            self.every_ns *= 2;
+        }
+        self.marks.push(mark);
+        self.next_ns = mark.at_ns + self.every_ns;
+    }
+}

@@ -1,0 +1,230 @@
+//! The receiving end of a flow.
+
+use super::channel::Channel;
+use super::marks::{Mark, Marks};
+use super::{
+    BLOCK_LEAST_BYTES, LOOK, LOOK_BYTES, LOOK_CALLS, NUMBER_BYTES, contents, is_passing,
+    other_bytes,
+};
+use crate::allocator::allocations;
+use crate::arena::{Arena, PageSize};
+use crate::socket;
+use std::io::{self, ErrorKind};
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How much is received at once, at most.
+const RECEIVE_BYTES: usize = 128 << 10;
+
+/// The receiving end of a flow.
+#[derive(Debug)]
+pub struct Receiver {
+    pub(super) channel: Channel,
+    token: Vec<u8>,
+    buffer: Arena,
+    block: Vec<u8>,
+    /// Bytes that came.
+    pub(super) bytes: u64,
+    /// Blocks that the sender says it has sent, where they are datagrams.
+    announced: u64,
+    /// Datagrams that came.
+    datagrams: u64,
+    /// Where the last piece began, and how long it was.
+    last: (u64, usize),
+    ended: bool,
+    marks: Marks,
+    allocations: u64,
+}
+
+/// Datagrams of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Datagrams {
+    /// That the sender has sent.
+    pub sent: u64,
+    /// That have arrived, a duplicate counted again.
+    pub arrived: u64,
+    /// That the receiver's queue had no room for.
+    pub dropped: u64,
+}
+
+impl Receiver {
+    pub(super) fn of(channel: Channel, token: &[u8]) -> io::Result<Self> {
+        channel.set_up(LOOK)?;
+        let mut buffer = Arena::map(RECEIVE_BYTES, PageSize::Base)?;
+        buffer.populate()?;
+        Ok(Self {
+            channel,
+            token: token.to_vec(),
+            buffer,
+            block: Vec::new(),
+            bytes: 0,
+            announced: 0,
+            datagrams: 0,
+            last: (0, 0),
+            ended: false,
+            marks: Marks::new(),
+            allocations: 0,
+        })
+    }
+
+    /// Receives blocks of `size` bytes until `stop` is set. Returns whether the sender had said
+    /// that it was done.
+    ///
+    /// # Errors
+    ///
+    /// What recv(2) says; `InvalidData` where something came that was not sent.
+    pub fn receive(&mut self, size: usize, stop: &AtomicBool) -> io::Result<bool> {
+        self.block = contents(size);
+        let allocated = allocations();
+        while !stop.load(Ordering::Acquire) {
+            if self.ended && self.channel.is_stream() {
+                sleep(Duration::from_millis(1));
+            } else {
+                self.receive_until_marked()?;
+            }
+        }
+        self.allocations += allocations() - allocated;
+        Ok(self.ended)
+    }
+
+    /// Receives until it has made a mark, nothing has come for a while, or the end has.
+    fn receive_until_marked(&mut self) -> io::Result<()> {
+        let (mut bytes, mut calls) = (0, 0);
+        loop {
+            let length = match self.channel.receive(self.buffer.as_mut_slice()) {
+                Ok(0) if self.channel.is_stream() => return self.end(),
+                Ok(length) => length,
+                Err(error) if is_passing(&error) => return Ok(()),
+                // The sender has thrown away what was still on its way.
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return self.end(),
+                Err(error) => return Err(error),
+            };
+            if !self.channel.is_stream() && length < BLOCK_LEAST_BYTES {
+                return self.hear(length);
+            }
+            self.take(length)?;
+            bytes += length as u64;
+            calls += 1;
+            if bytes >= LOOK_BYTES || calls >= LOOK_CALLS {
+                let marks = self.marks.marks.len();
+                self.marks.note(self.bytes);
+                if self.marks.marks.len() != marks {
+                    return Ok(());
+                }
+                (bytes, calls) = (0, 0);
+            }
+        }
+    }
+
+    /// Counts a piece, and looks at the first block that begins in it.
+    #[inline]
+    fn take(&mut self, length: usize) -> io::Result<()> {
+        let size = self.block.len() as u64;
+        let piece = &self.buffer.as_slice()[..length];
+        if self.channel.is_stream() {
+            let number = self.bytes.div_ceil(size);
+            let at = (number * size - self.bytes) as usize;
+            if let Some(found) = piece.get(at..at + NUMBER_BYTES)
+                && *found != number.to_le_bytes()
+            {
+                return Err(other_bytes());
+            }
+        } else if length as u64 != size
+            || piece[length - NUMBER_BYTES..] != self.block[length - NUMBER_BYTES..]
+        {
+            return Err(other_bytes());
+        }
+        self.last = (self.bytes, length);
+        self.bytes += length as u64;
+        self.datagrams += 1;
+        Ok(())
+    }
+
+    /// What the sender says between datagrams: the token again, which it may not know to have
+    /// arrived, or that it is done, and how many it has sent. Both are said back.
+    fn hear(&mut self, length: usize) -> io::Result<()> {
+        let said = &self.buffer.as_slice()[..length];
+        match said.split_at_checked(self.token.len()) {
+            Some((token, [])) if token == self.token => {}
+            Some((token, count)) if token == self.token => {
+                let count = count.try_into().map_err(|_| other_bytes())?;
+                self.announced = u64::from_le_bytes(count);
+                self.ended = true;
+            }
+            _ => return Err(other_bytes()),
+        }
+        self.channel.send_all(said)
+    }
+
+    /// The sender is done; it learns that all has arrived.
+    fn end(&mut self) -> io::Result<()> {
+        self.ended = true;
+        // What the sender has reset is closed already.
+        let _ = match &self.channel {
+            Channel::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Channel::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Channel::Udp(_) => Ok(()),
+        };
+        Ok(())
+    }
+
+    /// Whether every byte of the last piece is what was sent there.
+    pub fn last_piece_is_right(&self) -> bool {
+        let (from, length) = self.last;
+        let size = self.block.len() as u64;
+        if !self.channel.is_stream() {
+            // What was said after it lies in its first bytes.
+            let rest = BLOCK_LEAST_BYTES..length;
+            return self.buffer.as_slice().get(rest.clone()) == self.block.get(rest);
+        }
+        self.buffer.as_slice()[..length]
+            .iter()
+            .zip(from..)
+            .all(|(byte, at)| {
+                let (number, within) = (at / size, (at % size) as usize);
+                *byte
+                    == number
+                        .to_le_bytes()
+                        .get(within)
+                        .copied()
+                        .unwrap_or(self.block[within])
+            })
+    }
+
+    /// How far it was, from time to time.
+    pub fn marks(&self) -> &[Mark] {
+        &self.marks.marks
+    }
+
+    /// What became of the datagrams; none of a stream.
+    ///
+    /// # Errors
+    ///
+    /// What getsockopt(2) says.
+    pub fn datagrams(&self) -> io::Result<Option<Datagrams>> {
+        match &self.channel {
+            Channel::Udp(socket) => Ok(Some(Datagrams {
+                sent: self.announced,
+                arrived: self.datagrams,
+                dropped: socket::dropped_datagrams(socket)?.into(),
+            })),
+            Channel::Tcp(_) | Channel::Unix(_) => Ok(None),
+        }
+    }
+
+    /// How much its socket lets wait to be received, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// What getsockopt(2) says.
+    pub fn buffer_bytes(&self) -> io::Result<u32> {
+        self.channel.buffer_bytes().map(|(_, receive)| receive)
+    }
+
+    /// Allocations while it received.
+    pub fn allocations(&self) -> u64 {
+        self.allocations
+    }
+}

@@ -1,0 +1,208 @@
+//! The sending end of a flow.
+
+use super::channel::Channel;
+use super::marks::{Mark, Marks};
+use super::{GREETING, LOOK, LOOK_BYTES, LOOK_CALLS, NUMBER_BYTES, contents, in_time, is_passing};
+use crate::allocator::allocations;
+use crate::arena::{Arena, PageSize};
+use crate::socket::{self, TcpInfo};
+use std::io::{self, ErrorKind};
+use std::net::Shutdown;
+use std::time::{Duration, Instant};
+
+/// How long what was sent may take to arrive when all is done, before the rest is thrown away.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// How long a flow lasts at most, and how many marks it should have.
+const LONGEST_NS: u64 = 15_000_000_000;
+const MARKS_LEAST: usize = 16;
+
+/// The sending end of a flow.
+#[derive(Debug)]
+pub struct Sender {
+    channel: Channel,
+    token: Vec<u8>,
+    /// It begins at a page, so that all copies are aligned alike.
+    block: Arena,
+    size: usize,
+    pub(super) sent: Sent,
+    marks: Marks,
+    allocations: u64,
+    round_trip: Duration,
+}
+
+/// What a sender has sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sent {
+    pub(super) blocks: u64,
+    pub(super) bytes: u64,
+}
+
+impl Sender {
+    pub(super) fn of(
+        channel: Channel,
+        size: usize,
+        token: &[u8],
+        round_trip: Duration,
+    ) -> io::Result<Self> {
+        channel.set_up(LOOK)?;
+        let mut block = Arena::map(size, PageSize::Base)?;
+        block.as_mut_slice()[..size].copy_from_slice(&contents(size));
+        Ok(Self {
+            channel,
+            token: token.to_vec(),
+            block,
+            size,
+            sent: Sent::default(),
+            marks: Marks::new(),
+            allocations: 0,
+            round_trip,
+        })
+    }
+
+    /// A round trip when the flow began, as far as it is known.
+    pub fn round_trip(&self) -> Duration {
+        self.round_trip
+    }
+
+    /// Sends blocks for so long, or longer until it has made sixteen marks, but not for more than
+    /// fifteen seconds.
+    ///
+    /// # Errors
+    ///
+    /// What send(2) says; `TimedOut` where the other end takes nothing for ten seconds.
+    pub fn send(&mut self, duration: Duration) -> io::Result<()> {
+        let allocated = allocations();
+        let sent = self.send_blocks(duration.as_nanos() as u64);
+        self.allocations += allocations() - allocated;
+        sent
+    }
+
+    fn send_blocks(&mut self, duration_ns: u64) -> io::Result<()> {
+        let size = self.size as u64;
+        let block = &mut self.block.as_mut_slice()[..self.size];
+        let begin_ns = self.marks.note(self.sent.bytes);
+        let (end_ns, last_ns) = (begin_ns + duration_ns, begin_ns + LONGEST_NS);
+        let (mut bytes, mut calls) = (0, 0);
+        loop {
+            block[..NUMBER_BYTES].copy_from_slice(&self.sent.blocks.to_le_bytes());
+            match self.channel.send_all(block) {
+                // A device's queue is full: the datagram is lost before it is sent.
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {}
+                sent => sent?,
+            }
+            self.sent.blocks += 1;
+            self.sent.bytes += size;
+            bytes += size;
+            calls += 1;
+            if bytes >= LOOK_BYTES || calls >= LOOK_CALLS {
+                (bytes, calls) = (0, 0);
+                let now_ns = self.marks.note(self.sent.bytes);
+                let enough = now_ns >= end_ns && self.marks.marks.len() >= MARKS_LEAST;
+                if enough || now_ns >= last_ns {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Says that this was all, and waits until the receiver knows. What has not arrived half a
+    /// second later is thrown away, unless it is datagrams, of which the receiver says when it has
+    /// had the last.
+    ///
+    /// # Errors
+    ///
+    /// `TimedOut` where the receiver does not answer; what send(2) and recv(2) say.
+    pub fn end(&mut self) -> io::Result<()> {
+        let stream = match &self.channel {
+            Channel::Udp(_) => return self.end_datagrams(),
+            Channel::Tcp(stream) => {
+                stream.shutdown(Shutdown::Write)?;
+                Some(stream)
+            }
+            Channel::Unix(stream) => {
+                stream.shutdown(Shutdown::Write)?;
+                None
+            }
+        };
+        let until = Instant::now() + DRAIN + 4 * self.round_trip;
+        loop {
+            match self.channel.receive(&mut [0]) {
+                // The receiver closes when it has all.
+                Ok(0) => return Ok(()),
+                Ok(_) => {
+                    return Err(io::Error::new(
+                        ErrorKind::InvalidData,
+                        "the receiver said what was not asked",
+                    ));
+                }
+                Err(error) if is_passing(&error) => {}
+                Err(error) => return Err(error),
+            }
+            if Instant::now() > until {
+                return stream.map_or(Ok(()), socket::reset_on_close);
+            }
+        }
+    }
+
+    fn end_datagrams(&mut self) -> io::Result<()> {
+        let until = Instant::now() + GREETING;
+        let farewell = [&self.token[..], &self.sent.blocks.to_le_bytes()].concat();
+        let mut said = vec![0; farewell.len()];
+        self.channel.send_all(&farewell)?;
+        loop {
+            match self.channel.receive(&mut said) {
+                Ok(length) if said[..length] == farewell => return Ok(()),
+                // The token again, where it was said more than once.
+                Ok(_) => {}
+                Err(error) if is_passing(&error) => self.channel.send_all(&farewell)?,
+                Err(error) => return Err(error),
+            }
+            in_time(until)?;
+        }
+    }
+
+    /// How far it was, from time to time.
+    pub fn marks(&self) -> &[Mark] {
+        &self.marks.marks
+    }
+
+    /// What TCP says; none of other sockets.
+    ///
+    /// # Errors
+    ///
+    /// What getsockopt(2) says.
+    pub fn tcp_info(&self) -> io::Result<Option<TcpInfo>> {
+        match &self.channel {
+            Channel::Tcp(stream) => socket::tcp_info(stream).map(Some),
+            Channel::Udp(_) | Channel::Unix(_) => Ok(None),
+        }
+    }
+
+    /// The MTU of its way, in bytes; none of a Unix socket.
+    ///
+    /// # Errors
+    ///
+    /// What getsockopt(2) says.
+    pub fn mtu_bytes(&self) -> io::Result<Option<u32>> {
+        match &self.channel {
+            Channel::Tcp(stream) => socket::mtu_bytes(stream).map(Some),
+            Channel::Udp(socket) => socket::mtu_bytes(socket).map(Some),
+            Channel::Unix(_) => Ok(None),
+        }
+    }
+
+    /// How much its socket lets wait to be sent, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// What getsockopt(2) says.
+    pub fn buffer_bytes(&self) -> io::Result<u32> {
+        self.channel.buffer_bytes().map(|(send, _)| send)
+    }
+
+    /// Allocations while it sent.
+    pub fn allocations(&self) -> u64 {
+        self.allocations
+    }
+}

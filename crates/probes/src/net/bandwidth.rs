@@ -1,0 +1,630 @@
+//! `net.bandwidth`: how many bytes a second reach the other end of a link.
+
+mod predict;
+mod windows;
+
+use crate::literal::{cost, list, metric, text, word, words};
+use crate::net::meeting::{self, broken, cannot_listen, cannot_reach};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role};
+use costof_model::axis::{Axis, Domain};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::metric::{Data, MetricInfo};
+use costof_model::point::{Headline, Point};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{Launch, Meeting, Offers, Report};
+use costof_model::rows::State;
+use costof_model::unit::{Better, Unit};
+use costof_os::transfer::{
+    self, BLOCK_LEAST_BYTES, DATAGRAM_MOST_BYTES, Listener, Over, Receiver, Sender,
+};
+use costof_os::{affinity, softirq};
+use predict::predict;
+use std::io;
+use std::time::Duration;
+
+const KIB: f64 = 1024.0;
+/// How long a transfer lasts at least. What a KiB takes of a processor falls in the first 0.1 s, in
+/// which buffers grow, by about a tenth.
+const LEAST: Duration = Duration::from_millis(300);
+/// In round trips: slow start takes ten to fill 16 MiB from ten segments.
+const ROUND_TRIPS: u32 = 40;
+/// And at most.
+const MOST: Duration = Duration::from_secs(15);
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("net.bandwidth"),
+        method: 1,
+        question: text("How many bytes a second reach the other end of a link?"),
+        axes: list![
+            words(
+                "over",
+                "what carries them",
+                list![
+                    word("tcp", "TCP connections with TCP_NODELAY"),
+                    word("udp", "UDP, sent as fast as it can be, whatever is lost"),
+                    word("unix", "Unix stream sockets; both ends on this machine"),
+                ],
+            ),
+            Axis {
+                name: text("size"),
+                about: text("bytes of each write, and of a datagram, which has 65507 at most"),
+                domain: Domain::Number {
+                    unit: Unit::Bytes,
+                    low: BLOCK_LEAST_BYTES as u64,
+                    high: 1 << 20,
+                    usual: list![128 << 10, 64, 1024, 16 << 10, 65507, 1 << 20],
+                },
+            },
+            Axis {
+                name: text("flows"),
+                about: text(
+                    "how many go at the same time, each with a connection and a thread at both ends"
+                ),
+                domain: Domain::Number {
+                    unit: Unit::One,
+                    low: 1,
+                    high: 64,
+                    usual: list![1, 2, 4],
+                },
+            },
+            words(
+                "congestion_control",
+                "by what TCP decides how much may be under way",
+                list![
+                    word("default", "the kernel's own choice"),
+                    word("cubic", "CUBIC (RFC 9438)"),
+                    word("bbr", "BBR, as the kernel has it"),
+                    word("reno", "NewReno (RFC 6582)"),
+                ],
+            ),
+        ],
+        crossings: list![list![text("over"), text("size")]],
+        metrics: list![
+            metric(
+                "throughput",
+                Unit::BytesPerSecond,
+                Better::Higher,
+                "payload that arrived, by the receiver's clock, all flows together, stalls included",
+            ),
+            cost("1 KiB of it, in each of up to 24 windows of equally many KiB"),
+            ns_per_kib(
+                "cpu_sender",
+                "processor time of the sending threads for 1 KiB"
+            ),
+            ns_per_kib(
+                "cpu_receiver",
+                "processor time of the receiving threads for 1 KiB"
+            ),
+            ns_per_kib(
+                "softirq",
+                "of both ends' processors in soft interrupts for 1 KiB, by the kernel's ticks; on these processors others' count too",
+            ),
+            ns_per_kib(
+                "softirq_error",
+                "how far off that may be: a tick of /proc/stat on each of these processors",
+            ),
+            share(
+                "sender_running",
+                "share of the time for which the sending threads ran: 1 where their processors are what limits",
+            ),
+            share(
+                "receiver_running",
+                "share of the time for which the receiving threads ran: 1 where their processors are what limits",
+            ),
+            metric(
+                "retransmissions",
+                Unit::One,
+                Better::Lower,
+                "payload that TCP sent again, as a share of all that it sent",
+            ),
+            metric(
+                "lost",
+                Unit::One,
+                Better::Lower,
+                "datagrams that did not arrive, as a share of those sent",
+            ),
+            metric(
+                "lost_in_queue",
+                Unit::One,
+                Better::Lower,
+                "of which the receiver's socket had no room for, as a share of those sent",
+            ),
+            bytes("mtu", "the largest packet, IP header included"),
+            bytes("segment", "payload of TCP's largest segment"),
+            bytes(
+                "send_buffer",
+                "the sender's socket's, at the end, as the kernel counts it"
+            ),
+            bytes("receive_buffer", "the receiver's socket's, at the end"),
+        ],
+        how: text(
+            "One end connects and writes blocks of one size from the same buffer, the other reads \
+             up to 128 KiB at once, whatever the size, for 300 ms or more, and for 40 round trips or \
+             more. Flow by flow they run on every second of the run's processors, so that the ends \
+             share none where there are enough. Each end notes every quarter of a millisecond how \
+             far it is and its threads' processor time (CLOCK_THREAD_CPUTIME_ID). The first third \
+             is left out, since windows and buffers grow meanwhile. Payload counts, not headers; a datagram that comes \
+             twice counts twice. Every block begins with its number, no other byte is zeroed: the \
+             receiver compares the number of the first block in each piece, or the last bytes of \
+             each datagram, and at the end the whole last piece. Buffers are the kernel's usual \
+             ones, which TCP lets grow. The sender leads: it is the client's end, and all that there \
+             is on a link that discards.",
+        ),
+        sources: list![
+            text("iperf3(1), -l 128K; netperf, TCP_STREAM and UDP_STREAM; neper, tcp_stream"),
+            text("tcp(7), udp(7), TCP_INFO; proc_stat(5)"),
+            text("CSE 221 System Measurement Project, 2014: peak bandwidth on loopback and remote"),
+        ],
+        predicted_from: text(
+            "two copies as memory.bandwidth has measured them, at the same time or one after the other, and the protocol's part of each packet in system calls as os.syscall has; on links with a rate, that rate less headers",
+        ),
+        after: list![text("os.syscall"), text("memory.bandwidth")],
+        needs: list![
+            text("congestion_control: that the kernel has it, and lets this user choose it"),
+            text("over=unix: both ends in one network namespace (--link loopback)"),
+        ],
+        roles: list![text("receiver"), text("sender")],
+    },
+    rounds: 1,
+    blocks_by: &[],
+    // A buffer of each end, and what lies between them.
+    memory_bytes: |point| flows(point) as u64 * (2 * point.axes.number("size") + (8 << 20)),
+    processors: |point| 2 * flows(point),
+    headlines,
+    more_points: |_| Vec::new(),
+    predict,
+    roles: &[
+        |launch| Ok(Box::new(Receiving::start(launch)?)),
+        |launch| Ok(Box::new(Sending::start(launch)?)),
+    ],
+    derive,
+};
+
+const fn ns_per_kib(name: &'static str, about: &'static str) -> MetricInfo {
+    metric(name, Unit::Nanoseconds, Better::Lower, about)
+}
+
+const fn share(name: &'static str, about: &'static str) -> MetricInfo {
+    metric(name, Unit::One, Better::Neither, about)
+}
+
+const fn bytes(name: &'static str, about: &'static str) -> MetricInfo {
+    metric(name, Unit::Bytes, Better::Neither, about)
+}
+
+fn headlines(_: &Facts) -> Vec<Headline> {
+    vec![Headline::new(
+        "network bandwidth: TCP on loopback, 128 KiB writes",
+        PROBE.info.defaults(),
+    )]
+}
+
+fn over(point: &Point) -> Over {
+    match point.axes.word("over") {
+        "udp" => Over::Udp,
+        "unix" => Over::Unix,
+        _ => Over::Tcp,
+    }
+}
+
+fn size(point: &Point) -> usize {
+    point.axes.number("size") as usize
+}
+
+fn flows(point: &Point) -> usize {
+    point.axes.number("flows") as usize
+}
+
+/// The congestion control that is asked for.
+fn control(point: &Point) -> Option<&str> {
+    Some(point.axes.word("congestion_control")).filter(|control| *control != "default")
+}
+
+/// What cannot be, wherever it is tried.
+fn check(point: &Point) -> Result<(), Failure> {
+    let unsupported = |reason: &str| Err(Failure::unsupported(reason));
+    match over(point) {
+        Over::Udp if size(point) > DATAGRAM_MOST_BYTES => {
+            unsupported("a datagram has 65507 B of payload at most (--set size=65507)")
+        }
+        Over::Udp | Over::Unix if control(point).is_some() => {
+            unsupported("only TCP has a congestion control (--set congestion_control=default)")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The processor of a flow at this end, where there are any: every second one.
+fn cpu_of(flow: usize, cpus: &[usize]) -> Option<usize> {
+    (!cpus.is_empty()).then(|| cpus[2 * flow % cpus.len()])
+}
+
+/// The processors of all flows at this end.
+fn cpus_of(flows: usize, cpus: &[usize]) -> Vec<usize> {
+    let mut used: Vec<usize> = (0..flows).filter_map(|flow| cpu_of(flow, cpus)).collect();
+    used.sort_unstable();
+    used.dedup();
+    used
+}
+
+/// Lets each flow do its work at the same time as the others, the first in this thread, each on its
+/// processor.
+fn each<F: Send, T: Send>(
+    flows: &mut [F],
+    cpus: &[usize],
+    work: impl Fn(&mut F) -> io::Result<T> + Sync,
+) -> io::Result<Vec<T>> {
+    let work = |position: usize, flow: &mut F| {
+        if let Some(cpu) = cpu_of(position, cpus) {
+            affinity::pin(&[cpu])?;
+        }
+        work(flow)
+    };
+    let (first, others) = flows.split_first_mut().expect("there is a flow");
+    std::thread::scope(|scope| {
+        let started: Vec<_> = others
+            .iter_mut()
+            .zip(1..)
+            .map(|(flow, position)| {
+                let thread = std::thread::Builder::new().name(format!("flow {position}"));
+                thread.spawn_scoped(scope, move || work(position, flow))
+            })
+            .collect();
+        let first = work(0, first);
+        let others = started.into_iter().map(|thread| {
+            let ended = thread?.join();
+            ended.map_err(|_| io::Error::other("a thread of a flow has panicked"))?
+        });
+        std::iter::once(first).chain(others).collect()
+    })
+}
+
+/// What a role's processors did in soft interrupts.
+struct SoftInterrupts {
+    cpus: Vec<usize>,
+    before_ns: Option<u64>,
+}
+
+impl SoftInterrupts {
+    fn watch(cpus: Vec<usize>) -> SoftInterrupts {
+        SoftInterrupts {
+            before_ns: softirq::spent_ns(&cpus).ok(),
+            cpus,
+        }
+    }
+
+    /// For each KiB of `bytes`; nothing where the kernel does not tell.
+    fn report(&self, bytes: u64, meter: &mut Meter<'_>) {
+        let after_ns = softirq::spent_ns(&self.cpus).ok();
+        if let (Some(before_ns), Some(after_ns)) = (self.before_ns, after_ns)
+            && bytes > 0
+        {
+            let kib = bytes as f64 / KIB;
+            let spent_ns = after_ns.saturating_sub(before_ns);
+            let error_ns = softirq::TICK_NS * self.cpus.len().max(1) as u64;
+            meter.value("softirq", spent_ns as f64 / kib);
+            meter.value("softirq_error", error_ns as f64 / kib);
+        }
+    }
+}
+
+/// Takes in what comes, and says how much that was.
+struct Receiving {
+    meeting: Meeting,
+    cpus: Vec<usize>,
+    listener: Option<Listener>,
+}
+
+impl Receiving {
+    fn start(launch: &Launch) -> Result<Receiving, Failure> {
+        Ok(Receiving {
+            meeting: meeting::meeting(launch)?,
+            cpus: launch.cpus.clone(),
+            listener: None,
+        })
+    }
+}
+
+impl Role for Receiving {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        check(point)?;
+        if over(point) == Over::Unix {
+            meeting::reaches_a_unix_socket(&self.meeting)?;
+        }
+        let Meeting { address, ports, .. } = self.meeting;
+        let opened = Listener::open(over(point), address, ports, flows(point))
+            .and_then(|listener| Ok((listener.address()?, listener)));
+        let (address, listener) = opened.map_err(|error| cannot_listen(&self.meeting, &error))?;
+        self.listener = Some(listener);
+        Ok(meeting::offer(&address))
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let listener = self.listener.take().expect("it is prepared");
+        let stop = meter.stop();
+        let mut flows: Vec<Receiver> = match listener.accept(self.meeting.token.as_bytes(), stop) {
+            // The sender has failed, and says why.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            accepted => accepted.map_err(|error| broken(&error))?,
+        };
+        let interrupts = SoftInterrupts::watch(cpus_of(flows.len(), &self.cpus));
+        let ended = each(&mut flows, &self.cpus, |flow| {
+            flow.receive(size(point), stop)
+        })
+        .map_err(|error| broken(&error))?;
+        if ended.contains(&false) {
+            return Err(Failure::error("the sender has not said that it was done"));
+        }
+        if !flows.iter().all(Receiver::last_piece_is_right) {
+            return Err(Failure::error("other bytes arrived than were sent"));
+        }
+        let marks: Vec<_> = flows.iter().map(Receiver::marks).collect();
+        let settled = windows::settled(&marks)
+            .ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
+        meter.value("throughput", windows::throughput(&marks, settled));
+        for (kib, ns) in windows::windows(&marks, settled) {
+            meter.batch_done("cost", kib, ns);
+        }
+        let used = windows::used(&marks, settled);
+        meter.value("cpu_receiver", used.cpu_ns_per_kib);
+        meter.value("receiver_running", used.running);
+        interrupts.report(marks.iter().map(|marks| windows::bytes(marks)).sum(), meter);
+        let failed = |error: io::Error| broken(&error);
+        let buffer = flows[0].buffer_bytes().map_err(failed)?;
+        meter.value("receive_buffer", f64::from(buffer));
+        let datagrams: Vec<_> = flows
+            .iter()
+            .map(Receiver::datagrams)
+            .collect::<io::Result<Option<_>>>()
+            .map_err(failed)?
+            .unwrap_or_default();
+        let sum = |of: fn(&transfer::Datagrams) -> u64| datagrams.iter().map(of).sum::<u64>();
+        let sent = sum(|datagrams| datagrams.sent) as f64;
+        if sent > 0.0 {
+            let lost = sum(|datagrams| datagrams.sent.saturating_sub(datagrams.arrived));
+            meter.value("lost", lost as f64 / sent);
+            meter.value(
+                "lost_in_queue",
+                sum(|datagrams| datagrams.dropped) as f64 / sent,
+            );
+        }
+        meter.allocated(flows.iter().map(Receiver::allocations).sum());
+        Ok(())
+    }
+}
+
+/// Sends as fast as it can.
+struct Sending {
+    meeting: Meeting,
+    cpus: Vec<usize>,
+    address: String,
+}
+
+impl Sending {
+    fn start(launch: &Launch) -> Result<Sending, Failure> {
+        Ok(Sending {
+            meeting: meeting::meeting(launch)?,
+            cpus: launch.cpus.clone(),
+            address: String::new(),
+        })
+    }
+
+    fn call(&self, point: &Point) -> Result<Vec<Sender>, Failure> {
+        let address = self.address.as_str();
+        let shape = (flows(point), size(point));
+        let token = self.meeting.token.as_bytes();
+        transfer::call(over(point), address, shape, control(point), token).map_err(|error| {
+            match (control(point), error.kind()) {
+                (Some(control), io::ErrorKind::NotFound) => Failure::unsupported(format!(
+                    "this kernel has no congestion control {control} \
+                     (net.ipv4.tcp_available_congestion_control lists those it has; modprobe \
+                     tcp_{control} may add it)"
+                )),
+                (Some(control), io::ErrorKind::PermissionDenied) => Failure::unsupported(format!(
+                    "only the administrator may use the congestion control {control} here \
+                     (net.ipv4.tcp_allowed_congestion_control)"
+                )),
+                _ => cannot_reach(&address, &error),
+            }
+        })
+    }
+}
+
+impl Role for Sending {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, _: &Point, offers: &Offers) -> Result<Offers, Failure> {
+        self.address = meeting::offered(offers)?;
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut flows = self.call(point)?;
+        let round_trip = flows.iter().map(Sender::round_trip).max();
+        let duration = duration(meter.time_ns(), round_trip.unwrap_or_default());
+        let interrupts = SoftInterrupts::watch(self.cpus_of_its_own(point));
+        let failed = |error: io::Error| broken(&error);
+        each(&mut flows, &self.cpus, |flow| flow.send(duration)).map_err(failed)?;
+        let marks: Vec<_> = flows.iter().map(Sender::marks).collect();
+        let settled = windows::settled(&marks)
+            .ok_or_else(|| Failure::error("too little could be sent to say how fast"))?;
+        let used = windows::used(&marks, settled);
+        meter.value("cpu_sender", used.cpu_ns_per_kib);
+        meter.value("sender_running", used.running);
+        if !self.shares_processors(point) {
+            interrupts.report(marks.iter().map(|marks| windows::bytes(marks)).sum(), meter);
+        }
+        let buffer = flows[0].buffer_bytes().map_err(failed)?;
+        meter.value("send_buffer", f64::from(buffer));
+        if let Some(mtu) = flows[0].mtu_bytes().map_err(failed)? {
+            meter.value("mtu", f64::from(mtu));
+        }
+        let infos = flows.iter().map(Sender::tcp_info);
+        let infos = infos
+            .collect::<io::Result<Option<Vec<_>>>>()
+            .map_err(failed)?;
+        for info in infos.iter().flat_map(|infos| infos.first()) {
+            meter.value("segment", f64::from(info.segment_bytes));
+        }
+        let infos = infos.unwrap_or_default();
+        let sent: u64 = infos.iter().map(|info| info.sent_bytes).sum();
+        let again: u64 = infos.iter().map(|info| info.sent_again_bytes).sum();
+        if sent > 0 {
+            meter.value("retransmissions", again as f64 / sent as f64);
+        }
+        meter.allocated(flows.iter().map(Sender::allocations).sum());
+        each(&mut flows, &self.cpus, Sender::end).map_err(failed)?;
+        Ok(())
+    }
+}
+
+impl Sending {
+    fn cpus_of_its_own(&self, point: &Point) -> Vec<usize> {
+        cpus_of(flows(point), &self.cpus)
+    }
+
+    /// Whether the receiver has the same processors, so that it counts what happens on them.
+    fn shares_processors(&self, point: &Point) -> bool {
+        let on_this_machine = self.meeting.address.is_loopback() || point.link != "loopback";
+        self.cpus.len() < 2 && on_this_machine
+    }
+}
+
+/// How long to send, where a point is to be measured for so long.
+fn duration(point_ns: f64, round_trip: Duration) -> Duration {
+    let asked = Duration::from_nanos(point_ns as u64);
+    asked.max(LEAST).max(ROUND_TRIPS * round_trip).min(MOST)
+}
+
+/// The receiver's report and the sender's in one; soft interrupts of both ends together.
+fn derive(_: &Point, reports: Vec<Report>) -> Report {
+    let [mut report, sender] = <[Report; 2]>::try_from(reports).expect("a report of each role");
+    if sender.state != State::Ok || report.state != State::Ok {
+        report.state = State::Failed;
+        report.metrics.clear();
+        return report;
+    }
+    for measured in sender.metrics {
+        let same = report
+            .metrics
+            .iter_mut()
+            .find(|have| have.name == measured.name);
+        match (same.map(|have| &mut have.data), &measured.data) {
+            (Some(Data::Value(sum)), Data::Value(more)) => *sum += more,
+            _ => report.metrics.push(measured),
+        }
+    }
+    report.allocations += sender.allocations;
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::literal::point;
+    use costof_model::metric::Measured;
+
+    fn report(metrics: &[(&'static str, Data)]) -> Report {
+        Report {
+            state: State::Ok,
+            allocations: 1,
+            metrics: metrics
+                .iter()
+                .map(|(name, data)| Measured {
+                    name: text(name),
+                    data: data.clone(),
+                    disturbed: Vec::new(),
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn both_ends_reports_become_one() {
+        let point = point(&PROBE, PROBE.info.defaults());
+        let receiver = report(&[
+            ("throughput", Data::Value(1e9)),
+            ("softirq", Data::Value(3.0)),
+        ]);
+        let sender = report(&[
+            ("cpu_sender", Data::Value(200.0)),
+            ("softirq", Data::Value(4.0)),
+        ]);
+        let report = derive(&point, vec![receiver.clone(), sender.clone()]);
+        let value = |name: &str| {
+            let found = report.metrics.iter().find(|metric| metric.name == name);
+            found.map(|metric| metric.data.clone())
+        };
+        assert_eq!(value("throughput"), Some(Data::Value(1e9)));
+        assert_eq!(value("softirq"), Some(Data::Value(7.0)));
+        assert_eq!(value("cpu_sender"), Some(Data::Value(200.0)));
+        assert_eq!(report.allocations, 2);
+        let failed = Report {
+            state: State::Failed,
+            ..sender
+        };
+        let report = derive(&point, vec![receiver, failed]);
+        assert_eq!((report.state, report.metrics.len()), (State::Failed, 0));
+    }
+
+    #[test]
+    fn ends_share_no_processor_where_there_are_enough() {
+        let cpus = [4, 5, 6, 7];
+        let mut turned = cpus;
+        turned.rotate_left(1);
+        assert_eq!(cpus_of(2, &cpus), [4, 6]);
+        assert_eq!(cpus_of(2, &turned), [5, 7]);
+        assert_eq!(cpus_of(4, &[0, 1]), [0]);
+        assert_eq!(cpus_of(4, &[1, 0]), [1]);
+        assert_eq!(cpus_of(3, &[9]), [9]);
+        assert_eq!(cpu_of(3, &[]), None);
+    }
+
+    #[test]
+    fn what_cannot_be_says_the_way_out() {
+        let at = |over: &'static str, size: u64, control: &'static str| {
+            let axes = PROBE.info.defaults().with("over", over).with("size", size);
+            let point = point(&PROBE, axes.with("congestion_control", control));
+            check(&point).map_err(|failure| failure.reason)
+        };
+        assert!(at("udp", 65507, "default").is_ok());
+        assert!(at("unix", 1 << 20, "default").is_ok());
+        assert!(at("tcp", 1 << 20, "cubic").is_ok());
+        for (refused, says) in [
+            (at("udp", 65508, "default"), "size=65507"),
+            (at("udp", 64, "bbr"), "congestion_control=default"),
+        ] {
+            assert!(refused.as_ref().unwrap_err().contains(says), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn long_ways_take_longer() {
+        let ms = Duration::from_millis;
+        assert_eq!(duration(10e6, Duration::ZERO), LEAST);
+        assert_eq!(duration(500e6, Duration::ZERO), ms(500));
+        assert_eq!(duration(10e6, ms(190)), ms(7600));
+        assert_eq!(duration(10e6, ms(3000)), MOST);
+    }
+
+    #[test]
+    fn work_of_all_flows_is_done_and_its_errors_are_told() {
+        let mut flows = [1, 2, 3];
+        let doubled = each(&mut flows, &[], |flow| Ok(2 * *flow)).unwrap();
+        assert_eq!(doubled, [2, 4, 6]);
+        let failed = each(&mut flows, &[], |flow| match flow {
+            2 => Err(io::Error::other("no")),
+            _ => Ok(()),
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "no");
+    }
+}

@@ -1,0 +1,130 @@
+//! What bandwidth a link should give.
+
+use super::{flows, over, size};
+use crate::expect::throughput;
+use costof_model::facts::Facts;
+use costof_model::link::Link;
+use costof_model::point::Point;
+use costof_model::prediction::{Known, Prediction};
+use costof_model::unit::Unit;
+use costof_os::transfer::Over;
+
+/// What a packet holds within the machine, at most: what TCP hands down at once.
+const PACKET_BYTES: f64 = 65_536.0;
+/// The MTU of veth and emulated links; the headers of TCP with its timestamps, of UDP, and of IPv4
+/// alone.
+const MTU_BYTES: f64 = 1500.0;
+const TCP_HEADER_BYTES: f64 = 52.0;
+const UDP_HEADER_BYTES: f64 = 28.0;
+const IP_HEADER_BYTES: f64 = 20.0;
+
+pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    match point.link.parse().ok()? {
+        Link::Loopback => within_the_machine(point, PACKET_BYTES, facts, known),
+        Link::Veth => within_the_machine(point, MTU_BYTES - IP_HEADER_BYTES, facts, known),
+        Link::Sink => None,
+        Link::Emulated { up, .. } => {
+            // What else it does to packets decides as much, and by the congestion control.
+            let only_a_rate = up.loss + up.reorder + up.duplicate + up.jitter_ns == 0.0;
+            let rate = up.rate.filter(|_| only_a_rate)?;
+            at_a_rate(point, rate)
+        }
+    }
+}
+
+/// The rate of the link less headers, all of it or most of it.
+fn at_a_rate(point: &Point, rate: f64) -> Option<Prediction> {
+    let header = match over(point) {
+        Over::Tcp => TCP_HEADER_BYTES,
+        // One that is cut into several packets is lost with any of them.
+        Over::Udp if size(point) as f64 > MTU_BYTES - UDP_HEADER_BYTES => return None,
+        Over::Udp => UDP_HEADER_BYTES,
+        Over::Unix => return None,
+    };
+    let payload = match over(point) {
+        Over::Udp => size(point) as f64,
+        _ => MTU_BYTES - header,
+    };
+    let limit = rate / 8.0 * payload / (payload + header);
+    throughput(
+        0.8 * limit,
+        limit,
+        format!(
+            "the link's {} less {header} B of headers with {payload} B of payload; TCP may leave a \
+             fifth of it unused",
+            Unit::BytesPerSecond.display(rate / 8.0)
+        ),
+    )
+}
+
+/// Two copies, and the protocol.
+/// A datagram is cut into as many packets as it takes with `packet` bytes in each.
+fn within_the_machine(
+    point: &Point,
+    packet: f64,
+    facts: &Facts,
+    known: &Known<'_>,
+) -> Option<Prediction> {
+    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+    let (copy, whence) = match known.primary("memory.bandwidth", &[("op", "copy")]) {
+        Some(measured) => (measured / 1e9, "that memory.bandwidth measured"),
+        None => (10.0, "that are usual"),
+    };
+    let bytes = size(point) as f64;
+    // What both ends do once for each packet, in reads: half of a round trip, as net.rtt expects it.
+    let (packet, each) = match over(point) {
+        Over::Udp => (packet, (2.0, 30.0)),
+        // What a device cannot take whole, the kernel cuts as late as it can.
+        Over::Tcp => (PACKET_BYTES, (2.0, 30.0)),
+        Over::Unix => (PACKET_BYTES, (1.0, 15.0)),
+    };
+    let packets = (bytes / packet).max(1.0);
+    // What the receiver copies lies in another processor's cache, which is no nearer than memory.
+    let least_ns = bytes / copy + packets * each.0 * read_ns;
+    let most_ns = 2.0 * bytes / (copy / 2.0) + packets * each.1 * read_ns;
+    // As many at the same time as there are processors for both ends.
+    let at_once = flows(point).min(facts.usable_cpus().len() / 2).max(1) as f64;
+    throughput(
+        bytes / most_ns * 1e9,
+        at_once * bytes / least_ns * 1e9,
+        format!(
+            "two copies at half of to all of the {} {whence}, one after the other or at the same time, \
+             and {} to {} reads of {read_ns:.0} ns for each packet of up to {} B",
+            Unit::BytesPerSecond.display(copy * 1e9),
+            each.0,
+            each.1,
+            bytes.min(packet),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PROBE;
+    use super::*;
+    use crate::literal::{point, text};
+
+    fn over_a_link(over: &'static str, size: u64, link: &'static str) -> Option<Prediction> {
+        let axes = PROBE.info.defaults().with("over", over).with("size", size);
+        let mut point = point(&PROBE, axes);
+        point.link = text(link);
+        predict(&point, &Facts::default(), &Known(&[]))
+    }
+
+    #[test]
+    fn a_rate_is_what_is_left_of_it_without_headers() {
+        let tcp = over_a_link("tcp", 128 << 10, "wan").unwrap();
+        assert!((tcp.high - 12.5e6 * 1448.0 / 1500.0).abs() < 1.0, "{tcp:?}");
+        let udp = over_a_link("udp", 1024, "rate=8Mbit").unwrap();
+        assert!((udp.high - 1e6 * 1024.0 / 1052.0).abs() < 1.0, "{udp:?}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_predicted() {
+        assert_eq!(over_a_link("udp", 65507, "lan"), None);
+        assert_eq!(over_a_link("tcp", 1024, "rate=8Mbit,loss=1%"), None);
+        assert_eq!(over_a_link("tcp", 1024, "delay=10ms"), None);
+        assert_eq!(over_a_link("tcp", 1024, "sink"), None);
+        assert_eq!(over_a_link("tcp", 1024, "loopback"), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! From marks of how far each flow was to what arrived in which time, all flows together.
+
+use super::KIB;
+use costof_os::transfer::Mark;
+
+/// The share that is left out at the beginning.
+const RAMP: f64 = 1.0 / 3.0;
+/// The most windows.
+const WINDOWS: usize = 24;
+/// A window has so many marks at least, so that where they lie does not matter.
+const MARKS_PER_WINDOW: usize = 4;
+
+/// A stretch of time, in nanoseconds of the marks' clock.
+type Stretch = (f64, f64);
+
+/// What threads used in a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Used {
+    pub(super) cpu_ns_per_kib: f64,
+    /// The share of the time for which they ran, in the mean over them.
+    pub(super) running: f64,
+}
+
+/// The time in which all flows went on, without its first third; none where there is no such time,
+/// or nothing came.
+pub(super) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
+    let begin = flows
+        .iter()
+        .map(|marks| marks.first())
+        .collect::<Option<Vec<_>>>()?;
+    let end = flows
+        .iter()
+        .map(|marks| marks.last())
+        .collect::<Option<Vec<_>>>()?;
+    let begin = begin.iter().map(|mark| mark.at_ns).max()? as f64;
+    let end = end.iter().map(|mark| mark.at_ns).min()? as f64;
+    let settled = (begin + RAMP * (end - begin), end);
+    let something_came = || bytes_at(flows, settled.1) - bytes_at(flows, settled.0) >= KIB;
+    (end > begin && something_came()).then_some(settled)
+}
+
+/// Payload that arrived in a second, stalls included.
+pub(super) fn throughput(flows: &[&[Mark]], (begin, end): Stretch) -> f64 {
+    (bytes_at(flows, end) - bytes_at(flows, begin)) / (end - begin) * 1e9
+}
+
+/// Windows in which equally many KiB arrived: how many, and how long they took.
+pub(super) fn windows(flows: &[&[Mark]], (begin, end): Stretch) -> Vec<(u64, f64)> {
+    let before = bytes_at(flows, begin);
+    let all = ((bytes_at(flows, end) - before) / KIB) as usize;
+    let marks = flows.iter().map(|marks| inside(marks, (begin, end)));
+    let count = (marks.min().unwrap_or(0) / MARKS_PER_WINDOW).clamp(1, WINDOWS);
+    let each = (all / count).max(1);
+    let times: Vec<f64> = (0..=all / each)
+        .map(|window| time_of(flows, before + (window * each) as f64 * KIB, (begin, end)))
+        .collect();
+    let lasting = times.windows(2).map(|ends| ends[1] - ends[0]);
+    lasting.map(|ns| (each as u64, ns)).collect()
+}
+
+/// When so many bytes had arrived, by halving.
+fn time_of(flows: &[&[Mark]], bytes: f64, (mut early, mut late): Stretch) -> f64 {
+    for _ in 0..60 {
+        let middle = f64::midpoint(early, late);
+        if bytes_at(flows, middle) < bytes {
+            early = middle;
+        } else {
+            late = middle;
+        }
+    }
+    late
+}
+
+fn bytes_at(flows: &[&[Mark]], at: f64) -> f64 {
+    let of = |marks: &&[Mark]| value_at(marks, at, |mark| mark.bytes);
+    flows.iter().map(of).sum()
+}
+
+/// What the flows' threads used.
+pub(super) fn used(flows: &[&[Mark]], (begin, end): Stretch) -> Used {
+    let difference = |of: fn(&Mark) -> u64| -> f64 {
+        let of_one = |marks: &&[Mark]| value_at(marks, end, of) - value_at(marks, begin, of);
+        flows.iter().map(of_one).sum()
+    };
+    let cpu_ns = difference(|mark| mark.cpu_ns);
+    Used {
+        cpu_ns_per_kib: cpu_ns / (difference(|mark| mark.bytes) / KIB).max(1.0),
+        running: (cpu_ns / (flows.len() as f64 * (end - begin))).min(1.0),
+    }
+}
+
+/// Payload of a flow until its last mark.
+pub(super) fn bytes(marks: &[Mark]) -> u64 {
+    marks.last().map_or(0, |mark| mark.bytes)
+}
+
+fn inside(marks: &[Mark], (begin, end): Stretch) -> usize {
+    let within = |mark: &&Mark| (begin..=end).contains(&(mark.at_ns as f64));
+    marks.iter().filter(within).count()
+}
+
+/// A value at a time between the first mark and the last, on the line between its neighbours.
+fn value_at(marks: &[Mark], at: f64, of: fn(&Mark) -> u64) -> f64 {
+    let after = marks.partition_point(|mark| (mark.at_ns as f64) < at);
+    let right = &marks[after.min(marks.len() - 1)];
+    let left = &marks[after.saturating_sub(1)];
+    let (from, to) = (left.at_ns as f64, right.at_ns as f64);
+    let share = if to > from {
+        ((at - from) / (to - from)).clamp(0.0, 1.0)
+    } else {
+        0.0
+    };
+    of(left) as f64 + share * (of(right) as f64 - of(left) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Marks every millisecond from `begin_ms`, `kib` KiB a millisecond, and half of the time on
+    /// the processor.
+    fn steady(begin_ms: u64, marks: u64, kib: u64) -> Vec<Mark> {
+        (0..marks)
+            .map(|number| Mark {
+                at_ns: (begin_ms + number) * 1_000_000,
+                cpu_ns: number * 500_000,
+                bytes: number * kib * 1024,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_ramp_is_left_out_and_flows_are_added_up() {
+        let (one, other) = (steady(0, 91, 1000), steady(0, 201, 3000));
+        let flows = [&one[..], &other[..]];
+        let settled = settled(&flows).unwrap();
+        assert_eq!(settled, (30e6, 90e6));
+        let windows = windows(&flows, settled);
+        assert_eq!(windows.len(), 15);
+        assert!((throughput(&flows, settled) - 4.096e9).abs() < 1.0);
+        for (kib, ns) in windows {
+            assert!((ns / kib as f64 - 250.0).abs() < 0.1, "{kib} {ns}");
+        }
+        let used = used(&flows, settled);
+        assert!((used.cpu_ns_per_kib - 250.0).abs() < 0.1, "{used:?}");
+        assert!((used.running - 0.5).abs() < 0.001, "{used:?}");
+    }
+
+    #[test]
+    fn what_lies_between_marks_is_on_the_line() {
+        let marks = steady(10, 3, 10);
+        let at = |ms: f64| value_at(&marks, ms * 1e6, |mark| mark.bytes) / 1024.0;
+        assert_eq!(
+            (at(10.0), at(10.5), at(11.75), at(12.0)),
+            (0.0, 5.0, 17.5, 20.0)
+        );
+    }
+
+    #[test]
+    fn a_stall_is_in_the_throughput_and_in_a_window() {
+        let mut marks = steady(0, 97, 100);
+        for mark in &mut marks[40..61] {
+            mark.bytes = 39 * 100 * 1024;
+        }
+        let flows = [&marks[..]];
+        let settled = settled(&flows).unwrap();
+        assert!((throughput(&flows, settled) - 100.0 * 1024.0 * 1e3).abs() < 1.0);
+        let windows = windows(&flows, settled);
+        let ns: f64 = windows.iter().map(|(_, ns)| ns).sum();
+        assert!((ns - 64e6).abs() < 1e3, "{ns}");
+        assert!(windows.iter().all(|(kib, _)| *kib == windows[0].0));
+        assert!(windows.iter().any(|(_, ns)| *ns > 20e6));
+    }
+
+    #[test]
+    fn no_time_in_common_and_no_bytes_say_nothing() {
+        assert_eq!(settled(&[&[]]), None);
+        assert_eq!(settled(&[&steady(0, 1, 1)]), None);
+        assert_eq!(settled(&[&steady(0, 8, 0)]), None);
+        let (one, other) = (steady(0, 100, 1), steady(200, 100, 1));
+        assert_eq!(settled(&[&one, &other]), None);
+        assert!(settled(&[&steady(0, 8, 1)]).is_some());
+    }
+}

@@ -1,0 +1,300 @@
+//! `net.connect`: what it takes to set up a TCP connection, and to tear it down.
+
+use crate::derived;
+use crate::ends::{CPUS_CROSS_FIRST, processors, share};
+use crate::expect::latency_ns;
+use crate::literal::{latency, list, metric, text};
+use crate::net::meeting::{self, broken};
+use crate::net::path::{self, End, TCP_HEADERS};
+use crate::wake::{self, Kept};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::metric::MetricInfo;
+use costof_model::point::{Headline, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{Launch, Offers, Report};
+use costof_model::unit::{Better, Unit};
+use costof_os::connections::{Acceptor, Connection, Unconnected};
+use costof_os::conversation::{Listener, Over, Wait};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::time::Instant;
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("net.connect"),
+        method: 1,
+        question: text("How long does it take to set up a TCP connection, and to tear it down?"),
+        axes: list![CPUS_CROSS_FIRST, wake::AWAKE_FIRST],
+        crossings: list![],
+        metrics: list![
+            latency("the client's connect(): until the other end's kernel has agreed"),
+            ns(
+                "close",
+                "the client's close() of a new connection, which sends FIN and returns"
+            ),
+            ns(
+                "tear_down",
+                "the client's shutdown() of a new connection, recv() until the other end is done too, and close()",
+            ),
+            ns(
+                "accept",
+                "the server's accept() of a connection that is there"
+            ),
+            ns(
+                "server_close",
+                "the server's close(), after the client has said that it is done",
+            ),
+        ],
+        how: text(
+            "The client connects and closes, connects again, and tears that down with shutdown(), \
+             recv() and close(), so that the server is done with both before the next ones; the \
+             first connect() of the two, its close() and the whole tear-down are stamped, socket() \
+             is not. The server waits in poll(), accepts, reads until the client is done, and \
+             closes. No byte is sent. Both ends say FIN, and the client's ports stay in TIME-WAIT \
+             for a minute: SO_LINGER of 0 would spare them, but with a reset, which is another way \
+             to end. So at most 4,000 connections are made to a port, and each launch listens on \
+             another one. On loopback, connect() contains what both kernels do for three packets, \
+             and waking the server.",
+        ),
+        sources: list![
+            text(
+                "CSE 221 System Measurement Project, 2014: set-up 9.5 µs and tear-down 7.7 µs on loopback"
+            ),
+            text(
+                "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_connect"
+            ),
+            text("RFC 9293, section 3.6; connect(2), accept(2), shutdown(2)"),
+        ],
+        predicted_from: text(
+            "a spinning TCP round trip as net.rtt has measured it, and waking the server as os.context_switch has; one round trip of what the link holds up",
+        ),
+        after: list![
+            text("os.syscall"),
+            text("os.context_switch"),
+            text("net.rtt")
+        ],
+        needs: list![text("cpus=cross: two processors (--cpu)")],
+        roles: list![text("server"), text("client")],
+    },
+    rounds: 1,
+    blocks_by: &[],
+    least_ns: |_| 0.0,
+    memory_bytes: |_| 0,
+    processors,
+    headlines,
+    more_points: |_| Vec::new(),
+    predict,
+    roles: &[
+        |launch| Ok(Box::new(Server::start(launch)?)),
+        |launch| Ok(Box::new(Client::start(launch)?)),
+    ],
+    derive,
+};
+
+const fn ns(name: &'static str, about: &'static str) -> MetricInfo {
+    metric(name, Unit::Nanoseconds, Better::Lower, about)
+}
+
+fn headlines(_: &Facts) -> Vec<Headline> {
+    vec![Headline::new(
+        "TCP connection on loopback: set up",
+        PROBE.info.defaults(),
+    )]
+}
+
+/// Accepts, and closes what the client is done with.
+struct Server {
+    end: End,
+    listener: Option<TcpListener>,
+    kept: Option<Kept>,
+}
+
+impl Server {
+    fn start(launch: &Launch) -> Result<Server, Failure> {
+        Ok(Server {
+            end: End::of(launch, false)?,
+            listener: None,
+            kept: None,
+        })
+    }
+}
+
+impl Role for Server {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        self.kept = Some(self.end.settle(point, true)?);
+        match meeting::listen(&self.end.meeting, Over::Tcp)? {
+            (Listener::Tcp(listener), offers) => {
+                self.listener = Some(listener);
+                Ok(offers)
+            }
+            _ => Err(Failure::error("what listens for TCP is no TCP socket")),
+        }
+    }
+
+    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let _kept = self.kept.take();
+        let listener = self.listener.take().expect("it is prepared");
+        let first = listener
+            .try_clone()
+            .and_then(|copy| {
+                let token = self.end.meeting.token.as_bytes();
+                Listener::Tcp(copy).accept(Wait::Block, token)
+            })
+            .map_err(|error| broken(&error))?;
+        // Only from where the one called who knows the token.
+        let acceptor = first.peer().and_then(|peer| {
+            let peer = peer.ok_or(io::ErrorKind::InvalidInput)?;
+            Acceptor::new(listener, peer.ip())
+        });
+        let acceptor = acceptor.map_err(|error| broken(&error))?;
+        while !meter.is_stopped() {
+            serve(&acceptor, meter).map_err(|error| broken(&error))?;
+        }
+        Ok(())
+    }
+}
+
+fn serve(acceptor: &Acceptor, meter: &mut Meter<'_>) -> io::Result<()> {
+    if !acceptor.wait()? {
+        return Ok(());
+    }
+    let accepted = meter.time("accept", || acceptor.accept())?;
+    if let Some(connection) = acceptor.known(accepted) {
+        connection.until_other_end_is_done()?;
+        meter.time("server_close", || connection.close());
+    }
+    Ok(())
+}
+
+struct Client {
+    end: End,
+    offers: Offers,
+    kept: Option<Kept>,
+}
+
+impl Client {
+    fn start(launch: &Launch) -> Result<Client, Failure> {
+        Ok(Client {
+            end: End::of(launch, true)?,
+            offers: Offers::new(),
+            kept: None,
+        })
+    }
+}
+
+/// Pairs of connections to one port: few enough that ports do not run out.
+const PAIRS_MOST: u64 = 2_000;
+/// Pairs before those that count.
+const WARM_UP: u32 = 10;
+/// How many pairs must fit into a point's time, so that some are for warming up.
+const PAIRS_PER_POINT: f64 = 20.0;
+
+impl Role for Client {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+        self.offers = offers.clone();
+        self.kept = Some(self.end.settle(point, true)?);
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let _kept = self.kept.take();
+        let first = meeting::call(&self.end.meeting, &self.offers, Over::Tcp, Wait::Block)?;
+        let peer = first.peer().map_err(|error| broken(&error))?;
+        let to = peer.ok_or_else(|| Failure::error("the other end has no address"))?;
+        let start = Instant::now();
+        connect(&to)?.tear_down().map_err(|error| broken(&error))?;
+        let first_ns = start.elapsed().as_nanos() as f64;
+        if first_ns * PAIRS_PER_POINT < meter.time_ns() {
+            for _ in 0..WARM_UP {
+                connect(&to)?.close();
+                connect(&to)?.tear_down().map_err(|error| broken(&error))?;
+            }
+        }
+        meter.repeat(PAIRS_MOST, |meter| pair(&to, meter))
+    }
+}
+
+/// Two connections, one closed, the other torn down until both ends are done.
+fn pair(to: &SocketAddr, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    let socket = Unconnected::open(to).map_err(|error| cannot_connect(&error))?;
+    let connected = meter.time("latency", || socket.connect(to));
+    let connection = connected.map_err(|error| cannot_connect(&error))?;
+    meter.time("close", || connection.close());
+    let connection = connect(to)?;
+    meter
+        .time("tear_down", || connection.tear_down())
+        .map_err(|error| broken(&error))
+}
+
+fn connect(to: &SocketAddr) -> Result<Connection, Failure> {
+    Unconnected::open(to)
+        .and_then(|socket| socket.connect(to))
+        .map_err(|error| cannot_connect(&error))
+}
+
+fn cannot_connect(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::AddrNotAvailable => Failure::unsupported(
+            "no port is left to connect from: those of the last minute's connections are in \
+             TIME-WAIT (net.ipv4.ip_local_port_range says how many there are)",
+        ),
+        _ => broken(error),
+    }
+}
+
+/// What both ends report is the point's.
+fn derive(point: &Point, mut reports: Vec<Report>) -> Report {
+    let mut report = reports.pop().expect("a report of each role");
+    for other in reports {
+        report.metrics.extend(other.metrics);
+        report.allocations += other.allocations;
+    }
+    if share(point) {
+        derived::forget_disturbances(&mut report);
+    }
+    report
+}
+
+fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let axes = &point.axes;
+    let spinning = [
+        ("over", "tcp"),
+        ("wait", "spin"),
+        ("size", "56"),
+        ("rate", "0"),
+    ];
+    let rtt_ns = known.primary_over("loopback", "net.rtt", &spinning)?;
+    let switch_ns = known.primary(
+        "os.context_switch",
+        &[
+            ("between", "processes"),
+            ("over", "pipe"),
+            ("cpus", axes.word("cpus")),
+            ("wake", axes.word("wake")),
+        ],
+    )?;
+    let shown = |ns| Unit::Nanoseconds.display(ns);
+    let (link_low, link_high, link) = path::adds(point, 0, TCP_HEADERS);
+    latency_ns(
+        rtt_ns + link_low,
+        3.0 * rtt_ns + switch_ns + link_high,
+        format!(
+            "three packets rather than two, a port to find and a socket for the other end: 1 to 3 \
+             spinning round trips of {}; up to a context switch of {} to wake the server{link}",
+            shown(rtt_ns),
+            shown(switch_ns)
+        ),
+    )
+}

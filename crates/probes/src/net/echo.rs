@@ -1,0 +1,114 @@
+//! The end that sends back what comes, as several probes need it, and their axes.
+
+use crate::literal::{list, word, words};
+use crate::net::meeting::{self, broken};
+use crate::net::path::End;
+use crate::wake::Kept;
+use costof_measure::meter::Meter;
+use costof_measure::probe::Role;
+use costof_model::axis::Axis;
+use costof_model::failure::Failure;
+use costof_model::point::Point;
+use costof_model::protocol::{Launch, Offers};
+use costof_os::conversation::{Listener, MOST_UDP_BYTES, Over, Wait, is_end};
+use std::io;
+use std::time::Duration;
+
+/// The axis `wait`.
+pub(crate) const WAIT: Axis = words(
+    "wait",
+    "how an end waits for a message",
+    list![
+        word("block", "in the kernel"),
+        word("spin", "by asking again and again"),
+    ],
+);
+
+/// What a point's messages go through.
+pub(crate) fn over(point: &Point) -> Over {
+    match point.axes.word("over") {
+        "udp" => Over::Udp,
+        "unix" => Over::Unix,
+        _ => Over::Tcp,
+    }
+}
+
+/// How the ends of a point wait.
+pub(crate) fn wait(point: &Point) -> Wait {
+    match point.axes.word("wait") {
+        "spin" => Wait::Spin,
+        _ => Wait::Block,
+    }
+}
+
+/// Bytes of a point's message.
+pub(crate) fn size(point: &Point) -> usize {
+    point.axes.number("size") as usize
+}
+
+/// A message of that size, in which no two neighbours are alike.
+pub(crate) fn message(point: &Point) -> Vec<u8> {
+    (0..size(point)).map(|byte| (byte % 251) as u8).collect()
+}
+
+/// Sends back what comes.
+pub(crate) struct Echo {
+    end: End,
+    listener: Option<Listener>,
+    kept: Option<Kept>,
+}
+
+impl Echo {
+    pub(crate) fn start(launch: &Launch) -> Result<Echo, Failure> {
+        Ok(Echo {
+            end: End::of(launch, false)?,
+            listener: None,
+            kept: None,
+        })
+    }
+}
+
+impl Role for Echo {
+    fn blocks(&self, point: &Point) -> bool {
+        wait(point) == Wait::Block
+    }
+
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        if over(point) == Over::Udp && size(point) > MOST_UDP_BYTES {
+            return Err(Failure::unsupported(
+                "a datagram carries 65,507 B at most (--set size=65507, or over=tcp)",
+            ));
+        }
+        self.kept = Some(self.end.settle(point, wait(point) == Wait::Block)?);
+        let (listener, offers) = meeting::listen(&self.end.meeting, over(point))?;
+        self.listener = Some(listener);
+        Ok(offers)
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let _kept = self.kept.take();
+        let listener = self.listener.take().expect("it is prepared");
+        let mut conversation = listener
+            .accept(wait(point), self.end.meeting.token.as_bytes())
+            .map_err(|error| broken(&error))?;
+        let mut message = vec![0; size(point)];
+        let mut ended: Option<io::Error> = None;
+        meter.until_stopped(|| {
+            if ended.is_some() {
+                // The client has what it wants, and the controller is about to say so.
+                std::thread::sleep(Duration::from_millis(1));
+                return;
+            }
+            let answered = match conversation.receive(&mut message) {
+                Ok(true) => conversation.send(&message),
+                Ok(false) => Ok(()),
+                Err(error) => Err(error),
+            };
+            ended = answered.err();
+        });
+        match ended {
+            Some(error) if !is_end(&error) => Err(broken(&error)),
+            _ => Ok(()),
+        }
+    }
+}

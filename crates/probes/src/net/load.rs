@@ -1,0 +1,130 @@
+//! Requests that are to be made at given times, and answers whenever they come: which request is
+//! due, and to which one an answer belongs. Knows no socket and no clock.
+
+use std::time::Duration;
+
+/// How long an answer to the last request is waited for, at least.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// An open loop: what is asked for does not wait for what was answered.
+pub(crate) struct Load {
+    interval_ns: f64,
+    /// How many requests are to be made, and how many were.
+    requests: u64,
+    asked: u64,
+    /// Which of them are answered, a bit each, and how many.
+    answered: Vec<u64>,
+    answers: u64,
+    /// When it ends, whether all has been answered or not, since the first request was due.
+    ends_ns: f64,
+}
+
+impl Load {
+    /// `rate` requests a second for `time_ns`, one at least. An answer takes about
+    /// `round_trip_ns` where nothing waits.
+    pub(crate) fn new(rate: u64, time_ns: f64, round_trip_ns: f64) -> Load {
+        let interval_ns = 1e9 / rate as f64;
+        let requests = (time_ns / interval_ns).ceil().max(1.0) as u64;
+        Load {
+            interval_ns,
+            requests,
+            asked: 0,
+            answered: vec![0; requests.div_ceil(64) as usize],
+            answers: 0,
+            ends_ns: requests as f64 * interval_ns + 4.0 * round_trip_ns + GRACE.as_nanos() as f64,
+        }
+    }
+
+    /// The number of the request that is due at `now_ns`, from 1 on.
+    pub(crate) fn due(&self, now_ns: f64) -> Option<u64> {
+        let due = self.asked < self.requests && self.asked as f64 * self.interval_ns <= now_ns;
+        due.then_some(self.asked + 1)
+    }
+
+    /// The request that was due has been made.
+    pub(crate) fn made(&mut self) {
+        self.asked += 1;
+    }
+
+    /// When the request of this number was to be made, where it was made and has not been answered
+    /// before; it is then.
+    pub(crate) fn answered(&mut self, number: u64) -> Option<f64> {
+        let index = number.checked_sub(1)?;
+        if index >= self.asked {
+            return None;
+        }
+        let (word, bit) = ((index / 64) as usize, 1 << (index % 64));
+        if self.answered[word] & bit != 0 {
+            return None;
+        }
+        self.answered[word] |= bit;
+        self.answers += 1;
+        Some(index as f64 * self.interval_ns)
+    }
+
+    /// How many were answered so far.
+    pub(crate) fn answers(&self) -> u64 {
+        self.answers
+    }
+
+    /// The share of requests that were made and have no answer.
+    pub(crate) fn lost(&self) -> f64 {
+        (self.asked - self.answers) as f64 / self.asked.max(1) as f64
+    }
+
+    /// Whether nothing is left to do, or to wait for.
+    pub(crate) fn is_over(&self, now_ns: f64) -> bool {
+        self.answers == self.requests || now_ns >= self.ends_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_due_at_their_times_whatever_is_answered() {
+        let mut load = Load::new(1000, 3e6, 0.0);
+        assert_eq!(load.due(0.0), Some(1));
+        load.made();
+        assert_eq!(load.due(0.9e6), None);
+        // Late: both are due at once, and keep their intended times.
+        assert_eq!(load.due(2.5e6), Some(2));
+        load.made();
+        assert_eq!(load.due(2.5e6), Some(3));
+        load.made();
+        assert_eq!(load.due(9e6), None);
+        assert_eq!(load.answered(3), Some(2e6));
+        assert_eq!(load.answered(2), Some(1e6));
+        assert!(!load.is_over(3e6));
+        assert_eq!(load.answered(1), Some(0.0));
+        assert!(load.is_over(3e6));
+        assert_eq!((load.answers(), load.lost()), (3, 0.0));
+    }
+
+    #[test]
+    fn what_is_lost_is_counted_and_not_waited_for_without_end() {
+        let mut load = Load::new(1_000_000, 100e3, 50e6);
+        while load.due(100e3).is_some() {
+            load.made();
+        }
+        for number in 1..=75 {
+            assert!(load.answered(number).is_some());
+        }
+        assert!(!load.is_over(400e6));
+        assert!(load.is_over(451e6));
+        assert_eq!(load.lost(), 0.25);
+    }
+
+    #[test]
+    fn answers_that_come_twice_or_to_nothing_count_for_nothing() {
+        let mut load = Load::new(10, 1.0, 0.0);
+        assert_eq!(load.answered(1), None);
+        load.made();
+        assert!(load.answered(1).is_some());
+        for number in [1, 0, 2, u64::MAX] {
+            assert_eq!(load.answered(number), None);
+        }
+        assert_eq!((load.answers(), load.lost()), (1, 0.0));
+    }
+}

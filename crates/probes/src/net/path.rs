@@ -1,0 +1,136 @@
+//! What is known of a link before anything has gone over it, and where its ends run.
+
+use crate::ends::{self, processors, share};
+use crate::net::meeting;
+use crate::threads;
+use crate::wake::{self, Kept};
+use costof_model::failure::Failure;
+use costof_model::link::Link;
+use costof_model::point::Point;
+use costof_model::protocol::{Launch, Meeting};
+use costof_model::unit::Unit;
+use costof_os::affinity;
+use std::ops::Range;
+
+/// Headers of an IP packet over IPv4, in bytes: IP's 20 and TCP's 20 with 12 of timestamps; IP's
+/// and the 8 of UDP or ICMP.
+pub(crate) const TCP_HEADERS: u64 = 52;
+pub(crate) const UDP_HEADERS: u64 = 28;
+/// Bytes of an IP packet.
+const MTU: u64 = 1500;
+/// What passing a packet on takes whatever makes an emulated link, there and back, in nanoseconds:
+/// two wake-ups, of a timer or a process, which a virtual machine takes longer for.
+const MADE_NS: Range<f64> = 1e3..250e3;
+
+/// The link of a point.
+fn link(point: &Point) -> Option<Link> {
+    point.link.parse().ok()
+}
+
+/// Whether nothing is asked of the link: it takes as long as the kernel takes.
+fn is_plain(point: &Point) -> bool {
+    !matches!(link(point), Some(Link::Emulated { .. }))
+}
+
+/// What the link adds to a round trip of `bytes` bytes each way, in nanoseconds, and the sum in
+/// words; nothing where it holds nothing up.
+pub(crate) fn adds(point: &Point, bytes: u64, headers: u64) -> (f64, f64, String) {
+    let Some(link @ Link::Emulated { up, down }) = link(point) else {
+        return (0.0, 0.0, String::new());
+    };
+    let (delays_ns, delays) = link.round_trip_ns().unwrap_or_default();
+    let jitter_ns = up.jitter_ns + down.jitter_ns;
+    let on_the_wire = bytes + bytes.div_ceil(MTU - headers).max(1) * headers;
+    let mut sending_ns = 0.0;
+    let mut why = format!("; the link's delay, {delays}");
+    for (there, rate) in [("there", up.rate), ("back", down.rate)] {
+        if let Some(rate) = rate {
+            let ns = on_the_wire as f64 * 8e9 / rate;
+            sending_ns += ns;
+            why += &format!(
+                ", {on_the_wire} B {there} at {} Mbit/s in {}",
+                rate / 1e6,
+                Unit::Nanoseconds.display(ns)
+            );
+        }
+    }
+    why += &format!(
+        ", and {} to {} for what makes the link",
+        Unit::Nanoseconds.display(MADE_NS.start),
+        Unit::Nanoseconds.display(MADE_NS.end)
+    );
+    (
+        (delays_ns - jitter_ns).max(0.0) + sending_ns + MADE_NS.start,
+        delays_ns + jitter_ns + sending_ns + MADE_NS.end,
+        why,
+    )
+}
+
+/// What a link adds at most to a TCP round trip of `bytes` bytes each way, because a connection
+/// begins with ten packets (RFC 6928) and has twice as many with each round trip; and why.
+pub(crate) fn window_adds(point: &Point, bytes: u64) -> (f64, String) {
+    const FIRST: u64 = 10 * (MTU - TCP_HEADERS);
+    let delays_ns = link(point).and_then(|link| link.round_trip_ns());
+    let Some((delays_ns, _)) = delays_ns.filter(|_| bytes > FIRST) else {
+        return (0.0, String::new());
+    };
+    // After n round trips, FIRST * (2^n - 1) bytes are there.
+    let rounds = (bytes as f64 / FIRST as f64 + 1.0).log2().ceil() - 1.0;
+    (
+        2.0 * rounds * delays_ns,
+        format!(", and up to {rounds} more round trips each way until the window holds {bytes} B"),
+    )
+}
+
+/// Where one end of a launch is.
+pub(crate) struct End {
+    pub(crate) meeting: Meeting,
+    /// This end's processors. Those of both ends begin with different ones where there are
+    /// several; the leading role's first is the other's last.
+    cpus: Vec<usize>,
+    leads: bool,
+}
+
+impl End {
+    /// As the launch says it.
+    ///
+    /// # Errors
+    /// A launch that does not is a bug of the controller.
+    pub(crate) fn of(launch: &Launch, leads: bool) -> Result<End, Failure> {
+        Ok(End {
+            meeting: meeting::meeting(launch)?,
+            cpus: launch.cpus.clone(),
+            leads,
+        })
+    }
+
+    /// Moves this thread where the point's end runs, and keeps that processor awake as the point
+    /// says: each end its own, since they may be of two machines. `waits`: whether it waits in the
+    /// kernel.
+    ///
+    /// # Errors
+    /// Why it cannot run there, or not be kept so.
+    pub(crate) fn settle(&self, point: &Point, waits: bool) -> Result<Kept, Failure> {
+        let shares = share(point);
+        meeting::can_share(&self.meeting, shares)?;
+        if !self.meeting.apart {
+            threads::on(processors(point), &self.cpus)?;
+        }
+        let own = match shares && !self.leads {
+            true => self.cpus.last(),
+            false => self.cpus.first(),
+        };
+        let own = *own.ok_or_else(|| Failure::error("this end has no processor"))?;
+        affinity::pin(&[own])
+            .map_err(|error| Failure::error(format!("cannot run on processor {own}: {error}")))?;
+        if !waits {
+            return ends::spinning_keeps(point);
+        }
+        match shares {
+            // Over a link that holds packets up, a processor of both ends is idle too.
+            true if is_plain(point) => ends::keep(point, &self.cpus),
+            true if !self.leads => Ok(Kept::AsTheyAre),
+            _ => wake::keep(point.axes.word("wake"), &[own]),
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! `net.ping`: how long the other end's kernel takes to answer an ICMP echo.
+
+use crate::expect::latency_ns;
+use crate::literal::{latency, list, metric, text};
+use crate::net::echo::{WAIT, size, wait};
+use crate::net::meeting::{self, broken};
+use crate::net::path::{self, UDP_HEADERS};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role};
+use costof_model::axis::{Axis, Domain};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::point::{Headline, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{Meeting, Offers};
+use costof_model::unit::{Better, Unit};
+use costof_os::conversation::Wait;
+use costof_os::icmp::{MOST_BYTES, Pinger};
+use std::io;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("net.ping"),
+        method: 1,
+        question: text("How long does the other end's kernel take to answer a ping?"),
+        axes: list![
+            Axis {
+                name: text("size"),
+                about: text("bytes that the echo carries after its header of 8"),
+                domain: Domain::Number {
+                    unit: Unit::Bytes,
+                    low: 0,
+                    high: MOST_BYTES as u64,
+                    usual: list![56, 1024],
+                },
+            },
+            WAIT,
+        ],
+        crossings: list![],
+        metrics: list![
+            latency("from before the echo request is sent until its reply is there"),
+            metric(
+                "lost",
+                Unit::One,
+                Better::Lower,
+                "the share of requests that had no reply within a second; they have no latency",
+            ),
+        ],
+        how: text(
+            "An ICMP echo request goes to the other end's address, one at a time, and its reply is \
+             compared with it: what ping(8) does, without its pause, and stamped by this process \
+             rather than by the kernel. The other end's kernel answers as it receives, without \
+             waking any process: less than net.rtt, where one has to run. On loopback, all of it \
+             happens inside the sending call. A launch over a link that takes longer than its time \
+             sends a single request.",
+        ),
+        sources: list![
+            text("CSE 221 System Measurement Project, 2014: ping 23 µs on loopback, 213 µs remote"),
+            text("ping(8); RFC 792; RFC 4443; icmp(7)"),
+        ],
+        predicted_from: text(
+            "system calls as os.syscall has measured them; net.rtt over the same link as measured; what the link holds up, and bytes over its rate",
+        ),
+        after: list![text("os.syscall"), text("net.rtt")],
+        needs: list![text(
+            "an ICMP socket: net.ipv4.ping_group_range with the user's group, or root (CAP_NET_RAW)"
+        )],
+        roles: list![text("server"), text("client")],
+    },
+    rounds: 1,
+    blocks_by: &[],
+    least_ns: |_| 0.0,
+    memory_bytes: |_| 0,
+    processors: |_| 1,
+    headlines,
+    more_points: |_| Vec::new(),
+    predict,
+    roles: &[
+        |launch| Ok(Box::new(Server(meeting::meeting(launch)?))),
+        |_| Ok(Box::new(Client { pinger: None })),
+    ],
+    derive: |_, mut reports| reports.pop().expect("a report of each role"),
+};
+
+fn headlines(_: &Facts) -> Vec<Headline> {
+    let axes = || PROBE.info.defaults();
+    vec![
+        Headline::new("ping: loopback", axes()),
+        Headline::new("packet there and back: wan", axes()).over("wan"),
+    ]
+}
+
+/// The kernel answers for it: it says where.
+struct Server(Meeting);
+
+impl Role for Server {
+    fn prepare(&mut self, _: &Point, _: &Offers) -> Result<Offers, Failure> {
+        Ok(meeting::offer(&self.0.address.to_string()))
+    }
+
+    fn run(&mut self, _: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+struct Client {
+    pinger: Option<Pinger>,
+}
+
+/// After how long a reply is taken for lost.
+const LOST: Duration = Duration::from_secs(1);
+/// How many in a row, before anything was answered, say that none will be.
+const LOST_FIRST: u32 = 3;
+/// How many echoes must fit into a point's time, so that the first ones are for warming up.
+const ECHOES_PER_POINT: f64 = 20.0;
+
+impl Role for Client {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+        let address: IpAddr = meeting::offered(offers)?;
+        let opened = Pinger::open(address, size(point), wait(point) == Wait::Spin);
+        self.pinger = Some(opened.map_err(|error| cannot_ping(address, &error))?);
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut pinger = self.pinger.take().expect("it is prepared");
+        let (mut sent, mut lost) = (0_u64, 0_u64);
+        let mut failed: Option<io::Error> = None;
+        // Whether an echo came back.
+        let mut echo = || -> bool {
+            let answered = pinger.echo(LOST);
+            sent += 1;
+            match answered {
+                Ok(answered) => {
+                    lost += u64::from(!answered);
+                    answered
+                }
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    false
+                }
+            }
+        };
+        let first_ns = first_echo_ns(&mut echo);
+        match first_ns {
+            None => {}
+            Some(ns) if ns * ECHOES_PER_POINT >= meter.time_ns() => {
+                // The link takes long, so the first one was as good as any.
+                meter.latency("latency", ns);
+                if 2.0 * ns < meter.time_ns() {
+                    pings(meter, &mut echo)?;
+                }
+            }
+            Some(_) => {
+                for _ in 0..WARM_UP {
+                    echo();
+                }
+                pings(meter, &mut echo)?;
+            }
+        }
+        if let Some(error) = failed {
+            return Err(broken(&error));
+        }
+        if first_ns.is_none() {
+            return Err(Failure::error(
+                "the other end does not answer a ping: a firewall may drop it",
+            ));
+        }
+        meter.value("lost", lost as f64 / sent as f64);
+        Ok(())
+    }
+}
+
+/// Echoes before those that count.
+const WARM_UP: u32 = 20;
+
+/// Those that have a reply.
+fn pings(meter: &mut Meter<'_>, echo: &mut impl FnMut() -> bool) -> Result<(), Failure> {
+    let clock = meter.clock();
+    meter.repeat(u64::MAX, |meter| {
+        let start = clock.start();
+        let answered = echo();
+        let end = clock.end();
+        if answered {
+            meter.latency("latency", clock.ns(end.saturating_sub(start)));
+        }
+        Ok(())
+    })
+}
+
+fn first_echo_ns(echo: &mut impl FnMut() -> bool) -> Option<f64> {
+    for _ in 0..LOST_FIRST {
+        let start = Instant::now();
+        if echo() {
+            return Some(start.elapsed().as_nanos() as f64);
+        }
+    }
+    None
+}
+
+fn cannot_ping(address: IpAddr, error: &io::Error) -> Failure {
+    Failure::unsupported(format!(
+        "an ICMP socket to {address} cannot be had: {error} (sysctl net.ipv4.ping_group_range=\"0 \
+         2147483647\" permits it to all users; root needs nothing)"
+    ))
+}
+
+fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+    let size = size(point) as f64;
+    // A reply is made of the request in place; the message is copied in and out.
+    let (low, high) = (8.0 * read_ns + size / 10.0, 50.0 * read_ns + size);
+    let (link_low, link_high, link) = path::adds(point, size as u64, UDP_HEADERS);
+    latency_ns(
+        low + link_low,
+        high + link_high,
+        format!(
+            "a send and a receive through ICMP and IP, there and back, 8 to 50 reads of \
+             {read_ns:.0} ns, and two copies of {size} B{link}"
+        ),
+    )
+}
