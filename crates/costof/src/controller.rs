@@ -329,6 +329,7 @@ impl Controller<'_> {
                     address: link.end(leads(probe, position)).address,
                     ports: (0, 0),
                     token: token.clone(),
+                    sink: link.drops_all.then_some(link.far.address),
                 }),
             })
             .collect()

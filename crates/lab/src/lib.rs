@@ -6,4 +6,5 @@
 pub mod host;
 pub mod launch;
 pub mod link;
+mod sink;
 pub mod worker;

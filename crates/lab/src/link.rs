@@ -23,7 +23,7 @@ pub const FAR_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 /// The address of the leading end.
 pub const NEAR_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 /// Of how many bits the part is that both addresses share.
-const PREFIX: u8 = 24;
+pub(crate) const PREFIX: u8 = 24;
 
 /// How long making a link may take.
 const MAKE_LIMIT: Duration = Duration::from_secs(20);
@@ -44,6 +44,9 @@ pub struct Made {
     pub near: End,
     /// The end of the other roles.
     pub far: End,
+    /// Whether what is sent to the far end is dropped on its way, so that
+    /// nobody there ever hears or answers.
+    pub drops_all: bool,
     _holder: Option<Holder>,
 }
 
@@ -78,6 +81,7 @@ impl Made {
                 Ok(Made {
                     near: end(),
                     far: end(),
+                    drops_all: false,
                     _holder: None,
                 })
             }
@@ -101,6 +105,7 @@ impl Made {
                 address: FAR_ADDRESS,
                 namespace: Some(far),
             },
+            drops_all: *link == Link::Sink,
             _holder: Some(holder),
         })
     }
@@ -202,6 +207,7 @@ fn make(link: &Link) -> Result<(Namespace, Namespace, bool), String> {
         .map_err(|error| format!("a second network namespace: {error}"))?;
     match link {
         Link::Veth => veth(&near, &far)?,
+        Link::Sink => crate::sink::lay(&near)?,
         other => return Err(format!("costof does not make {other} yet")),
     }
     Ok((near, far, user))
@@ -243,18 +249,28 @@ fn veth(near: &Namespace, far: &Namespace) -> Result<(), String> {
 }
 
 /// Runs ip(8) in a namespace.
-fn ip(namespace: &Namespace, words: &str) -> Result<(), String> {
-    let mut command = Command::new("ip");
-    command.args(words.split(' ')).stdin(Stdio::null());
+pub(crate) fn ip(namespace: &Namespace, words: &str) -> Result<(), String> {
+    let words: Vec<&str> = words.split(' ').collect();
+    iproute2(namespace, "ip", &words)
+}
+
+/// Runs tc(8) in a namespace.
+pub(crate) fn tc(namespace: &Namespace, words: &[&str]) -> Result<(), String> {
+    iproute2(namespace, "tc", words)
+}
+
+fn iproute2(namespace: &Namespace, program: &str, words: &[&str]) -> Result<(), String> {
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null());
     namespace
         .start_in(&mut command)
         .map_err(|error| error.to_string())?;
-    let output = command
-        .output()
-        .map_err(|error| format!("ip cannot be run: {error} (Debian: apt-get install iproute2)"))?;
+    let output = command.output().map_err(|error| {
+        format!("{program} cannot be run: {error} (Debian: apt-get install iproute2)")
+    })?;
     if output.status.success() {
         return Ok(());
     }
     let says = String::from_utf8_lossy(&output.stderr);
-    Err(format!("`ip {words}`: {}", says.trim()))
+    Err(format!("`{program} {}`: {}", words.join(" "), says.trim()))
 }

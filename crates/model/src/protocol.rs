@@ -82,6 +82,10 @@ pub struct Meeting {
     /// What each end says first, so that strangers are told from it: drawn by
     /// the controller for this launch, 32 hexadecimal digits.
     pub token: String,
+    /// Where to send to, where nobody hears or answers: the link drops all that
+    /// is sent, and only the sender's half is there to be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sink: Option<IpAddr>,
 }
 
 /// What a worker answers.

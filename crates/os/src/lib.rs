@@ -8,7 +8,7 @@
 //! Functions on measured paths (`branches`, `calls`, `chase`, `clock_reads`, `copies`,
 //! `core_chain`, `flow`, `hypervisor`, `line`, `line_counters`, `locks`, `loops`, `mappings`,
 //! `conversation`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`, `token`, `touch`, `tsc`,
-//! `vmsplice`) allocate nothing, take no lock, and make no system call but those that they are there
+//! `vmsplice`, `zerocopy`) allocate nothing, take no lock, and make no system call but those that they are there
 //! to measure. Set-up functions may allocate.
 
 #[cfg(not(all(
@@ -40,6 +40,7 @@ pub mod loops;
 pub mod mappings;
 pub mod message;
 pub mod namespace;
+mod packet;
 pub mod page_faults;
 mod partner;
 pub mod perf;
@@ -49,9 +50,12 @@ mod repeat;
 pub mod scratch;
 mod shared;
 pub mod signals;
+pub mod sink;
+mod socket_option;
 pub mod spawn;
 pub mod streams;
 pub mod syscalls;
+mod tcp_repair;
 pub mod threads;
 pub mod timers;
 pub mod token;
@@ -59,3 +63,4 @@ pub mod touch;
 pub mod tsc;
 pub mod usage;
 pub mod vmsplice;
+pub mod zerocopy;
