@@ -19,7 +19,7 @@ use std::process::Command;
 
 /// How much is sent for each number, as a program would that sends what it has
 /// not touched for a while (cold) or what it has just written (hot).
-const BYTES: usize = 4 << 30;
+const BYTES: usize = 512 << 20;
 const COLD_BYTES: usize = 128 << 20;
 const HOT_BYTES: usize = 1 << 20;
 
@@ -29,6 +29,8 @@ fn main() {
         Some("hold") => link::hold(&arguments[1].parse().unwrap()).unwrap(),
         Some(over) => measure(over),
         None => {
+            let control = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+            println!("congestion control: {}", control.unwrap_or_default().trim());
             println!("over               size  source  copy        zero-copy   not copied");
             let holder = WorkerCommand::own_executable(&["hold"]).unwrap();
             let made = Made::make(&Link::Sink, &holder).unwrap_or_else(|why| panic!("{why}"));

@@ -85,7 +85,7 @@ impl Acknowledger {
     /// # Errors
     ///
     /// `PermissionDenied` without `CAP_NET_ADMIN` over the network namespace; `InvalidInput` for a
-    /// window above 1 GiB; what connect(2) says of the route.
+    /// window or a segment that cannot be; what connect(2) says of the route.
     pub fn connect(
         &self,
         from: Ipv4Addr,
@@ -181,7 +181,9 @@ impl Flow {
     #[inline]
     fn acknowledge(&mut self, back: &FrameSender) -> bool {
         match tcp_repair::sent(&self.stream) {
-            Ok(sent) if sent != self.acknowledgement.number() => {
+            // The two numbers that this is made of are read one after the other, so it may also lie
+            // behind what is acknowledged already.
+            Ok(sent) if self.acknowledgement.is_before(sent) => {
                 self.send(sent, back);
                 true
             }
@@ -202,8 +204,12 @@ impl Flow {
     /// Acknowledges again what the sender still waits for: the packet did not get through. A copy
     /// of one that did would be taken for a sign of loss, so this is not done at once.
     fn repeat_what_was_lost(&mut self, back: &FrameSender) {
-        if self.last.elapsed() > LOST && tcp_repair::in_flight(&self.stream).is_ok_and(|b| b > 0) {
-            self.send(self.acknowledgement.number(), back);
+        let number = self.acknowledgement.number();
+        if self.last.elapsed() > LOST
+            && tcp_repair::in_flight(&self.stream).is_ok_and(|bytes| bytes > 0)
+            && tcp_repair::sent(&self.stream).is_ok_and(|sent| sent == number)
+        {
+            self.send(number, back);
         }
     }
 }
@@ -266,6 +272,12 @@ impl Acknowledgement {
         u32::from_be_bytes(bytes.try_into().expect("there are four"))
     }
 
+    /// Whether a sequence number comes after its own, in a circle of 32 bits.
+    #[inline]
+    fn is_before(&self, number: u32) -> bool {
+        number.wrapping_sub(self.number()).cast_signed() > 0
+    }
+
     #[inline]
     fn set_number(&mut self, number: u32) {
         let number = number.to_be_bytes();
@@ -309,6 +321,26 @@ mod tests {
             assert_eq!(fold(sum(&frame[IP..TCP])), 0);
             // With the pseudo-header: addresses, protocol, length.
             assert_eq!(fold(sum(&frame[IP + 12..]) + 6 + 20), 0);
+        }
+    }
+
+    #[test]
+    fn numbers_come_after_one_another_in_a_circle() {
+        let mut acknowledgement = acknowledgement();
+        for (number, after, is_before) in [
+            (0, 1, true),
+            (1, 0, false),
+            (7, 7, false),
+            (u32::MAX, 0, true),
+            (0, u32::MAX, false),
+            (u32::MAX - 5, 1 << 30, true),
+        ] {
+            acknowledgement.set_number(number);
+            assert_eq!(
+                acknowledgement.is_before(after),
+                is_before,
+                "{number} {after}"
+            );
         }
     }
 

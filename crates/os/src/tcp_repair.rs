@@ -13,6 +13,7 @@ use crate::socket_option::{ask, set};
 const REPAIR: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_REPAIR);
 const QUEUE: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_REPAIR_QUEUE);
 const SEQUENCE: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_QUEUE_SEQ);
+const MSS: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_MAXSEG);
 const OPTIONS: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_REPAIR_OPTIONS);
 const WINDOW: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_REPAIR_WINDOW);
 const LINGER: (libc::c_int, libc::c_int) = (libc::SOL_SOCKET, libc::SO_LINGER);
@@ -21,16 +22,17 @@ const LINGER: (libc::c_int, libc::c_int) = (libc::SOL_SOCKET, libc::SO_LINGER);
 const RECEIVE_QUEUE: u32 = 1;
 const SEND_QUEUE: u32 = 2;
 
-/// Options of a handshake, RFC 9293 and RFC 7323.
-const OPTION_MSS: u32 = 2;
+/// The option of a handshake that scales windows, RFC 7323. Timestamps and selective
+/// acknowledgements are others: they are off where they are not set.
 const OPTION_WINDOW_SCALE: u32 = 3;
+const SCALE_MAX: u32 = 14;
 
 /// The receiver that the sender takes the other end for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receiver {
-    /// The payload of a segment that it takes, in bytes.
+    /// The payload of a segment that it takes, in bytes: 88 to 32,767.
     pub mss: u16,
-    /// How much it takes before it acknowledges, in bytes; at most 1 GiB.
+    /// How much it takes before it acknowledges, in bytes: below 1 GiB.
     pub window: u32,
 }
 
@@ -55,17 +57,18 @@ pub(crate) struct Sequence {
 /// # Errors
 ///
 /// `PermissionDenied` (EPERM) without `CAP_NET_ADMIN` over the network namespace; `InvalidInput`
-/// for a window above 1 GiB; what connect(2) says of the route.
+/// for a window or a segment that cannot be; what connect(2) says of the route.
 pub(crate) fn establish(
     from: SocketAddrV4,
     to: SocketAddrV4,
     receiver: Receiver,
     sequence: Sequence,
 ) -> io::Result<TcpStream> {
-    if receiver.window > 1 << 30 {
+    let scale = receiver.window_scale();
+    if scale > SCALE_MAX {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "a TCP window has at most 1 GiB",
+            "a TCP window is below 1 GiB",
         ));
     }
     // SAFETY: takes numbers; the descriptor is made here and the value is its only owner.
@@ -82,22 +85,20 @@ pub(crate) fn establish(
     // The queue that is chosen last is the one whose sequence number `sent` asks for.
     set(&socket, QUEUE, [SEND_QUEUE])?;
     set(&socket, SEQUENCE, [sequence.sender])?;
+    // As an option of the handshake it would come too late to be used.
+    set(&socket, MSS, [receiver.mss.into()])?;
     address(&socket, from, libc::bind)?;
     address(&socket, to, libc::connect)?;
-    let scale = receiver.window_scale();
-    set(
-        &socket,
-        OPTIONS,
-        [OPTION_MSS, receiver.mss.into(), OPTION_WINDOW_SCALE, scale],
-    )?;
+    set(&socket, OPTIONS, [OPTION_WINDOW_SCALE, scale])?;
+    let window = receiver.window >> scale << scale;
     let own_window = 1 << 16;
     set(
         &socket,
         WINDOW,
         [
             sequence.receiver,
-            receiver.window,
-            receiver.window,
+            window,
+            window,
             own_window,
             sequence.receiver,
         ],
