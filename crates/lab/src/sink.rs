@@ -20,12 +20,15 @@ const BACK_ETHERNET: &str = "02:00:00:00:00:01";
 /// the packet. It needs neither a compiler nor the system call bpf(2).
 const DROP: &str = "1,6 0 0 2";
 
+/// A way to lay the link out.
+type Way = fn(&Namespace) -> Result<(), String>;
+
 /// Lays the link out in the sender's namespace.
 ///
 /// # Errors
 /// Why it cannot be, for each way that was tried.
 pub(crate) fn lay(near: &Namespace) -> Result<(), String> {
-    let ways: [(&str, fn(&Namespace) -> Result<(), String>); 3] = [
+    let ways: [(&str, Way); 3] = [
         ("veth", veth_that_drops),
         ("ifb", |near| device_that_drops(near, "ifb")),
         ("dummy", |near| device_that_drops(near, "dummy")),
