@@ -11,6 +11,7 @@ use costof_lab::link::{self, FAR_ADDRESS, Made, NEAR_ADDRESS};
 use costof_model::failure::FailureKind;
 use costof_model::link::Link;
 use costof_os::namespace::Namespace;
+use costof_os::process;
 use costof_os::sink::{self, Acknowledger, BACK, DEVICE, Receiver};
 use costof_os::zerocopy::{self, Completions};
 use rustix::net::{AddressFamily, Protocol, SocketType};
@@ -54,7 +55,10 @@ fn main() {
             end_what_hangs();
             send();
         }
-        Some("send for ever") => send_for_ever(),
+        Some("send for ever") => {
+            process::die_with_parent().unwrap();
+            send_for_ever();
+        }
         // Whatever else cargo test hands on: there is nothing to choose from.
         _ => {
             over_the_link();
@@ -68,6 +72,7 @@ fn holder() -> WorkerCommand {
 }
 
 fn end_what_hangs() {
+    process::die_with_parent().unwrap();
     std::thread::spawn(|| {
         std::thread::sleep(HANGS);
         eprintln!("it does not get on");
