@@ -417,6 +417,7 @@ impl Controller<'_> {
                     },
                     token: token.clone(),
                     apart,
+                    sink: link.drops_all.then_some(link.far.address),
                 }),
             })
             .collect()

@@ -13,6 +13,7 @@ mod holder;
 pub mod named;
 mod netem;
 mod relay;
+mod sink;
 
 pub use ends::{FAR_ADDRESS, FAR_ADDRESS_V6, NEAR_ADDRESS, NEAR_ADDRESS_V6};
 pub use hold::{hold, hold_named};
@@ -41,6 +42,9 @@ pub struct Made {
     pub near: End,
     /// The end of the other roles.
     pub far: End,
+    /// Whether what is sent to the far end is dropped on its way, so that
+    /// nobody there ever hears or answers.
+    pub drops_all: bool,
     holder: Option<Holder>,
 }
 
@@ -60,14 +64,14 @@ impl Made {
                 Ok(Made {
                     near: end(),
                     far: end(),
+                    drops_all: false,
                     holder: None,
                 })
             }
             Link::Remote => Err(Failure::error(
                 "the link remote is the network to another host: name that host by --peer",
             )),
-            Link::Sink => Err(Failure::unsupported("costof does not make sink yet")),
-            Link::Veth | Link::Emulated { .. } => Self::held(link, holder),
+            Link::Veth | Link::Sink | Link::Emulated { .. } => Self::held(link, holder),
         }
     }
 
@@ -80,6 +84,7 @@ impl Made {
         Made {
             near: end(near),
             far: end(far),
+            drops_all: false,
             holder: None,
         }
     }
@@ -134,6 +139,7 @@ impl Made {
                 address: FAR_ADDRESS,
                 namespace: Some(far),
             },
+            drops_all: *link == Link::Sink,
             holder: Some(holder),
         })
     }

@@ -92,6 +92,10 @@ pub struct Meeting {
     /// Whether another role is on another machine.
     #[serde(default)]
     pub apart: bool,
+    /// Where to send to, where nobody hears or answers: the link drops all that
+    /// is sent, and only the sender's half is there to be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sink: Option<IpAddr>,
 }
 
 /// What a worker answers.

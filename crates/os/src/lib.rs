@@ -10,6 +10,8 @@
 //! `conversation`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`, `token`, `touch`, `transfer`, `tsc`,
 //! `connections`, `conversation`, `icmp`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`, `timestamping`, `token`, `touch`, `tsc`,
 //! `vmsplice`) allocate nothing, take no lock, and make no system call but those that they are there
+//! `conversation`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`, `token`, `touch`, `tsc`,
+//! `vmsplice`, `zerocopy`) allocate nothing, take no lock, and make no system call but those that they are there
 //! to measure. Set-up functions may allocate.
 
 #[cfg(not(all(
@@ -44,6 +46,7 @@ pub mod loops;
 pub mod mappings;
 pub mod message;
 pub mod namespace;
+mod packet;
 pub mod page_faults;
 mod partner;
 pub mod perf;
@@ -57,9 +60,12 @@ mod shared;
 pub mod signals;
 pub mod socket;
 pub mod softirq;
+pub mod sink;
+mod socket_option;
 pub mod spawn;
 pub mod streams;
 pub mod syscalls;
+mod tcp_repair;
 pub mod threads;
 pub mod timers;
 pub mod timestamping;
@@ -70,3 +76,4 @@ pub mod tsc;
 pub mod tun;
 pub mod usage;
 pub mod vmsplice;
+pub mod zerocopy;

@@ -201,6 +201,7 @@ fn launch(points: &[Point]) -> Launch {
             ports: (0, 0),
             token: "0123456789abcdef0123456789abcdef".to_owned(),
             apart: false,
+            sink: None,
         }),
     }
 }

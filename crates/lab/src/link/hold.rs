@@ -6,6 +6,7 @@ use crate::link::holder::{Ask, LINE_MAX_BYTES, Say, line};
 use crate::link::named;
 use crate::link::netem::Netem;
 use crate::link::relay::Relay;
+use crate::link::sink;
 use costof_model::link::{Emulation, Link};
 use costof_model::link_report::LinkReport;
 use costof_os::process;
@@ -77,7 +78,11 @@ impl Held {
                 None
             }
             Link::Emulated { up, down } => Some(emulate(&ends, up, down)?),
-            Link::Loopback | Link::Remote | Link::Sink => {
+            Link::Sink => {
+                sink::lay(&ends.near)?;
+                None
+            }
+            Link::Loopback | Link::Remote => {
                 return Err(format!("{link} needs no namespaces"));
             }
         };

@@ -9,13 +9,23 @@ use std::io;
 /// By which name the address of the listening end is offered.
 const ADDRESS: &str = "address";
 
-/// Where the roles of this launch meet.
+/// Where the roles of this launch meet, for a probe that needs the far end to
+/// hear or to answer.
 ///
 /// # Errors
-/// A launch of two roles that is told nothing of it is a bug of the controller.
+/// `Unsupported` where it does neither. A launch of two roles that is told
+/// nothing of it is a bug of the controller.
 pub(crate) fn meeting(launch: &Launch) -> Result<Meeting, Failure> {
     let told = launch.meeting.clone();
-    told.ok_or_else(|| Failure::error("the launch does not say where its roles meet"))
+    let meeting =
+        told.ok_or_else(|| Failure::error("the launch does not say where its roles meet"))?;
+    match meeting.sink {
+        Some(_) => Err(Failure::unsupported(
+            "this needs the other end, and the link sink is the sender's half only: nothing \
+             arrives and nothing comes back (--link loopback or veth)",
+        )),
+        None => Ok(meeting),
+    }
 }
 
 /// Refuses a point whose ends are to share a processor, where they are on two
