@@ -28,9 +28,16 @@ pub(crate) fn decide(
         placement.insert(Text::Borrowed(CONTROLLER), others);
     }
     placement.insert(Text::Borrowed(MEASURED), measured);
-    if let Some(far) = far
-        && (asked_of_peer.is_some() || !one_machine(near, far))
-    {
+    if let Some(far) = far {
+        if one_machine(near, far) {
+            if asked_of_peer.is_some() {
+                return Err(wrong(
+                    "--peer-cpu is for a peer that is another machine: on one, --cpu names the \
+                     processors of both ends, the leading one's first",
+                ));
+            }
+            return Ok(Placement(placement));
+        }
         placement.insert(Text::Borrowed(PEER), on(asked_of_peer, "--peer-cpu", far)?);
     }
     Ok(Placement(placement))

@@ -202,11 +202,18 @@ fn points(
         false => &none,
     };
     if asked.headlines_only {
-        let link = |headline: &Headline| headline.link.map_or(links[0].clone(), Text::Borrowed);
-        return Ok(headlines
-            .iter()
-            .map(|headline| at(headline.axes.clone(), &link(headline)))
-            .collect());
+        let mut points: Vec<Point> = Vec::new();
+        for headline in headlines {
+            let own = headline.link.map(Text::Borrowed);
+            let over = own.as_ref().map_or(links, std::slice::from_ref);
+            for point in over.iter().map(|link| at(headline.axes.clone(), link)) {
+                // One headline may be about a link that is asked for.
+                if !points.contains(&point) {
+                    points.push(point);
+                }
+            }
+        }
+        return Ok(points);
     }
     let settings = settings_of(info, &asked.settings);
     let mut axes: Vec<Axes> = plan::points(info, &settings).map_err(wrong)?;

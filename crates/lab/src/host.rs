@@ -229,6 +229,9 @@ impl WorkerCommand {
         command
             // Of a panic the message is kept; a backtrace would push it out.
             .env("RUST_BACKTRACE", "0")
+            // By which way the user came here says nothing of the worker, unless
+            // ssh starts it: then the other side sets it anew.
+            .env_remove("SSH_CONNECTION")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -5,14 +5,12 @@
 //! it: no probes, no statistics, no output. Each item says its units, its errors, from which
 //! kernel it exists and what it returns where it does not.
 //!
-//! Functions on measured paths (`branches`, `calls`, `chase`, `clock_reads`, `copies`,
-//! `core_chain`, `flow`, `hypervisor`, `line`, `line_counters`, `locks`, `loops`, `mappings`,
-//! `conversation`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`, `token`, `touch`, `transfer`, `tsc`,
-//! `connections`, `conversation`, `icmp`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`, `timestamping`, `token`, `touch`, `tsc`,
-//! `vmsplice`) allocate nothing, take no lock, and make no system call but those that they are there
-//! `conversation`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`, `token`, `touch`, `tsc`,
-//! `vmsplice`, `zerocopy`) allocate nothing, take no lock, and make no system call but those that they are there
-//! to measure. Set-up functions may allocate.
+//! Functions on measured paths (`branches`, `calls`, `chase`, `clock_reads`, `connections`,
+//! `conversation`, `copies`, `core_chain`, `flow`, `hypervisor`, `icmp`, `line`, `line_counters`,
+//! `locks`, `loops`, `mappings`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`,
+//! `timestamping`, `token`, `touch`, `transfer`, `tsc`, `vmsplice`, `zerocopy`) allocate nothing,
+//! take no lock, and make no system call but those that they are there to measure. Set-up
+//! functions may allocate.
 
 #[cfg(not(all(
     target_os = "linux",

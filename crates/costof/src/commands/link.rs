@@ -29,7 +29,7 @@ pub(crate) fn run(command: &LinkCommand) -> Result<ExitCode, Error> {
 }
 
 fn up(link: &Link, seed: u64) -> Result<String, Error> {
-    if matches!(link, Link::Loopback | Link::Sink) {
+    if matches!(link, Link::Loopback | Link::Remote | Link::Sink) {
         return Err(wrong(format!(
             "the link {link} has no two ends to enter (veth, lan, wan, or spelt out)"
         )));

@@ -286,7 +286,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         ],
     )?;
     let shown = |ns| Unit::Nanoseconds.display(ns);
-    let (link_low, link_high, link) = path::adds(point, 0, TCP_HEADERS);
+    let (link_low, link_high, link) = path::adds(point, 0, TCP_HEADERS)?;
     latency_ns(
         rtt_ns + link_low,
         3.0 * rtt_ns + switch_ns + link_high,

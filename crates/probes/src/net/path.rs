@@ -33,10 +33,13 @@ fn is_plain(point: &Point) -> bool {
 }
 
 /// What the link adds to a round trip of `bytes` bytes each way, in nanoseconds, and the sum in
-/// words; nothing where it holds nothing up.
-pub(crate) fn adds(point: &Point, bytes: u64, headers: u64) -> (f64, f64, String) {
+/// words; nothing where it holds nothing up. `None` where it is a network of which nothing is known.
+pub(crate) fn adds(point: &Point, bytes: u64, headers: u64) -> Option<(f64, f64, String)> {
+    if link(point) == Some(Link::Remote) {
+        return None;
+    }
     let Some(link @ Link::Emulated { up, down }) = link(point) else {
-        return (0.0, 0.0, String::new());
+        return Some((0.0, 0.0, String::new()));
     };
     let (delays_ns, delays) = link.round_trip_ns().unwrap_or_default();
     let jitter_ns = up.jitter_ns + down.jitter_ns;
@@ -59,11 +62,11 @@ pub(crate) fn adds(point: &Point, bytes: u64, headers: u64) -> (f64, f64, String
         Unit::Nanoseconds.display(MADE_NS.start),
         Unit::Nanoseconds.display(MADE_NS.end)
     );
-    (
+    Some((
         (delays_ns - jitter_ns).max(0.0) + sending_ns + MADE_NS.start,
         delays_ns + jitter_ns + sending_ns + MADE_NS.end,
         why,
-    )
+    ))
 }
 
 /// What a link adds at most to a TCP round trip of `bytes` bytes each way, because a connection

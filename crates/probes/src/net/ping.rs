@@ -62,9 +62,9 @@ pub(crate) static PROBE: Probe = Probe {
             text("ping(8); RFC 792; RFC 4443; icmp(7)"),
         ],
         predicted_from: text(
-            "system calls as os.syscall has measured them; net.rtt over the same link as measured; what the link holds up, and bytes over its rate",
+            "system calls as os.syscall has measured them; what the link holds up, and bytes over its rate",
         ),
-        after: list![text("os.syscall"), text("net.rtt")],
+        after: list![text("os.syscall")],
         needs: list![text(
             "an ICMP socket: net.ipv4.ping_group_range with the user's group, or root (CAP_NET_RAW)"
         )],
@@ -217,7 +217,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let size = size(point) as f64;
     // A reply is made of the request in place; the message is copied in and out.
     let (low, high) = (8.0 * read_ns + size / 10.0, 50.0 * read_ns + size);
-    let (link_low, link_high, link) = path::adds(point, size as u64, UDP_HEADERS);
+    let (link_low, link_high, link) = path::adds(point, size as u64, UDP_HEADERS)?;
     latency_ns(
         low + link_low,
         high + link_high,

@@ -401,7 +401,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         _ => TCP_HEADERS,
     };
     let bytes = size(point) as u64;
-    let (link_low, link_high, link) = path::adds(point, bytes, headers);
+    let (link_low, link_high, link) = path::adds(point, bytes, headers)?;
     let (window_ns, window) = match over(point) {
         Over::Tcp => path::window_adds(point, bytes),
         _ => (0.0, String::new()),

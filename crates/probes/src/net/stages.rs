@@ -236,7 +236,8 @@ fn first_stamped(
         }
     }
     Err(Failure::error(
-        "no message has an answer and all of its stamps: does a firewall drop it, or the link          have no such stamps?",
+        "no message has an answer and all of its stamps: does a firewall drop it, or has \
+         the link no such stamps?",
     ))
 }
 
@@ -286,7 +287,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         );
     }
     let (low, high, because) = rtt::kernel_ns(point, read_ns);
-    let (link_low, link_high, link) = path::adds(point, axes.number("size"), TCP_HEADERS);
+    let (link_low, link_high, link) = path::adds(point, axes.number("size"), TCP_HEADERS)?;
     let (window_ns, window) = match over(point) {
         Over::Tcp => path::window_adds(point, axes.number("size")),
         _ => (0.0, String::new()),

@@ -22,7 +22,8 @@ pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option
     match point.link.parse().ok()? {
         Link::Loopback => within_the_machine(point, PACKET_BYTES, facts, known),
         Link::Veth => within_the_machine(point, MTU_BYTES - IP_HEADER_BYTES, facts, known),
-        Link::Sink => None,
+        // Nothing is known of another host's network, and nothing arrives in a sink.
+        Link::Remote | Link::Sink => None,
         Link::Emulated { up, .. } => {
             // What else it does to packets decides as much, and by the congestion control.
             let only_a_rate = up.loss + up.reorder + up.duplicate + up.jitter_ns == 0.0;
