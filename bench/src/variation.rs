@@ -40,9 +40,14 @@ struct Variation {
     /// For each mode its medians in the runs that show it, in the row's own unit;
     /// empty where a run has none.
     modes: Vec<Vec<f64>>,
+    /// Whether some run tells modes itself.
+    tells_modes: bool,
     /// The grade in each run.
     grades: Vec<Grade>,
 }
+
+/// Modes lie apart by more than this many times what one may vary by.
+const MODES_APART: f64 = 2.5;
 
 /// What is demanded of a row: the greatest coefficient of variation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,8 +56,14 @@ enum Demand {
     Cycles(f64),
     /// In the row's own unit.
     Own(f64),
-    /// In the row's own unit, each mode for itself.
-    Modes(f64),
+}
+
+impl Demand {
+    fn bound(self) -> f64 {
+        match self {
+            Demand::Cycles(bound) | Demand::Own(bound) => bound,
+        }
+    }
 }
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
@@ -103,16 +114,20 @@ fn variations(runs: &[Run]) -> Vec<Variation> {
                     .map(|row| Some(row.estimate(name)?.median))
                     .collect()
             };
+            let demand = demand(&point.point, machine::last_cache_bytes());
             Variation {
                 label: point
                     .label
                     .clone()
                     .unwrap_or_else(|| point.point.to_string()),
-                demand: demand(&point.point, machine::last_cache_bytes()),
+                modes: modes(&rows, demand.map_or(SHARED_BOUND, Demand::bound)),
+                tells_modes: rows
+                    .iter()
+                    .any(|row| row.primary().is_some_and(|number| !number.modes.is_empty())),
+                demand,
                 unit: point.primary().map(|estimate| estimate.unit),
                 own: medians(&point.primary).unwrap_or_default(),
                 cycles: medians(CYCLES).unwrap_or_default(),
-                modes: modes(&rows),
                 grades: rows.iter().map(|row| row.grade).collect(),
             }
         })
@@ -126,16 +141,16 @@ fn demand(point: &Point, last_cache_bytes: Option<u64>) -> Option<Demand> {
     match &*point.probe {
         "null" => None,
         // The hypervisor's, or the timer's and the scheduler's.
-        "cpu.hiccup" | "cpu.vm_exit" | "os.timer" => Some(Demand::Modes(SHARED_BOUND)),
+        "cpu.hiccup" | "cpu.vm_exit" | "os.timer" => Some(Demand::Own(SHARED_BOUND)),
         // The device's.
-        "os.page_fault" if is("kind", "major") => Some(Demand::Modes(SHARED_BOUND)),
+        "os.page_fault" if is("kind", "major") => Some(Demand::Own(SHARED_BOUND)),
         // Shared with neighbours.
         "memory.bandwidth" if at_least("size", last_cache_bytes.unwrap_or(0)) => {
-            Some(Demand::Modes(SHARED_BOUND))
+            Some(Demand::Own(SHARED_BOUND))
         }
         // Two processors.
-        "sync.core_to_core" => Some(Demand::Modes(SHARED_BOUND)),
-        _ if is("cpus", "cross") || at_least("threads", 2) => Some(Demand::Modes(SHARED_BOUND)),
+        "sync.core_to_core" => Some(Demand::Own(SHARED_BOUND)),
+        _ if is("cpus", "cross") || at_least("threads", 2) => Some(Demand::Own(SHARED_BOUND)),
         // Main memory's, whose channels neighbours use too.
         "memory.latency" => Some(Demand::Own(MEMORY_BOUND)),
         "cpu.memcpy" if is("source", "cold") => Some(Demand::Own(MEMORY_BOUND)),
@@ -147,10 +162,10 @@ fn demand(point: &Point, last_cache_bytes: Option<u64>) -> Option<Demand> {
     }
 }
 
-/// For each mode its medians in the runs that show it. A run that shows no modes
-/// has one, its median; which of several that is, is told by what lies nearest in
-/// the run that shows the most. Empty where a run has no number.
-fn modes(rows: &[PointRow]) -> Vec<Vec<f64>> {
+/// For each mode its medians in the runs that show it: what the runs tell as modes,
+/// and the median of a run that tells none, in groups that lie apart by more than
+/// a mode may vary by far. Empty where a run has no number.
+fn modes(rows: &[PointRow], bound: f64) -> Vec<Vec<f64>> {
     let of_runs: Option<Vec<Vec<f64>>> = rows
         .iter()
         .map(|row| {
@@ -161,19 +176,18 @@ fn modes(rows: &[PointRow]) -> Vec<Vec<f64>> {
             })
         })
         .collect();
-    let of_runs = of_runs.unwrap_or_default();
-    let Some(most) = of_runs.iter().max_by_key(|modes| modes.len()) else {
-        return Vec::new();
-    };
-    let mut found = vec![Vec::new(); most.len()];
-    for median in of_runs.iter().flatten() {
-        let distance = |mode: &f64| (median / mode).ln().abs();
-        let nearest = (0..most.len())
-            .min_by(|a, b| distance(&most[*a]).total_cmp(&distance(&most[*b])))
-            .expect("a run with a number has a mode");
-        found[nearest].push(*median);
+    let mut all: Vec<f64> = of_runs.unwrap_or_default().concat();
+    all.sort_by(f64::total_cmp);
+    let apart = |pair: &[f64]| pair[1] > pair[0] * (1.0 + MODES_APART * bound);
+    let mut groups = Vec::new();
+    let mut from = 0;
+    for to in 1..=all.len() {
+        if to == all.len() || apart(&all[to - 1..=to]) {
+            groups.push(all[from..to].to_vec());
+            from = to;
+        }
     }
-    found
+    groups
 }
 
 /// The coefficient of variation: the runs' standard deviation over their mean.
@@ -185,27 +199,30 @@ impl Variation {
     /// The runs that are judged, each mode for itself, with their unit.
     fn judged(&self) -> (Vec<&[f64]>, Option<Unit>) {
         match self.demand {
-            Some(Demand::Cycles(_)) if !self.cycles.is_empty() => {
+            // Without a mode that a run tells, groups may be the core clock's drift.
+            Some(Demand::Cycles(_)) if !self.cycles.is_empty() && !self.tells_modes => {
                 (vec![&self.cycles], Some(Unit::Cycles))
             }
-            Some(Demand::Modes(_)) => (self.modes.iter().map(Vec::as_slice).collect(), self.unit),
+            _ if self.modes.len() > 1 => {
+                (self.modes.iter().map(Vec::as_slice).collect(), self.unit)
+            }
             _ => (vec![&self.own], self.unit),
         }
     }
 
     /// Whether the row varies by no more than is demanded; a row without a
-    /// number in some run does. A mode that one run alone shows does not vary.
+    /// number in some run does. A mode that one run alone shows does not vary, but
+    /// more than half of the runs must show the same one: else there are none.
     fn holds(&self) -> bool {
-        let Some(Demand::Cycles(bound) | Demand::Own(bound) | Demand::Modes(bound)) = self.demand
-        else {
+        let Some(demand) = self.demand else {
             return true;
         };
         let (judged, _) = self.judged();
+        let most = judged.iter().map(|runs| runs.len()).max().unwrap_or(0);
+        let varies = |runs: &&[f64]| !coefficient(runs).is_some_and(|it| it <= demand.bound());
         !self.own.is_empty()
-            && judged
-                .iter()
-                .filter(|runs| runs.len() > 1 || judged.len() == 1)
-                .all(|runs| coefficient(runs).is_some_and(|variation| variation <= bound))
+            && 2 * most > self.own.len()
+            && !judged.iter().filter(|runs| runs.len() > 1).any(varies)
     }
 }
 
@@ -222,8 +239,10 @@ fn print(rows: &[Variation]) {
             (Some(Demand::Cycles(bound)), Some(Unit::Cycles)) => {
                 format!("{} ~cycles", percent(bound))
             }
-            (Some(Demand::Cycles(bound) | Demand::Own(bound)), _) => percent(bound),
-            (Some(Demand::Modes(bound)), _) => format!("{} a mode", percent(bound)),
+            (Some(demand), _) if row.modes.len() > 1 => {
+                format!("{} a mode", percent(demand.bound()))
+            }
+            (Some(demand), _) => percent(demand.bound()),
         };
         println!(
             "{:<width$}  {:>9} {:>8}  {:>8} {:>8}  {demand:<11}  {}",
@@ -440,7 +459,7 @@ mod tests {
             demand(&point, Some(32 << 20))
         };
         let with = |axis: &'static str, word: &'static str| Axes::default().with(axis, word);
-        let shared = Some(Demand::Modes(SHARED_BOUND));
+        let shared = Some(Demand::Own(SHARED_BOUND));
         let pinned = Some(Demand::Cycles(PINNED_BOUND));
         let size = |bytes: u64| Axes::default().with("size", bytes);
         let threads = |count: u64| Axes::default().with("threads", count);
@@ -482,7 +501,7 @@ mod tests {
         let rows = crossing([&[13.0, 60.0], &[13.5], &[61.0], &[13.2, 59.0], &[60.5]]);
         assert_eq!(
             rows[0].modes,
-            [vec![13.0, 13.5, 13.2], vec![60.0, 61.0, 59.0, 60.5]]
+            [vec![13.0, 13.2, 13.5], vec![59.0, 60.0, 60.5, 61.0]]
         );
         assert!(rows[0].holds());
         assert!(coefficient(&rows[0].own).unwrap() > 0.5);
@@ -491,10 +510,13 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_no_run_tells_as_modes_are_scatter() {
-        let rows = crossing([&[13.0], &[60.0], &[13.0], &[60.0], &[13.0]]);
-        assert_eq!(rows[0].modes.len(), 1);
-        assert!(!rows[0].holds());
+    fn runs_may_meet_one_mode_each_but_most_must_meet_the_same() {
+        let rows = crossing([&[13.0], &[60.0], &[13.1], &[60.2], &[13.2]]);
+        assert_eq!(rows[0].modes, [vec![13.0, 13.1, 13.2], vec![60.0, 60.2]]);
+        assert!(rows[0].holds());
+        let scattered = crossing([&[10.0], &[13.0], &[17.0], &[22.0], &[29.0]]);
+        assert_eq!(scattered[0].modes.len(), 5);
+        assert!(!scattered[0].holds());
     }
 
     #[test]

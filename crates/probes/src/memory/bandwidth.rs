@@ -112,9 +112,10 @@ pub(crate) static PROBE: Probe = Probe {
             "Loops in assembly, of several widths and with 4 or 8 vectors an iteration, go through \
              memory in ascending order and again from its start; larger sizes go on from block to \
              block, so that a byte comes again only after all others. In each launch every kernel \
-             that may be used is tried three times, each time through the size (4 MiB at least, \
-             32 MiB at most) after as much untimed, and the fastest is measured: vector_bytes and nontemporal say which kind it was, the axis kernel chooses one. All \
-             that is read is added up, and the sum checked; what is written or copied is checked \
+             that may be used is tried five times, each time through the size (4 MiB at least, \
+             32 MiB at most) after as much untimed, and the one that is fastest in the median is \
+             measured: vector_bytes and nontemporal say which kind it was, the axis kernel \
+             chooses one. All that is read is added up, and the sum checked; what is written or copied is checked \
              afterwards. No byte that is written is zero: some machines move lines of zeroes three \
              times as fast. Counted is what the program moves. More crosses the bus: a written line \
              is first read and later written back (write-allocate), so a write moves twice, a copy \
