@@ -1,6 +1,5 @@
 //! What must hold of every probe in the table.
 
-use costof_measure::clock;
 use costof_measure::meter::{Meter, Record};
 use costof_measure::probe::{Probe, Role};
 use costof_model::axis::{Axes, Domain};

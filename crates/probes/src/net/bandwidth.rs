@@ -170,6 +170,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 1,
     blocks_by: &[],
+    least_ns: |_| 300e6,
     // A buffer of each end, and what lies between them.
     memory_bytes: |point| flows(point) as u64 * (2 * point.axes.number("size") + (8 << 20)),
     processors: |point| 2 * flows(point),
