@@ -146,7 +146,8 @@ pub(crate) struct RunOptions {
         ]
     )]
     pub(crate) resume: Option<PathBuf>,
-    /// Resume although the costof, the host, the processor or the kernel is another one
+    /// Resume although the costof, the host, the processor or the kernel is another one, or although
+    /// the file names commands that start workers
     #[arg(long, requires = "resume")]
     pub(crate) force: bool,
     /// Draws the order of launches and whatever else is drawn; without, a new one

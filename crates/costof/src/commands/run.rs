@@ -48,7 +48,10 @@ pub(crate) fn run(
     // A file to resume is checked before the machine is described.
     let resumed = options.resume.as_deref().map(Record::reopen).transpose()?;
     let here = match &resumed {
-        Some((_, run)) => run.run.plan.hosts.clone(),
+        Some((_, run)) => {
+            runs_nothing_unseen(&run.run.plan.hosts, options.force)?;
+            run.run.plan.hosts.clone()
+        }
         None => hosts_of(options),
     };
     let worker = match &here.remote_costof {
@@ -77,6 +80,23 @@ pub(crate) fn run(
         return Ok(ExitCode::SUCCESS);
     };
     show(&run, &record, options.json)
+}
+
+/// A run file may come from anybody: the commands in it are not run unseen.
+fn runs_nothing_unseen(hosts: &Hosts, force: bool) -> Result<(), Error> {
+    let execs = [&hosts.on, &hosts.peer].into_iter().flatten();
+    let command = execs
+        .filter(|host| host.starts_with("exec:"))
+        .chain(&hosts.remote_costof)
+        .next();
+    match command {
+        Some(command) if !force => Err(wrong(format!(
+            "going on with this run executes a command that its file names: {} (--force, if you \
+             trust it)",
+            command.escape_debug()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Where the options say that it is measured. Of several hosts the first.

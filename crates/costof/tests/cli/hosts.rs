@@ -52,6 +52,20 @@ fn whatever_the_command_only_its_input_and_output_are_relied_on() {
     }
 }
 
+#[test]
+fn a_command_that_a_file_names_is_not_run_unseen() {
+    let (place, ended) = on("WORKER", &[]);
+    ended.expect_code(0);
+    let resume = ["run", "--resume", "run.jsonl"];
+    let ended = run(place.costof(&resume)).expect_code(2);
+    assert!(
+        ended.err.contains("exec:") && ended.err.contains("--force"),
+        "{}",
+        ended.err
+    );
+    run(place.costof(&resume).arg("--force")).expect_code(0);
+}
+
 /// Nothing is measured, and the error names all of these.
 #[track_caller]
 fn refused(command: &str, more: &[&str], named: &[&str]) {
