@@ -57,7 +57,7 @@ fn a_command_that_a_file_names_is_not_run_unseen() {
     let (place, ended) = on("WORKER", &[]);
     ended.expect_code(0);
     let resume = ["run", "--resume", "run.jsonl"];
-    let ended = run(place.costof(&resume)).expect_code(2);
+    let ended = run(&mut place.costof(&resume)).expect_code(2);
     assert!(
         ended.err.contains("exec:") && ended.err.contains("--force"),
         "{}",
