@@ -59,7 +59,7 @@ fn a_launch_says_what_its_emulated_link_did() {
         let link = launch.link.as_ref().expect("something emulates it");
         for (traffic, delay_ns) in [(&link.up, 1e6), (&link.down, 2e6)] {
             assert_eq!(traffic.asked_delay_ns, delay_ns);
-            assert!(traffic.packets >= 10, "{traffic:?}");
+            assert!(traffic.packets >= 5, "{traffic:?}");
             assert!(traffic.bytes > traffic.packets * 40, "{traffic:?}");
             assert_eq!((traffic.lost, traffic.queue_drops), (0, 0), "{traffic:?}");
             if link.by == "relay" {

@@ -196,7 +196,8 @@ fn a_machine_that_ssh_reaches_is_measured_and_a_run_there_resumed() {
     let text = fs::read_to_string(&file).unwrap();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     fs::write(&file, lines[..lines.len() - 4].concat()).unwrap();
-    let words = ["run", "--resume", "run.jsonl"];
+    // The file names the costof there, which is a command.
+    let words = ["run", "--resume", "run.jsonl", "--force"];
     let resumed = there.with_its_ssh(there.place.costof(&words));
     run(&mut { resumed }).expect_code(0);
     expect_complete(&there.read());
