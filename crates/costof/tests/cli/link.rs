@@ -103,15 +103,19 @@ fn killed(place: &Place, link: &str, victim: &str) -> Vec<String> {
     // Long enough to be met in the middle.
     let more = ["--full", "--set", "over=tcp", "--set", "wait=block,spin"];
     let controller = spawn(&mut place.costof(&over(link, &more)));
+    let own = namespace("self");
+    // The worker that has described the machine stays outside of the link.
     let of = |what: &str| -> Vec<Running> {
         let mut found = place.running();
-        found.retain(|process| process.command.split(' ').nth(1) == Some(what));
+        found.retain(|process| {
+            process.command.split(' ').nth(1) == Some(what)
+                && (what == "hold" || namespace(&process.id().to_string()) != own)
+        });
         found
     };
     wait_for("holder and workers", || {
         !of("hold").is_empty() && of("worker").len() == 2
     });
-    let own = namespace("self");
     let mut namespaces: Vec<String> = Vec::new();
     for process in of("hold").iter().chain(&of("worker")) {
         namespaces.extend(namespace(&process.id().to_string()));
