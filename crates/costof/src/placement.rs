@@ -12,8 +12,7 @@ use std::collections::BTreeMap;
 /// after it all others for what needs several, nearest first. The controller on
 /// those that are not measured first of all, where there are any.
 pub(crate) fn decide(asked: Option<&str>, facts: &Facts) -> Result<Placement, Error> {
-    let allowed = affinity::allowed()
-        .map_err(|error| wrong(format!("cannot read the allowed processors: {error}")))?;
+    let allowed = allowed()?;
     let measured = match asked {
         Some(list) => parse(list, &allowed)?,
         None => nearest_first(usual(&allowed, facts), &allowed, facts),
@@ -30,27 +29,17 @@ pub(crate) fn decide(asked: Option<&str>, facts: &Facts) -> Result<Placement, Er
 
 /// The facts with the processors of the run, in its order, to plan and predict it.
 pub(crate) fn facts_of_the_run(placement: &Placement, facts: &Facts) -> Facts {
-    let measured = placement.0.iter().filter(|(role, _)| *role != CONTROLLER);
     Facts {
-        run_cpus: measured
-            .flat_map(|(_, cpus)| cpus)
-            .map(|cpu| *cpu as u32)
-            .collect(),
+        run_cpus: measured(placement).map(|cpu| cpu as u32).collect(),
         ..facts.clone()
     }
 }
 
 /// Whether the processors that a run was begun on can be used now.
 pub(crate) fn check(placement: &Placement) -> Result<(), Error> {
-    let allowed = affinity::allowed()
-        .map_err(|error| wrong(format!("cannot read the allowed processors: {error}")))?;
-    let missing: Vec<String> = placement
-        .0
-        .iter()
-        .filter(|(role, _)| *role != CONTROLLER)
-        .flat_map(|(_, cpus)| cpus)
+    let allowed = allowed()?;
+    let missing: Vec<usize> = measured(placement)
         .filter(|cpu| !allowed.contains(cpu))
-        .map(ToString::to_string)
         .collect();
     if missing.is_empty() {
         return Ok(());
@@ -58,9 +47,21 @@ pub(crate) fn check(placement: &Placement) -> Result<(), Error> {
     Err(wrong(format!(
         "the run was begun on processors that this process may not use now: {} (taskset, \
          cpusets and containers limit them; it may use {})",
-        missing.join(", "),
+        listed(&missing),
         listed(&allowed)
     )))
+}
+
+/// The processors that this process may use.
+fn allowed() -> Result<Vec<usize>, Error> {
+    affinity::allowed()
+        .map_err(|error| wrong(format!("cannot read the allowed processors: {error}")))
+}
+
+/// The measured processors, of all roles, in their order.
+fn measured(placement: &Placement) -> impl Iterator<Item = usize> {
+    let roles = placement.0.iter().filter(|(role, _)| *role != CONTROLLER);
+    roles.flat_map(|(_, cpus)| cpus).copied()
 }
 
 fn listed(cpus: &[usize]) -> String {
