@@ -155,15 +155,18 @@ mod tests {
             return;
         }
         let mut counters = Counters(group);
-        let switch = || std::thread::sleep(std::time::Duration::from_millis(1));
+        let switch = |times| {
+            for _ in 0..times {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        };
         counters.reset();
-        switch();
+        // So many that they would show.
+        switch(8);
         counters.resume();
-        for _ in 0..4 {
-            switch();
-        }
+        switch(4);
         counters.pause();
-        switch();
+        switch(8);
         let mut counts = Counts::default();
         counts.add(counters.read(), 4);
         let counted = counts.per_operation();
