@@ -7,7 +7,6 @@ use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::verdict::{self, Verdict};
 use costof_measure::statistics::quantile::{mean, standard_deviation};
-use costof_model::axis::AxisValue;
 use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
@@ -136,8 +135,8 @@ fn variations(runs: &[Run]) -> Vec<Variation> {
 
 /// What is demanded of a row, by what its number depends on.
 fn demand(point: &Point, last_cache_bytes: Option<u64>) -> Option<Demand> {
-    let is = |axis: &str, word: &str| matches!(point.axes.0.get(axis), Some(AxisValue::Word(value)) if value == word);
-    let at_least = |axis: &str, least: u64| matches!(point.axes.0.get(axis), Some(AxisValue::Number(value)) if *value >= least);
+    let is = |axis: &str, word: &str| point.axes.find_word(axis) == Some(word);
+    let at_least = |axis: &str, least: u64| point.axes.find_number(axis) >= Some(least);
     match &*point.probe {
         "null" => None,
         // The hypervisor's, or the timer's and the scheduler's.

@@ -4,7 +4,7 @@
 
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Only, Probe, Role, StartRole, the_only_report};
-use costof_model::axis::{Axis, AxisValue, Choice, Domain};
+use costof_model::axis::{Axis, Choice, Domain};
 use costof_model::failure::Failure;
 use costof_model::metric::MetricInfo;
 use costof_model::point::Point;
@@ -89,7 +89,7 @@ fn error(_: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
 }
 
 fn crash(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-    match asked(point, "by") {
+    match point.axes.word("by") {
         // Rust's own handler takes the first.
         "segv" => [Signal::SEGV; 2].map(signal_myself)[0],
         "kill" => signal_myself(Signal::KILL),
@@ -117,7 +117,7 @@ fn panic(_: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
 }
 
 fn hang(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-    let how = asked(point, "how");
+    let how = point.axes.word("how");
     if how == "once" && remembered("hanging").exists() {
         return good(point, meter);
     }
@@ -148,7 +148,7 @@ fn rubbish(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
     for _ in 0..10_000 {
         stray_prints();
     }
-    if asked(point, "to") == "protocol" {
+    if point.axes.word("to") == "protocol" {
         write_to_every_pipe();
     }
     good(point, meter)
@@ -191,7 +191,7 @@ fn leaves_child(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         .arg("1000")
         .spawn()
         .expect("there is a sleep");
-    match asked(point, "end") {
+    match point.axes.word("end") {
         "crash" => std::process::abort(),
         "hang" => {
             say_that_i_hang();
@@ -218,7 +218,7 @@ impl Role for Unsupported {
 
 /// Fails before any of its points is prepared.
 fn no_start(launch: &costof_model::protocol::Launch) -> Result<Box<dyn Role>, Failure> {
-    if asked(&launch.points[0], "why") == "exit" {
+    if launch.points[0].axes.word("why") == "exit" {
         std::process::exit(9);
     }
     Err(Failure::unsupported(
@@ -235,11 +235,11 @@ fn slow(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
 
 /// Work that is not there: its time does not grow with `n`.
 fn removed_loop(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-    if asked(point, "time") == "crash_once" {
+    if point.axes.word("time") == "crash_once" {
         crash_the_first_time();
     }
     let clock = meter.clock();
-    let time_ns = if asked(point, "time") == "none" {
+    let time_ns = if point.axes.word("time") == "none" {
         0.0
     } else {
         // Long enough for any clock to tell, and to be preempted within.
@@ -273,14 +273,6 @@ fn only(run: fn(&Point, &mut Meter<'_>) -> Result<(), Failure>) -> Result<Box<dy
 
 fn signal_myself(signal: Signal) {
     kill_process(getpid(), signal).expect("a process may signal itself");
-}
-
-/// The word on the point's axis.
-fn asked<'a>(point: &'a Point, axis: &str) -> &'a str {
-    match point.axes.0.get(axis) {
-        Some(AxisValue::Word(word)) => word,
-        _ => panic!("{point} has no word on the axis {axis}"),
-    }
 }
 
 /// A file that outlives the launch.

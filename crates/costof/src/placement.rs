@@ -68,9 +68,8 @@ pub(crate) fn one_machine(near: &Machine, far: &Machine) -> bool {
 
 /// The facts with the processors of the run, in its order, to plan and predict it.
 pub(crate) fn facts_of_the_run(placement: &Placement, facts: &Facts) -> Facts {
-    let measured = placement.0.get(MEASURED).into_iter().flatten();
     Facts {
-        run_cpus: measured.map(|cpu| *cpu as u32).collect(),
+        run_cpus: of_role(placement, MEASURED).map(|cpu| cpu as u32).collect(),
         ..facts.clone()
     }
 }
@@ -86,13 +85,8 @@ pub(crate) fn check(
 }
 
 fn check_on(placement: &Placement, role: &str, allowed: &[usize]) -> Result<(), Error> {
-    let missing: Vec<String> = placement
-        .0
-        .get(role)
-        .into_iter()
-        .flatten()
+    let missing: Vec<usize> = of_role(placement, role)
         .filter(|cpu| !allowed.contains(cpu))
-        .map(ToString::to_string)
         .collect();
     if missing.is_empty() {
         return Ok(());
@@ -100,9 +94,14 @@ fn check_on(placement: &Placement, role: &str, allowed: &[usize]) -> Result<(), 
     Err(wrong(format!(
         "the run was begun on processors that this process may not use now: {} (taskset, \
          cpusets and containers limit them; it may use {})",
-        missing.join(", "),
+        listed(&missing),
         listed(allowed)
     )))
+}
+
+/// The processors of a role, in their order.
+fn of_role<'a>(placement: &'a Placement, role: &str) -> impl Iterator<Item = usize> + 'a {
+    placement.0.get(role).into_iter().flatten().copied()
 }
 
 fn listed(cpus: &[usize]) -> String {

@@ -1,7 +1,7 @@
 //! How the cost of a fork grows with the memory of the process that forks.
 
 use crate::finding::Finding;
-use costof_model::axis::AxisValue;
+use crate::memory_latency::facts;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::{Unit, display_bytes};
@@ -16,8 +16,11 @@ fn between_least_and_most(run: &Run) -> Option<Finding> {
         .points
         .iter()
         .filter(|row| row.point.probe == "os.process")
-        .filter(|row| is(row, "how", "fork") && is(row, "exec", "no"))
-        .filter_map(|row| Some((resident(row)?, row)))
+        .filter(|row| {
+            let word = |axis| row.axes().find_word(axis);
+            word("how") == Some("fork") && word("exec") == Some("no")
+        })
+        .filter_map(|row| Some((row.axes().find_number("resident")?, row)))
         .collect();
     forks.sort_by_key(|(bytes, _)| *bytes);
     let ((least, small), (most, large)) = (forks.first()?, forks.last()?);
@@ -26,10 +29,7 @@ fn between_least_and_most(run: &Run) -> Option<Finding> {
     if large_low <= small_high {
         return None;
     }
-    let page_bytes = run
-        .attempts
-        .last()
-        .and_then(|attempt| attempt.hosts.values().next())
+    let page_bytes = facts(run)
         .and_then(|facts| facts.memory.page_bytes)
         .unwrap_or(4096);
     let pages = (most - least) / page_bytes;
@@ -52,17 +52,6 @@ fn between_least_and_most(run: &Run) -> Option<Finding> {
         ),
         evidence: vec![small.point.clone(), large.point.clone()],
     })
-}
-
-fn is(row: &PointRow, axis: &str, word: &str) -> bool {
-    matches!(row.axes().0.get(axis), Some(AxisValue::Word(value)) if value == word)
-}
-
-fn resident(row: &PointRow) -> Option<u64> {
-    match row.axes().0.get("resident") {
-        Some(AxisValue::Number(bytes)) => Some(*bytes),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //! about caches start from.
 
 use crate::changepoints::{Level, levels};
-use costof_model::axis::AxisValue;
 use costof_model::facts::{CacheSource, Facts};
 use costof_model::noise::Grade;
 use costof_model::point::Point;
@@ -179,34 +178,19 @@ fn points(loads: &[Load<'_>]) -> Vec<(f64, f64)> {
 
 fn is_random_load(row: &PointRow) -> bool {
     row.point.probe == "memory.latency"
-        && word(row, "pattern") == Some("random")
-        && number(row, "stride") == Some(64)
+        && row.axes().find_word("pattern") == Some("random")
+        && row.axes().find_number("stride") == Some(64)
 }
 
 fn load(row: &PointRow) -> Option<(&str, Load<'_>)> {
     let cost_ns = row.estimate("cost")?.median;
-    let bytes = number(row, "size").filter(|bytes| *bytes > 0)?;
+    let bytes = row.axes().find_number("size").filter(|bytes| *bytes > 0)?;
     let load = Load {
         bytes,
         cost_ns,
         row,
     };
-    (cost_ns > 0.0).then_some((word(row, "pages")?, load))
-}
-
-/// An axis's word. A file of another build may have none.
-fn word<'a>(row: &'a PointRow, axis: &str) -> Option<&'a str> {
-    match row.point.axes.0.get(axis)? {
-        AxisValue::Word(word) => Some(word),
-        AxisValue::Number(_) => None,
-    }
-}
-
-fn number(row: &PointRow, axis: &str) -> Option<u64> {
-    match row.point.axes.0.get(axis)? {
-        AxisValue::Number(number) => Some(*number),
-        AxisValue::Word(_) => None,
-    }
+    (cost_ns > 0.0).then_some((row.axes().find_word("pages")?, load))
 }
 
 /// The machine on which the loads were measured.

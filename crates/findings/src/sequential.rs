@@ -3,7 +3,6 @@
 
 use crate::finding::Finding;
 use crate::memory_latency::facts;
-use costof_model::axis::AxisValue;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
@@ -23,8 +22,12 @@ fn mebibyte(run: &Run) -> Option<Finding> {
         .into_iter()
         .zip(["read", "write", "copy"])
         .filter_map(|(done, op)| {
-            let alone = in_main_memory(run, op).filter(|row| number(row, "threads") == Some(1));
-            Some((done, alone.max_by_key(|row| number(row, "size"))?))
+            let alone =
+                in_main_memory(run, op).filter(|row| row.axes().find_number("threads") == Some(1));
+            Some((
+                done,
+                alone.max_by_key(|row| row.axes().find_number("size"))?,
+            ))
         })
         .collect();
     if rows.is_empty() {
@@ -77,7 +80,7 @@ fn modules(run: &Run) -> Option<Finding> {
             .partial_cmp(&read(other))
             .unwrap_or(Ordering::Equal)
     })?;
-    let (read, threads) = (read(fastest)?, number(fastest, "threads")?);
+    let (read, threads) = (read(fastest)?, fastest.axes().find_number("threads")?);
     let [shown, most] = [read, modules].map(|rate| Unit::BytesPerSecond.display(rate));
     let by = match threads {
         1 => "one thread".to_owned(),
@@ -106,22 +109,12 @@ fn in_main_memory<'r>(run: &'r Run, op: &'r str) -> impl Iterator<Item = &'r Poi
     run.points
         .iter()
         .filter(|row| row.point.probe == "memory.bandwidth" && row.estimate("throughput").is_some())
-        .filter(move |row| word(row, "op") == Some(op) && word(row, "kernel") == Some("best"))
-        .filter(move |row| largest_cache.is_some_and(|cache| number(row, "size") > Some(cache)))
-}
-
-fn word<'r>(row: &'r PointRow, axis: &str) -> Option<&'r str> {
-    match row.axes().0.get(axis)? {
-        AxisValue::Word(word) => Some(word),
-        AxisValue::Number(_) => None,
-    }
-}
-
-fn number(row: &PointRow, axis: &str) -> Option<u64> {
-    match row.axes().0.get(axis)? {
-        AxisValue::Number(number) => Some(*number),
-        AxisValue::Word(_) => None,
-    }
+        .filter(move |row| {
+            row.axes().find_word("op") == Some(op) && row.axes().find_word("kernel") == Some("best")
+        })
+        .filter(move |row| {
+            largest_cache.is_some_and(|cache| row.axes().find_number("size") > Some(cache))
+        })
 }
 
 #[cfg(test)]

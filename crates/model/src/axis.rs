@@ -145,15 +145,31 @@ fn display_number(unit: Unit, number: u64) -> String {
 }
 
 impl Axes {
+    /// The number on the axis `name`, if it has one: a file of another build may
+    /// not.
+    pub fn find_number(&self, name: &str) -> Option<u64> {
+        match self.0.get(name)? {
+            AxisValue::Number(value) => Some(*value),
+            AxisValue::Word(_) => None,
+        }
+    }
+
+    /// The word on the axis `name`, if it has one: a file of another build may
+    /// not.
+    pub fn find_word(&self, name: &str) -> Option<&str> {
+        match self.0.get(name)? {
+            AxisValue::Word(value) => Some(value),
+            AxisValue::Number(_) => None,
+        }
+    }
+
     /// The number on the axis `name`.
     ///
     /// # Panics
     /// A probe that asks for an axis that it has not declared is a bug.
     pub fn number(&self, name: &str) -> u64 {
-        match self.0.get(name) {
-            Some(AxisValue::Number(value)) => *value,
-            other => panic!("axis {name} has no number here: {other:?}"),
-        }
+        self.find_number(name)
+            .unwrap_or_else(|| panic!("axis {name} has no number here: {:?}", self.0.get(name)))
     }
 
     /// The word on the axis `name`.
@@ -161,10 +177,8 @@ impl Axes {
     /// # Panics
     /// A probe that asks for an axis that it has not declared is a bug.
     pub fn word(&self, name: &str) -> &str {
-        match self.0.get(name) {
-            Some(AxisValue::Word(value)) => value,
-            other => panic!("axis {name} has no word here: {other:?}"),
-        }
+        self.find_word(name)
+            .unwrap_or_else(|| panic!("axis {name} has no word here: {:?}", self.0.get(name)))
     }
 
     /// These axes, with `name` set to `value`.

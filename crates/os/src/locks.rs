@@ -81,51 +81,45 @@ impl Lock for Std {
 /// `pthread_mutex_t` of the default type, by the C library's own functions: on Linux a futex; in
 /// glibc a thread that finds it taken sleeps at once. glibc leaves the atomic instruction out of
 /// the lock, since 2.34, while the process has one thread: a worker of costof always has two.
-#[derive(Debug)]
+pub type Pthread = Around<PthreadMutex>;
+
+/// A spinlock: test and test-and-set, with the processor's hint (`pause`, `isb`) between two looks.
+/// It never enters the kernel, so a holder that loses its processor keeps all others spinning.
+pub type Spin = Around<TestAndSet>;
+
+/// A lock that knows nothing of what it guards, beside that.
+#[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Pthread {
-    mutex: UnsafeCell<libc::pthread_mutex_t>,
+pub struct Around<L> {
+    lock: L,
     guarded: UnsafeCell<Guarded>,
 }
 
-// SAFETY: a pthread mutex is made for several threads, and what it guards is touched only by the
-// thread that holds it.
-unsafe impl Sync for Pthread {}
-// SAFETY: it is locked only inside calls on a shared reference, so nobody holds it while it moves.
-unsafe impl Send for Pthread {}
+/// What [`Around`] can be made of.
+///
+/// # Safety
+///
+/// Of all threads one at most is between the return of `lock` and the call of `unlock`, and what it
+/// has written there is seen by the next one.
+pub unsafe trait Exclusive: Send + Sync {
+    /// Waits until no other thread has the lock, and takes it.
+    fn lock(&self);
 
-impl Pthread {
-    fn lock(&self) {
-        // SAFETY: the mutex was initialised, and is in its place until the borrow of `self` ends.
-        let status = unsafe { libc::pthread_mutex_lock(self.mutex.get()) };
-        // The default type has no error where the mutex is valid and not the caller's already.
-        debug_assert_eq!(status, 0);
-    }
-
-    fn unlock(&self) {
-        // SAFETY: as above, and this thread has locked it.
-        let status = unsafe { libc::pthread_mutex_unlock(self.mutex.get()) };
-        debug_assert_eq!(status, 0);
-    }
+    /// Gives it back; only for the thread that has it.
+    fn unlock(&self);
 }
 
-impl Default for Pthread {
-    fn default() -> Self {
-        Self {
-            mutex: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
-            guarded: UnsafeCell::default(),
-        }
-    }
-}
+// SAFETY: what it guards is touched only by the thread that has the lock.
+unsafe impl<L: Exclusive> Sync for Around<L> {}
 
-impl Lock for Pthread {
+impl<L: Exclusive> Lock for Around<L> {
     fn count_up_to(&self, target: u64, holder: u64) -> u64 {
         let mut counted = 0;
         loop {
-            self.lock();
+            self.lock.lock();
             // SAFETY: this thread holds the lock, and the reference ends before it is released.
             let goes_on = unsafe { &mut *self.guarded.get() }.count_up(target, holder);
-            self.unlock();
+            self.lock.unlock();
             if !goes_on {
                 return counted;
             }
@@ -134,39 +128,64 @@ impl Lock for Pthread {
     }
 
     fn guarded(&self) -> Guarded {
-        self.lock();
+        self.lock.lock();
         // SAFETY: this thread holds the lock.
         let guarded = unsafe { *self.guarded.get() };
-        self.unlock();
+        self.lock.unlock();
         guarded
     }
 }
 
-impl Drop for Pthread {
-    fn drop(&mut self) {
-        // SAFETY: nobody else has a reference, so it is unlocked and not used again.
-        unsafe { libc::pthread_mutex_destroy(self.mutex.get()) };
+/// A mutex of the C library.
+#[derive(Debug)]
+pub struct PthreadMutex(UnsafeCell<libc::pthread_mutex_t>);
+
+// SAFETY: it is made for several threads.
+unsafe impl Sync for PthreadMutex {}
+// SAFETY: it is locked only inside calls on a shared reference, so nobody holds it while it moves.
+unsafe impl Send for PthreadMutex {}
+
+// SAFETY: that is what a mutex is.
+unsafe impl Exclusive for PthreadMutex {
+    #[inline(always)]
+    fn lock(&self) {
+        // SAFETY: the mutex was initialised, and is in its place until the borrow of `self` ends.
+        let status = unsafe { libc::pthread_mutex_lock(self.0.get()) };
+        // The default type has no error where the mutex is valid and not the caller's already.
+        debug_assert_eq!(status, 0);
+    }
+
+    #[inline(always)]
+    fn unlock(&self) {
+        // SAFETY: as above, and this thread has locked it.
+        let status = unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+        debug_assert_eq!(status, 0);
     }
 }
 
-/// A spinlock: test and test-and-set, with the processor's hint (`pause`, `isb`) between two looks.
-/// It never enters the kernel, so a holder that loses its processor keeps all others spinning.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub struct Spin {
-    taken: AtomicBool,
-    guarded: UnsafeCell<Guarded>,
+impl Default for PthreadMutex {
+    fn default() -> Self {
+        Self(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER))
+    }
 }
 
-// SAFETY: what it guards is touched only by the thread that has set `taken` (acquire) and has not
-// yet cleared it (release).
-unsafe impl Sync for Spin {}
+impl Drop for PthreadMutex {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has a reference, so it is unlocked and not used again.
+        unsafe { libc::pthread_mutex_destroy(self.0.get()) };
+    }
+}
 
-impl Spin {
+/// Taken, or not.
+#[derive(Debug, Default)]
+pub struct TestAndSet(AtomicBool);
+
+// SAFETY: it is set by one thread at a time (acquire), which clears it (release).
+unsafe impl Exclusive for TestAndSet {
     #[inline(always)]
     fn lock(&self) {
-        while self.taken.swap(true, Ordering::Acquire) {
-            while self.taken.load(Ordering::Relaxed) {
+        while self.0.swap(true, Ordering::Acquire) {
+            while self.0.load(Ordering::Relaxed) {
                 spin_loop();
             }
         }
@@ -174,31 +193,7 @@ impl Spin {
 
     #[inline(always)]
     fn unlock(&self) {
-        self.taken.store(false, Ordering::Release);
-    }
-}
-
-impl Lock for Spin {
-    fn count_up_to(&self, target: u64, holder: u64) -> u64 {
-        let mut counted = 0;
-        loop {
-            self.lock();
-            // SAFETY: this thread holds the lock, and the reference ends before it is released.
-            let goes_on = unsafe { &mut *self.guarded.get() }.count_up(target, holder);
-            self.unlock();
-            if !goes_on {
-                return counted;
-            }
-            counted += 1;
-        }
-    }
-
-    fn guarded(&self) -> Guarded {
-        self.lock();
-        // SAFETY: this thread holds the lock.
-        let guarded = unsafe { *self.guarded.get() };
-        self.unlock();
-        guarded
+        self.0.store(false, Ordering::Release);
     }
 }
 

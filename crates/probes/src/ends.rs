@@ -1,12 +1,13 @@
 //! What probes between two ends share: where the other end runs, and whether
 //! the processors between which something goes to and fro are kept awake.
 
-use crate::literal::{list, word, words};
+use crate::literal::{list, text, word, words};
 use crate::threads;
 use crate::wake::{self, Kept};
 use costof_model::axis::{Axis, Choice};
 use costof_model::failure::Failure;
 use costof_model::point::Point;
+use costof_model::{List, Text};
 use std::io;
 
 const SAME: Choice = word("same", "both on one processor, which switches between them");
@@ -20,6 +21,12 @@ pub(crate) const CPUS_SAME_FIRST: Axis = words("cpus", ABOUT_CPUS, list![SAME, C
 /// The axis `cpus`, for what is about two.
 pub(crate) const CPUS_CROSS_FIRST: Axis = words("cpus", ABOUT_CPUS, list![CROSS, SAME]);
 const ABOUT_CPUS: &str = "where the two ends run";
+
+/// What such a probe needs of the machine.
+pub(crate) const NEEDS: List<Text> = list![
+    text("cpus=cross: two processors (--cpu)"),
+    text("wake=polling: root, and a cpuidle driver whose shallowest state is POLL"),
+];
 
 /// Whether both ends of a point run on one processor.
 pub(crate) fn share(point: &Point) -> bool {

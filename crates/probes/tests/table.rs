@@ -212,10 +212,7 @@ fn what_gives_up_its_processor_says_so() {
         let leading = probe.roles.last().expect("a probe has roles");
         let role = leading(&launch(&points)).expect("it starts anywhere");
         for point in points {
-            let word = |axis| match point.axes.0.contains_key(axis) {
-                true => point.axes.word(axis),
-                false => "",
-            };
+            let word = |axis| point.axes.find_word(axis).unwrap_or("");
             let waits = match &*probe.info.id {
                 "os.context_switch" | "os.process" | "os.thread" | "os.timer" => true,
                 "ipc.latency" => word("wait") == "block",

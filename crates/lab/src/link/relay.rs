@@ -15,10 +15,12 @@ use costof_os::namespace::Namespace;
 use costof_os::tun::Tun;
 use costof_os::{affinity, readable, real_time, timers};
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsFd;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Above ordinary processes, below what the machine itself cannot do without.
@@ -28,6 +30,8 @@ const TURN: usize = 16;
 /// How long before a packet is due the relay stops sleeping, at least and at
 /// most, in nanoseconds.
 const AWAKE_NS: (u64, u64) = (5_000, 100_000);
+/// After how many turns without a pause it looks for questions.
+const TURNS: u32 = 64;
 /// How long the relay may take to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
@@ -36,6 +40,8 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 pub(crate) struct Relay {
     questions: Sender<Question>,
     wake: PipeWriter,
+    /// What it has ended by, if it has.
+    thread: Option<JoinHandle<io::Error>>,
     /// What each device, near and far, had dropped when the launch began.
     dropped_before: [u64; 2],
 }
@@ -56,15 +62,16 @@ impl Relay {
         let (questions, asked) = mpsc::channel();
         let relaying = move || {
             let mut relaying = Relaying::new(near, far, up, down);
-            // Ends where a device is taken away; then nobody answers any more.
-            let _ = relaying.relay(&woken, &asked);
+            match relaying.relay(&woken, &asked) {
+                Ok(never) => match never {},
+                Err(error) => error,
+            }
         };
-        std::thread::Builder::new()
-            .name("costof-relay".to_owned())
-            .spawn(relaying)?;
+        let thread = std::thread::Builder::new().name("costof-relay".to_owned());
         Ok(Relay {
             questions,
             wake,
+            thread: Some(thread.spawn(relaying)?),
             dropped_before: [0, 0],
         })
     }
@@ -89,10 +96,29 @@ impl Relay {
     }
 
     fn ask<T>(&mut self, question: Question, answer: &Receiver<T>) -> Result<T, String> {
-        let ended = || "the relay has ended: its devices are gone".to_owned();
-        self.questions.send(question).map_err(|_| ended())?;
-        self.wake.write_all(b"?").map_err(|_| ended())?;
-        answer.recv_timeout(ANSWER_LIMIT).map_err(|_| ended())
+        let asked = self.questions.send(question).is_ok() && self.wake.write_all(b"?").is_ok();
+        if !asked {
+            return Err(self.ended());
+        }
+        answer
+            .recv_timeout(ANSWER_LIMIT)
+            .map_err(|error| match error {
+                RecvTimeoutError::Disconnected => self.ended(),
+                RecvTimeoutError::Timeout => {
+                    format!(
+                        "the relay has not answered for {} s",
+                        ANSWER_LIMIT.as_secs()
+                    )
+                }
+            })
+    }
+
+    /// Why nobody answers any more: a device was taken away.
+    fn ended(&mut self) -> String {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(error)) => format!("the relay has ended: {error}"),
+            _ => "the relay has ended".to_owned(),
+        }
     }
 }
 
@@ -148,8 +174,14 @@ impl Relaying {
         }
     }
 
-    fn relay(&mut self, woken: &PipeReader, asked: &Receiver<Question>) -> io::Result<()> {
+    fn relay(&mut self, woken: &PipeReader, asked: &Receiver<Question>) -> io::Result<Infallible> {
+        let mut turns = 0;
         loop {
+            // Packets that come without a pause are no reason to answer nobody.
+            turns = (turns + 1) % TURNS;
+            if turns == 0 {
+                self.answer(woken, asked)?;
+            }
             let moved = carry(&self.near, &mut self.up, &self.far)?
                 | carry(&self.far, &mut self.down, &self.near)?;
             if moved {

@@ -2,7 +2,8 @@
 
 use crate::derived;
 use crate::ends::{
-    CPUS_CROSS_FIRST, broken, cannot_start, keep, partner_cpu, processors, share, spinning_keeps,
+    CPUS_CROSS_FIRST, NEEDS, broken, cannot_start, keep, partner_cpu, processors, share,
+    spinning_keeps,
 };
 use crate::expect;
 use crate::literal::{cost, list, metric, text, word, words};
@@ -84,10 +85,7 @@ pub(crate) static PROBE: Probe = Probe {
             "two copies at what caches give, at the same time where each end has a processor; system calls as os.syscall and context switches as os.context_switch have measured them, up to one every 64 KiB",
         ),
         after: list![text("os.syscall"), text("os.context_switch")],
-        needs: list![
-            text("cpus=cross: two processors (--cpu)"),
-            text("wake=polling: root, and a cpuidle driver"),
-        ],
+        needs: NEEDS,
         roles: list![text("only")],
     },
     rounds: 2,

@@ -2,7 +2,8 @@
 
 use crate::derived;
 use crate::ends::{
-    CPUS_CROSS_FIRST, broken, cannot_start, keep, partner_cpu, processors, share, spinning_keeps,
+    CPUS_CROSS_FIRST, NEEDS, broken, cannot_start, keep, partner_cpu, processors, share,
+    spinning_keeps,
 };
 use crate::expect::cost_ns;
 use crate::literal::{cost, latency, list, text, word, words};
@@ -98,10 +99,7 @@ pub(crate) static PROBE: Probe = Probe {
             text("os.context_switch"),
             text("sync.core_to_core")
         ],
-        needs: list![
-            text("cpus=cross: two processors (--cpu)"),
-            text("wake=polling: root, and a cpuidle driver"),
-        ],
+        needs: NEEDS,
         roles: list![text("only")],
     },
     rounds: 2,

@@ -1,7 +1,9 @@
 //! `os.context_switch`: what it costs that another thread or process runs.
 
 use crate::derived;
-use crate::ends::{CPUS_SAME_FIRST, broken, cannot_start, keep, partner_cpu, processors, share};
+use crate::ends::{
+    CPUS_SAME_FIRST, NEEDS, broken, cannot_start, keep, partner_cpu, processors, share,
+};
 use crate::expect::cost_ns;
 use crate::literal::{cost, list, metric, text, word, words};
 use crate::wake::{self, Kept};
@@ -112,10 +114,7 @@ pub(crate) static PROBE: Probe = Probe {
             "system calls as os.syscall has measured them: read twice for a pipe, getppid twice for a futex; what the scheduler does usually takes; what waking another processor takes, in a virtual machine with the exits that cpu.vm_exit measured",
         ),
         after: list![text("os.syscall"), text("cpu.vm_exit")],
-        needs: list![
-            text("cpus=cross: two processors (--cpu)"),
-            text("wake=polling: root, and a cpuidle driver"),
-        ],
+        needs: NEEDS,
         roles: list![text("only")],
     },
     rounds: 2,
