@@ -242,8 +242,9 @@ fn removed_loop(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
     let time_ns = if point.axes.word("time") == "none" {
         0.0
     } else {
-        // Long enough for any clock to tell, and to be preempted within.
-        10_000_000.0
+        // Long enough for any clock to tell, and to be preempted within: what
+        // comes late after it is a small part.
+        25_000_000.0
     };
     meter.repeatable("cost", |_| spin(clock, time_ns));
     Ok(())
