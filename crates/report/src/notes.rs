@@ -1,7 +1,7 @@
 //! What stands below the table: how the run went, what one number does not
 //! say, what was found, what is absent and what is doubtful.
 
-use crate::names::{point, points_counted, short_point};
+use crate::names::{points_counted, short_point};
 use crate::table::{cycles, in_order, is_hit};
 use costof_model::metric::Mode;
 use costof_model::noise::{Grade, Warning};
@@ -154,12 +154,27 @@ pub(crate) fn instruments(run: &Run) -> String {
     paragraph(&text)
 }
 
-/// What has no number, and why.
+/// Of the points that are absent for one reason so many are named.
+const NAMED: usize = 3;
+
+/// What has no number, and why: each reason once.
 pub(crate) fn absent(run: &Run) -> String {
-    let mut text = String::new();
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for failure in run.failures.iter().filter(|row| row.launch.is_none()) {
-        let shown = point(&failure.point, run.probe(&failure.point.probe));
-        let _ = writeln!(text, "absent: {shown}: {}", failure.failure());
+        let shown = short_point(&failure.point, run.probe(&failure.point.probe));
+        let reason = failure.failure().to_string();
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, points)) => points.push(shown),
+            None => reasons.push((reason, vec![shown])),
+        }
+    }
+    let mut text = String::new();
+    for (reason, points) in &reasons {
+        let named = points[..points.len().min(NAMED)].join(", ");
+        let _ = match points.len().saturating_sub(NAMED) {
+            0 => writeln!(text, "absent: {named}: {reason}"),
+            more => writeln!(text, "absent: {named} and {more} more: {reason}"),
+        };
     }
     let lost: Vec<_> = run
         .failures
@@ -169,7 +184,7 @@ pub(crate) fn absent(run: &Run) -> String {
     for failure in &lost {
         let measured = run.points.iter().any(|row| row.point == failure.point);
         if measured {
-            let shown = point(&failure.point, run.probe(&failure.point.probe));
+            let shown = short_point(&failure.point, run.probe(&failure.point.probe));
             let launch = failure.launch.unwrap_or_default() + 1;
             let _ = writeln!(text, "launch {launch} lost: {shown}: {}", failure.failure());
         }
