@@ -26,10 +26,6 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn pid(&self) -> Pid {
-        self.pid
-    }
-
     pub(crate) fn id(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
