@@ -51,7 +51,7 @@ impl There {
         let config = format!(
             "ListenAddress {address}:{port}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
              StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n\
-             SetEnv TMPDIR={folder} COSTOF_TEST_FOLDER={folder}\n",
+             SetEnv COSTOF_LOCK_FOLDER={folder} COSTOF_TEST_FOLDER={folder}\n",
             path("host_key"),
             path("user_key.pub"),
             folder = path("").trim_end_matches('/'),
