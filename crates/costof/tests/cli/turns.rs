@@ -106,8 +106,8 @@ fn a_worker_of_the_same_command_that_is_slow_to_end_is_waited_for() {
     let place = Place::new();
     let costof = place.costof(&[]);
     let worker = format!("{} worker", Place::program(&costof));
-    // Its input closes late: what hands it on is in no group that is killed.
-    let late = |seconds| format!("exec:setsid sh -c 'cat; sleep {seconds}' | {worker}");
+    // Its input closes late, as behind a network, and nothing else ends it.
+    let late = |seconds| format!("exec:setsid sh -c 'cat; sleep {seconds}' | setsid {worker}");
     let words = "run null --quick --no-wait --out runs --on";
     let mut costof = place.costof(&words.split(' ').collect::<Vec<_>>());
     costof.args([&late("0.7"), "--on", &late("0.8")]);
