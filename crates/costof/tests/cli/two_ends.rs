@@ -62,6 +62,7 @@ fn expect_measured(run: &Run, links: &[&str]) {
 
 /// The point has its row and metrics, or there is no such thing here, which is said.
 #[track_caller]
+#[expect(clippy::print_stderr, reason = "what was not tried is said")]
 fn expect_point(run: &Run, point: &Point, metrics: &[&str]) {
     let failures = run.failures.iter().filter(|row| row.point == *point);
     let Some(row) = run.points.iter().find(|row| row.point == *point) else {
