@@ -80,7 +80,9 @@ fn introduce(file: &mut File) -> io::Result<()> {
         // Somebody has laid another file there under this name: it stays as it is.
         return Ok(());
     }
-    let user = std::env::var("USER").unwrap_or_else(|_| "unknown".to_owned());
+    // Services and containers have no such variable.
+    let number = || std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
+    let user = std::env::var("USER").unwrap_or_else(|_| format!("user {}", number()));
     let parent = process::parent()
         .and_then(|pid| std::fs::read(format!("/proc/{pid}/cmdline")).ok())
         .map(|words| String::from_utf8_lossy(&words).replace('\0', " "))
