@@ -26,7 +26,7 @@ impl Drop for There {
 
 impl There {
     /// Such a place, or why there is none here.
-    fn new() -> Result<There, String> {
+    pub(crate) fn new() -> Result<There, String> {
         There::at("127.0.0.1", free_port(), None)
     }
 

@@ -86,7 +86,8 @@ fn expect_point(run: &Run, point: &Point, metrics: &[&str]) {
     assert!(lost.is_empty() || may_drown(point), "{lost:?}");
 }
 
-/// What floods a slow link keeps its relay from the processor where there are few.
+/// What floods a slow link keeps its relay busy, and where there are only two
+/// processors the relay keeps the receiver from the one that they share.
 fn may_drown(point: &Point) -> bool {
     point.probe == "net.bandwidth" && point.axes.word("over") == "udp" && point.link == EMULATED
 }
@@ -118,18 +119,29 @@ fn every_probe_is_measured_between_named_namespaces() {
 
 #[test]
 fn every_probe_is_measured_to_where_ssh_leads() {
-    let made = Namespaces::new("costofssh2").and_then(|namespaces| {
-        let there = There::across(&namespaces)?;
-        Ok((there, namespaces))
-    });
-    let (there, namespaces) = match made {
-        Ok(made) => made,
+    let namespaces = Namespaces::new("costofssh2");
+    if let Err(why) = &namespaces {
+        eprintln!("to a sshd on loopback only: {why}");
+    }
+    let there = match &namespaces {
+        Ok(namespaces) => There::across(namespaces),
+        Err(_) => There::new(),
+    };
+    let there = match there {
+        Ok(there) => there,
         Err(why) => return eprintln!("skipped: {why}"),
     };
-    let costof = there.costof(&words("--peer ssh:there"));
-    run(&mut namespaces.at_the_near_end(&costof)).expect_code(0);
+    let mut costof = there.costof(&words("--peer ssh:there"));
+    let link = match &namespaces {
+        Ok(namespaces) => {
+            costof = namespaces.at_the_near_end(&costof);
+            "remote"
+        }
+        Err(_) => "loopback",
+    };
+    run(&mut costof).expect_code(0);
     there.place.expect_nothing_runs();
-    expect_measured(&there.read(), &["remote"]);
+    expect_measured(&there.read(), &[link]);
 }
 
 #[test]
