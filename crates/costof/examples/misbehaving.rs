@@ -27,6 +27,7 @@ fn main() -> ExitCode {
 static TABLE: &[&Probe] = &[
     &probe("test.good", &[], &[], &[|_| only(good)]),
     &probe("test.error", &[], &[], &[|_| only(error)]),
+    &probe("test.escapes", &[], &[], &[|_| only(escapes)]),
     &probe("test.crash", CRASHES, &[], &[|_| only(crash)]),
     &probe("test.crash_once", &[], &[], &[|_| only(crash_once)]),
     &probe("test.panic", &[], &[], &[|_| only(panic)]),
@@ -86,6 +87,12 @@ fn good(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
 
 fn error(_: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
     Err(Failure::error("the answer was 41 and not 42"))
+}
+
+/// Fails by what would rule a terminal and fill a disk.
+fn escapes(_: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
+    let long = "x".repeat(1 << 20);
+    Err(Failure::error(format!("\x1b[2J\u{9b}31m\r{long}")))
 }
 
 fn crash(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {

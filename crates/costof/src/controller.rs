@@ -27,7 +27,9 @@ use costof_model::rows::{
     Block, FailureRow, LaunchPoint, LaunchRow, PointRow, PredictionRow, Row, State,
 };
 use costof_model::run_file::Run;
+use costof_os::random;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -340,7 +342,11 @@ impl Controller<'_> {
                 .has(&probe.info)
                 .map_err(|failure| Lost::Failed(None, failure))?;
         }
-        let told = self.told(probe, points, block, launch, link);
+        let token = token().map_err(|error| {
+            let reason = format!("the kernel gives no random bytes for a token: {error}");
+            Lost::Failed(None, Failure::error(reason))
+        })?;
+        let told = self.told(probe, points, (block, launch), link, &token);
         let places: Vec<Place<'_>> = (0..told.len())
             .map(|role| Place {
                 host: &self.machine(leads(probe, role)).host,
@@ -363,20 +369,19 @@ impl Controller<'_> {
         }
     }
 
-    /// What the workers of a launch are told, by role.
+    /// What the workers of a launch of a block are told, by role.
     fn told(
         &self,
         probe: &Probe,
         points: &[Point],
-        block: usize,
-        launch: u32,
+        (block, launch): (usize, u32),
         link: Option<&Made>,
+        token: &str,
     ) -> Vec<Launch> {
         let plan = &self.run.run.plan;
         let placement = self.placement(probe, points);
         let time = self.precision.batch_time_per_point();
         let seed = self.seed(block, launch);
-        let token = format!("{:032x}", fastrand::u128(..));
         let apart = self.far.is_some_and(|far| !one_machine(self.near, far));
         let cpus = |role: &Text| placement.0.get(role).cloned().unwrap_or_default();
         // The processors of the other roles on the same machine.
@@ -415,7 +420,7 @@ impl Controller<'_> {
                         true => (0, 0),
                         false => plan.hosts.peer_ports.unwrap_or_default(),
                     },
-                    token: token.clone(),
+                    token: token.to_owned(),
                     apart,
                     sink: link.drops_all.then_some(link.far.address),
                 }),
@@ -576,6 +581,12 @@ impl Controller<'_> {
     fn interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
+}
+
+/// What both ends of a launch know and no stranger can guess: 32 hexadecimal digits.
+fn token() -> io::Result<String> {
+    let drawn = u128::from_ne_bytes(random::bytes()?);
+    Ok(format!("{drawn:032x}"))
 }
 
 /// Whether the role at this position leads.

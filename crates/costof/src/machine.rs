@@ -29,6 +29,15 @@ pub(crate) struct Machine {
     worker: Worker,
 }
 
+/// How long a machine that another costof measures is waited for.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting {
+    /// This long without a word.
+    pub(crate) in_silence: Duration,
+    /// And then, for as long as it takes.
+    pub(crate) then_until_it_is_free: bool,
+}
+
 /// How workers are asked, everywhere in a command.
 #[derive(Clone, Copy)]
 pub(crate) struct Asking<'a> {
@@ -65,14 +74,15 @@ impl Machine {
     }
 
     /// Takes the machine, so that no other costof measures it meanwhile. Where
-    /// one does, it is waited for if that is wanted, and `say` tells for whom.
+    /// one does, it is waited for as that is wanted, and `say` tells for whom.
     pub(crate) fn hold(
         &mut self,
-        wait: bool,
+        waiting: Waiting,
         asking: Asking<'_>,
         say: impl Fn(&str),
     ) -> Result<(), Error> {
-        let mut waits = false;
+        let mut is_told = false;
+        let silent_until = Instant::now() + waiting.in_silence;
         loop {
             let answer = self
                 .worker
@@ -85,23 +95,19 @@ impl Machine {
                         Host::Local => "this machine".to_owned(),
                         host => format!("the machine of {host}"),
                     };
-                    let holder: String = holder
-                        .chars()
-                        .filter(|c| !c.is_control())
-                        .take(200)
-                        .collect();
-                    if !wait {
+                    let is_silent = Instant::now() < silent_until;
+                    if !waiting.then_until_it_is_free && !is_silent {
                         return Err(Error::Nothing(format!(
                             "{machine} is being measured by {holder} (without --no-wait, costof \
                              waits for its turn)"
                         )));
                     }
-                    if !waits {
+                    if !is_told && !is_silent {
                         say(&format!(
                             "waiting: {machine} is being measured by {holder} (--no-wait does \
                              not wait)"
                         ));
-                        waits = true;
+                        is_told = true;
                     }
                 }
                 answer => return Err(misfit(&self.host, &answer, "say whose turn it is")),

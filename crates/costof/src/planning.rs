@@ -159,9 +159,8 @@ pub(crate) fn plan(
     for info in &asked.infos {
         let level = levels.iter().position(|level| level.contains(info));
         let probe = probe::find(table, &info.id).expect("the table was asked for its own");
-        let headlines = (probe.headlines)(facts);
+        let mut headlines = (probe.headlines)(facts);
         // What is about another link than the one to the peer is not asked of it.
-        let mut headlines = headlines;
         if to_peer.is_some() {
             headlines.retain(|headline| headline.link.is_none_or(|link| links[0] == link));
         }

@@ -73,13 +73,15 @@ pub fn between(near: Side<'_>, far: Side<'_>, asked: Option<IpAddr>) -> Result<M
 }
 
 /// The address by which ssh has reached a host: from the controller, or, where
-/// that is the host, from it.
+/// that is the host, from it. It must be the host's own: what a worker knows of
+/// ssh is an environment variable, which whatever is started from an ssh session
+/// inherits, in a container or a namespace too.
 fn reached(host: Side<'_>, other: Side<'_>) -> Option<IpAddr> {
     let by_ssh = match host.host {
         Host::Local => other.network.reached_from,
         _ => host.network.reached_at,
     };
-    by_ssh.filter(|address| !address.is_loopback())
+    by_ssh.filter(|address| host.network.addresses.contains(address))
 }
 
 /// The first address of `far` of a family that `near` has too; its first one
@@ -168,7 +170,13 @@ mod tests {
         assert_eq!(meet(local, remote), pair("192.0.2.1", "192.0.2.7"));
         // And the other way round.
         assert_eq!(meet(remote, local), pair("192.0.2.7", "192.0.2.1"));
-        // A tunnel to an sshd says nothing.
+        // Inherited from a session that led to another place, it says nothing,
+        let inherited = by_ssh("198.51.100.1", "198.51.100.7");
+        assert_eq!(
+            meet(local, ("exec:x", "there", &inherited)),
+            pair("172.17.0.1", "172.17.0.1")
+        );
+        // and neither does a tunnel to an sshd.
         let tunnel = by_ssh("127.0.0.1", "127.0.0.1");
         assert_eq!(
             meet(local, ("ssh:x", "there", &tunnel)),

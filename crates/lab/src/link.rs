@@ -50,7 +50,8 @@ pub struct Made {
 
 impl Made {
     /// Makes a link; `holder` is the command that calls [`hold()`] with the link's
-    /// name. Must be called from the main thread.
+    /// name. Must be called from a thread that outlives the link, whose holder's
+    /// parent-death signal follows that thread.
     ///
     /// # Errors
     /// Why there can be no such link here, and what to do about it.

@@ -5,6 +5,7 @@ use crate::host::{Host, WorkerCommand};
 use crate::launch::Place;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::protocol::{Answer, Command, LINE_MAX_BYTES, PROTOCOL};
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -16,6 +17,9 @@ use std::time::{Duration, Instant};
 
 /// How often the controller looks whether it was interrupted.
 const POLL: Duration = Duration::from_millis(100);
+/// How much is kept of any text in an answer, in characters: the longest that
+/// there is, a kernel's command line, has 2048 on both architectures.
+const TEXT_MAX_CHARS: usize = 2048;
 /// How much of a worker's standard error is kept, from its end.
 const STDERR_KEPT_BYTES: usize = 4096;
 /// How long an ended worker has to close its outputs and be reaped.
@@ -113,10 +117,9 @@ impl Worker {
                 Ok(worker)
             }
             Answer::Hello { protocol, costof } => Err(NoAnswer::Failed(Failure::error(format!(
-                "{} (costof {}) speaks protocol {protocol} and this controller (costof {}) \
+                "{} (costof {costof}) speaks protocol {protocol} and this controller (costof {}) \
                  protocol {PROTOCOL}: use the same release at both ends",
                 worker.name(),
-                shown(costof.as_bytes(), 40),
                 env!("CARGO_PKG_VERSION"),
             )))),
             other => Err(worker.nonsense(&format!("{other:?} where it should introduce itself"))),
@@ -318,12 +321,7 @@ impl Worker {
             .map(str::trim)
             .filter(|line| !line.is_empty() && !line.starts_with("note: run with"))
             .collect();
-        let words = lines[lines.len().saturating_sub(3)..].join(" / ");
-        words
-            .chars()
-            .filter(|c| !c.is_control())
-            .take(400)
-            .collect()
+        harmless(&lines[lines.len().saturating_sub(3)..].join(" / "), 400)
     }
 }
 
@@ -359,20 +357,39 @@ fn read_answers(output: ChildStdout, sender: &SyncSender<Vec<u8>>) {
     }
 }
 
-/// The answer in a line, or the line, for a person to read.
+/// The answer in a line, or the line, for a person to read. Whatever text is in
+/// it may come from a stranger and goes to terminals and files: it is made
+/// harmless here, and nowhere else.
 fn parse(line: &[u8]) -> Result<Answer, String> {
-    serde_json::from_slice(line).map_err(|_| shown(line, 100))
+    let read = serde_json::from_slice(line).and_then(|mut value| {
+        make_harmless(&mut value);
+        serde_json::from_value(value)
+    });
+    read.map_err(|_| harmless(String::from_utf8_lossy(line).trim_end(), 100))
 }
 
-/// The beginning of what a stranger said, with nothing that would move a
-/// terminal's cursor.
-fn shown(said: &[u8], chars: usize) -> String {
-    String::from_utf8_lossy(said)
-        .trim_end()
-        .chars()
-        .map(|c| if c.is_control() { '.' } else { c })
-        .take(chars)
-        .collect()
+fn make_harmless(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = harmless(text, TEXT_MAX_CHARS),
+        Value::Array(values) => values.iter_mut().for_each(make_harmless),
+        Value::Object(fields) => {
+            for (name, mut value) in std::mem::take(fields) {
+                make_harmless(&mut value);
+                fields.insert(harmless(&name, TEXT_MAX_CHARS), value);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The beginning of a text, with nothing that would move a terminal's cursor.
+fn harmless(text: &str, chars_max: usize) -> String {
+    let mut chars = text.chars().map(|c| if c.is_control() { '.' } else { c });
+    let mut harmless: String = chars.by_ref().take(chars_max).collect();
+    if chars.next().is_some() {
+        harmless.push('…');
+    }
+    harmless
 }
 
 impl Stderr {
@@ -434,4 +451,45 @@ fn signal_name(signal: i32) -> String {
         other => return format!("signal {other}"),
     };
     name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_an_answer_is_short_and_moves_no_cursor() {
+        let long = "x".repeat(TEXT_MAX_CHARS + 1);
+        let nasty = r"\u001b[2J\u009b2J\n\u007f\u0000";
+        let clean = |line: String| format!("{:?}", parse(line.as_bytes()).unwrap());
+        for line in [
+            format!(r#"{{"is":"hello","protocol":1,"costof":"{nasty}{long}"}}"#),
+            format!(r#"{{"is":"busy","holder":"{nasty}{long}"}}"#),
+            format!(r#"{{"is":"prepared","offers":{{"{nasty}{long}":"{nasty}{long}"}}}}"#),
+            format!(r#"{{"is":"failed","kind":"error","reason":"{nasty}{long}"}}"#),
+        ] {
+            let answer = clean(line);
+            assert!(answer.contains(".[2J.2J...xxx"), "{answer}");
+            assert!(answer.contains("x…") && !answer.contains(&long), "{answer}");
+            // Debug would write a control character so.
+            assert!(!answer.contains('\\'), "{answer}");
+        }
+        let rubbish = parse(format!("\x1b[2J{long}\n").as_bytes()).unwrap_err();
+        assert!(rubbish.starts_with(".[2Jxxx") && rubbish.chars().count() == 101);
+    }
+
+    #[test]
+    fn what_is_harmless_stays_as_it_is() {
+        for answer in [
+            Answer::Failed(Failure::error("0.1 µs “quoted” \\ x")),
+            Answer::Closed {
+                points: Vec::new(),
+                noise: Box::default(),
+                cpu_ns: 0.1 + 0.2,
+            },
+        ] {
+            let line = serde_json::to_vec(&answer).unwrap();
+            assert_eq!(parse(&line).unwrap(), answer);
+        }
+    }
 }

@@ -2,16 +2,21 @@
 //! measure each other.
 //!
 //! A lock that the kernel gives back when its holder ends, however that ends.
-//! Its file lies in the folder for temporary files, which all users share (the
-//! run-time folder of XDG is each user's own), and is named after the machine's
-//! boot, so that machines which share that folder are told apart.
+//! Its file lies in /tmp and is named after the machine's boot, so that machines
+//! which share that folder are told apart.
 
 use costof_os::process;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+/// Where the file lies, whatever TMPDIR says: that is each user's, session's or
+/// job's own (pam_tmpdir, batch systems), as the run-time folder of XDG is, and
+/// costofs that differ in it would measure at once.
+const FOLDER: &str = "/tmp";
+/// Names another folder: for containers of one machine that share one, but no /tmp.
+const FOLDER_VARIABLE: &str = "COSTOF_LOCK_FOLDER";
 /// How much is read of what the holder says of itself, in bytes.
 const HOLDER_MAX_BYTES: u64 = 200;
 
@@ -22,11 +27,12 @@ pub struct Turn(#[expect(dead_code, reason = "it is held open")] Option<File>);
 /// Takes the machine, or says who has it.
 ///
 /// # Errors
-/// Whose it is, as far as that is known.
+/// Whose it is, as far as that is known, and by which file.
 pub fn take() -> Result<Turn, String> {
     // Where it is not to be read, all such machines have one name.
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    take_at(&std::env::temp_dir().join(format!("costof-{}.lock", boot.trim())))
+    let folder = std::env::var_os(FOLDER_VARIABLE).map_or_else(|| FOLDER.into(), PathBuf::from);
+    take_at(&folder.join(format!("costof-{}.lock", boot.trim())))
 }
 
 fn take_at(path: &Path) -> Result<Turn, String> {
@@ -40,7 +46,11 @@ fn take_at(path: &Path) -> Result<Turn, String> {
             let _ = introduce(&mut file);
             Ok(Turn(Some(file)))
         }
-        Err(TryLockError::WouldBlock) => Err(holder(&mut file)),
+        Err(TryLockError::WouldBlock) => Err(format!(
+            "{}, which holds the lock {}",
+            holder(&mut file),
+            path.display()
+        )),
         Err(TryLockError::Error(_)) => Ok(Turn(None)),
     }
 }
@@ -70,7 +80,9 @@ fn introduce(file: &mut File) -> io::Result<()> {
         // Somebody has laid another file there under this name: it stays as it is.
         return Ok(());
     }
-    let user = std::env::var("USER").unwrap_or_else(|_| "unknown".to_owned());
+    // Services and containers have no such variable.
+    let number = || std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
+    let user = std::env::var("USER").unwrap_or_else(|_| format!("user {}", number()));
     let parent = process::parent()
         .and_then(|pid| std::fs::read(format!("/proc/{pid}/cmdline")).ok())
         .map(|words| String::from_utf8_lossy(&words).replace('\0', " "))
@@ -108,6 +120,7 @@ mod tests {
         let told = take_at(&path).unwrap_err();
         let own = format!("process {}", std::process::id());
         assert!(told.starts_with(&own), "{told}");
+        assert!(told.ends_with(&path.display().to_string()), "{told}");
         drop(turn);
         take_at(&path).unwrap();
         // What is another file under its name is not written to.

@@ -49,6 +49,7 @@ pub mod page_faults;
 mod partner;
 pub mod perf;
 pub mod process;
+pub mod random;
 pub mod readable;
 pub mod real_time;
 pub mod registered_buffer;

@@ -3,7 +3,7 @@
 use crate::cli::RunOptions;
 use crate::controller::Controller;
 use crate::error::{Error, wrong};
-use crate::machine::{Asking, Machine};
+use crate::machine::{Asking, Machine, Waiting};
 use crate::planning::{self, Asked};
 use crate::progress::Display;
 use crate::record::{self, Record};
@@ -133,20 +133,32 @@ fn several_can(options: &RunOptions) -> Result<(), Error> {
     }
 }
 
-/// A host's own file name: what is no letter, digit, dot or underscore is a dash.
-fn file_name(host: &Host) -> String {
-    let name: String = host
-        .to_string()
-        .chars()
-        .map(|c| match c {
+/// The file name of one of all hosts of a command: what is no letter, digit, dot
+/// or underscore is a dash, and where that makes two alike, or both are cut, each
+/// has its position too.
+fn file_name(host: &Host, all: &[Host]) -> String {
+    let name = |host: &Host| -> String {
+        let text = host.to_string();
+        let kept = text.chars().map(|c| match c {
             c if c.is_ascii_alphanumeric() => c,
             '.' | '_' => c,
             _ => '-',
-        })
-        .take(100)
-        .collect();
-    format!("{name}.jsonl")
+        });
+        kept.take(100).collect()
+    };
+    let own = name(host);
+    let position = all.iter().position(|other| other == host);
+    let alike = all.iter().filter(|other| name(other) == own).count();
+    match position {
+        // No host's name alone ends so: it has no `+`.
+        Some(position) if alike > 1 => format!("{own}+{}.jsonl", position + 1),
+        _ => format!("{own}.jsonl"),
+    }
 }
+
+/// How long a worker elsewhere, which held the machine for an earlier run of the
+/// same command, may take to end after its input has closed.
+const ENDING: Duration = Duration::from_secs(2);
 
 /// What is measured of a run, and where it is kept.
 type Done = Option<(Record, Run)>;
@@ -207,7 +219,12 @@ impl Ends {
 
     /// Takes the machines, in an order that is the same for every costof, so
     /// that no two wait for each other.
-    fn hold(&mut self, wait: bool, asking: Asking<'_>, display: &Display) -> Result<(), Error> {
+    fn hold(
+        &mut self,
+        waiting: Waiting,
+        asking: Asking<'_>,
+        display: &Display,
+    ) -> Result<(), Error> {
         let mut machines = vec![&mut self.near];
         if let Some(far) = &mut self.far
             && !placement::one_machine(machines[0], far)
@@ -216,7 +233,7 @@ impl Ends {
         }
         machines.sort_by_key(|machine| machine.boot().map(str::to_owned));
         for machine in machines {
-            machine.hold(wait, asking, |text| display.say(text))?;
+            machine.hold(waiting, asking, |text| display.say(text))?;
         }
         Ok(())
     }
@@ -306,13 +323,20 @@ impl Session<'_> {
         }
         // Let go of before the turn ends.
         let mut ends = ends;
+        let waiting = Waiting {
+            in_silence: match options.on.len() {
+                0 | 1 => Duration::ZERO,
+                _ => ENDING,
+            },
+            then_until_it_is_free: !options.no_wait,
+        };
         let link = ends.link(&hosts)?;
         let name = (options.on.len() > 1).then(|| ends.near.host.to_string());
         let (mut record, mut run) = match resumed {
             Some((record, run)) => {
                 check_resumable(table, &run, &ends, options.force)?;
                 if run.end.is_none() {
-                    ends.hold(!options.no_wait, self.asking, &self.display)?;
+                    ends.hold(waiting, self.asking, &self.display)?;
                 }
                 (record, run)
             }
@@ -325,8 +349,10 @@ impl Session<'_> {
                     dry_run(table, &self.asked, &plan)?;
                     return Ok(None);
                 }
-                ends.hold(!options.no_wait, self.asking, &self.display)?;
-                let own_name = name.is_some().then(|| file_name(&ends.near.host));
+                ends.hold(waiting, self.asking, &self.display)?;
+                let own_name = name
+                    .is_some()
+                    .then(|| file_name(&ends.near.host, &options.on));
                 begin(table, options, plan, own_name)?
             }
         };
@@ -602,4 +628,38 @@ fn show(run: &Run, record: &Record, json: bool) -> Result<ExitCode, Error> {
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_host_has_a_file_name_of_its_own() {
+        let long = "x".repeat(200);
+        let hosts: Vec<Host> = [
+            "local",
+            "ssh:a.b",
+            "exec:a b",
+            "exec:a-b",
+            &format!("exec:{long}1"),
+            &format!("exec:{long}2"),
+        ]
+        .iter()
+        .map(|text| text.parse().unwrap())
+        .collect();
+        let names = hosts.iter().map(|host| file_name(host, &hosts));
+        let names: Vec<String> = names.collect();
+        assert_eq!(
+            names[..4],
+            [
+                "local.jsonl",
+                "ssh-a.b.jsonl",
+                "exec-a-b+3.jsonl",
+                "exec-a-b+4.jsonl"
+            ]
+        );
+        assert_ne!(names[4], names[5]);
+        assert!(names[4].len() < 120, "{}", names[4]);
+    }
 }

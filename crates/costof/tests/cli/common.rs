@@ -26,10 +26,6 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn pid(&self) -> Pid {
-        self.pid
-    }
-
     pub(crate) fn id(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
@@ -95,7 +91,7 @@ impl Place {
             .env("XDG_STATE_HOME", self.path("state"))
             .env("COSTOF_TEST_FOLDER", self.0.path())
             // Whose turn it is on this machine is told there: tests take none.
-            .env("TMPDIR", self.0.path())
+            .env("COSTOF_LOCK_FOLDER", self.0.path())
             // As a developer may have it.
             .env("RUST_BACKTRACE", "1");
         command

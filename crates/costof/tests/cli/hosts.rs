@@ -125,6 +125,23 @@ fn another_protocol_is_refused_by_both_versions_and_the_way_out() {
 }
 
 #[test]
+fn what_a_worker_says_of_itself_rules_no_terminal() {
+    let escape = r"\\u001b[2J";
+    let hello = format!(r#"{{"is":"hello","protocol":7,"costof":"{escape}"}}"#);
+    refused(
+        &format!("printf '%b\\n' '{hello}'; cat >&2"),
+        &[],
+        &["costof .[2J)"],
+    );
+    let facts = format!(r#"s/"host_name":"[^"]*"/"host_name":"{escape}"/"#);
+    let (place, ended) = on(&format!("WORKER | sed -u '{facts}'"), &[]);
+    ended.expect_code(0);
+    let run = read(&place.path("run.jsonl"));
+    let facts = &run.attempts[0].hosts["only"];
+    assert_eq!(facts.host_name.as_deref(), Some(".[2J"));
+}
+
+#[test]
 fn a_worker_that_talks_without_end_is_given_up() {
     refused("yes", &[], &["first line", "`y`"]);
     let hello = r#"{"is":"hello","protocol":1,"costof":"0.1.0"}"#;
@@ -293,6 +310,38 @@ fn two_named_namespaces_are_two_hosts_on_one_machine() {
     let addresses = run.attempts[0].peer.as_ref().unwrap().addresses.unwrap();
     assert_eq!(addresses.0.to_string(), "10.77.0.2");
     assert_eq!(addresses.1.to_string(), "10.77.0.1");
+}
+
+#[test]
+fn what_another_session_of_ssh_left_in_the_environment_is_no_address() {
+    let namespaces = match Namespaces::new("costofold") {
+        Ok(namespaces) => namespaces,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let place = Place::new();
+    let left = "198.51.100.1 50000 198.51.100.7 22";
+    let by_name = |name: &String| format!("netns:{name}");
+    let by_command = |name: &String| {
+        let command = format!("ip netns exec {name} env SSH_CONNECTION='{left}' WORKER");
+        host(&place, &command)
+    };
+    for hosts in [
+        [&namespaces.near, &namespaces.far].map(by_name),
+        [&namespaces.near, &namespaces.far].map(by_command),
+    ] {
+        let words = "run net.rtt --set size=1 --quick --out run.jsonl";
+        let mut costof = place.costof(&words.split(' ').collect::<Vec<_>>());
+        costof.env("SSH_CONNECTION", left);
+        run(costof.args(["--on", &hosts[0], "--peer", &hosts[1]])).expect_code(0);
+        let run = read(&place.path("run.jsonl"));
+        let (near, far) = run.attempts[0].peer.as_ref().unwrap().addresses.unwrap();
+        assert_eq!(
+            [near.to_string(), far.to_string()],
+            ["10.77.0.2", "10.77.0.1"],
+            "{hosts:?}"
+        );
+        fs::remove_file(place.path("run.jsonl")).unwrap();
+    }
 }
 
 #[test]

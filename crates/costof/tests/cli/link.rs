@@ -135,7 +135,7 @@ fn killed(place: &Place, link: &str, victim: &str) -> Vec<String> {
             };
             // It may have ended by itself just now, which changes nothing.
             if let Some(process) = chosen {
-                let _ = kill_process(process.pid(), Signal::KILL);
+                let _ = kill_process(process.pid, Signal::KILL);
             }
             // The run survives the loss. What is to come of it takes long.
             wait_for("the run to go on", || {
@@ -316,7 +316,7 @@ fn the_named_link_is_up_until_it_is_taken_down() {
     let status = link("link status").expect_code(0).out;
     assert!(status.contains("from the client: 2 packets"), "{status}");
     for process in place.running() {
-        kill_process(process.pid(), Signal::KILL).unwrap();
+        kill_process(process.pid, Signal::KILL).unwrap();
     }
     place.expect_nothing_runs();
     link("link status").expect_wrong(&["not all of it", "costof link down"]);

@@ -18,4 +18,5 @@ mod readers;
 mod resumed;
 mod ssh;
 mod turns;
+mod two_ends;
 mod written;

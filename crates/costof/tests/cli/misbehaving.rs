@@ -147,6 +147,17 @@ fn rubbish_on_the_protocols_own_stream_costs_each_launch_that_has_it() {
 }
 
 #[test]
+fn a_reason_that_would_rule_a_terminal_or_fill_a_disk_is_made_harmless() {
+    let (run, ended) = beside_the_good_one(&["test.escapes"]);
+    for row in lost(&run, &ended, "test.escapes") {
+        assert!(row.reason.starts_with(".[2J.31m.xxx"), "{}", row.reason);
+        assert!(row.reason.len() < 10_000, "{}", row.reason.len());
+    }
+    let moves_a_cursor = |text: &str| text.chars().any(|c| c.is_control() && c != '\n');
+    assert!(!moves_a_cursor(&ended.out) && !moves_a_cursor(&ended.err));
+}
+
+#[test]
 fn a_wrong_answer_is_told_in_the_probes_own_words() {
     let (run, ended) = beside_the_good_one(&["test.error"]);
     let lost = lost(&run, &ended, "test.error");

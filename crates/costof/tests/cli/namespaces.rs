@@ -37,6 +37,20 @@ impl Namespaces {
         }
         Ok(made)
     }
+
+    /// A command, at the near end.
+    pub(crate) fn at_the_near_end(&self, command: &Command) -> Command {
+        let mut entered = Command::new("ip");
+        entered
+            .args(["netns", "exec", &self.near])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .current_dir(command.get_current_dir().unwrap());
+        for (name, value) in command.get_envs() {
+            entered.env(name, value.unwrap());
+        }
+        entered
+    }
 }
 
 impl Drop for Namespaces {

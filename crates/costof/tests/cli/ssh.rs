@@ -12,8 +12,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// A place in which `ssh there` leads to a sshd of its own on this machine.
-struct There {
-    place: Place,
+pub(crate) struct There {
+    pub(crate) place: Place,
     sshd: Child,
 }
 
@@ -26,11 +26,15 @@ impl Drop for There {
 
 impl There {
     /// Such a place, or why there is none here.
-    fn new() -> Result<There, String> {
+    pub(crate) fn new() -> Result<There, String> {
         There::at("127.0.0.1", free_port(), None)
     }
 
-    /// The same, with a sshd at this address of a network namespace.
+    /// The same, with a sshd at the far end of these namespaces.
+    pub(crate) fn across(namespaces: &Namespaces) -> Result<There, String> {
+        There::at("10.77.0.1", 2222, Some(&namespaces.far))
+    }
+
     fn at(address: &str, port: u16, namespace: Option<&str>) -> Result<There, String> {
         let sshd = Path::new("/usr/sbin/sshd");
         if !sshd.exists() {
@@ -51,7 +55,7 @@ impl There {
         let config = format!(
             "ListenAddress {address}:{port}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
              StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n\
-             SetEnv TMPDIR={folder} COSTOF_TEST_FOLDER={folder}\n",
+             SetEnv COSTOF_LOCK_FOLDER={folder} COSTOF_TEST_FOLDER={folder}\n",
             path("host_key"),
             path("user_key.pub"),
             folder = path("").trim_end_matches('/'),
@@ -117,7 +121,7 @@ impl There {
     }
 
     /// costof in this place, and the same one there.
-    fn costof(&self, words: &str) -> Command {
+    pub(crate) fn costof(&self, words: &str) -> Command {
         let costof = self.place.costof(&words.split(' ').collect::<Vec<_>>());
         self.with_itself_there(costof)
     }
@@ -142,7 +146,7 @@ impl There {
         costof
     }
 
-    fn read(&self) -> Run {
+    pub(crate) fn read(&self) -> Run {
         read(&self.place.path("run.jsonl"))
     }
 
@@ -221,7 +225,7 @@ fn the_other_end_may_be_where_ssh_leads() {
 #[test]
 fn two_ends_meet_at_the_address_by_which_ssh_came() {
     let made = Namespaces::new("costofssh").and_then(|namespaces| {
-        let there = There::at("10.77.0.1", 2222, Some(&namespaces.far))?;
+        let there = There::across(&namespaces)?;
         Ok((there, namespaces))
     });
     let (there, namespaces) = match made {
@@ -233,17 +237,7 @@ fn two_ends_meet_at_the_address_by_which_ssh_came() {
         ("--on ssh:there --peer local", ["10.77.0.1", "10.77.0.2"]),
     ] {
         let words = format!("run net.rtt --set over=tcp,udp --quick --out run.jsonl {ends}");
-        let costof = there.costof(&words);
-        let mut entered = Command::new("ip");
-        entered
-            .args(["netns", "exec", &namespaces.near])
-            .arg(costof.get_program())
-            .args(costof.get_args())
-            .current_dir(there.place.path(""));
-        for (name, value) in costof.get_envs() {
-            entered.env(name, value.unwrap());
-        }
-        run(&mut entered).expect_code(0);
+        run(&mut namespaces.at_the_near_end(&there.costof(&words))).expect_code(0);
         there.place.expect_nothing_runs();
         let run = there.read();
         assert!(run.failures.is_empty(), "{:?}", run.failures);

@@ -13,10 +13,13 @@ fn who_does_not_wait_is_told_whose_turn_it_is() {
     let first = spawn(&mut place.misbehaving(&HANGS));
     wait_for("the probe to hang", || place.path("hanging").exists());
     let second = ["run", "null", "--quick", "--no-wait", "--out", "run.jsonl"];
-    let told = run(&mut place.costof(&second)).expect_code(3);
+    // A folder of its own for temporary files is no machine of its own.
+    let mut second = place.costof(&second);
+    let told = run(second.env("TMPDIR", "/nowhere")).expect_code(3);
     for named in [
         "this machine is being measured by process",
         "test.hang",
+        &format!("the lock {}/costof-", place.path("").display()).replace("//", "/"),
         "--no-wait",
     ] {
         assert!(
@@ -96,6 +99,22 @@ fn hosts_that_are_one_machine_take_turns_and_have_a_file_each() {
     for name in ["local:", "exec:"] {
         assert!(told.out.contains(name), "{}", told.out);
     }
+}
+
+#[test]
+fn a_worker_of_the_same_command_that_is_slow_to_end_is_waited_for() {
+    let place = Place::new();
+    let costof = place.costof(&[]);
+    let worker = format!("{} worker", Place::program(&costof));
+    // Its input closes late, as behind a network, and nothing else ends it.
+    let late = |seconds| format!("exec:setsid sh -c 'cat; sleep {seconds}' | setsid {worker}");
+    let words = "run null --quick --no-wait --out runs --on";
+    let mut costof = place.costof(&words.split(' ').collect::<Vec<_>>());
+    costof.args([&late("0.7"), "--on", &late("0.8")]);
+    let told = run(&mut costof).expect_code(0);
+    assert!(!told.err.contains("waiting"), "{}", told.err);
+    assert_eq!(std::fs::read_dir(place.path("runs")).unwrap().count(), 2);
+    place.expect_nothing_runs();
 }
 
 #[test]

@@ -69,8 +69,8 @@ pub(crate) struct Holder {
 
 impl Holder {
     /// Starts one with these arguments, and what it says of its namespaces.
-    /// Must be called from the main thread, since the parent-death signal
-    /// follows the thread that started.
+    /// Must be called from a thread that outlives the holder, whose parent-death
+    /// signal follows that thread.
     pub(crate) fn start(
         link: &Link,
         command: &WorkerCommand,

@@ -1,0 +1,175 @@
+//! Every probe between two ends, over every kind of path between them.
+
+use crate::common::{Place, ended, expect_complete, read, run, signal, spawn, wait_for};
+use crate::namespaces::Namespaces;
+use crate::ssh::There;
+use costof_model::point::Point;
+use costof_model::rows::{FailureRow, State};
+use costof_model::run_file::Run;
+use rustix::process::{Signal, geteuid};
+use std::fs;
+
+/// Each probe, and what its points must have.
+const PROBES: [(&str, &[&str]); 5] = [
+    ("net.rtt", &["latency"]),
+    ("net.ping", &["latency", "lost"]),
+    (
+        "net.connect",
+        &["latency", "close", "tear_down", "accept", "server_close"],
+    ),
+    (
+        "net.bandwidth",
+        &["throughput", "cost", "cpu_sender", "cpu_receiver"],
+    ),
+    (
+        "net.stages",
+        &[
+            "latency",
+            "send_to_queue",
+            "queue_to_driver",
+            "driver_to_stack",
+            "stack_to_receive",
+        ],
+    ),
+];
+
+/// Something emulates this one.
+const EMULATED: &str = "delay=1ms,rate=100Mbit";
+
+/// All of them, few points of each, over this path.
+fn words(path: &str) -> String {
+    let probes = PROBES.map(|(probe, _)| probe).join(" ");
+    let sets = "--set over=tcp,udp --set size=1024 --set cpus=cross --set wake=awake";
+    format!("run {probes} {sets} --quick --seed 1 --out run.jsonl {path}")
+}
+
+/// Every point of every probe over each of these links has its row and metrics.
+#[track_caller]
+fn expect_measured(run: &Run, links: &[&str]) {
+    assert!(run.end.is_some());
+    for (probe, metrics) in PROBES {
+        for link in links {
+            let blocks = run.run.plan.blocks.iter();
+            let mut points: Vec<&Point> = blocks.flat_map(|block| &block.points).collect();
+            points.retain(|point| point.probe == probe && point.link == *link);
+            assert!(!points.is_empty(), "{probe} over {link} is not planned");
+            for point in points {
+                expect_point(run, point, metrics);
+            }
+        }
+    }
+}
+
+/// The point has its row and metrics, or there is no such thing here, which is said.
+#[track_caller]
+#[expect(clippy::print_stderr, reason = "what was not tried is said")]
+fn expect_point(run: &Run, point: &Point, metrics: &[&str]) {
+    let failures = run.failures.iter().filter(|row| row.point == *point);
+    let Some(row) = run.points.iter().find(|row| row.point == *point) else {
+        let failures: Vec<_> = failures.collect();
+        let is_not_to_be_had = |row: &&FailureRow| {
+            row.reason.contains("cannot make the link")
+                || (point.probe == "net.ping" && !geteuid().is_root())
+        };
+        assert!(
+            may_drown(point) || failures.iter().any(is_not_to_be_had),
+            "{failures:?}"
+        );
+        return eprintln!("skipped: {point}: {}", failures[0].reason);
+    };
+    assert_eq!(row.state, State::Ok, "{row:?}");
+    for metric in metrics {
+        let has = row.metrics.iter().any(|own| own.name == *metric);
+        assert!(has, "{metric} is missing in {row:?}");
+    }
+    let lost: Vec<_> = failures.collect();
+    assert!(lost.is_empty() || may_drown(point), "{lost:?}");
+}
+
+/// What floods a slow link keeps its relay busy, and where there are only two
+/// processors the relay keeps the receiver from the one that they share.
+fn may_drown(point: &Point) -> bool {
+    point.probe == "net.bandwidth" && point.axes.word("over") == "udp" && point.link == EMULATED
+}
+
+#[test]
+fn every_probe_is_measured_over_several_links_in_one_run() {
+    let place = Place::new();
+    let path = format!("--link loopback --link veth --link {EMULATED}");
+    let words = words(&path);
+    run(&mut place.costof(&words.split(' ').collect::<Vec<_>>())).expect_code(0);
+    place.expect_nothing_runs();
+    let run = read(&place.path("run.jsonl"));
+    expect_measured(&run, &["loopback", "veth", EMULATED]);
+}
+
+#[test]
+fn every_probe_is_measured_between_named_namespaces() {
+    let namespaces = match Namespaces::new("costofall") {
+        Ok(namespaces) => namespaces,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let place = Place::new();
+    let words = words(&format!("--peer netns:{}", namespaces.far));
+    let costof = place.costof(&words.split(' ').collect::<Vec<_>>());
+    run(&mut namespaces.at_the_near_end(&costof)).expect_code(0);
+    place.expect_nothing_runs();
+    expect_measured(&read(&place.path("run.jsonl")), &["remote"]);
+}
+
+#[test]
+fn every_probe_is_measured_to_where_ssh_leads() {
+    let namespaces = Namespaces::new("costofssh2");
+    if let Err(why) = &namespaces {
+        eprintln!("to a sshd on loopback only: {why}");
+    }
+    let there = match &namespaces {
+        Ok(namespaces) => There::across(namespaces),
+        Err(_) => There::new(),
+    };
+    let there = match there {
+        Ok(there) => there,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let mut costof = there.costof(&words("--peer ssh:there"));
+    let link = match &namespaces {
+        Ok(namespaces) => {
+            costof = namespaces.at_the_near_end(&costof);
+            "remote"
+        }
+        Err(_) => "loopback",
+    };
+    run(&mut costof).expect_code(0);
+    there.place.expect_nothing_runs();
+    expect_measured(&there.read(), &[link]);
+}
+
+#[test]
+fn an_interrupted_run_with_a_peer_goes_on_with_it() {
+    let place = Place::new();
+    let words = "run net.rtt --set over=tcp,udp --set size=1,56,1024 --quick --out run.jsonl \
+                 --peer local --peer-port 46150-46199";
+    let controller = spawn(&mut place.costof(&words.split_whitespace().collect::<Vec<_>>()));
+    wait_for("a launch", || {
+        let text = fs::read_to_string(place.path("run.jsonl")).unwrap_or_default();
+        text.contains("\n{\"type\":\"launch\"")
+    });
+    signal(&controller, Signal::INT);
+    ended(controller).expect_code(130);
+    place.expect_nothing_runs();
+    let kept = read(&place.path("run.jsonl"));
+    assert!(kept.end.is_none());
+
+    run(&mut place.costof(&["run", "--resume", "run.jsonl"])).expect_code(0);
+    place.expect_nothing_runs();
+    let whole = read(&place.path("run.jsonl"));
+    expect_complete(&whole);
+    assert!(whole.failures.is_empty(), "{:?}", whole.failures);
+    assert_eq!(whole.launches[..kept.launches.len()], kept.launches[..]);
+    assert!(whole.launches.len() > kept.launches.len());
+    assert_eq!(whole.attempts.len(), 2);
+    for attempt in &whole.attempts {
+        let peer = attempt.peer.as_ref().expect("it has met its peer");
+        assert!(peer.addresses.is_some());
+    }
+}

@@ -1,0 +1,31 @@
+//! Random bytes from the kernel, which nobody else can foretell: for secrets, where a seedable
+//! generator is for experiments that are to be repeated.
+//!
+//! Source: getrandom(2), random(7).
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::io;
+
+/// 16 bytes. The kernel gives so few at once and whole; early after the boot it is waited for
+/// until it has gathered enough.
+///
+/// # Errors
+///
+/// `Unsupported` before Linux 3.17; `PermissionDenied` where a filter of system calls forbids it.
+pub fn bytes() -> io::Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    match getrandom(&mut bytes[..], GetRandomFlags::empty())? {
+        16 => Ok(bytes),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_are_alike() {
+        assert_ne!(bytes().unwrap(), bytes().unwrap());
+    }
+}
