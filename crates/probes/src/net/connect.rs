@@ -62,7 +62,7 @@ pub(crate) static PROBE: Probe = Probe {
         ),
         sources: list![
             text(
-                "CSE 221 System Measurement Project, 2014: set-up 9.5 µs and tear-down 7.7 µs on loopback"
+                "CSE 221 System Measurement Project, 2014: set-up 9.5 µs and tear-down 7.7 µs on loopback, 762 and 6.7 µs remote"
             ),
             text(
                 "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_connect"
