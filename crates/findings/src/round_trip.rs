@@ -1,9 +1,10 @@
 //! What a round trip over a network spends on waking who waits for it.
 
-use crate::finding::Finding;
+use crate::finding::{Finding, grade_by_others};
 use costof_model::Text;
 use costof_model::axis::AxisValue;
 use costof_model::metric::Mode;
+use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -17,6 +18,7 @@ pub(crate) fn round_trip(run: &Run) -> Vec<Finding> {
     let blocked = run.points.iter().filter(|row| {
         is(row, PROBE, &[("wait", "block"), ("cpus", "cross")])
             && row.axes().find_number("rate") == Some(0)
+            && is_waited_for(row)
     });
     let mut findings: Vec<Finding> = Vec::new();
     let found: [fn(&Run, &PointRow) -> Option<Finding>; 3] = [wake_ups, resting, modes];
@@ -31,6 +33,12 @@ pub(crate) fn round_trip(run: &Run) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Whether waiting for the other end is what it takes, and not waiting for a processor that others
+/// use.
+fn is_waited_for(row: &PointRow) -> bool {
+    grade_by_others(row) < Grade::D
 }
 
 /// The link, and what goes over it.
@@ -162,7 +170,8 @@ fn is(row: &PointRow, probe: &str, words: &[(&str, &str)]) -> bool {
 fn beside<'r>(run: &'r Run, row: &PointRow, axis: &str, word: &str) -> Option<&'r PointRow> {
     let mut point = row.point.clone();
     *point.axes.0.get_mut(axis)? = AxisValue::Word(word.to_owned().into());
-    run.points.iter().find(|other| other.point == point)
+    let mut points = run.points.iter();
+    points.find(|other| other.point == point && is_waited_for(other))
 }
 
 /// A context switch between processes on two processors.
@@ -174,7 +183,9 @@ fn switch<'r>(run: &'r Run, wake: &str) -> Option<&'r PointRow> {
         ("wake", wake),
     ];
     let mut points = run.points.iter();
-    points.find(|row| is(row, "os.context_switch", &such) && row.primary().is_some())
+    points.find(|row| {
+        is(row, "os.context_switch", &such) && row.primary().is_some() && is_waited_for(row)
+    })
 }
 
 /// How much more the one takes than the other, at least and at most; `None` where their intervals
@@ -199,6 +210,7 @@ mod tests {
     use super::*;
     use crate::memory_sample::{point_row, run};
     use costof_model::axis::Axes;
+    use costof_model::noise::Warning;
 
     fn row(probe: &'static str, metric: &'static str, axes: Axes, us: f64) -> PointRow {
         let ns = us * 1000.0;
@@ -263,6 +275,21 @@ mod tests {
             [""; 0]
         );
         assert_eq!(sentences(&[context_switch("awake", 9.0), block]), [""; 0]);
+    }
+
+    #[test]
+    fn where_others_used_the_processors_nothing_is_held_to_be_a_wake_up() {
+        let found = |grade| {
+            let mut block = rtt("block", "awake", 28.0);
+            block.warnings.push(Warning {
+                kind: "others".into(),
+                grade,
+                what: String::new(),
+                advice: String::new(),
+            });
+            sentences(&[rtt("spin", "awake", 8.0), block]).len()
+        };
+        assert_eq!((found(Grade::C), found(Grade::D)), (1, 0));
     }
 
     #[test]

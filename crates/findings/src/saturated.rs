@@ -1,6 +1,6 @@
 //! Which end of a transfer over a network was at its limit.
 
-use crate::finding::Finding;
+use crate::finding::{Finding, grade_by_others};
 use costof_model::Text;
 use costof_model::link::Link;
 use costof_model::noise::Grade;
@@ -14,9 +14,6 @@ const SATURATED: f64 = 0.95;
 const HAS_TIME: f64 = 0.9;
 /// From which share of a link's rate on, in payload, the rate is what limits.
 const OF_RATE: f64 = 0.85;
-/// What takes a processor from a thread that would run.
-const OTHERS: [&str; 4] = ["others", "run_queue_wait", "steal", "throttled"];
-
 /// What keeps a transfer from going faster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limit {
@@ -74,11 +71,7 @@ fn limit(row: &PointRow) -> Option<Limit> {
 fn unsaturated(row: &PointRow) -> Option<Limit> {
     let first = |role: &str| row.placement.0.get(role)?.first();
     let apart = first("sender")? != first("receiver")?;
-    let disturbed = row
-        .warnings
-        .iter()
-        .any(|warning| OTHERS.contains(&&*warning.kind) && warning.grade > Grade::B);
-    if !apart || disturbed {
+    if !apart || grade_by_others(row) > Grade::B {
         return None;
     }
     let bits = 8.0 * row.estimate("throughput")?.median;
