@@ -5,6 +5,8 @@ use crate::cache_references::cache_references;
 use crate::finding::Finding;
 use crate::fork_growth::fork_growth;
 use crate::page_sizes::page_sizes;
+use crate::round_trip::round_trip;
+use crate::saturated::saturated;
 use crate::sequential::sequential;
 use costof_model::run_file::Run;
 
@@ -18,6 +20,8 @@ const FINDERS: &[Find] = &[
     page_sizes,
     sequential,
     fork_growth,
+    round_trip,
+    saturated,
 ];
 
 /// Everything that the points of a run say, in words.

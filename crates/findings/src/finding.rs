@@ -1,7 +1,9 @@
 //! A finding: a sentence derived from points, with the points that are its evidence.
 
 use costof_model::Text;
+use costof_model::noise::Grade;
 use costof_model::point::Point;
+use costof_model::rows::PointRow;
 
 /// What points mean, in words.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,4 +16,17 @@ pub struct Finding {
     pub advice: Option<String>,
     /// The points that it follows from.
     pub evidence: Vec<Point>,
+}
+
+/// Warnings of what takes a processor from a thread that would run.
+const OTHERS: [&str; 4] = ["others", "run_queue_wait", "steal", "throttled"];
+
+/// The grade that a point has because its threads could not always run.
+pub(crate) fn grade_by_others(row: &PointRow) -> Grade {
+    let warnings = row.warnings.iter();
+    let by_others = warnings.filter(|warning| OTHERS.contains(&&*warning.kind));
+    by_others
+        .map(|warning| warning.grade)
+        .max()
+        .unwrap_or(Grade::A)
 }

@@ -13,4 +13,6 @@ mod memory_latency;
 #[cfg(test)]
 mod memory_sample;
 mod page_sizes;
+mod round_trip;
+mod saturated;
 mod sequential;

@@ -28,7 +28,7 @@ pub struct Setting<'a> {
 pub struct Outcome {
     /// The reports of each point, in the order of the roles.
     pub reports: Vec<Vec<Report>>,
-    /// What disturbed the leading role's end.
+    /// What disturbed the leading role, and all ends of the link.
     pub noise: Noise,
     /// The points that failed, by position, and why.
     pub failures: Vec<(usize, Failure)>,
@@ -180,17 +180,23 @@ impl Driven<'_> {
             match self.ask(part, &Command::Close)? {
                 Answer::Closed {
                     points,
-                    noise,
+                    mut noise,
                     cpu_ns,
                 } if points.len() == reports.len() => {
                     for (all, report) in reports.iter_mut().zip(points) {
                         all.insert(0, report);
                     }
+                    let role = &self.parts[part].role;
+                    let end = noise.ends.remove(role);
                     if part + 1 == self.parts.len() {
                         leading_noise = *noise;
+                        leading_noise.ends.clear();
                     } else {
                         self.less_partner(&mut leading_noise, part, cpu_ns);
                     }
+                    // Of its own role and no other.
+                    let ends = &mut leading_noise.ends;
+                    ends.extend(end.map(|end| (role.clone(), end)));
                 }
                 other => return Err(self.nonsense(part, &other)),
             }

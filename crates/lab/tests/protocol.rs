@@ -8,6 +8,7 @@ use costof_lab::launch::{self, Lost, Outcome, Place, Setting};
 use costof_lab::worker::{NoAnswer, Worker};
 use costof_model::axis::Axes;
 use costof_model::failure::{Failure, FailureKind};
+use costof_model::link_end::LinkEnd;
 use costof_model::noise::Noise;
 use costof_model::point::Point;
 use costof_model::protocol::{
@@ -321,6 +322,21 @@ fn a_launch_goes_well_where_every_answer_is_the_right_one() {
     assert_eq!(outcome.reports.len(), 1);
     assert_eq!(outcome.reports[0].len(), 1);
     assert!(outcome.failures.is_empty());
+}
+
+#[test]
+fn a_role_tells_of_its_own_end_of_the_link_and_of_no_other() {
+    let mut noise = Noise::default();
+    for role in ["only", "other"] {
+        noise.ends.insert(role.into(), LinkEnd::default());
+    }
+    let mut closed = closed(1);
+    if let Answer::Closed { noise: its, .. } = &mut closed {
+        **its = noise;
+    }
+    let outcome = launched(&[Answer::Opened, prepared(), Answer::Ran, closed]).unwrap();
+    let its_own = [("only".into(), LinkEnd::default())];
+    assert_eq!(outcome.noise.ends, its_own.into());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! Pure, so that a point can be derived again from its launches at any time.
 
 use crate::grade::causes;
-use crate::grade::link::link_causes;
+use crate::grade::link::{link_causes, without_relay};
 use crate::statistics::distribution::Distribution;
 use crate::statistics::interval::median_interval;
 use crate::statistics::modes::launch_modes;
@@ -10,7 +10,6 @@ use crate::statistics::quantile::median;
 use crate::statistics::ratio::{Doubling, doubling};
 use costof_model::Text;
 use costof_model::failure::Failure;
-use costof_model::link_report::LinkReport;
 use costof_model::metric::{Data, Estimate, Measured, MetricInfo, Mode, Percentile};
 use costof_model::noise::{Grade, Noise, Warning};
 use costof_model::point::Point;
@@ -41,11 +40,11 @@ pub fn point(
     prediction: Option<&Prediction>,
     clock: &ClockInfo,
 ) -> Result<PointRow, Failure> {
-    let mut given: Vec<(&Noise, &LaunchPoint)> = launches
+    let mut given: Vec<(&LaunchRow, &LaunchPoint)> = launches
         .iter()
         .filter_map(|launch| {
             let given = launch.points.iter().find(|given| given.point == *point)?;
-            (given.state != State::Failed).then_some((&launch.noise, given))
+            (given.state != State::Failed).then_some((*launch, given))
         })
         .collect();
     if given.is_empty() {
@@ -61,18 +60,10 @@ pub fn point(
     if !below {
         twice_the_work_takes_twice_the_time(&points)?;
     }
-    let noise: Vec<&Noise> = given.iter().map(|(noise, _)| *noise).collect();
-    let mut warnings = causes(&noise);
-    let gave = |launch: &&&LaunchRow| {
-        let mut points = launch.points.iter();
-        points.any(|given| given.point == *point && given.state != State::Failed)
-    };
-    let links: Vec<&LinkReport> = launches
-        .iter()
-        .filter(gave)
-        .filter_map(|launch| launch.link.as_deref())
-        .collect();
-    warnings.extend(link_causes(&links));
+    let noise: Vec<Noise> = given.iter().map(|(row, _)| without_relay(row)).collect();
+    let mut warnings = causes(&noise.iter().collect::<Vec<_>>());
+    let rows: Vec<&LaunchRow> = given.iter().map(|(row, _)| *row).collect();
+    warnings.extend(link_causes(&rows));
     let mut metrics: Vec<Estimate> = Vec::new();
     if !below {
         metrics.extend(
@@ -315,7 +306,7 @@ fn counters(info: &ProbeInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> Vec
 /// A cost as cycles of the core clock that its own launch measured.
 fn estimated_core_cycles(
     primary: &MetricInfo,
-    given: &[(&Noise, &LaunchPoint)],
+    given: &[(&LaunchRow, &LaunchPoint)],
 ) -> Option<Estimate> {
     // A latency may be the time of a processor that rests.
     if primary.name != "cost" || primary.unit != Unit::Nanoseconds {
@@ -323,7 +314,7 @@ fn estimated_core_cycles(
     }
     let by_launch: Vec<Distribution> = given
         .iter()
-        .filter_map(|(noise, point)| {
+        .filter_map(|(LaunchRow { noise, .. }, point)| {
             let measured = point
                 .metrics
                 .iter()

@@ -107,6 +107,18 @@ const CAUSES: &[Cause] = &[
         unit: Unit::Count,
         advice: "something overrides the worker's affinity: look for cpusets and tuning daemons",
     },
+    Cause {
+        kind: "sniffers",
+        recorded: |noise| {
+            let ends = noise.iter().flat_map(|noise| noise.ends.values());
+            ends.filter_map(|end| end.sniffers).max().map(f64::from)
+        },
+        // Each packet is cloned for them: one took 1 µs of a round trip of 8 on loopback.
+        limits: [1.0, 1.0, f64::INFINITY],
+        what: ("sockets that sniff packets on a device of the link: ", ""),
+        unit: Unit::Count,
+        advice: "end what captures packets (tcpdump, monitoring agents): `ss -0 -p` lists it",
+    },
 ];
 
 /// What in the noise of a point's launches costs it a grade; the worst decides.
@@ -178,6 +190,7 @@ fn clock_spread(noise: &[&Noise]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::link_end::LinkEnd;
 
     fn quiet() -> Noise {
         Noise {
@@ -202,7 +215,7 @@ mod tests {
     #[test]
     fn each_recorded_cause_costs_its_grade_and_comes_with_advice() {
         type Disturb = fn(&mut Noise);
-        let cases: [(&str, Disturb, Grade); 8] = [
+        let cases: [(&str, Disturb, Grade); 9] = [
             ("steal", |n| n.steal_ns = Some(0.03e9), Grade::C),
             (
                 "run_queue_wait",
@@ -230,6 +243,19 @@ mod tests {
                 Grade::C,
             ),
             ("migrations", |n| n.migrations = Some(3), Grade::B),
+            (
+                "sniffers",
+                |n| {
+                    for (role, sniffers) in [("client", Some(0)), ("server", Some(2))] {
+                        let end = LinkEnd {
+                            sniffers,
+                            ..LinkEnd::default()
+                        };
+                        n.ends.insert(role.into(), end);
+                    }
+                },
+                Grade::C,
+            ),
         ];
         for (kind, disturb, expected) in cases {
             let mut noise = quiet();
@@ -241,6 +267,7 @@ mod tests {
             assert!(!warnings[0].advice.is_empty());
             let shown = match kind {
                 "migrations" => "the worker changed its processor 3 times",
+                "sniffers" => "on a device of the link: 2",
                 _ => " %",
             };
             assert!(warnings[0].what.contains(shown), "{}", warnings[0].what);

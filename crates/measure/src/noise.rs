@@ -9,6 +9,7 @@ use costof_model::noise::{Gaps, Noise};
 use costof_os::affinity;
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::usage::{self, Usage};
+use std::collections::BTreeMap;
 use std::fs;
 
 /// How long the clock is watched for gaps.
@@ -106,6 +107,7 @@ impl Ledger {
             gaps: self.gaps,
             core_clock_before_hz: self.core_clock_before_hz,
             core_clock_after_hz: CoreClock::measure(clock).map(|measured| measured.hz),
+            ends: BTreeMap::new(),
         };
         (noise, own_ns)
     }

@@ -8,11 +8,13 @@
 use crate::clock::{self, Clock};
 use crate::counters::{Counters, Counts};
 use crate::facts;
+use crate::link_end;
 use crate::meter::{Meter, Record};
 use crate::noise::Ledger;
 use crate::probe::{self, Probe, Role};
 use crate::turn::{self, Turn};
 use costof_model::failure::Failure;
+use costof_model::link_end::LinkEnd;
 use costof_model::point::Point;
 use costof_model::protocol::{
     Answer, Command, Description, LINE_MAX_BYTES, Launch, Network, Offers, PROTOCOL, Report,
@@ -247,6 +249,8 @@ struct OpenLaunch {
     clock: Box<dyn Clock>,
     counters: Option<Counters>,
     ledger: Ledger,
+    /// Its end of the link as it was before the launch, where there is one.
+    end: Option<LinkEnd>,
     points: Vec<OpenPoint>,
     prepared: Option<usize>,
 }
@@ -289,6 +293,8 @@ impl OpenLaunch {
         let clock = clock::open(&launch.clock)?;
         let role = start_role(&launch)?;
         let blocks = launch.points.iter().any(|point| role.blocks(point));
+        let end = launch.meeting.as_ref();
+        let end = end.map(|meeting| link_end::at(meeting.address));
         let ledger = Ledger::open(&*clock, &launch.cpus, &launch.partners, blocks);
         Ok(OpenLaunch {
             primary: &probe.info.primary().name,
@@ -298,6 +304,7 @@ impl OpenLaunch {
             role,
             clock,
             ledger,
+            end,
             prepared: None,
         })
     }
@@ -347,7 +354,11 @@ impl OpenLaunch {
     }
 
     fn close(self) -> Answer {
-        let (noise, cpu_ns) = self.ledger.close(&*self.clock);
+        let (mut noise, cpu_ns) = self.ledger.close(&*self.clock);
+        if let (Some(before), Some(meeting)) = (self.end, &self.launch.meeting) {
+            let end = link_end::since(&before, link_end::at(meeting.address));
+            noise.ends.insert(self.launch.role.clone(), end);
+        }
         let points: Vec<Report> = self
             .points
             .into_iter()

@@ -8,6 +8,7 @@ pub mod axis;
 pub mod facts;
 pub mod failure;
 pub mod link;
+pub mod link_end;
 pub mod link_report;
 pub mod metric;
 pub mod nearest;

@@ -1,11 +1,12 @@
 //! The noise ledger of a launch, the grade that follows from it, and placement.
 
 use crate::Text;
+use crate::link_end::LinkEnd;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What disturbed a launch, as its worker recorded it. All durations are in
+/// What disturbed a launch, or could have, as its workers recorded it. All durations are in
 /// nanoseconds and counted from the worker's first point to its last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
@@ -49,6 +50,10 @@ pub struct Noise {
     /// The core clock after the last point.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_clock_after_hz: Option<f64>,
+    /// What the launch's packets met at the ends of its link, by role; empty
+    /// where it has none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ends: BTreeMap<Text, LinkEnd>,
 }
 
 impl Noise {

@@ -58,7 +58,17 @@ impl Unit {
     /// that is displayed: 349 ns beside 1.2 µs is `0.349`.
     pub fn display_beside(self, value: f64, beside: f64) -> String {
         let (step, _) = self.step(beside);
-        significant(value / step)
+        significant(value / step, 0)
+    }
+
+    /// A range in whatever unit `beside` is displayed, with up to three digits
+    /// more where its ends look alike otherwise: `190.12–190.18`.
+    pub fn display_range(self, (low, high): (f64, f64), beside: f64) -> String {
+        let (step, _) = self.step(beside);
+        let shown = |more| [low, high].map(|end| significant(end / step, more));
+        let differ = |[low, high]: &[String; 2]| low != high;
+        let [low, high] = (0..=3).map(shown).find(differ).unwrap_or_else(|| shown(0));
+        format!("{low}–{high}")
     }
 
     /// The symbol with which `value` is displayed: `µs` for 3,420 ns.
@@ -86,14 +96,15 @@ impl Unit {
     }
 }
 
-/// Three significant digits, without an exponent.
-fn significant(value: f64) -> String {
+/// Three significant digits and so many more, without an exponent.
+fn significant(value: f64, more: usize) -> String {
     let digits = match value.abs() {
         v if v >= 99.95 => 0,
         v if v >= 9.995 => 1,
         v if v >= 0.9995 => 2,
         _ => 3,
     };
+    let digits = digits + more;
     format!("{value:.digits$}")
 }
 
@@ -180,6 +191,16 @@ mod tests {
         assert_eq!(Unit::Cycles.display(7.0), "7.00 cycles");
         assert_eq!(Unit::One.display(2.0), "2.00");
         assert_eq!(Unit::Nanoseconds.display_beside(349.0, 1_200.0), "0.349");
+        for (range, shown) in [
+            ((5.37e3, 5.4e3), "5.37–5.40"),
+            ((190.12e6, 190.18e6), "190.1–190.2"),
+            ((190.12e6, 190.14e6), "190.12–190.14"),
+            ((190e6, 190e6 + 9.0), "190–190"),
+            ((190e6, 190e6), "190–190"),
+        ] {
+            let shown_range = Unit::Nanoseconds.display_range(range, range.0);
+            assert_eq!(shown_range, shown);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Source: getifaddrs(3), netdevice(7).
 
+use std::ffi::CStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,12 +13,37 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 ///
 /// What getifaddrs(3) says.
 pub fn reachable() -> io::Result<Vec<IpAddr>> {
+    let mut found = Vec::new();
+    each(|_, address| {
+        if is_reachable(&address) && !found.contains(&address) {
+            found.push(address);
+        }
+    })?;
+    Ok(found)
+}
+
+/// The device that is up and has this address; `None` where none has it.
+///
+/// # Errors
+///
+/// What getifaddrs(3) says.
+pub fn device_of(address: IpAddr) -> io::Result<Option<String>> {
+    let mut found = None;
+    each(|device, its| {
+        if its == address && found.is_none() {
+            found = Some(device.to_string_lossy().into_owned());
+        }
+    })?;
+    Ok(found)
+}
+
+/// Tells the name of each device that is up with each of its addresses.
+fn each(mut tell: impl FnMut(&CStr, IpAddr)) -> io::Result<()> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: the pointer is valid to write to; what it is set to is freed below.
     if unsafe { libc::getifaddrs(&mut first) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    let mut found = Vec::new();
     let mut next = first;
     // SAFETY: the list is the C library's own, valid until it is freed, and ends with null.
     while let Some(entry) = unsafe { next.as_ref() } {
@@ -25,15 +51,14 @@ pub fn reachable() -> io::Result<Vec<IpAddr>> {
         let is_up = entry.ifa_flags & libc::IFF_UP as libc::c_uint != 0;
         // SAFETY: an entry's address is null or a valid socket address, as its family says.
         let address = unsafe { ip(entry.ifa_addr) };
-        if let Some(address) = address.filter(|address| is_up && is_reachable(address))
-            && !found.contains(&address)
-        {
-            found.push(address);
+        if let Some(address) = address.filter(|_| is_up) {
+            // SAFETY: an entry's name is a string of C, which lives as long as the list.
+            tell(unsafe { CStr::from_ptr(entry.ifa_name) }, address);
         }
     }
     // SAFETY: it was made by getifaddrs, and nothing refers to it any more.
     unsafe { libc::freeifaddrs(first) };
-    Ok(found)
+    Ok(())
 }
 
 /// # Safety
@@ -70,6 +95,17 @@ fn is_reachable(address: &IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_belongs_to_a_device_or_to_none() {
+        let device = device_of(Ipv4Addr::LOCALHOST.into()).unwrap();
+        assert_eq!(device.as_deref(), Some("lo"));
+        // From a range that is for documents alone (RFC 5737).
+        assert_eq!(
+            device_of(Ipv4Addr::new(192, 0, 2, 77).into()).unwrap(),
+            None
+        );
+    }
 
     #[test]
     fn what_others_cannot_reach_is_left_out() {

@@ -3,8 +3,8 @@
 //!
 //! Source: packet(7), netdevice(7). Linux 2.2, CONFIG_PACKET.
 
+use crate::network_device;
 use std::io;
-use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Sends frames through one device.
@@ -30,9 +30,7 @@ impl FrameSender {
             }
             OwnedFd::from_raw_fd(socket)
         };
-        let answer = about(device, libc::SIOCGIFINDEX)?;
-        // SAFETY: the kernel has just written this part of the union.
-        let index = unsafe { answer.ifr_ifru.ifru_ifindex };
+        let index = network_device::index(device)? as libc::c_int;
         // SAFETY: all zeros is a valid value of this plain structure of C.
         let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         to.sll_family = libc::AF_PACKET as libc::c_ushort;
@@ -62,40 +60,5 @@ impl FrameSender {
             0.. => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
-    }
-}
-
-/// The Ethernet address of a device of the calling thread's network namespace.
-///
-/// # Errors
-///
-/// ENODEV where there is no such device.
-pub(crate) fn ethernet_address(device: &str) -> io::Result<[u8; 6]> {
-    let answer = about(device, libc::SIOCGIFHWADDR)?;
-    // SAFETY: the kernel has just written this part of the union.
-    let address = unsafe { answer.ifr_ifru.ifru_hwaddr };
-    let mut bytes = [0; 6];
-    for (byte, of) in bytes.iter_mut().zip(address.sa_data) {
-        *byte = of as u8;
-    }
-    Ok(bytes)
-}
-
-/// Asks the kernel about a device.
-fn about(device: &str, request: libc::Ioctl) -> io::Result<libc::ifreq> {
-    // SAFETY: all zeros is a valid value of this plain structure of C.
-    let mut question: libc::ifreq = unsafe { std::mem::zeroed() };
-    if device.len() >= question.ifr_name.len() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    for (place, byte) in question.ifr_name.iter_mut().zip(device.bytes()) {
-        *place = byte as libc::c_char;
-    }
-    // Any socket does: it says which namespace is meant.
-    let socket = UdpSocket::bind("0.0.0.0:0")?;
-    // SAFETY: both requests read the name and write within the structure.
-    match unsafe { libc::ioctl(socket.as_raw_fd(), request, &raw mut question) } {
-        0 => Ok(question),
-        _ => Err(io::Error::last_os_error()),
     }
 }

@@ -14,7 +14,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::affinity;
-use crate::packet::{self, FrameSender};
+use crate::network_device;
+use crate::packet::FrameSender;
 pub use crate::tcp_repair::Receiver;
 use crate::tcp_repair::{self, Sequence};
 
@@ -162,8 +163,8 @@ impl Flow {
         let acknowledgement = Acknowledgement::between(
             tcp_repair::ends(&stream)?,
             (
-                packet::ethernet_address(DEVICE)?,
-                packet::ethernet_address(BACK)?,
+                network_device::ethernet_address(DEVICE)?,
+                network_device::ethernet_address(BACK)?,
             ),
             (receiver.window >> receiver.window_scale()) as u16,
         );

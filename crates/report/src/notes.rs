@@ -3,12 +3,14 @@
 
 use crate::names::{points_counted, short_point};
 use crate::table::{cycles, in_order, is_hit};
+use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
 use costof_model::noise::{Grade, Warning};
 use costof_model::protocol::ClockSource;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 pub(crate) fn summary(run: &Run) -> String {
@@ -154,6 +156,51 @@ pub(crate) fn instruments(run: &Run) -> String {
     paragraph(&text)
 }
 
+/// How the ends of each link were set up; several where launches differ in it.
+pub(crate) fn links(run: &Run) -> String {
+    let mut links: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for launch in &run.launches {
+        let Some(first) = launch.points.first() else {
+            continue;
+        };
+        let ends = links.entry(&first.point.link).or_default();
+        for end in launch.noise.ends.values().map(end) {
+            if !ends.contains(&end) {
+                ends.push(end);
+            }
+        }
+    }
+    let lines = links
+        .iter()
+        .filter(|(_, ends)| !ends.is_empty())
+        .map(|(link, ends)| format!("Link {link}: {}\n", ends.join("; or ")));
+    paragraph(&lines.collect::<String>())
+}
+
+/// An end of a link: `lo, MTU 65536, noqueue, TCP by cubic, tso gso gro`.
+fn end(end: &LinkEnd) -> String {
+    let on = |wanted| -> Vec<&str> {
+        let offloads = end.offloads.iter();
+        let such = offloads.filter(|(_, is_on)| **is_on == wanted);
+        such.map(|(name, _)| &**name).collect()
+    };
+    let mut parts: Vec<String> = end.device.iter().cloned().collect();
+    parts.extend(end.mtu_bytes.map(|bytes| format!("MTU {bytes}")));
+    let named = |before: &str, names: &[&str]| match names {
+        [] => None,
+        names => Some(format!("{before}{}", names.join(" "))),
+    };
+    let queues: Vec<&str> = end.queue_disciplines.iter().map(|kind| &**kind).collect();
+    parts.extend(named("", &queues));
+    let control = end.congestion_control.as_ref();
+    parts.extend(control.map(|name| format!("TCP by {name}")));
+    parts.extend(named("", &on(true)));
+    parts.extend(named("no ", &on(false)));
+    let absent = end.absent.iter();
+    parts.extend(absent.map(|(name, why)| format!("{name} unknown ({why})")));
+    parts.join(", ")
+}
+
 /// Of the points that are absent for one reason so many are named.
 const NAMED: usize = 3;
 
@@ -241,5 +288,38 @@ fn paragraph(text: &str) -> String {
         String::new()
     } else {
         format!("\n{text}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_of_a_link_is_told_in_a_line() {
+        let mut cable = LinkEnd {
+            device: Some("eth0".to_owned()),
+            congestion_control: Some("cubic".to_owned()),
+            mtu_bytes: Some(1500),
+            queue_disciplines: vec!["mq".to_owned(), "fq_codel".to_owned()],
+            offloads: [
+                ("gro".into(), true),
+                ("gso".into(), true),
+                ("tso".into(), false),
+            ]
+            .into(),
+            ..LinkEnd::default()
+        };
+        assert_eq!(
+            end(&cable),
+            "eth0, MTU 1500, mq fq_codel, TCP by cubic, gro gso, no tso"
+        );
+        (cable.device, cable.mtu_bytes) = (None, None);
+        cable.queue_disciplines.clear();
+        cable.offloads.clear();
+        cable
+            .absent
+            .insert("device".into(), "translated".to_owned());
+        assert_eq!(end(&cable), "TCP by cubic, device unknown (translated)");
     }
 }

@@ -14,6 +14,7 @@ pub fn text(run: &Run) -> String {
     text.push_str(&notes::distributions(run));
     text.push_str(&predictions::missed(run));
     text.push_str(&notes::instruments(run));
+    text.push_str(&notes::links(run));
     text.push_str(&notes::absent(run));
     text.push_str(&notes::findings(run));
     text.push_str(&notes::doubts(run));

@@ -69,9 +69,8 @@ fn interval(estimate: &Estimate) -> String {
 }
 
 /// A range in the unit in which the estimate is shown.
-pub(crate) fn beside(estimate: &Estimate, (low, high): (f64, f64)) -> String {
-    let shown = |value| estimate.unit.display_beside(value, estimate.median);
-    format!("{}–{}", shown(low), shown(high))
+pub(crate) fn beside(estimate: &Estimate, range: (f64, f64)) -> String {
+    estimate.unit.display_range(range, estimate.median)
 }
 
 /// The range that was expected, marked where it was missed.

@@ -5,6 +5,7 @@
 
 mod commands;
 mod common;
+mod ends;
 mod export;
 mod graded;
 mod hosts;

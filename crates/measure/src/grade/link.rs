@@ -1,12 +1,15 @@
 //! What an emulated link did that nobody asked for: it moves numbers as other
-//! disturbances do.
+//! disturbances do. And what its relay used of the measured processors: that is
+//! no work of strangers, and where there are few processors there is no other place.
 
 use super::grade;
 use crate::statistics::quantile::mean;
 use costof_model::Text;
 use costof_model::link_report::{LinkReport, Traffic};
-use costof_model::noise::{Grade, Warning};
+use costof_model::noise::{CONTROLLER, Grade, Noise, Warning};
+use costof_model::rows::LaunchRow;
 use costof_model::unit::Unit;
+use std::collections::BTreeSet;
 
 /// How late packets may be, as a share of the delay that was asked for; half of
 /// it decides what a number is.
@@ -20,12 +23,20 @@ const BUSY_SHARE: [f64; 3] = [0.7, 0.9, 0.97];
 /// the network lost, one in a hundred is what a flow settles by.
 const OVERRUN_SHARE: [f64; 3] = [1e-9, 1e-3, 1e-2];
 
+/// How much of the measured processors the relay may have used, in the mean over
+/// them: what it does while the ends wait for it costs them little.
+const SHARED: [f64; 3] = [0.03, 0.15, f64::INFINITY];
+
 const FASTER: &str = "measure where the link has a processor of its own, or ask for a lower rate";
 
 /// What in the links of a point's launches costs it a grade: in the mean over
 /// them, so that one bad launch among many is diluted and not hidden, and by
 /// the direction that did worse.
-pub fn link_causes(links: &[&LinkReport]) -> Vec<Warning> {
+pub fn link_causes(launches: &[&LaunchRow]) -> Vec<Warning> {
+    let links: Vec<&LinkReport> = launches
+        .iter()
+        .filter_map(|launch| launch.link.as_deref())
+        .collect();
     let up: Vec<&Traffic> = links.iter().map(|link| &link.up).collect();
     let down: Vec<&Traffic> = links.iter().map(|link| &link.down).collect();
     let mut warnings = Vec::new();
@@ -66,11 +77,48 @@ pub fn link_causes(links: &[&LinkReport]) -> Vec<Warning> {
         );
         warn("link_busy", grade, what, FASTER);
     }
+    let shared: Vec<f64> = launches
+        .iter()
+        .filter_map(|launch| Some(on_measured(launch)?.0 / launch.noise.duration_ns.max(1.0)))
+        .collect();
+    if let Some(shared) = mean(&shared)
+        && let Some(grade) = grade(shared, SHARED)
+    {
+        let what = format!(
+            "the link's relay used the measured processors for {:.1} % of the time",
+            shared * 100.0
+        );
+        let advice = "measure where the link has a processor of its own";
+        warn("link_shares", grade, what, advice);
+    }
     if let Some((grade, lost)) = worse([overrun(&up), overrun(&down)]) {
         let what = format!("the link lost {lost:.0} packets because it could not keep up");
         warn("link_overrun", grade, what, FASTER);
     }
     warnings
+}
+
+/// What disturbed a launch beside what its own link's relay used, which the
+/// kernel counts as others' work.
+pub fn without_relay(launch: &LaunchRow) -> Noise {
+    let mut noise = launch.noise.clone();
+    if let Some((mean_ns, processors)) = on_measured(launch) {
+        noise.less_partner(mean_ns * processors as f64, processors, false);
+    }
+    noise
+}
+
+/// What the relay used of the measured processors, in nanoseconds, in the mean
+/// over them, and how many they are; `None` where it was seen on another one.
+fn on_measured(launch: &LaunchRow) -> Option<(f64, usize)> {
+    let relay = launch.link.as_ref()?.relay.as_ref()?;
+    let roles = launch.placement.0.iter();
+    let measured: BTreeSet<usize> = roles
+        .filter(|(role, _)| *role != CONTROLLER)
+        .flat_map(|(_, cpus)| cpus.iter().copied())
+        .collect();
+    let on_these = !relay.cpus.is_empty() && relay.cpus.iter().all(|cpu| measured.contains(cpu));
+    on_these.then(|| (relay.cpu_ns / measured.len() as f64, measured.len()))
 }
 
 fn worse(directions: [Option<(Grade, f64)>; 2]) -> Option<(Grade, f64)> {
@@ -100,6 +148,7 @@ fn overrun(launches: &[&Traffic]) -> Option<(Grade, f64)> {
 mod tests {
     use super::*;
     use costof_model::link_report::{RelayReport, Spread};
+    use costof_model::noise::Placement;
 
     fn link(delay_ns: f64, late_ns: f64) -> LinkReport {
         let traffic = Traffic {
@@ -124,8 +173,36 @@ mod tests {
         }
     }
 
+    /// A launch over such a link, whose roles ran on the processors 1 and 2.
+    fn launch(link: LinkReport) -> LaunchRow {
+        let placement = [
+            ("client", vec![1, 2]),
+            ("server", vec![2, 1]),
+            (CONTROLLER, vec![0]),
+        ];
+        LaunchRow {
+            block: 0,
+            launch: 0,
+            of: 1,
+            wall_ns: 1.1e9,
+            points: Vec::new(),
+            noise: Noise {
+                duration_ns: 1e9,
+                others_ns: Some(0.12e9),
+                ..Noise::default()
+            },
+            placement: Placement(placement.map(|(role, cpus)| (role.into(), cpus)).into()),
+            link: Some(Box::new(link)),
+        }
+    }
+
+    fn causes(links: &[&LinkReport]) -> Vec<Warning> {
+        let launches: Vec<LaunchRow> = links.iter().map(|link| launch((*link).clone())).collect();
+        link_causes(&launches.iter().collect::<Vec<_>>())
+    }
+
     fn grades(links: &[&LinkReport]) -> Vec<(Text, Grade)> {
-        let warnings = link_causes(links);
+        let warnings = causes(links);
         assert!(warnings.iter().all(|warning| !warning.advice.is_empty()));
         warnings
             .into_iter()
@@ -157,7 +234,7 @@ mod tests {
         let (good, bad) = (link(50e3, 0.2e3), link(50e3, 6e3));
         let diluted = [(Text::Borrowed("link_late"), Grade::B)];
         assert_eq!(grades(&[&good, &bad, &good]), diluted);
-        let says = link_causes(&[&link(0.0, 1.5e6)])[0].what.clone();
+        let says = causes(&[&link(0.0, 1.5e6)])[0].what.clone();
         assert!(says.contains("1.50 ms"), "{says}");
     }
 
@@ -174,9 +251,31 @@ mod tests {
     }
 
     #[test]
+    fn a_relay_on_a_measured_processor_is_told_as_such_and_not_as_others() {
+        let mut near = link(1e6, 0.0);
+        near.relay.as_mut().unwrap().cpus = vec![2];
+        assert_eq!(grades(&[&near]), [("link_shares".into(), Grade::B)]);
+        assert!(causes(&[&near])[0].what.contains("for 5.0 %"));
+        // A tenth of a second, on one of two processors.
+        let others_ns = |link: &LinkReport| without_relay(&launch(link.clone())).others_ns;
+        assert_eq!(others_ns(&near), Some(0.07e9));
+        let mut far = near.clone();
+        far.relay.as_mut().unwrap().cpus = vec![0];
+        assert_eq!((grades(&[&far]), others_ns(&far)), (vec![], Some(0.12e9)));
+        far.relay.as_mut().unwrap().cpus = vec![0, 2];
+        assert_eq!(
+            others_ns(&far),
+            Some(0.12e9),
+            "nobody knows how much of it where"
+        );
+        far.relay = None;
+        assert_eq!(others_ns(&far), Some(0.12e9));
+    }
+
+    #[test]
     fn who_may_not_run_in_real_time_is_told() {
         let mut late = link(1e6, 1e6);
         late.relay.as_mut().unwrap().real_time = false;
-        assert!(link_causes(&[&late])[0].advice.contains("ulimit -r"));
+        assert!(causes(&[&late])[0].advice.contains("ulimit -r"));
     }
 }

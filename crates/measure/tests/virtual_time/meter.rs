@@ -124,6 +124,24 @@ fn measurements_that_take_turns_share_the_time_and_add_up() {
 }
 
 #[test]
+fn what_takes_longer_than_a_point_has_time_for_is_given_more() {
+    for (least_ns, rounds) in [(0.0, 1), (TIME_NS, 1), (100.0 * TIME_NS, 10)] {
+        let clock = VirtualClock::new(1);
+        let mut done = 0;
+        clock.meter(TIME_NS, |meter| {
+            let mut meter = meter.lasting(least_ns);
+            let round = meter.repeat(u64::MAX, |_| {
+                done += 1;
+                clock.pass(10.0 * TIME_NS);
+                Ok(())
+            });
+            round.expect("no round fails");
+        });
+        assert_eq!(done, rounds, "{least_ns} ns");
+    }
+}
+
+#[test]
 fn batches_are_long_enough_for_the_clock_whatever_an_operation_costs() {
     for cost_ns in [0.25, 5.0, 111.0, 3_000.0, 2e6, 50e6] {
         let clock = VirtualClock::new(1);

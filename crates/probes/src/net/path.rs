@@ -69,6 +69,24 @@ pub(crate) fn adds(point: &Point, bytes: u64, headers: u64) -> Option<(f64, f64,
     ))
 }
 
+/// How many round trips a launch has time for, over however slow a link: three launches have
+/// enough of them for a median.
+const ROUND_TRIPS: f64 = 12.0;
+/// But no longer than this, in nanoseconds: a worker that does not answer is taken for hung.
+const LASTS_MOST_NS: f64 = 20e9;
+
+/// How long a point is measured at least, so that some round trips of `bytes` bytes each way fit,
+/// in nanoseconds; 0 where nothing is known of the link.
+pub(crate) fn least_ns(point: &Point, bytes: u64, headers: u64) -> f64 {
+    let (low, high, _) = adds(point, bytes, headers).unwrap_or_default();
+    lasts_ns((low + high) / 2.0)
+}
+
+/// How long is measured over a link on which a round trip took as long as this, in nanoseconds.
+pub(crate) fn lasts_ns(round_trip_ns: f64) -> f64 {
+    (ROUND_TRIPS * round_trip_ns).min(LASTS_MOST_NS)
+}
+
 /// What a link adds at most to a TCP round trip of `bytes` bytes each way, because a connection
 /// begins with ten packets (RFC 6928) and has twice as many with each round trip; and why.
 pub(crate) fn window_adds(point: &Point, bytes: u64) -> (f64, String) {
@@ -135,5 +153,29 @@ impl End {
             true if !self.leads => Ok(Kept::AsTheyAre),
             _ => wake::keep(point.axes.word("wake"), &[own]),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::axis::Axes;
+
+    #[test]
+    fn a_slow_link_has_time_for_some_round_trips() {
+        let least_ms = |link: &'static str| {
+            let point = Point {
+                probe: "net.rtt".into(),
+                axes: Axes::default(),
+                link: link.into(),
+            };
+            (least_ns(&point, 56, TCP_HEADERS) / 1e6).round()
+        };
+        // 12 times 190 ms, what makes the link, and 108 B at its rate.
+        assert_eq!(least_ms("wan"), 2282.0);
+        assert_eq!(least_ms("lan"), 3.0);
+        assert_eq!(least_ms("up.delay=50ms"), 602.0);
+        assert_eq!(least_ms("delay=60s"), 20_000.0);
+        assert_eq!((least_ms("loopback"), least_ms("remote")), (0.0, 0.0));
     }
 }

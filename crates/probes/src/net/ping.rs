@@ -54,8 +54,8 @@ pub(crate) static PROBE: Probe = Probe {
              compared with it: what ping(8) does, without its pause, and stamped by this process \
              rather than by the kernel. The other end's kernel answers as it receives, without \
              waking any process: less than net.rtt, where one has to run. On loopback, all of it \
-             happens inside the sending call. A launch over a link that takes longer than its time \
-             sends a single request.",
+             happens inside the sending call. Over however slow a link, a launch has time for a \
+             dozen.",
         ),
         sources: list![
             text("CSE 221 System Measurement Project, 2014: ping 23 µs on loopback, 213 µs remote"),
@@ -72,7 +72,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 1,
     blocks_by: &[],
-    least_ns: |_| 0.0,
+    least_ns: |point| path::least_ns(point, size(point) as u64, UDP_HEADERS),
     memory_bytes: |_| 0,
     processors: |_| 1,
     headlines,
@@ -154,9 +154,7 @@ impl Role for Client {
             Some(ns) if ns * ECHOES_PER_POINT >= meter.time_ns() => {
                 // The link takes long, so the first one was as good as any.
                 meter.latency("latency", ns);
-                if 2.0 * ns < meter.time_ns() {
-                    pings(meter, &mut echo)?;
-                }
+                pings(&mut meter.lasting(path::lasts_ns(ns)), &mut echo)?;
             }
             Some(_) => {
                 for _ in 0..WARM_UP {

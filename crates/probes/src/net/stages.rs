@@ -107,7 +107,7 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 1,
     blocks_by: &[],
-    least_ns: |_| 0.0,
+    least_ns: |point| path::least_ns(point, point.axes.number("size"), TCP_HEADERS),
     memory_bytes: |_| 0,
     processors,
     headlines,
@@ -185,14 +185,16 @@ impl Role for Client {
         };
         let first = first_stamped(&mut ask)?;
         let (mut asked, mut missing) = (1_u64, 0_u64);
-        if (first.answered - first.asked) as f64 * MESSAGES_PER_POINT < meter.time_ns() {
+        let first_ns = (first.answered - first.asked) as f64;
+        if first_ns * MESSAGES_PER_POINT < meter.time_ns() {
             for _ in 0..WARM_UP {
                 ask()?;
             }
         }
         record(&first, meter);
         let mut unstamped = 0;
-        meter.repeat(u64::MAX, |meter| {
+        let mut slow = meter.lasting(path::lasts_ns(first_ns));
+        slow.repeat(u64::MAX, |meter| {
             asked += 1;
             match ask()? {
                 Some(stages) => {
