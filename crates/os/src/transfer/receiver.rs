@@ -1,10 +1,8 @@
 //! The receiving end of a flow.
 
 use super::channel::Channel;
-use super::marks::{MARK_EVERY_NS, Mark, Marks};
-use super::{
-    BLOCK_LEAST_BYTES, FAREWELL, LOOK_BYTES, LOOK_CALLS, NUMBER_BYTES, contents, other_bytes,
-};
+use super::marks::{Mark, Marks};
+use super::{BLOCK_LEAST_BYTES, FAREWELL, LOOK_BYTES, NUMBER_BYTES, contents, other_bytes};
 use crate::allocator::allocations;
 use crate::arena::{Arena, PageSize};
 use crate::meeting::{Over, is_passing};
@@ -35,9 +33,6 @@ pub struct Receiver {
     /// Whether a stream has come to its end.
     ended: bool,
     marks: Marks,
-    /// When the time was looked at last, and after how many calls it is again.
-    looked_ns: u64,
-    look_calls: u32,
     allocations: u64,
 }
 
@@ -64,8 +59,6 @@ impl Receiver {
             last: (0, 0),
             ended: false,
             marks: Marks::new(),
-            looked_ns: 0,
-            look_calls: LOOK_CALLS,
             allocations: 0,
         })
     }
@@ -116,13 +109,9 @@ impl Receiver {
             self.take(length)?;
             bytes += length as u64;
             calls += 1;
-            if bytes >= LOOK_BYTES || calls >= self.look_calls {
+            if bytes >= LOOK_BYTES || calls >= self.marks.look_calls {
                 let marks = self.marks.marks.len();
-                let now_ns = self.marks.note(self.bytes);
-                // Where little comes, whatever comes is noted.
-                let slow = now_ns - self.looked_ns > MARK_EVERY_NS;
-                self.look_calls = if slow { 1 } else { LOOK_CALLS };
-                self.looked_ns = now_ns;
+                self.marks.note(self.bytes);
                 if self.marks.marks.len() != marks {
                     return Ok(());
                 }

@@ -2,7 +2,7 @@
 
 use super::channel::Channel;
 use super::marks::{Mark, Marks};
-use super::{FAREWELL, LOOK_BYTES, LOOK_CALLS, NUMBER_BYTES, contents};
+use super::{FAREWELL, LOOK_BYTES, NUMBER_BYTES, contents};
 use crate::allocator::allocations;
 use crate::arena::{Arena, PageSize};
 use crate::meeting::{Over, is_passing};
@@ -98,7 +98,7 @@ impl Sender {
             self.sent.bytes += size;
             bytes += size;
             calls += 1;
-            if bytes >= LOOK_BYTES || calls >= LOOK_CALLS {
+            if bytes >= LOOK_BYTES || calls >= self.marks.look_calls {
                 (bytes, calls) = (0, 0);
                 let now_ns = self.marks.note(self.sent.bytes);
                 let enough = now_ns >= end_ns && self.marks.marks.len() >= MARKS_LEAST;
