@@ -95,6 +95,8 @@ fn datagrams_of_strangers_are_no_part_of_it() {
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     let at = plain(&address);
     let caller = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let limit = Some(Duration::from_secs(10));
+    caller.set_read_timeout(limit).unwrap();
     caller.connect(at).unwrap();
     stranger.send_to(&[0; TOKEN.len()], at).unwrap();
     caller.send(TOKEN).unwrap();
