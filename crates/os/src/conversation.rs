@@ -75,8 +75,9 @@ impl Conversation {
     /// Those of [`Listener::accept`].
     pub fn accept(listener: &Listener, wait: Wait, stop: &AtomicBool) -> io::Result<Self> {
         let met = the_only(listener.accept(stop)?)?;
-        met.answer(listener.token())?;
-        Self::of(met, wait, listener.token(), false)
+        let mut conversation = Self::of(met, wait, listener.token(), false)?;
+        conversation.send(listener.token())?;
+        Ok(conversation)
     }
 
     /// Calls a listener, and says the token, which it answers.

@@ -173,7 +173,7 @@ impl Listener {
         }
     }
 
-    /// The flows of who says the token, all of which wait for [`Met::answer`].
+    /// The flows of who says the token, all of which wait until it is said back to them.
     ///
     /// # Errors
     ///
@@ -318,15 +318,6 @@ impl Met {
             Some(peer) => connect_only_to(&self.socket, &peer),
             None => Ok(()),
         }
-    }
-
-    /// Says back the token that the other end has said, which may begin now.
-    ///
-    /// # Errors
-    ///
-    /// What send(2) says.
-    pub(crate) fn answer(&self, token: &[u8]) -> io::Result<()> {
-        self.say(token)
     }
 
     /// A token is shorter than what any socket takes at once.
@@ -555,7 +546,7 @@ mod tests {
         thread::scope(|scope| {
             let accepted = scope.spawn(|| {
                 let met = listener.accept(&stop)?;
-                met.iter().try_for_each(|flow| flow.answer(TOKEN))?;
+                met.iter().try_for_each(|flow| flow.say(TOKEN))?;
                 io::Result::Ok(met)
             });
             strangers(&address);
@@ -649,7 +640,7 @@ mod tests {
         thread::scope(|scope| {
             let called = scope.spawn(|| call(Over::Tcp, &address, 1, TOKEN));
             let met = listener.accept(&AtomicBool::new(false)).unwrap();
-            met[0].answer(OTHER).unwrap();
+            met[0].say(OTHER).unwrap();
             let error = called.join().unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidData);
         });

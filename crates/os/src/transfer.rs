@@ -58,14 +58,16 @@ pub fn accept(listener: &Listener, stop: &AtomicBool) -> io::Result<Vec<Receiver
     for flow in &mut flows {
         flow.connect()?;
     }
-    for flow in &flows {
-        flow.answer(listener.token())?;
-    }
     let receivers = flows.into_iter().map(|flow| {
         let channel = Channel::of(flow)?;
         Receiver::of(channel, listener.token())
     });
-    receivers.collect()
+    let receivers: Vec<Receiver> = receivers.collect::<io::Result<_>>()?;
+    // All are ready when the other end learns that it may begin.
+    for receiver in &receivers {
+        receiver.channel.send_all(listener.token())?;
+    }
+    Ok(receivers)
 }
 
 /// Calls a listener, for as many flows as it listens for, by a congestion control where one is
