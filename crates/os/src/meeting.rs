@@ -136,13 +136,8 @@ impl Listener {
             let socket = open(AddressFamily::UNIX, SocketType::STREAM, None)?;
             // The kernel finds a name that nobody has, in this namespace of networks.
             bind(&socket, &SocketAddrUnix::new_unnamed())?;
+            begin(over, &socket)?;
             sockets.push(socket);
-        }
-        if over != Over::Udp {
-            for socket in &sockets {
-                listen(socket, BACKLOG)?;
-                rustix::io::ioctl_fionbio(socket, true)?;
-            }
         }
         Ok(Self {
             over,
@@ -334,35 +329,36 @@ impl Met {
         // A stream has nothing behind it yet; a longer datagram is cut, and then as long as this.
         let mut said = vec![0; token.len() + 1];
         let mut received = 0;
-        while received < token.len() {
+        loop {
             in_time(until)?;
-            let ready = wait(&mut [readable(&self.socket)], LOOK)?;
-            if !ready && self.over == Over::Udp {
+            if !wait(&mut [readable(&self.socket)], LOOK)? && self.over == Over::Udp {
                 self.say(token)?;
             }
-            match (
-                &self.peer,
-                recvfrom(&self.socket, &mut said[received..], RecvFlags::DONTWAIT),
-            ) {
-                (Some(peer), Ok((_, length, Some(from)))) => {
-                    if SocketAddr::try_from(from).as_ref() == Ok(peer) && said[..length] == *token {
+            let rest = &mut said[received..];
+            let (_, length, from) = match recvfrom(&self.socket, rest, RecvFlags::DONTWAIT) {
+                Err(error) if is_passing(&error.into()) => continue,
+                came => came?,
+            };
+            match self.peer {
+                Some(peer) => {
+                    let from = from.and_then(|from| SocketAddr::try_from(from).ok());
+                    if from == Some(peer) && said[..length] == *token {
                         return Ok(());
                     }
                 }
-                (None, Ok((_, 0, _))) => return Err(ErrorKind::UnexpectedEof.into()),
-                (None, Ok((_, length, _))) => received += length,
-                (Some(_), Ok(_)) => {}
-                (_, Err(error)) if is_passing(&error.into()) => {}
-                (_, Err(error)) => return Err(error.into()),
+                None if length == 0 => return Err(ErrorKind::UnexpectedEof.into()),
+                None => received += length,
+            }
+            if received >= token.len() {
+                return match said[..received] == *token {
+                    true => Ok(()),
+                    false => Err(io::Error::new(
+                        ErrorKind::InvalidData,
+                        "the other end has another token",
+                    )),
+                };
             }
         }
-        if said[..received] != *token {
-            return Err(io::Error::new(
-                ErrorKind::InvalidData,
-                "the other end has another token",
-            ));
-        }
-        Ok(())
     }
 }
 
@@ -426,17 +422,29 @@ fn bind_one_of(
             Over::Udp => datagrams(address)?,
             _ => {
                 let socket = open(family(address), SocketType::STREAM, Some(ipproto::TCP))?;
-                // Connections of the last minute, whose client was the other end, do not count.
+                // Whatever connections had the port in the last minute.
                 sockopt::set_socket_reuseaddr(&socket, true)?;
                 socket
             }
         };
-        match bind(&socket, &SocketAddr::new(address, port)) {
+        let bound = bind(&socket, &SocketAddr::new(address, port));
+        match bound.and_then(|()| begin(over, &socket)) {
             Ok(()) => return Ok(socket),
             Err(refused) => error = refused.into(),
         }
     }
     Err(error)
+}
+
+/// Lets connections come to a socket that is to have them.
+fn begin(over: Over, socket: &OwnedFd) -> rustix::io::Result<()> {
+    match over {
+        Over::Udp => Ok(()),
+        Over::Tcp | Over::Unix => {
+            rustix::io::ioctl_fionbio(socket, true)?;
+            listen(socket, BACKLOG)
+        }
+    }
 }
 
 /// A number that a token gives: FNV-1a, of 64 bits.
