@@ -145,10 +145,11 @@ pub(crate) static PROBE: Probe = Probe {
             "One end connects and writes blocks of one size from the same buffer, the other reads \
              up to 128 KiB at once, whatever the size, for 300 ms or more, and for 40 round trips or \
              more. Flow by flow they run on every second of the run's processors, so that the ends \
-             share none where there are enough, or in order where each has a machine of its own. Each end notes every quarter of a millisecond how \
-             far it is and its threads' processor time (CLOCK_THREAD_CPUTIME_ID). The first third \
-             is left out, since windows and buffers grow meanwhile. Payload counts, not headers; a datagram that comes \
-             twice counts twice. Every block begins with its number, no other byte is zeroed: the \
+             share none where there are enough, or in order where each has a machine of its own. \
+             Each end notes every quarter of a millisecond how far it is and its threads' \
+             processor time (CLOCK_THREAD_CPUTIME_ID). The first third is left out, since windows \
+             and buffers grow meanwhile. Payload counts, not headers; a datagram that comes twice \
+             counts twice. Every block begins with its number, no other byte is zeroed: the \
              receiver compares the number of the first block in each piece, or the last bytes of \
              each datagram, and at the end the whole last piece. Buffers are the kernel's usual \
              ones, which TCP lets grow. The sender leads: it is the client's end, and all that there \
