@@ -14,11 +14,12 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, ipproto, recv, shutdown,
     socket_with, sockopt,
 };
+
+use crate::meeting::{Listener, readable, receive_within, wait};
 
 /// How long the other end may say nothing.
 const QUIET: Duration = Duration::from_secs(5);
@@ -50,7 +51,7 @@ impl Unconnected {
             SocketFlags::CLOEXEC,
             Some(ipproto::TCP),
         )?;
-        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(QUIET))?;
+        receive_within(&socket, QUIET)?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(QUIET))?;
         Ok(Self(socket))
     }
@@ -110,16 +111,19 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Of a listener, those from this address.
+    /// Of a listener, which does not wait, those from this address.
     ///
     /// # Errors
     ///
-    /// What ioctl(2) and setsockopt(2) say.
-    pub fn new(listener: TcpListener, from: IpAddr) -> io::Result<Self> {
-        listener.set_nonblocking(true)?;
+    /// What setsockopt(2) says; `InvalidInput` where it listens for datagrams.
+    pub fn new(listener: Listener, from: IpAddr) -> io::Result<Self> {
+        let listener = listener.into_socket().ok_or(io::ErrorKind::InvalidInput)?;
         // What it accepts has it too.
-        sockopt::set_socket_timeout(&listener, sockopt::Timeout::Recv, Some(QUIET))?;
-        Ok(Self { listener, from })
+        receive_within(&listener, QUIET)?;
+        Ok(Self {
+            listener: listener.into(),
+            from,
+        })
     }
 
     /// Waits until somebody has connected; false where nobody has for 10 ms.
@@ -128,16 +132,7 @@ impl Acceptor {
     ///
     /// What poll(2) says.
     pub fn wait(&self) -> io::Result<bool> {
-        let mut polled = [PollFd::new(&self.listener, PollFlags::IN)];
-        let time = Timespec {
-            tv_sec: 0,
-            tv_nsec: i64::from(LOOK.subsec_nanos()),
-        };
-        match poll(&mut polled, Some(&time)) {
-            Ok(ready) => Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        wait(&mut [readable(&self.listener)], LOOK)
     }
 
     /// Measured: accept4(2), where [`Self::wait`] has said that there is one to accept. One system
@@ -161,12 +156,17 @@ impl Acceptor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::meeting::{Address, Over};
     use std::net::Ipv4Addr;
 
     #[test]
     fn both_ends_say_that_they_are_done_and_strangers_are_closed() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let to = listener.local_addr().unwrap();
+        let here = Ipv4Addr::LOCALHOST.into();
+        let listener = Listener::open(Over::Tcp, here, (0, 0), 1, b"").unwrap();
+        let Address::Ip(to) = listener.address().unwrap() else {
+            panic!("TCP has addresses");
+        };
+        let to = to[0];
         let acceptor = Acceptor::new(listener, Ipv4Addr::LOCALHOST.into()).unwrap();
         let connect = || Unconnected::open(&to).unwrap().connect(&to).unwrap();
         let next = |acceptor: &Acceptor| {

@@ -1,24 +1,22 @@
 //! Measured: messages of one size to another process and back, by sockets.
 //!
-//! Both ends are told a token of their launch: what does not begin with it is dropped before a
-//! byte of it is used. Each message begins with its number, as far as it is long enough for one,
-//! so that an answer is known to be that of its message. A datagram may be lost: the one who asks
-//! sends it again after a while, and does not take a late answer for that of the next one.
+//! Each message begins with its number, as far as it is long enough for one, so that an answer is
+//! known to be that of its message. A datagram may be lost: the one who asks sends it again after a
+//! while, and does not take a late answer for that of the next one. Datagrams go by sockets that are
+//! not connected, as those of servers are: the kernel looks up the route of each.
 //!
 //! Source: tcp(7), udp(7), unix(7), socket(7) on `SO_RCVTIMEO`, recv(2) on `MSG_DONTWAIT` and
 //! `MSG_TRUNC`.
 
-use std::fmt;
-use std::io::{self, ErrorKind, Read};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::str::FromStr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recv, recvfrom, send, sendto};
+
+use crate::meeting::{self, Address, Listener, Met, Over, is_passing, receive_within};
 
 /// The longest message that one datagram over IPv4 carries, in bytes.
 pub const MOST_UDP_BYTES: usize = 65_507;
@@ -29,10 +27,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const TRIES: u32 = 100_000;
 /// How often it is looked for the rest of a message that has begun to come.
 const LOOKS: u32 = 200;
-/// How long the other end has to say the token.
-const GREETING: Duration = Duration::from_secs(5);
-/// How long one caller has to, while others may be waiting.
-const TOKEN: Duration = Duration::from_secs(1);
+/// How long the other end of a connection has to answer.
+const ANSWERS: Duration = Duration::from_secs(10);
 /// After how long without an answer a datagram is sent again, before it is known how long one
 /// takes (RFC 6298, section 2), and the least afterwards, as Linux has it for TCP.
 const AGAIN_FIRST: Duration = Duration::from_secs(1);
@@ -42,18 +38,6 @@ const AGAIN_MOST: u32 = 10;
 /// Bytes of a message's number, where it has as many.
 const NUMBER: usize = 8;
 
-/// What a message goes through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
-    /// A TCP connection, without Nagle's delay.
-    Tcp,
-    /// UDP, a datagram each way, by sockets that are not connected, as those of servers are: the
-    /// kernel looks up the route of each.
-    Udp,
-    /// A Unix stream socket, for two ends on one machine and in one network namespace.
-    Unix,
-}
-
 /// How an end waits for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
@@ -61,26 +45,6 @@ pub enum Wait {
     Block,
     /// By asking again and again.
     Spin,
-}
-
-/// Where a listener can be called.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// At an address and port.
-    Ip(SocketAddr),
-    /// By an abstract name of this network namespace, which is no file (unix(7)).
-    Unix(String),
-}
-
-/// Where the other end can call.
-#[derive(Debug)]
-pub enum Listener {
-    /// For connections.
-    Tcp(TcpListener),
-    /// For datagrams.
-    Udp(UdpSocket),
-    /// For connections on this machine.
-    Unix(UnixListener),
 }
 
 /// One end of a conversation.
@@ -103,211 +67,38 @@ pub struct Conversation {
     received: usize,
 }
 
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ip(address) => address.fmt(f),
-            Self::Unix(name) => write!(f, "unix:@{name}"),
-        }
-    }
-}
-
-impl FromStr for Address {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix("unix:@") {
-            Some(name) => Ok(Self::Unix(name.to_owned())),
-            None => text
-                .parse()
-                .map(Self::Ip)
-                .map_err(|_| format!("`{text}` is no address")),
-        }
-    }
-}
-
-impl Listener {
-    /// Listens at `address`, on a port between these, or any where they are 0. A Unix socket has
-    /// neither; it has a name of its own.
+impl Conversation {
+    /// Waits for the one that calls a listener of one flow and says its token, and says it back.
     ///
     /// # Errors
     ///
-    /// What bind(2) says of the last port that was tried.
-    pub fn open(over: Over, address: IpAddr, ports: (u16, u16)) -> io::Result<Self> {
-        if over == Over::Unix {
-            static NEXT: AtomicU32 = AtomicU32::new(0);
-            let next = NEXT.fetch_add(1, Ordering::Relaxed);
-            let name = format!("costof-{}-{next}", std::process::id());
-            let name = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
-            return UnixListener::bind_addr(&name).map(Self::Unix);
-        }
-        let mut last = io::Error::from(ErrorKind::AddrInUse);
-        for port in ports.0..=ports.1 {
-            let at = SocketAddr::new(address, port);
-            let opened = match over {
-                Over::Udp => UdpSocket::bind(at).map(Self::Udp),
-                _ => TcpListener::bind(at).map(Self::Tcp),
-            };
-            match opened {
-                Ok(listener) => return Ok(listener),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-
-    /// Where the other end finds it.
-    ///
-    /// # Errors
-    ///
-    /// What getsockname(2) says.
-    pub fn address(&self) -> io::Result<Address> {
-        match self {
-            Self::Tcp(listener) => listener.local_addr().map(Address::Ip),
-            Self::Udp(socket) => socket.local_addr().map(Address::Ip),
-            Self::Unix(listener) => {
-                let address = listener.local_addr()?;
-                let name = address.as_abstract_name().unwrap_or_default();
-                Ok(Address::Unix(String::from_utf8_lossy(name).into_owned()))
-            }
-        }
-    }
-
-    /// The conversation with the first who says the token. Others are dropped.
-    ///
-    /// # Errors
-    ///
-    /// `TimedOut` if nobody does within five seconds.
-    pub fn accept(self, wait: Wait, token: &[u8]) -> io::Result<Conversation> {
-        let (socket, over, peer): (OwnedFd, Over, Option<SocketAddr>) = match self {
-            Self::Tcp(listener) => {
-                listener.set_nonblocking(true)?;
-                let socket =
-                    first_with_token(token, || listener.accept().map(|(stream, _)| stream))?;
-                (socket, Over::Tcp, None)
-            }
-            Self::Unix(listener) => {
-                listener.set_nonblocking(true)?;
-                let socket =
-                    first_with_token(token, || listener.accept().map(|(stream, _)| stream))?;
-                (socket, Over::Unix, None)
-            }
-            Self::Udp(socket) => {
-                socket.set_read_timeout(Some(LOOK))?;
-                let until = Instant::now() + GREETING;
-                // A longer datagram is cut, and then as long as this.
-                let mut said = vec![0; token.len() + 1];
-                loop {
-                    in_time(until)?;
-                    let Ok((length, from)) = socket.recv_from(&mut said) else {
-                        continue;
-                    };
-                    if said[..length] == *token {
-                        break (socket.into(), Over::Udp, Some(from));
-                    }
-                }
-            }
-        };
-        let mut conversation = Conversation::of(socket, over, peer, wait, token)?;
-        conversation.send(token)?;
+    /// Those of [`Listener::accept`].
+    pub fn accept(listener: &Listener, wait: Wait, stop: &AtomicBool) -> io::Result<Self> {
+        let met = the_only(listener.accept(stop)?)?;
+        let mut conversation = Self::of(met, wait, listener.token(), false)?;
+        conversation.send(listener.token())?;
         Ok(conversation)
     }
-}
 
-/// The first who connects and says the token.
-fn first_with_token<S: Into<OwnedFd>>(
-    token: &[u8],
-    mut accept: impl FnMut() -> io::Result<S>,
-) -> io::Result<OwnedFd> {
-    let until = Instant::now() + GREETING;
-    let mut said = vec![0; token.len()];
-    loop {
-        match accept() {
-            Ok(stream) => {
-                let socket: OwnedFd = stream.into();
-                rustix::io::ioctl_fionbio(&socket, false)?;
-                receive_within(socket.as_fd(), TOKEN)?;
-                let mut file = std::fs::File::from(socket);
-                if file.read_exact(&mut said).is_ok() && said == token {
-                    return Ok(file.into());
-                }
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                std::thread::sleep(Duration::from_micros(200));
-            }
-            Err(error) => return Err(error),
-        }
-        in_time(until)?;
-    }
-}
-
-impl Conversation {
     /// Calls a listener, and says the token, which it answers.
     ///
     /// # Errors
     ///
-    /// What connect(2) says; `TimedOut` where no answer comes, `InvalidData` where another one does.
+    /// Those of [`meeting::call`].
     pub fn call(over: Over, address: &Address, wait: Wait, token: &[u8]) -> io::Result<Self> {
-        let socket: OwnedFd = match (over, address) {
-            (Over::Tcp, Address::Ip(address)) => {
-                TcpStream::connect_timeout(address, GREETING)?.into()
-            }
-            (Over::Udp, Address::Ip(address)) => {
-                let any = match address {
-                    SocketAddr::V4(_) => "0.0.0.0:0",
-                    SocketAddr::V6(_) => "[::]:0",
-                };
-                UdpSocket::bind(any)?.into()
-            }
-            (Over::Unix, Address::Unix(name)) => {
-                let name = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
-                UnixStream::connect_addr(&name)?.into()
-            }
-            _ => return Err(ErrorKind::InvalidInput.into()),
-        };
-        let peer = match (over, address) {
-            (Over::Udp, Address::Ip(address)) => Some(*address),
-            _ => None,
-        };
-        let mut conversation = Self::of(socket, over, peer, wait, token)?;
-        conversation.calls = true;
-        let until = Instant::now() + GREETING;
-        let mut said = vec![0; token.len()];
-        conversation.send(token)?;
-        while !conversation.receive(&mut said)? {
-            in_time(until)?;
-            if over == Over::Udp {
-                // It may have been lost.
-                conversation.send(token)?;
-            }
-        }
-        if said != token {
-            return Err(io::Error::new(
-                ErrorKind::InvalidData,
-                "the other end has another token",
-            ));
-        }
-        Ok(conversation)
+        let met = the_only(meeting::call(over, address, 1, token)?)?;
+        Self::of(met, wait, token, true)
     }
 
-    fn of(
-        socket: OwnedFd,
-        over: Over,
-        peer: Option<SocketAddr>,
-        wait: Wait,
-        token: &[u8],
-    ) -> io::Result<Self> {
-        if over == Over::Tcp {
-            rustix::net::sockopt::set_tcp_nodelay(&socket, true)?;
-        }
-        receive_within(socket.as_fd(), LOOK)?;
+    fn of(met: Met, wait: Wait, token: &[u8], calls: bool) -> io::Result<Self> {
+        receive_within(&met.socket, LOOK)?;
         Ok(Self {
-            socket,
-            over,
-            peer: peer.map(SocketAddrAny::from),
+            socket: met.socket,
+            over: met.over,
+            peer: met.peer.map(SocketAddrAny::from),
             wait,
             token: token.to_vec(),
-            calls: false,
+            calls,
             asked: 0,
             again: 0,
             again_after: AGAIN_FIRST,
@@ -378,7 +169,7 @@ impl Conversation {
                 self.send(message)?;
                 again += 1;
                 quiet = None;
-            } else if quiet.is_some_and(|since| since.elapsed() > 2 * GREETING) || again > 0 {
+            } else if quiet.is_some_and(|since| since.elapsed() > ANSWERS) || again > 0 {
                 return Err(io::Error::new(
                     ErrorKind::TimedOut,
                     "the other end does not answer",
@@ -549,18 +340,12 @@ impl Drop for Conversation {
     }
 }
 
-fn receive_within(socket: BorrowedFd<'_>, time: Duration) -> io::Result<()> {
-    let which = rustix::net::sockopt::Timeout::Recv;
-    Ok(rustix::net::sockopt::set_socket_timeout(
-        socket,
-        which,
-        Some(time),
-    )?)
-}
-
-/// Nothing has come yet, or a signal came between.
-fn is_passing(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+/// The flow of a listener of one.
+fn the_only(flows: Vec<Met>) -> io::Result<Met> {
+    flows
+        .into_iter()
+        .next()
+        .ok_or_else(|| ErrorKind::InvalidInput.into())
 }
 
 /// The other end has gone, which it may do when it has what it wants.
@@ -574,21 +359,10 @@ pub fn is_end(error: &io::Error) -> bool {
     )
 }
 
-fn in_time(until: Instant) -> io::Result<()> {
-    if Instant::now() > until {
-        return Err(io::Error::new(
-            ErrorKind::TimedOut,
-            "the other end has not said the token in time",
-        ));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
-    use std::net::Ipv4Addr;
+    use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
     const TOKEN: &[u8] = b"0123456789abcdef";
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -604,27 +378,23 @@ mod tests {
         }
     }
 
+    fn listen(over: Over) -> (Listener, Address) {
+        let listener = Listener::open(over, HERE, (0, 0), 1, TOKEN).unwrap();
+        let address = listener.address().unwrap();
+        (listener, address)
+    }
+
+    /// Meets the one that calls.
+    fn meet(listener: &Listener, wait: Wait) -> Conversation {
+        Conversation::accept(listener, wait, &AtomicBool::new(false)).unwrap()
+    }
+
     #[test]
-    fn messages_go_there_and_back_and_strangers_are_dropped() {
+    fn messages_go_there_and_back() {
         for over in [Over::Tcp, Over::Udp, Over::Unix] {
             for wait in [Wait::Block, Wait::Spin] {
-                let listener = Listener::open(over, HERE, (0, 0)).unwrap();
-                let address: Address = listener.address().unwrap().to_string().parse().unwrap();
-                let server =
-                    std::thread::spawn(move || answers(listener.accept(wait, TOKEN).unwrap(), 100));
-                let stranger = [0; TOKEN.len()];
-                match &address {
-                    Address::Ip(address) if over == Over::Tcp => {
-                        let mut stream = TcpStream::connect(address).unwrap();
-                        stream.write_all(&stranger).unwrap();
-                        assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
-                    }
-                    Address::Ip(address) => {
-                        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-                        socket.send_to(&stranger, address).unwrap();
-                    }
-                    Address::Unix(_) => {}
-                }
+                let (listener, address) = listen(over);
+                let server = std::thread::spawn(move || answers(meet(&listener, wait), 100));
                 let mut conversation = Conversation::call(over, &address, wait, TOKEN).unwrap();
                 let (mut message, mut answer) = ([7; 100], [0; 100]);
                 for number in 1..=3 {
@@ -642,7 +412,7 @@ mod tests {
     #[test]
     fn a_lost_datagram_is_sent_again_and_a_late_answer_is_not_the_next_ones() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let address = Address::Ip(socket.local_addr().unwrap());
+        let address = Address::Ip(vec![socket.local_addr().unwrap()]);
         let server = std::thread::spawn(move || {
             let mut bytes = [0; 200];
             let mut next = || {
@@ -681,15 +451,13 @@ mod tests {
     #[test]
     fn a_token_that_is_said_again_is_answered_again_and_is_no_message() {
         for size in [1, TOKEN.len(), 100] {
-            let listener = Listener::open(Over::Udp, HERE, (0, 0)).unwrap();
-            let Address::Ip(address) = listener.address().unwrap() else {
+            let (listener, address) = listen(Over::Udp);
+            let Address::Ip(address) = address else {
                 panic!("a UDP socket has an address");
             };
-            let server = std::thread::spawn(move || {
-                answers(listener.accept(Wait::Block, TOKEN).unwrap(), size)
-            });
+            let server = std::thread::spawn(move || answers(meet(&listener, Wait::Block), size));
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-            socket.connect(address).unwrap();
+            socket.connect(&address[..]).unwrap();
             let mut bytes = [0; 200];
             for _ in 0..3 {
                 socket.send(TOKEN).unwrap();
@@ -706,11 +474,9 @@ mod tests {
 
     #[test]
     fn what_does_not_wait_sends_and_receives_in_parts() {
-        let listener = Listener::open(Over::Tcp, HERE, (0, 0)).unwrap();
-        let address = listener.address().unwrap();
+        let (listener, address) = listen(Over::Tcp);
         const SIZE: usize = 8 << 20;
-        let server =
-            std::thread::spawn(move || answers(listener.accept(Wait::Block, TOKEN).unwrap(), SIZE));
+        let server = std::thread::spawn(move || answers(meet(&listener, Wait::Block), SIZE));
         let mut conversation = Conversation::call(Over::Tcp, &address, Wait::Spin, TOKEN).unwrap();
         let message: Vec<u8> = (0..SIZE).map(|byte| (byte % 251) as u8).collect();
         let mut answer = vec![0; SIZE];

@@ -8,11 +8,13 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, ipproto, sockopt};
+
+use crate::socket_option;
 
 /// The most bytes that an echo carries over IPv4, after the header.
 pub const MOST_BYTES: usize = 65_507;
@@ -96,22 +98,18 @@ impl Pinger {
         self.kind
     }
 
-    /// An echo request there, and its reply back, with the same bytes in it. False where none has come within `time`, of which
-    /// it takes account every 50 ms.
+    /// An echo request there, and its reply back, with the same bytes in it. False where none has
+    /// come within `time`, of which it takes account every 50 ms.
     ///
     /// # Errors
     ///
-    /// What send(2) and recv(2) say, such as EHOSTUNREACH.
+    /// What send(2) and recv(2) say, such as EHOSTUNREACH, or ENOBUFS where there is no room for the
+    /// request within `time`.
     #[inline]
     pub fn echo(&mut self, time: Duration) -> io::Result<bool> {
         self.sequence = self.sequence.wrapping_add(1);
         self.fill_in_header();
-        while let Err(error) = self.send() {
-            // Full queues and signals pass.
-            if !is_passing(&error) {
-                return Err(error);
-            }
-        }
+        until_sent(|| self.send(), time)?;
         let mut since: Option<Instant> = None;
         let mut tries = 0;
         loop {
@@ -203,23 +201,28 @@ impl Pinger {
         let mut blocked = [u32::MAX; 8];
         let reply = usize::from(self.types.1);
         blocked[reply / 32] &= !(1 << (reply % 32));
-        let (level, option, words) = match self.types.0 {
-            8 => (libc::SOL_RAW, ICMP_FILTER, 1),
-            _ => (libc::IPPROTO_ICMPV6, ICMP6_FILTER, 8),
-        };
-        // SAFETY: the kernel reads the filter's words, of which there are as many.
-        let status = unsafe {
-            libc::setsockopt(
-                self.socket.as_fd().as_raw_fd(),
-                level,
-                option,
-                blocked.as_ptr().cast(),
-                (words * size_of::<u32>()) as libc::socklen_t,
-            )
-        };
-        match status {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
+        match self.types.0 {
+            8 => socket_option::set(&self.socket, (libc::SOL_RAW, ICMP_FILTER), &blocked[..1]),
+            _ => {
+                let option = (libc::IPPROTO_ICMPV6, ICMP6_FILTER);
+                socket_option::set(&self.socket, option, &blocked)
+            }
+        }
+    }
+}
+
+/// Sends until it is done. Full queues and signals pass, but not for ever.
+#[inline]
+fn until_sent(mut send: impl FnMut() -> io::Result<()>, time: Duration) -> io::Result<()> {
+    let mut since: Option<Instant> = None;
+    loop {
+        match send() {
+            Err(error) if is_passing(&error) => {
+                if since.get_or_insert_with(Instant::now).elapsed() >= time {
+                    return Err(error);
+                }
+            }
+            sent => return sent,
         }
     }
 }
@@ -266,6 +269,22 @@ mod tests {
         let odd = [0x12, 0x34, 0x56];
         let sum = checksum(&odd).to_be_bytes();
         assert_eq!(checksum(&[0x12, 0x34, 0x56, 0x00, sum[0], sum[1]]), 0);
+    }
+
+    #[test]
+    fn a_request_that_is_refused_passes_or_is_an_error_in_the_end() {
+        let refused = || io::Error::from_raw_os_error(libc::ENOBUFS);
+        let mut tries = 0;
+        let third = || {
+            tries += 1;
+            if tries < 3 { Err(refused()) } else { Ok(()) }
+        };
+        until_sent(third, TIME).unwrap();
+        let never = until_sent(|| Err(refused()), Duration::from_millis(1)).unwrap_err();
+        assert_eq!(never.raw_os_error(), Some(libc::ENOBUFS));
+        let unreachable = || Err(io::ErrorKind::HostUnreachable.into());
+        let error = until_sent(unreachable, TIME).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::HostUnreachable);
     }
 
     #[test]

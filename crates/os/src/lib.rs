@@ -42,6 +42,7 @@ pub mod line_counters;
 pub mod locks;
 pub mod loops;
 pub mod mappings;
+pub mod meeting;
 pub mod message;
 pub mod namespace;
 pub mod network_device;

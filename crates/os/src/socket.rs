@@ -6,7 +6,12 @@
 
 use std::ffi::c_int;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::net::sockopt;
+
+use crate::socket_option::{Plain, ask, fetch};
 
 /// What TCP says of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +44,9 @@ struct RawTcpInfo {
     bytes_retrans: u64,
 }
 
+// SAFETY: it is numbers, of which the ones behind each other are aligned alike.
+unsafe impl Plain for RawTcpInfo {}
+
 /// Positions in [`RawTcpInfo::words`].
 const SND_MSS: usize = 2;
 const RTT: usize = 15;
@@ -48,9 +56,6 @@ const SO_MEMINFO: c_int = 55;
 const MEMINFO_VARIABLES: usize = 9;
 const MEMINFO_DROPS: usize = 8;
 
-/// The longest name of a congestion control, with its zero: `TCP_CA_NAME_MAX`.
-const CONTROL_NAME_MOST: usize = 16;
-
 /// Has a TCP socket use this congestion control. Linux 2.6.13.
 ///
 /// # Errors
@@ -58,16 +63,7 @@ const CONTROL_NAME_MOST: usize = 16;
 /// `NotFound` (ENOENT) where the kernel has none of that name; `PermissionDenied` (EPERM) where
 /// only the administrator may use it (`net.ipv4.tcp_allowed_congestion_control`).
 pub fn set_congestion_control(socket: impl AsFd, name: &str) -> io::Result<()> {
-    // SAFETY: the kernel reads as many bytes as the name has.
-    check(unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            name.as_ptr().cast(),
-            name.len() as libc::socklen_t,
-        )
-    })
+    Ok(sockopt::set_tcp_congestion(socket, name)?)
 }
 
 /// The congestion control of a TCP socket. Linux 2.6.13.
@@ -76,11 +72,7 @@ pub fn set_congestion_control(socket: impl AsFd, name: &str) -> io::Result<()> {
 ///
 /// What getsockopt(2) says, of a socket that is none of TCP's.
 pub fn congestion_control(socket: impl AsFd) -> io::Result<String> {
-    let mut name = [0_u8; CONTROL_NAME_MOST];
-    option(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name)?;
-    let length = name.iter().position(|byte| *byte == 0);
-    let name = &name[..length.unwrap_or(name.len())];
-    Ok(String::from_utf8_lossy(name).into_owned())
+    Ok(sockopt::tcp_congestion(socket)?)
 }
 
 /// What TCP says of a connection. Linux 2.4; what an older kernel does not tell is 0.
@@ -90,7 +82,7 @@ pub fn congestion_control(socket: impl AsFd) -> io::Result<String> {
 /// What getsockopt(2) says, of a socket that is none of TCP's.
 pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
     let mut raw = [RawTcpInfo::default()];
-    option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut raw)?;
+    fetch(socket, (libc::IPPROTO_TCP, libc::TCP_INFO), &mut raw)?;
     let [raw] = raw;
     Ok(TcpInfo {
         round_trip_ns: u64::from(raw.words[RTT]) * 1000,
@@ -106,11 +98,9 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
 ///
 /// `NotConnected` (ENOTCONN) for a socket that is not; what getsockopt(2) says of one without IP.
 pub fn mtu_bytes(socket: impl AsFd) -> io::Result<u32> {
-    let mut mtu = [0_i32];
     let fd = socket.as_fd();
-    option(fd, libc::IPPROTO_IP, libc::IP_MTU, &mut mtu)
-        .or_else(|_| option(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU, &mut mtu))?;
-    Ok(mtu[0].unsigned_abs())
+    ask(fd, (libc::IPPROTO_IP, libc::IP_MTU))
+        .or_else(|_| ask(fd, (libc::IPPROTO_IPV6, libc::IPV6_MTU)))
 }
 
 /// How much the kernel lets wait in a socket to be sent, and to be received, in bytes. It counts
@@ -120,11 +110,12 @@ pub fn mtu_bytes(socket: impl AsFd) -> io::Result<u32> {
 ///
 /// What getsockopt(2) says.
 pub fn buffer_bytes(socket: impl AsFd) -> io::Result<(u32, u32)> {
-    let (mut send, mut receive) = ([0_i32], [0_i32]);
     let fd = socket.as_fd();
-    option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &mut send)?;
-    option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &mut receive)?;
-    Ok((send[0].unsigned_abs(), receive[0].unsigned_abs()))
+    let (send, receive) = (
+        sockopt::socket_send_buffer_size(fd)?,
+        sockopt::socket_recv_buffer_size(fd)?,
+    );
+    Ok((send as u32, receive as u32))
 }
 
 /// How many datagrams this socket has dropped, as it had no room for them or their checksums were
@@ -136,7 +127,7 @@ pub fn buffer_bytes(socket: impl AsFd) -> io::Result<(u32, u32)> {
 /// What getsockopt(2) says.
 pub fn dropped_datagrams(socket: impl AsFd) -> io::Result<u32> {
     let mut counts = [0_u32; MEMINFO_VARIABLES];
-    option(socket, libc::SOL_SOCKET, SO_MEMINFO, &mut counts)?;
+    fetch(socket, (libc::SOL_SOCKET, SO_MEMINFO), &mut counts)?;
     Ok(counts[MEMINFO_DROPS])
 }
 
@@ -147,55 +138,7 @@ pub fn dropped_datagrams(socket: impl AsFd) -> io::Result<u32> {
 ///
 /// What setsockopt(2) says.
 pub fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
-    let linger = libc::linger {
-        l_onoff: 1,
-        l_linger: 0,
-    };
-    // SAFETY: the kernel reads a linger.
-    check(unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_LINGER,
-            (&raw const linger).cast(),
-            size_of_val(&linger) as libc::socklen_t,
-        )
-    })
-}
-
-/// Numbers of which any bytes are valid ones.
-trait Plain {}
-impl Plain for u8 {}
-impl Plain for i32 {}
-impl Plain for u32 {}
-impl Plain for RawTcpInfo {}
-
-/// Fetches an option. What the kernel does not fill in stays as it is.
-fn option<T: Plain>(
-    socket: impl AsFd,
-    level: c_int,
-    name: c_int,
-    value: &mut [T],
-) -> io::Result<()> {
-    let mut length = size_of_val(value) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to the slice, which has them, and any bytes
-    // are valid there.
-    check(unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            level,
-            name,
-            value.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    })
-}
-
-fn check(status: c_int) -> io::Result<()> {
-    match status {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(sockopt::set_socket_linger(socket, Some(Duration::ZERO))?)
 }
 
 #[cfg(test)]

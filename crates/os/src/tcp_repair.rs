@@ -79,23 +79,23 @@ pub(crate) fn establish(
         }
         OwnedFd::from_raw_fd(socket)
     };
-    set(&socket, REPAIR, [1])?;
-    set(&socket, QUEUE, [RECEIVE_QUEUE])?;
-    set(&socket, SEQUENCE, [sequence.receiver])?;
+    set(&socket, REPAIR, &[1_u32])?;
+    set(&socket, QUEUE, &[RECEIVE_QUEUE])?;
+    set(&socket, SEQUENCE, &[sequence.receiver])?;
     // The queue that is chosen last is the one whose sequence number `sent` asks for.
-    set(&socket, QUEUE, [SEND_QUEUE])?;
-    set(&socket, SEQUENCE, [sequence.sender])?;
+    set(&socket, QUEUE, &[SEND_QUEUE])?;
+    set(&socket, SEQUENCE, &[sequence.sender])?;
     // As an option of the handshake it would come too late to be used.
-    set(&socket, MSS, [receiver.mss.into()])?;
+    set(&socket, MSS, &[u32::from(receiver.mss)])?;
     address(&socket, from, libc::bind)?;
     address(&socket, to, libc::connect)?;
-    set(&socket, OPTIONS, [OPTION_WINDOW_SCALE, scale])?;
+    set(&socket, OPTIONS, &[OPTION_WINDOW_SCALE, scale])?;
     let window = receiver.window >> scale << scale;
     let own_window = 1 << 16;
     set(
         &socket,
         WINDOW,
-        [
+        &[
             sequence.receiver,
             window,
             window,
@@ -104,8 +104,8 @@ pub(crate) fn establish(
         ],
     )?;
     // Sends a probe of the window, which nobody answers.
-    set(&socket, REPAIR, [0])?;
-    set(&socket, LINGER, [1, 0])?;
+    set(&socket, REPAIR, &[0_u32])?;
+    set(&socket, LINGER, &[1_u32, 0])?;
     let stream = TcpStream::from(socket);
     stream.set_nodelay(true)?;
     Ok(stream)

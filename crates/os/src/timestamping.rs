@@ -18,7 +18,9 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::conversation::{Conversation, Over, Wait};
+use crate::conversation::{Conversation, Wait};
+use crate::meeting::{self, Over};
+use crate::socket_option;
 
 /// Control messages of a datagram or an error: a stamp of three times, an error with an address.
 const CONTROL_WORDS: usize = 64;
@@ -105,8 +107,7 @@ impl Stamper {
     /// EINVAL where the kernel has no such stamps, or the socket is no UDP or TCP one.
     pub fn new(conversation: Conversation, over: Over, wait: Wait) -> io::Result<Self> {
         if let (Over::Udp, Some(peer)) = (over, conversation.peer()?) {
-            // So that only the other end's datagrams come.
-            rustix::net::connect(conversation.socket(), &peer)?;
+            meeting::connect_only_to(conversation.socket(), &peer)?;
         }
         let flags: u32 = libc::SOF_TIMESTAMPING_SOFTWARE
             | libc::SOF_TIMESTAMPING_RX_SOFTWARE
@@ -250,20 +251,8 @@ impl Stages {
 
 /// Has a socket's packets stamped.
 fn stamp(socket: BorrowedFd<'_>, flags: u32) -> io::Result<()> {
-    // SAFETY: the kernel reads the four bytes of the flags.
-    let status = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_TIMESTAMPING,
-            (&raw const flags).cast(),
-            size_of::<u32>() as libc::socklen_t,
-        )
-    };
-    match status {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let option = (libc::SOL_SOCKET, libc::SO_TIMESTAMPING);
+    socket_option::set(socket, option, &[flags])
 }
 
 /// `CLOCK_REALTIME` in nanoseconds, without a system call where the vDSO has it.
@@ -355,7 +344,9 @@ fn is_passing(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::{Listener, is_end};
+    use crate::conversation::is_end;
+    use crate::meeting::Listener;
+    use std::sync::atomic::AtomicBool;
 
     const TOKEN: &[u8] = b"0123456789abcdef";
 
@@ -365,10 +356,12 @@ mod tests {
         let _on = SwitchedOn::within(Duration::from_secs(60)).unwrap();
         for over in [Over::Tcp, Over::Udp] {
             for (wait, size) in [(Wait::Block, 56), (Wait::Spin, 1), (Wait::Block, 60_000)] {
-                let listener = Listener::open(over, Ipv4Addr::LOCALHOST.into(), (0, 0)).unwrap();
+                let listener =
+                    Listener::open(over, Ipv4Addr::LOCALHOST.into(), (0, 0), 1, TOKEN).unwrap();
                 let address = listener.address().unwrap();
                 let server = std::thread::spawn(move || {
-                    let mut conversation = listener.accept(wait, TOKEN).unwrap();
+                    let stop = AtomicBool::new(false);
+                    let mut conversation = Conversation::accept(&listener, wait, &stop).unwrap();
                     let mut message = vec![0; size];
                     loop {
                         match conversation.receive(&mut message) {

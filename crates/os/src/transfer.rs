@@ -7,31 +7,28 @@
 //! then how far they are, and how much processor time they have had until then: reading that clock
 //! is the one system call beside the transfer's own.
 //!
-//! Both ends are told a token of their launch: what does not begin with it is dropped before a
-//! byte of it is used.
-//!
 //! Source: tcp(7), udp(7), unix(7), socket(7) on `SO_RCVTIMEO`; `CLOCK_THREAD_CPUTIME_ID`.
 
 mod channel;
 mod marks;
-mod meeting;
 mod receiver;
 mod sender;
 #[cfg(test)]
 mod tests;
 
 pub use marks::Mark;
-pub use meeting::{Listener, call};
 pub use receiver::{Datagrams, Receiver};
 pub use sender::Sender;
 
+use crate::meeting::{self, Address, Listener, Over};
+use crate::socket;
+use channel::Channel;
 use std::io::{self, ErrorKind};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// How long a receive waits before it looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the ends have to find each other.
-const GREETING: Duration = Duration::from_secs(10);
 /// How long nothing may go on before sending is given up.
 const STALLED: Duration = Duration::from_secs(10);
 
@@ -43,21 +40,70 @@ pub const BLOCK_LEAST_BYTES: usize = 64;
 /// The largest block.
 pub const BLOCK_MOST_BYTES: usize = 64 << 20;
 
+/// What the sender says behind the token when it has sent its last datagram.
+const FAREWELL: &[u8] = b" done";
 /// A block's number.
 const NUMBER_BYTES: usize = 8;
 /// After so many bytes or calls the time is looked at.
 const LOOK_BYTES: u64 = 32 << 10;
 const LOOK_CALLS: u32 = 16;
 
-/// What bytes go through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
-    /// A TCP connection, without Nagle's delay.
-    Tcp,
-    /// UDP: a block is a datagram.
-    Udp,
-    /// A Unix stream socket, within one network namespace.
-    Unix,
+/// Waits for the one that calls a listener and says its token: the receiving ends of its flows.
+///
+/// # Errors
+///
+/// Those of [`Listener::accept`].
+pub fn accept(listener: &Listener, stop: &AtomicBool) -> io::Result<Vec<Receiver>> {
+    let mut flows = listener.accept(stop)?;
+    for flow in &mut flows {
+        flow.connect()?;
+    }
+    let receivers = flows.into_iter().map(|flow| {
+        let channel = Channel::of(flow)?;
+        Receiver::of(channel, listener.token())
+    });
+    let receivers: Vec<Receiver> = receivers.collect::<io::Result<_>>()?;
+    // All are ready when the other end learns that it may begin.
+    for receiver in &receivers {
+        receiver.channel.send_all(listener.token())?;
+    }
+    Ok(receivers)
+}
+
+/// Calls a listener, for as many flows as it listens for, by a congestion control where one is
+/// named. Blocks will have `size` bytes.
+///
+/// # Errors
+///
+/// `InvalidInput` for a size that does not fit, `NotFound` for a congestion control that is not
+/// there; those of [`meeting::call`].
+pub fn call(
+    over: Over,
+    address: &Address,
+    (flows, size): (usize, usize),
+    control: Option<&str>,
+    token: &[u8],
+) -> io::Result<Vec<Sender>> {
+    let most = match over {
+        Over::Udp => DATAGRAM_MOST_BYTES,
+        Over::Tcp | Over::Unix => BLOCK_MOST_BYTES,
+    };
+    if !(BLOCK_LEAST_BYTES..=most).contains(&size) {
+        return Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            format!("a block has {BLOCK_LEAST_BYTES} to {most} bytes, not {size}"),
+        ));
+    }
+    let flows = meeting::call(over, address, flows, token)?;
+    let senders = flows.into_iter().map(|mut flow| {
+        flow.connect()?;
+        if let Some(control) = control {
+            socket::set_congestion_control(&flow.socket, control)?;
+        }
+        let round_trip = flow.round_trip;
+        Sender::of(Channel::of(flow)?, size, token, round_trip)
+    });
+    senders.collect()
 }
 
 /// What a block holds behind its number: the same at both ends, and no run of zeroes.
@@ -75,19 +121,4 @@ fn contents(size: usize) -> Vec<u8> {
 
 fn other_bytes() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "other bytes arrived than were sent")
-}
-
-/// Nothing has come yet, or a signal came between.
-fn is_passing(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
-}
-
-fn in_time(until: Instant) -> io::Result<()> {
-    if Instant::now() > until {
-        return Err(io::Error::new(
-            ErrorKind::TimedOut,
-            "the other end has not answered in time",
-        ));
-    }
-    Ok(())
 }

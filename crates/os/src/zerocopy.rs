@@ -18,7 +18,7 @@ const CODE_COPIED: u8 = 1;
 ///
 /// ENOTSUPP or ENOPROTOOPT before Linux 4.14, for UDP before 5.0.
 pub fn enable(socket: &impl AsFd) -> io::Result<()> {
-    socket_option::set(socket, (libc::SOL_SOCKET, libc::SO_ZEROCOPY), [1])
+    socket_option::set(socket, (libc::SOL_SOCKET, libc::SO_ZEROCOPY), &[1_u32])
 }
 
 /// Asks for these bytes to be sent from where they are (`MSG_ZEROCOPY`). They must stay as they are

@@ -1,5 +1,6 @@
 //! How far an end of a flow was, from time to time.
 
+use super::LOOK_CALLS;
 use crate::clock::{ClockId, now_ns};
 
 /// How far an end was at a time.
@@ -20,6 +21,9 @@ pub(super) struct Marks {
     pub(super) marks: Vec<Mark>,
     pub(super) every_ns: u64,
     pub(super) next_ns: u64,
+    /// When the time was looked at last, and after how many calls it is to be again.
+    looked_ns: u64,
+    pub(super) look_calls: u32,
 }
 
 /// The most marks.
@@ -33,6 +37,8 @@ impl Marks {
             marks: Vec::with_capacity(MARKS),
             every_ns: MARK_EVERY_NS,
             next_ns: 0,
+            looked_ns: 0,
+            look_calls: LOOK_CALLS,
         }
     }
 
@@ -40,6 +46,10 @@ impl Marks {
     #[inline]
     pub(super) fn note(&mut self, bytes: u64) -> u64 {
         let at_ns = now_ns(ClockId::MonotonicRaw);
+        // Where little goes, whatever goes is noted.
+        let is_slow = at_ns - self.looked_ns > MARK_EVERY_NS;
+        self.look_calls = if is_slow { 1 } else { LOOK_CALLS };
+        self.looked_ns = at_ns;
         if at_ns >= self.next_ns {
             self.add(Mark {
                 at_ns,

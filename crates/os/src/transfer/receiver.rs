@@ -2,18 +2,17 @@
 
 use super::channel::Channel;
 use super::marks::{Mark, Marks};
-use super::{
-    BLOCK_LEAST_BYTES, LOOK, LOOK_BYTES, LOOK_CALLS, NUMBER_BYTES, contents, is_passing,
-    other_bytes,
-};
+use super::{BLOCK_LEAST_BYTES, FAREWELL, LOOK_BYTES, NUMBER_BYTES, contents, other_bytes};
 use crate::allocator::allocations;
 use crate::arena::{Arena, PageSize};
+use crate::meeting::{Over, is_passing};
 use crate::socket;
 use std::io::{self, ErrorKind};
-use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
+
+use rustix::net::Shutdown;
 
 /// How much is received at once, at most.
 const RECEIVE_BYTES: usize = 128 << 10;
@@ -24,15 +23,14 @@ pub struct Receiver {
     pub(super) channel: Channel,
     token: Vec<u8>,
     buffer: Arena,
-    block: Vec<u8>,
+    pub(super) block: Vec<u8>,
     /// Bytes that came.
     pub(super) bytes: u64,
-    /// Blocks that the sender says it has sent, where they are datagrams.
-    announced: u64,
     /// Datagrams that came.
     datagrams: u64,
     /// Where the last piece began, and how long it was.
     last: (u64, usize),
+    /// Whether a stream has come to its end.
     ended: bool,
     marks: Marks,
     allocations: u64,
@@ -41,8 +39,6 @@ pub struct Receiver {
 /// Datagrams of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Datagrams {
-    /// That the sender has sent.
-    pub sent: u64,
     /// That have arrived, a duplicate counted again.
     pub arrived: u64,
     /// That the receiver's queue had no room for.
@@ -51,7 +47,6 @@ pub struct Datagrams {
 
 impl Receiver {
     pub(super) fn of(channel: Channel, token: &[u8]) -> io::Result<Self> {
-        channel.set_up(LOOK)?;
         let mut buffer = Arena::map(RECEIVE_BYTES, PageSize::Base)?;
         buffer.populate()?;
         Ok(Self {
@@ -60,7 +55,6 @@ impl Receiver {
             buffer,
             block: Vec::new(),
             bytes: 0,
-            announced: 0,
             datagrams: 0,
             last: (0, 0),
             ended: false,
@@ -69,36 +63,44 @@ impl Receiver {
         })
     }
 
-    /// Receives blocks of `size` bytes until `stop` is set. Returns whether the sender had said
-    /// that it was done.
+    /// Receives blocks of `size` bytes until `stop` is set, whether the sender has said that it was
+    /// done or not: what it has thrown away, or a link has lost, never comes.
     ///
     /// # Errors
     ///
     /// What recv(2) says; `InvalidData` where something came that was not sent.
-    pub fn receive(&mut self, size: usize, stop: &AtomicBool) -> io::Result<bool> {
+    pub fn receive(&mut self, size: usize, stop: &AtomicBool) -> io::Result<()> {
         self.block = contents(size);
         let allocated = allocations();
         while !stop.load(Ordering::Acquire) {
-            if self.ended && self.channel.is_stream() {
+            if self.ended {
                 sleep(Duration::from_millis(1));
             } else {
                 self.receive_until_marked()?;
             }
         }
         self.allocations += allocations() - allocated;
-        Ok(self.ended)
+        Ok(())
     }
 
     /// Receives until it has made a mark, nothing has come for a while, or the end has.
-    fn receive_until_marked(&mut self) -> io::Result<()> {
+    pub(super) fn receive_until_marked(&mut self) -> io::Result<()> {
         let (mut bytes, mut calls) = (0, 0);
         loop {
             let length = match self.channel.receive(self.buffer.as_mut_slice()) {
-                Ok(0) if self.channel.is_stream() => return self.end(),
+                Ok(0) if self.channel.is_stream() => {
+                    self.end();
+                    return Ok(());
+                }
                 Ok(length) => length,
                 Err(error) if is_passing(&error) => return Ok(()),
                 // The sender has thrown away what was still on its way.
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => return self.end(),
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => {
+                    self.end();
+                    return Ok(());
+                }
+                // The sender has gone before it was answered once more.
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Ok(()),
                 Err(error) => return Err(error),
             };
             if !self.channel.is_stream() && length < BLOCK_LEAST_BYTES {
@@ -107,7 +109,7 @@ impl Receiver {
             self.take(length)?;
             bytes += length as u64;
             calls += 1;
-            if bytes >= LOOK_BYTES || calls >= LOOK_CALLS {
+            if bytes >= LOOK_BYTES || calls >= self.marks.look_calls {
                 let marks = self.marks.marks.len();
                 self.marks.note(self.bytes);
                 if self.marks.marks.len() != marks {
@@ -142,32 +144,23 @@ impl Receiver {
         Ok(())
     }
 
-    /// What the sender says between datagrams: the token again, which it may not know to have
-    /// arrived, or that it is done, and how many it has sent. Both are said back.
+    /// What the sender says between datagrams: the token again, where it may not have been answered,
+    /// or that it is done. Both are said back, and where that fails, are said again.
     fn hear(&mut self, length: usize) -> io::Result<()> {
         let said = &self.buffer.as_slice()[..length];
-        match said.split_at_checked(self.token.len()) {
-            Some((token, [])) if token == self.token => {}
-            Some((token, count)) if token == self.token => {
-                let count = count.try_into().map_err(|_| other_bytes())?;
-                self.announced = u64::from_le_bytes(count);
-                self.ended = true;
+        match said.strip_prefix(&self.token[..]) {
+            Some([] | FAREWELL) => {
+                let _ = self.channel.send_all(said);
+                Ok(())
             }
-            _ => return Err(other_bytes()),
+            _ => Err(other_bytes()),
         }
-        self.channel.send_all(said)
     }
 
-    /// The sender is done; it learns that all has arrived.
-    fn end(&mut self) -> io::Result<()> {
+    /// The sender is done; it learns that all has arrived, unless it has closed already.
+    fn end(&mut self) {
         self.ended = true;
-        // What the sender has reset is closed already.
-        let _ = match &self.channel {
-            Channel::Tcp(stream) => stream.shutdown(Shutdown::Both),
-            Channel::Unix(stream) => stream.shutdown(Shutdown::Both),
-            Channel::Udp(_) => Ok(()),
-        };
-        Ok(())
+        let _ = self.channel.shut_down(Shutdown::Both);
     }
 
     /// Whether every byte of the last piece is what was sent there.
@@ -204,13 +197,12 @@ impl Receiver {
     ///
     /// What getsockopt(2) says.
     pub fn datagrams(&self) -> io::Result<Option<Datagrams>> {
-        match &self.channel {
-            Channel::Udp(socket) => Ok(Some(Datagrams {
-                sent: self.announced,
+        match self.channel.over {
+            Over::Udp => Ok(Some(Datagrams {
                 arrived: self.datagrams,
-                dropped: socket::dropped_datagrams(socket)?.into(),
+                dropped: socket::dropped_datagrams(&self.channel.socket)?.into(),
             })),
-            Channel::Tcp(_) | Channel::Unix(_) => Ok(None),
+            Over::Tcp | Over::Unix => Ok(None),
         }
     }
 

@@ -2,16 +2,20 @@
 
 use super::channel::Channel;
 use super::marks::{Mark, Marks};
-use super::{GREETING, LOOK, LOOK_BYTES, LOOK_CALLS, NUMBER_BYTES, contents, in_time, is_passing};
+use super::{FAREWELL, LOOK_BYTES, NUMBER_BYTES, contents};
 use crate::allocator::allocations;
 use crate::arena::{Arena, PageSize};
+use crate::meeting::{Over, is_passing};
 use crate::socket::{self, TcpInfo};
 use std::io::{self, ErrorKind};
-use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
-/// How long what was sent may take to arrive when all is done, before the rest is thrown away.
+use rustix::net::Shutdown;
+
+/// How long what was sent may take to arrive when all is done, before the rest is thrown away; and
+/// how long the last datagram may, with those before it.
 const DRAIN: Duration = Duration::from_millis(500);
+const LAST: Duration = Duration::from_secs(10);
 
 /// How long a flow lasts at most, and how many marks it should have.
 const LONGEST_NS: u64 = 15_000_000_000;
@@ -45,7 +49,6 @@ impl Sender {
         token: &[u8],
         round_trip: Duration,
     ) -> io::Result<Self> {
-        channel.set_up(LOOK)?;
         let mut block = Arena::map(size, PageSize::Base)?;
         block.as_mut_slice()[..size].copy_from_slice(&contents(size));
         Ok(Self {
@@ -95,7 +98,7 @@ impl Sender {
             self.sent.bytes += size;
             bytes += size;
             calls += 1;
-            if bytes >= LOOK_BYTES || calls >= LOOK_CALLS {
+            if bytes >= LOOK_BYTES || calls >= self.marks.look_calls {
                 (bytes, calls) = (0, 0);
                 let now_ns = self.marks.note(self.sent.bytes);
                 let enough = now_ns >= end_ns && self.marks.marks.len() >= MARKS_LEAST;
@@ -106,27 +109,24 @@ impl Sender {
         }
     }
 
-    /// Says that this was all, and waits until the receiver knows. What has not arrived half a
-    /// second later is thrown away, unless it is datagrams, of which the receiver says when it has
-    /// had the last.
+    /// Says that this was all, and waits until the receiver has it. What of a stream has not arrived
+    /// half a second and four round trips later is thrown away; of datagrams the last one is waited
+    /// for, with those before it, for ten seconds at most. Either way the receiver has what came.
     ///
     /// # Errors
     ///
-    /// `TimedOut` where the receiver does not answer; what send(2) and recv(2) say.
+    /// What send(2) and recv(2) say; `InvalidData` where the receiver says what was not asked.
     pub fn end(&mut self) -> io::Result<()> {
-        let stream = match &self.channel {
-            Channel::Udp(_) => return self.end_datagrams(),
-            Channel::Tcp(stream) => {
-                stream.shutdown(Shutdown::Write)?;
-                Some(stream)
-            }
-            Channel::Unix(stream) => {
-                stream.shutdown(Shutdown::Write)?;
-                None
-            }
-        };
+        match self.channel.is_stream() {
+            true => self.end_stream(),
+            false => self.end_datagrams(),
+        }
+    }
+
+    fn end_stream(&mut self) -> io::Result<()> {
+        self.channel.shut_down(Shutdown::Write)?;
         let until = Instant::now() + DRAIN + 4 * self.round_trip;
-        loop {
+        while Instant::now() < until {
             match self.channel.receive(&mut [0]) {
                 // The receiver closes when it has all.
                 Ok(0) => return Ok(()),
@@ -139,18 +139,20 @@ impl Sender {
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(error),
             }
-            if Instant::now() > until {
-                return stream.map_or(Ok(()), socket::reset_on_close);
-            }
+        }
+        match self.channel.over {
+            Over::Tcp => socket::reset_on_close(&self.channel.socket),
+            Over::Udp | Over::Unix => Ok(()),
         }
     }
 
+    /// The receiver says the last datagram back. Either may be lost, and is said again.
     fn end_datagrams(&mut self) -> io::Result<()> {
-        let until = Instant::now() + GREETING;
-        let farewell = [&self.token[..], &self.sent.blocks.to_le_bytes()].concat();
+        let until = Instant::now() + LAST;
+        let farewell = [&self.token[..], FAREWELL].concat();
         let mut said = vec![0; farewell.len()];
         self.channel.send_all(&farewell)?;
-        loop {
+        while Instant::now() < until {
             match self.channel.receive(&mut said) {
                 Ok(length) if said[..length] == farewell => return Ok(()),
                 // The token again, where it was said more than once.
@@ -158,8 +160,13 @@ impl Sender {
                 Err(error) if is_passing(&error) => self.channel.send_all(&farewell)?,
                 Err(error) => return Err(error),
             }
-            in_time(until)?;
         }
+        Ok(())
+    }
+
+    /// How many blocks it has sent.
+    pub fn blocks(&self) -> u64 {
+        self.sent.blocks
     }
 
     /// How far it was, from time to time.
@@ -173,9 +180,9 @@ impl Sender {
     ///
     /// What getsockopt(2) says.
     pub fn tcp_info(&self) -> io::Result<Option<TcpInfo>> {
-        match &self.channel {
-            Channel::Tcp(stream) => socket::tcp_info(stream).map(Some),
-            Channel::Udp(_) | Channel::Unix(_) => Ok(None),
+        match self.channel.over {
+            Over::Tcp => socket::tcp_info(&self.channel.socket).map(Some),
+            Over::Udp | Over::Unix => Ok(None),
         }
     }
 
@@ -185,10 +192,9 @@ impl Sender {
     ///
     /// What getsockopt(2) says.
     pub fn mtu_bytes(&self) -> io::Result<Option<u32>> {
-        match &self.channel {
-            Channel::Tcp(stream) => socket::mtu_bytes(stream).map(Some),
-            Channel::Udp(socket) => socket::mtu_bytes(socket).map(Some),
-            Channel::Unix(_) => Ok(None),
+        match self.channel.over {
+            Over::Tcp | Over::Udp => socket::mtu_bytes(&self.channel.socket).map(Some),
+            Over::Unix => Ok(None),
         }
     }
 

@@ -3,8 +3,9 @@
 mod predict;
 mod windows;
 
+use crate::derived;
 use crate::literal::{cost, list, metric, text, word, words};
-use crate::net::meeting::{self, broken, cannot_listen, cannot_reach};
+use crate::net::meeting::{self, broken, cannot_reach};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
 use costof_model::axis::{Axis, Domain};
@@ -16,11 +17,11 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Meeting, Offers, Report};
 use costof_model::rows::State;
 use costof_model::unit::{Better, Unit};
-use costof_os::transfer::{
-    self, BLOCK_LEAST_BYTES, DATAGRAM_MOST_BYTES, Listener, Over, Receiver, Sender,
-};
+use costof_os::meeting::{Address, Listener, Over};
+use costof_os::transfer::{self, BLOCK_LEAST_BYTES, DATAGRAM_MOST_BYTES, Receiver, Sender};
 use costof_os::{affinity, softirq};
 use predict::predict;
+use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
@@ -144,10 +145,11 @@ pub(crate) static PROBE: Probe = Probe {
             "One end connects and writes blocks of one size from the same buffer, the other reads \
              up to 128 KiB at once, whatever the size, for 300 ms or more, and for 40 round trips or \
              more. Flow by flow they run on every second of the run's processors, so that the ends \
-             share none where there are enough. Each end notes every quarter of a millisecond how \
-             far it is and its threads' processor time (CLOCK_THREAD_CPUTIME_ID). The first third \
-             is left out, since windows and buffers grow meanwhile. Payload counts, not headers; a datagram that comes \
-             twice counts twice. Every block begins with its number, no other byte is zeroed: the \
+             share none where there are enough, or in order where each has a machine of its own. \
+             Each end notes every quarter of a millisecond how far it is and its threads' \
+             processor time (CLOCK_THREAD_CPUTIME_ID). The first third is left out, since windows \
+             and buffers grow meanwhile. Payload counts, not headers; a datagram that comes twice \
+             counts twice. Every block begins with its number, no other byte is zeroed: the \
              receiver compares the number of the first block in each piece, or the last bytes of \
              each datagram, and at the end the whole last piece. Buffers are the kernel's usual \
              ones, which TCP lets grow. The sender leads: it is the client's end, and all that there \
@@ -238,28 +240,39 @@ fn check(point: &Point) -> Result<(), Failure> {
     }
 }
 
-/// The processor of a flow at this end, where there are any: every second one.
-fn cpu_of(flow: usize, cpus: &[usize]) -> Option<usize> {
-    (!cpus.is_empty()).then(|| cpus[2 * flow % cpus.len()])
-}
+/// Where the flows of one end run, in their order; anywhere if it is empty.
+struct Processors(Vec<usize>);
 
-/// The processors of all flows at this end.
-fn cpus_of(flows: usize, cpus: &[usize]) -> Vec<usize> {
-    let mut used: Vec<usize> = (0..flows).filter_map(|flow| cpu_of(flow, cpus)).collect();
-    used.sort_unstable();
-    used.dedup();
-    used
+impl Processors {
+    /// Those of a role: on one machine every second one, since the other role has the same in an
+    /// order turned by one; where the roles are on two machines, each has all of its own.
+    fn of(cpus: &[usize], meeting: &Meeting) -> Processors {
+        if meeting.apart {
+            return Processors(cpus.to_vec());
+        }
+        let every_second = (0..cpus.len()).map(|number| cpus[2 * number % cpus.len()]);
+        Processors(every_second.collect())
+    }
+
+    fn of_flow(&self, flow: usize) -> Option<usize> {
+        self.0.iter().copied().cycle().nth(flow)
+    }
+
+    /// Those that so many flows use.
+    fn used(&self, flows: usize) -> BTreeSet<usize> {
+        self.0.iter().copied().take(flows).collect()
+    }
 }
 
 /// Lets each flow do its work at the same time as the others, the first in this thread, each on its
 /// processor.
 fn each<F: Send, T: Send>(
     flows: &mut [F],
-    cpus: &[usize],
+    cpus: &Processors,
     work: impl Fn(&mut F) -> io::Result<T> + Sync,
 ) -> io::Result<Vec<T>> {
     let work = |position: usize, flow: &mut F| {
-        if let Some(cpu) = cpu_of(position, cpus) {
+        if let Some(cpu) = cpus.of_flow(position) {
             affinity::pin(&[cpu])?;
         }
         work(flow)
@@ -281,6 +294,32 @@ fn each<F: Send, T: Send>(
         });
         std::iter::once(first).chain(others).collect()
     })
+}
+
+/// By which name the receiver offers the processors whose soft interrupts it counts, and names of
+/// what the roles count for [`derive`].
+const COUNTED: &str = "counted";
+const SENT: &str = "datagrams_sent";
+const ARRIVED: &str = "datagrams_arrived";
+const DROPPED: &str = "datagrams_dropped";
+
+fn listed(cpus: &BTreeSet<usize>) -> String {
+    let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+    cpus.join(",")
+}
+
+/// The processors whose soft interrupts the sender counts, of those that it uses: not those which
+/// the receiver, as it offers, counts on the same machine. None where nothing is left, or the
+/// receiver counts all there are.
+fn left_to_count(mut used: BTreeSet<usize>, offers: &Offers, apart: bool) -> Option<Vec<usize>> {
+    if apart {
+        return Some(used.into_iter().collect());
+    }
+    let counted = offers.get(COUNTED).map_or("", String::as_str);
+    for cpu in counted.split(',').filter_map(|cpu| cpu.parse().ok()) {
+        used.remove(&cpu);
+    }
+    (!counted.is_empty() && !used.is_empty()).then(|| used.into_iter().collect())
 }
 
 /// What a role's processors did in soft interrupts.
@@ -315,15 +354,16 @@ impl SoftInterrupts {
 /// Takes in what comes, and says how much that was.
 struct Receiving {
     meeting: Meeting,
-    cpus: Vec<usize>,
+    cpus: Processors,
     listener: Option<Listener>,
 }
 
 impl Receiving {
     fn start(launch: &Launch) -> Result<Receiving, Failure> {
+        let meeting = meeting::meeting(launch)?;
         Ok(Receiving {
-            meeting: meeting::meeting(launch)?,
-            cpus: launch.cpus.clone(),
+            cpus: Processors::of(&launch.cpus, &meeting),
+            meeting,
             listener: None,
         })
     }
@@ -336,33 +376,26 @@ impl Role for Receiving {
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         check(point)?;
-        if over(point) == Over::Unix {
-            meeting::reaches_a_unix_socket(&self.meeting)?;
-        }
-        let Meeting { address, ports, .. } = self.meeting;
-        let opened = Listener::open(over(point), address, ports, flows(point))
-            .and_then(|listener| Ok((listener.address()?, listener)));
-        let (address, listener) = opened.map_err(|error| cannot_listen(&self.meeting, &error))?;
+        let (listener, mut offers) = meeting::listen(&self.meeting, over(point), flows(point))?;
         self.listener = Some(listener);
-        Ok(meeting::offer(&address))
+        offers.insert(COUNTED.into(), listed(&self.cpus.used(flows(point))));
+        Ok(offers)
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let listener = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
-        let mut flows: Vec<Receiver> = match listener.accept(self.meeting.token.as_bytes(), stop) {
-            // The sender has failed, and says why.
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            accepted => accepted.map_err(|error| broken(&error))?,
+        let accepted = transfer::accept(&listener, stop);
+        let Some(mut flows) = meeting::met(accepted)? else {
+            return Ok(());
         };
-        let interrupts = SoftInterrupts::watch(cpus_of(flows.len(), &self.cpus));
-        let ended = each(&mut flows, &self.cpus, |flow| {
+        let used = self.cpus.used(flows.len());
+        let interrupts = SoftInterrupts::watch(used.into_iter().collect());
+        // Until the sender is done and the controller says so: what a link has lost is not waited for.
+        each(&mut flows, &self.cpus, |flow| {
             flow.receive(size(point), stop)
         })
         .map_err(|error| broken(&error))?;
-        if ended.contains(&false) {
-            return Err(Failure::error("the sender has not said that it was done"));
-        }
         if !flows.iter().all(Receiver::last_piece_is_right) {
             return Err(Failure::error("other bytes arrived than were sent"));
         }
@@ -387,14 +420,9 @@ impl Role for Receiving {
             .map_err(failed)?
             .unwrap_or_default();
         let sum = |of: fn(&transfer::Datagrams) -> u64| datagrams.iter().map(of).sum::<u64>();
-        let sent = sum(|datagrams| datagrams.sent) as f64;
-        if sent > 0.0 {
-            let lost = sum(|datagrams| datagrams.sent.saturating_sub(datagrams.arrived));
-            meter.value("lost", lost as f64 / sent);
-            meter.value(
-                "lost_in_queue",
-                sum(|datagrams| datagrams.dropped) as f64 / sent,
-            );
+        if !datagrams.is_empty() {
+            meter.value(ARRIVED, sum(|datagrams| datagrams.arrived) as f64);
+            meter.value(DROPPED, sum(|datagrams| datagrams.dropped) as f64);
         }
         meter.allocated(flows.iter().map(Receiver::allocations).sum());
         Ok(())
@@ -404,36 +432,38 @@ impl Role for Receiving {
 /// Sends as fast as it can.
 struct Sending {
     meeting: Meeting,
-    cpus: Vec<usize>,
-    address: String,
+    cpus: Processors,
+    offers: Offers,
 }
 
 impl Sending {
     fn start(launch: &Launch) -> Result<Sending, Failure> {
+        let meeting = meeting::meeting(launch)?;
         Ok(Sending {
-            meeting: meeting::meeting(launch)?,
-            cpus: launch.cpus.clone(),
-            address: String::new(),
+            cpus: Processors::of(&launch.cpus, &meeting),
+            meeting,
+            offers: Offers::new(),
         })
     }
 
     fn call(&self, point: &Point) -> Result<Vec<Sender>, Failure> {
-        let address = self.address.as_str();
+        let address: Address = meeting::offered(&self.offers)?;
         let shape = (flows(point), size(point));
         let token = self.meeting.token.as_bytes();
-        transfer::call(over(point), address, shape, control(point), token).map_err(|error| {
-            match (control(point), error.kind()) {
-                (Some(control), io::ErrorKind::NotFound) => Failure::unsupported(format!(
-                    "this kernel has no congestion control {control} \
+        transfer::call(over(point), &address, shape, control(point), token).map_err(|error| match (
+            control(point),
+            error.kind(),
+        ) {
+            (Some(control), io::ErrorKind::NotFound) => Failure::unsupported(format!(
+                "this kernel has no congestion control {control} \
                      (net.ipv4.tcp_available_congestion_control lists those it has; modprobe \
                      tcp_{control} may add it)"
-                )),
-                (Some(control), io::ErrorKind::PermissionDenied) => Failure::unsupported(format!(
-                    "only the administrator may use the congestion control {control} here \
+            )),
+            (Some(control), io::ErrorKind::PermissionDenied) => Failure::unsupported(format!(
+                "only the administrator may use the congestion control {control} here \
                      (net.ipv4.tcp_allowed_congestion_control)"
-                )),
-                _ => cannot_reach(&address, &error),
-            }
+            )),
+            _ => cannot_reach(&address, &error),
         })
     }
 }
@@ -444,7 +474,7 @@ impl Role for Sending {
     }
 
     fn prepare(&mut self, _: &Point, offers: &Offers) -> Result<Offers, Failure> {
-        self.address = meeting::offered(offers)?;
+        self.offers = offers.clone();
         Ok(Offers::new())
     }
 
@@ -452,7 +482,9 @@ impl Role for Sending {
         let mut flows = self.call(point)?;
         let round_trip = flows.iter().map(Sender::round_trip).max();
         let duration = duration(meter.time_ns(), round_trip.unwrap_or_default());
-        let interrupts = SoftInterrupts::watch(self.cpus_of_its_own(point));
+        let used = self.cpus.used(flows.len());
+        let interrupts = left_to_count(used, &self.offers, self.meeting.apart);
+        let interrupts = interrupts.map(SoftInterrupts::watch);
         let failed = |error: io::Error| broken(&error);
         each(&mut flows, &self.cpus, |flow| flow.send(duration)).map_err(failed)?;
         let marks: Vec<_> = flows.iter().map(Sender::marks).collect();
@@ -461,7 +493,7 @@ impl Role for Sending {
         let used = windows::used(&marks, settled);
         meter.value("cpu_sender", used.cpu_ns_per_kib);
         meter.value("sender_running", used.running);
-        if !self.shares_processors(point) {
+        if let Some(interrupts) = interrupts {
             interrupts.report(marks.iter().map(|marks| windows::bytes(marks)).sum(), meter);
         }
         let buffer = flows[0].buffer_bytes().map_err(failed)?;
@@ -482,21 +514,13 @@ impl Role for Sending {
         if sent > 0 {
             meter.value("retransmissions", again as f64 / sent as f64);
         }
+        if over(point) == Over::Udp {
+            let datagrams: u64 = flows.iter().map(Sender::blocks).sum();
+            meter.value(SENT, datagrams as f64);
+        }
         meter.allocated(flows.iter().map(Sender::allocations).sum());
         each(&mut flows, &self.cpus, Sender::end).map_err(failed)?;
         Ok(())
-    }
-}
-
-impl Sending {
-    fn cpus_of_its_own(&self, point: &Point) -> Vec<usize> {
-        cpus_of(flows(point), &self.cpus)
-    }
-
-    /// Whether the receiver has the same processors, so that it counts what happens on them.
-    fn shares_processors(&self, point: &Point) -> bool {
-        let on_this_machine = self.meeting.address.is_loopback() || point.link != "loopback";
-        self.cpus.len() < 2 && on_this_machine
     }
 }
 
@@ -506,7 +530,8 @@ fn duration(point_ns: f64, round_trip: Duration) -> Duration {
     asked.max(LEAST).max(ROUND_TRIPS * round_trip).min(MOST)
 }
 
-/// The receiver's report and the sender's in one; soft interrupts of both ends together.
+/// The receiver's report and the sender's in one; soft interrupts of both ends together. What was
+/// sent is known at one end, and what of it arrived at the other.
 fn derive(_: &Point, reports: Vec<Report>) -> Report {
     let [mut report, sender] = <[Report; 2]>::try_from(reports).expect("a report of each role");
     if sender.state != State::Ok || report.state != State::Ok {
@@ -525,7 +550,27 @@ fn derive(_: &Point, reports: Vec<Report>) -> Report {
         }
     }
     report.allocations += sender.allocations;
+    let [sent, arrived, dropped] = [SENT, ARRIVED, DROPPED].map(|name| take(&mut report, name));
+    if let (Some(sent), Some(arrived), Some(dropped)) = (sent, arrived, dropped)
+        && sent > 0.0
+    {
+        // A duplicate arrives twice.
+        derived::add(&mut report, "lost", (sent - arrived).max(0.0) / sent);
+        derived::add(&mut report, "lost_in_queue", dropped / sent);
+    }
     report
+}
+
+/// Takes a number out of a report.
+fn take(report: &mut Report, name: &str) -> Option<f64> {
+    let at = report
+        .metrics
+        .iter()
+        .position(|metric| metric.name == name)?;
+    match report.metrics.swap_remove(at).data {
+        Data::Value(value) => Some(value),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -577,17 +622,88 @@ mod tests {
         assert_eq!((report.state, report.metrics.len()), (State::Failed, 0));
     }
 
+    /// Where a role's flows run that is told of these processors.
+    fn processors(cpus: &[usize], apart: bool) -> Processors {
+        let meeting = Meeting {
+            address: std::net::Ipv4Addr::LOCALHOST.into(),
+            ports: (0, 0),
+            token: String::new(),
+            apart,
+            sink: None,
+        };
+        Processors::of(cpus, &meeting)
+    }
+
+    fn of_flows(cpus: &[usize], apart: bool, flows: usize) -> Vec<usize> {
+        let processors = processors(cpus, apart);
+        (0..flows)
+            .filter_map(|flow| processors.of_flow(flow))
+            .collect()
+    }
+
     #[test]
     fn ends_share_no_processor_where_there_are_enough() {
-        let cpus = [4, 5, 6, 7];
-        let mut turned = cpus;
-        turned.rotate_left(1);
-        assert_eq!(cpus_of(2, &cpus), [4, 6]);
-        assert_eq!(cpus_of(2, &turned), [5, 7]);
-        assert_eq!(cpus_of(4, &[0, 1]), [0]);
-        assert_eq!(cpus_of(4, &[1, 0]), [1]);
-        assert_eq!(cpus_of(3, &[9]), [9]);
-        assert_eq!(cpu_of(3, &[]), None);
+        assert_eq!(of_flows(&[4, 5, 6, 7], false, 2), [4, 6]);
+        assert_eq!(of_flows(&[5, 6, 7, 4], false, 2), [5, 7]);
+        assert_eq!(of_flows(&[0, 1], false, 3), [0, 0, 0]);
+        assert_eq!(of_flows(&[1, 0], false, 3), [1, 1, 1]);
+        assert_eq!(of_flows(&[0, 1, 2], false, 4), [0, 2, 1, 0]);
+        assert_eq!(of_flows(&[9], false, 2), [9, 9]);
+        assert!(of_flows(&[], false, 2).is_empty());
+    }
+
+    #[test]
+    fn on_two_machines_each_end_uses_all_of_its_own() {
+        assert_eq!(of_flows(&[4, 5, 6, 7], true, 3), [4, 5, 6]);
+        assert_eq!(of_flows(&[4, 5], true, 3), [4, 5, 4]);
+        assert!(of_flows(&[], true, 2).is_empty());
+    }
+
+    #[test]
+    fn soft_interrupts_of_a_processor_are_counted_at_one_end() {
+        let left = |own: &[usize], others: &[usize], apart: bool, flows: usize| {
+            let counted = processors(others, apart).used(flows);
+            let offers = Offers::from([(COUNTED.into(), listed(&counted))]);
+            left_to_count(processors(own, apart).used(flows), &offers, apart)
+        };
+        assert_eq!(
+            left(&[4, 5, 6, 7], &[5, 6, 7, 4], false, 2),
+            Some(vec![4, 6])
+        );
+        // An odd number, of which both ends use some, or all.
+        assert_eq!(left(&[0, 1, 2], &[1, 2, 0], false, 2), Some(vec![2]));
+        assert_eq!(left(&[0, 1, 2], &[1, 2, 0], false, 3), None);
+        assert_eq!(left(&[9], &[9], false, 1), None);
+        // Without processors of its own, an end counts all that there are.
+        assert_eq!(left(&[], &[], false, 1), None);
+        assert_eq!(left(&[3], &[], false, 1), None);
+        // The same numbers on two machines are not the same processors.
+        assert_eq!(left(&[0, 1], &[0, 1], true, 2), Some(vec![0, 1]));
+        assert_eq!(left(&[], &[], true, 2), Some(vec![]));
+    }
+
+    #[test]
+    fn what_was_lost_is_known_from_both_ends() {
+        let point = point(&PROBE, PROBE.info.defaults().with("over", "udp"));
+        let lost = |sent: f64, arrived: f64| {
+            let receiver = report(&[
+                (ARRIVED, Data::Value(arrived)),
+                (DROPPED, Data::Value(20.0)),
+            ]);
+            let sender = report(&[(SENT, Data::Value(sent))]);
+            let report = derive(&point, vec![receiver, sender]);
+            let names: Vec<&str> = report.metrics.iter().map(|metric| &*metric.name).collect();
+            if names.is_empty() {
+                return None;
+            }
+            assert_eq!(names, ["lost", "lost_in_queue"]);
+            let values = report.metrics.iter().map(|metric| metric.data.clone());
+            Some(values.collect::<Vec<_>>())
+        };
+        let value = Data::Value;
+        assert_eq!(lost(200.0, 150.0), Some(vec![value(0.25), value(0.1)]));
+        assert_eq!(lost(200.0, 201.0), Some(vec![value(0.0), value(0.1)]));
+        assert_eq!(lost(0.0, 0.0), None);
     }
 
     #[test]
@@ -620,9 +736,9 @@ mod tests {
     #[test]
     fn work_of_all_flows_is_done_and_its_errors_are_told() {
         let mut flows = [1, 2, 3];
-        let doubled = each(&mut flows, &[], |flow| Ok(2 * *flow)).unwrap();
+        let doubled = each(&mut flows, &Processors(Vec::new()), |flow| Ok(2 * *flow)).unwrap();
         assert_eq!(doubled, [2, 4, 6]);
-        let failed = each(&mut flows, &[], |flow| match flow {
+        let failed = each(&mut flows, &Processors(Vec::new()), |flow| match flow {
             2 => Err(io::Error::other("no")),
             _ => Ok(()),
         });

@@ -18,9 +18,10 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers, Report};
 use costof_model::unit::{Better, Unit};
 use costof_os::connections::{Acceptor, Connection, Unconnected};
-use costof_os::conversation::{Listener, Over, Wait};
+use costof_os::conversation::{Conversation, Wait};
+use costof_os::meeting::{Listener, Over};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::Instant;
 
 pub(crate) static PROBE: Probe = Probe {
@@ -109,7 +110,7 @@ fn headlines(_: &Facts) -> Vec<Headline> {
 /// Accepts, and closes what the client is done with.
 struct Server {
     end: End,
-    listener: Option<TcpListener>,
+    listener: Option<Listener>,
     kept: Option<Kept>,
 }
 
@@ -130,25 +131,18 @@ impl Role for Server {
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         self.kept = Some(self.end.settle(point, true)?);
-        match meeting::listen(&self.end.meeting, Over::Tcp)? {
-            (Listener::Tcp(listener), offers) => {
-                self.listener = Some(listener);
-                Ok(offers)
-            }
-            _ => Err(Failure::error("what listens for TCP is no TCP socket")),
-        }
+        let (listener, offers) = meeting::listen(&self.end.meeting, Over::Tcp, 1)?;
+        self.listener = Some(listener);
+        Ok(offers)
     }
 
     fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let _kept = self.kept.take();
         let listener = self.listener.take().expect("it is prepared");
-        let first = listener
-            .try_clone()
-            .and_then(|copy| {
-                let token = self.end.meeting.token.as_bytes();
-                Listener::Tcp(copy).accept(Wait::Block, token)
-            })
-            .map_err(|error| broken(&error))?;
+        let accepted = Conversation::accept(&listener, Wait::Block, meter.stop());
+        let Some(first) = meeting::met(accepted)? else {
+            return Ok(());
+        };
         // Only from where the one called who knows the token.
         let acceptor = first.peer().and_then(|peer| {
             let peer = peer.ok_or(io::ErrorKind::InvalidInput)?;

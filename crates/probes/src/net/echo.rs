@@ -10,7 +10,8 @@ use costof_model::axis::Axis;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::protocol::{Launch, Offers};
-use costof_os::conversation::{Listener, MOST_UDP_BYTES, Over, Wait, is_end};
+use costof_os::conversation::{Conversation, MOST_UDP_BYTES, Wait, is_end};
+use costof_os::meeting::{Listener, Over};
 use std::io;
 use std::time::Duration;
 
@@ -80,7 +81,7 @@ impl Role for Echo {
             ));
         }
         self.kept = Some(self.end.settle(point, wait(point) == Wait::Block)?);
-        let (listener, offers) = meeting::listen(&self.end.meeting, over(point))?;
+        let (listener, offers) = meeting::listen(&self.end.meeting, over(point), 1)?;
         self.listener = Some(listener);
         Ok(offers)
     }
@@ -88,9 +89,10 @@ impl Role for Echo {
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let _kept = self.kept.take();
         let listener = self.listener.take().expect("it is prepared");
-        let mut conversation = listener
-            .accept(wait(point), self.end.meeting.token.as_bytes())
-            .map_err(|error| broken(&error))?;
+        let accepted = Conversation::accept(&listener, wait(point), meter.stop());
+        let Some(mut conversation) = meeting::met(accepted)? else {
+            return Ok(());
+        };
         let mut message = vec![0; size(point)];
         let mut ended: Option<io::Error> = None;
         meter.until_stopped(|| {

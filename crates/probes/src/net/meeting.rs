@@ -2,7 +2,8 @@
 
 use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Meeting, Offers};
-use costof_os::conversation::{Address, Conversation, Listener, Over, Wait};
+use costof_os::conversation::{Conversation, Wait};
+use costof_os::meeting::{Address, Listener, Over};
 use std::fmt::Display;
 use std::io;
 
@@ -39,19 +40,29 @@ pub(crate) fn can_share(meeting: &Meeting, share: bool) -> Result<(), Failure> {
     }
 }
 
-/// Listens at this end, and what the other end needs to know of it.
-pub(crate) fn listen(meeting: &Meeting, over: Over) -> Result<(Listener, Offers), Failure> {
+/// Listens at this end for some flows, and what the other end needs to know of it.
+pub(crate) fn listen(
+    meeting: &Meeting,
+    over: Over,
+    flows: usize,
+) -> Result<(Listener, Offers), Failure> {
     if over == Over::Unix {
         reaches_a_unix_socket(meeting)?;
     }
-    let opened = Listener::open(over, meeting.address, meeting.ports)
+    let token = meeting.token.as_bytes();
+    let opened = Listener::open(over, meeting.address, meeting.ports, flows, token)
         .and_then(|listener| Ok((listener.address()?, listener)));
-    let (address, listener) = opened.map_err(|error| cannot_listen(meeting, &error))?;
+    let (address, listener) = opened.map_err(|error| {
+        Failure::unsupported(format!(
+            "cannot listen at {}: {error} (--peer-address and --peer-port choose where)",
+            meeting.address
+        ))
+    })?;
     Ok((listener, offer(&address.to_string())))
 }
 
 /// Whether both ends are in one network namespace.
-pub(crate) fn reaches_a_unix_socket(meeting: &Meeting) -> Result<(), Failure> {
+fn reaches_a_unix_socket(meeting: &Meeting) -> Result<(), Failure> {
     match meeting.address.is_loopback() {
         true => Ok(()),
         false => Err(Failure::unsupported(
@@ -74,6 +85,15 @@ pub(crate) fn offered<A: std::str::FromStr>(offers: &Offers) -> Result<A, Failur
         .ok_or_else(|| Failure::error("the other end offered no address"))
 }
 
+/// What has met the one that calls; none where the launch has ended before, because the other end
+/// has failed and says why.
+pub(crate) fn met<T>(accepted: io::Result<T>) -> Result<Option<T>, Failure> {
+    match accepted {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+        accepted => accepted.map(Some).map_err(|error| broken(&error)),
+    }
+}
+
 /// The conversation with the end that made these offers.
 pub(crate) fn call(
     meeting: &Meeting,
@@ -84,14 +104,6 @@ pub(crate) fn call(
     let address: Address = offered(offers)?;
     Conversation::call(over, &address, wait, meeting.token.as_bytes())
         .map_err(|error| cannot_reach(&address, &error))
-}
-
-/// A failure to listen at this end.
-pub(crate) fn cannot_listen(meeting: &Meeting, error: &io::Error) -> Failure {
-    Failure::unsupported(format!(
-        "cannot listen at {}: {error} (--peer-address and --peer-port choose where)",
-        meeting.address
-    ))
 }
 
 /// A failure to reach the end that listens.

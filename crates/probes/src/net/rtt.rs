@@ -19,7 +19,8 @@ use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers, Report};
 use costof_model::unit::{Better, Unit};
-use costof_os::conversation::{Conversation, Over, Wait};
+use costof_os::conversation::{Conversation, Wait};
+use costof_os::meeting::Over;
 use std::io;
 use std::time::Instant;
 

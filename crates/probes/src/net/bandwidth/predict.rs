@@ -7,7 +7,7 @@ use costof_model::link::Link;
 use costof_model::point::Point;
 use costof_model::prediction::{Known, Prediction};
 use costof_model::unit::Unit;
-use costof_os::transfer::Over;
+use costof_os::meeting::Over;
 
 /// What a packet holds within the machine, at most: what TCP hands down at once.
 const PACKET_BYTES: f64 = 65_536.0;
