@@ -317,6 +317,7 @@ fn the_named_link_is_up_until_it_is_taken_down() {
         eprintln!("skipped: a link is up that is not this test's");
         return;
     }
+    let _taken_down = TakenDown(&place);
     let made = link("link up");
     if made.code != Some(0) && made.err.contains("permitted") {
         eprintln!("skipped: {}", made.err);
@@ -441,6 +442,15 @@ fn the_named_link_is_up_until_it_is_taken_down() {
         link(next).expect_code(0);
         link("link down").expect_code(0);
         expect_nothing_named(&place);
+    }
+}
+
+/// Of a test that fails no link stays either.
+struct TakenDown<'a>(&'a Place);
+
+impl Drop for TakenDown<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.costof(&["link", "down"]).output();
     }
 }
 
