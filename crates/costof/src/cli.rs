@@ -103,8 +103,9 @@ pub(crate) struct RunOptions {
     /// little else to do
     #[arg(long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
-    /// The path between the two ends of what has two: loopback, veth, sink, lan, wan, or spelt out,
-    /// such as delay=10ms,loss=1%,up.rate=100Mbit; several are measured one after the other
+    /// The path between the two ends of what has two: loopback, veth, lan, wan, or spelt out, such as
+    /// delay=10ms,loss=1%,up.rate=100Mbit (sink, the sender's half only, is used by no probe yet);
+    /// several are measured one after the other
     #[arg(long = "link", value_name = "LINK", group = "path")]
     pub(crate) links: Vec<Link>,
     /// Where to measure: local, netns:NAME, ssh:HOST, ssh:USER@HOST, exec:COMMAND (whose input and
