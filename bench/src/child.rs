@@ -4,7 +4,7 @@
 use crate::error::{Error, Result, failed};
 use std::io::{self, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -145,12 +145,29 @@ pub(crate) fn pinned(cpu: usize, program: &Path) -> Result<Command> {
 /// Errors: as [`pinned`].
 pub(crate) fn pinned_until_death(cpu: usize, program: &Path) -> Result<Command> {
     let pinned = pinned(cpu, program)?;
-    let mut command = Command::new("setpriv");
-    command
-        .args(["--pdeathsig", "KILL"])
-        .arg(pinned.get_program())
-        .args(pinned.get_args());
+    let mut command = until_death("taskset");
+    command.args(pinned.get_args());
     Ok(command)
+}
+
+/// `program`, which is killed when the bench is, however that ends.
+pub(crate) fn until_death(program: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", program]);
+    command
+}
+
+/// Starts what nobody listens to.
+///
+/// Errors: it cannot be started.
+pub(crate) fn background(command: &mut Command) -> Result<Ended> {
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| failed(cannot_start(command, &error)))?;
+    Ok(Ended(child))
 }
 
 /// Whether there is such a file, or a name on the path.
@@ -160,7 +177,19 @@ fn is_installed(program: &Path) -> bool {
 }
 
 /// A child that is ended and reaped when it is dropped.
-struct Ended(Child);
+pub(crate) struct Ended(Child);
+
+impl Ended {
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// How it has ended by itself, if it has.
+    pub(crate) fn status(&mut self) -> Result<Option<ExitStatus>> {
+        let status = self.0.try_wait();
+        status.map_err(|error| failed(format!("process {}: {error}", self.id())))
+    }
+}
 
 impl Drop for Ended {
     fn drop(&mut self) {
@@ -203,6 +232,7 @@ fn cannot_start(command: &Command, error: &io::Error) -> String {
         "stress-ng" => " (install stress-ng)",
         "sockperf" => " (install sockperf)",
         "iperf3" => " (install iperf3)",
+        "setpriv" => " (install util-linux)",
         "sysbench" => " (install sysbench)",
         _ => "",
     };

@@ -16,6 +16,7 @@ mod contest;
 mod costof;
 mod error;
 mod grades;
+mod link;
 mod machine;
 mod mutex;
 mod net;
@@ -77,6 +78,8 @@ enum Comparison {
     Net,
     /// net.connect beside a loop of connect() in C: at most 1.05 times
     Connect,
+    /// A link's delay by ping, idle and beside 50 Mb/s, its losses and its rate by iperf3
+    Link,
     /// Runs in a row: by how much each row varies, and the share of grades A and B
     Variation,
     /// Seconds and memory of `costof run`, milliseconds of `costof list`
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
         Comparison::Rtt => rtt::compare,
         Comparison::Net => net::compare,
         Comparison::Connect => connect::compare,
+        Comparison::Link => link::compare,
         Comparison::Variation => variation::compare,
         Comparison::Speed => speed::compare,
         Comparison::Full => speed::full,

@@ -1,12 +1,12 @@
 //! The other end of a peer that has two: a server, started before its client and ended by its own
 //! process id after it, however that went. It also ends with the bench, however that ends.
 
-use crate::child::{self, Interrupt};
+use crate::child::{self, Ended, Interrupt};
 use crate::error::{Error, Result, failed};
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// What stands for the port among the arguments of a server and its client.
@@ -26,7 +26,7 @@ pub(crate) enum Transport {
 
 /// A running server, ended when dropped.
 pub(crate) struct Server {
-    child: Child,
+    child: Ended,
     pub(crate) port: u16,
 }
 
@@ -40,21 +40,36 @@ impl Server {
         interrupt: &Interrupt,
     ) -> Result<Server> {
         let port = free_port()?;
-        let child = child::pinned_until_death(cpu, program)?
-            .args(with_port(arguments, port))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| failed(format!("cannot start the server: {error}")))?;
+        let mut command = child::pinned_until_death(cpu, program)?;
+        command.args(with_port(arguments, port));
+        Self::listening(command, port, transport, interrupt)
+    }
+
+    /// A command whose last argument is to be the port; it may be in another network namespace.
+    pub(crate) fn start_as(
+        mut command: Command,
+        transport: Transport,
+        interrupt: &Interrupt,
+    ) -> Result<Server> {
+        let port = free_port()?;
+        command.arg(port.to_string());
+        Self::listening(command, port, transport, interrupt)
+    }
+
+    fn listening(
+        mut command: Command,
+        port: u16,
+        transport: Transport,
+        interrupt: &Interrupt,
+    ) -> Result<Server> {
+        let child = child::background(&mut command)?;
         let mut server = Server { child, port };
         let until = Instant::now() + START_LIMIT;
-        while !listens(port, transport) {
+        while !listens(server.child.id(), port, transport) {
             if interrupt.came() {
                 return Err(Error::Interrupted);
             }
-            let ended = server.child.try_wait();
-            if let Some(status) = ended.map_err(|error| failed(format!("its server: {error}")))? {
+            if let Some(status) = server.child.status()? {
                 return Err(failed(format!("its server ended at once with {status}")));
             }
             if Instant::now() > until {
@@ -66,14 +81,6 @@ impl Server {
             std::thread::sleep(GLANCE);
         }
         Ok(server)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // One that has ended by itself is past both.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -94,15 +101,16 @@ fn free_port() -> Result<u16> {
         .map_err(|error| failed(format!("there is no port to listen on: {error}")))
 }
 
-/// Whether somebody listens there, as the kernel tells: asking the server itself would be a client.
-fn listens(port: u16, transport: Transport) -> bool {
+/// Whether somebody listens there in a process's network namespace, as the kernel tells: asking the
+/// server itself would be a client.
+fn listens(process: u32, port: u16, transport: Transport) -> bool {
     let files = match transport {
-        Transport::Tcp => ["/proc/net/tcp", "/proc/net/tcp6"],
-        Transport::Udp => ["/proc/net/udp", "/proc/net/udp6"],
+        Transport::Tcp => ["tcp", "tcp6"],
+        Transport::Udp => ["udp", "udp6"],
     };
     files
         .iter()
-        .filter_map(|file| fs::read_to_string(file).ok())
+        .filter_map(|file| fs::read_to_string(format!("/proc/{process}/net/{file}")).ok())
         .any(|sockets| is_listed(&sockets, port, transport))
 }
 
@@ -132,6 +140,7 @@ mod tests {
     fn listeners_are_found_where_the_kernel_lists_them() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let own = std::process::id();
         let ports = [
             (listener.local_addr().unwrap().port(), Transport::Tcp),
             (socket.local_addr().unwrap().port(), Transport::Udp),
@@ -139,13 +148,13 @@ mod tests {
         assert!(
             ports
                 .iter()
-                .all(|(port, transport)| listens(*port, *transport))
+                .all(|(port, transport)| listens(own, *port, *transport))
         );
         drop((listener, socket));
         assert!(
             !ports
                 .iter()
-                .any(|(port, transport)| listens(*port, *transport))
+                .any(|(port, transport)| listens(own, *port, *transport))
         );
         let connected = "0: 0100007F:14B5 0100007F:0016 01 00000000:00000000\n";
         assert!(!is_listed(connected, 0x14b5, Transport::Tcp));
@@ -174,7 +183,7 @@ mod tests {
         match start(&arguments) {
             Ok(server) => {
                 let id = server.child.id();
-                assert!(listens(server.port, Transport::Tcp));
+                assert!(listens(std::process::id(), server.port, Transport::Tcp));
                 drop(server);
                 assert!(!Path::new(&format!("/proc/{id}")).exists());
             }

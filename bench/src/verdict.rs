@@ -21,6 +21,11 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
+    /// Whether a number lies within, ends included.
+    pub(crate) fn holds(self, number: f64) -> bool {
+        (self.low..=self.high).contains(&number)
+    }
+
     /// A cost that is no more than 5 % above that of the best peer.
     pub(crate) const COST: Bounds = Bounds {
         low: 0.0,

@@ -3,13 +3,13 @@
 //! probe must remember from one launch to the next.
 
 use costof_measure::meter::Meter;
-use costof_measure::probe::{Only, Probe, Role, StartRole, the_only_report};
+use costof_measure::probe::{Only, Probe, Role, StartRole};
 use costof_model::axis::{Axis, Choice, Domain};
 use costof_model::failure::Failure;
 use costof_model::metric::MetricInfo;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::Offers;
+use costof_model::protocol::{Offers, Report};
 use costof_model::unit::{Better, Unit};
 use costof_model::{List, Text};
 use rustix::process::{Signal, getpid, kill_process};
@@ -50,6 +50,7 @@ static TABLE: &[&Probe] = &[
     &probe("test.slow", &[], &[], &[|_| only(slow)]),
     &probe("test.removed_loop", REMOVED, &[], &[|_| only(removed_loop)]),
     &probe("test.planted", &[], &[], &[|_| only(planted)]),
+    &probe("test.two_ends", &[], &[], &[|_| only(good), |_| only(slow)]),
 ];
 
 /// Measured when the good probe is complete.
@@ -268,6 +269,10 @@ fn planted(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
+fn of_the_last(_: &Point, mut reports: Vec<Report>) -> Report {
+    reports.pop().expect("a role")
+}
+
 fn spin(clock: &dyn costof_measure::clock::Clock, time_ns: f64) {
     let start = clock.start();
     while clock.ns(clock.end().saturating_sub(start)) < time_ns {
@@ -308,7 +313,7 @@ const fn probe(
             predicted_from: Text::Borrowed("nothing"),
             after: List::Borrowed(after),
             needs: List::Borrowed(&[]),
-            roles: List::Borrowed(&[Text::Borrowed("only")]),
+            roles: List::Borrowed(ROLES.split_at(roles.len()).0),
         },
         rounds: 1,
         blocks_by: &["why"],
@@ -319,9 +324,12 @@ const fn probe(
         more_points: |_| Vec::new(),
         predict: |_, _, _| None,
         roles,
-        derive: the_only_report,
+        derive: of_the_last,
     }
 }
+
+/// Two of them do not talk to each other, so that any link will do.
+const ROLES: &[Text] = &[Text::Borrowed("only"), Text::Borrowed("leading")];
 
 const COST: &[MetricInfo] = &[MetricInfo {
     name: Text::Borrowed("cost"),

@@ -103,20 +103,21 @@ pub(crate) struct RunOptions {
     /// little else to do
     #[arg(long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
-    /// The path between the two ends of what has two: loopback, veth, sink, lan, wan, or spelt out,
-    /// such as delay=10ms,loss=1%,up.rate=100Mbit; several are measured one after the other
-    #[arg(long = "link", value_name = "LINK")]
+    /// The path between the two ends of what has two: loopback, veth, lan, wan, or spelt out, such as
+    /// delay=10ms,loss=1%,up.rate=100Mbit (sink, the sender's half only, is used by no probe yet);
+    /// several are measured one after the other
+    #[arg(long = "link", value_name = "LINK", group = "path")]
     pub(crate) links: Vec<Link>,
     /// Where to measure: local, netns:NAME, ssh:HOST, ssh:USER@HOST, exec:COMMAND (whose input and
     /// output reach a `costof worker`); several hosts do the same, each with a run of its own
     #[arg(long, value_name = "HOST")]
     pub(crate) on: Vec<Host>,
     /// Where the other end runs of what has two, the server's or receiver's
-    #[arg(long, value_name = "HOST", conflicts_with = "links")]
+    #[arg(long, value_name = "HOST", conflicts_with = "links", group = "path")]
     pub(crate) peer: Option<Host>,
-    /// The address at which the other end listens; without, loopback, the one by which ssh came
-    /// there, or its first
-    #[arg(long, value_name = "ADDRESS", requires = "peer")]
+    /// The address at which the other end listens, such as fd00:c057::1 over a link that costof
+    /// makes; without, loopback, the one by which ssh came there, or its first
+    #[arg(long, value_name = "ADDRESS", requires = "path")]
     pub(crate) peer_address: Option<IpAddr>,
     /// The ports on which the other end may listen, where a firewall lets only some through
     #[arg(long, value_name = "FIRST-LAST", requires = "peer", value_parser = ports)]

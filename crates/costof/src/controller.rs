@@ -292,12 +292,13 @@ impl Controller<'_> {
             self.links.remove(&point.link);
         }
         if !self.links.contains_key(&point.link) {
+            let asked = self.run.run.plan.hosts.peer_address;
             let link: Result<Link, String> = point.link.parse();
             let made = link
                 .map_err(Failure::error)
                 .and_then(
                     |link| match self.near.host.is_here() || link == Link::Loopback {
-                        true => Made::make(&link, self.holder),
+                        true => Made::make(&link, asked, self.holder),
                         false => Err(Failure::unsupported(format!(
                             "the link {link} is made where costof itself runs, not on {} (run \
                              costof there)",

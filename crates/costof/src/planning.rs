@@ -2,6 +2,7 @@
 
 use crate::cli::RunOptions;
 use crate::error::{Error, wrong};
+use costof_lab::link;
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::Precision;
 use costof_model::axis::{Axes, Axis, Domain};
@@ -70,10 +71,8 @@ pub(crate) fn asked<'a>(
              shows those that have)",
         ));
     }
-    if options.links.contains(&Link::Remote) {
-        return Err(wrong(
-            "the link remote is the network to another host: name that host by --peer",
-        ));
+    for link in &options.links {
+        link::addresses(link, options.peer_address).map_err(wrong)?;
     }
     let links = match options.links.as_slice() {
         [] => vec![Link::Loopback],

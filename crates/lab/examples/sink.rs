@@ -33,7 +33,7 @@ fn main() {
             println!("congestion control: {}", control.unwrap_or_default().trim());
             println!("over               size  source  copy        zero-copy   not copied");
             let holder = WorkerCommand::own_executable(&["hold"]).unwrap();
-            let made = Made::make(&Link::Sink, &holder).unwrap_or_else(|why| panic!("{why}"));
+            let made = Made::make(&Link::Sink, None, &holder).unwrap_or_else(|why| panic!("{why}"));
             for over in ["sink/udp", "sink/tcp", "loopback/udp", "loopback/tcp"] {
                 let mut command = Command::new(std::env::current_exe().unwrap());
                 command.arg(over);

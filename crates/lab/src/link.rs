@@ -24,7 +24,7 @@ use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
 use costof_os::namespace::Namespace;
 use holder::{Ask, Holder, Say};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// One end of a link.
 #[derive(Debug)]
@@ -49,30 +49,34 @@ pub struct Made {
 }
 
 impl Made {
-    /// Makes a link; `holder` is the command that calls [`hold()`] with the link's
-    /// name. Must be called from a thread that outlives the link, whose holder's
-    /// parent-death signal follows that thread.
+    /// Makes a link, whose far end is reached at `asked` where that is given;
+    /// `holder` is the command that calls [`hold()`] with the link's name. Must be
+    /// called from a thread that outlives the link, whose holder's parent-death
+    /// signal follows that thread.
     ///
     /// # Errors
     /// Why there can be no such link here, and what to do about it.
-    pub fn make(link: &Link, holder: &WorkerCommand) -> Result<Made, Failure> {
+    pub fn make(
+        link: &Link,
+        asked: Option<IpAddr>,
+        holder: &WorkerCommand,
+    ) -> Result<Made, Failure> {
+        let (near, far) = addresses(link, asked).map_err(Failure::error)?;
         match link {
-            Link::Loopback => {
-                let end = || End {
-                    address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-                    namespace: None,
+            Link::Loopback | Link::Remote => Ok(Self::between(near, far)),
+            Link::Veth | Link::Sink | Link::Emulated { .. } => {
+                let (holder, near_namespace, far_namespace) = Holder::start(link, holder, &[])?;
+                let end = |address, namespace| End {
+                    address,
+                    namespace: Some(namespace),
                 };
                 Ok(Made {
-                    near: end(),
-                    far: end(),
-                    drops_all: false,
-                    holder: None,
+                    near: end(near, near_namespace),
+                    far: end(far, far_namespace),
+                    drops_all: *link == Link::Sink,
+                    holder: Some(holder),
                 })
             }
-            Link::Remote => Err(Failure::error(
-                "the link remote is the network to another host: name that host by --peer",
-            )),
-            Link::Veth | Link::Sink | Link::Emulated { .. } => Self::held(link, holder),
         }
     }
 
@@ -128,20 +132,36 @@ impl Made {
             say => Ok(Some(say)),
         }
     }
+}
 
-    fn held(link: &Link, holder: &WorkerCommand) -> Result<Made, Failure> {
-        let (holder, near, far) = Holder::start(link, holder, &[])?;
-        Ok(Made {
-            near: End {
-                address: NEAR_ADDRESS,
-                namespace: Some(near),
-            },
-            far: End {
-                address: FAR_ADDRESS,
-                namespace: Some(far),
-            },
-            drops_all: *link == Link::Sink,
-            holder: Some(holder),
-        })
-    }
+/// The addresses of the near and the far end of a link that costof makes: those
+/// of the far end's that is asked for, else the first.
+///
+/// # Errors
+/// Where the far end has no such address.
+pub fn addresses(link: &Link, asked: Option<IpAddr>) -> Result<(IpAddr, IpAddr), String> {
+    const V4: (IpAddr, IpAddr) = (NEAR_ADDRESS, FAR_ADDRESS);
+    const V6: (IpAddr, IpAddr) = (NEAR_ADDRESS_V6, FAR_ADDRESS_V6);
+    const LOCAL_V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const LOCAL_V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+    let all: &[(IpAddr, IpAddr)] = match link {
+        Link::Loopback => &[(LOCAL_V4, LOCAL_V4), (LOCAL_V6, LOCAL_V6)],
+        Link::Veth | Link::Emulated { .. } => &[V4, V6],
+        Link::Sink => &[V4],
+        Link::Remote => {
+            return Err(
+                "the link remote is the network to another host: name that host by --peer"
+                    .to_owned(),
+            );
+        }
+    };
+    let found = all
+        .iter()
+        .find(|(_, far)| asked.is_none_or(|asked| asked == *far));
+    found.copied().ok_or_else(|| {
+        let far: Vec<String> = all.iter().map(|(_, far)| far.to_string()).collect();
+        let asked = asked.map_or_else(String::new, |asked| asked.to_string());
+        let far = far.join(" or ");
+        format!("--peer-address {asked}: the far end of the link {link} is at {far}")
+    })
 }

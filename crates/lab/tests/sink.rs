@@ -89,7 +89,7 @@ fn sender(near: &Namespace, arguments: &[&str]) -> Command {
 }
 
 fn over_the_link() {
-    let made = match Made::make(&Link::Sink, &holder()) {
+    let made = match Made::make(&Link::Sink, None, &holder()) {
         Ok(made) => made,
         Err(failure) => {
             assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");

@@ -2,6 +2,7 @@
 
 use crate::Text;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What a link did to packets from the beginning of a launch to its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,6 +18,9 @@ pub struct LinkReport {
     /// What the relay took, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay: Option<RelayReport>,
+    /// Why a number of [`Traffic`] is absent though packets have passed, by its name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub absent: BTreeMap<Text, Text>,
 }
 
 /// What happened to packets in one direction.
@@ -28,22 +32,24 @@ pub struct Traffic {
     pub packets: u64,
     /// Their bytes, from the IP header on.
     pub bytes: u64,
-    /// Packets lost on purpose. netem counts what its queue dropped among them
-    /// where it is asked for losses.
+    /// Packets lost on purpose; with netem, where it is asked for losses, those
+    /// that its queue dropped are among them.
     pub lost: u64,
-    /// Packets that went twice. netem does not say.
+    /// Packets that went twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicated: Option<u64>,
-    /// Packets that overtook others. netem does not say.
+    /// Packets that overtook others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reordered: Option<u64>,
     /// Packets for which there was no room in the queue before the rate.
-    pub queue_drops: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_drops: Option<u64>,
     /// Packets lost because what makes the link could not keep up: nobody
     /// asked for that.
     pub overruns: u64,
     /// How long packets were held up, from when the relay had read them, with
-    /// their time in the queue, in nanoseconds.
+    /// their time in the queue, in nanoseconds. What they took to reach the relay,
+    /// and from it, is not part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_ns: Option<Spread>,
     /// By how much they left later than the link decided, in nanoseconds.

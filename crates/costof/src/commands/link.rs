@@ -94,12 +94,14 @@ fn ends() -> String {
 
 fn direction(name: &str, traffic: &Traffic) -> String {
     let mut text = format!(
-        "  {name}: {} packets ({}) passed, {} lost on purpose, {} dropped by the queue",
+        "  {name}: {} packets ({}) passed, {} lost on purpose",
         traffic.packets,
         display_bytes(traffic.bytes),
-        traffic.lost,
-        traffic.queue_drops
+        traffic.lost
     );
+    if let Some(drops) = traffic.queue_drops {
+        let _ = write!(text, ", {drops} dropped by the queue");
+    }
     if traffic.overruns > 0 {
         let _ = write!(
             text,

@@ -73,7 +73,7 @@ fn of_datagrams_as_many_are_lost_as_the_link_says() {
         // netem counts what its queue had no room for among them.
         assert!(LOST.contains(&asked) || link.by != "relay", "{up:?}");
         // It may also be too slow for a sender at its fastest.
-        let on_the_way = up.lost + up.queue_drops + up.overruns;
+        let on_the_way = up.lost + up.queue_drops.unwrap_or(0) + up.overruns;
         let on_the_way = on_the_way as f64 / (on_the_way + up.packets) as f64;
         assert!(on_the_way > LOST.start, "{up:?}");
         let found = lost - in_queue;

@@ -263,6 +263,15 @@ fn what_cannot_be_asked_of_hosts_is_refused_before_anything_starts() {
         ("net.rtt --link remote", &["--peer"]),
         ("net.rtt --link veth --peer local", &["--link", "--peer"]),
         ("net.rtt --peer-port 5000", &["--peer"]),
+        ("net.rtt --peer-address ::1", &["--peer", "--link"]),
+        (
+            "net.rtt --link veth --peer-address 192.0.2.1",
+            &["veth", "10.0.0.1", "fd00:c057::1"],
+        ),
+        (
+            "net.rtt --link veth --link sink --peer-address fd00:c057::1",
+            &["sink", "10.0.0.1"],
+        ),
         ("net.rtt --peer local --peer-port 9-5", &["5000-5010"]),
         ("null --on local --on local", &["twice"]),
         (

@@ -31,8 +31,11 @@ const FOLDER: &str = "/run/costof";
 const RECORD: &str = "/run/costof/link.json";
 /// Where the process that emulates answers.
 const SOCKET: &str = "/run/costof/link.socket";
-/// How long any of it may take to answer or to end.
+/// How long any of it may take to ask or to end.
 const LIMIT: Duration = Duration::from_secs(5);
+/// How long it may take to answer: longer than the relay may, so that what it
+/// says of that is heard.
+const REPORT_LIMIT: Duration = Duration::from_secs(10);
 
 /// What is up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,13 +117,21 @@ fn make(link: &Link, seed: u64, holder: &WorkerCommand, begun: Up) -> Result<Up,
 /// What is up, and what it has done since, where that is counted.
 ///
 /// # Errors
-/// Where something is left of a link that is not whole.
+/// Where something is left of a link that is not whole, or its relay has failed.
 pub fn status() -> Result<Option<(Up, Option<LinkReport>)>, String> {
     let is_left = [NEAR_NAME, FAR_NAME].iter().any(|name| path(name).exists());
     match recorded() {
         Some(up) if is_whole(&up) => {
-            let report = up.pid.and_then(|_| report().ok().flatten());
-            Ok(Some((up, report)))
+            let report = up.pid.map_or(Ok(None), |pid| {
+                report().map_err(|reason| {
+                    format!(
+                        "the link {} is up, but its relay (process {pid}) says nothing of it: \
+                         {reason} (costof link down takes it away)",
+                        up.link
+                    )
+                })
+            });
+            Ok(Some((up.clone(), report?)))
         }
         None if !is_left => Ok(None),
         _ => Err(format!(
@@ -196,16 +207,22 @@ pub(crate) fn serve(held: &mut Held) -> io::Result<()> {
 }
 
 /// What the process that emulates says of the link.
-fn report() -> io::Result<Option<LinkReport>> {
+fn report() -> Result<Option<LinkReport>, String> {
+    match asked(Ask::Report).map_err(|error| error.to_string())? {
+        Say::Report { link } => Ok(link.map(|link| *link)),
+        Say::Refused { reason } => Err(reason),
+        _ => Err("it talks nonsense".to_owned()),
+    }
+}
+
+/// What it answers.
+fn asked(ask: Ask) -> io::Result<Say> {
     let holder = UnixStream::connect(SOCKET)?;
-    holder.set_read_timeout(Some(LIMIT))?;
-    (&holder).write_all(&line(&Ask::Report))?;
+    holder.set_read_timeout(Some(REPORT_LIMIT))?;
+    (&holder).write_all(&line(&ask))?;
     let mut answer = String::new();
     BufReader::new(holder.take(LINE_MAX_BYTES)).read_line(&mut answer)?;
-    match serde_json::from_str(&answer)? {
-        Say::Report { link } => Ok(link.map(|link| *link)),
-        _ => Ok(None),
-    }
+    Ok(serde_json::from_str(&answer)?)
 }
 
 fn recorded() -> Option<Up> {

@@ -2,11 +2,13 @@
 //! kernel has it and does what was asked for in the way that costof means it.
 
 use crate::link::ends::{DEVICE, Ends, ip, output};
+use costof_model::Text;
 use costof_model::link::Emulation;
 use costof_model::link_report::{LinkReport, Traffic};
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::namespace::Namespace;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::process::Command;
 
 /// The longest packet, in bytes.
@@ -78,8 +80,31 @@ impl Netem {
             up: traffic(&self.up, self.before[0], after[0]),
             down: traffic(&self.down, self.before[1], after[1]),
             relay: None,
+            absent: absent(&self.up, &self.down),
         })
     }
+}
+
+/// What netem does not say of what it did.
+fn absent(up: &Emulation, down: &Emulation) -> BTreeMap<Text, Text> {
+    let mut absent = BTreeMap::new();
+    let mut say = |name, why| absent.insert(Text::Borrowed(name), Text::Borrowed(why));
+    for name in ["delay_ns", "lateness_ns"] {
+        say(
+            name,
+            "netem does not time packets: that they were held up for as long as was asked is not known",
+        );
+    }
+    for name in ["duplicated", "reordered"] {
+        say(name, "netem does not count them");
+    }
+    if up.loss + down.loss > 0.0 {
+        say(
+            "queue_drops",
+            "netem counts what its queue drops among the losses that were asked for",
+        );
+    }
+    absent
 }
 
 /// Where netem means something else than costof, which.
@@ -148,7 +173,7 @@ fn traffic(emulation: &Emulation, before: Counts, after: Counts) -> Traffic {
         // Without the Ethernet header.
         bytes: bytes.saturating_sub(14 * packets),
         lost: if on_purpose { drops } else { 0 },
-        queue_drops: if on_purpose { 0 } else { drops },
+        queue_drops: (!on_purpose).then_some(drops),
         ..Traffic::default()
     }
 }
@@ -204,7 +229,24 @@ mod tests {
         };
         let lossy = traffic(&up("loss=10%"), before, after[0]);
         assert_eq!((lossy.packets, lossy.bytes), (6, 9000));
-        assert_eq!((lossy.lost, lossy.queue_drops), (2, 0));
-        assert_eq!(traffic(&up("wan"), before, after[0]).queue_drops, 2);
+        assert_eq!((lossy.lost, lossy.queue_drops), (2, None));
+        assert_eq!(traffic(&up("wan"), before, after[0]).queue_drops, Some(2));
+    }
+
+    #[test]
+    fn what_netem_does_not_measure_is_absent_with_the_reason() {
+        let counts = Counts {
+            packets: 10,
+            ..Counts::default()
+        };
+        for (link, named) in [("wan", 4), ("loss=1%", 5)] {
+            let traffic = traffic(&up(link), Counts::default(), counts);
+            let absent = absent(&up(link), &up(link));
+            let shown = serde_json::to_value(&traffic).unwrap();
+            assert_eq!(absent.len(), named);
+            for (name, why) in &absent {
+                assert!(shown.get(&**name).is_none(), "{name}: {why}");
+            }
+        }
     }
 }

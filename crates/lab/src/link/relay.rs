@@ -14,7 +14,7 @@ use costof_os::clock::{ClockId, now_ns};
 use costof_os::namespace::Namespace;
 use costof_os::tun::Tun;
 use costof_os::{affinity, readable, real_time, timers};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -40,8 +40,9 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 pub(crate) struct Relay {
     questions: Sender<Question>,
     wake: PipeWriter,
-    /// What it has ended by, if it has.
+    /// None once it is known to have ended, and by what.
     thread: Option<JoinHandle<io::Error>>,
+    ended_by: String,
     /// What each device, near and far, had dropped when the launch began.
     dropped_before: [u64; 2],
 }
@@ -72,6 +73,7 @@ impl Relay {
             questions,
             wake,
             thread: Some(thread.spawn(relaying)?),
+            ended_by: String::new(),
             dropped_before: [0, 0],
         })
     }
@@ -115,10 +117,10 @@ impl Relay {
 
     /// Why nobody answers any more: a device was taken away.
     fn ended(&mut self) -> String {
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(error)) => format!("the relay has ended: {error}"),
-            _ => "the relay has ended".to_owned(),
+        if let Some(Ok(error)) = self.thread.take().map(JoinHandle::join) {
+            self.ended_by = format!(": {error}");
         }
+        format!("the relay has ended{}", self.ended_by)
     }
 }
 
@@ -260,6 +262,7 @@ impl Relaying {
                 real_time: self.real_time,
                 cpus: self.cpus.iter().copied().collect(),
             }),
+            absent: BTreeMap::new(),
         }
     }
 }
@@ -278,7 +281,10 @@ fn carry(from: &Tun, channel: &mut Channel, to: &Tun) -> io::Result<bool> {
         match from.receive(channel.room()) {
             Ok(bytes) => channel.take(now(), bytes),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(moved),
-            Err(error) => return Err(error),
+            Err(error) => {
+                let reason = format!("its device {DEVICE} cannot be read, or is gone: {error}");
+                return Err(io::Error::new(error.kind(), reason));
+            }
         }
         moved = true;
     }

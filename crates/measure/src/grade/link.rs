@@ -170,6 +170,7 @@ mod tests {
                 real_time: true,
                 cpus: vec![0],
             }),
+            ..LinkReport::default()
         }
     }
 

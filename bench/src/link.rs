@@ -1,0 +1,264 @@
+//! What links do that costof makes, by programs that know nothing of it: ping(8)
+//! says the delay, idle and beside a flow, iperf3 what is lost and what passes.
+//!
+//! Both go through the named link, `costof link up`, which needs root.
+
+use crate::bench::Bench;
+use crate::child;
+use crate::error::{Result, failed};
+use crate::machine::{self, Watch};
+use crate::server::{Server, Transport};
+use crate::verdict::{self, Bounds, Verdict};
+use costof_measure::statistics::interval::median_interval;
+use costof_measure::statistics::quantile::{median, quantile};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const SERVER: &str = "10.0.0.1";
+/// How long a command may take that goes over a link.
+const LIMIT: Duration = Duration::from_secs(120);
+/// For how long the machine is looked at while the bench does nothing: the relay
+/// is no child of it, and would count as somebody else.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// 95 ms there and 95 back, and what ping and the kernel add.
+const ROUND_TRIP_MS: Bounds = Bounds {
+    low: 190.0,
+    high: 190.3,
+};
+const PINGS: usize = 25;
+/// How long a flow may take until it flows.
+const START: Duration = Duration::from_secs(3);
+
+const LOSS_PERCENT: Bounds = Bounds {
+    low: 9.8,
+    high: 10.2,
+};
+const SEEDS: usize = 5;
+
+const RATE_SHARE: Bounds = Bounds {
+    low: 0.97,
+    high: 1.0,
+};
+const RATE: f64 = 100e6;
+/// The payload of a packet of the MTU, and that packet.
+const PAYLOAD_BYTES: f64 = 1472.0;
+const PACKET_BYTES: f64 = 1500.0;
+
+pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
+    bench.introduce("links that were asked for a delay, for losses, and for a rate");
+    let quiet_before = is_quiet();
+    let mut found = delays(bench)?;
+    found.push(losses(bench)?);
+    found.push(rate(bench)?);
+    println!();
+    let quiet = is_quiet() && quiet_before;
+    println!();
+    Ok(found
+        .into_iter()
+        .map(|(what, holds)| {
+            let verdict = verdict::on_a_quiet_machine(holds, quiet);
+            println!("verdict on {what}: {verdict}");
+            verdict
+        })
+        .collect())
+}
+
+/// What was promised, and whether it holds.
+type Found = (String, bool);
+
+fn is_quiet() -> bool {
+    let watch = Watch::start();
+    std::thread::sleep(LOOK);
+    machine::was_quiet(&watch)
+}
+
+/// Round trips with nothing else under way, and beside 50 Mb/s.
+fn delays(bench: &Bench) -> Result<Vec<Found>> {
+    let up = Up::new(bench, "delay=95ms", 1)?;
+    let idle = up.round_trips("idle")?;
+    let server = up.iperf3_server()?;
+    let arguments = "--udp --bitrate 50M --length 1400 --time 3600";
+    let mut flow = child::background(&mut up.iperf3(&server, arguments))?;
+    std::thread::sleep(START);
+    let beside = up.round_trips("beside 50 Mb/s")?;
+    if flow.status()?.is_some() {
+        return Err(failed("iperf3's flow ended before the last ping"));
+    }
+    up.say_what_it_did()?;
+    Ok(vec![idle, beside])
+}
+
+fn losses(bench: &Bench) -> Result<Found> {
+    let mut all = true;
+    for seed in 1..=bench.rounds(SEEDS) {
+        let up = Up::new(bench, "up.loss=10%", seed)?;
+        let server = up.iperf3_server()?;
+        let arguments = "--udp --length 100 --blockcount 100000 --bitrate 10M";
+        let (lost, sent) = up.finish(&mut up.iperf3(&server, arguments), lost_of)?;
+        let percent = 100.0 * lost / sent;
+        let holds = LOSS_PERCENT.holds(percent);
+        println!("up.loss=10%, seed {seed}: {lost} of {sent} packets lost, {percent:.2} %");
+        if !holds {
+            up.say_what_it_did()?;
+        }
+        all &= holds;
+    }
+    Ok((format!("losses, {LOSS_PERCENT} % by each seed"), all))
+}
+
+fn rate(bench: &Bench) -> Result<Found> {
+    let up = Up::new(bench, "rate=100Mbit", 1)?;
+    let server = up.iperf3_server()?;
+    let arguments = "--udp --length 1472 --bitrate 150M --omit 1 --time 5 --format k";
+    let kilobits = up.finish(&mut up.iperf3(&server, arguments), kilobits_received)?;
+    // iperf3 and the link each have a clock of their own: four digits.
+    let share = kilobits * 1e3 * PACKET_BYTES / PAYLOAD_BYTES / RATE;
+    let share = (share * 1e4).round() / 1e4;
+    println!(
+        "rate=100Mbit: {:.2} Mb/s of payload received, which is {share:.4} of the rate in IP bytes",
+        kilobits / 1e3
+    );
+    let holds = RATE_SHARE.holds(share);
+    Ok((format!("the rate's share, {RATE_SHARE}"), holds))
+}
+
+/// A named link, until it is dropped.
+struct Up<'a> {
+    bench: &'a Bench,
+    link: &'a str,
+}
+
+impl<'a> Up<'a> {
+    fn new(bench: &'a Bench, link: &'a str, seed: usize) -> Result<Up<'a>> {
+        let costof = |arguments: &[&str]| {
+            child::finish(
+                &mut bench.costof.command(arguments),
+                LIMIT,
+                &bench.interrupt,
+            )
+        };
+        let status = costof(&["link", "status"])?.output;
+        if !status.starts_with("no link is up") {
+            return Err(failed(format!(
+                "a link is up that is not the bench's (costof link down): {status}"
+            )));
+        }
+        let up = Up { bench, link };
+        costof(&["link", "up", link, "--seed", &seed.to_string()])?;
+        Ok(up)
+    }
+
+    /// Something started in the client's namespace.
+    fn client(&self, words: &str) -> Command {
+        let mut command = child::until_death("ip");
+        command
+            .args(["netns", "exec", "costof-client"])
+            .args(words.split(' '));
+        command
+    }
+
+    fn iperf3_server(&self) -> Result<Server> {
+        let mut command = child::until_death("ip");
+        command.args(["netns", "exec", "costof-server", "iperf3", "--server"]);
+        command.args(["--one-off", "--port"]);
+        Server::start_as(command, Transport::Tcp, &self.bench.interrupt)
+    }
+
+    fn iperf3(&self, server: &Server, arguments: &str) -> Command {
+        self.client(&format!(
+            "iperf3 --client {SERVER} --port {} {arguments}",
+            server.port
+        ))
+    }
+
+    /// What a command says in the end.
+    fn finish<T>(&self, command: &mut Command, read: fn(&str) -> Option<T>) -> Result<T> {
+        let said = child::finish(command, LIMIT, &self.bench.interrupt)?.output;
+        read(&said).ok_or_else(|| failed(format!("this was not understood: {said}")))
+    }
+
+    /// One packet after the other, so that each has a number with three digits
+    /// after the point: of the single ones above 100 ms, ping shows none.
+    fn round_trips(&self, when: &str) -> Result<Found> {
+        let mut round_trips_ms = Vec::new();
+        for _ in 0..PINGS {
+            let mut ping = self.client(&format!("ping -n -c 1 -W 10 {SERVER}"));
+            round_trips_ms.push(self.finish(&mut ping, round_trip_ms)?);
+        }
+        let at = |p| quantile(&round_trips_ms, p).unwrap_or(f64::NAN);
+        let middle = median(&round_trips_ms).unwrap_or(f64::NAN);
+        let interval = median_interval(&round_trips_ms);
+        let interval = interval.map_or_else(String::new, |interval| {
+            format!(" ({:.3} to {:.3})", interval.low, interval.high)
+        });
+        println!(
+            "{}, {when}: ping {middle:.3} ms in the median{interval} of {PINGS}, {:.3} at least, \
+             {:.3} at most",
+            self.link,
+            at(0.0),
+            at(1.0)
+        );
+        let holds = ROUND_TRIP_MS.holds(middle);
+        Ok((format!("the round trip {when}, {ROUND_TRIP_MS} ms"), holds))
+    }
+
+    /// Prints what costof says of the link.
+    fn say_what_it_did(&self) -> Result<()> {
+        let mut status = self.bench.costof.command(&["link", "status"]);
+        let says = child::finish(&mut status, LIMIT, &self.bench.interrupt)?;
+        print!("{}", says.output);
+        Ok(())
+    }
+}
+
+impl Drop for Up<'_> {
+    fn drop(&mut self) {
+        let mut down = self.bench.costof.command(&["link", "down"]);
+        // What is left is told by the next `costof link up`.
+        let _ = down.stdout(Stdio::null()).status();
+    }
+}
+
+/// From `rtt min/avg/max/mdev = 190.123/190.123/190.123/0.000 ms`.
+fn round_trip_ms(output: &str) -> Option<f64> {
+    let (_, times) = output.split_once("min/avg/max/mdev = ")?;
+    times.split('/').next()?.parse().ok()
+}
+
+/// Of `[  5]   0.00-4.00   sec  8.60 MBytes  18.0 Mbits/sec  0.009 ms  9987/100000 (10%)  receiver`
+/// the packets lost and sent.
+fn lost_of(output: &str) -> Option<(f64, f64)> {
+    let before = receiver(output)?.rsplit_once(" (")?.0;
+    let (lost, sent) = before.split_whitespace().last()?.split_once('/')?;
+    Some((lost.parse().ok()?, sent.parse().ok()?))
+}
+
+/// From `… 98050 Kbits/sec  0.120 ms  20000/61000 (33%)  receiver`.
+fn kilobits_received(output: &str) -> Option<f64> {
+    let (before, _) = receiver(output)?.split_once(" Kbits/sec")?;
+    before.split_whitespace().last()?.parse().ok()
+}
+
+fn receiver(output: &str) -> Option<&str> {
+    let mut lines = output.lines();
+    lines.find(|line| line.trim().ends_with("receiver"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ping_and_iperf3_say_is_read() {
+        let ping = "1 packets transmitted, 1 received, 0% packet loss, time 0ms\n\
+                    rtt min/avg/max/mdev = 190.123/190.123/190.123/0.000 ms\n";
+        assert_eq!(round_trip_ms(ping), Some(190.123));
+        let iperf3 = "[  5]   0.00-4.00   sec  9.54 MBytes  20.0 Mbits/sec  0.000 ms  0/100000 (0%)  sender\n\
+             [  5]   0.00-4.00   sec  8.60 MBytes  98050 Kbits/sec  0.009 ms  9987/100000 (10%)  receiver\n";
+        assert_eq!(lost_of(iperf3), Some((9987.0, 100_000.0)));
+        assert_eq!(kilobits_received(iperf3), Some(98050.0));
+        let refused = "iperf3: error - unable to connect to server";
+        assert!(lost_of(refused).is_none() && kilobits_received(refused).is_none());
+    }
+}

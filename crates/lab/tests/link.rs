@@ -1,0 +1,395 @@
+//! Links with real packets. This program is also the process that holds the link
+//! and those that talk over it, which is why it has a main function of its own.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![expect(clippy::print_stdout, reason = "a test says what it does")]
+#![expect(clippy::print_stderr, reason = "a test that cannot run here says why")]
+
+use costof_lab::host::WorkerCommand;
+use costof_lab::link::{self, End, FAR_ADDRESS, FAR_ADDRESS_V6, Made};
+use costof_model::failure::FailureKind;
+use costof_model::link_report::LinkReport;
+use costof_os::process;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// How long one may take that does not get on.
+const HANGS: Duration = Duration::from_secs(300);
+/// Where the far end listens.
+const PORT: u16 = 5000;
+/// Where nobody does.
+const NOBODY: u16 = 9;
+
+const PACKETS: u32 = 100_000;
+/// How many packets may be under way unanswered: so few that neither a device
+/// nor a socket drops one, and so many that they are not all lost.
+const UNDER_WAY: u32 = 64;
+
+const TESTS: [(&str, fn()); 6] = [
+    (
+        "questions are answered while packets come without a pause",
+        questions_are_answered,
+    ),
+    (
+        "a relay whose device is gone says so",
+        a_relay_without_its_device_says_so,
+    ),
+    (
+        "as many packets are lost as were asked for, and the same ones again",
+        losses_are_drawn_by_seed,
+    ),
+    (
+        "what passes is the rate that was asked for",
+        the_rate_is_that_which_was_asked_for,
+    ),
+    (
+        "packets are held up for as long as was asked for",
+        the_delay_is_at_least_that_which_was_asked_for,
+    ),
+    (
+        "either version of IP passes",
+        either_version_of_the_internet_protocol_passes,
+    ),
+];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let part: fn(&str) = match words[..] {
+        ["hold", link] => return link::hold(&link.parse().unwrap()).unwrap(),
+        ["part", "echo", _] => echo,
+        ["part", "exchange", _] => exchange,
+        ["part", "lost", _] => tell_lost,
+        ["part", "flood", _] => flood,
+        // Whatever else cargo test hands on chooses from the tests.
+        ref filter => {
+            let filter = filter.iter().find(|word| !word.starts_with('-'));
+            for (name, test) in TESTS {
+                if filter.is_none_or(|filter| name.contains(filter)) {
+                    println!("{name}");
+                    test();
+                }
+            }
+            return;
+        }
+    };
+    process::die_with_parent().unwrap();
+    std::thread::spawn(|| {
+        std::thread::sleep(HANGS);
+        eprintln!("it does not get on");
+        std::process::exit(1);
+    });
+    part(words[2]);
+}
+
+/// The link, or why there is none here.
+fn made(link: &str) -> Option<Made> {
+    let holder = WorkerCommand::own_executable(&["hold"]).unwrap();
+    match Made::make(&link.parse().unwrap(), None, &holder) {
+        Ok(made) => Some(made),
+        Err(failure) => {
+            assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
+            eprintln!("skipped: {failure}");
+            None
+        }
+    }
+}
+
+/// What the link has done since the launch began.
+fn report(made: &mut Made) -> LinkReport {
+    made.report().unwrap().expect("something emulates it")
+}
+
+/// This program at an end of a link, until it is dropped.
+struct Part(Child, BufReader<std::process::ChildStdout>);
+
+impl Part {
+    /// It has begun when this returns.
+    fn start(end: &End, what: &str, with: &str) -> Part {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["part", what, with])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        end.namespace
+            .as_ref()
+            .unwrap()
+            .start_in(&mut command)
+            .unwrap();
+        let mut child = command.spawn().unwrap();
+        let says = BufReader::new(child.stdout.take().unwrap());
+        let mut part = Part(child, says);
+        assert_eq!(part.line(), "begins");
+        part
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.1.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// What else it says, up to its end, which must be a good one.
+    fn rest(mut self) -> String {
+        let mut rest = String::new();
+        self.1.read_to_string(&mut rest).unwrap();
+        assert!(self.0.wait().unwrap().success());
+        rest
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // One that has ended by itself is past both.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn begins() {
+    println!("begins");
+}
+
+/// Sends small packets without a pause, from every processor, to where nobody
+/// listens.
+fn flood(bytes: &str) {
+    let bytes: usize = bytes.parse().unwrap();
+    let threads = std::thread::available_parallelism().unwrap().get();
+    for _ in 0..threads {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        std::thread::spawn(move || {
+            let packet = vec![7; bytes];
+            loop {
+                // One that is refused is not missed.
+                let _ = socket.send_to(&packet, (FAR_ADDRESS, NOBODY));
+            }
+        });
+    }
+    begins();
+    std::thread::sleep(HANGS);
+}
+
+/// Sends back whatever comes, to everybody.
+fn echo(address: &str) {
+    let address: IpAddr = address.parse().unwrap();
+    let socket = UdpSocket::bind((address, PORT)).unwrap();
+    let listener = TcpListener::bind((address, PORT)).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap();
+        }
+    });
+    begins();
+    let mut buffer = [0; 1500];
+    loop {
+        let (bytes, from) = socket.recv_from(&mut buffer).unwrap();
+        socket.send_to(&buffer[..bytes], from).unwrap();
+    }
+}
+
+/// Sends numbered packets, and says which of them nobody answers.
+fn tell_lost(address: &str) {
+    let address: IpAddr = address.parse().unwrap();
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect((address, PORT)).unwrap();
+    begins();
+    let mut answered = BTreeSet::new();
+    let mut next = 0;
+    // Order is kept: when one is answered that was sent after the last that
+    // counts, nothing is under way any more of those that do.
+    while answered.last().is_none_or(|last| *last < PACKETS) {
+        let first_unanswered = answered.last().map_or(0, |last| last + 1);
+        let room = next < first_unanswered + UNDER_WAY;
+        if room {
+            socket.send(&u32::to_le_bytes(next)).unwrap();
+            next += 1;
+        }
+        socket.set_nonblocking(room).unwrap();
+        let mut number = [0; 4];
+        match socket.recv(&mut number) {
+            Ok(bytes) => {
+                assert_eq!(bytes, 4);
+                assert!(
+                    answered.insert(u32::from_le_bytes(number)),
+                    "answered twice"
+                );
+            }
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}"),
+        }
+    }
+    let lost: Vec<String> = (0..PACKETS)
+        .filter(|number| !answered.contains(number))
+        .map(|number| number.to_string())
+        .collect();
+    println!("{}", lost.join(" "));
+}
+
+/// Sends bytes there and back over a stream, and checks them.
+fn exchange(address: &str) {
+    let address: IpAddr = address.parse().unwrap();
+    let bytes: Vec<u8> = (0..1_000_000_u32).map(|number| number as u8).collect();
+    let mut stream = TcpStream::connect((address, PORT)).unwrap();
+    begins();
+    let mut answers = stream.try_clone().unwrap();
+    let length = bytes.len();
+    let reader = std::thread::spawn(move || {
+        let mut answer = vec![0; length];
+        answers.read_exact(&mut answer).unwrap();
+        answer
+    });
+    stream.write_all(&bytes).unwrap();
+    assert!(reader.join().unwrap() == bytes);
+    println!("{}", stream.peer_addr().unwrap().ip());
+}
+
+fn questions_are_answered() {
+    // A small packet leaves every 46 microseconds: too little to sleep for. So
+    // many wait that this goes on while who sends them waits for a processor.
+    let Some(mut made) = made("delay=1ms,rate=5Mbit,queue=60000") else {
+        return;
+    };
+    let _flood = Part::start(&made.near, "flood", "1");
+    while report(&mut made).up.queue_drops == Some(0) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for seed in 0..100 {
+        made.begin(seed).unwrap();
+        report(&mut made);
+    }
+}
+
+fn a_relay_without_its_device_says_so() {
+    let Some(mut made) = made("delay=1ms") else {
+        return;
+    };
+    if made.report().unwrap().unwrap().by != "relay" {
+        eprintln!("skipped: the kernel emulates it");
+        return;
+    }
+    let mut delete = Command::new("ip");
+    let near = made.near.namespace.as_ref().unwrap();
+    near.start_in(delete.args(["link", "delete", "costof"]))
+        .unwrap();
+    assert!(delete.status().unwrap().success());
+    // Each time that somebody asks.
+    for _ in 0..2 {
+        for error in [made.report().unwrap_err(), made.begin(1).unwrap_err()] {
+            assert_eq!(error.kind, FailureKind::Crashed);
+            for named in ["the relay has ended", "device costof", "os error"] {
+                assert!(error.reason.contains(named), "{error}");
+            }
+        }
+    }
+}
+
+fn losses_are_drawn_by_seed() {
+    let Some(mut made) = made("up.loss=10%") else {
+        return;
+    };
+    let _echo = Part::start(&made.far, "echo", &FAR_ADDRESS.to_string());
+    let mut lost = |seed| -> String {
+        made.begin(seed).unwrap();
+        let sender = Part::start(&made.near, "lost", &FAR_ADDRESS.to_string());
+        let lost = sender.rest();
+        let count = lost.split(' ').count() as u64;
+        assert!((9_800..=10_200).contains(&count), "seed {seed}: {count}");
+        // On purpose all of them, and perhaps some of what came after.
+        let up = report(&mut made).up;
+        let on_purpose = count..=count + u64::from(UNDER_WAY);
+        assert!(on_purpose.contains(&up.lost), "{count} {up:?}");
+        assert_eq!(up.overruns, 0, "{up:?}");
+        println!("  seed {seed}: {count} of {PACKETS}");
+        lost
+    };
+    let first = lost(1);
+    assert!(lost(1) == first);
+    for seed in 2..=5 {
+        assert!(lost(seed) != first);
+    }
+}
+
+fn the_rate_is_that_which_was_asked_for() {
+    const RATE: f64 = 100e6;
+    let Some(mut made) = made("up.rate=100Mbit") else {
+        return;
+    };
+    let _flood = Part::start(&made.near, "flood", "1472");
+    // The line is never idle once packets wait for it.
+    while report(&mut made).up.packets < 1000 {}
+    made.begin(1).unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    let report = report(&mut made);
+    let late_ns = report.up.lateness_ns.map_or(0.0, |late| late.max);
+    let passes = |ns: f64| RATE / 8.0 * ns / 1e9;
+    let passed = report.up.bytes as f64;
+    let share = passed / passes(report.duration_ns);
+    println!("  {:.2} %", share * 100.0);
+    assert!(share >= 0.97, "{report:?}");
+    // What was decided before the beginning may have left late, after it.
+    assert!(
+        passed <= passes(report.duration_ns + late_ns) + 1500.0,
+        "{report:?}"
+    );
+    assert!(
+        report.up.queue_drops.is_none_or(|drops| drops > 0),
+        "{report:?}"
+    );
+}
+
+fn the_delay_is_at_least_that_which_was_asked_for() {
+    let Some(mut made) = made("delay=95ms") else {
+        return;
+    };
+    made.begin(1).unwrap();
+    let says = ping(&made.near, FAR_ADDRESS, 5);
+    let summary = says.lines().find_map(|line| line.split_once(" = "));
+    let (_, times) = summary.unwrap_or_else(|| panic!("{says}"));
+    let least_ms: f64 = times.split('/').next().unwrap().parse().unwrap();
+    assert!(least_ms >= 190.0, "{says}");
+    let report = report(&mut made);
+    for traffic in [&report.up, &report.down] {
+        assert_eq!((traffic.asked_delay_ns, traffic.packets), (95e6, 5));
+        match traffic.delay_ns {
+            // The histogram has three digits.
+            Some(delay) => assert!(delay.min >= 0.999 * 95e6 && delay.p50 >= delay.min),
+            None => assert!(report.absent.contains_key("delay_ns")),
+        }
+    }
+}
+
+fn either_version_of_the_internet_protocol_passes() {
+    for link in ["veth", "delay=1ms"] {
+        let Some(made) = made(link) else {
+            return;
+        };
+        for address in [FAR_ADDRESS, FAR_ADDRESS_V6] {
+            if address.is_ipv6() && fs::metadata("/proc/net/if_inet6").is_err() {
+                eprintln!("skipped: this kernel has no IPv6");
+                continue;
+            }
+            let says = ping(&made.near, address, 2);
+            assert!(says.contains("2 received"), "{link}: {says}");
+            let _echo = Part::start(&made.far, "echo", &address.to_string());
+            let exchange = Part::start(&made.near, "exchange", &address.to_string());
+            assert_eq!(exchange.rest().trim_end(), address.to_string(), "{link}");
+        }
+    }
+}
+
+/// What ping(8) says that sends so many packets from this end.
+fn ping(end: &End, to: IpAddr, packets: u32) -> String {
+    let mut ping = Command::new("ping");
+    ping.args(["-n", "-i", "0.2", "-W", "20", "-c", &packets.to_string()])
+        .arg(to.to_string());
+    end.namespace.as_ref().unwrap().start_in(&mut ping).unwrap();
+    let output = ping.output().unwrap();
+    let says = String::from_utf8(output.stdout).unwrap();
+    let complains = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{says}{complains}");
+    says
+}
