@@ -30,6 +30,11 @@ const TURN: usize = 16;
 /// How long before a packet is due the relay stops sleeping, at least and at
 /// most, in nanoseconds.
 const AWAKE_NS: (u64, u64) = (5_000, 100_000);
+/// After how long without a sleep a relay of real-time priority leaves its
+/// processor to others, and for how long, in nanoseconds: an end of the link that
+/// shares it would else not run while packets come without a pause.
+const ON_END_NS: u64 = 200_000;
+const PAUSE_NS: u64 = 20_000;
 /// After how many turns without a pause it looks for questions.
 const TURNS: u32 = 64;
 /// How long the relay may take to answer.
@@ -155,6 +160,8 @@ struct Relaying {
     cpus: BTreeSet<usize>,
     /// How long before a packet is due it stops sleeping.
     awake_ns: u64,
+    /// When it last slept.
+    slept_ns: u64,
     began_ns: u64,
     cpu_began_ns: u64,
 }
@@ -171,6 +178,7 @@ impl Relaying {
             real_time: real_time::begin(PRIORITY).is_ok(),
             cpus: BTreeSet::new(),
             awake_ns: AWAKE_NS.1,
+            slept_ns: now(),
             began_ns: now(),
             cpu_began_ns: now_ns(ClockId::ThreadCpu),
         }
@@ -183,6 +191,10 @@ impl Relaying {
             turns = (turns + 1) % TURNS;
             if turns == 0 {
                 self.answer(woken, asked)?;
+            }
+            if self.real_time && now() - self.slept_ns > ON_END_NS {
+                std::thread::sleep(Duration::from_nanos(PAUSE_NS));
+                self.slept_ns = now();
             }
             let moved = carry(&self.near, &mut self.up, &self.far)?
                 | carry(&self.far, &mut self.down, &self.near)?;
@@ -213,6 +225,9 @@ impl Relaying {
         let before_ns = now();
         let descriptors = [self.near.as_fd(), self.far.as_fd(), woken.as_fd()];
         let came = readable::wait(descriptors, sleep_ns)?;
+        if now() - before_ns >= PAUSE_NS {
+            self.slept_ns = now();
+        }
         if let Some(sleep_ns) = sleep_ns.filter(|_| !came) {
             let late_ns = now().saturating_sub(before_ns + sleep_ns);
             // Follows what is worse at once, and what is better slowly.
