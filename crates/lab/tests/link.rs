@@ -315,12 +315,15 @@ fn losses_are_drawn_by_seed() {
 
 fn the_rate_is_that_which_was_asked_for() {
     const RATE: f64 = 100e6;
-    let Some(mut made) = made("up.rate=100Mbit") else {
+    // More than two seconds of packets wait: the line is never idle, also while
+    // who sends them waits for a processor.
+    let Some(mut made) = made("up.rate=100Mbit,up.queue=20000") else {
         return;
     };
     let _flood = Part::start(&made.near, "flood", "1472");
-    // The line is never idle once packets wait for it.
-    while report(&mut made).up.packets < 1000 {}
+    while report(&mut made).up.queue_drops == Some(0) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     made.begin(1).unwrap();
     std::thread::sleep(Duration::from_secs(2));
     let report = report(&mut made);
@@ -333,10 +336,6 @@ fn the_rate_is_that_which_was_asked_for() {
     // What was decided before the beginning may have left late, after it.
     assert!(
         passed <= passes(report.duration_ns + late_ns) + 1500.0,
-        "{report:?}"
-    );
-    assert!(
-        report.up.queue_drops.is_none_or(|drops| drops > 0),
         "{report:?}"
     );
 }
