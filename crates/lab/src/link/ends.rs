@@ -171,7 +171,9 @@ pub(crate) fn output(
     if output.status.success() && !matches!(told, Some(Err(_))) {
         return Ok(output);
     }
+    // Its usage may follow.
     let says = String::from_utf8_lossy(&output.stderr);
+    let says = says.lines().find(|line| !line.trim().is_empty());
     let asked = match input {
         "" => {
             let words: Vec<_> = command
@@ -182,5 +184,8 @@ pub(crate) fn output(
         }
         input => input.replace('\n', "; "),
     };
-    Err(format!("`{name} {asked}`: {}", says.trim()))
+    Err(format!(
+        "`{name} {asked}`: {}",
+        says.unwrap_or("failed").trim()
+    ))
 }
