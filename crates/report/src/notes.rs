@@ -3,6 +3,7 @@
 
 use crate::names::{points_counted, short_point};
 use crate::table::{cycles, in_order, is_hit};
+use costof_model::Text;
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
 use costof_model::noise::{Grade, Warning};
@@ -201,22 +202,22 @@ fn end(end: &LinkEnd) -> String {
     parts.join(", ")
 }
 
-/// Of the points that are absent for one reason so many are named.
+/// Of a probe's points that are absent for one reason so many are named.
 const NAMED: usize = 3;
 
-/// What has no number, and why: each reason once.
+/// What has no number, and why: each reason once for a probe.
 pub(crate) fn absent(run: &Run) -> String {
-    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    let mut reasons: Vec<((&Text, String), Vec<String>)> = Vec::new();
     for failure in run.failures.iter().filter(|row| row.launch.is_none()) {
         let shown = short_point(&failure.point, run.probe(&failure.point.probe));
-        let reason = failure.failure().to_string();
+        let reason = (&failure.point.probe, failure.failure().to_string());
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, points)) => points.push(shown),
             None => reasons.push((reason, vec![shown])),
         }
     }
     let mut text = String::new();
-    for (reason, points) in &reasons {
+    for ((_, reason), points) in &reasons {
         let named = points[..points.len().min(NAMED)].join(", ");
         let _ = match points.len().saturating_sub(NAMED) {
             0 => writeln!(text, "absent: {named}: {reason}"),
