@@ -105,7 +105,7 @@ pub(crate) struct RunOptions {
     pub(crate) cpu: Option<String>,
     /// The path between the two ends of what has two: loopback, veth, lan, wan, or spelt out, such as
     /// delay=10ms,loss=1%,up.rate=100Mbit (sink, the sender's half only, is used by no probe yet);
-    /// several are measured one after the other
+    /// several are measured in turns
     #[arg(long = "link", value_name = "LINK", group = "path")]
     pub(crate) links: Vec<Link>,
     /// Where to measure: local, netns:NAME, ssh:HOST, ssh:USER@HOST, exec:COMMAND (whose input and
@@ -117,13 +117,14 @@ pub(crate) struct RunOptions {
     pub(crate) peer: Option<Host>,
     /// The address at which the other end listens, such as fd00:c057::1 over a link that costof
     /// makes; without, loopback, the one by which ssh came there, or its first
-    #[arg(long, value_name = "ADDRESS", requires = "path")]
+    #[arg(long, value_name = "ADDRESS", requires = "path", value_parser = address)]
     pub(crate) peer_address: Option<IpAddr>,
     /// The ports on which the other end may listen, where a firewall lets only some through
-    #[arg(long, value_name = "FIRST-LAST", requires = "peer", value_parser = ports)]
+    #[arg(long, value_name = "FIRST-LAST", requires = "peer",
+          conflicts_with = "links", value_parser = ports)]
     pub(crate) peer_port: Option<(u16, u16)>,
     /// Processors for the other end, as --cpu says them for the leading one
-    #[arg(long, value_name = "LIST", requires = "peer")]
+    #[arg(long, value_name = "LIST", requires = "peer", conflicts_with = "links")]
     pub(crate) peer_cpu: Option<String>,
     /// The costof to start on hosts that ssh reaches; without, the one that a login there finds
     #[arg(long, value_name = "PATH")]
@@ -143,7 +144,7 @@ pub(crate) struct RunOptions {
         value_hint = ValueHint::FilePath,
         conflicts_with_all = [
             "probes", "quick", "full", "settings", "cpu", "links", "seed", "on", "peer",
-            "remote_costof"
+            "peer_address", "peer_port", "peer_cpu", "remote_costof"
         ]
     )]
     pub(crate) resume: Option<PathBuf>,
@@ -208,6 +209,25 @@ pub(crate) struct ExportOptions {
 pub(crate) struct CompletionsOptions {
     /// For which shell
     pub(crate) shell: Shell,
+}
+
+/// An address at which one end can be called. Link-local ones would need an interface too.
+fn address(text: &str) -> Result<IpAddr, String> {
+    let is_link_local = |address: &IpAddr| match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    text.parse()
+        .ok()
+        .filter(|address: &IpAddr| {
+            !address.is_unspecified() && !address.is_multicast() && !is_link_local(address)
+        })
+        .ok_or_else(|| {
+            format!(
+                "`{text}` is no address of one host, such as 192.0.2.1 or 2001:db8::1 (nor can it \
+                 be a link-local one)"
+            )
+        })
 }
 
 /// `FIRST-LAST`, or one port.

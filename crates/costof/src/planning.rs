@@ -58,18 +58,16 @@ pub(crate) fn asked<'a>(
     for info in &infos {
         plan::points(info, &settings_of(info, &settings)).map_err(wrong)?;
     }
-    if !options.links.is_empty() && !infos.iter().any(|info| info.needs_link()) {
-        return Err(wrong(
-            "--link is for what has two ends, and none of the chosen probes has (`costof list net` \
-             shows those that have)"
-                .to_owned(),
-        ));
-    }
-    if options.peer.is_some() && !infos.iter().any(|info| info.needs_link()) {
-        return Err(wrong(
-            "--peer is for what has two ends, and none of the chosen probes has (`costof list net` \
-             shows those that have)",
-        ));
+    let path = match (&options.links[..], &options.peer) {
+        ([], None) => None,
+        ([], Some(_)) => Some("--peer"),
+        _ => Some("--link"),
+    };
+    if let Some(option) = path.filter(|_| !infos.iter().any(|info| info.needs_link())) {
+        return Err(wrong(format!(
+            "{option} is for what has two ends, and none of the chosen probes has (`costof list \
+             net` shows those that have)"
+        )));
     }
     for link in &options.links {
         link::addresses(link, options.peer_address).map_err(wrong)?;
@@ -78,6 +76,11 @@ pub(crate) fn asked<'a>(
         [] => vec![Link::Loopback],
         links => links.to_vec(),
     };
+    for (position, link) in links.iter().enumerate() {
+        if links[..position].contains(link) {
+            return Err(wrong(format!("the link {link} is given twice")));
+        }
+    }
     Ok(Asked {
         infos,
         links: links.iter().map(|link| link.to_string().into()).collect(),

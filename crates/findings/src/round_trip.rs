@@ -90,16 +90,18 @@ fn resting(run: &Run, idle: &PointRow) -> Option<Finding> {
     let may_rest = is(idle, PROBE, &[("wake", "idle")]);
     let awake = beside(run, idle, "wake", "awake").filter(|_| may_rest)?;
     let (low, high) = more(idle, awake)?;
-    let switches = switch(run, "idle").zip(switch(run, "awake"));
-    let one = switches
-        .and_then(|(idle, awake)| more(idle, awake))
-        .map_or_else(String::new, |(low, high)| {
-            format!(
-                "; of a context switch by a pipe it is {} to {}",
-                ns(low),
-                ns(high)
-            )
-        });
+    let mut evidence = evidence(idle, awake, None);
+    let mut one = String::new();
+    if let (Some(idle), Some(awake)) = (switch(run, "idle"), switch(run, "awake"))
+        && let Some((low, high)) = more(idle, awake)
+    {
+        one = format!(
+            "; of a context switch by a pipe it is {} to {}",
+            ns(low),
+            ns(high)
+        );
+        evidence.extend([idle.point.clone(), awake.point.clone()]);
+    }
     Some(Finding {
         kind: "round_trip_resting".into(),
         sentence: format!(
@@ -115,7 +117,7 @@ fn resting(run: &Run, idle: &PointRow) -> Option<Finding> {
             "spin, or keep the processors awake (an idle loop that polls), where latency counts"
                 .to_owned(),
         ),
-        evidence: evidence(idle, awake, switch(run, "idle")),
+        evidence,
     })
 }
 

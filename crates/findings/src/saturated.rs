@@ -3,7 +3,7 @@
 use crate::finding::{Finding, grade_by_others};
 use costof_model::Text;
 use costof_model::link::Link;
-use costof_model::noise::Grade;
+use costof_model::noise::{Grade, PEER};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::{Unit, display_bytes};
@@ -14,6 +14,9 @@ const SATURATED: f64 = 0.95;
 const HAS_TIME: f64 = 0.9;
 /// From which share of a link's rate on, in payload, the rate is what limits.
 const OF_RATE: f64 = 0.85;
+/// From which share of datagrams on that do not arrive, what arrives says nothing of the sender.
+const LOSES: f64 = 0.01;
+
 /// What keeps a transfer from going faster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limit {
@@ -29,7 +32,7 @@ enum Limit {
 pub(crate) fn saturated(run: &Run) -> Vec<Finding> {
     let mut groups: Vec<(Limit, Vec<&PointRow>)> = Vec::new();
     for row in &run.points {
-        let Some(limit) = limit(row) else {
+        let Some(limit) = limit(run, row) else {
             continue;
         };
         let alike = |(known, rows): &&mut (Limit, Vec<&PointRow>)| {
@@ -52,35 +55,46 @@ fn subject(row: &PointRow) -> (&Text, Option<&str>) {
 }
 
 /// What limits one flow with the usual congestion control; `None` where it is not certain.
-fn limit(row: &PointRow) -> Option<Limit> {
+fn limit(run: &Run, row: &PointRow) -> Option<Limit> {
     let axes = row.axes();
     let is_plain = row.point.probe == "net.bandwidth"
         && axes.find_number("flows") == Some(1)
         && axes.find_word("congestion_control") == Some("default");
     let (sender, receiver) = running(row).filter(|_| is_plain)?;
+    if let Some(rate) = rate_that_is_used_up(row) {
+        return Some(Limit::Rate(rate));
+    }
+    // Datagrams are sent whatever becomes of them: a sender at its limit is not why no more arrive.
+    let loses = |metric| row.estimate(metric).is_some_and(|lost| lost.median > LOSES);
+    if loses("lost") || loses("lost_in_queue") {
+        return None;
+    }
     match (sender >= SATURATED, receiver >= SATURATED) {
         (true, true) => Some(Limit::Both),
         (true, false) => Some(Limit::Sender),
         (false, true) => Some(Limit::Receiver),
-        (false, false) if sender < HAS_TIME && receiver < HAS_TIME => unsaturated(row),
+        (false, false) if sender < HAS_TIME && receiver < HAS_TIME => {
+            let sure = have_their_own(run, row) && grade_by_others(row) <= Grade::B;
+            sure.then_some(Limit::Neither)
+        }
         (false, false) => None,
     }
 }
 
-/// What limits where both ends have time left.
-fn unsaturated(row: &PointRow) -> Option<Limit> {
-    let first = |role: &str| row.placement.0.get(role)?.first();
-    let apart = first("sender")? != first("receiver")?;
-    if !apart || grade_by_others(row) > Grade::B {
-        return None;
-    }
+/// The rate of the link in bits per second, where all of it is used.
+fn rate_that_is_used_up(row: &PointRow) -> Option<f64> {
     let bits = 8.0 * row.estimate("throughput")?.median;
     match row.point.link.parse() {
-        Ok(Link::Emulated { up, .. }) if up.rate.is_some_and(|rate| bits >= OF_RATE * rate) => {
-            up.rate.map(Limit::Rate)
-        }
-        _ => Some(Limit::Neither),
+        Ok(Link::Emulated { up, .. }) => up.rate.filter(|rate| bits >= OF_RATE * rate),
+        _ => None,
     }
+}
+
+/// Whether each end has a processor that the other one has not: on two machines the same number is
+/// another one.
+fn have_their_own(run: &Run, row: &PointRow) -> bool {
+    let first = |role: &str| row.placement.0.get(role)?.first();
+    run.run.plan.placement.0.contains_key(PEER) || first("sender") != first("receiver")
 }
 
 /// For which share of the time the sender's and the receiver's thread ran.
@@ -209,6 +223,32 @@ mod tests {
         for (found, says) in [rate, less] {
             assert!(found[0].contains(says), "{found:?}");
         }
+    }
+
+    #[test]
+    fn a_sender_at_its_limit_is_not_why_datagrams_are_lost() {
+        let udp = |link, megabytes_a_second, lost: f64| {
+            let mut row = row(link, 1024, megabytes_a_second, (1.0, 0.3));
+            row.point.axes = row.point.axes.with("over", "udp");
+            let mut metric = row.metrics[0].clone();
+            (metric.name, metric.median) = ("lost".into(), lost);
+            row.metrics.push(metric);
+            sentences(&[row])
+        };
+        assert_eq!(udp("veth", 100.0, 0.4), [""; 0]);
+        assert!(udp("veth", 100.0, 0.0)[0].contains("the sender's processor"));
+        assert!(udp("wan", 11.8, 0.9)[0].contains("100 Mbit/s are"));
+    }
+
+    #[test]
+    fn the_same_number_on_two_machines_is_another_processor() {
+        let mut row = row("remote", 1024, 100.0, (0.7, 0.8));
+        row.placement.0.insert("receiver".into(), vec![1]);
+        let mut run = run(&[]);
+        run.points.push(row);
+        assert_eq!(saturated(&run).len(), 0);
+        run.run.plan.placement.0.insert(PEER.into(), vec![1]);
+        assert!(saturated(&run)[0].sentence.contains("neither end's"));
     }
 
     #[test]

@@ -139,6 +139,10 @@ fn set(emulation: &mut Emulation, name: &str, value: &str) -> Result<(), String>
     Ok(())
 }
 
+/// The longest time of a link in nanoseconds: the ends have ten seconds to find each other, in a few
+/// round trips.
+const TIME_MOST_NS: f64 = 2e9;
+
 /// `95ms`, `50us`, `1.5s`.
 fn time_ns(text: &str) -> Result<f64, String> {
     let units = [
@@ -149,8 +153,8 @@ fn time_ns(text: &str) -> Result<f64, String> {
         ("s", 1e9),
     ];
     number(text, &units)
-        .filter(|ns| (0.0..=60e9).contains(ns))
-        .ok_or_else(|| format!("`{text}` is no time of up to 60 s, such as 95ms or 50us"))
+        .filter(|ns| (0.0..=TIME_MOST_NS).contains(ns))
+        .ok_or_else(|| format!("`{text}` is no time of up to 2 s, such as 95ms or 50us"))
 }
 
 /// `10%` or `0.1`.

@@ -82,7 +82,11 @@ fn named_link(up: &Up, already: &str) -> String {
         (Some(by), None) => format!(", by the kernel's {by}"),
         (None, _) => String::new(),
     };
-    format!("the link {} is{already} up{by}\n", up.link)
+    let seed = match up.emulated_by {
+        Some(_) => format!(" with seed {}", up.seed),
+        None => String::new(),
+    };
+    format!("the link {} is{already} up{seed}{by}\n", up.link)
 }
 
 fn ends() -> String {

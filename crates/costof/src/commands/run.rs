@@ -343,10 +343,7 @@ impl Session<'_> {
             None => {
                 let plan = self.plan(&ends, hosts, link.map(|(link, _)| link))?;
                 if options.dry_run {
-                    if let Some(name) = name {
-                        writeln!(io::stdout(), "{name}:")?;
-                    }
-                    dry_run(table, &self.asked, &plan)?;
+                    dry_run(name.as_deref(), table, &self.asked, &plan)?;
                     return Ok(None);
                 }
                 ends.hold(waiting, self.asking, &self.display)?;
@@ -419,8 +416,17 @@ fn watch_for_interrupts() -> Result<Arc<AtomicBool>, Error> {
     Ok(interrupted)
 }
 
-fn dry_run(table: &[&'static Probe], asked: &Asked<'_>, plan: &Plan) -> Result<(), Error> {
+fn dry_run(
+    name: Option<&str>,
+    table: &[&'static Probe],
+    asked: &Asked<'_>,
+    plan: &Plan,
+) -> Result<(), Error> {
+    // Of several hosts, each says all of its own at once.
     let mut output = io::stdout().lock();
+    if let Some(name) = name {
+        writeln!(output, "{name}:")?;
+    }
     for block in &plan.blocks {
         for (position, point) in block.points.iter().enumerate() {
             let label = block.label(position);

@@ -261,6 +261,10 @@ fn what_cannot_be_asked_of_hosts_is_refused_before_anything_starts() {
         ("null --on ssh:-oProxyCommand=x", &["[USER@]HOST"]),
         ("null --peer local", &["two ends", "costof list net"]),
         ("net.rtt --link remote", &["--peer"]),
+        (
+            "net.rtt --link lan --link delay=0.05ms,rate=1Gbit",
+            &["twice"],
+        ),
         ("net.rtt --link veth --peer local", &["--link", "--peer"]),
         ("net.rtt --peer-port 5000", &["--peer"]),
         ("net.rtt --peer-address ::1", &["--peer", "--link"]),
@@ -273,6 +277,38 @@ fn what_cannot_be_asked_of_hosts_is_refused_before_anything_starts() {
             &["sink", "10.0.0.1"],
         ),
         ("net.rtt --peer local --peer-port 9-5", &["5000-5010"]),
+        (
+            "net.rtt --link veth --peer-port 5000",
+            &["--peer-port", "--link"],
+        ),
+        (
+            "net.rtt --link veth --peer-cpu 0",
+            &["--peer-cpu", "--link"],
+        ),
+        (
+            "net.rtt --peer local --peer-cpu 0",
+            &["--peer-cpu", "--cpu"],
+        ),
+        (
+            "--resume run.jsonl --peer-address ::1",
+            &["--peer-address", "--resume"],
+        ),
+        (
+            "--resume run.jsonl --peer-cpu 0",
+            &["--peer-cpu", "--resume"],
+        ),
+        (
+            "net.rtt --peer local --peer-address 0.0.0.0",
+            &["0.0.0.0", "one host"],
+        ),
+        (
+            "net.rtt --peer local --peer-address ff02::1",
+            &["ff02::1", "one host"],
+        ),
+        (
+            "net.rtt --peer local --peer-address fe80::1",
+            &["link-local"],
+        ),
         ("null --on local --on local", &["twice"]),
         (
             "null --on local --on netns:a --json",

@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn more_than_can_be_under_way_is_an_overrun_and_no_loss_on_purpose() {
-        let mut channel = channel("delay=60s,duplicate=1%", 1);
+        let mut channel = channel("delay=2s,duplicate=1%", 1);
         for number in 0..UNDER_WAY_MAX as u32 + 10 {
             put(&mut channel, u64::from(number), number, 100);
         }

@@ -42,6 +42,8 @@ const REPORT_LIMIT: Duration = Duration::from_secs(10);
 pub struct Up {
     /// Which link, by its name.
     pub link: String,
+    /// What its losses are drawn from.
+    pub seed: u64,
     /// What emulates it, where something does: `netem` or `relay`.
     #[serde(default)]
     pub emulated_by: Option<String>,
@@ -57,15 +59,18 @@ pub struct Up {
 pub fn up(link: &Link, seed: u64, holder: &WorkerCommand) -> Result<(Up, bool), String> {
     let begun = Up {
         link: link.to_string(),
+        seed,
         emulated_by: None,
         pid: None,
     };
     match recorded() {
-        Some(up) if is_whole(&up) && up.link == begun.link => return Ok((up, true)),
+        Some(up) if is_whole(&up) && (&up.link, up.seed) == (&begun.link, seed) => {
+            return Ok((up, true));
+        }
         Some(up) if is_whole(&up) => {
             return Err(format!(
-                "the link {} is up: take it down first (costof link down)",
-                up.link
+                "the link {} is up, with seed {}: take it down first (costof link down)",
+                up.link, up.seed
             ));
         }
         Some(_) => drop(down()?),
@@ -239,10 +244,15 @@ fn record(up: &Up) -> Result<(), String> {
 fn is_whole(up: &Up) -> bool {
     let named = [NEAR_NAME, FAR_NAME].iter().all(|name| path(name).exists());
     let is_emulated = up.link.parse::<Link>().is_ok_and(|link| link != Link::Veth);
+    // What a relay says of its devices it says itself.
+    let has_device = || {
+        Namespace::named(NEAR_NAME)
+            .is_ok_and(|near| ip(&near, &[&format!("link show {DEVICE}")]).is_ok())
+    };
     let emulates = match (up.pid, &up.emulated_by) {
         (Some(pid), _) => is_ours(pid),
-        (None, Some(by)) => by == "netem",
-        (None, None) => !is_emulated,
+        (None, Some(by)) => by == "netem" && has_device(),
+        (None, None) => !is_emulated && has_device(),
     };
     named && emulates
 }

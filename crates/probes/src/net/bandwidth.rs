@@ -376,7 +376,8 @@ impl Role for Receiving {
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         check(point)?;
-        let (listener, mut offers) = meeting::listen(&self.meeting, over(point), flows(point))?;
+        let (listener, mut offers) =
+            meeting::listen(point, &self.meeting, over(point), flows(point))?;
         self.listener = Some(listener);
         offers.insert(COUNTED.into(), listed(&self.cpus.used(flows(point))));
         Ok(offers)

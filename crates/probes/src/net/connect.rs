@@ -131,7 +131,7 @@ impl Role for Server {
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         self.kept = Some(self.end.settle(point, true)?);
-        let (listener, offers) = meeting::listen(&self.end.meeting, Over::Tcp, 1)?;
+        let (listener, offers) = meeting::listen(point, &self.end.meeting, Over::Tcp, 1)?;
         self.listener = Some(listener);
         Ok(offers)
     }

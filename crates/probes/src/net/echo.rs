@@ -81,7 +81,7 @@ impl Role for Echo {
             ));
         }
         self.kept = Some(self.end.settle(point, wait(point) == Wait::Block)?);
-        let (listener, offers) = meeting::listen(&self.end.meeting, over(point), 1)?;
+        let (listener, offers) = meeting::listen(point, &self.end.meeting, over(point), 1)?;
         self.listener = Some(listener);
         Ok(offers)
     }

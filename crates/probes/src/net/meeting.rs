@@ -1,6 +1,7 @@
 //! How the two ends of a network probe find each other.
 
 use costof_model::failure::Failure;
+use costof_model::point::Point;
 use costof_model::protocol::{Launch, Meeting, Offers};
 use costof_os::conversation::{Conversation, Wait};
 use costof_os::meeting::{Address, Listener, Over};
@@ -40,14 +41,16 @@ pub(crate) fn can_share(meeting: &Meeting, share: bool) -> Result<(), Failure> {
     }
 }
 
-/// Listens at this end for some flows, and what the other end needs to know of it.
+/// Listens at this end of the point's link for some flows, and what the other end needs to know of
+/// it.
 pub(crate) fn listen(
+    point: &Point,
     meeting: &Meeting,
     over: Over,
     flows: usize,
 ) -> Result<(Listener, Offers), Failure> {
     if over == Over::Unix {
-        reaches_a_unix_socket(meeting)?;
+        reaches_a_unix_socket(point)?;
     }
     let token = meeting.token.as_bytes();
     let opened = Listener::open(over, meeting.address, meeting.ports, flows, token)
@@ -61,11 +64,12 @@ pub(crate) fn listen(
     Ok((listener, offer(&address.to_string())))
 }
 
-/// Whether both ends are in one network namespace.
-fn reaches_a_unix_socket(meeting: &Meeting) -> Result<(), Failure> {
-    match meeting.address.is_loopback() {
-        true => Ok(()),
-        false => Err(Failure::unsupported(
+/// Whether both ends are in one network namespace: they are so on this link alone, by whatever
+/// address they meet.
+fn reaches_a_unix_socket(point: &Point) -> Result<(), Failure> {
+    match &*point.link {
+        "loopback" => Ok(()),
+        _ => Err(Failure::unsupported(
             "a Unix socket does not leave its machine or its network namespace (--set over=tcp, \
              or --link loopback)",
         )),
