@@ -162,10 +162,18 @@ pub(crate) fn plan(
         let level = levels.iter().position(|level| level.contains(info));
         let probe = probe::find(table, &info.id).expect("the table was asked for its own");
         let mut headlines = (probe.headlines)(facts);
-        // What is about another link than the one to the peer is not asked of it.
-        if to_peer.is_some() {
-            headlines.retain(|headline| headline.link.is_none_or(|link| links[0] == link));
-        }
+        // What is about another link than the one to the peer is not asked of it, nor what is
+        // about a link whose far end has not the address that was asked for.
+        let has_address = |link: &str| {
+            let link: Result<Link, String> = link.parse();
+            link.is_ok_and(|link| link::addresses(&link, hosts.peer_address).is_ok())
+        };
+        headlines.retain(|headline| {
+            headline.link.is_none_or(|link| match to_peer {
+                Some(_) => links[0] == link,
+                None => has_address(link),
+            })
+        });
         let points = points(probe, asked, facts, &headlines, &links)?;
         for points in split(probe, points) {
             blocks.push(Block {

@@ -64,7 +64,7 @@ impl Precision {
     pub const fn budget(self) -> Duration {
         match self {
             Self::Quick => Duration::from_secs(16),
-            Self::Default => Duration::from_secs(52),
+            Self::Default => Duration::from_secs(50),
             Self::Full => Duration::from_secs(840),
         }
     }

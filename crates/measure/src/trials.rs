@@ -9,9 +9,12 @@ use costof_model::facts::{Probed, Trial};
 use costof_os::arena::{self, Arena, PageSize};
 use costof_os::attempt::{Attempt, in_child};
 use costof_os::clock::{ClockId, now_ns};
+use costof_os::icmp::Pinger;
 use costof_os::idle::{WakeUp, wake_up_cost_ns};
 use costof_os::perf::{self, Event, Group};
+use std::fs::File;
 use std::io;
+use std::net::Ipv4Addr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -54,6 +57,8 @@ pub fn try_all() -> Probed {
         user_namespaces: Some(user_namespaces),
         network_namespaces: Some(network_namespaces),
         huge_page: huge_page(),
+        tun: Some(outcome(tun())),
+        icmp: Some(outcome(Pinger::open(Ipv4Addr::LOCALHOST.into(), 8, false))),
         io_uring: Some(io_uring),
         wake_idle_ns: middle(|wake_up| &wake_up.idle_ns),
         wake_spinning_ns: middle(|wake_up| &wake_up.spinning_ns),
@@ -84,6 +89,13 @@ fn network_namespace() -> Trial {
         }
         inside => inside,
     }
+}
+
+/// Opened, and no device made of it.
+fn tun() -> io::Result<File> {
+    let device = "/dev/net/tun";
+    let opened = File::options().read(true).write(true).open(device);
+    opened.map_err(|error| io::Error::new(error.kind(), format!("{device}: {error}")))
 }
 
 /// Whether an event can be counted. Where a seccomp filter would kill who tries, this process does
@@ -202,6 +214,8 @@ mod tests {
             &probed.tracepoints,
             &probed.user_namespaces,
             &probed.network_namespaces,
+            &probed.tun,
+            &probed.icmp,
             &probed.io_uring,
         ] {
             match trial {

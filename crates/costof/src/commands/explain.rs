@@ -1,6 +1,6 @@
 //! `costof explain`: how a probe measures, and where that comes from.
 
-use super::list::values;
+use super::list::{LINKS, values};
 use crate::cli::ExplainOptions;
 use crate::error::Error;
 use crate::{planning, record};
@@ -68,6 +68,14 @@ fn explain(info: &ProbeInfo) -> String {
         )
     });
     section(&mut text, "Axes", axes);
+    let between = format!(
+        "a {}, which leads, and a {}, each in a process of its own; --link says what lies between \
+         them: {LINKS}, such as delay=10ms,loss=1%; --peer HOST lets the other end run there",
+        info.roles.last().map_or("", |role| role),
+        info.roles.first().map_or("", |role| role),
+    );
+    let ends = info.needs_link().then_some(between);
+    section(&mut text, "Two ends", ends);
     section(&mut text, "Predicted from", [&*info.predicted_from]);
     section(&mut text, "Measured after", info.after.iter());
     section(&mut text, "Needs", info.needs.iter());

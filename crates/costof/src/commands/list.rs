@@ -23,11 +23,17 @@ pub(crate) fn run(table: &[&'static Probe], options: &ListOptions) -> Result<Exi
             for axis in info.axes.iter() {
                 writeln!(output, "{:width$}    {} = {}", "", axis.name, values(axis))?;
             }
+            if info.needs_link() {
+                writeln!(output, "{:width$}    --link {LINKS}, or --peer HOST", "")?;
+            }
         }
     }
     output.flush()?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// What may lie between the two ends of a probe.
+pub(crate) const LINKS: &str = "loopback (default), veth, lan, wan, or spelt out";
 
 /// The values of an axis as one line: its words, the default first; or its
 /// usual numbers, the default, and the bounds.

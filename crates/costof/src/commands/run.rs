@@ -623,8 +623,12 @@ fn show(run: &Run, record: &Record, json: bool) -> Result<ExitCode, Error> {
     }
     if run.end.is_none() {
         let path = record.path().display();
+        let force = match runs_nothing_unseen(&run.run.plan.hosts, false) {
+            Ok(()) => "",
+            Err(_) => " --force",
+        };
         tell(format!(
-            "interrupted; `costof run --resume {path}` measures what is missing"
+            "interrupted; `costof run --resume {path}{force}` measures what is missing"
         ));
         return Ok(machine::interrupted_code());
     }

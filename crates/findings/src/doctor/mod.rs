@@ -48,6 +48,8 @@ const TOPICS: &[Topic] = &[
     counters::hardware_events,
     counters::tracepoints,
     permissions::namespaces,
+    permissions::tun,
+    permissions::icmp,
     permissions::io_uring,
 ];
 

@@ -89,6 +89,40 @@ fn namespace_advice(facts: &Facts) -> &'static str {
     }
 }
 
+pub(super) fn tun(_: &Facts, probed: &Probed) -> Option<Diagnosis> {
+    let topic = "TUN devices";
+    let effect = "emulated links (lan, wan, spelt out) need netem, which not every kernel has";
+    match &probed.tun {
+        Some(Trial::Works) => good(topic, "they can be had", "links can be emulated"),
+        Some(Trial::Fails { reason }) => missing(
+            topic,
+            reason.clone(),
+            effect,
+            "`sudo modprobe tun`; in a container: `--device /dev/net/tun`",
+        ),
+        None => not_checked(topic, "not tried".to_owned(), effect),
+    }
+}
+
+pub(super) fn icmp(_: &Facts, probed: &Probed) -> Option<Diagnosis> {
+    let topic = "ICMP";
+    let effect = "net.ping cannot be measured";
+    match &probed.icmp {
+        Some(Trial::Works) => good(
+            topic,
+            "echo requests can be sent",
+            "net.ping can be measured",
+        ),
+        Some(Trial::Fails { reason }) => missing(
+            topic,
+            reason.clone(),
+            effect,
+            "`sudo sysctl net.ipv4.ping_group_range=\"0 2147483647\"`",
+        ),
+        None => not_checked(topic, "not tried".to_owned(), effect),
+    }
+}
+
 pub(super) fn io_uring(facts: &Facts, probed: &Probed) -> Option<Diagnosis> {
     let topic = "io_uring";
     let effect = "points that use io_uring cannot be measured";
@@ -166,6 +200,12 @@ pub(super) mod tests {
         ("namespaces", Missing, "userns_clone=1", |f, p| {
             p.network_namespaces = None;
             set(f, "kernel.unprivileged_userns_clone", "0");
+        }),
+        ("TUN devices", Missing, "modprobe tun", |_, p| {
+            p.tun = fails("/dev/net/tun: ENOENT")
+        }),
+        ("ICMP", Missing, "ping_group_range", |_, p| {
+            p.icmp = fails("EACCES")
         }),
         ("io_uring", Missing, "io_uring_disabled=0", |f, p| {
             p.io_uring = None;

@@ -64,6 +64,8 @@ pub(super) fn quiet() -> (Facts, Probed) {
         user_namespaces: works.clone(),
         network_namespaces: works.clone(),
         huge_page: works.clone(),
+        tun: works.clone(),
+        icmp: works.clone(),
         io_uring: works,
         wake_idle_ns: Some(2500.0),
         wake_spinning_ns: Some(200.0),

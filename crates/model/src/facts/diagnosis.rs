@@ -21,6 +21,12 @@ pub struct Probed {
     pub network_namespaces: Option<Trial>,
     /// Getting a huge page for an arena.
     pub huge_page: Option<Trial>,
+    /// Opening /dev/net/tun, through which costof's relay emulates a link.
+    #[serde(default)]
+    pub tun: Option<Trial>,
+    /// Getting a socket for ICMP echo requests.
+    #[serde(default)]
+    pub icmp: Option<Trial>,
     /// Setting up an io_uring.
     pub io_uring: Option<Trial>,
     /// The time from waking a thread that waits in the kernel until it runs, its processor idle.
