@@ -11,6 +11,8 @@ use std::net::IpAddr;
 
 const CONGESTION_CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
+const SOCKET_BUFFERS: [&str; 2] = ["tcp_rmem", "tcp_wmem"];
+
 const OFFLOADS: [(&str, Offload); 3] = [
     ("tso", Offload::TcpSegmentation),
     ("gso", Offload::Segmentation),
@@ -24,6 +26,15 @@ pub(crate) fn at(address: IpAddr) -> LinkEnd {
     end.congestion_control = end
         .told("congestion_control", control)
         .map(|text| text.trim().to_owned());
+    for name in SOCKET_BUFFERS {
+        let bytes = end.told(
+            name,
+            fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")),
+        );
+        let bytes = bytes.map(|text| text.split_whitespace().flat_map(str::parse).collect());
+        end.socket_buffer_bytes
+            .extend(bytes.map(|bytes| (name.into(), bytes)));
+    }
     match addresses::device_of(address) {
         Ok(Some(device)) => about(&device, &mut end),
         Ok(None) => end.is_absent(
@@ -86,6 +97,12 @@ mod tests {
         assert!(end.mtu_bytes >= Some(1280));
         assert!(end.congestion_control.is_some_and(|name| !name.is_empty()));
         assert_eq!(end.offloads.len(), OFFLOADS.len());
+        assert_eq!(end.socket_buffer_bytes.len(), SOCKET_BUFFERS.len());
+        assert!(
+            end.socket_buffer_bytes
+                .values()
+                .all(|sizes| sizes.len() == 3 && sizes.is_sorted())
+        );
         assert!(end.sniffers.is_some());
     }
 

@@ -14,6 +14,10 @@ pub struct LinkEnd {
     /// The congestion control of TCP sockets that ask for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
+    /// Bytes of a TCP socket's buffers, `tcp_rmem` to receive and `tcp_wmem` to
+    /// send: at least, at first, and at most. Source: tcp(7).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub socket_buffer_bytes: BTreeMap<Text, Vec<u64>>,
     /// The largest packet that the device takes, IP header included, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
