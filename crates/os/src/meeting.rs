@@ -396,7 +396,10 @@ fn connect_tcp(at: &SocketAddr, control: Option<&str>) -> io::Result<OwnedFd> {
         match connect(&socket, at) {
             Ok(()) => break,
             Err(rustix::io::Errno::INTR) => {}
-            Err(rustix::io::Errno::INPROGRESS) => return Err(ErrorKind::TimedOut.into()),
+            // The time is over, the first time or after a signal.
+            Err(rustix::io::Errno::INPROGRESS | rustix::io::Errno::ALREADY) => {
+                return Err(ErrorKind::TimedOut.into());
+            }
             Err(error) => return Err(error.into()),
         }
     }
