@@ -30,7 +30,7 @@ pub struct Outcome {
     pub reports: Vec<Vec<Report>>,
     /// What disturbed the leading role, and all ends of the link.
     pub noise: Noise,
-    /// The points that failed, by position, and why.
+    /// The points that failed, by position, and why: the leading role's reason, where it has one.
     pub failures: Vec<(usize, Failure)>,
 }
 
@@ -135,7 +135,7 @@ impl Driven<'_> {
     /// One point, once: all roles prepare, all run, the last one leads.
     fn measure(&mut self, point: usize) -> Result<(), Lost> {
         self.at = Some(point);
-        if self.failures.iter().any(|(failed, _)| *failed == point) {
+        if self.has_failed(point) {
             return Ok(());
         }
         let mut offers = Offers::new();
@@ -163,11 +163,17 @@ impl Driven<'_> {
             }
             match self.answer(part)? {
                 Answer::Ran => {}
+                // What the others say then is mostly that this one has gone.
+                Answer::Failed(_) if self.has_failed(point) => {}
                 Answer::Failed(failure) => self.failures.push((point, failure)),
                 other => return Err(self.nonsense(part, &other)),
             }
         }
         Ok(())
+    }
+
+    fn has_failed(&self, point: usize) -> bool {
+        self.failures.iter().any(|(failed, _)| *failed == point)
     }
 
     fn close(mut self, points: usize) -> Result<Outcome, Lost> {

@@ -356,6 +356,43 @@ fn a_failure_is_one_of_its_point_and_the_launch_goes_on() {
     }
 }
 
+/// What a role says when the other has gone is no second failure.
+#[test]
+fn where_both_roles_fail_the_leading_one_says_why() {
+    let says_failed = |reason| says(&Answer::Failed(Failure::error(reason)));
+    let steps = [
+        &*hello(PROTOCOL),
+        "read open",
+        &says(&Answer::Opened),
+        "read prepare",
+        &says(&prepared()),
+        "read run",
+        "case $open in",
+        r#"*'"role":"leader"'*)"#,
+        &says_failed("the cause"),
+        ";;",
+        "*)",
+        "read stop",
+        &says_failed("nothing came"),
+        ";;",
+        "esac",
+        "read close",
+        &says(&closed(1)),
+        "read command",
+    ];
+    let setting = Setting {
+        command: &shell(&steps),
+        limit: LONG,
+        interrupted: &AtomicBool::new(false),
+    };
+    let launches = ["other", "leader"].map(|role| Launch {
+        role: role.into(),
+        ..launch(1)
+    });
+    let outcome = launch::run(&[Place::LOCAL; 2], launches.into(), &setting).unwrap();
+    assert_eq!(outcome.failures, [(0, Failure::error("the cause"))]);
+}
+
 #[test]
 fn a_right_answer_at_the_wrong_time_loses_the_launch() {
     for (answers, at, quoted) in [

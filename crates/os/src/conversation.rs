@@ -18,9 +18,6 @@ use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recv, recvfrom, send, sen
 
 use crate::meeting::{self, Address, Listener, Met, Over, is_passing, receive_within};
 
-/// The longest message that one datagram over IPv4 carries, in bytes.
-pub const MOST_UDP_BYTES: usize = 65_507;
-
 /// How long a blocking receive waits before it looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(50);
 /// How often a spinning receive tries before it does.

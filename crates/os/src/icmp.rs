@@ -16,9 +16,6 @@ use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, ipproto, soc
 
 use crate::socket_option;
 
-/// The most bytes that an echo carries over IPv4, after the header.
-pub const MOST_BYTES: usize = 65_507;
-
 /// Bytes of an echo's header.
 const HEADER: usize = 8;
 /// The longest header of IPv4, which a raw socket receives too.

@@ -9,7 +9,7 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixStream};
@@ -35,6 +35,10 @@ const LOOK: Duration = Duration::from_millis(50);
 const CALLERS_MOST: usize = 256;
 /// How many connections the kernel keeps until they are accepted.
 const BACKLOG: i32 = 128;
+
+/// The largest payload of a datagram over IPv4, in bytes, and of an echo of ICMP, whose header is as
+/// long: 65,535 less 20 and 8 of headers.
+pub const DATAGRAM_MOST_BYTES: usize = 65_507;
 
 /// What goes between the ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,13 +262,28 @@ impl Listener {
 /// `InvalidInput` for an address that does not fit; what connect(2) says; `TimedOut` where no
 /// answer comes within ten seconds, `InvalidData` where another one does.
 pub fn call(over: Over, address: &Address, flows: usize, token: &[u8]) -> io::Result<Vec<Met>> {
+    call_by(over, address, flows, None, token)
+}
+
+/// As [`call`], TCP's connections by this congestion control from the beginning. If they were made by
+/// another one it would leave its mark: where BBR has begun, TCP paces what it sends ever after
+/// (`sk_pacing_status`, tcp_bbr.c).
+///
+/// # Errors
+///
+/// Those of [`socket::set_congestion_control`] besides.
+pub(crate) fn call_by(
+    over: Over,
+    address: &Address,
+    flows: usize,
+    control: Option<&str>,
+    token: &[u8],
+) -> io::Result<Vec<Met>> {
     let until = Instant::now() + GREETING;
     let mut met = Vec::with_capacity(flows);
     for flow in 0..flows {
         let (socket, peer) = match (over, address) {
-            (Over::Tcp, Address::Ip(at)) if at.len() == 1 => {
-                (TcpStream::connect_timeout(&at[0], GREETING)?.into(), None)
-            }
+            (Over::Tcp, Address::Ip(at)) if at.len() == 1 => (connect_tcp(&at[0], control)?, None),
             (Over::Unix, Address::Unix(name)) => {
                 let name = UnixAddress::from_abstract_name(name)?;
                 (UnixStream::connect_addr(&name)?.into(), None)
@@ -280,8 +299,9 @@ pub fn call(over: Over, address: &Address, flows: usize, token: &[u8]) -> io::Re
     for flow in &met {
         flow.say(token)?;
     }
-    for flow in &mut met {
-        flow.await_token(token, until)?;
+    for flow in 0..flows {
+        await_token(&met[flow..], token, until)?;
+        let flow = &mut met[flow];
         flow.round_trip = match over {
             Over::Tcp => Duration::from_nanos(socket::tcp_info(&flow.socket)?.round_trip_ns),
             Over::Udp | Over::Unix => began.elapsed(),
@@ -323,43 +343,68 @@ impl Met {
         };
         Ok(())
     }
+}
 
-    /// Waits until the token comes back. As a datagram it may be lost, and is said again.
-    fn await_token(&self, token: &[u8], until: Instant) -> io::Result<()> {
-        // A stream has nothing behind it yet; a longer datagram is cut, and then as long as this.
-        let mut said = vec![0; token.len() + 1];
-        let mut received = 0;
-        loop {
-            in_time(until)?;
-            if !wait(&mut [readable(&self.socket)], LOOK)? && self.over == Over::Udp {
-                self.say(token)?;
-            }
-            let rest = &mut said[received..];
-            let (_, length, from) = match recvfrom(&self.socket, rest, RecvFlags::DONTWAIT) {
-                Err(error) if is_passing(&error.into()) => continue,
-                came => came?,
-            };
-            match self.peer {
-                Some(peer) => {
-                    let from = from.and_then(|from| SocketAddr::try_from(from).ok());
-                    if from == Some(peer) && said[..length] == *token {
-                        return Ok(());
-                    }
+/// Waits until the token comes back by the first of the flows. As a datagram it may be lost, and is
+/// said again, by all of them: the other end answers none before it has heard every one.
+fn await_token(flows: &[Met], token: &[u8], until: Instant) -> io::Result<()> {
+    let first = &flows[0];
+    // A stream has nothing behind it yet; a longer datagram is cut, and then as long as this.
+    let mut said = vec![0; token.len() + 1];
+    let mut received = 0;
+    loop {
+        in_time(until)?;
+        if !wait(&mut [readable(&first.socket)], LOOK)? && first.over == Over::Udp {
+            flows.iter().try_for_each(|flow| flow.say(token))?;
+        }
+        let rest = &mut said[received..];
+        let (_, length, from) = match recvfrom(&first.socket, rest, RecvFlags::DONTWAIT) {
+            Err(error) if is_passing(&error.into()) => continue,
+            came => came?,
+        };
+        match first.peer {
+            Some(peer) => {
+                let from = from.and_then(|from| SocketAddr::try_from(from).ok());
+                if from == Some(peer) && said[..length] == *token {
+                    return Ok(());
                 }
-                None if length == 0 => return Err(ErrorKind::UnexpectedEof.into()),
-                None => received += length,
             }
-            if received >= token.len() {
-                return match said[..received] == *token {
-                    true => Ok(()),
-                    false => Err(io::Error::new(
-                        ErrorKind::InvalidData,
-                        "the other end has another token",
-                    )),
-                };
-            }
+            None if length == 0 => return Err(ErrorKind::UnexpectedEof.into()),
+            None => received += length,
+        }
+        if received >= token.len() {
+            return match said[..received] == *token {
+                true => Ok(()),
+                false => Err(io::Error::new(
+                    ErrorKind::InvalidData,
+                    "the other end has another token",
+                )),
+            };
         }
     }
+}
+
+/// A connection by this congestion control, if one is named.
+fn connect_tcp(at: &SocketAddr, control: Option<&str>) -> io::Result<OwnedFd> {
+    let socket = open(family(at.ip()), SocketType::STREAM, Some(ipproto::TCP))?;
+    if let Some(control) = control {
+        socket::set_congestion_control(&socket, control)?;
+    }
+    // As long as connect(2) waits, too (socket(7)).
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(GREETING))?;
+    loop {
+        match connect(&socket, at) {
+            Ok(()) => break,
+            Err(rustix::io::Errno::INTR) => {}
+            // The time is over, the first time or after a signal.
+            Err(rustix::io::Errno::INPROGRESS | rustix::io::Errno::ALREADY) => {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, None)?;
+    Ok(socket)
 }
 
 /// Connects a socket of datagrams to its peer, so that nobody else's come any more, and drops those
@@ -521,7 +566,7 @@ pub(crate) fn is_passing(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::net::{Ipv4Addr, UdpSocket};
+    use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
     use std::thread;
 
     const TOKEN: &[u8] = b"0123456789abcdef";
@@ -639,6 +684,58 @@ mod tests {
                 socket.send_to(answers, from).unwrap();
             }
             called.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_token_of_any_flow_that_is_lost_is_said_again() {
+        let sockets = [(); 3].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        for socket in &sockets {
+            socket.set_read_timeout(Some(GREETING)).unwrap();
+        }
+        let at = sockets.iter().map(|socket| socket.local_addr().unwrap());
+        let address = Address::Ip(at.collect());
+        thread::scope(|scope| {
+            let called = scope.spawn(|| call(Over::Udp, &address, 3, TOKEN));
+            let mut said = [0; 100];
+            // The first of the second flow is lost; as a listener does, none is answered until all
+            // have come.
+            sockets[1].recv_from(&mut said).unwrap();
+            let callers = sockets.each_ref().map(|socket| {
+                let (length, from) = socket.recv_from(&mut said).unwrap();
+                assert_eq!(&said[..length], TOKEN);
+                from
+            });
+            for (socket, caller) in sockets.iter().zip(callers) {
+                socket.send_to(TOKEN, caller).unwrap();
+            }
+            called.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_congestion_control_is_there_before_the_connection() {
+        // Nobody listens there any more.
+        let gone = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Ip(vec![gone.local_addr().unwrap()]);
+        drop(gone);
+        let to = |control| call_by(Over::Tcp, &address, 1, control, TOKEN);
+        let refused = to(Some("reno")).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        let missing = to(Some("nosuch")).unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+
+        let (listener, address) = listen(Over::Tcp, 2);
+        thread::scope(|scope| {
+            let accepted = scope.spawn(|| {
+                let met = listener.accept(&AtomicBool::new(false)).unwrap();
+                met.iter().try_for_each(|flow| flow.say(TOKEN)).unwrap();
+            });
+            for flow in call_by(Over::Tcp, &address, 2, Some("reno"), TOKEN).unwrap() {
+                let control = socket::congestion_control(&flow.socket).unwrap();
+                assert_eq!(control, "reno");
+            }
+            accepted.join().unwrap();
         });
     }
 

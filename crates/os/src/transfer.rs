@@ -20,8 +20,7 @@ pub use marks::Mark;
 pub use receiver::{Datagrams, Receiver};
 pub use sender::Sender;
 
-use crate::meeting::{self, Address, Listener, Over};
-use crate::socket;
+use crate::meeting::{self, Address, DATAGRAM_MOST_BYTES, Listener, Over};
 use channel::Channel;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::AtomicBool;
@@ -32,8 +31,6 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long nothing may go on before sending is given up.
 const STALLED: Duration = Duration::from_secs(10);
 
-/// The largest payload of a datagram over IPv4: 65,535 bytes less 20 and 8 of headers.
-pub const DATAGRAM_MOST_BYTES: usize = 65_507;
 /// The smallest block. What is said before and after the transfer is shorter, to be told from
 /// datagrams.
 pub const BLOCK_LEAST_BYTES: usize = 64;
@@ -94,12 +91,9 @@ pub fn call(
             format!("a block has {BLOCK_LEAST_BYTES} to {most} bytes, not {size}"),
         ));
     }
-    let flows = meeting::call(over, address, flows, token)?;
+    let flows = meeting::call_by(over, address, flows, control, token)?;
     let senders = flows.into_iter().map(|mut flow| {
         flow.connect()?;
-        if let Some(control) = control {
-            socket::set_congestion_control(&flow.socket, control)?;
-        }
         let round_trip = flow.round_trip;
         Sender::of(Channel::of(flow)?, size, token, round_trip)
     });

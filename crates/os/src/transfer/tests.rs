@@ -136,6 +136,38 @@ fn what_was_not_sent_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::InvalidData);
 }
 
+#[test]
+fn of_each_datagram_the_first_bytes_behind_its_number_and_the_last_are_compared() {
+    for (size, wrong) in [(64, 8), (64, 40), (64, 63), (1000, 20), (1000, 999)] {
+        let (listener, address) = listen(Over::Udp, 1);
+        let caller = UdpSocket::bind("127.0.0.1:0").unwrap();
+        caller.connect(plain(&address)).unwrap();
+        caller.send(TOKEN).unwrap();
+        let stop = AtomicBool::new(false);
+        let mut receivers = accept(&listener, &stop).unwrap();
+        let mut block = contents(size);
+        block[..NUMBER_BYTES].copy_from_slice(&7_u64.to_le_bytes());
+        caller.send(&block).unwrap();
+        block[wrong] ^= 1;
+        caller.send(&block).unwrap();
+        let receiver = &mut receivers[0];
+        thread::scope(|scope| {
+            let received = scope.spawn(|| receiver.receive(size, &stop));
+            // It ends by itself, unless nothing is found wrong.
+            for _ in 0..200 {
+                if received.is_finished() {
+                    break;
+                }
+                thread::sleep(Duration::from_millis(50));
+            }
+            stop.store(true, Ordering::Release);
+            let error = received.join().unwrap().expect_err("a byte is wrong");
+            assert_eq!(error.kind(), ErrorKind::InvalidData, "{size} {wrong}");
+        });
+        assert_eq!(receivers[0].datagrams().unwrap().unwrap().arrived, 1);
+    }
+}
+
 /// As over a link on which the last bytes, or what says that they were the last, are lost.
 #[test]
 fn one_that_is_stopped_before_the_end_has_what_came() {

@@ -6,6 +6,7 @@ mod windows;
 use crate::derived;
 use crate::literal::{cost, list, metric, text, word, words};
 use crate::net::meeting::{self, broken, cannot_reach};
+use crate::net::path;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
 use costof_model::axis::{Axis, Domain};
@@ -17,8 +18,8 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Meeting, Offers, Report};
 use costof_model::rows::State;
 use costof_model::unit::{Better, Unit};
-use costof_os::meeting::{Address, Listener, Over};
-use costof_os::transfer::{self, BLOCK_LEAST_BYTES, DATAGRAM_MOST_BYTES, Receiver, Sender};
+use costof_os::meeting::{Address, DATAGRAM_MOST_BYTES, Listener, Over};
+use costof_os::transfer::{self, BLOCK_LEAST_BYTES, Receiver, Sender};
 use costof_os::{affinity, softirq};
 use predict::predict;
 use std::collections::BTreeSet;
@@ -29,7 +30,8 @@ const KIB: f64 = 1024.0;
 /// How long a transfer lasts at least. What a KiB takes of a processor falls in the first 0.1 s, in
 /// which buffers grow, by about a tenth.
 const LEAST: Duration = Duration::from_millis(300);
-/// In round trips: slow start takes ten to fill 16 MiB from ten segments.
+/// In round trips of TCP: slow start takes ten to fill 16 MiB from ten segments, in the third that is
+/// left out. How soon a link is filled is known too late to plan with.
 const ROUND_TRIPS: u32 = 40;
 /// And at most.
 const MOST: Duration = Duration::from_secs(15);
@@ -143,15 +145,16 @@ pub(crate) static PROBE: Probe = Probe {
         ],
         how: text(
             "One end connects and writes blocks of one size from the same buffer, the other reads \
-             up to 128 KiB at once, whatever the size, for 300 ms or more, and for 40 round trips or \
-             more. Flow by flow they run on every second of the run's processors, so that the ends \
+             up to 128 KiB at once, whatever the size, for 300 ms or more, and by TCP for 40 round \
+             trips or more. Flow by flow they run on every second of the run's processors, so that the ends \
              share none where there are enough, or in order where each has a machine of its own. \
              Each end notes every quarter of a millisecond how far it is and its threads' \
              processor time (CLOCK_THREAD_CPUTIME_ID). The first third is left out, since windows \
              and buffers grow meanwhile. Payload counts, not headers; a datagram that comes twice \
              counts twice. Every block begins with its number, no other byte is zeroed: the \
-             receiver compares the number of the first block in each piece, or the last bytes of \
-             each datagram, and at the end the whole last piece. Buffers are the kernel's usual \
+             receiver compares the number of the first block in each piece of a stream, of each \
+             datagram the first 64 bytes behind its number and the last 8, and at the end the whole \
+             last piece. Buffers are the kernel's usual \
              ones, which TCP lets grow. The sender leads: it is the client's end, and all that there \
              is on a link that discards.",
         ),
@@ -172,7 +175,10 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 1,
     blocks_by: &[],
-    least_ns: |_| 300e6,
+    least_ns: |point| {
+        let round_trip = Duration::from_nanos(path::delays_ns(point) as u64);
+        duration(point, 0.0, round_trip).as_nanos() as f64
+    },
     // A buffer of each end, and what lies between them.
     memory_bytes: |point| flows(point) as u64 * (2 * point.axes.number("size") + (8 << 20)),
     processors: |point| 2 * flows(point),
@@ -482,7 +488,7 @@ impl Role for Sending {
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let mut flows = self.call(point)?;
         let round_trip = flows.iter().map(Sender::round_trip).max();
-        let duration = duration(meter.time_ns(), round_trip.unwrap_or_default());
+        let duration = duration(point, meter.time_ns(), round_trip.unwrap_or_default());
         let used = self.cpus.used(flows.len());
         let interrupts = left_to_count(used, &self.offers, self.meeting.apart);
         let interrupts = interrupts.map(SoftInterrupts::watch);
@@ -526,9 +532,14 @@ impl Role for Sending {
 }
 
 /// How long to send, where a point is to be measured for so long.
-fn duration(point_ns: f64, round_trip: Duration) -> Duration {
+fn duration(point: &Point, point_ns: f64, round_trip: Duration) -> Duration {
     let asked = Duration::from_nanos(point_ns as u64);
-    asked.max(LEAST).max(ROUND_TRIPS * round_trip).min(MOST)
+    let until_full = match over(point) {
+        Over::Tcp => ROUND_TRIPS * round_trip,
+        // They have no window that grows.
+        Over::Udp | Over::Unix => Duration::ZERO,
+    };
+    asked.max(LEAST).max(until_full).min(MOST)
 }
 
 /// The receiver's report and the sender's in one; soft interrupts of both ends together. What was
@@ -728,10 +739,23 @@ mod tests {
     #[test]
     fn long_ways_take_longer() {
         let ms = Duration::from_millis;
-        assert_eq!(duration(10e6, Duration::ZERO), LEAST);
-        assert_eq!(duration(500e6, Duration::ZERO), ms(500));
-        assert_eq!(duration(10e6, ms(190)), ms(7600));
-        assert_eq!(duration(10e6, ms(3000)), MOST);
+        let mut point = point(&PROBE, PROBE.info.defaults());
+        assert_eq!(duration(&point, 10e6, Duration::ZERO), LEAST);
+        assert_eq!(duration(&point, 500e6, Duration::ZERO), ms(500));
+        assert_eq!(duration(&point, 10e6, ms(190)), ms(7600));
+        assert_eq!(duration(&point, 10e6, ms(3000)), MOST);
+        let mut least_ms = |link: &'static str| {
+            point.link = text(link);
+            (PROBE.least_ns)(&point) / 1e6
+        };
+        assert_eq!((least_ms("loopback"), least_ms("remote")), (300.0, 300.0));
+        assert_eq!(least_ms("lan"), 300.0);
+        assert_eq!(least_ms("wan"), 7600.0);
+        assert_eq!(least_ms("up.delay=50ms"), 2000.0);
+        assert_eq!(least_ms("delay=2s"), 15_000.0);
+        point.link = text("wan");
+        point.axes = point.axes.with("over", "udp");
+        assert_eq!((PROBE.least_ns)(&point), 300e6);
     }
 
     #[test]

@@ -10,8 +10,8 @@ use costof_model::axis::Axis;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::protocol::{Launch, Offers};
-use costof_os::conversation::{Conversation, MOST_UDP_BYTES, Wait, is_end};
-use costof_os::meeting::{Listener, Over};
+use costof_os::conversation::{Conversation, Wait, is_end};
+use costof_os::meeting::{DATAGRAM_MOST_BYTES, Listener, Over};
 use std::io;
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ impl Role for Echo {
     }
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        if over(point) == Over::Udp && size(point) > MOST_UDP_BYTES {
+        if over(point) == Over::Udp && size(point) > DATAGRAM_MOST_BYTES {
             return Err(Failure::unsupported(
                 "a datagram carries 65,507 B at most (--set size=65507, or over=tcp)",
             ));

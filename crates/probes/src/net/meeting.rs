@@ -56,10 +56,13 @@ pub(crate) fn listen(
     let opened = Listener::open(over, meeting.address, meeting.ports, flows, token)
         .and_then(|listener| Ok((listener.address()?, listener)));
     let (address, listener) = opened.map_err(|error| {
-        Failure::unsupported(format!(
-            "cannot listen at {}: {error} (--peer-address and --peer-port choose where)",
-            meeting.address
-        ))
+        not_met(
+            &error,
+            format!(
+                "cannot listen at {}: {error} (--peer-address and --peer-port choose where)",
+                meeting.address
+            ),
+        )
     })?;
     Ok((listener, offer(&address.to_string())))
 }
@@ -112,10 +115,28 @@ pub(crate) fn call(
 
 /// A failure to reach the end that listens.
 pub(crate) fn cannot_reach(address: &dyn Display, error: &io::Error) -> Failure {
-    Failure::unsupported(format!(
-        "cannot reach the other end at {address}: {error} (a firewall may forbid it; \
-         --peer-address and --peer-port choose where)"
-    ))
+    not_met(
+        error,
+        format!(
+            "cannot reach the other end at {address}: {error} (a firewall may forbid it; \
+             --peer-address and --peer-port choose where)"
+        ),
+    )
+}
+
+/// A point is not to be had here only where the next launch would find it as this one has; what
+/// comes of a busy machine or of lost packets is tried again.
+fn not_met(error: &io::Error, reason: String) -> Failure {
+    use io::ErrorKind as Kind;
+    match error.kind() {
+        Kind::ConnectionRefused
+        | Kind::HostUnreachable
+        | Kind::NetworkUnreachable
+        | Kind::NetworkDown
+        | Kind::AddrNotAvailable
+        | Kind::PermissionDenied => Failure::unsupported(reason),
+        _ => Failure::error(reason),
+    }
 }
 
 /// A failure while the ends talk.
@@ -123,4 +144,52 @@ pub(crate) fn broken(error: &io::Error) -> Failure {
     Failure::error(format!(
         "the conversation with the other end failed: {error}"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::failure::FailureKind;
+    use io::ErrorKind;
+
+    #[test]
+    fn only_what_the_next_launch_would_find_too_is_unsupported() {
+        let kind = |error: io::Error| {
+            let failure = cannot_reach(&"192.0.2.1:7", &error);
+            assert!(failure.reason.contains(&error.to_string()), "{failure}");
+            failure.kind
+        };
+        for lasting in [
+            ErrorKind::ConnectionRefused,
+            ErrorKind::HostUnreachable,
+            ErrorKind::AddrNotAvailable,
+            ErrorKind::PermissionDenied,
+        ] {
+            assert_eq!(kind(lasting.into()), FailureKind::Unsupported, "{lasting}");
+        }
+        for passing in [ErrorKind::TimedOut, ErrorKind::InvalidData] {
+            assert_eq!(kind(passing.into()), FailureKind::Error, "{passing}");
+        }
+        // EMFILE: too many open files.
+        assert_eq!(kind(io::Error::from_raw_os_error(24)), FailureKind::Error);
+    }
+
+    #[test]
+    fn where_nobody_can_listen_it_is_not_to_be_had() {
+        let point = crate::literal::point(&crate::net::bandwidth::PROBE, Default::default());
+        let listen_at = |address: &str| {
+            let meeting = Meeting {
+                address: address.parse().expect("it is an address"),
+                ports: (0, 0),
+                token: "token".into(),
+                apart: false,
+                sink: None,
+            };
+            listen(&point, &meeting, Over::Tcp, 1).map_err(|failure| failure.kind)
+        };
+        assert!(listen_at("127.0.0.1").is_ok());
+        // RFC 5737 keeps it for documentation.
+        let nowhere = listen_at("192.0.2.1").map(drop);
+        assert_eq!(nowhere, Err(FailureKind::Unsupported));
+    }
 }

@@ -12,12 +12,13 @@ use costof_model::unit::Unit;
 use costof_os::affinity;
 use std::ops::Range;
 
-/// Headers of an IP packet over IPv4, in bytes: IP's 20 and TCP's 20 with 12 of timestamps; IP's
-/// and the 8 of UDP or ICMP.
-pub(crate) const TCP_HEADERS: u64 = 52;
-pub(crate) const UDP_HEADERS: u64 = 28;
-/// Bytes of an IP packet.
-const MTU: u64 = 1500;
+/// The header of an IP packet over IPv4, in bytes.
+pub(crate) const IP_HEADER: u64 = 20;
+/// With TCP's 20 and 12 of timestamps; with the 8 of UDP or ICMP.
+pub(crate) const TCP_HEADERS: u64 = IP_HEADER + 32;
+pub(crate) const UDP_HEADERS: u64 = IP_HEADER + 8;
+/// The largest packet on veth and emulated links, in bytes.
+pub(crate) const MTU: u64 = 1500;
 /// What passing a packet on takes whatever makes an emulated link, there and back, in nanoseconds:
 /// two wake-ups, of a timer or a process, which a virtual machine takes longer for.
 const MADE_NS: Range<f64> = 1e3..250e3;
@@ -30,6 +31,12 @@ fn link(point: &Point) -> Option<Link> {
 /// Whether nothing is asked of the link: it takes as long as the kernel takes.
 fn is_plain(point: &Point) -> bool {
     !matches!(link(point), Some(Link::Emulated { .. }))
+}
+
+/// The delays of the link there and back, in nanoseconds; 0 where none is known.
+pub(crate) fn delays_ns(point: &Point) -> f64 {
+    let delays = link(point).and_then(|link| link.round_trip_ns());
+    delays.map_or(0.0, |(ns, _)| ns)
 }
 
 /// What the link adds to a round trip of `bytes` bytes each way, in nanoseconds, and the sum in

@@ -16,7 +16,8 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Meeting, Offers};
 use costof_model::unit::{Better, Unit};
 use costof_os::conversation::Wait;
-use costof_os::icmp::{MOST_BYTES, Pinger};
+use costof_os::icmp::Pinger;
+use costof_os::meeting::DATAGRAM_MOST_BYTES;
 use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ pub(crate) static PROBE: Probe = Probe {
                 domain: Domain::Number {
                     unit: Unit::Bytes,
                     low: 0,
-                    high: MOST_BYTES as u64,
+                    high: DATAGRAM_MOST_BYTES as u64,
                     usual: list![56, 1024],
                 },
             },

@@ -2,6 +2,7 @@
 
 use super::{flows, over, size};
 use crate::expect::throughput;
+use crate::net::path::{IP_HEADER, MTU, TCP_HEADERS, UDP_HEADERS};
 use costof_model::facts::Facts;
 use costof_model::link::Link;
 use costof_model::point::Point;
@@ -11,17 +12,11 @@ use costof_os::meeting::Over;
 
 /// What a packet holds within the machine, at most: what TCP hands down at once.
 const PACKET_BYTES: f64 = 65_536.0;
-/// The MTU of veth and emulated links; the headers of TCP with its timestamps, of UDP, and of IPv4
-/// alone.
-const MTU_BYTES: f64 = 1500.0;
-const TCP_HEADER_BYTES: f64 = 52.0;
-const UDP_HEADER_BYTES: f64 = 28.0;
-const IP_HEADER_BYTES: f64 = 20.0;
 
 pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     match point.link.parse().ok()? {
         Link::Loopback => within_the_machine(point, PACKET_BYTES, facts, known),
-        Link::Veth => within_the_machine(point, MTU_BYTES - IP_HEADER_BYTES, facts, known),
+        Link::Veth => within_the_machine(point, (MTU - IP_HEADER) as f64, facts, known),
         // Nothing is known of another host's network, and nothing arrives in a sink.
         Link::Remote | Link::Sink => None,
         Link::Emulated { up, .. } => {
@@ -36,17 +31,17 @@ pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option
 /// The rate of the link less headers, all of it or most of it.
 fn at_a_rate(point: &Point, rate: f64) -> Option<Prediction> {
     let header = match over(point) {
-        Over::Tcp => TCP_HEADER_BYTES,
+        Over::Tcp => TCP_HEADERS,
         // One that is cut into several packets is lost with any of them.
-        Over::Udp if size(point) as f64 > MTU_BYTES - UDP_HEADER_BYTES => return None,
-        Over::Udp => UDP_HEADER_BYTES,
+        Over::Udp if size(point) as u64 > MTU - UDP_HEADERS => return None,
+        Over::Udp => UDP_HEADERS,
         Over::Unix => return None,
     };
     let payload = match over(point) {
-        Over::Udp => size(point) as f64,
-        _ => MTU_BYTES - header,
+        Over::Udp => size(point) as u64,
+        _ => MTU - header,
     };
-    let limit = rate / 8.0 * payload / (payload + header);
+    let limit = rate / 8.0 * payload as f64 / (payload + header) as f64;
     throughput(
         0.8 * limit,
         limit,

@@ -49,7 +49,9 @@ pub(super) fn windows(flows: &[&[Mark]], (begin, end): Stretch) -> Vec<(u64, f64
     let before = bytes_at(flows, begin);
     let all = ((bytes_at(flows, end) - before) / KIB) as usize;
     let marks = flows.iter().map(|marks| inside(marks, (begin, end)));
-    let count = (marks.min().unwrap_or(0) / MARKS_PER_WINDOW).clamp(1, WINDOWS);
+    let count = (marks.min().unwrap_or(0) / MARKS_PER_WINDOW).min(WINDOWS);
+    // Fewer than a window has KiB, so that what is left over is less than another window.
+    let count = count.min(all.isqrt()).max(1);
     let each = (all / count).max(1);
     let times: Vec<f64> = (0..=all / each)
         .map(|window| time_of(flows, before + (window * each) as f64 * KIB, (begin, end)))
@@ -170,6 +172,23 @@ mod tests {
         assert!((ns - 64e6).abs() < 1e3, "{ns}");
         assert!(windows.iter().all(|(kib, _)| *kib == windows[0].0));
         assert!(windows.iter().any(|(_, ns)| *ns > 20e6));
+    }
+
+    #[test]
+    fn little_that_came_is_in_no_more_windows_than_much() {
+        for kib in 1..2000 {
+            let marks: Vec<Mark> = (0..200)
+                .map(|number| Mark {
+                    at_ns: number * 1_000_000,
+                    cpu_ns: 0,
+                    bytes: number * kib * 1024 / 199,
+                })
+                .collect();
+            let windows = windows(&[&marks], (0.0, 199e6));
+            let all: u64 = windows.iter().map(|(kib, _)| kib).sum();
+            assert!((1..=WINDOWS).contains(&windows.len()), "{kib} {windows:?}");
+            assert!(all + windows[0].0 > kib, "{kib} {windows:?}");
+        }
     }
 
     #[test]
