@@ -92,7 +92,7 @@ pub(crate) static PROBE: Probe = Probe {
                 "rate",
                 Unit::One,
                 Better::Higher,
-                "with a rate: answers a second, until the last one came",
+                "with a rate: answers a second, from when the first one came until the last one did",
             ),
         ],
         how: text(
@@ -297,7 +297,7 @@ fn at_a_rate(
     let first_ns = first_round_trip_ns(conversation, &mut message, &mut answer)?;
     let mut load = Load::new(rate, meter.time_ns(), first_ns);
     let clock = meter.clock();
-    let (start, mut last_ns) = (clock.start(), 0.0);
+    let start = clock.start();
     let now_ns = || clock.ns(clock.end().saturating_sub(start));
     let mut failed: Option<Failure> = None;
     let mut next = || -> io::Result<Option<f64>> {
@@ -313,13 +313,13 @@ fn at_a_rate(
                 }
             }
             if conversation.receive_now(&mut answer)? {
-                last_ns = now_ns();
+                let now = now_ns();
                 let number = number_of(&answer).unwrap_or(load.answers() + 1);
                 if answer[number_bytes..] != pattern[number_bytes..] {
                     return Err(io::ErrorKind::InvalidData.into());
                 }
-                if let Some(intended_ns) = load.answered(number) {
-                    return Ok(Some(last_ns - intended_ns));
+                if let Some(latency_ns) = load.answered(number, now) {
+                    return Ok(Some(latency_ns));
                 }
             }
         }
@@ -340,7 +340,9 @@ fn at_a_rate(
     if over(point) == Over::Udp {
         meter.value("lost", load.lost());
     }
-    meter.value("rate", load.answers() as f64 / last_ns * 1e9);
+    if let Some(rate) = load.rate() {
+        meter.value("rate", rate);
+    }
     Ok(())
 }
 
