@@ -19,7 +19,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::conversation::{Conversation, Wait};
-use crate::meeting::{self, Over};
+use crate::meeting::{self, Over, is_passing};
 use crate::socket_option;
 
 /// Control messages of a datagram or an error: a stamp of three times, an error with an address.
@@ -331,14 +331,6 @@ fn event_in(control: &[u8]) -> Option<(u32, u32)> {
     })?;
     let word = |at: usize| Some(u32::from_ne_bytes(*data.get(at..)?.first_chunk()?));
     (*data.get(4)? == SO_EE_ORIGIN_TIMESTAMPING).then_some((word(8)?, word(12)?))
-}
-
-/// Nothing has come yet, or a signal came between.
-fn is_passing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
 }
 
 #[cfg(test)]
