@@ -6,6 +6,7 @@ use crate::expect::latency_ns;
 use crate::literal::{cost, latency, list, metric, text, word, words};
 use crate::net::echo::{Echo, WAIT, message, over, size, wait};
 use crate::net::load::Load;
+use crate::net::lost::share_lost;
 use crate::net::meeting::{self, broken};
 use crate::net::path::{self, End, TCP_HEADERS, UDP_HEADERS};
 use crate::wake::{self, Kept};
@@ -86,7 +87,7 @@ pub(crate) static PROBE: Probe = Probe {
                 "lost",
                 Unit::One,
                 Better::Lower,
-                "over UDP: the share of datagrams that had no answer in time; one at a time, they were sent again, and their latency contains it",
+                "over UDP: the share of messages that had no answer in time; one at a time, they were sent again, and their latency contains it",
             ),
             metric(
                 "rate",
@@ -100,7 +101,8 @@ pub(crate) static PROBE: Probe = Probe {
              its answer is known, and the last answer is compared whole. One at a time, each is \
              stamped for `latency`; `cost` is many round trips over their number. A datagram \
              without an answer is sent again after three round trips, or 200 ms if that is more, \
-             and counted as lost. With a rate, the client spins so as to send in time, `wait` is \
+             and counted as lost; how many are sent is fixed before, so that the time is not over \
+             with a loss more often than it should be. With a rate, the client spins so as to send in time, `wait` is \
              the server's, and latency counts from the time intended (no coordinated omission). \
              Where ends block, a latency has two modes where the other processor is awake at one \
              time and at another has to be woken from idle, which a virtual machine takes tens of \
@@ -228,25 +230,39 @@ fn one_at_a_time(
                 failed = conversation.ask(&mut message, &mut answer).err();
             }
         }
+        conversation.sent_again()
     };
-    if first_ns * ROUND_TRIPS_PER_POINT < meter.time_ns() {
-        meter.repeatable("cost", &mut round_trips);
-        meter.single("latency", || round_trips(1));
-    } else {
-        // The link takes long, so the first round trip was as good as any.
+    let is_slow = first_ns * ROUND_TRIPS_PER_POINT >= meter.time_ns();
+    if is_slow {
+        // The first round trip was as good as any.
         meter.latency("latency", first_ns);
-        let mut meter = meter.lasting(path::lasts_ns(first_ns));
+    } else {
+        meter.repeatable("cost", |n| {
+            round_trips(n);
+        });
+    }
+    let each_ns = meter.cost_ns("cost").unwrap_or(first_ns);
+    let mut meter = meter.lasting(path::lasts_ns(first_ns));
+    if over(point) == Over::Udp {
+        let mut again = round_trips(0);
+        let lost = share_lost(&mut meter, each_ns, |meter| {
+            let before = again;
+            again = meter.time("latency", || round_trips(1));
+            Ok(again > before)
+        })?;
+        meter.value("lost", lost);
+    } else if is_slow {
         meter.repeat(u64::MAX, |meter| {
             meter.time("latency", || round_trips(1));
             Ok(())
         })?;
+    } else {
+        meter.single("latency", || {
+            round_trips(1);
+        });
     }
     if let Some(error) = failed {
         return Err(broken(&error));
-    }
-    if over(point) == Over::Udp {
-        let sent = conversation.asked() + conversation.sent_again();
-        meter.value("lost", conversation.sent_again() as f64 / sent as f64);
     }
     match answer == message {
         true => Ok(()),
@@ -254,15 +270,25 @@ fn one_at_a_time(
     }
 }
 
+/// How many messages may be lost before any that is not.
+const FIRST_TRIES: u32 = 3;
+
 fn first_round_trip_ns(
     conversation: &mut Conversation,
     message: &mut [u8],
     answer: &mut [u8],
 ) -> Result<f64, Failure> {
-    let start = Instant::now();
-    let answered = conversation.ask(message, answer);
-    answered.map_err(|error| broken(&error))?;
-    Ok(start.elapsed().as_nanos() as f64)
+    let mut tries = 0;
+    loop {
+        let (start, before) = (Instant::now(), conversation.sent_again());
+        let answered = conversation.ask(message, answer);
+        answered.map_err(|error| broken(&error))?;
+        tries += 1;
+        // One that was lost says nothing of how long others take.
+        if conversation.sent_again() == before || tries == FIRST_TRIES {
+            return Ok(start.elapsed().as_nanos() as f64);
+        }
+    }
 }
 
 /// Bytes of a message's number with a rate, where a datagram may overtake others.
