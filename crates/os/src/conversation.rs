@@ -31,7 +31,7 @@ const LOOKS: u32 = 200;
 pub(crate) const ANSWERS: Duration = Duration::from_secs(10);
 /// After how long without an answer a datagram is sent again, at least: the first one, which may
 /// take longer than the token took (RFC 6298, section 2), and the others, as Linux has it for TCP.
-const AGAIN_FIRST: Duration = Duration::from_secs(1);
+pub(crate) const AGAIN_FIRST: Duration = Duration::from_secs(1);
 const AGAIN_LEAST: Duration = Duration::from_millis(200);
 /// And how many round trips that is.
 const AGAIN_ROUND_TRIPS: u32 = 3;
@@ -131,6 +131,13 @@ impl Conversation {
     /// Of how many messages the datagram had to be sent again because no answer came in time.
     pub fn sent_again(&self) -> u64 {
         self.again
+    }
+
+    /// A round trip of its messages may take as long as this: longer than the token's, where they
+    /// are long and the link is slow. An answer is not taken for lost before.
+    pub fn may_take(&mut self, round_trip: Duration) {
+        let round_trips = (AGAIN_ROUND_TRIPS * round_trip).min(ANSWERS);
+        self.again_after = self.again_after.max(round_trips);
     }
 
     /// After how long without an answer a datagram is taken for lost.
@@ -494,6 +501,8 @@ mod tests {
             conversation.ask(&mut message, &mut answer).unwrap();
         }
         assert_eq!(conversation.sent_again(), 0);
+        conversation.may_take(Duration::from_secs(3));
+        assert!(conversation.again_after() > Duration::from_secs(3));
         drop(conversation);
         server.join().unwrap();
     }

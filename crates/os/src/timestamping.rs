@@ -19,7 +19,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::control_message::{error_in, messages, receive};
-use crate::conversation::{ANSWERS, Conversation, Wait, does_not_answer};
+use crate::conversation::{AGAIN_FIRST, ANSWERS, Conversation, Wait, does_not_answer};
 use crate::meeting::{self, Over, is_passing};
 use crate::socket_option;
 
@@ -127,7 +127,7 @@ impl Stamper {
 
     /// A message there and its answer back, as [`Conversation::ask`] has them, and when each was
     /// where. None where not all stamps came, or a datagram had no answer within the time after which
-    /// [`Conversation::ask`] would send it again.
+    /// [`Conversation::ask`] would send its first one again.
     ///
     /// # Errors
     ///
@@ -179,6 +179,7 @@ impl Stamper {
             Wait::Spin => libc::MSG_DONTWAIT,
         };
         let (mut filled, mut stamp, mut tries) = (0, None, 0);
+        let lost_after = self.conversation.again_after().max(AGAIN_FIRST);
         let mut quiet: Option<Instant> = None;
         while filled < answer.len() {
             let socket = self.conversation.socket();
@@ -200,7 +201,7 @@ impl Stamper {
                     tries = 0;
                     let quiet = quiet.get_or_insert_with(Instant::now).elapsed();
                     match self.over {
-                        Over::Udp if quiet >= self.conversation.again_after() => return Ok(None),
+                        Over::Udp if quiet >= lost_after => return Ok(None),
                         Over::Tcp if quiet >= ANSWERS => return Err(does_not_answer()),
                         _ => {}
                     }

@@ -177,10 +177,7 @@ impl Role for Client {
 
 /// A second, or twice the round trip of the link.
 fn lost_after(point: &Point) -> Duration {
-    let link = path::adds(point, size(point) as u64, UDP_HEADERS);
-    link.map_or(LOST, |(_, high_ns, _)| {
-        LOST.max(Duration::from_nanos((2.0 * high_ns) as u64))
-    })
+    LOST.max(2 * path::may_take(point, size(point) as u64, UDP_HEADERS))
 }
 
 /// Echoes before those that count.

@@ -205,6 +205,7 @@ impl Role for Client {
         let _kept = self.kept.take();
         let mut conversation =
             meeting::call(&self.end.meeting, &self.offers, over(point), wait(point))?;
+        conversation.may_take(path::may_take(point, size(point) as u64, headers(point)));
         match rate(point) {
             0 => one_at_a_time(point, &mut conversation, meter),
             rate => at_a_rate(point, rate, &mut conversation, meter),

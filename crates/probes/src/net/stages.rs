@@ -176,7 +176,9 @@ impl Role for Client {
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let _kept = self.kept.take();
         let (over, wait) = (over(point), wait(point));
-        let conversation = meeting::call(&self.end.meeting, &self.offers, over, wait)?;
+        let mut conversation = meeting::call(&self.end.meeting, &self.offers, over, wait)?;
+        let bytes = point.axes.number("size");
+        conversation.may_take(path::may_take(point, bytes, TCP_HEADERS));
         let mut stamper = Stamper::new(conversation, over, wait).map_err(|error| absent(&error))?;
         let mut message = message(point);
         let mut answer = vec![0; message.len()];
