@@ -56,9 +56,9 @@ pub(crate) static PROBE: Probe = Probe {
              compared with it: what ping(8) does, without its pause, and stamped by this process \
              rather than by the kernel. The other end's kernel answers as it receives, without \
              waking any process: less than net.rtt, where one has to run. On loopback, all of it \
-             happens inside the sending call. How many are sent is fixed before, by how long one \
-             takes, so that the time is not over with a loss more often than it should be. Over however slow a link, a launch has time for \
-             four.",
+             happens inside the sending call. How many are sent is fixed before, since whoever \
+             stops when the time is over stops at a loss. Over however slow a link, a launch has \
+             time for four.",
         ),
         sources: list![
             text("CSE 221 System Measurement Project, 2014: ping 23 µs on loopback, 213 µs remote"),

@@ -101,9 +101,10 @@ pub(crate) static PROBE: Probe = Probe {
              its answer is known, and the last answer is compared whole. One at a time, each is \
              stamped for `latency`; `cost` is many round trips over their number. A datagram \
              without an answer is sent again after three round trips, or 200 ms if that is more, \
-             and counted as lost; how many are sent is fixed before, so that the time is not over \
-             with a loss more often than it should be. With a rate, the client spins so as to send in time, `wait` is \
-             the server's, and latency counts from the time intended (no coordinated omission). \
+             and counted as lost; how many are sent is fixed before, since whoever stops when the \
+             time is over stops at a loss. With a rate, the client spins so as to send in time, \
+             `wait` is the server's, and latency counts from the time intended (no coordinated \
+             omission). \
              Where ends block, a latency has two modes where the other processor is awake at one \
              time and at another has to be woken from idle, which a virtual machine takes tens of \
              microseconds for; `wake` and `wait` tell such cases apart, `cpus=same` needs no \
@@ -242,7 +243,9 @@ fn one_at_a_time(
             round_trips(n);
         });
     }
-    let each_ns = meter.cost_ns("cost").unwrap_or(first_ns);
+    // Of batches most of which contain a loss, the median does too.
+    let cost_ns = meter.cost_ns("cost").unwrap_or(first_ns);
+    let each_ns = cost_ns.min(first_ns);
     let mut meter = meter.lasting(path::lasts_ns(first_ns));
     if over(point) == Over::Udp {
         let mut again = round_trips(0);
