@@ -97,7 +97,11 @@ fn introduce(file: &mut File) -> io::Result<()> {
 /// move a terminal's cursor, since anybody may have written it.
 fn holder(file: &mut File) -> String {
     let mut said = Vec::new();
-    let read = file.take(HOLDER_MAX_BYTES).read_to_end(&mut said);
+    // Of a pipe that somebody has laid there, reading would never end.
+    let read = match file.metadata().is_ok_and(|data| data.is_file()) {
+        true => file.take(HOLDER_MAX_BYTES).read_to_end(&mut said),
+        false => Ok(0),
+    };
     let said: String = String::from_utf8_lossy(&said)
         .chars()
         .filter(|c| !c.is_control())
@@ -130,6 +134,19 @@ mod tests {
         drop(take_at(&path).unwrap());
         assert_eq!(std::fs::read_to_string(&other).unwrap(), "precious");
         std::fs::remove_file(&other).unwrap();
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_under_the_locks_name_is_not_waited_for() {
+        let name = format!("costof-turn-pipe-{}.lock", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let pipe = open(&path).unwrap();
+        pipe.lock().unwrap();
+        let told = take_at(&path).unwrap_err();
+        assert!(told.starts_with("another costof, "), "{told}");
         std::fs::remove_file(&path).unwrap();
     }
 }

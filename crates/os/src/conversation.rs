@@ -5,7 +5,7 @@
 //! while, and does not take a late answer for that of the next one. Datagrams go by sockets that are
 //! not connected, as those of servers are: the kernel looks up the route of each.
 //!
-//! Source: tcp(7), udp(7), unix(7), socket(7) on `SO_RCVTIMEO`, recv(2) on `MSG_DONTWAIT` and
+//! Source: tcp(7), udp(7), unix(7), socket(7) on `SO_RCVTIMEO` and `SO_SNDTIMEO`, recv(2) on `MSG_DONTWAIT` and
 //! `MSG_TRUNC`.
 
 use std::io::{self, ErrorKind};
@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recv, recvfrom, send, sendto};
+use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recv, recvfrom, send, sendto, sockopt};
 
 use crate::meeting::{self, Address, Listener, Met, Over, is_passing, receive_within};
 
@@ -24,12 +24,14 @@ const LOOK: Duration = Duration::from_millis(50);
 const TRIES: u32 = 100_000;
 /// How often it is looked for the rest of a message that has begun to come.
 const LOOKS: u32 = 200;
-/// How long the other end of a connection has to answer.
-const ANSWERS: Duration = Duration::from_secs(10);
-/// After how long without an answer a datagram is sent again, before it is known how long one
-/// takes (RFC 6298, section 2), and the least afterwards, as Linux has it for TCP.
-const AGAIN_FIRST: Duration = Duration::from_secs(1);
+/// How long the other end of a connection has to answer, and to take what is sent.
+pub(crate) const ANSWERS: Duration = Duration::from_secs(10);
+/// After how long without an answer a datagram is sent again, at least: the first one, which may
+/// take longer than the token took (RFC 6298, section 2), and the others, as Linux has it for TCP.
+pub(crate) const AGAIN_FIRST: Duration = Duration::from_secs(1);
 const AGAIN_LEAST: Duration = Duration::from_millis(200);
+/// And how many round trips that is.
+const AGAIN_ROUND_TRIPS: u32 = 3;
 /// How often it is sent again.
 const AGAIN_MOST: u32 = 10;
 /// Bytes of a message's number, where it has as many.
@@ -55,7 +57,7 @@ pub struct Conversation {
     token: Vec<u8>,
     /// Whether this end has called, and asks.
     calls: bool,
-    /// Messages asked so far, and how many of them were sent again.
+    /// Messages asked so far, and how many of them had to be sent again.
     asked: u64,
     again: u64,
     again_after: Duration,
@@ -89,6 +91,7 @@ impl Conversation {
 
     fn of(met: Met, wait: Wait, token: &[u8], calls: bool) -> io::Result<Self> {
         receive_within(&met.socket, LOOK)?;
+        sockopt::set_socket_timeout(&met.socket, sockopt::Timeout::Send, Some(ANSWERS))?;
         Ok(Self {
             socket: met.socket,
             over: met.over,
@@ -98,7 +101,7 @@ impl Conversation {
             calls,
             asked: 0,
             again: 0,
-            again_after: AGAIN_FIRST,
+            again_after: AGAIN_LEAST.max(AGAIN_ROUND_TRIPS * met.round_trip),
             sent: 0,
             received: 0,
         })
@@ -122,14 +125,21 @@ impl Conversation {
         Ok(address.and_then(|address| SocketAddr::try_from(address).ok()))
     }
 
-    /// How often a datagram was sent again because no answer came in time.
+    /// Of how many messages the datagram had to be sent again because no answer came in time.
     pub fn sent_again(&self) -> u64 {
         self.again
     }
 
-    /// How often [`Self::ask`] was called.
-    pub fn asked(&self) -> u64 {
-        self.asked
+    /// A round trip of its messages may take as long as this: longer than the token's, where they
+    /// are long and the link is slow. An answer is not taken for lost before.
+    pub fn may_take(&mut self, round_trip: Duration) {
+        let round_trips = (AGAIN_ROUND_TRIPS * round_trip).min(ANSWERS);
+        self.again_after = self.again_after.max(round_trips);
+    }
+
+    /// After how long without an answer a datagram is taken for lost.
+    pub(crate) fn again_after(&self) -> Duration {
+        self.again_after
     }
 
     /// A message there, with the next number in its first eight bytes or in as many as it has,
@@ -145,6 +155,10 @@ impl Conversation {
         let length = message.len().min(NUMBER);
         self.asked += 1;
         message[..length].copy_from_slice(&self.asked.to_le_bytes()[..length]);
+        let again_after = match first {
+            Some(_) => self.again_after.max(AGAIN_FIRST),
+            None => self.again_after,
+        };
         self.send(message)?;
         let mut quiet: Option<Instant> = None;
         let mut again = 0;
@@ -156,10 +170,9 @@ impl Conversation {
                 if self.over != Over::Udp {
                     return Err(ErrorKind::InvalidData.into());
                 }
-                // A late answer to what was sent again.
-                continue;
+                // Else a late answer to what was sent again.
             }
-            if quiet.get_or_insert_with(Instant::now).elapsed() < self.again_after {
+            if quiet.get_or_insert_with(Instant::now).elapsed() < again_after {
                 continue;
             }
             if self.over == Over::Udp && again < AGAIN_MOST {
@@ -167,15 +180,13 @@ impl Conversation {
                 again += 1;
                 quiet = None;
             } else if quiet.is_some_and(|since| since.elapsed() > ANSWERS) || again > 0 {
-                return Err(io::Error::new(
-                    ErrorKind::TimedOut,
-                    "the other end does not answer",
-                ));
+                return Err(does_not_answer());
             }
         }
-        self.again += u64::from(again);
+        self.again += u64::from(again > 0);
         if let (Some(first), 0) = (first, again) {
-            self.again_after = AGAIN_LEAST.max(3 * first.elapsed());
+            let round_trips = AGAIN_ROUND_TRIPS * first.elapsed();
+            self.again_after = self.again_after.max(round_trips);
         }
         Ok(())
     }
@@ -184,14 +195,15 @@ impl Conversation {
     ///
     /// # Errors
     ///
-    /// What send(2) says.
+    /// What send(2) says; `TimedOut` where the other end takes nothing for ten seconds.
     #[inline]
     pub fn send(&mut self, message: &[u8]) -> io::Result<()> {
         let mut sent = 0;
         loop {
             match self.send_part(&message[sent..], SendFlags::empty()) {
                 Ok(more) => sent += more,
-                Err(error) if is_passing(&error) => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_passing(&error) => return Err(does_not_answer()),
                 Err(error) => return Err(error),
             }
             if sent >= message.len() {
@@ -200,7 +212,8 @@ impl Conversation {
         }
     }
 
-    /// Receives a message of the buffer's size. False where none has come for a while.
+    /// Receives a message of the buffer's size. False where none has come for a while, or something
+    /// that is none.
     ///
     /// # Errors
     ///
@@ -217,8 +230,10 @@ impl Conversation {
         let mut looks = 0;
         loop {
             match self.receive_part(message, received, flags) {
-                Ok(more) => received += more,
-                Err(error) if is_passing(&error) => {
+                Ok(more @ 1..) => received += more,
+                Err(error) if !is_passing(&error) => return Err(error),
+                // Nothing, or a datagram that is no message, of which there may be many.
+                _ => {
                     tries += 1;
                     if self.wait == Wait::Spin && tries < TRIES {
                         continue;
@@ -233,7 +248,6 @@ impl Conversation {
                         return Err(ErrorKind::TimedOut.into());
                     }
                 }
-                Err(error) => return Err(error),
             }
             if received == message.len() {
                 return Ok(true);
@@ -345,6 +359,10 @@ fn the_only(flows: Vec<Met>) -> io::Result<Met> {
         .ok_or_else(|| ErrorKind::InvalidInput.into())
 }
 
+pub(crate) fn does_not_answer() -> io::Error {
+    io::Error::new(ErrorKind::TimedOut, "the other end does not answer")
+}
+
 /// The other end has gone, which it may do when it has what it wants.
 pub fn is_end(error: &io::Error) -> bool {
     matches!(
@@ -360,6 +378,7 @@ pub fn is_end(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+    use std::sync::atomic::Ordering;
 
     const TOKEN: &[u8] = b"0123456789abcdef";
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -417,20 +436,29 @@ mod tests {
                 (bytes[..length].to_vec(), from)
             };
             let (token, from) = next();
+            // Whoever is kept waiting says it again.
+            let mut next_after = |last: &[u8]| {
+                loop {
+                    let (said, _) = next();
+                    if said != last {
+                        return said;
+                    }
+                }
+            };
             socket.send_to(&token, from).unwrap();
             socket.send_to(&token, from).unwrap();
-            let (one, _) = next();
+            let one = next_after(&token);
             socket.send_to(&[1; 200], from).unwrap();
             socket.send_to(&one, from).unwrap();
-            let (lost, _) = next();
-            let (two, _) = next();
+            let lost = next_after(&one);
+            let two = next_after(&[]);
             assert_eq!(two, lost);
             socket.send_to(&one, from).unwrap();
             socket.send_to(&two, from).unwrap();
-            let (three, _) = next();
+            let three = next_after(&two);
             socket.send_to(&two, from).unwrap();
             socket.send_to(&three, from).unwrap();
-            assert!(next().0.is_empty());
+            assert!(next_after(&three).is_empty());
         });
         let mut conversation = Conversation::call(Over::Udp, &address, Wait::Block, TOKEN).unwrap();
         // As long as the token, so that its length alone tells nothing.
@@ -439,9 +467,109 @@ mod tests {
             conversation.ask(&mut message, &mut answer).unwrap();
             assert_eq!(answer, message);
         }
-        assert_eq!((conversation.asked(), conversation.sent_again()), (3, 1));
+        assert!(conversation.sent_again() >= 1);
         drop(conversation);
         server.join().unwrap();
+    }
+
+    #[test]
+    fn a_round_trip_of_more_than_a_second_is_no_loss() {
+        const ROUND_TRIP: Duration = Duration::from_millis(1100);
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = Address::Ip(vec![socket.local_addr().unwrap()]);
+        let server = std::thread::spawn(move || {
+            let (mut bytes, mut last) = ([0; 200], Vec::new());
+            loop {
+                let (length, from) = socket.recv_from(&mut bytes).unwrap();
+                if length == 0 {
+                    break;
+                }
+                // The token is said again and again.
+                if bytes[..length] != last {
+                    last = bytes[..length].to_vec();
+                    std::thread::sleep(ROUND_TRIP);
+                    socket.send_to(&last, from).unwrap();
+                }
+            }
+        });
+        let mut conversation = Conversation::call(Over::Udp, &address, Wait::Block, TOKEN).unwrap();
+        let (mut message, mut answer) = ([7; 100], [0; 100]);
+        for _ in 0..2 {
+            conversation.ask(&mut message, &mut answer).unwrap();
+        }
+        assert_eq!(conversation.sent_again(), 0);
+        conversation.may_take(Duration::from_secs(3));
+        assert!(conversation.again_after() > Duration::from_secs(3));
+        drop(conversation);
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn the_loss_of_the_first_message_does_not_make_the_others_wait_longer() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = Address::Ip(vec![socket.local_addr().unwrap()]);
+        let server = std::thread::spawn(move || {
+            let mut bytes = [0; 100];
+            let (length, from) = socket.recv_from(&mut bytes).unwrap();
+            socket.send_to(&bytes[..length], from).unwrap();
+            let mut messages = 0;
+            while messages < 2 {
+                let (length, from) = socket.recv_from(&mut bytes).unwrap();
+                messages += u32::from(length == bytes.len());
+                if messages == 2 {
+                    socket.send_to(&bytes, from).unwrap();
+                }
+            }
+        });
+        let mut conversation = Conversation::call(Over::Udp, &address, Wait::Block, TOKEN).unwrap();
+        let before = conversation.again_after();
+        conversation.ask(&mut [7; 100], &mut [0; 100]).unwrap();
+        assert_eq!(
+            (conversation.again_after(), conversation.sent_again()),
+            (before, 1)
+        );
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn datagrams_that_are_no_messages_do_not_keep_one_who_receives() {
+        for wait in [Wait::Block, Wait::Spin] {
+            let (listener, address) = listen(Over::Udp);
+            let server = std::thread::spawn(move || meet(&listener, wait));
+            let caller = Conversation::call(Over::Udp, &address, wait, TOKEN).unwrap();
+            let mut conversation = server.join().unwrap();
+            let Address::Ip(to) = address else {
+                panic!("UDP has addresses");
+            };
+            let enough = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+                    while !enough.load(Ordering::Relaxed) {
+                        stranger.send_to(&[1; 100], to[0]).unwrap();
+                        caller.send_part(&[1; 99], SendFlags::empty()).unwrap();
+                    }
+                });
+                let received = conversation.receive(&mut [0; 100]);
+                enough.store(true, Ordering::Relaxed);
+                assert!(!received.unwrap());
+            });
+        }
+    }
+
+    #[test]
+    fn one_who_takes_nothing_is_not_waited_for_without_end() {
+        let (listener, address) = listen(Over::Tcp);
+        let server = std::thread::spawn(move || meet(&listener, Wait::Block));
+        let mut conversation = Conversation::call(Over::Tcp, &address, Wait::Block, TOKEN).unwrap();
+        let silent = server.join().unwrap();
+        let limit = sockopt::socket_timeout(conversation.socket(), sockopt::Timeout::Send);
+        assert_eq!(limit.unwrap(), Some(ANSWERS));
+        sockopt::set_socket_timeout(conversation.socket(), sockopt::Timeout::Send, Some(LOOK))
+            .unwrap();
+        let error = conversation.send(&vec![7; 64 << 20]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        drop(silent);
     }
 
     /// The one who answers meets a caller whose token was not answered in time.

@@ -4,7 +4,7 @@
 //! group is in net.ipv4.ping_group_range (Linux 3.0, for IPv6 3.11), and a raw socket, which needs
 //! `CAP_NET_RAW`.
 //!
-//! Source: RFC 792 and RFC 4443 on echo; RFC 1071 on the checksum; icmp(7), raw(7), ipv6(7).
+//! Source: RFC 792 and RFC 4443 on echo; icmp(7), raw(7), ipv6(7).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,8 +12,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, ipproto};
 
+use crate::meeting::{is_passing, receive_within};
+use crate::packet;
 use crate::socket_option;
 
 /// Bytes of an echo's header.
@@ -72,7 +74,7 @@ impl Pinger {
         };
         let protocol: Option<Protocol> = Some(protocol);
         let socket = rustix::net::socket_with(family, socket_type, SocketFlags::CLOEXEC, protocol)?;
-        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(LOOK))?;
+        receive_within(&socket, LOOK)?;
         let pinger = Self {
             socket,
             kind,
@@ -139,7 +141,7 @@ impl Pinger {
         self.request[6..8].copy_from_slice(&self.sequence.to_be_bytes());
         // Of ICMPv6, and of a datagram socket, the kernel computes it.
         if self.kind == Kind::Raw && self.types.0 == 8 {
-            let sum = checksum(&self.request);
+            let sum = packet::checksum(packet::sum(&self.request));
             self.request[2..4].copy_from_slice(&sum.to_be_bytes());
         }
     }
@@ -214,7 +216,8 @@ fn until_sent(mut send: impl FnMut() -> io::Result<()>, time: Duration) -> io::R
     let mut since: Option<Instant> = None;
     loop {
         match send() {
-            Err(error) if is_passing(&error) => {
+            // ENOBUFS: no room is left for now.
+            Err(error) if is_passing(&error) || error.raw_os_error() == Some(libc::ENOBUFS) => {
                 if since.get_or_insert_with(Instant::now).elapsed() >= time {
                     return Err(error);
                 }
@@ -231,42 +234,12 @@ fn identifier() -> u16 {
     of_process.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// RFC 1071: the complement of the sum, in ones' complement, of all 16-bit words.
-fn checksum(bytes: &[u8]) -> u16 {
-    let words = bytes.chunks(2);
-    let mut sum: u32 = words
-        .map(|word| u32::from(word[0]) << 8 | u32::from(word.get(1).copied().unwrap_or(0)))
-        .sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
-/// Nothing has come yet, no room is left for now, or a signal came between.
-fn is_passing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    ) || error.raw_os_error() == Some(libc::ENOBUFS)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     const TIME: Duration = Duration::from_secs(5);
-
-    #[test]
-    fn a_packet_with_its_checksum_sums_up_to_nothing() {
-        // RFC 1071, section 3.
-        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
-        assert_eq!(checksum(&bytes), !0xddf2);
-        let odd = [0x12, 0x34, 0x56];
-        let sum = checksum(&odd).to_be_bytes();
-        assert_eq!(checksum(&[0x12, 0x34, 0x56, 0x00, sum[0], sum[1]]), 0);
-    }
 
     #[test]
     fn a_request_that_is_refused_passes_or_is_an_error_in_the_end() {

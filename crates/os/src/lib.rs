@@ -30,6 +30,7 @@ pub mod chase;
 pub mod clock;
 pub mod clock_reads;
 pub mod connections;
+mod control_message;
 pub mod conversation;
 pub mod copies;
 pub mod core_chain;

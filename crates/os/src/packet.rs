@@ -1,7 +1,9 @@
 //! Sending whole frames through a network device, by a socket that receives none: its protocol is
 //! 0, so the kernel hands it no packets, and nobody else's are copied for it.
 //!
-//! Source: packet(7), netdevice(7). Linux 2.2, CONFIG_PACKET.
+//! What is in packets of the Internet has a checksum.
+//!
+//! Source: packet(7), netdevice(7), Linux 2.2, CONFIG_PACKET; RFC 1071 on the checksum.
 
 use crate::network_device;
 use std::io;
@@ -60,5 +62,42 @@ impl FrameSender {
             0.. => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
+    }
+}
+
+/// The sum of words of two bytes, an odd one being the first half of a word, of up to 128 KiB.
+#[inline]
+pub(crate) fn sum(bytes: &[u8]) -> u32 {
+    let words = bytes.chunks_exact(2);
+    let odd = words
+        .remainder()
+        .first()
+        .map_or(0, |odd| u32::from(*odd) << 8);
+    words
+        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
+        .sum::<u32>()
+        + odd
+}
+
+/// The checksum of what has this sum: its complement, in ones' complement.
+#[inline]
+pub(crate) fn checksum(sum: u32) -> u16 {
+    let once = (sum & 0xffff) + (sum >> 16);
+    !((once & 0xffff) + (once >> 16)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_with_its_checksum_sums_up_to_nothing() {
+        // RFC 1071, section 3.
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(checksum(sum(&bytes)), !0xddf2);
+        let check = checksum(sum(&[0x12, 0x34, 0x56])).to_be_bytes();
+        let whole = [0x12, 0x34, 0x56, 0x00, check[0], check[1]];
+        assert_eq!(checksum(sum(&whole)), 0);
+        assert_eq!(checksum(u32::MAX), 0);
     }
 }

@@ -5,7 +5,7 @@
 //! For a network namespace that is laid out for it: packets that leave by [`DEVICE`] are dropped
 //! before anybody receives them, and what is sent through [`BACK`] arrives at [`DEVICE`].
 //!
-//! Source: RFC 9293 (TCP), RFC 1071 (checksums), RFC 7323 (scaled windows).
+//! Source: RFC 9293 (TCP), RFC 7323 (scaled windows).
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::affinity;
 use crate::network_device;
-use crate::packet::FrameSender;
+use crate::packet::{FrameSender, checksum, sum};
 pub use crate::tcp_repair::Receiver;
 use crate::tcp_repair::{self, Sequence};
 
@@ -257,7 +257,7 @@ impl Acknowledgement {
         // Five words; ACK.
         put(TCP + 12, &[0x50, 0x10]);
         put(TCP + 14, &window.to_be_bytes());
-        let header = fold(sum(&frame[IP..TCP]));
+        let header = checksum(sum(&frame[IP..TCP]));
         frame[IP + 10..IP + 12].copy_from_slice(&header.to_be_bytes());
         // Addresses, protocol and length of TCP's pseudo-header.
         let sum = sum(&frame[IP + 12..FRAME]) + 6 + HEADERS[2] as u32;
@@ -283,23 +283,9 @@ impl Acknowledgement {
     fn set_number(&mut self, number: u32) {
         let number = number.to_be_bytes();
         self.frame[NUMBER..NUMBER + 4].copy_from_slice(&number);
-        let checksum = fold(self.sum + sum(&number));
+        let checksum = checksum(self.sum + sum(&number));
         self.frame[CHECKSUM..CHECKSUM + 2].copy_from_slice(&checksum.to_be_bytes());
     }
-}
-
-/// Of words of two bytes.
-fn sum(bytes: &[u8]) -> u32 {
-    let words = bytes.chunks_exact(2);
-    words
-        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
-        .sum()
-}
-
-/// The checksum of what has this sum.
-fn fold(sum: u32) -> u16 {
-    let once = (sum & 0xffff) + (sum >> 16);
-    !((once & 0xffff) + (once >> 16)) as u16
 }
 
 #[cfg(test)]
@@ -319,9 +305,9 @@ mod tests {
             acknowledgement.set_number(number);
             assert_eq!(acknowledgement.number(), number);
             let frame = &acknowledgement.frame;
-            assert_eq!(fold(sum(&frame[IP..TCP])), 0);
+            assert_eq!(checksum(sum(&frame[IP..TCP])), 0);
             // With the pseudo-header: addresses, protocol, length.
-            assert_eq!(fold(sum(&frame[IP + 12..]) + 6 + 20), 0);
+            assert_eq!(checksum(sum(&frame[IP + 12..]) + 6 + 20), 0);
         }
     }
 

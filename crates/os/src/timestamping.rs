@@ -15,19 +15,18 @@
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::conversation::{Conversation, Wait};
-use crate::meeting::{self, Over};
+use crate::control_message::{error_in, messages, receive};
+use crate::conversation::{AGAIN_FIRST, ANSWERS, Conversation, Wait, does_not_answer};
+use crate::meeting::{self, Over, is_passing};
 use crate::socket_option;
 
-/// Control messages of a datagram or an error: a stamp of three times, an error with an address.
+/// Room for control messages: a stamp of three times, an error with an address.
 const CONTROL_WORDS: usize = 64;
-/// How often a receive that waits looks for an answer, a twentieth of a second each.
-const LOOKS: u32 = 20;
-/// How often a spinning one tries, which takes about as long.
-const TRIES: u32 = 2_000_000;
+/// How often a spinning receive tries before it looks whether an answer is still to come.
+const TRIES: u32 = 100_000;
 /// The kernel's origin of errors that are none but stamps (linux/errqueue.h).
 const SO_EE_ORIGIN_TIMESTAMPING: u8 = 4;
 const SCM_TSTAMP_SND: u32 = 0;
@@ -74,7 +73,7 @@ impl SwitchedOn {
         while Instant::now() < until {
             socket.send(&[0])?;
             match receive(socket.as_fd(), &mut [0], &mut control, 0) {
-                Ok((_, length)) if stamp_in(control_bytes(&control, length)).is_some() => {
+                Ok((_, control)) if stamp_in(control).is_some() => {
                     return Ok(Self { _socket: socket });
                 }
                 Ok(_) => {}
@@ -127,11 +126,13 @@ impl Stamper {
     }
 
     /// A message there and its answer back, as [`Conversation::ask`] has them, and when each was
-    /// where. None where no answer came within a second, or not all stamps did.
+    /// where. None where not all stamps came, or a datagram had no answer within the time after which
+    /// [`Conversation::ask`] would send its first one again.
     ///
     /// # Errors
     ///
-    /// What send(2) and recvmsg(2) say; `UnexpectedEof` where the other end has closed,
+    /// What send(2) and recvmsg(2) say; `UnexpectedEof` where the other end has closed, `TimedOut`
+    /// where it does not answer, though a connection loses nothing,
     /// `InvalidData` where the answer is not to the message.
     pub fn ask(&mut self, message: &mut [u8], answer: &mut [u8]) -> io::Result<Option<Stages>> {
         self.number += 1;
@@ -173,30 +174,38 @@ impl Stamper {
 
     /// A whole answer, and the stamp of the last part of it. None where none came.
     fn receive(&mut self, answer: &mut [u8]) -> io::Result<Option<Option<u64>>> {
-        let (flags, most) = match self.wait {
-            Wait::Block => (0, LOOKS),
-            Wait::Spin => (libc::MSG_DONTWAIT, TRIES),
+        let flags = match self.wait {
+            Wait::Block => 0,
+            Wait::Spin => libc::MSG_DONTWAIT,
         };
         let (mut filled, mut stamp, mut tries) = (0, None, 0);
+        let lost_after = self.conversation.again_after().max(AGAIN_FIRST);
+        let mut quiet: Option<Instant> = None;
         while filled < answer.len() {
             let socket = self.conversation.socket();
-            match receive(socket, &mut answer[filled..], &mut self.control, flags) {
+            match receive(socket, &mut answer[filled..], &mut *self.control, flags) {
                 Ok((0, _)) if self.over != Over::Udp => {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
-                // A datagram that is none of these answers.
-                Ok((length, _)) if self.over == Over::Udp && length != answer.len() => {}
-                Ok((length, control)) => {
+                Ok((length, control)) if self.over != Over::Udp || length == answer.len() => {
                     filled += length;
-                    stamp = stamp_in(control_bytes(&self.control, control));
+                    stamp = stamp_in(control);
                 }
-                Err(error) if is_passing(&error) => {
+                Err(error) if !is_passing(&error) => return Err(error),
+                // Nothing, or a datagram that is none of these answers.
+                _ => {
                     tries += 1;
-                    if tries == most {
-                        return Ok(None);
+                    if self.wait == Wait::Spin && tries < TRIES {
+                        continue;
+                    }
+                    tries = 0;
+                    let quiet = quiet.get_or_insert_with(Instant::now).elapsed();
+                    match self.over {
+                        Over::Udp if quiet >= lost_after => return Ok(None),
+                        Over::Tcp if quiet >= ANSWERS => return Err(does_not_answer()),
+                        _ => {}
                     }
                 }
-                Err(error) => return Err(error),
             }
         }
         Ok(Some(stamp))
@@ -210,11 +219,10 @@ impl Stamper {
             match receive(
                 self.conversation.socket(),
                 &mut [],
-                &mut self.control,
+                &mut *self.control,
                 flags,
             ) {
                 Ok((_, control)) => {
-                    let control = control_bytes(&self.control, control);
                     match (event_in(control), stamp_in(control)) {
                         (Some((SCM_TSTAMP_SCHED, of)), Some(ns)) if of == key => {
                             scheduled.get_or_insert(ns);
@@ -261,51 +269,6 @@ fn now_ns() -> u64 {
     since.unwrap_or_default().as_nanos() as u64
 }
 
-/// recvmsg(2): how many bytes came, and how many of control messages.
-fn receive(
-    socket: BorrowedFd<'_>,
-    bytes: &mut [u8],
-    control: &mut [u64; CONTROL_WORDS],
-    flags: i32,
-) -> io::Result<(usize, usize)> {
-    let mut part = libc::iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
-        iov_len: bytes.len(),
-    };
-    // SAFETY: all of msghdr may be zero: no address, no buffers.
-    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
-    header.msg_iov = &raw mut part;
-    header.msg_iovlen = 1;
-    header.msg_control = control.as_mut_ptr().cast();
-    header.msg_controllen = size_of_val(control) as _;
-    // SAFETY: the header names one buffer and the control words, with their true lengths, and all
-    // of them outlive the call.
-    let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) };
-    let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
-    Ok((received, header.msg_controllen as usize))
-}
-
-/// The first bytes of the control words.
-fn control_bytes(words: &[u64; CONTROL_WORDS], length: usize) -> &[u8] {
-    // SAFETY: the words are as many bytes, and any byte may be read.
-    let bytes =
-        unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), size_of_val(words)) };
-    &bytes[..length.min(bytes.len())]
-}
-
-/// The control messages: level, type and data of each (cmsg(3)).
-fn messages(mut control: &[u8]) -> impl Iterator<Item = (i32, i32, &[u8])> {
-    const HEADER: usize = 16;
-    std::iter::from_fn(move || {
-        let length = u64::from_ne_bytes(*control.first_chunk()?) as usize;
-        let level = i32::from_ne_bytes(control.get(8..12)?.try_into().ok()?);
-        let kind = i32::from_ne_bytes(control.get(12..16)?.try_into().ok()?);
-        let data = control.get(HEADER..length)?;
-        control = control.get(length.next_multiple_of(8)..).unwrap_or(&[]);
-        Some((level, kind, data))
-    })
-}
-
 /// The software stamp among the control messages, which is the first of three.
 fn stamp_in(control: &[u8]) -> Option<u64> {
     let (_, _, data) = messages(control)
@@ -321,29 +284,17 @@ fn stamp_in(control: &[u8]) -> Option<u64> {
     (ns > 0).then_some(ns)
 }
 
-/// Which stamp of which message the control messages tell of (struct `sock_extended_err`).
+/// Which stamp of which message the control messages tell of.
 fn event_in(control: &[u8]) -> Option<(u32, u32)> {
-    let (_, _, data) = messages(control).find(|(level, kind, _)| {
-        matches!(
-            (*level, *kind),
-            (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
-        )
-    })?;
-    let word = |at: usize| Some(u32::from_ne_bytes(*data.get(at..)?.first_chunk()?));
-    (*data.get(4)? == SO_EE_ORIGIN_TIMESTAMPING).then_some((word(8)?, word(12)?))
-}
-
-/// Nothing has come yet, or a signal came between.
-fn is_passing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
+    error_in(control)
+        .filter(|error| error.origin == SO_EE_ORIGIN_TIMESTAMPING)
+        .map(|error| (error.info, error.data))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control_message::tests::message;
     use crate::conversation::is_end;
     use crate::meeting::Listener;
     use std::sync::atomic::AtomicBool;
@@ -388,32 +339,41 @@ mod tests {
     }
 
     #[test]
-    fn control_messages_that_are_cut_or_strange_are_none() {
-        let message = |level: i32, kind: i32, data: &[u8]| {
-            let mut bytes = (16 + data.len() as u64).to_ne_bytes().to_vec();
-            bytes.extend(level.to_ne_bytes());
-            bytes.extend(kind.to_ne_bytes());
-            bytes.extend(data);
-            bytes.resize(bytes.len().next_multiple_of(8), 0);
-            bytes
-        };
+    fn an_answer_by_a_connection_may_take_more_than_a_second() {
+        let listener =
+            Listener::open(Over::Tcp, Ipv4Addr::LOCALHOST.into(), (0, 0), 1, TOKEN).unwrap();
+        let address = listener.address().unwrap();
+        let server = std::thread::spawn(move || {
+            let stop = AtomicBool::new(false);
+            let mut conversation = Conversation::accept(&listener, Wait::Block, &stop).unwrap();
+            let mut message = [0; 56];
+            for _ in 0..2 {
+                while !conversation.receive(&mut message).unwrap() {}
+                std::thread::sleep(Duration::from_millis(1200));
+                conversation.send(&message).unwrap();
+            }
+        });
+        let conversation = Conversation::call(Over::Tcp, &address, Wait::Block, TOKEN).unwrap();
+        let mut stamper = Stamper::new(conversation, Over::Tcp, Wait::Block).unwrap();
+        let (mut message, mut answer) = ([7; 56], [0; 56]);
+        for _ in 0..2 {
+            stamper.ask(&mut message, &mut answer).unwrap();
+            assert_eq!(answer, message);
+        }
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn a_stamp_is_found_among_control_messages_and_a_cut_one_is_none() {
         let mut stamp = 3_i64.to_ne_bytes().to_vec();
         stamp.extend(7_i64.to_ne_bytes());
-        let mut event = vec![0, 0, 0, 0, SO_EE_ORIGIN_TIMESTAMPING, 0, 0, 0];
-        event.extend(SCM_TSTAMP_SCHED.to_ne_bytes());
-        event.extend(42_u32.to_ne_bytes());
-        let mut control = message(libc::SOL_SOCKET, libc::SCM_TIMESTAMPING, &stamp);
-        control.extend(message(libc::SOL_IP, libc::IP_RECVERR, &event));
+        let mut control = message(libc::SOL_IP, libc::IP_TTL, &[1; 4]);
+        control.extend(message(libc::SOL_SOCKET, libc::SCM_TIMESTAMPING, &stamp));
         assert_eq!(stamp_in(&control), Some(3_000_000_007));
-        assert_eq!(event_in(&control), Some((SCM_TSTAMP_SCHED, 42)));
         for length in 0..control.len() {
-            let cut = &control[..length];
-            assert!(event_in(cut).is_none(), "{length}");
-            assert!(length >= 32 || stamp_in(cut).is_none(), "{length}");
+            assert!(stamp_in(&control[..length]).is_none(), "{length}");
         }
-        let endless = message(0, 0, &[]).repeat(3);
-        assert_eq!(messages(&endless).count(), 3);
-        assert_eq!(messages(&[0; 64]).count(), 0);
-        assert_eq!(messages(&[0xff; 64]).count(), 0);
+        let never = message(libc::SOL_SOCKET, libc::SCM_TIMESTAMPING, &[0; 16]);
+        assert_eq!(stamp_in(&never), None);
     }
 }

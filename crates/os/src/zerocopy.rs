@@ -6,6 +6,8 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
+use crate::control_message::{ExtendedError, error_in, receive};
+use crate::meeting::is_passing;
 use crate::socket_option;
 
 /// linux/errqueue.h; libc has them not.
@@ -64,17 +66,17 @@ impl Completions {
     #[inline]
     pub fn collect(&mut self, socket: &impl AsFd) -> io::Result<()> {
         while let Some(error) = next(socket)? {
-            if error.ee_origin != ORIGIN_ZEROCOPY || error.ee_errno != 0 {
-                let number = error.ee_errno.cast_signed();
+            if error.origin != ORIGIN_ZEROCOPY || error.errno != 0 {
+                let number = error.errno.cast_signed();
                 return Err(io::Error::other(format!(
                     "a send failed: {}",
                     io::Error::from_raw_os_error(number)
                 )));
             }
             // A range of calls, both ends included.
-            let sends = u64::from(error.ee_data.wrapping_sub(error.ee_info)) + 1;
+            let sends = u64::from(error.data.wrapping_sub(error.info)) + 1;
             self.done += sends;
-            if error.ee_code & CODE_COPIED != 0 {
+            if error.code & CODE_COPIED != 0 {
                 self.copied += sends;
             }
         }
@@ -84,45 +86,15 @@ impl Completions {
 
 /// What is first in the socket's error queue.
 #[inline]
-fn next(socket: &impl AsFd) -> io::Result<Option<libc::sock_extended_err>> {
-    // The error and the address that follows it, aligned as control messages are.
-    let mut control = [0_u64; 16];
-    // SAFETY: all zeros is a valid value of this plain structure of C.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_control = control.as_mut_ptr().cast();
-    message.msg_controllen = size_of_val(&control) as _;
+fn next(socket: &impl AsFd) -> io::Result<Option<ExtendedError>> {
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-    // SAFETY: the message names no data and a control buffer that is valid to write to.
-    let got = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut message, flags) };
-    if got < 0 {
-        let error = io::Error::last_os_error();
-        return match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
-            _ => Err(error),
-        };
+    match receive(socket, &mut [], &mut [0; 16], flags) {
+        Ok((_, control)) => error_in(control)
+            .map(Some)
+            .ok_or_else(|| io::Error::other("the socket's error queue holds what is no error")),
+        Err(error) if is_passing(&error) => Ok(None),
+        Err(error) => Err(error),
     }
-    // SAFETY: the kernel has filled the message in.
-    let mut header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
-    while !header.is_null() {
-        // SAFETY: the header is one that the kernel wrote to the control buffer.
-        let (level, kind) = unsafe { ((*header).cmsg_level, (*header).cmsg_type) };
-        if matches!(
-            (level, kind),
-            (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
-        ) {
-            // SAFETY: a control message of this kind begins with such a structure.
-            return Ok(Some(unsafe {
-                libc::CMSG_DATA(header)
-                    .cast::<libc::sock_extended_err>()
-                    .read_unaligned()
-            }));
-        }
-        // SAFETY: as above.
-        header = unsafe { libc::CMSG_NXTHDR(&raw const message, header) };
-    }
-    Err(io::Error::other(
-        "the socket's error queue holds what is no error",
-    ))
 }
 
 #[cfg(test)]

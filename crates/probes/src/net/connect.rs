@@ -43,11 +43,11 @@ pub(crate) static PROBE: Probe = Probe {
             ),
             ns(
                 "accept",
-                "the server's accept() of a connection that is there"
+                "the server's accept() of a connection that is there; those of warming up too, of which it knows nothing"
             ),
             ns(
                 "server_close",
-                "the server's close(), after the client has said that it is done",
+                "the server's close(), after the client has said that it is done; those of warming up too",
             ),
         ],
         how: text(
@@ -184,10 +184,12 @@ impl Client {
     }
 }
 
-/// Pairs of connections to one port: few enough that ports do not run out.
-const PAIRS_MOST: u64 = 2_000;
+/// Connections to one port: few enough that ports do not run out.
+const CONNECTIONS_MOST: u64 = 4_000;
 /// Pairs before those that count.
-const WARM_UP: u32 = 10;
+const WARM_UP: u64 = 10;
+/// Those that count. One more connection is for the token, and one to see how long it takes.
+const PAIRS_MOST: u64 = (CONNECTIONS_MOST - 2) / 2 - WARM_UP;
 /// How many pairs must fit into a point's time, so that some are for warming up.
 const PAIRS_PER_POINT: f64 = 20.0;
 

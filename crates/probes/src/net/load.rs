@@ -15,6 +15,9 @@ pub(crate) struct Load {
     /// Which of them are answered, a bit each, and how many.
     answered: Vec<u64>,
     answers: u64,
+    /// When the first and the last of their answers came.
+    first_ns: f64,
+    last_ns: f64,
     /// When it ends, whether all has been answered or not, since the first request was due.
     ends_ns: f64,
 }
@@ -31,6 +34,8 @@ impl Load {
             asked: 0,
             answered: vec![0; requests.div_ceil(64) as usize],
             answers: 0,
+            first_ns: 0.0,
+            last_ns: 0.0,
             ends_ns: requests as f64 * interval_ns + 4.0 * round_trip_ns + GRACE.as_nanos() as f64,
         }
     }
@@ -46,9 +51,9 @@ impl Load {
         self.asked += 1;
     }
 
-    /// When the request of this number was to be made, where it was made and has not been answered
-    /// before; it is then.
-    pub(crate) fn answered(&mut self, number: u64) -> Option<f64> {
+    /// An answer to the request of this number has come at `now_ns`: how long after the request was
+    /// to be made, where it was made and has not been answered before.
+    pub(crate) fn answered(&mut self, number: u64, now_ns: f64) -> Option<f64> {
         let index = number.checked_sub(1)?;
         if index >= self.asked {
             return None;
@@ -59,12 +64,23 @@ impl Load {
         }
         self.answered[word] |= bit;
         self.answers += 1;
-        Some(index as f64 * self.interval_ns)
+        if self.answers == 1 {
+            self.first_ns = now_ns;
+        }
+        self.last_ns = now_ns;
+        Some(now_ns - index as f64 * self.interval_ns)
     }
 
     /// How many were answered so far.
     pub(crate) fn answers(&self) -> u64 {
         self.answers
+    }
+
+    /// Answers a second: the intervals between them over the time from the first to the last, so that
+    /// what the first one took is not in it. None of fewer than two.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        let ns = self.last_ns - self.first_ns;
+        (ns > 0.0).then(|| (self.answers - 1) as f64 / ns * 1e9)
     }
 
     /// The share of requests that were made and have no answer.
@@ -94,12 +110,34 @@ mod tests {
         assert_eq!(load.due(2.5e6), Some(3));
         load.made();
         assert_eq!(load.due(9e6), None);
-        assert_eq!(load.answered(3), Some(2e6));
-        assert_eq!(load.answered(2), Some(1e6));
+        assert_eq!(load.answered(3, 2.6e6), Some(0.6e6));
+        assert_eq!(load.answered(2, 2.6e6), Some(1.6e6));
         assert!(!load.is_over(3e6));
-        assert_eq!(load.answered(1), Some(0.0));
+        assert_eq!(load.answered(1, 3e6), Some(3e6));
         assert!(load.is_over(3e6));
         assert_eq!((load.answers(), load.lost()), (3, 0.0));
+    }
+
+    #[test]
+    fn the_rate_of_answers_is_that_of_the_requests_however_long_each_takes() {
+        let answered = |rate: u64, time_ns, round_trip_ns: f64| {
+            let mut load = Load::new(rate, time_ns, round_trip_ns);
+            let mut at_ns = 0.0;
+            while let Some(number) = load.due(at_ns) {
+                load.made();
+                assert_eq!(
+                    load.answered(number, at_ns + round_trip_ns),
+                    Some(round_trip_ns)
+                );
+                assert_eq!(load.answered(number, at_ns + 1e9), None);
+                at_ns += 1e9 / rate as f64;
+            }
+            load.rate()
+        };
+        assert_eq!(answered(1000, 30e6, 20e3), Some(1000.0));
+        assert_eq!(answered(100, 100e6, 190e6), Some(100.0));
+        assert_eq!(answered(1, 30e6, 20e3), None);
+        assert_eq!(Load::new(1, 30e6, 20e3).rate(), None);
     }
 
     #[test]
@@ -109,7 +147,7 @@ mod tests {
             load.made();
         }
         for number in 1..=75 {
-            assert!(load.answered(number).is_some());
+            assert!(load.answered(number, 100e3).is_some());
         }
         assert!(!load.is_over(400e6));
         assert!(load.is_over(451e6));
@@ -119,11 +157,11 @@ mod tests {
     #[test]
     fn answers_that_come_twice_or_to_nothing_count_for_nothing() {
         let mut load = Load::new(10, 1.0, 0.0);
-        assert_eq!(load.answered(1), None);
+        assert_eq!(load.answered(1, 0.0), None);
         load.made();
-        assert!(load.answered(1).is_some());
+        assert!(load.answered(1, 0.0).is_some());
         for number in [1, 0, 2, u64::MAX] {
-            assert_eq!(load.answered(number), None);
+            assert_eq!(load.answered(number, 0.0), None);
         }
         assert_eq!((load.answers(), load.lost()), (1, 0.0));
     }

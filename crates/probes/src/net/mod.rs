@@ -4,6 +4,7 @@ pub(crate) mod bandwidth;
 pub(crate) mod connect;
 mod echo;
 mod load;
+mod lost;
 pub(crate) mod meeting;
 mod path;
 pub(crate) mod ping;

@@ -11,6 +11,7 @@ use costof_model::protocol::{Launch, Meeting};
 use costof_model::unit::Unit;
 use costof_os::affinity;
 use std::ops::Range;
+use std::time::Duration;
 
 /// The header of an IP packet over IPv4, in bytes.
 pub(crate) const IP_HEADER: u64 = 20;
@@ -74,6 +75,13 @@ pub(crate) fn adds(point: &Point, bytes: u64, headers: u64) -> Option<(f64, f64,
         delays_ns + jitter_ns + sending_ns + MADE_NS.end,
         why,
     ))
+}
+
+/// How long the link may hold up a round trip of `bytes` bytes each way; nothing where nothing is
+/// known of it.
+pub(crate) fn may_take(point: &Point, bytes: u64, headers: u64) -> Duration {
+    let (_, high_ns, _) = adds(point, bytes, headers).unwrap_or_default();
+    Duration::from_nanos(high_ns as u64)
 }
 
 /// How many round trips a launch has time for, over however slow a link: three launches have a dozen

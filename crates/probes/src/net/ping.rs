@@ -3,6 +3,7 @@
 use crate::expect::latency_ns;
 use crate::literal::{latency, list, metric, text};
 use crate::net::echo::{WAIT, size, wait};
+use crate::net::lost::share_lost;
 use crate::net::meeting::{self, broken};
 use crate::net::path::{self, UDP_HEADERS};
 use costof_measure::meter::Meter;
@@ -56,8 +57,9 @@ pub(crate) static PROBE: Probe = Probe {
              compared with it: what ping(8) does, without its pause, and stamped by this process \
              rather than by the kernel. The other end's kernel answers as it receives, without \
              waking any process: less than net.rtt, where one has to run. On loopback, all of it \
-             happens inside the sending call. Over however slow a link, a launch has time for \
-             four.",
+             happens inside the sending call. How many are sent is fixed before, since whoever \
+             stops when the time is over stops at a loss. Over however slow a link, a launch has \
+             time for four.",
         ),
         sources: list![
             text("CSE 221 System Measurement Project, 2014: ping 23 µs on loopback, 213 µs remote"),
@@ -134,84 +136,75 @@ impl Role for Client {
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let lost_after = lost_after(point);
         let mut pinger = self.pinger.take().expect("it is prepared");
-        let (mut sent, mut lost) = (0_u64, 0_u64);
         let mut failed: Option<io::Error> = None;
         // Whether an echo came back.
         let mut echo = || -> bool {
-            let answered = pinger.echo(lost_after);
-            sent += 1;
+            let answered = failed.is_none().then(|| pinger.echo(lost_after));
             match answered {
-                Ok(answered) => {
-                    lost += u64::from(!answered);
-                    answered
-                }
-                Err(error) => {
-                    failed.get_or_insert(error);
+                Some(Ok(answered)) => answered,
+                Some(Err(error)) => {
+                    failed = Some(error);
                     false
                 }
+                None => false,
             }
         };
-        let first_ns = first_echo_ns(&mut echo);
-        match first_ns {
-            None => {}
-            Some(ns) if ns * ECHOES_PER_POINT >= meter.time_ns() => {
-                // The link takes long, so the first one was as good as any.
-                meter.latency("latency", ns);
-                pings(&mut meter.lasting(path::lasts_ns(ns)), &mut echo)?;
-            }
-            Some(_) => {
-                for _ in 0..WARM_UP {
-                    echo();
+        let first_ns = (0..LOST_FIRST).find_map(|_| echo_ns(&mut echo));
+        if let Some(first_ns) = first_ns {
+            let lost = match first_ns * ECHOES_PER_POINT >= meter.time_ns() {
+                true => {
+                    // The link takes long, so the first one was as good as any.
+                    meter.latency("latency", first_ns);
+                    let mut meter = meter.lasting(path::lasts_ns(first_ns));
+                    pings(&mut meter, first_ns, &mut echo)?
                 }
-                pings(meter, &mut echo)?;
-            }
+                false => {
+                    let warm = (0..WARM_UP).filter_map(|_| echo_ns(&mut echo));
+                    let each_ns = warm.fold(first_ns, f64::min);
+                    pings(meter, each_ns, &mut echo)?
+                }
+            };
+            meter.value("lost", lost);
         }
-        if let Some(error) = failed {
-            return Err(broken(&error));
-        }
-        if first_ns.is_none() {
-            return Err(Failure::error(
+        match (failed, first_ns) {
+            (Some(error), _) => Err(broken(&error)),
+            (None, None) => Err(Failure::error(
                 "the other end does not answer a ping: a firewall may drop it",
-            ));
+            )),
+            (None, Some(_)) => Ok(()),
         }
-        meter.value("lost", lost as f64 / sent as f64);
-        Ok(())
     }
 }
 
 /// A second, or twice the round trip of the link.
 fn lost_after(point: &Point) -> Duration {
-    let link = path::adds(point, size(point) as u64, UDP_HEADERS);
-    link.map_or(LOST, |(_, high_ns, _)| {
-        LOST.max(Duration::from_nanos((2.0 * high_ns) as u64))
-    })
+    LOST.max(2 * path::may_take(point, size(point) as u64, UDP_HEADERS))
 }
 
 /// Echoes before those that count.
 const WARM_UP: u32 = 20;
 
-/// Those that have a reply.
-fn pings(meter: &mut Meter<'_>, echo: &mut impl FnMut() -> bool) -> Result<(), Failure> {
+/// The latency of those that have a reply, and the share of those that have none.
+fn pings(
+    meter: &mut Meter<'_>,
+    each_ns: f64,
+    echo: &mut impl FnMut() -> bool,
+) -> Result<f64, Failure> {
     let clock = meter.clock();
-    meter.repeat(u64::MAX, |meter| {
+    share_lost(meter, each_ns, |meter| {
         let start = clock.start();
         let answered = echo();
         let end = clock.end();
         if answered {
             meter.latency("latency", clock.ns(end.saturating_sub(start)));
         }
-        Ok(())
+        Ok(!answered)
     })
 }
 
-fn first_echo_ns(echo: &mut impl FnMut() -> bool) -> Option<f64> {
-    for _ in 0..LOST_FIRST {
-        let start = Instant::now();
-        if echo() {
-            return Some(start.elapsed().as_nanos() as f64);
-        }
-    }
-    None
+fn echo_ns(echo: &mut impl FnMut() -> bool) -> Option<f64> {
+    let start = Instant::now();
+    echo().then(|| start.elapsed().as_nanos() as f64)
 }
 
 fn cannot_ping(address: IpAddr, error: &io::Error) -> Failure {

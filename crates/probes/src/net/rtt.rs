@@ -6,6 +6,7 @@ use crate::expect::latency_ns;
 use crate::literal::{cost, latency, list, metric, text, word, words};
 use crate::net::echo::{Echo, WAIT, message, over, size, wait};
 use crate::net::load::Load;
+use crate::net::lost::share_lost;
 use crate::net::meeting::{self, broken};
 use crate::net::path::{self, End, TCP_HEADERS, UDP_HEADERS};
 use crate::wake::{self, Kept};
@@ -86,13 +87,13 @@ pub(crate) static PROBE: Probe = Probe {
                 "lost",
                 Unit::One,
                 Better::Lower,
-                "over UDP: the share of datagrams that had no answer in time; one at a time, they were sent again, and their latency contains it",
+                "over UDP: the share of messages that had no answer in time; one at a time, they were sent again, and their latency contains it",
             ),
             metric(
                 "rate",
                 Unit::One,
                 Better::Higher,
-                "with a rate: answers a second, until the last one came",
+                "with a rate: answers a second, from when the first one came until the last one did",
             ),
         ],
         how: text(
@@ -100,8 +101,10 @@ pub(crate) static PROBE: Probe = Probe {
              its answer is known, and the last answer is compared whole. One at a time, each is \
              stamped for `latency`; `cost` is many round trips over their number. A datagram \
              without an answer is sent again after three round trips, or 200 ms if that is more, \
-             and counted as lost. With a rate, the client spins so as to send in time, `wait` is \
-             the server's, and latency counts from the time intended (no coordinated omission). \
+             and counted as lost; how many are sent is fixed before, since whoever stops when the \
+             time is over stops at a loss. With a rate, the client spins so as to send in time, \
+             `wait` is the server's, and latency counts from the time intended (no coordinated \
+             omission). \
              Where ends block, a latency has two modes where the other processor is awake at one \
              time and at another has to be woken from idle, which a virtual machine takes tens of \
              microseconds for; `wake` and `wait` tell such cases apart, `cpus=same` needs no \
@@ -203,6 +206,7 @@ impl Role for Client {
         let _kept = self.kept.take();
         let mut conversation =
             meeting::call(&self.end.meeting, &self.offers, over(point), wait(point))?;
+        conversation.may_take(path::may_take(point, size(point) as u64, headers(point)));
         match rate(point) {
             0 => one_at_a_time(point, &mut conversation, meter),
             rate => at_a_rate(point, rate, &mut conversation, meter),
@@ -228,25 +232,41 @@ fn one_at_a_time(
                 failed = conversation.ask(&mut message, &mut answer).err();
             }
         }
+        conversation.sent_again()
     };
-    if first_ns * ROUND_TRIPS_PER_POINT < meter.time_ns() {
-        meter.repeatable("cost", &mut round_trips);
-        meter.single("latency", || round_trips(1));
-    } else {
-        // The link takes long, so the first round trip was as good as any.
+    let is_slow = first_ns * ROUND_TRIPS_PER_POINT >= meter.time_ns();
+    if is_slow {
+        // The first round trip was as good as any.
         meter.latency("latency", first_ns);
-        let mut meter = meter.lasting(path::lasts_ns(first_ns));
+    } else {
+        meter.repeatable("cost", |n| {
+            round_trips(n);
+        });
+    }
+    // Of batches most of which contain a loss, the median does too.
+    let cost_ns = meter.cost_ns("cost").unwrap_or(first_ns);
+    let each_ns = cost_ns.min(first_ns);
+    let mut meter = meter.lasting(path::lasts_ns(first_ns));
+    if over(point) == Over::Udp {
+        let mut again = round_trips(0);
+        let lost = share_lost(&mut meter, each_ns, |meter| {
+            let before = again;
+            again = meter.time("latency", || round_trips(1));
+            Ok(again > before)
+        })?;
+        meter.value("lost", lost);
+    } else if is_slow {
         meter.repeat(u64::MAX, |meter| {
             meter.time("latency", || round_trips(1));
             Ok(())
         })?;
+    } else {
+        meter.single("latency", || {
+            round_trips(1);
+        });
     }
     if let Some(error) = failed {
         return Err(broken(&error));
-    }
-    if over(point) == Over::Udp {
-        let sent = conversation.asked() + conversation.sent_again();
-        meter.value("lost", conversation.sent_again() as f64 / sent as f64);
     }
     match answer == message {
         true => Ok(()),
@@ -254,15 +274,25 @@ fn one_at_a_time(
     }
 }
 
+/// How many messages may be lost before any that is not.
+const FIRST_TRIES: u32 = 3;
+
 fn first_round_trip_ns(
     conversation: &mut Conversation,
     message: &mut [u8],
     answer: &mut [u8],
 ) -> Result<f64, Failure> {
-    let start = Instant::now();
-    let answered = conversation.ask(message, answer);
-    answered.map_err(|error| broken(&error))?;
-    Ok(start.elapsed().as_nanos() as f64)
+    let mut tries = 0;
+    loop {
+        let (start, before) = (Instant::now(), conversation.sent_again());
+        let answered = conversation.ask(message, answer);
+        answered.map_err(|error| broken(&error))?;
+        tries += 1;
+        // One that was lost says nothing of how long others take.
+        if conversation.sent_again() == before || tries == FIRST_TRIES {
+            return Ok(start.elapsed().as_nanos() as f64);
+        }
+    }
 }
 
 /// Bytes of a message's number with a rate, where a datagram may overtake others.
@@ -297,7 +327,7 @@ fn at_a_rate(
     let first_ns = first_round_trip_ns(conversation, &mut message, &mut answer)?;
     let mut load = Load::new(rate, meter.time_ns(), first_ns);
     let clock = meter.clock();
-    let (start, mut last_ns) = (clock.start(), 0.0);
+    let start = clock.start();
     let now_ns = || clock.ns(clock.end().saturating_sub(start));
     let mut failed: Option<Failure> = None;
     let mut next = || -> io::Result<Option<f64>> {
@@ -313,13 +343,13 @@ fn at_a_rate(
                 }
             }
             if conversation.receive_now(&mut answer)? {
-                last_ns = now_ns();
+                let now = now_ns();
                 let number = number_of(&answer).unwrap_or(load.answers() + 1);
                 if answer[number_bytes..] != pattern[number_bytes..] {
                     return Err(io::ErrorKind::InvalidData.into());
                 }
-                if let Some(intended_ns) = load.answered(number) {
-                    return Ok(Some(last_ns - intended_ns));
+                if let Some(latency_ns) = load.answered(number, now) {
+                    return Ok(Some(latency_ns));
                 }
             }
         }
@@ -340,7 +370,9 @@ fn at_a_rate(
     if over(point) == Over::Udp {
         meter.value("lost", load.lost());
     }
-    meter.value("rate", load.answers() as f64 / last_ns * 1e9);
+    if let Some(rate) = load.rate() {
+        meter.value("rate", rate);
+    }
     Ok(())
 }
 

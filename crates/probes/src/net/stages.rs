@@ -4,6 +4,7 @@ use crate::ends::{CPUS_CROSS_FIRST, processors};
 use crate::expect::latency_ns;
 use crate::literal::{latency, list, metric, text, word, words};
 use crate::net::echo::{Echo, WAIT, message, over, wait};
+use crate::net::lost::share_lost;
 use crate::net::meeting::{self, broken};
 use crate::net::path::{self, End, TCP_HEADERS};
 use crate::net::rtt;
@@ -175,7 +176,9 @@ impl Role for Client {
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let _kept = self.kept.take();
         let (over, wait) = (over(point), wait(point));
-        let conversation = meeting::call(&self.end.meeting, &self.offers, over, wait)?;
+        let mut conversation = meeting::call(&self.end.meeting, &self.offers, over, wait)?;
+        let bytes = point.axes.number("size");
+        conversation.may_take(path::may_take(point, bytes, TCP_HEADERS));
         let mut stamper = Stamper::new(conversation, over, wait).map_err(|error| absent(&error))?;
         let mut message = message(point);
         let mut answer = vec![0; message.len()];
@@ -185,34 +188,32 @@ impl Role for Client {
                 .map_err(|error| broken(&error))
         };
         let first = first_stamped(&mut ask)?;
-        let (mut asked, mut missing) = (1_u64, 0_u64);
-        let first_ns = (first.answered - first.asked) as f64;
+        let first_ns = took_ns(&first);
+        let mut each_ns = first_ns;
         if first_ns * MESSAGES_PER_POINT < meter.time_ns() {
             for _ in 0..WARM_UP {
-                ask()?;
+                let stages = ask()?;
+                each_ns = stages.map_or(each_ns, |stages| each_ns.min(took_ns(&stages)));
             }
         }
         record(&first, meter);
         let mut unstamped = 0;
         let mut slow = meter.lasting(path::lasts_ns(first_ns));
-        slow.repeat(u64::MAX, |meter| {
-            asked += 1;
-            match ask()? {
+        let missing = share_lost(&mut slow, each_ns, |meter| {
+            let stages = ask()?;
+            match &stages {
                 Some(stages) => {
-                    record(&stages, meter);
+                    record(stages, meter);
                     unstamped = 0;
                 }
-                None => {
-                    missing += 1;
-                    unstamped += 1;
-                }
+                None => unstamped += 1,
             }
             match unstamped {
                 UNSTAMPED_MOST => Err(Failure::error("the kernel has ceased to stamp packets")),
-                _ => Ok(()),
+                _ => Ok(stages.is_none()),
             }
         })?;
-        meter.value("missing", missing as f64 / asked as f64);
+        meter.value("missing", missing);
         match answer == message {
             true => Ok(()),
             false => Err(Failure::error("the answer is not what was sent")),
@@ -242,6 +243,10 @@ fn first_stamped(
         "no message has an answer and all of its stamps: does a firewall drop it, or has \
          the link no such stamps?",
     ))
+}
+
+fn took_ns(stages: &Stages) -> f64 {
+    (stages.answered - stages.asked) as f64
 }
 
 fn record(stages: &Stages, meter: &mut Meter<'_>) {
