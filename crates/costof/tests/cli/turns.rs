@@ -78,7 +78,7 @@ fn hosts_that_are_one_machine_take_turns_and_have_a_file_each() {
     let costof = place.misbehaving(&[]);
     let other = format!("exec:{} worker", Place::program(&costof));
     // It lasts longer than the end of another run's worker is waited for.
-    let words = "run test.slow --quick --no-wait --out runs --on local --on";
+    let words = "run test.slow --no-wait --out runs --on local --on";
     let words: Vec<&str> = words.split(' ').chain([&*other]).collect();
     let told = run(&mut place.misbehaving(&words)).expect_code(0);
     place.expect_nothing_runs();
