@@ -274,6 +274,7 @@ fn exchange(address: &str) {
 }
 
 /// Starts what lasts longer than any test, told by its environment.
+#[expect(clippy::zombie_processes, reason = "that its holder is ended ends it")]
 fn start_marked() {
     let mut lasting = Command::new("sleep");
     lasting
