@@ -28,6 +28,11 @@ pub struct LinkReport {
 pub struct Traffic {
     /// For how long each was to be held up, in nanoseconds.
     pub asked_delay_ns: f64,
+    /// How long packets were counted in this direction, in nanoseconds: as long as
+    /// the launch, but for what it takes to ask netem at one end and then at the
+    /// other.
+    #[serde(default)]
+    pub counted_ns: f64,
     /// Packets that passed, duplicates among them.
     pub packets: u64,
     /// Their bytes, from the IP header on.

@@ -5,22 +5,63 @@ use crate::namespaces::Namespaces;
 use costof_model::failure::FailureKind;
 use costof_model::run_file::Run;
 use rustix::process::{Signal, kill_process};
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A place in which `ssh there` leads to a sshd of its own on this machine.
 pub(crate) struct There {
     pub(crate) place: Place,
     sshd: Child,
+    _folder: Option<Folder>,
 }
 
 impl Drop for There {
     fn drop(&mut self) {
         let _ = self.sshd.kill();
         let _ = self.sshd.wait();
+    }
+}
+
+/// The folder that sshd runs in as root, which Debian's service makes when it
+/// starts. Whichever of the tests that use it at once is last removes it, if it
+/// was made by one of this process.
+struct Folder(File);
+
+const FOLDER: &str = "/run/sshd";
+/// Whether by this process.
+static IS_MADE: AtomicBool = AtomicBool::new(false);
+
+impl Folder {
+    fn new() -> Folder {
+        loop {
+            if fs::create_dir(FOLDER).is_ok() {
+                IS_MADE.store(true, Ordering::Relaxed);
+            }
+            let folder = match File::open(FOLDER) {
+                // It has just been removed.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                folder => folder.unwrap(),
+            };
+            folder.lock_shared().unwrap();
+            // It may have been removed before it was locked.
+            if fs::metadata(FOLDER).is_ok_and(|now| now.ino() == folder.metadata().unwrap().ino()) {
+                return Folder(folder);
+            }
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // The lock for oneself replaces the shared one, where nobody else has that.
+        if IS_MADE.load(Ordering::Relaxed) && self.0.try_lock().is_ok() {
+            let _ = fs::remove_dir(FOLDER);
+        }
     }
 }
 
@@ -48,10 +89,7 @@ impl There {
             let made = keygen.output().map_err(|error| error.to_string())?;
             assert!(made.status.success(), "{made:?}");
         }
-        if rustix::process::geteuid().is_root() {
-            // Debian's service makes it when it starts.
-            let _ = fs::create_dir_all("/run/sshd");
-        }
+        let folder = rustix::process::geteuid().is_root().then(Folder::new);
         let config = format!(
             "ListenAddress {address}:{port}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
              StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n\
@@ -92,21 +130,27 @@ impl There {
             }
             None => Command::new(sshd),
         };
-        let mut sshd = starting
+        let sshd = starting
             .args(["-D", "-e", "-f", &path("sshd_config")])
             .stdin(Stdio::null())
             .stderr(log)
             .spawn()
             .map_err(|error| error.to_string())?;
+        // From here on it ends with this, whatever fails.
+        let mut there = There {
+            place,
+            sshd,
+            _folder: folder,
+        };
+        let log = there.place.path("sshd.log");
+        let log = || fs::read_to_string(&log).unwrap();
         wait_for("sshd to listen", || {
-            let log = fs::read_to_string(place.path("sshd.log")).unwrap();
-            log.contains("Server listening") || sshd.try_wait().unwrap().is_some()
+            log().contains("Server listening") || there.sshd.try_wait().unwrap().is_some()
         });
-        if let Some(status) = sshd.try_wait().unwrap() {
-            let log = fs::read_to_string(place.path("sshd.log")).unwrap();
+        if let Some(status) = there.sshd.try_wait().unwrap() {
+            let log = log();
             return Err(format!("sshd does not run here: {status}: {}", log.trim()));
         }
-        let there = There { place, sshd };
         if namespace.is_none() {
             // Some accounts may log in nowhere, whatever their keys.
             let mut ssh = Command::new(there.place.path("bin/ssh"));

@@ -75,12 +75,12 @@ fn who_waits_can_be_interrupted() {
 #[test]
 fn hosts_that_are_one_machine_take_turns_and_have_a_file_each() {
     let place = Place::new();
-    let costof = place.costof(&[]);
+    let costof = place.misbehaving(&[]);
     let other = format!("exec:{} worker", Place::program(&costof));
-    let words = [
-        "run", "null", "--quick", "--out", "runs", "--on", "local", "--on", &other,
-    ];
-    let told = run(&mut place.costof(&words)).expect_code(0);
+    // It lasts longer than the end of another run's worker is waited for.
+    let words = "run test.slow --no-wait --out runs --on local --on";
+    let words: Vec<&str> = words.split(' ').chain([&*other]).collect();
+    let told = run(&mut place.misbehaving(&words)).expect_code(0);
     place.expect_nothing_runs();
     // They did not even wait for each other's lock.
     assert!(!told.err.contains("waiting"), "{}", told.err);
@@ -107,10 +107,11 @@ fn a_worker_of_the_same_command_that_is_slow_to_end_is_waited_for() {
     let costof = place.costof(&[]);
     let worker = format!("{} worker", Place::program(&costof));
     // Its input closes late, as behind a network, and nothing else ends it.
+    // It is late by far less than it is waited for, since a busy machine adds to it.
     let late = |seconds| format!("exec:setsid sh -c 'cat; sleep {seconds}' | setsid {worker}");
     let words = "run null --quick --no-wait --out runs --on";
     let mut costof = place.costof(&words.split(' ').collect::<Vec<_>>());
-    costof.args([&late("0.7"), "--on", &late("0.8")]);
+    costof.args([&late("0.2"), "--on", &late("0.3")]);
     let told = run(&mut costof).expect_code(0);
     assert!(!told.err.contains("waiting"), "{}", told.err);
     assert_eq!(std::fs::read_dir(place.path("runs")).unwrap().count(), 2);

@@ -49,7 +49,10 @@ impl Ends {
             (true, &self.near, [FAR_ADDRESS, FAR_ADDRESS_V6]),
             (false, &self.far, [NEAR_ADDRESS, NEAR_ADDRESS_V6]),
         ] {
-            let own = format!("link set {DEVICE} address {}", hardware_address(is_near));
+            // A device that asks nobody joins no group for being asked, of which it
+            // would tell the other end within the first seconds.
+            let own = hardware_address(is_near);
+            let own = format!("link set {DEVICE} arp off address {own}");
             self.set_up(is_near, &[&own])?;
             let other = hardware_address(!is_near);
             let known: Vec<String> = others

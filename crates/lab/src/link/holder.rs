@@ -6,6 +6,7 @@ use costof_model::failure::Failure;
 use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
 use costof_os::namespace::Namespace;
+use costof_os::process;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -160,7 +161,9 @@ impl Holder {
 impl Drop for Holder {
     fn drop(&mut self) {
         if self.asks.is_some() {
-            // Both may say that it has ended already, which is what is wanted.
+            // It leads a group, in which what it has just started (ip, tc) is too.
+            // Each may say that it has ended already, which is what is wanted.
+            let _ = process::kill_group(self.child.id());
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

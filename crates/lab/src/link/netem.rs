@@ -11,20 +11,17 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// The longest packet, in bytes.
-const MTU: f64 = 1500.0;
 /// How many packets may be under way where there is no rate: netem's queue
 /// holds what is delayed too.
-const UNDER_WAY: f64 = 65_536.0;
+const UNDER_WAY: u32 = 65_536;
 
 /// netem at both ends.
 #[derive(Debug)]
 pub(crate) struct Netem {
     up: Emulation,
     down: Emulation,
-    began_ns: u64,
-    /// What was counted at each end when the launch began.
-    before: [Counts; 2],
+    /// What was counted at each end when the launch began, and when that was.
+    before: [(Counts, u64); 2],
 }
 
 /// What a queue discipline has counted.
@@ -33,6 +30,15 @@ struct Counts {
     packets: u64,
     bytes: u64,
     drops: u64,
+    #[serde(default)]
+    options: Options,
+}
+
+/// Of what it was told, that which it may not have understood.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+struct Options {
+    #[serde(default)]
+    seed: Option<u64>,
 }
 
 impl Netem {
@@ -47,7 +53,6 @@ impl Netem {
         let mut netem = Netem {
             up,
             down,
-            began_ns: 0,
             before: Default::default(),
         };
         for end in [&ends.near, &ends.far] {
@@ -60,25 +65,28 @@ impl Netem {
 
     /// A launch begins: draws from this seed, counts from zero.
     pub(crate) fn begin(&mut self, seed: u64, ends: &Ends) -> Result<(), String> {
-        for (end, emulation, seed) in [(&ends.near, &self.up, seed), (&ends.far, &self.down, !seed)]
-        {
+        let directions = [(&ends.near, &self.up, seed), (&ends.far, &self.down, !seed)];
+        for (end, emulation, seed) in directions {
             let words = format!("qdisc replace dev {DEVICE} root {}", words(emulation, seed));
             tc(end, &words)?;
         }
         self.before = counts(ends)?;
-        self.began_ns = now_ns(ClockId::Monotonic);
+        for ((_, emulation, seed), (counts, _)) in directions.into_iter().zip(self.before) {
+            draws_from(emulation, seed, counts.options)?;
+        }
         Ok(())
     }
 
     /// What happened since then.
     pub(crate) fn report(&self, ends: &Ends) -> Result<LinkReport, String> {
         let after = counts(ends)?;
-        let duration_ns = now_ns(ClockId::Monotonic) - self.began_ns;
+        let up = traffic(&self.up, self.before[0], after[0]);
+        let down = traffic(&self.down, self.before[1], after[1]);
         Ok(LinkReport {
             by: "netem".into(),
-            duration_ns: duration_ns as f64,
-            up: traffic(&self.up, self.before[0], after[0]),
-            down: traffic(&self.down, self.before[1], after[1]),
+            duration_ns: up.counted_ns,
+            up,
+            down,
             relay: None,
             absent: absent(&self.up, &self.down),
         })
@@ -115,19 +123,36 @@ fn differs(emulation: &Emulation) -> Result<(), String> {
     if emulation.reorder > 0.0 && emulation.rate.is_some() {
         return Err("what overtakes passes by netem's rate".to_owned());
     }
+    if emulation.delay_ns > 0.0 && emulation.rate.is_some() {
+        // As many as are under way would have to be added to the limit of its
+        // queue: of small packets sixteen times as many as of large ones.
+        return Err("netem's queue before the rate holds what is delayed too".to_owned());
+    }
     Ok(())
+}
+
+/// Whether what is drawn is drawn from this seed. A kernel that knows none does
+/// as if none had been named.
+fn draws_from(emulation: &Emulation, seed: u64, told: Options) -> Result<(), String> {
+    match told.seed == Some(seed) || !draws(emulation) {
+        true => Ok(()),
+        false => Err("this kernel's netem takes no seed (before Linux 6.6)".to_owned()),
+    }
+}
+
+/// Whether chance decides about packets.
+fn draws(emulation: &Emulation) -> bool {
+    emulation.loss + emulation.duplicate + emulation.reorder > 0.0
 }
 
 /// What netem is told.
 fn words(emulation: &Emulation, seed: u64) -> String {
     let mut words = vec!["netem".to_owned()];
-    let under_way = emulation.rate.map_or(UNDER_WAY, |rate| {
-        (rate / 8.0 * emulation.delay_ns / 1e9 / MTU).ceil()
-    });
-    words.push(format!(
-        "limit {}",
-        under_way as u64 + u64::from(emulation.queue)
-    ));
+    // Where there is a rate, there is no delay; one packet is on the line.
+    let limit = emulation
+        .rate
+        .map_or(UNDER_WAY, |_| emulation.queue.saturating_add(1));
+    words.push(format!("limit {limit}"));
     words.push(format!("delay {}us", emulation.delay_ns / 1e3));
     for (name, share) in [
         ("loss", emulation.loss),
@@ -143,32 +168,38 @@ fn words(emulation: &Emulation, seed: u64) -> String {
         // IP packets are counted, without the Ethernet header.
         words.push(format!("rate {}bit -14", rate as u64));
     }
-    if emulation.loss + emulation.duplicate + emulation.reorder > 0.0 {
+    if draws(emulation) {
         words.push(format!("seed {seed}"));
     }
     words.join(" ")
 }
 
-fn counts(ends: &Ends) -> Result<[Counts; 2], String> {
-    let of = |end: &Namespace| -> Result<Counts, String> {
+/// What was counted at each end until now, and when that was, each for itself:
+/// running tc takes milliseconds.
+fn counts(ends: &Ends) -> Result<[(Counts, u64); 2], String> {
+    let of = |end: &Namespace| -> Result<(Counts, u64), String> {
         let text = tc(end, &format!("-s -j qdisc show dev {DEVICE} root"))?;
+        let counted_ns = now_ns(ClockId::Monotonic);
         let found: Vec<Counts> =
             serde_json::from_str(&text).map_err(|error| format!("what tc says: {error}"))?;
-        found
-            .into_iter()
-            .next()
-            .ok_or_else(|| "tc shows no netem".to_owned())
+        let counts = found.into_iter().next();
+        Ok((counts.ok_or("tc shows no netem")?, counted_ns))
     };
     Ok([of(&ends.near)?, of(&ends.far)?])
 }
 
-fn traffic(emulation: &Emulation, before: Counts, after: Counts) -> Traffic {
+fn traffic(
+    emulation: &Emulation,
+    (before, before_ns): (Counts, u64),
+    (after, after_ns): (Counts, u64),
+) -> Traffic {
     let drops = after.drops.saturating_sub(before.drops);
     let packets = after.packets.saturating_sub(before.packets);
     let bytes = after.bytes.saturating_sub(before.bytes);
     let on_purpose = emulation.loss > 0.0;
     Traffic {
         asked_delay_ns: emulation.delay_ns,
+        counted_ns: (after_ns - before_ns) as f64,
         packets,
         // Without the Ethernet header.
         bytes: bytes.saturating_sub(14 * packets),
@@ -200,37 +231,62 @@ mod tests {
     #[test]
     fn netem_is_told_in_its_own_words() {
         assert_eq!(
-            words(&up("wan"), 7),
-            "netem limit 1792 delay 95000us rate 100000000bit -14"
+            words(&up("rate=100Mbit,queue=1000"), 7),
+            "netem limit 1001 delay 0us rate 100000000bit -14"
         );
         assert_eq!(
             words(&up("loss=7%,duplicate=1%,queue=10"), 7),
-            "netem limit 65546 delay 0us loss 7% duplicate 1% seed 7"
+            "netem limit 65536 delay 0us loss 7% duplicate 1% seed 7"
         );
     }
 
     #[test]
     fn what_netem_would_do_otherwise_is_left_to_the_relay() {
-        assert!(differs(&up("wan")).is_ok());
+        assert!(differs(&up("delay=95ms,loss=1%")).is_ok());
+        assert!(differs(&up("rate=100Mbit,loss=1%")).is_ok());
+        assert!(differs(&up("wan")).is_err());
         assert!(differs(&up("delay=1ms,reorder=1%")).is_ok());
         assert!(differs(&up("delay=1ms,jitter=1ms")).is_err());
         assert!(differs(&up("delay=1ms,reorder=1%,rate=1Mbit")).is_err());
     }
 
+    /// What tc(8) shows of netem that was told these options and seed.
+    fn shown(options: &str) -> Counts {
+        let shown = format!(
+            r#"[{{"kind":"netem","handle":"8001:","root":true,"options":{{{options}}},
+            "bytes":15140,"packets":10,"drops":3,"overlimits":0,"requeues":0,"backlog":0,"qlen":0}}]"#
+        );
+        let counts: Vec<Counts> = serde_json::from_str(&shown).unwrap();
+        counts[0]
+    }
+
     #[test]
     fn counts_are_those_since_the_launch_began() {
-        let shown = r#"[{"kind":"netem","handle":"8001:","root":true,"options":{"limit":1000},
-            "bytes":15140,"packets":10,"drops":3,"overlimits":0,"requeues":0,"backlog":0,"qlen":0}]"#;
-        let after: Vec<Counts> = serde_json::from_str(shown).unwrap();
+        let after = (shown(r#""limit":1000,"ecn":false,"gap":0"#), 3_000);
         let before = Counts {
             packets: 4,
             bytes: 4 * 1514,
             drops: 1,
+            ..Counts::default()
         };
-        let lossy = traffic(&up("loss=10%"), before, after[0]);
+        let lossy = traffic(&up("loss=10%"), (before, 1_000), after);
         assert_eq!((lossy.packets, lossy.bytes), (6, 9000));
         assert_eq!((lossy.lost, lossy.queue_drops), (2, None));
-        assert_eq!(traffic(&up("wan"), before, after[0]).queue_drops, Some(2));
+        assert_eq!(lossy.counted_ns, 2_000.0);
+        let limited = traffic(&up("rate=1Mbit"), (before, 1_000), after);
+        assert_eq!(limited.queue_drops, Some(2));
+    }
+
+    #[test]
+    fn a_kernel_that_takes_no_seed_is_found_out() {
+        let knows = shown(&format!(r#""limit":1000,"seed":{},"gap":0"#, u64::MAX));
+        let does_not = shown(r#""limit":1000,"gap":0"#);
+        let lossy = up("loss=1%");
+        assert!(draws_from(&lossy, u64::MAX, knows.options).is_ok());
+        assert!(draws_from(&lossy, 7, knows.options).is_err());
+        assert!(draws_from(&lossy, 0, does_not.options).is_err());
+        // Where nothing is drawn there is nothing to seed.
+        assert!(draws_from(&up("delay=1ms"), 7, does_not.options).is_ok());
     }
 
     #[test]
@@ -239,8 +295,8 @@ mod tests {
             packets: 10,
             ..Counts::default()
         };
-        for (link, named) in [("wan", 4), ("loss=1%", 5)] {
-            let traffic = traffic(&up(link), Counts::default(), counts);
+        for (link, named) in [("delay=1ms", 4), ("loss=1%", 5)] {
+            let traffic = traffic(&up(link), (Counts::default(), 0), (counts, 0));
             let absent = absent(&up(link), &up(link));
             let shown = serde_json::to_value(&traffic).unwrap();
             assert_eq!(absent.len(), named);

@@ -9,7 +9,7 @@
 use crate::link::channel::Channel;
 use crate::link::ends::{DEVICE, Ends};
 use costof_model::link::Emulation;
-use costof_model::link_report::{LinkReport, RelayReport};
+use costof_model::link_report::{LinkReport, RelayReport, Traffic};
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::namespace::Namespace;
 use costof_os::tun::Tun;
@@ -31,10 +31,14 @@ const TURN: usize = 16;
 /// most, in nanoseconds.
 const AWAKE_NS: (u64, u64) = (5_000, 100_000);
 /// After how long without a sleep a relay of real-time priority leaves its
-/// processor to others, and for how long, in nanoseconds: an end of the link that
-/// shares it would else not run while packets come without a pause.
-const ON_END_NS: u64 = 200_000;
+/// processor to others, where nothing is due for as long and in any case, and
+/// for how long, in nanoseconds: an end of the link that shares it would else not
+/// run while packets come without a pause.
+const ON_END_NS: (u64, u64) = (200_000, 1_000_000);
 const PAUSE_NS: u64 = 20_000;
+/// A wait that something ended was a sleep if it took so long, in nanoseconds:
+/// where something is there already, it takes less.
+const BLOCKED_NS: u64 = 5_000;
 /// After how many turns without a pause it looks for questions.
 const TURNS: u32 = 64;
 /// How long the relay may take to answer.
@@ -190,19 +194,20 @@ impl Relaying {
             // Packets that come without a pause are no reason to answer nobody.
             turns = (turns + 1) % TURNS;
             if turns == 0 {
+                self.seen_here();
                 self.answer(woken, asked)?;
             }
-            if self.real_time && now() - self.slept_ns > ON_END_NS {
+            if self.real_time && pauses(now(), self.slept_ns, self.next_ns(), self.awake_ns) {
                 std::thread::sleep(Duration::from_nanos(PAUSE_NS));
                 self.slept_ns = now();
+                self.seen_here();
             }
             let moved = carry(&self.near, &mut self.up, &self.far)?
                 | carry(&self.far, &mut self.down, &self.near)?;
             if moved {
                 continue;
             }
-            let next = [self.up.next_ns(), self.down.next_ns()];
-            let sleep_ns = match next.into_iter().flatten().min() {
+            let sleep_ns = match self.next_ns() {
                 Some(next_ns) => {
                     let left_ns = next_ns.saturating_sub(now());
                     if left_ns <= self.awake_ns {
@@ -225,7 +230,7 @@ impl Relaying {
         let before_ns = now();
         let descriptors = [self.near.as_fd(), self.far.as_fd(), woken.as_fd()];
         let came = readable::wait(descriptors, sleep_ns)?;
-        if now() - before_ns >= PAUSE_NS {
+        if !came || now() - before_ns >= BLOCKED_NS {
             self.slept_ns = now();
         }
         if let Some(sleep_ns) = sleep_ns.filter(|_| !came) {
@@ -234,9 +239,20 @@ impl Relaying {
             let usual = self.awake_ns - self.awake_ns / 64;
             self.awake_ns = usual.max(late_ns).clamp(AWAKE_NS.0, AWAKE_NS.1);
         }
-        // Inserts, and so allocates, only where it has not been before.
-        self.cpus.insert(affinity::current_cpu());
+        self.seen_here();
         Ok(came)
+    }
+
+    /// When something leaves next, in either direction.
+    fn next_ns(&self) -> Option<u64> {
+        let next = [self.up.next_ns(), self.down.next_ns()];
+        next.into_iter().flatten().min()
+    }
+
+    /// Notes the processor that it runs on. Inserts, and so allocates, only where
+    /// it has not been before.
+    fn seen_here(&mut self) {
+        self.cpus.insert(affinity::current_cpu());
     }
 
     fn answer(&mut self, mut woken: &PipeReader, asked: &Receiver<Question>) -> io::Result<()> {
@@ -266,12 +282,18 @@ impl Relaying {
         self.cpu_began_ns = now_ns(ClockId::ThreadCpu);
     }
 
-    fn report(&self) -> LinkReport {
+    fn report(&mut self) -> LinkReport {
+        self.seen_here();
+        let duration_ns = (now() - self.began_ns) as f64;
+        let counted = |channel: &Channel| Traffic {
+            counted_ns: duration_ns,
+            ..channel.traffic()
+        };
         LinkReport {
             by: "relay".into(),
-            duration_ns: (now() - self.began_ns) as f64,
-            up: self.up.traffic(),
-            down: self.down.traffic(),
+            duration_ns,
+            up: counted(&self.up),
+            down: counted(&self.down),
             relay: Some(RelayReport {
                 cpu_ns: (now_ns(ClockId::ThreadCpu) - self.cpu_began_ns) as f64,
                 real_time: self.real_time,
@@ -306,6 +328,14 @@ fn carry(from: &Tun, channel: &mut Channel, to: &Tun) -> io::Result<bool> {
     Ok(moved)
 }
 
+/// Whether it is time to leave the processor to others: long after the last
+/// sleep, and nothing is due before it would be awake again; or after very long.
+fn pauses(now_ns: u64, slept_ns: u64, next_ns: Option<u64>, awake_ns: u64) -> bool {
+    let on_end_ns = now_ns - slept_ns;
+    let is_due = next_ns.is_some_and(|next_ns| next_ns <= now_ns + PAUSE_NS + awake_ns);
+    on_end_ns > ON_END_NS.1 || (on_end_ns > ON_END_NS.0 && !is_due)
+}
+
 fn now() -> u64 {
     now_ns(ClockId::Monotonic)
 }
@@ -313,6 +343,20 @@ fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pause_makes_no_packet_late_unless_there_was_none_for_very_long() {
+        let now_ns = 10_000_000;
+        let pauses = |on_end_us: u64, due_in_us: Option<u64>| {
+            let next_ns = due_in_us.map(|us| now_ns + us * 1_000);
+            pauses(now_ns, now_ns - on_end_us * 1_000, next_ns, 100_000)
+        };
+        assert!(!pauses(150, None));
+        assert!(pauses(250, None) && pauses(250, Some(130)));
+        // The relay spins until it leaves: it would be late.
+        assert!(!pauses(250, Some(50)) && !pauses(950, Some(110)));
+        assert!(pauses(1_050, Some(50)));
+    }
 
     #[test]
     fn what_a_device_dropped_is_found_among_the_others() {
