@@ -34,7 +34,7 @@ const AWAKE_NS: (u64, u64) = (5_000, 100_000);
 /// processor to others, where nothing is due for as long and in any case, and
 /// for how long, in nanoseconds: an end of the link that shares it would else not
 /// run while packets come without a pause.
-const ON_END_NS: (u64, u64) = (200_000, 1_000_000);
+const ON_END_NS: (u64, u64) = (200_000, 400_000);
 const PAUSE_NS: u64 = 20_000;
 /// A wait that something ended was a sleep if it took so long, in nanoseconds:
 /// where something is there already, it takes less.
@@ -354,8 +354,8 @@ mod tests {
         assert!(!pauses(150, None));
         assert!(pauses(250, None) && pauses(250, Some(130)));
         // The relay spins until it leaves: it would be late.
-        assert!(!pauses(250, Some(50)) && !pauses(950, Some(110)));
-        assert!(pauses(1_050, Some(50)));
+        assert!(!pauses(250, Some(50)) && !pauses(350, Some(110)));
+        assert!(pauses(450, Some(50)));
     }
 
     #[test]
