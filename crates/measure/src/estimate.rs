@@ -175,16 +175,26 @@ fn estimate(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> 
         .iter()
         .map(|launch| distribution(&launch.data))
         .collect();
+    let summary = summary(metric, &by_launch)?;
+    let within = |(low, high): (f64, f64)| (low * (1.0 - HALF_BUCKET), high * (1.0 + HALF_BUCKET));
     Some(Estimate {
         percentiles: if is_latency {
             percentiles(&Distribution::pooled(&by_launch), clock)
         } else {
             Vec::new()
         },
+        ci95: match is_latency {
+            true => summary.ci95.map(within),
+            false => summary.ci95,
+        },
         undisturbed: undisturbed(&launches),
-        ..summary(metric, &by_launch)?
+        ..summary
     })
 }
+
+/// By how much a latency may differ from the middle of its bucket, as a share of it: a histogram of
+/// three digits has 1,024 to 2,048 buckets for each doubling.
+const HALF_BUCKET: f64 = 1.0 / 2048.0;
 
 /// What launches say together, each as the distribution of what it measured.
 fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option<Estimate> {
@@ -208,7 +218,7 @@ fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option<Estimate> 
     })
 }
 
-/// Every sample; of a histogram each bucket's bound as often as it counts.
+/// Every sample; of a histogram the middle of each bucket as often as it counts.
 fn distribution(data: &Data) -> Distribution {
     match data {
         Data::Histogram(buckets) => Distribution::of(buckets.iter().copied()),

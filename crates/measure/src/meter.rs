@@ -628,14 +628,13 @@ impl Record {
     }
 }
 
+/// The middle of each bucket, in nanoseconds, and how many are in it.
 fn buckets(histogram: &Latencies) -> Vec<(f64, u64)> {
     histogram
         .iter_recorded()
         .map(|bucket| {
-            (
-                bucket.value_iterated_to() as f64 / 1000.0,
-                bucket.count_at_value().into(),
-            )
+            let middle = histogram.median_equivalent(bucket.value_iterated_to());
+            (middle as f64 / 1000.0, bucket.count_at_value().into())
         })
         .collect()
 }

@@ -36,8 +36,9 @@ pub struct Measured {
 pub enum Data {
     /// Batches: operations, and the nanoseconds that they took together.
     Samples(Vec<(u64, f64)>),
-    /// Single operations: an upper bound in nanoseconds, and how many
-    /// operations lie above the bound before it and not above this one.
+    /// Single operations: the middle of a bucket in nanoseconds, and how many
+    /// operations are in it. Buckets are a thousandth of their values wide, or
+    /// less.
     Histogram(Vec<(f64, u64)>),
     /// One number in the metric's unit.
     Value(f64),

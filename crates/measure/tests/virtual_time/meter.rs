@@ -536,6 +536,24 @@ fn a_percentile_is_printed_from_exactly_as_many_samples_as_it_takes() {
 }
 
 #[test]
+fn a_latency_lies_in_its_interval_though_all_of_it_are_in_one_bucket() {
+    // Just above the lower bound of a bucket, in the middle, and just below the upper one.
+    for ns in [134_217_800.0, 134_283_000.0, 134_348_700.0] {
+        let launches = (0..6).map(|seed| {
+            let clock = VirtualClock::new(seed);
+            clock.meter(100.0 * ns, |meter| {
+                meter.single("cost", || clock.pass(ns));
+            })
+        });
+        let row = point_of(launches.collect()).expect("a point");
+        let estimate = row.primary().expect("a latency");
+        let (low, high) = estimate.ci95.expect("an interval");
+        assert!(low <= ns && ns <= high, "{ns} not in {low} to {high}");
+        assert!((estimate.median / ns - 1.0).abs() <= 0.0006, "{estimate:?}");
+    }
+}
+
+#[test]
 fn only_batches_of_the_primary_metric_are_counted() {
     let clock = VirtualClock::new(1);
     let one = |n| clock.pass(n as f64 * 10.0);

@@ -46,8 +46,8 @@ fn at_a_rate(point: &Point, rate: f64) -> Option<Prediction> {
         0.8 * limit,
         limit,
         format!(
-            "the link's {} less {header} B of headers with {payload} B of payload; TCP may leave a \
-             fifth of it unused",
+            "the link's {} less {header} B of headers with {payload} B of payload; up to a \
+             fifth of it stays unused",
             Unit::BytesPerSecond.display(rate / 8.0)
         ),
     )
