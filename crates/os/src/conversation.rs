@@ -5,8 +5,8 @@
 //! while, and does not take a late answer for that of the next one. Datagrams go by sockets that are
 //! not connected, as those of servers are: the kernel looks up the route of each.
 //!
-//! Source: tcp(7), udp(7), unix(7), socket(7) on `SO_RCVTIMEO` and `SO_SNDTIMEO`, recv(2) on `MSG_DONTWAIT` and
-//! `MSG_TRUNC`.
+//! Source: tcp(7), udp(7), unix(7), socket(7) on `SO_RCVTIMEO` and `SO_SNDTIMEO`, recv(2) on
+//! `MSG_DONTWAIT` and `MSG_TRUNC`.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
