@@ -303,7 +303,7 @@ fn each<F: Send, T: Send>(
 }
 
 /// By which name the receiver offers the processors whose soft interrupts it counts, and names of
-/// what the roles count for [`derive`].
+/// what the roles count for [`derive()`].
 const COUNTED: &str = "counted";
 const SENT: &str = "datagrams_sent";
 const ARRIVED: &str = "datagrams_arrived";
