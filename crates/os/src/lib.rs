@@ -7,7 +7,7 @@
 //!
 //! Functions on measured paths (`branches`, `calls`, `chase`, `clock_reads`, `connections`,
 //! `conversation`, `copies`, `core_chain`, `flow`, `hypervisor`, `icmp`, `line`, `line_counters`,
-//! `locks`, `loops`, `mappings`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`,
+//! `locks`, `loops`, `mappings`, `receive`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`,
 //! `timestamping`, `token`, `touch`, `transfer`, `tsc`, `vmsplice`, `zerocopy`) allocate nothing,
 //! take no lock, and make no system call but those that they are there to measure. Set-up
 //! functions may allocate.
@@ -55,6 +55,7 @@ pub mod queue_disciplines;
 pub mod random;
 pub mod readable;
 pub mod real_time;
+pub mod receive;
 pub mod registered_buffer;
 mod repeat;
 pub mod scratch;

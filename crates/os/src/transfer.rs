@@ -107,7 +107,7 @@ pub fn call(
 }
 
 /// What a block holds behind its number: the same at both ends, and no run of zeroes.
-fn contents(size: usize) -> Vec<u8> {
+pub(crate) fn contents(size: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
         // xorshift64

@@ -1,0 +1,3 @@
+//! Two copies, one, none.
+
+pub(crate) mod receive;
