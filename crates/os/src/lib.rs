@@ -8,6 +8,8 @@
 //! Functions on measured paths (`branches`, `calls`, `chase`, `clock_reads`, `connections`,
 //! `conversation`, `copies`, `core_chain`, `flow`, `hypervisor`, `icmp`, `line`, `line_counters`,
 //! `locks`, `loops`, `mappings`, `receive`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`,
+//! `conversation`, `copies`, `core_chain`, `field_sender`, `flow`, `hypervisor`, `icmp`, `line`, `line_counters`,
+//! `locks`, `loops`, `mappings`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`,
 //! `timestamping`, `token`, `touch`, `transfer`, `tsc`, `vmsplice`, `zerocopy`) allocate nothing,
 //! take no lock, and make no system call but those that they are there to measure. Set-up
 //! functions may allocate.
@@ -33,6 +35,8 @@ pub mod connections;
 pub mod conversation;
 pub mod copies;
 pub mod core_chain;
+pub mod field_sender;
+pub mod fields;
 pub mod flow;
 pub mod hypervisor;
 pub mod icmp;
