@@ -36,4 +36,5 @@ pub static TABLE: &[&Probe] = &[
     &crate::net::connect::PROBE,
     &crate::net::stages::PROBE,
     &crate::copy::receive::PROBE,
+    &crate::copy::parts::PROBE,
 ];

@@ -1,3 +1,4 @@
 //! Two copies, one, none.
 
+pub(crate) mod parts;
 pub(crate) mod receive;
