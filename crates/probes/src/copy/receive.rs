@@ -158,7 +158,7 @@ pub(crate) static PROBE: Probe = Probe {
                 "segment",
                 Unit::Bytes,
                 Better::Neither,
-                "payload of TCP's largest segment",
+                "payload of TCP's largest segment, at the end",
             ),
         ],
         how: text(
@@ -360,17 +360,20 @@ impl Role for Sending {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             Err(error) => return Err(failed(&error)),
         };
-        let segment = sender.segment_bytes().map_err(|error| failed(&error))?;
-        if let Some(segment) = segment {
-            if whole_pages(point) && segment as usize % base_page_bytes() != 0 {
-                return Err(Failure::unsupported(format!(
-                    "segments have {segment} B here, not whole pages: the link's MTU is smaller, or \
-                     an end has no timestamps (--set segments=usual, or --link loopback)"
-                )));
-            }
-            meter.value("segment", f64::from(segment));
+        if whole_pages(point)
+            && let Some(segment) = sender.segment_bytes().map_err(|error| failed(&error))?
+            && segment as usize % base_page_bytes() != 0
+        {
+            return Err(Failure::unsupported(format!(
+                "segments have {segment} B here, not whole pages: the link's MTU is smaller, or \
+                 an end has no timestamps (--set segments=usual, or --link loopback)"
+            )));
         }
         sender.send(stop).map_err(|error| failed(&error))?;
+        // They grow with the receiver's window, so what they were at the end is told.
+        if let Some(segment) = sender.segment_bytes().map_err(|error| failed(&error))? {
+            meter.value("segment", f64::from(segment));
+        }
         if sender.bytes() > 0 && sender.wall_ns() > 0 {
             let cpu_ns = sender.cpu_ns() as f64;
             meter.value("cpu_sender", cpu_ns / (sender.bytes() as f64 / KIB));
