@@ -204,7 +204,7 @@ struct Parts(Option<Prepared>);
 /// What a point is measured with.
 enum Prepared {
     /// With the part and without it.
-    Both(Sink, Sink),
+    Both(Box<(Sink, Sink)>),
     Serialise(Messages, Vec<u8>),
     Reap(Reaper),
 }
@@ -402,15 +402,15 @@ impl Role for Parts {
         self.0 = Some(match point.axes.word("part") {
             "serialise" => Prepared::Serialise(message(size, FIELDS)?, vec![0; size]),
             "reap" => Prepared::Reap(Reaper::open(size)?),
-            "plain_buffer" => Prepared::Both(
+            "plain_buffer" => Prepared::Both(Box::new((
                 Sink::udp(Primitive::UringZeroCopy, (size, 1))?,
                 Sink::udp(Primitive::UringZeroCopyRegistered, (size, 1))?,
-            ),
-            _ => Prepared::Both(
+            ))),
+            _ => Prepared::Both(Box::new((
                 Sink::unix(Primitive::OneCopy, (size, FIELDS))?,
                 // Of one field it is one send.
                 Sink::unix(Primitive::WriteEach, (size, 1))?,
-            ),
+            ))),
         });
         Ok(Offers::new())
     }
@@ -423,7 +423,8 @@ impl Role for Parts {
             }
         };
         match self.0.as_mut().expect("a point is prepared") {
-            Prepared::Both(with, without) => {
+            Prepared::Both(both) => {
+                let (with, without) = &mut **both;
                 for (metric, sink) in [("with_part", with), ("without_part", without)] {
                     let mut meter = meter.share(2);
                     meter.repeatable(metric, |n| keep(sink.send(n)));
@@ -454,9 +455,9 @@ impl Role for Parts {
 
     fn finish(&mut self, point: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
         match self.0.take().expect("a point is measured") {
-            Prepared::Both(mut with, mut without) => {
-                with.check()?;
-                without.check()
+            Prepared::Both(mut both) => {
+                both.0.check()?;
+                both.1.check()
             }
             Prepared::Serialise(_, buffer) => {
                 let mut sent = vec![0; size(point)];

@@ -362,7 +362,7 @@ impl Role for Sending {
         };
         if whole_pages(point)
             && let Some(segment) = sender.segment_bytes().map_err(|error| failed(&error))?
-            && segment as usize % base_page_bytes() != 0
+            && !(segment as usize).is_multiple_of(base_page_bytes())
         {
             return Err(Failure::unsupported(format!(
                 "segments have {segment} B here, not whole pages: the link's MTU is smaller, or \
