@@ -2,12 +2,14 @@
 
 use crate::cache_levels::cache_levels;
 use crate::cache_references::cache_references;
+use crate::copy_crossovers::copy_crossovers;
 use crate::finding::Finding;
 use crate::fork_growth::fork_growth;
 use crate::page_sizes::page_sizes;
 use crate::round_trip::round_trip;
 use crate::saturated::saturated;
 use crate::sequential::sequential;
+use crate::thread_scaling::thread_scaling;
 use costof_model::run_file::Run;
 
 /// What one function finds in a run; empty where the rows do not carry it.
@@ -22,6 +24,8 @@ const FINDERS: &[Find] = &[
     fork_growth,
     round_trip,
     saturated,
+    copy_crossovers,
+    thread_scaling,
 ];
 
 /// Everything that the points of a run say, in words.

@@ -6,6 +6,8 @@ pub mod all;
 mod cache_levels;
 mod cache_references;
 pub mod changepoints;
+mod copy_crossovers;
+mod crossover;
 pub mod doctor;
 pub mod finding;
 mod fork_growth;
@@ -13,6 +15,8 @@ mod memory_latency;
 #[cfg(test)]
 mod memory_sample;
 mod page_sizes;
+mod ratio;
 mod round_trip;
 mod saturated;
 mod sequential;
+mod thread_scaling;

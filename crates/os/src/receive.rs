@@ -27,6 +27,7 @@ use crate::clock::{ClockId, now_ns};
 use crate::meeting::{self, Address, Over};
 use crate::transfer::contents;
 use std::io::{self, ErrorKind};
+use std::time::Duration;
 use stream::Stream;
 
 /// The smallest message: its number, and something of each field.
@@ -98,6 +99,7 @@ pub struct Receiver {
     way: Box<dyn Way>,
     size: usize,
     counts: Counts,
+    round_trip: Duration,
 }
 
 impl std::fmt::Debug for Receiver {
@@ -131,6 +133,7 @@ impl Receiver {
         }
         let mut met = meeting::call(over, address, 1, token)?;
         let met = met.pop().expect("as many as were asked for");
+        let round_trip = met.round_trip;
         let stream = Stream::of(met)?;
         stream.say(READY)?;
         let way: Box<dyn Way> = match how {
@@ -144,6 +147,7 @@ impl Receiver {
             way,
             size,
             counts: Counts::default(),
+            round_trip,
         })
     }
 
@@ -182,6 +186,11 @@ impl Receiver {
     fn count(&mut self, messages: u64) {
         self.counts.messages += messages;
         self.counts.bytes += messages * self.size as u64;
+    }
+
+    /// A round trip when it called, as far as it is known.
+    pub fn round_trip(&self) -> Duration {
+        self.round_trip
     }
 
     /// What it has done until now.

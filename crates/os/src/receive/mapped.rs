@@ -1,12 +1,12 @@
 //! `TCP_ZEROCOPY_RECEIVE`: pages in which bytes have come are mapped where the program reads them.
 //!
-//! The kernel maps what lies in a whole page of its own, and nothing else: a page of a device that
-//! puts headers elsewhere, or of a sender on this machine that used `MSG_ZEROCOPY`, whose copy goes
-//! from page to page through a packet. What plain sends have copied lies in larger pieces of memory,
-//! and none of it is mapped. A packet begins a page, so where its payload is no multiple of a page
-//! its end shares one with nothing, is no whole page, and is copied: with 65,483 B of payload 15
-//! pages of 4 KiB are mapped and 4,043 B copied. A message that begins in the midst of a page has no
-//! whole page at all, until the next packet begins.
+//! The kernel maps what fills a whole page that nothing else is in, and nothing else: a page of a
+//! device that puts headers elsewhere, or of a sender on this machine that used `MSG_ZEROCOPY`, whose
+//! copy is made page by page. What plain sends have copied lies in larger pieces of memory, and none
+//! of it is mapped. That copy of a packet begins at a page. So where a packet's payload, which is
+//! the MSS or a multiple of it, is no multiple of a page, the rest fills only a part of the last page
+//! and is copied: of 65,483 B, 15 pages of 4 KiB are mapped and 4,043 B copied. A message that begins
+//! in the midst of a page has what is left of it copied first.
 //!
 //! The end of the stream is EIO; nothing to map yet is no error and does not wait.
 //!
@@ -111,8 +111,8 @@ impl Mapped {
             page,
             area,
             copied: Vec::with_capacity(size),
-            // Two mapped pieces have a page each, and so have what is copied between them and it.
-            pieces: Vec::with_capacity(2 * (size / page + 1)),
+            // Mapped ones have a page each, and what is copied stands between them.
+            pieces: Vec::with_capacity(2 * (size / page) + 1),
         })
     }
 
@@ -195,7 +195,10 @@ impl Way for Mapped {
             if skip > 0 {
                 counts.calls += 1;
                 let came = self.stream.receive(&mut self.copied[copied..][..skip])?;
-                self.pieces.push((came, false));
+                match self.pieces.last_mut() {
+                    Some((length, false)) => *length += came,
+                    _ => self.pieces.push((came, false)),
+                }
                 copied += came;
             } else if length == 0 {
                 self.stream.wait(&mut counts.calls)?;

@@ -25,8 +25,11 @@ use std::io;
 use std::time::{Duration, Instant};
 
 const KIB: f64 = 1024.0;
-/// For how long is received before anything is timed: sockets' buffers grow meanwhile.
+/// For how long is received before anything is timed: sockets' buffers grow meanwhile, and TCP's
+/// windows, which take ten round trips to 16 MiB.
 const RAMP: Duration = Duration::from_millis(100);
+const RAMP_ROUND_TRIPS: u32 = 20;
+const RAMP_MOST: Duration = Duration::from_secs(5);
 /// How long a batch lasts at least: many times what a stream's buffers hold.
 const BATCH_NS: f64 = 5e6;
 /// What the options of TCP take of a segment, where both ends put timestamps into it.
@@ -165,13 +168,15 @@ pub(crate) static PROBE: Probe = Probe {
             "The sender repeats one message as fast as it goes, of which only the number changes. The \
              receiver asks for what is left of one message at a time, but for multishot, where the \
              kernel fills 32 buffers of 4 to 64 KiB as it can. The ends run on a processor each where \
-             there are two, for 100 ms before anything is timed. Nothing reads the bytes while it is \
-             timed: a copy leaves them in a cache and a mapping does not, so a program that reads what \
-             it has mapped pays for that later. The number of messages is then known at both ends: the \
-             next message must have it, and every other byte as it was sent, in its field. The kernel \
-             maps nothing but whole pages of their own. A packet begins a page, so the end of one \
-             whose payload is no multiple of a page is copied (of 65483 B, 15 pages are mapped), and \
-             what plain sends have copied lies in larger pieces, which it never maps.",
+             there are two, for 100 ms and 20 round trips before anything is timed. Nothing reads the \
+             bytes while it is timed: a copy leaves them in a cache and a mapping does not, so a \
+             program that reads what it has mapped pays for that later. The number of messages is \
+             then known at both ends: the next message must have it, and every other byte as it was \
+             sent, in its field. The kernel maps nothing but what fills whole pages. Where the other \
+             end sends uncopied on this machine, the copy of a packet is made after all, page by page \
+             and from a page's start: with a payload that is no multiple of a page the rest of each \
+             packet is copied (of 65483 B, 15 pages are mapped). What plain sends have copied lies in \
+             larger pieces, which are never mapped.",
         ),
         sources: list![
             text("recv(2), recvmsg(2), tcp(7) on MSG_TRUNC"),
@@ -425,8 +430,8 @@ impl Role for Receiving {
         })?;
         // A MiB, or some messages of one.
         let some = ((1 << 20) / point.axes.number("size")).clamp(1, 1024);
-        let began = Instant::now();
-        while began.elapsed() < RAMP {
+        let (began, ramp) = (Instant::now(), ramp(receiver.round_trip()));
+        while began.elapsed() < ramp {
             receiver.receive(some).map_err(|error| failed(&error))?;
         }
         let before = receiver.counts();
@@ -457,6 +462,10 @@ impl Role for Receiving {
             false => Err(Failure::error("other bytes arrived than were sent")),
         }
     }
+}
+
+fn ramp(round_trip: Duration) -> Duration {
+    (RAMP_ROUND_TRIPS * round_trip).clamp(RAMP, RAMP_MOST)
 }
 
 /// This thread runs on the first of its role's processors: each role has another first one, where
@@ -577,6 +586,14 @@ mod tests {
             let reason = tried(axes).unwrap_err();
             assert!(reason.contains(says), "{reason}");
         }
+    }
+
+    #[test]
+    fn long_ways_take_longer_to_begin() {
+        let ms = Duration::from_millis;
+        assert_eq!(ramp(Duration::ZERO), RAMP);
+        assert_eq!(ramp(ms(10)), ms(200));
+        assert_eq!(ramp(ms(3000)), RAMP_MOST);
     }
 
     #[test]
