@@ -5,6 +5,7 @@ use crate::cache_references::cache_references;
 use crate::copy_crossovers::copy_crossovers;
 use crate::finding::Finding;
 use crate::fork_growth::fork_growth;
+use crate::mapped_pages::mapped_pages;
 use crate::page_sizes::page_sizes;
 use crate::round_trip::round_trip;
 use crate::saturated::saturated;
@@ -26,6 +27,7 @@ const FINDERS: &[Find] = &[
     saturated,
     copy_crossovers,
     thread_scaling,
+    mapped_pages,
 ];
 
 /// Everything that the points of a run say, in words.

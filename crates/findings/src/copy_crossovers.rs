@@ -56,9 +56,12 @@ pub(crate) fn alike(row: &PointRow, without: &[&str]) -> Point {
 /// The values in which a point without some axes differs from the probe's usual ones, as
 /// ` with source=cold pages=2MiB`.
 pub(crate) fn circumstances(run: &Run, point: &Point) -> String {
-    let usual = run.probe(&point.probe).map_or_else(Axes::default, |info| info.defaults());
+    let usual = run
+        .probe(&point.probe)
+        .map_or_else(Axes::default, |info| info.defaults());
     let mut axes = point.axes.clone();
-    axes.0.retain(|name, value| usual.0.get(name) != Some(value));
+    axes.0
+        .retain(|name, value| usual.0.get(name) != Some(value));
     match axes.0.is_empty() {
         true => String::new(),
         false => format!(" with {axes}"),
@@ -181,7 +184,11 @@ pub(crate) fn about(bytes: f64) -> String {
     };
     // A measured size has as many digits as it needs.
     if value >= 9.95 || (value - value.round()).abs() < 0.05 {
-        let tens = if value >= 99.5 && value.fract() != 0.0 { 10.0 } else { 1.0 };
+        let tens = if value >= 99.5 && value.fract() != 0.0 {
+            10.0
+        } else {
+            1.0
+        };
         return format!("{:.0}{unit}", (value / tens).round() * tens);
     }
     format!("{value:.1}{unit}")
@@ -219,7 +226,8 @@ mod tests {
         for (kib, two, one, zero) in COLD {
             for (primitive, us) in [("two_copy", two), ("one_copy", one), ("zero_copy", zero)] {
                 let ns_per_kib = us * 1000.0 / kib as f64;
-                run.points.push(row(primitive, kib, "cpu_sender", ns_per_kib));
+                run.points
+                    .push(row(primitive, kib, "cpu_sender", ns_per_kib));
             }
         }
         run
@@ -280,9 +288,20 @@ mod tests {
 
     #[test]
     fn sizes_have_two_digits_or_those_that_were_measured() {
-        let sizes = [64.0, 1024.0, 1500.0, 24_986.0, 131_072.0, 130_000.0, 1_048_576.0, 16_777_216.0];
+        let sizes = [
+            64.0,
+            1024.0,
+            1500.0,
+            24_986.0,
+            131_072.0,
+            130_000.0,
+            1_048_576.0,
+            16_777_216.0,
+        ];
         let written = sizes.map(about);
-        let expected = ["64B", "1KiB", "1.5KiB", "24KiB", "128KiB", "130KiB", "1MiB", "16MiB"];
+        let expected = [
+            "64B", "1KiB", "1.5KiB", "24KiB", "128KiB", "130KiB", "1MiB", "16MiB",
+        ];
         assert_eq!(written, expected);
     }
 }

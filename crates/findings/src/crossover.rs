@@ -131,7 +131,14 @@ mod tests {
         );
         let found = crossover(&curve(&[0.05, 0.2, 0.4], 0.1)).unwrap();
         assert!(
-            matches!(found, Crossover::From { about: None, low: None, .. }),
+            matches!(
+                found,
+                Crossover::From {
+                    about: None,
+                    low: None,
+                    ..
+                }
+            ),
             "{found:?}"
         );
         let found = crossover(&curve(&[-0.4, -0.2, 0.05], 0.1)).unwrap();
@@ -141,7 +148,13 @@ mod tests {
         close(low, 2.0 * 2.0_f64.powf(0.1 / 0.25));
         close(high, 4.0);
         let found = crossover(&curve(&[0.0, 0.0, 0.0], 0.1)).unwrap();
-        assert_eq!(found, Crossover::Untold { low: 1.0, high: 4.0 });
+        assert_eq!(
+            found,
+            Crossover::Untold {
+                low: 1.0,
+                high: 4.0
+            }
+        );
     }
 
     #[test]

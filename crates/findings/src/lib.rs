@@ -11,6 +11,7 @@ mod crossover;
 pub mod doctor;
 pub mod finding;
 mod fork_growth;
+mod mapped_pages;
 mod memory_latency;
 #[cfg(test)]
 mod memory_sample;

@@ -118,7 +118,11 @@ fn limit(run: &Run, threads: u64, times: f64) -> String {
     match (1..both_ends).contains(&processors) && times < threads as f64 {
         true => format!(
             "; with those that receive, {both_ends} threads share {processors} {}",
-            if processors == 1 { "processor" } else { "processors" }
+            if processors == 1 {
+                "processor"
+            } else {
+                "processors"
+            }
         ),
         false => String::new(),
     }
@@ -174,7 +178,9 @@ mod tests {
         let findings = thread_scaling(&run);
         let sentence = &findings[0].sentence;
         assert!(
-            sentence.ends_with("25 % of 4 times; with those that receive, 8 threads share 2 processors"),
+            sentence.ends_with(
+                "25 % of 4 times; with those that receive, 8 threads share 2 processors"
+            ),
             "{sentence}"
         );
     }
