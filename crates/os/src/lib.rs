@@ -6,7 +6,7 @@
 //! kernel it exists and what it returns where it does not.
 //!
 //! Functions on measured paths (`branches`, `calls`, `chase`, `clock_reads`, `connections`,
-//! `conversation`, `copies`, `core_chain`, `field_sender`, `flow`, `hypervisor`, `icmp`, `line`, `line_counters`,
+//! `conversation`, `copies`, `core_chain`, `delivery`, `field_sender`, `flow`, `hypervisor`, `icmp`, `line`, `line_counters`,
 //! `locks`, `loops`, `mappings`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`,
 //! `timestamping`, `token`, `touch`, `transfer`, `tsc`, `vmsplice`, `zerocopy`) allocate nothing,
 //! take no lock, and make no system call but those that they are there to measure. Set-up
@@ -33,6 +33,7 @@ pub mod connections;
 pub mod conversation;
 pub mod copies;
 pub mod core_chain;
+pub mod delivery;
 pub mod field_sender;
 pub mod fields;
 pub mod flow;
