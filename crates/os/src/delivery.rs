@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use rustix::net::{SendFlags, send};
 
+pub use crate::field_sender::Counts;
 use crate::field_sender::{FieldSender, Primitive};
 use crate::fields::Messages;
 use crate::meeting::{self, Address, Listener, Over, receive_within};
