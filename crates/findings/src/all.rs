@@ -7,7 +7,9 @@ use crate::fork_growth::fork_growth;
 use crate::page_sizes::page_sizes;
 use crate::round_trip::round_trip;
 use crate::saturated::saturated;
+use crate::send_crossover::send_crossover;
 use crate::sequential::sequential;
+use crate::zero_copy::zero_copy;
 use costof_model::run_file::Run;
 
 /// What one function finds in a run; empty where the rows do not carry it.
@@ -22,6 +24,8 @@ const FINDERS: &[Find] = &[
     fork_growth,
     round_trip,
     saturated,
+    zero_copy,
+    send_crossover,
 ];
 
 /// Everything that the points of a run say, in words.

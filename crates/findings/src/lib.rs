@@ -15,4 +15,6 @@ mod memory_sample;
 mod page_sizes;
 mod round_trip;
 mod saturated;
+mod send_crossover;
 mod sequential;
+mod zero_copy;

@@ -8,7 +8,7 @@
 //! Functions on measured paths (`branches`, `calls`, `chase`, `clock_reads`, `connections`,
 //! `conversation`, `copies`, `core_chain`, `delivery`, `field_sender`, `flow`, `hypervisor`, `icmp`, `line`, `line_counters`,
 //! `locks`, `loops`, `mappings`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`,
-//! `timestamping`, `token`, `touch`, `transfer`, `tsc`, `vmsplice`, `zerocopy`) allocate nothing,
+//! `timestamping`, `token`, `touch`, `transfer`, `tsc`, `victim`, `vmsplice`, `zerocopy`) allocate nothing,
 //! take no lock, and make no system call but those that they are there to measure. Set-up
 //! functions may allocate.
 
@@ -81,5 +81,6 @@ pub mod transfer;
 pub mod tsc;
 pub mod tun;
 pub mod usage;
+pub mod victim;
 pub mod vmsplice;
 pub mod zerocopy;

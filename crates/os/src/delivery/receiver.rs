@@ -220,6 +220,11 @@ impl Receiver {
         self.bytes
     }
 
+    /// Pieces that arrived: of datagrams each is one, and a duplicate counts again.
+    pub fn datagrams(&self) -> u64 {
+        self.datagrams
+    }
+
     /// Datagrams that its queue had no room for.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use crate::socket::{self, TcpInfo};
 use crate::transfer::Mark;
 use crate::transfer::marks::Marks;
 use crate::usage::{self, Usage};
+use crate::victim::Victim;
 
 const LOOK_BYTES: u64 = 32 << 10;
 /// How long a flow lasts at most, and how many marks it should have.
@@ -184,6 +185,25 @@ impl Sender {
         self.fields.send()?;
         self.fields.complete()?;
         Ok(now_ns(ClockId::MonotonicRaw) - begin_ns)
+    }
+
+    /// How much longer it takes to read an array that has filled a cache after so many messages than
+    /// before, in nanoseconds; it may also be shorter, by chance. The messages are sent and, where
+    /// the kernel says when it is done with them, that is waited for.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`FieldSender::send`] and [`FieldSender::complete`].
+    pub fn pollution_ns(&mut self, victim: &Victim, messages: u32) -> io::Result<f64> {
+        self.fields.complete()?;
+        // It fills the cache, and is what is then read from there.
+        victim.read_ns();
+        let before_ns = victim.read_ns();
+        for _ in 0..messages {
+            self.fields.send()?;
+        }
+        self.fields.complete()?;
+        Ok(victim.read_ns() as f64 - before_ns as f64)
     }
 
     /// Says that this was all, and waits until the kernel is done with it and the receiver has it:

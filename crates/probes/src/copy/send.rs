@@ -5,7 +5,7 @@ mod predict;
 mod roles;
 
 use crate::arenas;
-use crate::net::bandwidth::take;
+use crate::net::bandwidth::{ARRIVED, DROPPED, SENT, take};
 use crate::{derived, sizes};
 use costof_measure::probe::Probe;
 use costof_model::axis::Axes;
@@ -56,23 +56,19 @@ pub(crate) static PROBE: Probe = Probe {
 };
 
 fn headlines(_: &Facts) -> Vec<Headline> {
-    let message = |primitive: &'static str| PROBE.info.defaults().with("primitive", primitive);
-    vec![
-        Headline::new(
-            "send: 64 KiB in 8 fields, two copies, TCP on loopback",
-            message("two_copy"),
-        ),
-        Headline::new(
-            "send: 64 KiB in 8 fields, zero-copy, TCP on loopback",
-            message("zero_copy"),
-        ),
-    ]
+    vec![Headline::new(
+        "send: 32 KiB in 8 fields, two copies, TCP on loopback",
+        PROBE.info.defaults(),
+    )]
 }
 
 /// The three ways of the study at every size, from a cached message and from a working set beyond
-/// this machine's caches.
+/// this machine's caches; and io_uring with registered buffers, which nothing else has.
 fn more_points(facts: &Facts) -> Vec<Axes> {
-    let mut points = Vec::new();
+    let registered = PROBE.info.defaults().with("buffers", "registered");
+    let mut points: Vec<Axes> = ["uring_send", "uring_zero_copy"]
+        .map(|primitive| registered.clone().with("primitive", primitive))
+        .to_vec();
     for size in SIZES {
         for primitive in STUDY {
             let hot = PROBE.info.defaults().with("size", *size);
@@ -126,13 +122,14 @@ fn memory_bytes(point: &Point) -> u64 {
     let Shape { size, count } = shape(point);
     let fields = point.axes.number("fields") as usize;
     let messages = fields::memory_bytes(count, size, fields).unwrap_or(usize::MAX);
-    // A file has them once more; both ends have a message and a buffer beside them.
+    // A file has them once more; both ends have a message and a buffer beside them, and the sender
+    // arrays that fill its caches.
     let copies = match point.axes.word("primitive") {
         "sendfile_memory" | "sendfile_file" => 2,
         _ => 1,
     };
     let each = copies * messages as u64 + 2 * size as u64 + (8 << 20);
-    threads(point) as u64 * each
+    threads(point) as u64 * each + (64 << 20)
 }
 
 /// The way of sending.
@@ -231,6 +228,13 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
         }
     }
     report.allocations += sender.allocations;
+    let [sent, arrived, dropped] = [SENT, ARRIVED, DROPPED].map(|name| take(&mut report, name));
+    if let (Some(sent), Some(arrived), Some(dropped)) = (sent, arrived, dropped)
+        && sent > 0.0
+    {
+        derived::add(&mut report, "lost", (sent - arrived).max(0.0) / sent);
+        derived::add(&mut report, "lost_in_queue", dropped / sent);
+    }
     let left = take(&mut report, LEFT);
     let has = |report: &Report, name: &str| report.metrics.iter().any(|have| have.name == name);
     if let Some(left) = left.filter(|_| !has(&report, "throughput")) {
@@ -250,4 +254,149 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
         derived::add(&mut report, "rate", rate);
     }
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::literal;
+    use costof_model::failure::FailureKind;
+    use costof_model::metric::Measured;
+
+    fn point(axes: Axes) -> Point {
+        let mut point = literal::point(&PROBE, axes);
+        point.link = "loopback".into();
+        point
+    }
+
+    fn default() -> Axes {
+        PROBE.info.defaults()
+    }
+
+    #[test]
+    fn cold_messages_fill_the_working_set_and_hot_is_one() {
+        assert_eq!(shape(&point(default())).count, 1);
+        let cold = default().with("source", "cold").with("size", 4096);
+        for threads in [1, 4] {
+            let point = point(cold.clone().with("threads", threads));
+            let Shape { size, count } = shape(&point);
+            let bytes = fields::memory_bytes(count, size, 8).unwrap() as u64 * threads;
+            assert!(bytes <= 128 << 20 && bytes > 127 << 20, "{bytes}");
+            assert!(memory_bytes(&point) >= bytes);
+        }
+        let large = cold.with("size", 16 << 20).with("working_set", 1 << 20);
+        assert_eq!(shape(&point(large)).count, 2);
+    }
+
+    #[test]
+    fn every_word_is_its_own_way_of_sending() {
+        let mut ways = Vec::new();
+        for value in PROBE.info.axis("primitive").unwrap().usual() {
+            let mut axes = default();
+            axes.0.insert("primitive".into(), value);
+            for axes in [
+                axes.clone(),
+                axes.clone().with("buffers", "registered"),
+                axes.with("allocate", "per_message"),
+            ] {
+                ways.extend(primitive(&point(axes)));
+            }
+        }
+        assert_eq!(ways.len(), Primitive::ALL.len());
+        assert!(Primitive::ALL.iter().all(|way| ways.contains(way)));
+    }
+
+    #[test]
+    fn what_cannot_be_says_why_and_what_else_can() {
+        let udp = default().with("over", "udp");
+        let echo = default().with("pattern", "echo");
+        let once = default().with("allocate", "per_message");
+        for (axes, link, says) in [
+            (udp.clone().with("size", 65_508), "loopback", "size=65507"),
+            (
+                udp.clone().with("pattern", "echo"),
+                "loopback",
+                "pattern=stream",
+            ),
+            (
+                udp.with("congestion_control", "reno"),
+                "loopback",
+                "only TCP",
+            ),
+            (default().with("in_flight", 2), "loopback", "pattern=echo"),
+            (echo.clone().with("in_flight", 16), "loopback", "64 KiB"),
+            (echo, "sink", "nobody answers"),
+            (
+                default().with("buffers", "registered"),
+                "loopback",
+                "uring_send",
+            ),
+            (
+                once.with("primitive", "one_copy"),
+                "loopback",
+                "allocate=once",
+            ),
+        ] {
+            let mut point = point(axes);
+            point.link = link.into();
+            let failure = check(&point).unwrap_err();
+            assert_eq!(failure.kind, FailureKind::Unsupported);
+            assert!(failure.reason.contains(says), "{}", failure.reason);
+        }
+        assert_eq!(check(&point(default())), Ok(()));
+    }
+
+    fn report(metrics: &[(&'static str, Data)]) -> Report {
+        let metrics = metrics.iter().map(|(name, data)| Measured {
+            name: (*name).into(),
+            data: data.clone(),
+            disturbed: Vec::new(),
+        });
+        Report {
+            state: State::Ok,
+            allocations: 0,
+            metrics: metrics.collect(),
+        }
+    }
+
+    fn value(report: &Report, name: &str) -> Option<Data> {
+        let found = report.metrics.iter().find(|metric| metric.name == name);
+        found.map(|metric| metric.data.clone())
+    }
+
+    #[test]
+    fn what_left_counts_where_nothing_arrives() {
+        let sender = report(&[
+            (LEFT, Data::Value(65_536.0)),
+            (LEFT_COST, Data::Samples(vec![(1, 2.0)])),
+        ]);
+        let point = point(default());
+        let sunk = derive(&point, vec![report(&[]), sender.clone()]);
+        assert_eq!(value(&sunk, "throughput"), Some(Data::Value(65_536.0)));
+        assert_eq!(value(&sunk, "rate"), Some(Data::Value(2.0)));
+        assert_eq!(value(&sunk, "cost"), Some(Data::Samples(vec![(1, 2.0)])));
+        let receiver = report(&[
+            ("throughput", Data::Value(32_768.0)),
+            ("cost", Data::Samples(vec![(1, 3.0)])),
+        ]);
+        let received = derive(&point, vec![receiver, sender]);
+        assert_eq!(value(&received, "throughput"), Some(Data::Value(32_768.0)));
+        assert_eq!(value(&received, "rate"), Some(Data::Value(1.0)));
+        assert_eq!(
+            value(&received, "cost"),
+            Some(Data::Samples(vec![(1, 3.0)]))
+        );
+        for name in [LEFT, LEFT_COST] {
+            assert_eq!(value(&sunk, name).or(value(&received, name)), None);
+        }
+    }
+
+    #[test]
+    fn datagrams_that_did_not_arrive_are_a_share() {
+        let receiver = report(&[(ARRIVED, Data::Value(90.0)), (DROPPED, Data::Value(5.0))]);
+        let sender = report(&[(SENT, Data::Value(100.0))]);
+        let derived = derive(&point(default()), vec![receiver, sender]);
+        assert_eq!(value(&derived, "lost"), Some(Data::Value(0.1)));
+        assert_eq!(value(&derived, "lost_in_queue"), Some(Data::Value(0.05)));
+    }
 }

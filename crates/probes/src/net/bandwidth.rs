@@ -299,9 +299,9 @@ pub(crate) fn each<F: Send, T: Send>(
 /// By which name the receiver offers the processors whose soft interrupts it counts, and names of
 /// what the roles count for [`derive`].
 pub(crate) const COUNTED: &str = "counted";
-const SENT: &str = "datagrams_sent";
-const ARRIVED: &str = "datagrams_arrived";
-const DROPPED: &str = "datagrams_dropped";
+pub(crate) const SENT: &str = "datagrams_sent";
+pub(crate) const ARRIVED: &str = "datagrams_arrived";
+pub(crate) const DROPPED: &str = "datagrams_dropped";
 
 pub(crate) fn listed(cpus: &BTreeSet<usize>) -> String {
     let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();

@@ -7,16 +7,15 @@ use costof_model::metric::MetricInfo;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::unit::{Better, Unit};
 use costof_os::delivery::MESSAGE_LEAST_BYTES;
-use costof_os::fields::FIELDS_MOST;
 
 /// The sizes, the default first.
 pub(super) const SIZES: &[u64] = &[
-    64 << 10,
+    32 << 10,
     64,
     1 << 10,
     4 << 10,
     16 << 10,
-    32 << 10,
+    64 << 10,
     128 << 10,
     1 << 20,
     16 << 20,
@@ -182,14 +181,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
         number(
             "fields",
             "separately allocated fields of a message: equal shares, the rest in the last",
-            (
-                1,
-                if FIELDS_MOST < 64 {
-                    FIELDS_MOST as u64
-                } else {
-                    64
-                }
-            ),
+            (1, MESSAGE_LEAST_BYTES as u64),
             &[8, 1],
         ),
         words(
@@ -290,6 +282,25 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
             "reusable",
             "from before a single message is sent until its bytes could be changed: until they are copied, or the completion has come"
         ),
+        ns(
+            "pollution_l1",
+            "how much longer it takes to read an array of three quarters of the L1 data cache after so many messages as make 1 MiB, 16 at most, than before"
+        ),
+        ns("pollution_l2", "the same of the L2 cache"),
+        ns(
+            "pollution_l3",
+            "the same of the L3 cache, as far as it is this processor's"
+        ),
+        one(
+            "lost",
+            Better::Lower,
+            "datagrams that did not arrive, as a share of those sent"
+        ),
+        one(
+            "lost_in_queue",
+            Better::Lower,
+            "of which the receiver's socket had no room for, as a share of those sent"
+        ),
         one(
             "retransmissions",
             Better::Lower,
@@ -307,7 +318,10 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
          whole last piece. Completions of MSG_ZEROCOPY and IORING_OP_SEND_ZC say whether the kernel \
          copied after all, and processor time says what that took. On the link sink the sender's half \
          alone is there: what leaves is dropped, and a thread on another processor acknowledges it. \
-         When a message's bytes could be changed is seen at nine single messages afterwards.",
+         A congestion control that paces, as BBR does, is there most of what sending takes, so that \
+         congestion_control=reno, which every kernel and user has, tells more. \
+         When a message's bytes could be changed is seen at nine single messages afterwards, and what \
+         sending threw out of the sender's caches at arrays that had filled them.",
     ),
     sources: list![
         text(

@@ -17,7 +17,7 @@ const PACKET_BYTES: f64 = 65_536.0;
 struct Way {
     copies: (f64, f64),
     calls: f64,
-    /// What is done besides for each page, in reads: taking a reference, and giving it back.
+    /// How many references it takes to each page.
     pages: f64,
 }
 
@@ -63,46 +63,98 @@ pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option
         Over::Tcp | Over::Udp => (2.0, 30.0),
     };
     let packets = (bytes / PACKET_BYTES).max(1.0);
+    // Of small messages several share a packet, at best.
+    let least_packets = (bytes / PACKET_BYTES).min(packets);
     let pages = way.pages * (bytes / 4096.0 + fields);
-    let calls = way.calls * read_ns;
-    // A cached message is copied faster than memory is: up to four times.
-    let hot = if point.axes.word("source") == "hot" {
-        4.0
-    } else {
-        1.0
+    let calls_ns = way.calls * read_ns;
+    // A message that is cached is copied up to four times as fast as memory is.
+    let cached = match point.axes.word("source") {
+        "hot" => 4.0,
+        _ => 1.0,
     };
-    let receiver = if received { bytes / copy } else { 0.0 };
-    let sender_least = way.copies.0 * bytes / copy / hot;
-    let least_ns = sender_least.max(receiver / 4.0)
-        + calls
-        + packets.min(1.0) * each.0 * read_ns
-        + 0.02 * pages * read_ns;
-    let most_ns = way.copies.1 * bytes / (copy / 2.0)
-        + 2.0 * receiver
-        + calls
-        + packets * each.1 * read_ns
-        + pages * read_ns;
+    let copies_ns = (
+        way.copies.0 * bytes / copy / cached,
+        way.copies.1 * 2.0 * bytes / copy,
+    );
+    let receiver_ns = match received {
+        true => (bytes / copy / 4.0, 2.0 * bytes / copy),
+        false => (0.0, 0.0),
+    };
+    let packets_ns = (least_packets * each.0 * read_ns, packets * each.1 * read_ns);
+    // A reference to a page is taken and given back: two changes of a number that processors share.
+    let pages_ns = (0.02 * pages * read_ns, pages * read_ns);
+    let sender_ns = copies_ns.0 + calls_ns + packets_ns.0 + pages_ns.0;
+    let least_ns = sender_ns.max(receiver_ns.0);
+    let most_ns = copies_ns.1 + calls_ns + packets_ns.1 + pages_ns.1 + receiver_ns.1;
     // As many at the same time as there are processors for both ends.
     let ends = if received { 2 } else { 1 };
     let at_once = threads(point).min(facts.usable_cpus().len() / ends).max(1) as f64;
+    let ns = |(low, high): (f64, f64)| {
+        let show = |ns| Unit::Nanoseconds.display(ns);
+        format!("{} to {}", show(low), show(high))
+    };
+    let receiver = match received {
+        true => format!(
+            ", at the same time or afterwards {} of the receiver's copy",
+            ns(receiver_ns)
+        ),
+        false => String::new(),
+    };
     throughput(
         bytes / most_ns * 1e9,
         at_once * bytes / least_ns * 1e9,
         format!(
-            "{} to {} copies at the sender{}, at half of the {} that memory.bandwidth measured to \
-             {hot} times it, at the same time or one after the other; {} system calls, and {} to {} \
-             reads of {read_ns:.0} ns for each packet, and up to one for each of {pages:.0} pages",
+            "a message takes the sender {} for {} to {} copies by the {} that memory.bandwidth \
+             measured, {} for {} system calls, {} for its packets and {} for references to pages, in \
+             reads of {read_ns:.0} ns{receiver}",
+            ns(copies_ns),
             way.copies.0,
             way.copies.1,
-            if received {
-                " and one at the receiver"
-            } else {
-                ""
-            },
             Unit::BytesPerSecond.display(copy * 1e9),
+            Unit::Nanoseconds.display(calls_ns),
             way.calls,
-            each.0,
-            each.1,
+            ns(packets_ns),
+            ns(pages_ns),
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PROBE;
+    use super::*;
+    use crate::literal::{measured, point};
+    use crate::{memory, os};
+
+    fn expected(primitive: &'static str, link: &'static str) -> Option<Prediction> {
+        let read = os::syscall::PROBE.info.defaults().with("call", "read");
+        let copy = memory::bandwidth::PROBE.info.defaults().with("op", "copy");
+        let known = [
+            measured(&os::syscall::PROBE, read, 100.0),
+            measured(&memory::bandwidth::PROBE, copy, 10e9),
+        ];
+        let axes = PROBE.info.defaults().with("primitive", primitive);
+        let mut point = point(&PROBE, axes.with("size", 1 << 20));
+        point.link = link.into();
+        predict(&point, &Facts::default(), &Known(&known))
+    }
+
+    #[test]
+    fn fewer_copies_are_expected_to_be_faster_and_a_deferred_one_is_not() {
+        let most = |primitive, link| expected(primitive, link).unwrap().high;
+        assert!(most("one_copy", "sink") > most("two_copy", "sink"));
+        assert!(most("zero_copy", "sink") > most("one_copy", "sink"));
+        let least = |primitive, link| expected(primitive, link).unwrap().low;
+        assert!(least("zero_copy", "loopback") < least("one_copy", "loopback"));
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_predicted() {
+        for link in ["wan", "remote", "delay=10ms"] {
+            assert_eq!(expected("two_copy", link), None);
+        }
+        let mut unknown = point(&PROBE, PROBE.info.defaults());
+        unknown.link = "loopback".into();
+        assert_eq!(predict(&unknown, &Facts::default(), &Known(&[])), None);
+    }
 }

@@ -4,19 +4,22 @@ use super::{LEFT, LEFT_COST, check, control, is_echo, over, primitive, shape, th
 use crate::arenas;
 use crate::net::bandwidth::windows;
 use crate::net::bandwidth::{
-    COUNTED, KIB, Processors, SoftInterrupts, each, left_to_count, listed,
+    ARRIVED, COUNTED, DROPPED, KIB, Processors, SENT, SoftInterrupts, each, left_to_count, listed,
 };
 use crate::net::meeting::{self, broken, cannot_reach};
+use costof_measure::facts;
 use costof_measure::meter::Meter;
 use costof_measure::probe::Role;
+use costof_model::facts::CacheKind;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::protocol::{ClockSource, Launch, Meeting, Offers};
 use costof_os::arena::PageSize;
-use costof_os::delivery::{self, Receiver, Sender};
+use costof_os::delivery::{self, Counts, Receiver, Sender};
 use costof_os::fields::Messages;
 use costof_os::meeting::{Address, Listener, Over};
 use costof_os::sink::Acknowledger;
+use costof_os::victim::Victim;
 use fastrand::Rng;
 use std::io::{self, ErrorKind};
 use std::thread::sleep;
@@ -28,8 +31,13 @@ pub(super) const LEAST: Duration = Duration::from_millis(100);
 const ROUND_TRIPS: u32 = 40;
 /// And at most.
 const MOST: Duration = Duration::from_secs(10);
+/// How long nothing is sent before it is looked when a message's bytes could be changed.
+const IDLE: Duration = Duration::from_micros(500);
 /// How often it is looked when a message's bytes could be changed: the median counts.
 const REUSES: usize = 9;
+/// How much is sent between two readings of an array that has filled a cache.
+const POLLUTING_BYTES: u64 = 1 << 20;
+const POLLUTING_MOST: u64 = 16;
 
 /// The messages of each thread of a point.
 fn messages(point: &Point, random: &mut Rng) -> Result<Vec<Messages>, Failure> {
@@ -137,6 +145,13 @@ impl Role for Receiving {
         meter.value("cpu_receiver", used.cpu_ns_per_kib);
         meter.value("receiver_running", used.running);
         interrupts.report(flows.iter().map(Receiver::bytes).sum(), meter);
+        if over(point) == Over::Udp {
+            let dropped = flows.iter().map(Receiver::dropped);
+            let dropped: u64 = dropped.sum::<io::Result<u64>>().map_err(failed)?;
+            let arrived: u64 = flows.iter().map(Receiver::datagrams).sum();
+            meter.value(ARRIVED, arrived as f64);
+            meter.value(DROPPED, dropped as f64);
+        }
         meter.allocated(flows.iter().map(Receiver::allocations).sum());
         Ok(())
     }
@@ -153,6 +168,8 @@ pub(super) struct Sending {
     random: Rng,
     offers: Offers,
     messages: Vec<Messages>,
+    /// An array for each level of caches, and its metric.
+    victims: Vec<(&'static str, Victim)>,
 }
 
 impl Sending {
@@ -168,6 +185,7 @@ impl Sending {
             random: Rng::with_seed(launch.seed),
             offers: Offers::new(),
             messages: Vec::new(),
+            victims: victims(launch.cpus.first().copied().unwrap_or(0)),
         })
     }
 
@@ -257,6 +275,7 @@ impl Sending {
         if let Some(interrupts) = interrupts {
             interrupts.report(marks.iter().map(|marks| windows::bytes(marks)).sum(), meter);
         }
+        Self::count_calls(flows, meter);
         meter.allocated(match point.axes.word("allocate") {
             // It is what is measured.
             "per_message" => 0,
@@ -265,16 +284,50 @@ impl Sending {
         Ok(())
     }
 
-    /// What all flows together have done, once the kernel is done with it.
-    fn count(flows: &[Sender], meter: &mut Meter<'_>) -> Result<(), Failure> {
+    /// What is seen at single messages, of one flow and where nothing else is under way.
+    fn afterwards(
+        &self,
+        point: &Point,
+        flow: &mut Sender,
+        meter: &mut Meter<'_>,
+    ) -> Result<(), Failure> {
+        let idle = IDLE + 2 * flow.round_trip();
+        for _ in 0..REUSES {
+            // What was sent before leaves the socket.
+            sleep(idle);
+            let ns = flow.reusable_after_ns().map_err(failed)?;
+            meter.value("reusable", ns as f64);
+        }
+        let messages = (POLLUTING_BYTES / point.axes.number("size")).clamp(1, POLLUTING_MOST);
+        for &(metric, ref victim) in &self.victims {
+            sleep(idle);
+            let ns = flow.pollution_ns(victim, messages as u32).map_err(failed)?;
+            meter.value(metric, ns);
+        }
+        Ok(())
+    }
+
+    /// What sending took all flows together, before anything was waited for.
+    fn count_calls(flows: &[Sender], meter: &mut Meter<'_>) {
         let counts: Vec<_> = flows.iter().map(Sender::counts).collect();
-        let sum = |of: fn(&delivery::Counts) -> u64| counts.iter().map(of).sum::<u64>() as f64;
+        let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>() as f64;
         let messages = sum(|counts| counts.messages).max(1.0);
         meter.value("system_calls", sum(|counts| counts.system_calls) / messages);
         let switches = flows
             .iter()
             .map(|flow| flow.usage().voluntary_switches + flow.usage().involuntary_switches);
         meter.value("context_switches", switches.sum::<u64>() as f64 / messages);
+    }
+
+    /// What became of it all, once the kernel is done with it.
+    fn count(point: &Point, flows: &[Sender], meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let counts: Vec<_> = flows.iter().map(Sender::counts).collect();
+        let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>() as f64;
+        let messages = sum(|counts| counts.messages).max(1.0);
+        if over(point) == Over::Udp {
+            let refused: u64 = flows.iter().map(Sender::refused).sum();
+            meter.value(SENT, messages + refused as f64);
+        }
         let completed = sum(|counts| counts.completed);
         if completed > 0.0 {
             meter.value("asked", completed);
@@ -330,8 +383,8 @@ impl Role for Sending {
                     .map_err(|error| self.reached(point, &error))?;
             self.send(point, &mut flows, meter)?;
             each(&mut flows, &self.cpus, Sender::end_in_sink).map_err(failed)?;
-            reuses(&mut flows[0], meter)?;
-            return Self::count(&flows, meter);
+            self.afterwards(point, &mut flows[0], meter)?;
+            return Self::count(point, &flows, meter);
         }
         let address: Address = meeting::offered(&self.offers)?;
         let token = self.meeting.token.as_bytes();
@@ -339,20 +392,29 @@ impl Role for Sending {
             .map_err(|error| self.reached(point, &error))?;
         self.send(point, &mut flows, meter)?;
         if !is_echo(point) {
-            reuses(&mut flows[0], meter)?;
+            self.afterwards(point, &mut flows[0], meter)?;
         }
         each(&mut flows, &self.cpus, Sender::end).map_err(failed)?;
-        Self::count(&flows, meter)
+        Self::count(point, &flows, meter)
     }
 }
 
-/// How long it takes until a message's bytes could be changed, where nothing else is under way.
-fn reuses(flow: &mut Sender, meter: &mut Meter<'_>) -> Result<(), Failure> {
-    for _ in 0..REUSES {
-        let ns = flow.reusable_after_ns().map_err(failed)?;
-        meter.value("reusable", ns as f64);
-    }
-    Ok(())
+/// An array of three quarters of each cache that the processor claims; none where it claims none.
+fn victims(cpu: usize) -> Vec<(&'static str, Victim)> {
+    let caches = facts::caches_of(cpu as u32);
+    let of_level = |(level, metric)| {
+        let data = caches
+            .iter()
+            .find(|cache| cache.level == level && cache.kind != CacheKind::Instruction)?;
+        let victim = Victim::new(data.size_bytes as usize / 4 * 3).ok()?;
+        Some((metric, victim))
+    };
+    let levels = [
+        (1, "pollution_l1"),
+        (2, "pollution_l2"),
+        (3, "pollution_l3"),
+    ];
+    levels.into_iter().filter_map(of_level).collect()
 }
 
 /// A failure while messages go.
