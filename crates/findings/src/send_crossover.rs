@@ -233,9 +233,9 @@ fn otherwise(run: &Run, axes: &Axes) -> String {
 fn display_rounded(bytes: f64) -> String {
     let kib = bytes / 1024.0;
     match kib {
-        1024.0.. => format!("{:.1} MiB", kib / 1024.0),
-        10.0.. => format!("{kib:.0} KiB"),
-        1.0.. => format!("{kib:.1} KiB"),
+        1024.0.. => format!("{:.1}MiB", kib / 1024.0),
+        10.0.. => format!("{kib:.0}KiB"),
+        1.0.. => format!("{kib:.1}KiB"),
         _ => format!("{bytes:.0} B"),
     }
 }
@@ -270,11 +270,11 @@ mod tests {
 
     #[test]
     fn a_crossing_lies_between_the_sizes_around_it() {
-        // Half as fast at 4 KiB and twice as fast at 64 KiB: as fast in the middle, at 16 KiB.
+        // Half as fast at 4KiB and twice as fast at 64KiB: as fast in the middle, at 16KiB.
         let sizes = [at(4, (0.5, 0.5, 0.5)), at(64, (2.0, 2.0, 2.0))];
-        assert_eq!(verdict(&sizes), "from 16 KiB on (16 KiB to 16 KiB)");
+        assert_eq!(verdict(&sizes), "from 16KiB on (16KiB to 16KiB)");
         let sizes = [at(4, (0.25, 0.5, 0.5)), at(64, (2.0, 2.0, 4.0))];
-        assert_eq!(verdict(&sizes), "from 16 KiB on (10 KiB to 25 KiB)");
+        assert_eq!(verdict(&sizes), "from 16KiB on (10KiB to 25KiB)");
     }
 
     #[test]
@@ -282,18 +282,18 @@ mod tests {
         let slow = (0.5, 0.6, 0.7);
         assert_eq!(
             verdict(&[at(4, slow), at(64, slow)]),
-            "nowhere up to 64 KiB"
+            "nowhere up to 64KiB"
         );
         let fast = (1.5, 1.6, 1.7);
         let always = [at(4, fast), at(64, fast)];
-        assert_eq!(verdict(&always), "at every size from 4 KiB on");
+        assert_eq!(verdict(&always), "at every size from 4KiB on");
         let unsure = (0.9, 1.1, 1.2);
         let sentence = verdict(&[at(4, slow), at(64, unsure)]);
         assert!(
             sentence.starts_with("from a size that cannot be told"),
             "{sentence}"
         );
-        assert!(sentence.ends_with("to more than 64 KiB"), "{sentence}");
+        assert!(sentence.ends_with("to more than 64KiB"), "{sentence}");
         // A size at which it is faster by chance is no crossing.
         let sizes = [at(4, slow), at(16, fast), at(32, slow), at(64, fast)];
         assert!(verdict(&sizes).starts_with("from 4"), "{}", verdict(&sizes));

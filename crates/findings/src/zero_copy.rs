@@ -215,9 +215,9 @@ mod tests {
             [
                 "zero_copy by tcp over loopback: copied 100 %: the receiver is on this machine \
                  (loopback), so this measures a deferred copy; the sender's processor time is 1.50 \
-                 at 64 KiB of that of two copies",
+                 at 64KiB of that of two copies",
                 "zero_copy by tcp over sink: 1212 of 1212 sends not copied; the sender's processor \
-                 time is 0.25 at 1 MiB to 0.50 at 64 KiB of that of two copies",
+                 time is 0.25 at 1MiB to 0.50 at 64KiB of that of two copies",
             ]
         );
     }
