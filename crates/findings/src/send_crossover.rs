@@ -1,8 +1,9 @@
 //! From which size on one way of sending beats another.
 
-use crate::finding::Finding;
+use crate::finding::{Finding, grade_by_others};
 use costof_model::axis::Axes;
 use costof_model::metric::Data;
+use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
 use costof_model::unit::display_bytes;
@@ -38,13 +39,16 @@ enum Crossing {
     Behind,
 }
 
-/// A sentence for each pair on each link, and for each kind of message otherwise.
+/// A sentence for each pair on each link, and for each kind of message otherwise; of sizes for which
+/// the processors were not free, none.
 pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (faster, slower) in PAIRS {
         let mut groups: Vec<(Axes, &str, Vec<Size>)> = Vec::new();
         let rows = run.points.iter().filter(|row| {
-            row.point.probe == "copy.send" && row.axes().find_word("primitive") == Some(faster)
+            row.point.probe == "copy.send"
+                && row.axes().find_word("primitive") == Some(faster)
+                && grade_by_others(row) <= Grade::B
         });
         for row in rows {
             let other = Point {
@@ -280,10 +284,7 @@ mod tests {
     #[test]
     fn what_never_or_always_is_faster_or_cannot_be_told_is_said() {
         let slow = (0.5, 0.6, 0.7);
-        assert_eq!(
-            verdict(&[at(4, slow), at(64, slow)]),
-            "nowhere up to 64KiB"
-        );
+        assert_eq!(verdict(&[at(4, slow), at(64, slow)]), "nowhere up to 64KiB");
         let fast = (1.5, 1.6, 1.7);
         let always = [at(4, fast), at(64, fast)];
         assert_eq!(verdict(&always), "at every size from 4KiB on");
