@@ -1,9 +1,9 @@
 //! How much more several threads send than one.
 
-use crate::copy_crossovers::{PROBE, about, alike, circumstances};
 use crate::finding::Finding;
 use crate::memory_latency::facts;
 use crate::ratio::LogRatio;
+use crate::send_crossover::{PROBE, about, alike, circumstances};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;

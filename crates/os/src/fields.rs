@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use crate::arena::{Arena, PageSize};
 
-/// How many fields a message may have: `IOV_MAX` of Linux, and an eighth of that.
+/// How many fields a message may have: Linux takes 1,024 entries at once (`IOV_MAX`).
 pub const FIELDS_MOST: usize = 128;
 /// Fields begin at a cache line, and a line lies between them, as where an allocator keeps its own.
 const LINE_BYTES: usize = 64;

@@ -10,6 +10,9 @@
 //! `line_counters`, `locks`, `loops`, `mappings`, `receive`, `registered_buffer`, `signals`,
 //! `streams`, `syscalls`, `timers`, `timestamping`, `token`, `touch`, `transfer`, `tsc`, `vmsplice`,
 //! `zerocopy`) allocate nothing,
+//! `conversation`, `copies`, `core_chain`, `delivery`, `field_sender`, `flow`, `hypervisor`, `icmp`, `line`, `line_counters`,
+//! `locks`, `loops`, `mappings`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`,
+//! `timestamping`, `token`, `touch`, `transfer`, `tsc`, `victim`, `vmsplice`, `zerocopy`) allocate nothing,
 //! take no lock, and make no system call but those that they are there to measure. Set-up
 //! functions may allocate.
 
@@ -34,6 +37,7 @@ pub mod connections;
 pub mod conversation;
 pub mod copies;
 pub mod core_chain;
+pub mod delivery;
 pub mod field_sender;
 pub mod fields;
 pub mod flow;
@@ -82,5 +86,6 @@ pub mod transfer;
 pub mod tsc;
 pub mod tun;
 pub mod usage;
+pub mod victim;
 pub mod vmsplice;
 pub mod zerocopy;

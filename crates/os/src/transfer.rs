@@ -10,7 +10,7 @@
 //! Source: tcp(7), udp(7), unix(7), socket(7) on `SO_RCVTIMEO`; `CLOCK_THREAD_CPUTIME_ID`.
 
 mod channel;
-mod marks;
+pub(crate) mod marks;
 mod receiver;
 mod sender;
 #[cfg(test)]

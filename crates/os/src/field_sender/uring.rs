@@ -126,7 +126,7 @@ impl Uring {
     /// a write to a socket without room may be, ends the chain: those behind it send nothing.
     #[inline]
     fn send_some(&mut self, parts: &[libc::iovec], counts: &mut Counts) -> io::Result<usize> {
-        let mut pending = self.submit(parts);
+        let mut pending = self.submit(parts)?;
         let (mut sent, mut failed) = (0, None);
         while pending > 0 {
             self.enter(pending, counts)?;
@@ -152,12 +152,13 @@ impl Uring {
 
     /// Puts the requests for these parts of a message into the ring: how many they are.
     #[inline]
-    fn submit(&mut self, parts: &[libc::iovec]) -> usize {
+    fn submit(&mut self, parts: &[libc::iovec]) -> io::Result<usize> {
         let mut queue = self.ring.0.submission();
         let mut push = |entry: &Entry| {
             // SAFETY: what the request reads lies in the messages, which outlive the ring, or in
             // `self.message`; it is waited for before that is changed.
-            unsafe { queue.push(entry) }.expect("there is room for a message's fields");
+            unsafe { queue.push(entry) }
+                .map_err(|_| io::Error::other("the ring is full of requests that failed"))
         };
         match self.primitive {
             Primitive::UringSendRegistered | Primitive::UringZeroCopyRegistered => {
@@ -177,9 +178,9 @@ impl Uring {
                     push(&match position == last {
                         true => entry,
                         false => entry.flags(Flags::IO_LINK),
-                    });
+                    })?;
                 }
-                parts.len()
+                Ok(parts.len())
             }
             primitive => {
                 *self.message = message_of(parts);
@@ -193,8 +194,8 @@ impl Uring {
                     _ => opcode::SendMsg::new(self.socket, message)
                         .flags(flags)
                         .build(),
-                });
-                1
+                })?;
+                Ok(1)
             }
         }
     }

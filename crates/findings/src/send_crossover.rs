@@ -1,32 +1,34 @@
-//! From which size on sending with fewer copies is better than with two, under the same
-//! circumstances.
+//! From which size on one way of sending beats another, under the same circumstances.
 
 use crate::crossover::{Crossover, crossover};
-use crate::finding::Finding;
+use crate::finding::{Finding, grade_by_others};
 use crate::ratio::LogRatio;
-use costof_model::axis::Axes;
+use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
 
 pub(crate) const PROBE: &str = "copy.send";
-const TWO_COPY: &str = "two_copy";
-const FEWER: [&str; 2] = ["one_copy", "zero_copy"];
+/// What is compared with what.
+const PAIRS: [(&str, &str); 3] = [
+    ("one_copy", "two_copy"),
+    ("zero_copy", "two_copy"),
+    ("zero_copy", "one_copy"),
+];
 /// The metrics that it is told by, and what they are called.
 const METRICS: [(&str, &str); 2] = [
     ("cpu_sender", "by the sender's processor time"),
     ("throughput", "by throughput"),
 ];
-/// From which share on it is said that the kernel has copied.
-const COPIED: f64 = 0.01;
 
-/// For each link and circumstance under which sizes were measured, and each way with fewer copies.
-pub(crate) fn copy_crossovers(run: &Run) -> Vec<Finding> {
+/// A sentence for each pair on each link, and for each kind of message otherwise; of sizes for which
+/// the processors were not free, none.
+pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
     let rows: Vec<&PointRow> = run
         .points
         .iter()
-        .filter(|row| row.point.probe == PROBE)
+        .filter(|row| row.point.probe == PROBE && grade_by_others(row) <= Grade::B)
         .collect();
     let mut done: Vec<Point> = Vec::new();
     let mut findings = Vec::new();
@@ -41,7 +43,7 @@ pub(crate) fn copy_crossovers(run: &Run) -> Vec<Finding> {
             .filter(|other| alike(other, &["primitive", "size"]) == all)
             .collect();
         done.push(all);
-        findings.extend(FEWER.iter().filter_map(|fewer| found(run, &group, fewer)));
+        findings.extend(PAIRS.iter().filter_map(|pair| found(run, &group, *pair)));
     }
     findings
 }
@@ -53,18 +55,25 @@ pub(crate) fn alike(row: &PointRow, without: &[&str]) -> Point {
     point
 }
 
-/// The values in which a point without some axes differs from the probe's usual ones, as
-/// ` with source=cold pages=2MiB`.
+/// What is not as usual about the messages of a point, from which some axes may have been taken, as
+/// ` (source=cold, pages=2MiB)`.
 pub(crate) fn circumstances(run: &Run, point: &Point) -> String {
-    let usual = run
-        .probe(&point.probe)
-        .map_or_else(Axes::default, |info| info.defaults());
-    let mut axes = point.axes.clone();
-    axes.0
-        .retain(|name, value| usual.0.get(name) != Some(value));
-    match axes.0.is_empty() {
+    let Some(probe) = run.probe(&point.probe) else {
+        return String::new();
+    };
+    let usual = probe.defaults();
+    let others: Vec<String> = probe
+        .axes
+        .iter()
+        .filter_map(|axis| {
+            let value = point.axes.0.get(&axis.name)?;
+            let differs = usual.0.get(&axis.name) != Some(value);
+            differs.then(|| format!("{}={}", axis.name, axis.display(value)))
+        })
+        .collect();
+    match others.is_empty() {
         true => String::new(),
-        false => format!(" with {axes}"),
+        false => format!(" ({})", others.join(", ")),
     }
 }
 
@@ -72,7 +81,7 @@ pub(crate) fn circumstances(run: &Run, point: &Point) -> String {
 fn ratios<'a>(
     run: &Run,
     group: &[&'a PointRow],
-    fewer: &str,
+    (better, other): (&str, &str),
     metric: &str,
 ) -> Vec<(u64, LogRatio, [&'a PointRow; 2])> {
     let of = |primitive: &str| {
@@ -81,11 +90,11 @@ fn ratios<'a>(
             .filter_map(|row| Some((row.axes().find_number("size")?, row)))
             .collect::<Vec<_>>()
     };
-    let twice = of(TWO_COPY);
-    let mut ratios: Vec<_> = of(fewer)
+    let others = of(other);
+    let mut ratios: Vec<_> = of(better)
         .into_iter()
         .filter_map(|(size, row)| {
-            let (_, other) = twice.iter().find(|(other, _)| *other == size)?;
+            let (_, other) = others.iter().find(|(other, _)| *other == size)?;
             let ratio = LogRatio::of(run, row, other, metric)?;
             let ratio = match row.estimate(metric)?.better {
                 Better::Lower => ratio.reversed(),
@@ -98,12 +107,11 @@ fn ratios<'a>(
     ratios
 }
 
-fn found(run: &Run, group: &[&PointRow], fewer: &'static str) -> Option<Finding> {
+fn found(run: &Run, group: &[&PointRow], pair: (&str, &str)) -> Option<Finding> {
     let mut said = Vec::new();
     let mut evidence: Vec<Point> = Vec::new();
-    let mut copied = 0.0_f64;
     for (metric, by) in METRICS {
-        let ratios = ratios(run, group, fewer, metric);
+        let ratios = ratios(run, group, pair, metric);
         let sizes: Vec<(f64, LogRatio)> = ratios
             .iter()
             .map(|(size, ratio, _)| (*size as f64, *ratio))
@@ -116,28 +124,39 @@ fn found(run: &Run, group: &[&PointRow], fewer: &'static str) -> Option<Finding>
             if !evidence.contains(&row.point) {
                 evidence.push(row.point.clone());
             }
-            let share = row.estimate("copied").map_or(0.0, |share| share.median);
-            copied = copied.max(share);
         }
     }
     let common = alike(group.first()?, &["primitive", "size"]);
-    let after_all = match copied > COPIED {
-        true => format!(
-            "; of these sends the kernel copied up to {:.0} % after all",
-            100.0 * copied
-        ),
-        false => String::new(),
-    };
     (!said.is_empty()).then(|| Finding {
-        kind: format!("{fewer}_crossover").into(),
+        kind: "send_crossover".into(),
         sentence: format!(
-            "{fewer} beats {TWO_COPY} over {}{}: {}{after_all}",
+            "{} beats {} over {}{}: {}",
+            pair.0,
+            pair.1,
             common.link,
             circumstances(run, &common),
             said.join("; "),
         ),
-        advice: None,
+        advice: paces(run, &common, &evidence[0]),
         evidence,
+    })
+}
+
+/// What to do where the congestion control was BBR, into a sink: nothing there takes time but the
+/// sender, and pacing is most of what it does.
+fn paces(run: &Run, common: &Point, measured: &Point) -> Option<String> {
+    let is_usual = common.axes.find_word("congestion_control") == Some("default");
+    let by_tcp = common.axes.find_word("over") == Some("tcp");
+    let mut ends = run
+        .launches
+        .iter()
+        .filter(|launch| launch.points.iter().any(|point| point.point == *measured))
+        .flat_map(|launch| launch.noise.ends.values());
+    let paced = ends.any(|end| end.congestion_control.as_deref() == Some("bbr"));
+    (common.link == "sink" && by_tcp && is_usual && paced).then(|| {
+        "bbr paces what it sends, which takes most of the time here: without it by --set \
+         congestion_control=reno"
+            .to_owned()
     })
 }
 
@@ -198,6 +217,8 @@ pub(crate) fn about(bytes: f64) -> String {
 mod tests {
     use super::*;
     use crate::memory_sample::{point_row, run};
+    use costof_model::axis::Axes;
+    use costof_model::noise::Warning;
 
     /// ns/KiB or B/s of a primitive at a size, known to 2 %.
     fn row(primitive: &'static str, kib: u64, metric: &'static str, value: f64) -> PointRow {
@@ -235,45 +256,53 @@ mod tests {
 
     #[test]
     fn the_crossover_of_real_sends_is_told_with_its_interval() {
-        let findings = copy_crossovers(&cold());
+        let findings = send_crossover(&cold());
         let sentences: Vec<&str> = findings.iter().map(|found| &*found.sentence).collect();
         assert_eq!(
             sentences,
             [
-                "one_copy beats two_copy over sink with source=cold: by the sender's processor time \
+                "one_copy beats two_copy over sink: by the sender's processor time \
                  nowhere up to 1MiB",
-                "zero_copy beats two_copy over sink with source=cold: by the sender's processor time \
+                "zero_copy beats two_copy over sink: by the sender's processor time \
                  from about 26KiB on (24KiB to 28KiB)",
+                "zero_copy beats one_copy over sink: by the sender's processor time from about \
+                 23KiB on (21KiB to 25KiB)",
             ]
         );
         assert_eq!(findings[1].evidence.len(), 8);
     }
 
-    /// Of as many bytes a second, and all copied after all.
     #[test]
-    fn other_links_and_metrics_are_told_apart_and_what_was_copied_is_said() {
+    fn other_links_and_metrics_are_told_apart() {
         let mut run = cold();
-        for (kib, primitive) in [
-            (4, "two_copy"),
-            (4, "zero_copy"),
-            (64, "two_copy"),
-            (64, "zero_copy"),
-        ] {
-            let mut row = row(primitive, kib, "throughput", 1e9);
-            row.point.link = "loopback".into();
-            let mut copied = row.metrics[0].clone();
-            copied.name = "copied".into();
-            copied.median = f64::from(u8::from(primitive == "zero_copy"));
-            row.metrics.push(copied);
-            run.points.push(row);
+        for primitive in ["two_copy", "zero_copy"] {
+            for kib in [4, 64] {
+                let mut row = row(primitive, kib, "throughput", 1e9);
+                row.point.link = "loopback".into();
+                run.points.push(row);
+            }
         }
-        let findings = copy_crossovers(&run);
-        assert_eq!(findings.len(), 3);
+        let findings = send_crossover(&run);
+        assert_eq!(findings.len(), 4);
         assert_eq!(
-            findings[2].sentence,
-            "zero_copy beats two_copy over loopback with source=cold: by throughput it cannot be told \
-             between 4KiB and 64KiB; of these sends the kernel copied up to 100 % after all"
+            findings[3].sentence,
+            "zero_copy beats two_copy over loopback: by throughput it cannot be told between 4KiB and \
+             64KiB"
         );
+    }
+
+    #[test]
+    fn sizes_for_which_processors_were_not_free_do_not_count() {
+        let mut run = cold();
+        for row in &mut run.points {
+            row.warnings.push(Warning {
+                kind: "steal".into(),
+                grade: Grade::C,
+                what: String::new(),
+                advice: String::new(),
+            });
+        }
+        assert_eq!(send_crossover(&run), []);
     }
 
     #[test]
@@ -281,9 +310,9 @@ mod tests {
         let mut run = run(&[]);
         run.points.push(row("two_copy", 4, "cpu_sender", 100.0));
         run.points.push(row("zero_copy", 4, "cpu_sender", 50.0));
-        assert_eq!(copy_crossovers(&run), []);
+        assert_eq!(send_crossover(&run), []);
         run.points.push(row("zero_copy", 64, "cpu_sender", 50.0));
-        assert_eq!(copy_crossovers(&run), []);
+        assert_eq!(send_crossover(&run), []);
     }
 
     #[test]
