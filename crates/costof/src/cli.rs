@@ -104,7 +104,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
     /// The path between the two ends of what has two: loopback, veth, lan, wan, or spelt out, such as
-    /// delay=10ms,loss=1%,up.rate=100Mbit (sink, the sender's half only, is used by no probe yet);
+    /// delay=10ms,loss=1%,up.rate=100Mbit; sink has the sender's half only, for copy.send;
     /// several are measured in turns
     #[arg(long = "link", value_name = "LINK", group = "path")]
     pub(crate) links: Vec<Link>,

@@ -4,10 +4,14 @@ use crate::cache_levels::cache_levels;
 use crate::cache_references::cache_references;
 use crate::finding::Finding;
 use crate::fork_growth::fork_growth;
+use crate::mapped_pages::mapped_pages;
 use crate::page_sizes::page_sizes;
 use crate::round_trip::round_trip;
 use crate::saturated::saturated;
+use crate::send_crossover::send_crossover;
 use crate::sequential::sequential;
+use crate::thread_scaling::thread_scaling;
+use crate::zero_copy::zero_copy;
 use costof_model::run_file::Run;
 
 /// What one function finds in a run; empty where the rows do not carry it.
@@ -22,6 +26,10 @@ const FINDERS: &[Find] = &[
     fork_growth,
     round_trip,
     saturated,
+    zero_copy,
+    send_crossover,
+    thread_scaling,
+    mapped_pages,
 ];
 
 /// Everything that the points of a run say, in words.

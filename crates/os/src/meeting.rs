@@ -25,6 +25,7 @@ use rustix::net::{
 };
 
 use crate::socket;
+use crate::socket_option;
 
 /// How long the ends have to find each other.
 const GREETING: Duration = Duration::from_secs(10);
@@ -170,6 +171,20 @@ impl Listener {
                 Ok(Address::Ip(addresses.collect::<Result<_, _>>()?))
             }
         }
+    }
+
+    /// Has the connections of those who call later send no larger segments than of so many bytes
+    /// of payload, TCP's options included (`TCP_MAXSEG`).
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` (EINVAL) for less than 88 or more than 32,767 bytes; what setsockopt(2) says of a
+    /// listener that is none of TCP's.
+    pub fn limit_segments(&self, bytes: u32) -> io::Result<()> {
+        let option = (libc::IPPROTO_TCP, libc::TCP_MAXSEG);
+        self.sockets
+            .iter()
+            .try_for_each(|socket| socket_option::set(socket, option, &[bytes]))
     }
 
     /// The flows of who says the token, all of which wait until it is said back to them.

@@ -219,7 +219,8 @@ fn what_gives_up_its_processor_says_so() {
                 "ipc.bandwidth" => word("over") != "shared_memory" || word("cpus") == "same",
                 "sync.mutex" => point.axes.number("threads") > 1,
                 "net.rtt" | "net.stages" => word("wait") == "block",
-                id => id.starts_with("net."),
+                "copy.parts" => false,
+                id => id.starts_with("net.") || id.starts_with("copy."),
             };
             assert_eq!(role.blocks(&point), waits, "{point}");
         }

@@ -6,6 +6,7 @@
 mod bandwidth;
 mod commands;
 mod common;
+mod copies;
 mod ends;
 mod export;
 mod graded;

@@ -1,7 +1,7 @@
 //! `net.bandwidth`: how many bytes a second reach the other end of a link.
 
 mod predict;
-mod windows;
+pub(crate) mod windows;
 
 use crate::derived;
 use crate::literal::{cost, list, metric, text, word, words};
@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
-const KIB: f64 = 1024.0;
+pub(crate) const KIB: f64 = 1024.0;
 /// How long a transfer lasts at least. What a KiB takes of a processor falls in the first 0.1 s, in
 /// which buffers grow, by about a tenth.
 const LEAST: Duration = Duration::from_millis(300);
@@ -247,12 +247,12 @@ fn check(point: &Point) -> Result<(), Failure> {
 }
 
 /// Where the flows of one end run, in their order; anywhere if it is empty.
-struct Processors(Vec<usize>);
+pub(crate) struct Processors(Vec<usize>);
 
 impl Processors {
     /// Those of a role: on one machine every second one, since the other role has the same in an
     /// order turned by one; where the roles are on two machines, each has all of its own.
-    fn of(cpus: &[usize], meeting: &Meeting) -> Processors {
+    pub(crate) fn of(cpus: &[usize], meeting: &Meeting) -> Processors {
         if meeting.apart {
             return Processors(cpus.to_vec());
         }
@@ -265,14 +265,14 @@ impl Processors {
     }
 
     /// Those that so many flows use.
-    fn used(&self, flows: usize) -> BTreeSet<usize> {
+    pub(crate) fn used(&self, flows: usize) -> BTreeSet<usize> {
         self.0.iter().copied().take(flows).collect()
     }
 }
 
 /// Lets each flow do its work at the same time as the others, the first in this thread, each on its
 /// processor.
-fn each<F: Send, T: Send>(
+pub(crate) fn each<F: Send, T: Send>(
     flows: &mut [F],
     cpus: &Processors,
     work: impl Fn(&mut F) -> io::Result<T> + Sync,
@@ -304,12 +304,12 @@ fn each<F: Send, T: Send>(
 
 /// By which name the receiver offers the processors whose soft interrupts it counts, and names of
 /// what the roles count for [`derive()`].
-const COUNTED: &str = "counted";
-const SENT: &str = "datagrams_sent";
-const ARRIVED: &str = "datagrams_arrived";
-const DROPPED: &str = "datagrams_dropped";
+pub(crate) const COUNTED: &str = "counted";
+pub(crate) const SENT: &str = "datagrams_sent";
+pub(crate) const ARRIVED: &str = "datagrams_arrived";
+pub(crate) const DROPPED: &str = "datagrams_dropped";
 
-fn listed(cpus: &BTreeSet<usize>) -> String {
+pub(crate) fn listed(cpus: &BTreeSet<usize>) -> String {
     let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
     cpus.join(",")
 }
@@ -317,7 +317,11 @@ fn listed(cpus: &BTreeSet<usize>) -> String {
 /// The processors whose soft interrupts the sender counts, of those that it uses: not those which
 /// the receiver, as it offers, counts on the same machine. None where nothing is left, or the
 /// receiver counts all there are.
-fn left_to_count(mut used: BTreeSet<usize>, offers: &Offers, apart: bool) -> Option<Vec<usize>> {
+pub(crate) fn left_to_count(
+    mut used: BTreeSet<usize>,
+    offers: &Offers,
+    apart: bool,
+) -> Option<Vec<usize>> {
     if apart {
         return Some(used.into_iter().collect());
     }
@@ -329,13 +333,13 @@ fn left_to_count(mut used: BTreeSet<usize>, offers: &Offers, apart: bool) -> Opt
 }
 
 /// What a role's processors did in soft interrupts.
-struct SoftInterrupts {
+pub(crate) struct SoftInterrupts {
     cpus: Vec<usize>,
     before_ns: Option<u64>,
 }
 
 impl SoftInterrupts {
-    fn watch(cpus: Vec<usize>) -> SoftInterrupts {
+    pub(crate) fn watch(cpus: Vec<usize>) -> SoftInterrupts {
         SoftInterrupts {
             before_ns: softirq::spent_ns(&cpus).ok(),
             cpus,
@@ -343,7 +347,7 @@ impl SoftInterrupts {
     }
 
     /// For each KiB of `bytes`; nothing where the kernel does not tell.
-    fn report(&self, bytes: u64, meter: &mut Meter<'_>) {
+    pub(crate) fn report(&self, bytes: u64, meter: &mut Meter<'_>) {
         let after_ns = softirq::spent_ns(&self.cpus).ok();
         if let (Some(before_ns), Some(after_ns)) = (self.before_ns, after_ns)
             && bytes > 0
@@ -574,7 +578,7 @@ fn derive(_: &Point, reports: Vec<Report>) -> Report {
 }
 
 /// Takes a number out of a report.
-fn take(report: &mut Report, name: &str) -> Option<f64> {
+pub(crate) fn take(report: &mut Report, name: &str) -> Option<f64> {
     let at = report
         .metrics
         .iter()

@@ -11,19 +11,19 @@ const WINDOWS: usize = 24;
 const MARKS_PER_WINDOW: usize = 4;
 
 /// A stretch of time, in nanoseconds of the marks' clock.
-type Stretch = (f64, f64);
+pub(crate) type Stretch = (f64, f64);
 
 /// What threads used in a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Used {
-    pub(super) cpu_ns_per_kib: f64,
+pub(crate) struct Used {
+    pub(crate) cpu_ns_per_kib: f64,
     /// The share of the time for which they ran, in the mean over them.
-    pub(super) running: f64,
+    pub(crate) running: f64,
 }
 
 /// The time in which all flows went on, without its first third; none where there is no such time,
 /// or nothing came.
-pub(super) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
+pub(crate) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
     let begin = flows
         .iter()
         .map(|marks| marks.first())
@@ -40,12 +40,12 @@ pub(super) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
 }
 
 /// Payload that arrived in a second, stalls included.
-pub(super) fn throughput(flows: &[&[Mark]], (begin, end): Stretch) -> f64 {
+pub(crate) fn throughput(flows: &[&[Mark]], (begin, end): Stretch) -> f64 {
     (bytes_at(flows, end) - bytes_at(flows, begin)) / (end - begin) * 1e9
 }
 
 /// Windows in which equally many KiB arrived: how many, and how long they took.
-pub(super) fn windows(flows: &[&[Mark]], (begin, end): Stretch) -> Vec<(u64, f64)> {
+pub(crate) fn windows(flows: &[&[Mark]], (begin, end): Stretch) -> Vec<(u64, f64)> {
     let before = bytes_at(flows, begin);
     let all = ((bytes_at(flows, end) - before) / KIB) as usize;
     let marks = flows.iter().map(|marks| inside(marks, (begin, end)));
@@ -79,7 +79,7 @@ fn bytes_at(flows: &[&[Mark]], at: f64) -> f64 {
 }
 
 /// What the flows' threads used.
-pub(super) fn used(flows: &[&[Mark]], (begin, end): Stretch) -> Used {
+pub(crate) fn used(flows: &[&[Mark]], (begin, end): Stretch) -> Used {
     let difference = |of: fn(&Mark) -> u64| -> f64 {
         let of_one = |marks: &&[Mark]| value_at(marks, end, of) - value_at(marks, begin, of);
         flows.iter().map(of_one).sum()
@@ -92,7 +92,7 @@ pub(super) fn used(flows: &[&[Mark]], (begin, end): Stretch) -> Used {
 }
 
 /// Payload of a flow until its last mark.
-pub(super) fn bytes(marks: &[Mark]) -> u64 {
+pub(crate) fn bytes(marks: &[Mark]) -> u64 {
     marks.last().map_or(0, |mark| mark.bytes)
 }
 

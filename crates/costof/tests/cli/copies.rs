@@ -1,0 +1,81 @@
+//! Ways of sending a message, over links on which the kernel copies and one on which it does not.
+
+use crate::common::{Place, read, run};
+use costof_model::rows::{PointRow, State};
+use costof_model::run_file::Run;
+
+/// Few points of `copy.send` over a link.
+fn measured(place: &Place, link: &str) -> Run {
+    let words = format!(
+        "run copy.send --set primitive=two_copy,one_copy,zero_copy,splice --set size=16KiB --quick \
+         --seed 1 --out run.jsonl --link {link}"
+    );
+    let costof = &mut place.costof(&words.split(' ').collect::<Vec<_>>());
+    run(costof);
+    place.expect_nothing_runs();
+    read(&place.path("run.jsonl"))
+}
+
+/// The rows that are there; what is missing is said, and must be missing for a reason of this
+/// machine's.
+#[expect(clippy::print_stderr, reason = "what was not tried is said")]
+fn rows<'a>(run: &'a Run, primitives: &[&str]) -> Vec<&'a PointRow> {
+    for failure in &run.failures {
+        let is_not_to_be_had = failure.reason.contains("cannot make the link")
+            || failure.reason.contains("nothing can acknowledge")
+            || failure.reason.contains("SO_ZEROCOPY");
+        assert!(is_not_to_be_had, "{failure:?}");
+        eprintln!("skipped: {}: {}", failure.point, failure.reason);
+    }
+    let rows = run.points.iter().filter(|row| {
+        let primitive = row.axes().find_word("primitive").unwrap();
+        primitives.contains(&primitive)
+    });
+    rows.collect()
+}
+
+fn estimate(row: &PointRow, metric: &str) -> f64 {
+    let estimate = row.estimate(metric);
+    estimate
+        .unwrap_or_else(|| panic!("{metric} is missing in {row:?}"))
+        .median
+}
+
+#[test]
+fn with_a_receiver_on_this_machine_every_send_is_copied_after_all() {
+    for link in ["loopback", "veth"] {
+        let place = Place::new();
+        let run = measured(&place, link);
+        for row in rows(&run, &["two_copy", "one_copy", "zero_copy", "splice"]) {
+            assert_eq!(row.state, State::Ok, "{row:?}");
+            for metric in ["throughput", "rate", "cost", "cpu_sender", "cpu_receiver"] {
+                assert!(estimate(row, metric) > 0.0, "{metric} {row:?}");
+            }
+        }
+        for row in rows(&run, &["zero_copy"]) {
+            assert!(estimate(row, "copied") > 0.99, "{row:?}");
+            assert!(estimate(row, "asked") > 0.0, "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn into_a_sink_nothing_is_copied_that_was_asked_not_to_be() {
+    let place = Place::new();
+    let run = measured(&place, "sink");
+    for row in rows(&run, &["zero_copy"]) {
+        assert!(estimate(row, "copied") < 0.01, "{row:?}");
+        assert!(estimate(row, "asked") > 0.0, "{row:?}");
+    }
+    for row in rows(&run, &["two_copy", "one_copy"]) {
+        assert!(estimate(row, "throughput") > 0.0, "{row:?}");
+        assert!(
+            row.estimate("cpu_receiver").is_none(),
+            "nobody receives: {row:?}"
+        );
+        assert!(
+            row.estimate("copied").is_none(),
+            "nothing is asked: {row:?}"
+        );
+    }
+}

@@ -1,0 +1,250 @@
+//! io_uring: a message is a request, or a chain of one for each field from registered memory, and
+//! one io_uring_enter(2) submits it and waits until it is sent. When the kernel is done with the
+//! bytes of a send that asked for no copy, it says so in the ring, without a system call.
+//!
+//! Source: io_uring_enter(2), io_uring_register(2), `IORING_SEND_ZC_REPORT_USAGE` (Linux 6.2).
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use io_uring::squeue::{Entry, Flags};
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, Probe, cqueue, opcode};
+
+use super::one_copy::{Rest, message_of};
+use super::{Counts, Primitive, STALLED, again, stalled, unsupported};
+use crate::fields::{FIELDS_MOST, Messages};
+
+/// Room for completions: with fewer, those that nobody has read would hold up the kernel.
+const COMPLETIONS: u32 = 4096;
+/// linux/io_uring.h, which the crate lacks: bits of a request, and of a notification's result.
+const REPORT_USAGE: u16 = 1 << 3;
+const COPIED: u32 = 1 << 31;
+/// A send of a stream is not complete before all of it is sent.
+const FLAGS: libc::c_int = libc::MSG_WAITALL | libc::MSG_NOSIGNAL;
+
+/// A ring, and what it is asked for.
+#[derive(Debug)]
+pub(super) struct Uring {
+    ring: Ring,
+    socket: Fd,
+    primitive: Primitive,
+    /// A request names this structure, which therefore stays where it is.
+    message: Box<libc::msghdr>,
+    rest: Rest,
+}
+
+// SAFETY: its pointers are those of a message that is sent now, into an arena that can be sent to
+// another thread.
+unsafe impl Send for Uring {}
+
+struct Ring(IoUring);
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ring")
+    }
+}
+
+impl Uring {
+    pub(super) fn new(
+        primitive: Primitive,
+        socket: &impl AsFd,
+        is_stream: bool,
+        messages: &Messages,
+    ) -> io::Result<Self> {
+        let ring = IoUring::builder()
+            .setup_cqsize(COMPLETIONS)
+            .build(FIELDS_MOST as u32)
+            .map_err(|error| {
+                unsupported(
+                    "io_uring_setup (kernel.io_uring_disabled, or a seccomp filter, may forbid it)",
+                    &error,
+                )
+            })?;
+        let operation = match primitive {
+            Primitive::UringSendRegistered => opcode::WriteFixed::CODE,
+            Primitive::UringZeroCopy => opcode::SendMsgZc::CODE,
+            Primitive::UringZeroCopyRegistered => opcode::SendZc::CODE,
+            _ => opcode::SendMsg::CODE,
+        };
+        let mut known = Probe::new();
+        ring.submitter().register_probe(&mut known)?;
+        if !known.is_supported(operation) {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                format!("this kernel's io_uring has no operation {operation}"),
+            ));
+        }
+        let registered = matches!(
+            primitive,
+            Primitive::UringSendRegistered | Primitive::UringZeroCopyRegistered
+        );
+        if registered {
+            if !is_stream && messages.fields() > 1 {
+                return Err(io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "registered memory goes out field by field, each a datagram of its own",
+                ));
+            }
+            let arena = messages.arena().as_slice();
+            let memory = libc::iovec {
+                iov_base: arena.as_ptr().cast_mut().cast(),
+                iov_len: arena.len(),
+            };
+            // SAFETY: the messages outlive the ring, which only reads them.
+            unsafe { ring.submitter().register_buffers(&[memory]) }.map_err(|error| {
+                unsupported(
+                    "registering the messages (ulimit -l, and 1 GiB, are the most)",
+                    &error,
+                )
+            })?;
+        }
+        Ok(Self {
+            ring: Ring(ring),
+            socket: Fd(socket.as_fd().as_raw_fd()),
+            primitive,
+            message: Box::new(message_of(&[])),
+            rest: Rest::new(messages.fields()),
+        })
+    }
+
+    #[inline]
+    pub(super) fn send(&mut self, parts: &[libc::iovec], counts: &mut Counts) -> io::Result<()> {
+        let mut rest = std::mem::take(&mut self.rest);
+        let sent = rest.whole(parts, |parts| self.send_some(parts, counts));
+        self.rest = rest;
+        sent?;
+        // What nobody has read must never be more than there is room for.
+        while counts.asked - counts.completed > u64::from(COMPLETIONS / 2) {
+            self.wait_for_one(counts)?;
+        }
+        Ok(())
+    }
+
+    /// How many bytes were sent of these parts. A request of a chain that is carried out in part, as
+    /// a write to a socket without room may be, ends the chain: those behind it send nothing.
+    #[inline]
+    fn send_some(&mut self, parts: &[libc::iovec], counts: &mut Counts) -> io::Result<usize> {
+        let mut pending = self.submit(parts)?;
+        let (mut sent, mut failed) = (0, None);
+        while pending > 0 {
+            self.enter(pending, counts)?;
+            while let Some(completion) = self.ring.0.completion().next() {
+                if count_notification(&completion, counts) {
+                    continue;
+                }
+                pending -= 1;
+                counts.asked += u64::from(cqueue::more(completion.flags()));
+                match completion.result() {
+                    bytes @ 0.. => sent += bytes as usize,
+                    error if -error == libc::ECANCELED => {}
+                    error => failed = Some(io::Error::from_raw_os_error(-error)),
+                }
+            }
+        }
+        match failed {
+            // What was sent counts; what failed fails again.
+            Some(error) if sent == 0 => again(error),
+            _ => Ok(sent),
+        }
+    }
+
+    /// Puts the requests for these parts of a message into the ring: how many they are.
+    #[inline]
+    fn submit(&mut self, parts: &[libc::iovec]) -> io::Result<usize> {
+        let mut queue = self.ring.0.submission();
+        let mut push = |entry: &Entry| {
+            // SAFETY: what the request reads lies in the messages, which outlive the ring, or in
+            // `self.message`; it is waited for before that is changed.
+            unsafe { queue.push(entry) }
+                .map_err(|_| io::Error::other("the ring is full of requests that failed"))
+        };
+        match self.primitive {
+            Primitive::UringSendRegistered | Primitive::UringZeroCopyRegistered => {
+                let last = parts.len() - 1;
+                for (position, part) in parts.iter().enumerate() {
+                    let (at, len) = (part.iov_base.cast::<u8>(), part.iov_len as u32);
+                    let entry = match self.primitive {
+                        Primitive::UringSendRegistered => {
+                            opcode::WriteFixed::new(self.socket, at, len, 0).build()
+                        }
+                        _ => opcode::SendZc::new(self.socket, at, len)
+                            .buf_index(Some(0))
+                            .flags(FLAGS)
+                            .zc_flags(REPORT_USAGE)
+                            .build(),
+                    };
+                    push(&match position == last {
+                        true => entry,
+                        false => entry.flags(Flags::IO_LINK),
+                    })?;
+                }
+                Ok(parts.len())
+            }
+            primitive => {
+                *self.message = message_of(parts);
+                let message = &raw const *self.message;
+                let flags = FLAGS.cast_unsigned();
+                push(&match primitive {
+                    Primitive::UringZeroCopy => opcode::SendMsgZc::new(self.socket, message)
+                        .flags(flags)
+                        .ioprio(REPORT_USAGE)
+                        .build(),
+                    _ => opcode::SendMsg::new(self.socket, message)
+                        .flags(flags)
+                        .build(),
+                })?;
+                Ok(1)
+            }
+        }
+    }
+
+    /// Submits what is in the ring, and waits until so much is complete.
+    #[inline]
+    fn enter(&mut self, complete: usize, counts: &mut Counts) -> io::Result<()> {
+        let time = Timespec::new().sec(STALLED.as_secs());
+        let arguments = SubmitArgs::new().timespec(&time);
+        counts.system_calls += 1;
+        match self
+            .ring
+            .0
+            .submitter()
+            .submit_with_args(complete, &arguments)
+        {
+            Ok(_) => Ok(()),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EINTR) => Ok(()),
+                Some(libc::ETIME) => Err(stalled()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    #[inline]
+    fn wait_for_one(&mut self, counts: &mut Counts) -> io::Result<()> {
+        self.enter(1, counts)?;
+        while let Some(completion) = self.ring.0.completion().next() {
+            count_notification(&completion, counts);
+        }
+        Ok(())
+    }
+
+    pub(super) fn complete(&mut self, counts: &mut Counts) -> io::Result<()> {
+        while counts.completed < counts.asked {
+            self.wait_for_one(counts)?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts it if it says that the kernel is done with the bytes of a send, and says whether it does.
+#[inline]
+fn count_notification(completion: &cqueue::Entry, counts: &mut Counts) -> bool {
+    let is_one = cqueue::notif(completion.flags());
+    if is_one {
+        counts.completed += 1;
+        counts.copied += u64::from(completion.result().cast_unsigned() & COPIED != 0);
+    }
+    is_one
+}

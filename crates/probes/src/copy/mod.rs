@@ -1,0 +1,5 @@
+//! Copies on the way of a message, and what it is worth to leave them out.
+
+pub(crate) mod parts;
+pub(crate) mod receive;
+pub(crate) mod send;

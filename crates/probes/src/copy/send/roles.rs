@@ -1,0 +1,436 @@
+//! The two ends: one sends messages, the other takes them in, and answers them where it is to.
+
+use super::{LEFT, LEFT_COST, check, control, is_echo, over, primitive, shape, threads};
+use crate::arenas;
+use crate::net::bandwidth::windows;
+use crate::net::bandwidth::{
+    ARRIVED, COUNTED, DROPPED, KIB, Processors, SENT, SoftInterrupts, each, left_to_count, listed,
+};
+use crate::net::meeting::{self, broken, cannot_reach};
+use costof_measure::facts;
+use costof_measure::meter::Meter;
+use costof_measure::probe::Role;
+use costof_model::facts::CacheKind;
+use costof_model::failure::Failure;
+use costof_model::point::Point;
+use costof_model::protocol::{ClockSource, Launch, Meeting, Offers};
+use costof_os::arena::PageSize;
+use costof_os::delivery::{self, Counts, Receiver, Sender};
+use costof_os::fields::Messages;
+use costof_os::meeting::{Address, Listener, Over};
+use costof_os::sink::Acknowledger;
+use costof_os::victim::Victim;
+use fastrand::Rng;
+use std::io::{self, ErrorKind};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How long a round of a point lasts at least.
+pub(super) const LEAST: Duration = Duration::from_millis(100);
+/// In round trips: slow start takes ten to fill 16 MiB from ten segments.
+const ROUND_TRIPS: u32 = 40;
+/// And at most.
+const MOST: Duration = Duration::from_secs(10);
+/// How long nothing is sent before it is looked when a message's bytes could be changed.
+const IDLE: Duration = Duration::from_micros(500);
+/// How often it is looked when a message's bytes could be changed: the median counts.
+const REUSES: usize = 9;
+/// How much is sent between two readings of an array that has filled a cache.
+const POLLUTING_BYTES: u64 = 1 << 20;
+const POLLUTING_MOST: u64 = 16;
+
+/// The messages of each thread of a point.
+fn messages(point: &Point, random: &mut Rng) -> Result<Vec<Messages>, Failure> {
+    let shape = shape(point);
+    let fields = point.axes.number("fields") as usize;
+    let pages = point.axes.word("pages");
+    let page_size = match pages {
+        "2MiB" => PageSize::Huge,
+        _ => PageSize::Base,
+    };
+    let shuffle = &mut |order: &mut [usize]| random.shuffle(order);
+    (0..threads(point))
+        .map(|_| {
+            let shape = (shape.count, shape.size, fields);
+            let messages = Messages::new(shape, page_size, shuffle).map_err(|error| {
+                arenas::failed("fill", super::memory_bytes(point), pages, &error)
+            })?;
+            arenas::check(messages.arena(), pages, arenas::MOSTLY)?;
+            Ok(messages)
+        })
+        .collect()
+}
+
+/// Takes in what comes, and says how much that was.
+pub(super) struct Receiving {
+    meeting: Meeting,
+    cpus: Processors,
+    random: Rng,
+    listener: Option<Listener>,
+    answers: Vec<Option<Messages>>,
+}
+
+impl Receiving {
+    pub(super) fn start(launch: &Launch) -> Result<Receiving, Failure> {
+        let meeting = meeting::place(launch)?;
+        Ok(Receiving {
+            cpus: Processors::of(&launch.cpus, &meeting),
+            meeting,
+            random: Rng::with_seed(launch.seed),
+            listener: None,
+            answers: Vec::new(),
+        })
+    }
+}
+
+impl Role for Receiving {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        check(point)?;
+        self.listener = None;
+        if self.meeting.sink.is_some() {
+            return Ok(Offers::new());
+        }
+        self.answers = match is_echo(point) {
+            true => messages(point, &mut self.random)?
+                .into_iter()
+                .map(Some)
+                .collect(),
+            false => (0..threads(point)).map(|_| None).collect(),
+        };
+        let (listener, mut offers) =
+            meeting::listen(point, &self.meeting, over(point), threads(point))?;
+        self.listener = Some(listener);
+        offers.insert(COUNTED.into(), listed(&self.cpus.used(threads(point))));
+        Ok(offers)
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let Some(listener) = self.listener.take() else {
+            // In a sink nothing arrives.
+            meter.until_stopped(|| sleep(Duration::from_millis(1)));
+            return Ok(());
+        };
+        let stop = meter.stop();
+        let accepted = delivery::accept(&listener, shape(point), stop);
+        let Some(flows) = meeting::met(accepted)? else {
+            return Ok(());
+        };
+        let primitive = primitive(point)?;
+        let used = self.cpus.used(flows.len());
+        let interrupts = SoftInterrupts::watch(used.into_iter().collect());
+        let mut flows: Vec<_> = flows.into_iter().zip(self.answers.drain(..)).collect();
+        each(&mut flows, &self.cpus, |(flow, answers)| {
+            match answers.take() {
+                Some(answers) => flow.answer(primitive, answers, stop),
+                None => flow.receive(stop),
+            }
+        })
+        .map_err(failed)?;
+        let flows: Vec<Receiver> = flows.into_iter().map(|(flow, _)| flow).collect();
+        if !flows.iter().all(Receiver::last_piece_is_right) {
+            return Err(Failure::error("other bytes arrived than were sent"));
+        }
+        let marks: Vec<_> = flows.iter().map(Receiver::marks).collect();
+        let settled = windows::settled(&marks)
+            .ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
+        meter.value("throughput", windows::throughput(&marks, settled));
+        for (kib, ns) in windows::windows(&marks, settled) {
+            meter.batch_done("cost", kib, ns);
+        }
+        let used = windows::used(&marks, settled);
+        meter.value("cpu_receiver", used.cpu_ns_per_kib);
+        meter.value("receiver_running", used.running);
+        interrupts.report(flows.iter().map(Receiver::bytes).sum(), meter);
+        if over(point) == Over::Udp {
+            let dropped = flows.iter().map(Receiver::dropped);
+            let dropped: u64 = dropped.sum::<io::Result<u64>>().map_err(failed)?;
+            let arrived: u64 = flows.iter().map(Receiver::datagrams).sum();
+            meter.value(ARRIVED, arrived as f64);
+            meter.value(DROPPED, dropped as f64);
+        }
+        meter.allocated(flows.iter().map(Receiver::allocations).sum());
+        Ok(())
+    }
+}
+
+/// Sends as fast as it can, or as answers come.
+pub(super) struct Sending {
+    meeting: Meeting,
+    cpus: Processors,
+    all_cpus: Vec<usize>,
+    partners: Vec<usize>,
+    /// Of the counter that cycles are counted by, where it is the processor's own.
+    reference_hz: Option<f64>,
+    random: Rng,
+    offers: Offers,
+    messages: Vec<Messages>,
+    /// An array for each level of caches, and its metric.
+    victims: Vec<(&'static str, Victim)>,
+}
+
+impl Sending {
+    pub(super) fn start(launch: &Launch) -> Result<Sending, Failure> {
+        let meeting = meeting::place(launch)?;
+        let is_cycles = launch.clock.source == ClockSource::Counter && cfg!(target_arch = "x86_64");
+        Ok(Sending {
+            cpus: Processors::of(&launch.cpus, &meeting),
+            meeting,
+            all_cpus: launch.cpus.clone(),
+            partners: launch.partners.clone(),
+            reference_hz: is_cycles.then_some(launch.clock.hz),
+            random: Rng::with_seed(launch.seed),
+            offers: Offers::new(),
+            messages: Vec::new(),
+            victims: victims(launch.cpus.first().copied().unwrap_or(0)),
+        })
+    }
+
+    /// The thread that acknowledges what is sent into a sink, on a processor that no sender uses
+    /// where there is one.
+    fn acknowledger(&self, point: &Point) -> Result<Acknowledger, Failure> {
+        let used = self.cpus.used(threads(point));
+        let all = self.all_cpus.iter().chain(&self.partners).copied();
+        let free: Vec<usize> = all.filter(|cpu| !used.contains(cpu)).collect();
+        Acknowledger::start(&free).map_err(|error| {
+            Failure::unsupported(format!(
+                "nothing can acknowledge what is sent into this sink over TCP: {error} (it needs a \
+                 network namespace with veth; --set over=udp)"
+            ))
+        })
+    }
+
+    fn reached(&self, point: &Point, error: &io::Error) -> Failure {
+        match (control(point), error.kind()) {
+            (Some(control), ErrorKind::NotFound) => Failure::unsupported(format!(
+                "this kernel has no congestion control {control} \
+                 (net.ipv4.tcp_available_congestion_control lists those it has; modprobe \
+                 tcp_{control} may add it)"
+            )),
+            (Some(control), ErrorKind::PermissionDenied) => Failure::unsupported(format!(
+                "only the administrator may use the congestion control {control} here \
+                 (net.ipv4.tcp_allowed_congestion_control)"
+            )),
+            (_, ErrorKind::Unsupported) => Failure::unsupported(error.to_string()),
+            _ => cannot_reach(&self.meeting.address, error),
+        }
+    }
+
+    /// Sends through these flows, and adds what that was.
+    fn send(
+        &self,
+        point: &Point,
+        flows: &mut [Sender],
+        meter: &mut Meter<'_>,
+    ) -> Result<(), Failure> {
+        let round_trip = flows.iter().map(Sender::round_trip).max();
+        let duration = duration(meter.time_ns(), round_trip.unwrap_or_default());
+        let in_sink = self.meeting.sink.is_some();
+        let used = self.cpus.used(flows.len());
+        let interrupts = match in_sink {
+            true => Some(used.into_iter().collect()),
+            false => left_to_count(used, &self.offers, self.meeting.apart),
+        };
+        let interrupts = interrupts.map(SoftInterrupts::watch);
+        let in_flight = point.axes.number("in_flight") as usize;
+        let latencies = each(flows, &self.cpus, |flow| {
+            let mut latencies = Vec::new();
+            match is_echo(point) {
+                true => {
+                    // Room for as many as there can be, so that none is allocated meanwhile.
+                    latencies.reserve_exact((duration.as_micros() as usize * 2).min(4 << 20));
+                    flow.echo(duration, in_flight, &mut |ns| {
+                        if latencies.len() < latencies.capacity() {
+                            latencies.push(ns);
+                        }
+                    })?;
+                }
+                false => flow.stream(duration)?,
+            }
+            Ok(latencies)
+        })
+        .map_err(failed)?;
+        for ns in latencies.into_iter().flatten() {
+            meter.latency("latency", ns as f64);
+        }
+        let marks: Vec<_> = flows.iter().map(Sender::marks).collect();
+        let settled = windows::settled(&marks)
+            .ok_or_else(|| Failure::error("too little could be sent to say how fast"))?;
+        let used = windows::used(&marks, settled);
+        meter.value("cpu_sender", used.cpu_ns_per_kib);
+        meter.value("sender_running", used.running);
+        if let Some(hz) = self.reference_hz {
+            let cycles = used.cpu_ns_per_kib / KIB * hz / 1e9;
+            meter.value("cycles_per_byte", cycles);
+        }
+        if in_sink {
+            meter.value(LEFT, windows::throughput(&marks, settled));
+            for (kib, ns) in windows::windows(&marks, settled) {
+                meter.batch_done(LEFT_COST, kib, ns);
+            }
+        }
+        if let Some(interrupts) = interrupts {
+            interrupts.report(marks.iter().map(|marks| windows::bytes(marks)).sum(), meter);
+        }
+        Self::count_calls(flows, meter);
+        meter.allocated(match point.axes.word("allocate") {
+            // It is what is measured.
+            "per_message" => 0,
+            _ => flows.iter().map(Sender::allocations).sum(),
+        });
+        Ok(())
+    }
+
+    /// What is seen at single messages, of one flow and where nothing else is under way.
+    fn afterwards(
+        &self,
+        point: &Point,
+        flow: &mut Sender,
+        meter: &mut Meter<'_>,
+    ) -> Result<(), Failure> {
+        let idle = IDLE + 2 * flow.round_trip();
+        for _ in 0..REUSES {
+            // What was sent before leaves the socket.
+            sleep(idle);
+            let ns = flow.reusable_after_ns().map_err(failed)?;
+            meter.value("reusable", ns as f64);
+        }
+        let messages = (POLLUTING_BYTES / point.axes.number("size")).clamp(1, POLLUTING_MOST);
+        for &(metric, ref victim) in &self.victims {
+            sleep(idle);
+            let ns = flow.pollution_ns(victim, messages as u32).map_err(failed)?;
+            meter.value(metric, ns);
+        }
+        Ok(())
+    }
+
+    /// What sending took all flows together, before anything was waited for.
+    fn count_calls(flows: &[Sender], meter: &mut Meter<'_>) {
+        let counts: Vec<_> = flows.iter().map(Sender::counts).collect();
+        let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>() as f64;
+        let messages = sum(|counts| counts.messages).max(1.0);
+        meter.value("system_calls", sum(|counts| counts.system_calls) / messages);
+        let switches = flows
+            .iter()
+            .map(|flow| flow.usage().voluntary_switches + flow.usage().involuntary_switches);
+        meter.value("context_switches", switches.sum::<u64>() as f64 / messages);
+    }
+
+    /// What became of it all, once the kernel is done with it.
+    fn count(point: &Point, flows: &[Sender], meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let counts: Vec<_> = flows.iter().map(Sender::counts).collect();
+        let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>() as f64;
+        let messages = sum(|counts| counts.messages).max(1.0);
+        if over(point) == Over::Udp {
+            let refused: u64 = flows.iter().map(Sender::refused).sum();
+            meter.value(SENT, messages + refused as f64);
+        }
+        let completed = sum(|counts| counts.completed);
+        if completed > 0.0 {
+            meter.value("asked", completed);
+            meter.value("copied", sum(|counts| counts.copied) / completed);
+            meter.value("fallbacks", sum(|counts| counts.fallbacks) / messages);
+        }
+        let infos = flows.iter().map(Sender::tcp_info);
+        let infos = infos
+            .collect::<io::Result<Option<Vec<_>>>>()
+            .map_err(failed)?
+            .unwrap_or_default();
+        let sent: u64 = infos.iter().map(|info| info.sent_bytes).sum();
+        let again: u64 = infos.iter().map(|info| info.sent_again_bytes).sum();
+        if sent > 0 {
+            meter.value("retransmissions", again as f64 / sent as f64);
+        }
+        Ok(())
+    }
+}
+
+impl Role for Sending {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+        // What an earlier point has used is given back first.
+        self.messages = Vec::new();
+        check(point)?;
+        if self.meeting.sink.is_some() && over(point) == Over::Unix {
+            return Err(Failure::unsupported(
+                "a Unix socket does not lead to a sink (--link loopback)",
+            ));
+        }
+        self.messages = messages(point, &mut self.random)?;
+        self.offers = offers.clone();
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let messages = std::mem::take(&mut self.messages);
+        let primitive = primitive(point)?;
+        let (over, control) = (over(point), control(point));
+        if let Some(sink) = self.meeting.sink {
+            let acknowledger = match over {
+                Over::Tcp => Some(self.acknowledger(point)?),
+                Over::Udp | Over::Unix => None,
+            };
+            let ends = (self.meeting.address, sink);
+            let acknowledged = acknowledger.as_ref();
+            let mut flows =
+                delivery::into_sink(over, ends, acknowledged, control, primitive, messages)
+                    .map_err(|error| self.reached(point, &error))?;
+            self.send(point, &mut flows, meter)?;
+            each(&mut flows, &self.cpus, Sender::end_in_sink).map_err(failed)?;
+            self.afterwards(point, &mut flows[0], meter)?;
+            return Self::count(point, &flows, meter);
+        }
+        let address: Address = meeting::offered(&self.offers)?;
+        let token = self.meeting.token.as_bytes();
+        let mut flows = delivery::call(over, &address, control, token, primitive, messages)
+            .map_err(|error| self.reached(point, &error))?;
+        self.send(point, &mut flows, meter)?;
+        if !is_echo(point) {
+            self.afterwards(point, &mut flows[0], meter)?;
+        }
+        each(&mut flows, &self.cpus, Sender::end).map_err(failed)?;
+        Self::count(point, &flows, meter)
+    }
+}
+
+/// An array of three quarters of each cache that the processor claims; none where it claims none.
+fn victims(cpu: usize) -> Vec<(&'static str, Victim)> {
+    let caches = facts::caches_of(cpu as u32);
+    let of_level = |(level, metric)| {
+        let data = caches
+            .iter()
+            .find(|cache| cache.level == level && cache.kind != CacheKind::Instruction)?;
+        let victim = Victim::new(data.size_bytes as usize / 4 * 3).ok()?;
+        Some((metric, victim))
+    };
+    let levels = [
+        (1, "pollution_l1"),
+        (2, "pollution_l2"),
+        (3, "pollution_l3"),
+    ];
+    levels.into_iter().filter_map(of_level).collect()
+}
+
+/// A failure while messages go.
+fn failed(error: io::Error) -> Failure {
+    match error.raw_os_error() {
+        // EMSGSIZE
+        Some(90) => Failure::unsupported(
+            "a packet holds 17 pieces of memory at most, and the fields of one datagram lie on more \
+             (--set pages=2MiB, fewer fields, or a smaller size)",
+        ),
+        _ => broken(&error),
+    }
+}
+
+/// How long to send, where a point is to be measured for so long.
+fn duration(point_ns: f64, round_trip: Duration) -> Duration {
+    let asked = Duration::from_nanos(point_ns as u64);
+    asked.max(LEAST).max(ROUND_TRIPS * round_trip).min(MOST)
+}
