@@ -206,7 +206,7 @@ fn check(point: &Point) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Names of what the sender counts for [`derive`]: what it handed to the kernel in a second, which is
+/// Names of what the sender counts for [`derive()`]: what it handed to the kernel in a second, which is
 /// all that is known where nobody receives it.
 const LEFT: &str = "left";
 const LEFT_COST: &str = "left_cost";
