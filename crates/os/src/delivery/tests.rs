@@ -126,6 +126,8 @@ fn other_bytes_than_were_sent_are_noticed() {
         let mut stranger = TcpStream::connect(at[0]).unwrap();
         stranger.write_all(TOKEN).unwrap();
         let mut receiver = accept(&listener, shape, &stop).unwrap().remove(0);
+        // It is answered so that it may begin.
+        stranger.read_exact(&mut [0; TOKEN.len()]).unwrap();
         let mut said = right.clone();
         if let Some(wrong) = wrong {
             said[wrong] ^= 1;

@@ -95,7 +95,7 @@ impl Uring {
             // SAFETY: the messages outlive the ring, which only reads them.
             unsafe { ring.submitter().register_buffers(&[memory]) }.map_err(|error| {
                 unsupported(
-                    "registering the messages (ulimit -l, and 1 GiB, are the most)",
+                    "registering the messages with io_uring (ulimit -l, and 1 GiB, are the most)",
                     &error,
                 )
             })?;

@@ -309,7 +309,10 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
     ],
     how: text(
         "One end connects and sends messages of several fields, each field at a place of its own and \
-         the list of places made beforehand; the other reads up to 128 KiB at once. Thread by thread \
+         the list of places made beforehand; the other reads up to 128 KiB at once. Fields begin at \
+         a cache line and not at a page, as an allocator has them: on 4 KiB pages a large message \
+         has more pieces than the 17 that a packet holds, so that packets of sends without a copy \
+         are cut short. Thread by thread \
          they run on every second of the run's processors, so that the ends share none where there \
          are enough. Each end notes every quarter of a millisecond how far it is and its threads' \
          processor time (CLOCK_THREAD_CPUTIME_ID); the first third is left out. Ways of sending the \
