@@ -53,8 +53,8 @@ fn over(run: &Run, link: &Text, rows: &[&PointRow]) -> Option<Finding> {
             let rest = segment % page_bytes;
             (least < ALL && rest != 0).then(|| {
                 format!(
-                    "in segments of {segment} B, of which what fills no page of {page_bytes} B is \
-                     copied"
+                    "in segments of {segment} B, no multiple of a page: what fills no page is \
+                     copied, and what begins in the midst of one up to its packet's end"
                 )
             })
         },
@@ -131,8 +131,9 @@ mod tests {
             findings[0].sentence,
             "over loopback TCP_ZEROCOPY_RECEIVE mapped and did not copy 0 % of what send sent, whose \
              copies lie in larger pieces than pages; 84 to 93 % of what MSG_ZEROCOPY sent, in \
-             segments of 65483 B, of which what fills no page of 4096 B is copied; 100 % of what \
-             MSG_ZEROCOPY sent, in segments of whole pages"
+             segments of 65483 B, no multiple of a page: what fills no page is copied, and what begins \
+             in the midst of one up to its packet's end; 100 % of what MSG_ZEROCOPY sent, in segments \
+             of whole pages"
         );
         assert_eq!(findings[0].evidence.len(), 4);
     }

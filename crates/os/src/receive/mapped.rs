@@ -5,8 +5,10 @@
 //! copy is made page by page. What plain sends have copied lies in larger pieces of memory, and none
 //! of it is mapped. That copy of a packet begins at a page. So where a packet's payload, which is
 //! the MSS or a multiple of it, is no multiple of a page, the rest fills only a part of the last page
-//! and is copied: of 65,483 B, 15 pages of 4 KiB are mapped and 4,043 B copied. A message that begins
-//! in the midst of a page has what is left of it copied first.
+//! and is copied: of 65,483 B, 15 pages of 4 KiB are mapped and 4,043 B copied. Worse is a receiver
+//! that stands in the midst of a page, as behind a message that ended there: the kernel maps nothing
+//! more of that packet (`recv_skip_hint` is all that is left of it). Messages and segments of whole
+//! pages avoid both.
 //!
 //! The end of the stream is EIO; nothing to map yet is no error and does not wait.
 //!

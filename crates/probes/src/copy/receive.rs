@@ -175,7 +175,8 @@ pub(crate) static PROBE: Probe = Probe {
              sent, in its field. The kernel maps nothing but what fills whole pages. Where the other \
              end sends uncopied on this machine, the copy of a packet is made after all, page by page \
              and from a page's start: with a payload that is no multiple of a page the rest of each \
-             packet is copied (of 65483 B, 15 pages are mapped). What plain sends have copied lies in \
+             packet is copied (of 65483 B, 15 pages are mapped), and a message that begins in the \
+             midst of a page has all of that packet copied. What plain sends have copied lies in \
              larger pieces, which are never mapped.",
         ),
         sources: list![
