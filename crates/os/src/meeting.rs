@@ -258,13 +258,28 @@ impl Listener {
 /// `InvalidInput` for an address that does not fit; what connect(2) says; `TimedOut` where no
 /// answer comes within ten seconds, `InvalidData` where another one does.
 pub fn call(over: Over, address: &Address, flows: usize, token: &[u8]) -> io::Result<Vec<Met>> {
+    call_by(over, address, flows, token, None)
+}
+
+/// As [`call`], by a congestion control where one is named. It is chosen before the connection
+/// begins: one that has begun by BBR is paced for as long as it lasts, by whichever control it goes
+/// on (net/ipv4/tcp_bbr.c sets `sk_pacing_status`, and nothing takes it back).
+///
+/// # Errors
+///
+/// Those of [`call`] and [`socket::set_congestion_control`].
+pub fn call_by(
+    over: Over,
+    address: &Address,
+    flows: usize,
+    token: &[u8],
+    control: Option<&str>,
+) -> io::Result<Vec<Met>> {
     let until = Instant::now() + GREETING;
     let mut met = Vec::with_capacity(flows);
     for flow in 0..flows {
         let (socket, peer) = match (over, address) {
-            (Over::Tcp, Address::Ip(at)) if at.len() == 1 => {
-                (TcpStream::connect_timeout(&at[0], GREETING)?.into(), None)
-            }
+            (Over::Tcp, Address::Ip(at)) if at.len() == 1 => (connection(at[0], control)?, None),
             (Over::Unix, Address::Unix(name)) => {
                 let name = UnixAddress::from_abstract_name(name)?;
                 (UnixStream::connect_addr(&name)?.into(), None)
@@ -288,6 +303,20 @@ pub fn call(over: Over, address: &Address, flows: usize, token: &[u8]) -> io::Re
         };
     }
     Ok(met)
+}
+
+/// A connection to this address.
+fn connection(address: SocketAddr, control: Option<&str>) -> io::Result<OwnedFd> {
+    let Some(control) = control else {
+        return Ok(TcpStream::connect_timeout(&address, GREETING)?.into());
+    };
+    let socket = open(family(address.ip()), SocketType::STREAM, Some(ipproto::TCP))?;
+    socket::set_congestion_control(&socket, control)?;
+    // It holds for connecting too (socket(7)).
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(GREETING))?;
+    connect(&socket, &address)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, None)?;
+    Ok(socket)
 }
 
 impl Met {

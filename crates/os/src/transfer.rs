@@ -21,7 +21,6 @@ pub use receiver::{Datagrams, Receiver};
 pub use sender::Sender;
 
 use crate::meeting::{self, Address, Listener, Over};
-use crate::socket;
 use channel::Channel;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::AtomicBool;
@@ -94,12 +93,9 @@ pub fn call(
             format!("a block has {BLOCK_LEAST_BYTES} to {most} bytes, not {size}"),
         ));
     }
-    let flows = meeting::call(over, address, flows, token)?;
+    let flows = meeting::call_by(over, address, flows, token, control)?;
     let senders = flows.into_iter().map(|mut flow| {
         flow.connect()?;
-        if let Some(control) = control {
-            socket::set_congestion_control(&flow.socket, control)?;
-        }
         let round_trip = flow.round_trip;
         Sender::of(Channel::of(flow)?, size, token, round_trip)
     });
