@@ -31,7 +31,6 @@ use crate::field_sender::{FieldSender, Primitive};
 use crate::fields::Messages;
 use crate::meeting::{self, Address, Listener, Over, receive_within};
 use crate::sink::{self, Acknowledger};
-use crate::socket;
 
 /// How long a receive waits before it looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(50);
@@ -87,12 +86,11 @@ pub fn call(
     primitive: Primitive,
     messages: Vec<Messages>,
 ) -> io::Result<Vec<Sender>> {
-    let flows = meeting::call(over, address, messages.len(), token)?;
+    let flows = meeting::call_by(over, address, messages.len(), control, token)?;
     let flows = flows.into_iter().zip(messages);
     flows
         .map(|(mut flow, messages)| {
             flow.connect()?;
-            set_control(&flow.socket, control)?;
             let round_trip = flow.round_trip;
             sender(flow.socket, over, primitive, messages, round_trip)
         })
@@ -122,8 +120,8 @@ pub fn into_sink(
     let connect = || -> io::Result<OwnedFd> {
         match (over, acknowledger) {
             (Over::Tcp, Some(acknowledger)) => {
-                let stream =
-                    acknowledger.connect(from, SocketAddrV4::new(to, DISCARD), SINK_RECEIVER)?;
+                let to = SocketAddrV4::new(to, DISCARD);
+                let stream = acknowledger.connect_by(from, to, SINK_RECEIVER, control)?;
                 Ok(stream.into())
             }
             (Over::Udp, _) => {
@@ -138,7 +136,6 @@ pub fn into_sink(
         .into_iter()
         .map(|messages| {
             let socket = connect()?;
-            set_control(&socket, control)?;
             sender(socket, over, primitive, messages, Duration::ZERO)
         })
         .collect()
@@ -149,13 +146,6 @@ const SINK_RECEIVER: sink::Receiver = sink::Receiver {
     mss: 1460,
     window: 4 << 20,
 };
-
-fn set_control(socket: &OwnedFd, control: Option<&str>) -> io::Result<()> {
-    match control {
-        Some(control) => socket::set_congestion_control(socket, control),
-        None => Ok(()),
-    }
-}
 
 fn sender(
     socket: OwnedFd,

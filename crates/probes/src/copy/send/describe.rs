@@ -310,9 +310,8 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
     how: text(
         "One end connects and sends messages of several fields, each field at a place of its own and \
          the list of places made beforehand; the other reads up to 128 KiB at once. Fields begin at \
-         a cache line and not at a page, as an allocator has them: on 4 KiB pages a large message \
-         has more pieces than the 17 that a packet holds, so that packets of sends without a copy \
-         are cut short. Thread by thread \
+         a cache line and not at a page, as an allocator has them, so that on small pages a message \
+         has more pieces than pages. Thread by thread \
          they run on every second of the run's processors, so that the ends share none where there \
          are enough. Each end notes every quarter of a millisecond how far it is and its threads' \
          processor time (CLOCK_THREAD_CPUTIME_ID); the first third is left out. Ways of sending the \
@@ -322,7 +321,8 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
          copied after all, and processor time says what that took. On the link sink the sender's half \
          alone is there: what leaves is dropped, and a thread on another processor acknowledges it. \
          A congestion control that paces, as BBR does, is there most of what sending takes, so that \
-         congestion_control=reno, which every kernel and user has, tells more. \
+         congestion_control=reno, which every kernel and user has, tells more; it is chosen before the \
+         connection begins, since one that BBR has begun stays paced. \
          When a message's bytes could be changed is seen at nine single messages afterwards, and what \
          sending threw out of the sender's caches at arrays that had filled them.",
     ),
