@@ -2,6 +2,7 @@
 
 use crate::error::{Error, wrong};
 use crate::machine::Machine;
+use costof_lab::addresses;
 use costof_model::Text;
 use costof_model::facts::{CpuSet, Facts};
 use costof_model::noise::{CONTROLLER, MEASURED, PEER, Placement};
@@ -63,7 +64,7 @@ fn on(asked: Option<&str>, option: &str, machine: &Machine) -> Result<Vec<usize>
 
 /// Whether two hosts are one machine.
 pub(crate) fn one_machine(near: &Machine, far: &Machine) -> bool {
-    near.boot().is_some() && near.boot() == far.boot()
+    addresses::one_machine(near.boot(), far.boot())
 }
 
 /// The facts with the processors of the run, in its order, to plan and predict it.

@@ -22,11 +22,14 @@ pub struct Meet {
     pub near: IpAddr,
     /// The address of the other end.
     pub far: IpAddr,
-    /// Whether both are one machine.
-    pub one_machine: bool,
     /// Whether they share a network namespace too: then the path between them is
     /// its loopback device, whatever the addresses are.
     pub one_namespace: bool,
+}
+
+/// Whether two hosts of which these boots are known are one machine.
+pub fn one_machine(near: Option<&str>, far: Option<&str>) -> bool {
+    near.is_some() && near == far
 }
 
 /// Where `near`, whose role leads, meets `far`: at `asked`, which must be an
@@ -35,8 +38,7 @@ pub struct Meet {
 /// # Errors
 /// Where no address can be chosen.
 pub fn between(near: Side<'_>, far: Side<'_>, asked: Option<IpAddr>) -> Result<Meet, String> {
-    let one_machine = near.boot.is_some() && near.boot == far.boot;
-    let one_namespace = one_machine
+    let one_namespace = one_machine(near.boot, far.boot)
         && near.network.namespace.is_some()
         && near.network.namespace == far.network.namespace;
     let far_address = match asked {
@@ -67,7 +69,6 @@ pub fn between(near: Side<'_>, far: Side<'_>, asked: Option<IpAddr>) -> Result<M
     Ok(Meet {
         near: near_address,
         far: far_address,
-        one_machine,
         one_namespace,
     })
 }
@@ -211,6 +212,7 @@ mod tests {
         let error = between(side, side, None).unwrap_err();
         assert!(error.contains("exec:x") && error.contains("--peer-address"));
         let asked = between(side, side, Some(ip("::1"))).unwrap();
-        assert_eq!((asked.far, asked.one_machine), (ip("::1"), false));
+        let is_one = one_machine(side.boot, side.boot);
+        assert_eq!((asked.far, is_one), (ip("::1"), false));
     }
 }

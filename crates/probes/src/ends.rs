@@ -7,6 +7,7 @@ use crate::wake::{self, Kept};
 use costof_model::axis::{Axis, Choice};
 use costof_model::failure::Failure;
 use costof_model::point::Point;
+use costof_model::prediction::Known;
 use costof_model::{List, Text};
 use std::io;
 
@@ -57,6 +58,21 @@ pub(crate) fn keep(point: &Point, cpus: &[usize]) -> Result<Kept, Failure> {
             "the processor that both ends share is never idle (--set cpus=cross, or wake=awake)",
         )),
     }
+}
+
+/// What a context switch between two processes by a pipe has cost where the ends of a point run, with
+/// processors kept awake as its are, in nanoseconds; `None` where it was not measured.
+pub(crate) fn switch_ns(point: &Point, known: &Known<'_>) -> Option<f64> {
+    let axes = &point.axes;
+    known.primary(
+        "os.context_switch",
+        &[
+            ("between", "processes"),
+            ("over", "pipe"),
+            ("cpus", axes.word("cpus")),
+            ("wake", axes.word("wake")),
+        ],
+    )
 }
 
 /// Two ends that spin need a processor each, and keep them awake themselves.

@@ -2,7 +2,7 @@
 
 use crate::derived;
 use crate::ends::{
-    CPUS_CROSS_FIRST, NEEDS, broken, cannot_start, keep, partner_cpu, processors, share,
+    self, CPUS_CROSS_FIRST, NEEDS, broken, cannot_start, keep, partner_cpu, processors, share,
     spinning_keeps,
 };
 use crate::expect;
@@ -235,15 +235,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let (mut calls_ns, mut switch_ns) = (0.0, 0.0);
     if axes.word("over") != "shared_memory" {
         calls_ns = known.primary("os.syscall", &[("call", "read")])?;
-        switch_ns = known.primary(
-            "os.context_switch",
-            &[
-                ("between", "processes"),
-                ("over", "pipe"),
-                ("cpus", axes.word("cpus")),
-                ("wake", axes.word("wake")),
-            ],
-        )?;
+        switch_ns = ends::switch_ns(point, known)?;
         because += &format!(
             "; one or both calls, like a read of {calls_ns:.0} ns; no or one context switch of \
              {:.2} µs every 64 KiB",

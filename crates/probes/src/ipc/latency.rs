@@ -3,7 +3,7 @@
 use crate::derived;
 use crate::ends::{
     CPUS_CROSS_FIRST, NEEDS, broken, cannot_start, keep, partner_cpu, processors, share,
-    spinning_keeps,
+    spinning_keeps, switch_ns,
 };
 use crate::expect::cost_ns;
 use crate::literal::{cost, latency, list, text, word, words};
@@ -259,15 +259,7 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
 
 fn blocking_ns(point: &Point, known: &Known<'_>) -> Option<(f64, f64, String)> {
     let axes = &point.axes;
-    let switch_ns = known.primary(
-        "os.context_switch",
-        &[
-            ("between", "processes"),
-            ("over", "pipe"),
-            ("cpus", axes.word("cpus")),
-            ("wake", axes.word("wake")),
-        ],
-    )?;
+    let switch_ns = switch_ns(point, known)?;
     let two = format!(
         "two context switches of {:.2} µs by a pipe",
         switch_ns / 1e3

@@ -5,6 +5,7 @@ pub(crate) mod windows;
 
 use crate::derived;
 use crate::literal::{cost, list, metric, text, word, words};
+use crate::net::echo::{over, size};
 use crate::net::meeting::{self, broken, cannot_reach};
 use crate::net::path;
 use costof_measure::meter::Meter;
@@ -209,18 +210,6 @@ fn headlines(_: &Facts) -> Vec<Headline> {
         "network bandwidth: TCP on loopback, 128 KiB writes",
         PROBE.info.defaults(),
     )]
-}
-
-fn over(point: &Point) -> Over {
-    match point.axes.word("over") {
-        "udp" => Over::Udp,
-        "unix" => Over::Unix,
-        _ => Over::Tcp,
-    }
-}
-
-fn size(point: &Point) -> usize {
-    point.axes.number("size") as usize
 }
 
 fn flows(point: &Point) -> usize {

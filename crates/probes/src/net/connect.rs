@@ -1,9 +1,10 @@
 //! `net.connect`: what it takes to set up a TCP connection, and to tear it down.
 
 use crate::derived;
-use crate::ends::{CPUS_CROSS_FIRST, processors, share};
+use crate::ends::{CPUS_CROSS_FIRST, processors, share, switch_ns};
 use crate::expect::latency_ns;
 use crate::literal::{latency, list, metric, text};
+use crate::net::caller::Caller;
 use crate::net::meeting::{self, broken};
 use crate::net::path::{self, End, TCP_HEADERS};
 use crate::wake::{self, Kept};
@@ -91,7 +92,7 @@ pub(crate) static PROBE: Probe = Probe {
     predict,
     roles: &[
         |launch| Ok(Box::new(Server::start(launch)?)),
-        |launch| Ok(Box::new(Client::start(launch)?)),
+        |launch| Ok(Box::new(Client(Caller::start(launch)?))),
     ],
     derive,
 };
@@ -168,21 +169,7 @@ fn serve(acceptor: &Acceptor, meter: &mut Meter<'_>) -> io::Result<()> {
     Ok(())
 }
 
-struct Client {
-    end: End,
-    offers: Offers,
-    kept: Option<Kept>,
-}
-
-impl Client {
-    fn start(launch: &Launch) -> Result<Client, Failure> {
-        Ok(Client {
-            end: End::of(launch, true)?,
-            offers: Offers::new(),
-            kept: None,
-        })
-    }
-}
+struct Client(Caller);
 
 /// Connections to one port: few enough that ports do not run out.
 const CONNECTIONS_MOST: u64 = 4_000;
@@ -199,14 +186,11 @@ impl Role for Client {
     }
 
     fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
-        self.offers = offers.clone();
-        self.kept = Some(self.end.settle(point, true)?);
-        Ok(Offers::new())
+        self.0.prepare(point, offers, true)
     }
 
     fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let _kept = self.kept.take();
-        let first = meeting::call(&self.end.meeting, &self.offers, Over::Tcp, Wait::Block)?;
+        let (_kept, first) = self.0.call(Over::Tcp, Wait::Block)?;
         let peer = first.peer().map_err(|error| broken(&error))?;
         let to = peer.ok_or_else(|| Failure::error("the other end has no address"))?;
         let start = Instant::now();
@@ -266,7 +250,6 @@ fn derive(point: &Point, mut reports: Vec<Report>) -> Report {
 }
 
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let axes = &point.axes;
     let spinning = [
         ("over", "tcp"),
         ("wait", "spin"),
@@ -274,15 +257,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         ("rate", "0"),
     ];
     let rtt_ns = known.primary_over("loopback", "net.rtt", &spinning)?;
-    let switch_ns = known.primary(
-        "os.context_switch",
-        &[
-            ("between", "processes"),
-            ("over", "pipe"),
-            ("cpus", axes.word("cpus")),
-            ("wake", axes.word("wake")),
-        ],
-    )?;
+    let switch_ns = switch_ns(point, known)?;
     let shown = |ns| Unit::Nanoseconds.display(ns);
     let (link_low, link_high, link) = path::adds(point, 0, TCP_HEADERS)?;
     latency_ns(

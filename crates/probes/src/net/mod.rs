@@ -1,6 +1,7 @@
 //! Between two ends of a link.
 
 pub(crate) mod bandwidth;
+mod caller;
 pub(crate) mod connect;
 mod echo;
 mod load;

@@ -1,15 +1,16 @@
 //! `net.rtt`: how long a message takes to the other end of a link and back.
 
 use crate::derived;
-use crate::ends::{CPUS_CROSS_FIRST, processors, share};
+use crate::ends::{CPUS_CROSS_FIRST, processors, share, switch_ns};
 use crate::expect::latency_ns;
 use crate::literal::{cost, latency, list, metric, text, word, words};
+use crate::net::caller::Caller;
 use crate::net::echo::{Echo, WAIT, message, over, size, wait};
 use crate::net::load::Load;
 use crate::net::lost::share_lost;
-use crate::net::meeting::{self, broken};
-use crate::net::path::{self, End, TCP_HEADERS, UDP_HEADERS};
-use crate::wake::{self, Kept};
+use crate::net::meeting::broken;
+use crate::net::path::{self, TCP_HEADERS, UDP_HEADERS};
+use crate::wake;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
 use costof_model::axis::{Axis, Domain};
@@ -18,7 +19,7 @@ use costof_model::failure::Failure;
 use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers, Report};
+use costof_model::protocol::{Offers, Report};
 use costof_model::unit::{Better, Unit};
 use costof_os::conversation::{Conversation, Wait};
 use costof_os::meeting::Over;
@@ -138,7 +139,7 @@ pub(crate) static PROBE: Probe = Probe {
     predict,
     roles: &[
         |launch| Ok(Box::new(Echo::start(launch)?)),
-        |launch| Ok(Box::new(Client::start(launch)?)),
+        |launch| Ok(Box::new(Client(Caller::start(launch)?))),
     ],
     derive,
 };
@@ -172,21 +173,7 @@ fn rate(point: &Point) -> u64 {
     point.axes.number("rate")
 }
 
-struct Client {
-    end: End,
-    offers: Offers,
-    kept: Option<Kept>,
-}
-
-impl Client {
-    fn start(launch: &Launch) -> Result<Client, Failure> {
-        Ok(Client {
-            end: End::of(launch, true)?,
-            offers: Offers::new(),
-            kept: None,
-        })
-    }
-}
+struct Client(Caller);
 
 impl Role for Client {
     fn blocks(&self, point: &Point) -> bool {
@@ -197,15 +184,11 @@ impl Role for Client {
         if rate(point) > 0 {
             can_load(point)?;
         }
-        self.offers = offers.clone();
-        self.kept = Some(self.end.settle(point, wait(point) == Wait::Block)?);
-        Ok(Offers::new())
+        self.0.prepare(point, offers, wait(point) == Wait::Block)
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let _kept = self.kept.take();
-        let mut conversation =
-            meeting::call(&self.end.meeting, &self.offers, over(point), wait(point))?;
+        let (_kept, mut conversation) = self.0.call(over(point), wait(point))?;
         conversation.may_take(path::may_take(point, size(point) as u64, headers(point)));
         match rate(point) {
             0 => one_at_a_time(point, &mut conversation, meter),
@@ -415,15 +398,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let read_ns = known.primary("os.syscall", &[("call", "read")])?;
     let (mut low, mut high, mut because) = kernel_ns(point, read_ns);
     if axes.word("wait") == "block" {
-        let switch_ns = known.primary(
-            "os.context_switch",
-            &[
-                ("between", "processes"),
-                ("over", "pipe"),
-                ("cpus", axes.word("cpus")),
-                ("wake", axes.word("wake")),
-            ],
-        )?;
+        let switch_ns = switch_ns(point, known)?;
         // With a rate only the server waits in the kernel.
         let (switches, count) = if rate(point) == 0 {
             (2.0, "two")

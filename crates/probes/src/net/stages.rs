@@ -1,14 +1,15 @@
 //! `net.stages`: where a round trip spends its time, by the kernel's own stamps.
 
-use crate::ends::{CPUS_CROSS_FIRST, processors};
+use crate::ends::{CPUS_CROSS_FIRST, processors, switch_ns};
 use crate::expect::latency_ns;
 use crate::literal::{latency, list, metric, text, word, words};
+use crate::net::caller::Caller;
 use crate::net::echo::{Echo, WAIT, message, over, wait};
 use crate::net::lost::share_lost;
-use crate::net::meeting::{self, broken};
-use crate::net::path::{self, End, TCP_HEADERS};
+use crate::net::meeting::broken;
+use crate::net::path::{self, TCP_HEADERS};
 use crate::net::rtt;
-use crate::wake::{self, Kept};
+use crate::wake;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
 use costof_model::axis::{Axis, Domain};
@@ -134,9 +135,7 @@ fn headlines(_: &Facts) -> Vec<Headline> {
 }
 
 struct Client {
-    end: End,
-    offers: Offers,
-    kept: Option<Kept>,
+    caller: Caller,
     /// During the launch, from before any processor is kept awake.
     stamps: io::Result<SwitchedOn>,
 }
@@ -145,9 +144,7 @@ impl Client {
     fn start(launch: &Launch) -> Result<Client, Failure> {
         Ok(Client {
             stamps: SwitchedOn::within(SWITCHED_ON),
-            end: End::of(launch, true)?,
-            offers: Offers::new(),
-            kept: None,
+            caller: Caller::start(launch)?,
         })
     }
 }
@@ -168,15 +165,13 @@ impl Role for Client {
 
     fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
         self.stamps.as_ref().map_err(absent)?;
-        self.offers = offers.clone();
-        self.kept = Some(self.end.settle(point, wait(point) == Wait::Block)?);
-        Ok(Offers::new())
+        self.caller
+            .prepare(point, offers, wait(point) == Wait::Block)
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let _kept = self.kept.take();
         let (over, wait) = (over(point), wait(point));
-        let mut conversation = meeting::call(&self.end.meeting, &self.offers, over, wait)?;
+        let (_kept, mut conversation) = self.caller.call(over, wait)?;
         let bytes = point.axes.number("size");
         conversation.may_take(path::may_take(point, bytes, TCP_HEADERS));
         let mut stamper = Stamper::new(conversation, over, wait).map_err(|error| absent(&error))?;
@@ -303,13 +298,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let (wait_ns, waits) = match wait(point) {
         Wait::Spin => (0.0, String::new()),
         Wait::Block => {
-            let switch = [
-                ("between", "processes"),
-                ("over", "pipe"),
-                ("cpus", axes.word("cpus")),
-                ("wake", axes.word("wake")),
-            ];
-            let switch_ns = known.primary("os.context_switch", &switch)?;
+            let switch_ns = switch_ns(point, known)?;
             let shown = Unit::Nanoseconds.display(switch_ns);
             (
                 switch_ns,

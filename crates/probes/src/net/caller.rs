@@ -1,0 +1,61 @@
+//! The end that calls and leads, as probes need it whose ends talk.
+
+use crate::net::meeting;
+use crate::net::path::End;
+use crate::wake::Kept;
+use costof_model::failure::Failure;
+use costof_model::point::Point;
+use costof_model::protocol::{Launch, Offers};
+use costof_os::conversation::{Conversation, Wait};
+use costof_os::meeting::Over;
+
+/// Calls the end that listens.
+pub(crate) struct Caller {
+    end: End,
+    offers: Offers,
+    kept: Option<Kept>,
+}
+
+impl Caller {
+    /// Where the launch says.
+    ///
+    /// # Errors
+    /// Those of [`End::of`].
+    pub(crate) fn start(launch: &Launch) -> Result<Caller, Failure> {
+        Ok(Caller {
+            end: End::of(launch, true)?,
+            offers: Offers::new(),
+            kept: None,
+        })
+    }
+
+    /// Runs where the point's end does, knows where the other one listens, and offers nothing.
+    /// `waits`: whether it waits in the kernel.
+    ///
+    /// # Errors
+    /// Those of [`End::settle`].
+    pub(crate) fn prepare(
+        &mut self,
+        point: &Point,
+        offers: &Offers,
+        waits: bool,
+    ) -> Result<Offers, Failure> {
+        self.offers = offers.clone();
+        self.kept = Some(self.end.settle(point, waits)?);
+        Ok(Offers::new())
+    }
+
+    /// What keeps the processor awake, and the conversation during which it does.
+    ///
+    /// # Errors
+    /// Why the other end cannot be reached.
+    pub(crate) fn call(
+        &mut self,
+        over: Over,
+        wait: Wait,
+    ) -> Result<(Option<Kept>, Conversation), Failure> {
+        let kept = self.kept.take();
+        let conversation = meeting::call(&self.end.meeting, &self.offers, over, wait)?;
+        Ok((kept, conversation))
+    }
+}
