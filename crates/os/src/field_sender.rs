@@ -113,6 +113,20 @@ pub struct Counts {
     pub fallbacks: u64,
 }
 
+impl Counts {
+    /// What was done since then.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            messages: self.messages - before.messages,
+            system_calls: self.system_calls - before.system_calls,
+            asked: self.asked - before.asked,
+            completed: self.completed - before.completed,
+            copied: self.copied - before.copied,
+            fallbacks: self.fallbacks - before.fallbacks,
+        }
+    }
+}
+
 /// One end of a connection, or of datagrams that go to one peer, and the messages that it sends.
 #[derive(Debug)]
 pub struct FieldSender {

@@ -34,6 +34,8 @@ pub struct Receiver {
     begins: Vec<([u8; WORD_BYTES], usize)>,
     buffer: Arena,
     bytes: u64,
+    /// From how many bytes on it notes how far it is.
+    marked_from_bytes: u64,
     datagrams: u64,
     /// Which message the last piece began in, where in it, and how long the piece was.
     last: (usize, usize, usize),
@@ -61,6 +63,7 @@ impl Receiver {
             begins,
             buffer,
             bytes: 0,
+            marked_from_bytes: 0,
             datagrams: 0,
             last: (0, 0, 0),
             ended: false,
@@ -71,6 +74,12 @@ impl Receiver {
 
     pub(super) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+
+    /// Notes how far it is only when so many messages have come, which are sent before those that
+    /// follow each other without a pause.
+    pub fn mark_after(&mut self, messages: u64) {
+        self.marked_from_bytes = messages * self.shape.size as u64;
     }
 
     /// Receives until `stop` is set, whether the sender has said that it was done or not: what a
@@ -141,7 +150,8 @@ impl Receiver {
             arrived(self.bytes / size)?;
             bytes += length as u64;
             calls += 1;
-            if bytes >= LOOK_BYTES || calls >= self.marks.look_calls {
+            let is_marked = self.bytes >= self.marked_from_bytes;
+            if is_marked && (bytes >= LOOK_BYTES || calls >= self.marks.look_calls) {
                 self.marks.note(self.bytes);
                 (bytes, calls) = (0, 0);
             }

@@ -35,6 +35,7 @@ pub struct Sender {
     bytes: u64,
     /// Datagrams that a device's queue had no room for.
     refused: u64,
+    sent: Counts,
     usage: Usage,
     allocations: u64,
 }
@@ -48,6 +49,7 @@ impl Sender {
             marks: Marks::new(),
             bytes: 0,
             refused: 0,
+            sent: Counts::default(),
             usage: Usage::default(),
             allocations: 0,
         }
@@ -164,10 +166,11 @@ impl Sender {
         }
     }
 
-    /// Counts what the thread used meanwhile.
+    /// Counts what the thread did and used meanwhile.
     fn used(&mut self, work: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
-        let (before, allocated) = (usage::thread(), allocations());
+        let (before, allocated, counted) = (usage::thread(), allocations(), self.fields.counts());
         let worked = work(self);
+        self.sent = self.fields.counts().since(&counted);
         self.allocations += allocations() - allocated;
         self.usage = usage::thread().since(&before);
         worked
@@ -245,9 +248,15 @@ impl Sender {
         self.fields.complete()
     }
 
-    /// What it has done.
+    /// What it has done in all.
     pub fn counts(&self) -> Counts {
         self.fields.counts()
+    }
+
+    /// What it did while it streamed or had echoes: single messages are not in it, nor what it took
+    /// to wait at the end.
+    pub fn sent(&self) -> Counts {
+        self.sent
     }
 
     /// Datagrams that a device's queue had no room for: they were lost before they were sent.

@@ -323,8 +323,9 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
          A congestion control that paces, as BBR does, is there most of what sending takes, so that \
          congestion_control=reno, which every kernel and user has, tells more; it is chosen before the \
          connection begins, since one that BBR has begun stays paced. \
-         When a message's bytes could be changed is seen at nine single messages afterwards, and what \
-         sending threw out of the sender's caches at arrays that had filled them.",
+         When a message's bytes could be changed is seen at nine single messages beforehand, and what \
+         sending threw out of the sender's caches at arrays that had filled them; a first connection has \
+         these before its stream, and they count for no other metric.",
     ),
     sources: list![
         text(

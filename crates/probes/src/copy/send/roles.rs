@@ -35,9 +35,25 @@ const MOST: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_micros(500);
 /// How often it is looked when a message's bytes could be changed: the median counts.
 const REUSES: usize = 9;
+/// The caches whose pollution is looked at, and its metrics.
+const LEVELS: [(u32, &str); 3] = [
+    (1, "pollution_l1"),
+    (2, "pollution_l2"),
+    (3, "pollution_l3"),
+];
 /// How much is sent between two readings of an array that has filled a cache.
 const POLLUTING_BYTES: u64 = 1 << 20;
 const POLLUTING_MOST: u64 = 16;
+
+/// How many messages that is.
+fn polluting(point: &Point) -> u64 {
+    (POLLUTING_BYTES / point.axes.number("size")).clamp(1, POLLUTING_MOST)
+}
+
+/// How many single messages the first connection has before its stream, at most.
+fn singles(point: &Point) -> u64 {
+    REUSES as u64 + LEVELS.len() as u64 * polluting(point)
+}
 
 /// The messages of each thread of a point.
 fn messages(point: &Point, random: &mut Rng) -> Result<Vec<Messages>, Failure> {
@@ -116,9 +132,12 @@ impl Role for Receiving {
         };
         let stop = meter.stop();
         let accepted = delivery::accept(&listener, shape(point), stop);
-        let Some(flows) = meeting::met(accepted)? else {
+        let Some(mut flows) = meeting::met(accepted)? else {
             return Ok(());
         };
+        if !is_echo(point) {
+            flows[0].mark_after(singles(point));
+        }
         let primitive = primitive(point)?;
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
@@ -284,8 +303,9 @@ impl Sending {
         Ok(())
     }
 
-    /// What is seen at single messages, of one flow and where nothing else is under way.
-    fn afterwards(
+    /// What is seen at single messages, of one flow and where nothing else is under way. They come
+    /// before all others: pauses behind a stream would count as a part of it where it arrives.
+    fn singles(
         &self,
         point: &Point,
         flow: &mut Sender,
@@ -298,7 +318,7 @@ impl Sending {
             let ns = flow.reusable_after_ns().map_err(failed)?;
             meter.value("reusable", ns as f64);
         }
-        let messages = (POLLUTING_BYTES / point.axes.number("size")).clamp(1, POLLUTING_MOST);
+        let messages = polluting(point);
         for &(metric, ref victim) in &self.victims {
             sleep(idle);
             let ns = flow.pollution_ns(victim, messages as u32).map_err(failed)?;
@@ -309,7 +329,7 @@ impl Sending {
 
     /// What sending took all flows together, before anything was waited for.
     fn count_calls(flows: &[Sender], meter: &mut Meter<'_>) {
-        let counts: Vec<_> = flows.iter().map(Sender::counts).collect();
+        let counts: Vec<_> = flows.iter().map(Sender::sent).collect();
         let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>() as f64;
         let messages = sum(|counts| counts.messages).max(1.0);
         meter.value("system_calls", sum(|counts| counts.system_calls) / messages);
@@ -381,19 +401,19 @@ impl Role for Sending {
             let mut flows =
                 delivery::into_sink(over, ends, acknowledged, control, primitive, messages)
                     .map_err(|error| self.reached(point, &error))?;
+            self.singles(point, &mut flows[0], meter)?;
             self.send(point, &mut flows, meter)?;
             each(&mut flows, &self.cpus, Sender::end_in_sink).map_err(failed)?;
-            self.afterwards(point, &mut flows[0], meter)?;
             return Self::count(point, &flows, meter);
         }
         let address: Address = meeting::offered(&self.offers)?;
         let token = self.meeting.token.as_bytes();
         let mut flows = delivery::call(over, &address, control, token, primitive, messages)
             .map_err(|error| self.reached(point, &error))?;
-        self.send(point, &mut flows, meter)?;
         if !is_echo(point) {
-            self.afterwards(point, &mut flows[0], meter)?;
+            self.singles(point, &mut flows[0], meter)?;
         }
+        self.send(point, &mut flows, meter)?;
         each(&mut flows, &self.cpus, Sender::end).map_err(failed)?;
         Self::count(point, &flows, meter)
     }
@@ -409,12 +429,7 @@ fn victims(cpu: usize) -> Vec<(&'static str, Victim)> {
         let victim = Victim::new(data.size_bytes as usize / 4 * 3).ok()?;
         Some((metric, victim))
     };
-    let levels = [
-        (1, "pollution_l1"),
-        (2, "pollution_l2"),
-        (3, "pollution_l3"),
-    ];
-    levels.into_iter().filter_map(of_level).collect()
+    LEVELS.into_iter().filter_map(of_level).collect()
 }
 
 /// A failure while messages go.
