@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
 use super::one_copy::Rest;
-use super::{Counts, again};
+use super::Call;
 use crate::fields::Messages;
 
 /// What a pipe may hold that belongs to no administrator, usually: 256 pages.
@@ -42,30 +42,30 @@ impl Splice {
         &mut self,
         socket: BorrowedFd<'_>,
         parts: &[libc::iovec],
-        counts: &mut Counts,
+        call: &mut Call<'_>,
     ) -> io::Result<()> {
         let (reader, writer) = (self.reader.as_raw_fd(), self.writer.as_raw_fd());
         let mut left: usize = parts.iter().map(|part| part.iov_len).sum();
         self.rest.whole(parts, |parts| {
-            counts.system_calls += 1;
+            call.system_calls += 1;
             // SAFETY: the parts lie in the sender's own arena, which nothing changes any more.
             let lent = unsafe { libc::vmsplice(writer, parts.as_ptr(), parts.len(), 0) };
             let lent = match lent {
                 0.. => lent.cast_unsigned(),
-                _ => again(io::Error::last_os_error())?,
+                _ => call.again(io::Error::last_os_error())?,
             };
             left -= lent;
             let flags = if left > 0 { libc::SPLICE_F_MORE } else { 0 };
             let mut gone = 0;
             while gone < lent {
-                counts.system_calls += 1;
+                call.system_calls += 1;
                 let (none, to) = (ptr::null_mut(), socket.as_raw_fd());
                 // SAFETY: takes open descriptors, no offsets, and numbers.
                 let now = unsafe { libc::splice(reader, none, to, none, lent - gone, flags) };
                 gone += match now {
                     0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                     1.. => now.cast_unsigned(),
-                    _ => again(io::Error::last_os_error())?,
+                    _ => call.again(io::Error::last_os_error())?,
                 };
             }
             Ok(lent)

@@ -12,7 +12,7 @@ use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, cqueue, opcode};
 
 use super::one_copy::{Rest, message_of};
-use super::{Counts, Primitive, STALLED, again, stalled, unsupported};
+use super::{Call, Counts, Primitive, STALLED, stalled, unsupported};
 use crate::fields::{FIELDS_MOST, Messages};
 
 /// Room for completions: with fewer, those that nobody has read would hold up the kernel.
@@ -110,14 +110,14 @@ impl Uring {
     }
 
     #[inline]
-    pub(super) fn send(&mut self, parts: &[libc::iovec], counts: &mut Counts) -> io::Result<()> {
+    pub(super) fn send(&mut self, parts: &[libc::iovec], call: &mut Call<'_>) -> io::Result<()> {
         let mut rest = std::mem::take(&mut self.rest);
-        let sent = rest.whole(parts, |parts| self.send_some(parts, counts));
+        let sent = rest.whole(parts, |parts| self.send_some(parts, call));
         self.rest = rest;
         sent?;
         // What nobody has read must never be more than there is room for.
-        while counts.asked - counts.completed > u64::from(COMPLETIONS / 2) {
-            self.wait_for_one(counts)?;
+        while call.asked - call.completed > u64::from(COMPLETIONS / 2) {
+            self.wait_for_one(call)?;
         }
         Ok(())
     }
@@ -125,17 +125,17 @@ impl Uring {
     /// How many bytes were sent of these parts. A request of a chain that is carried out in part, as
     /// a write to a socket without room may be, ends the chain: those behind it send nothing.
     #[inline]
-    fn send_some(&mut self, parts: &[libc::iovec], counts: &mut Counts) -> io::Result<usize> {
+    fn send_some(&mut self, parts: &[libc::iovec], call: &mut Call<'_>) -> io::Result<usize> {
         let mut pending = self.submit(parts)?;
         let (mut sent, mut failed) = (0, None);
         while pending > 0 {
-            self.enter(pending, counts)?;
+            self.enter(pending, call)?;
             while let Some(completion) = self.ring.0.completion().next() {
-                if count_notification(&completion, counts) {
+                if count_notification(&completion, call) {
                     continue;
                 }
                 pending -= 1;
-                counts.asked += u64::from(cqueue::more(completion.flags()));
+                call.asked += u64::from(cqueue::more(completion.flags()));
                 match completion.result() {
                     bytes @ 0.. => sent += bytes as usize,
                     error if -error == libc::ECANCELED => {}
@@ -145,7 +145,7 @@ impl Uring {
         }
         match failed {
             // What was sent counts; what failed fails again.
-            Some(error) if sent == 0 => again(error),
+            Some(error) if sent == 0 => call.again(error),
             _ => Ok(sent),
         }
     }
