@@ -68,6 +68,7 @@ pub mod registered_buffer;
 mod repeat;
 pub mod scratch;
 mod shared;
+pub mod segments;
 pub mod signals;
 pub mod sink;
 pub mod sniffers;
