@@ -173,7 +173,7 @@ impl FieldSender {
             )?)),
             Primitive::SendfileMemory => Way::Sendfile(Sendfile::memory(&messages)?),
             Primitive::SendfileFile => Way::Sendfile(Sendfile::file(&messages)?),
-            Primitive::Splice => Way::Splice(Splice::new(&messages)?),
+            Primitive::Splice => Way::Splice(Splice::new(&messages, is_stream)?),
         };
         Ok(Self {
             way,

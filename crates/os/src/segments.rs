@@ -49,9 +49,8 @@ pub fn count(bytes: usize) -> usize {
 /// How long each datagram, but the last, is of those that came at once; none where one came.
 #[inline]
 pub(crate) fn length_of_each(control: &[u8]) -> Option<usize> {
-    let is_it = |(level, kind, _): &(i32, i32, &[u8])| {
-        (*level, *kind) == (libc::SOL_UDP, libc::UDP_GRO)
-    };
+    let is_it =
+        |(level, kind, _): &(i32, i32, &[u8])| (*level, *kind) == (libc::SOL_UDP, libc::UDP_GRO);
     let (_, _, data) = messages(control).find(is_it)?;
     usize::try_from(i32::from_ne_bytes(*data.first_chunk()?)).ok()
 }
@@ -77,7 +76,10 @@ mod tests {
             let (mut bytes, mut control) = ([0; 8192], [0; 8]);
             let (length, control) = receive(&to, &mut bytes, &mut control, 0).unwrap();
             let each = length_of_each(control).unwrap_or(length);
-            assert!(each == SEGMENT_BYTES || length == 4000 % SEGMENT_BYTES, "{each} {length}");
+            assert!(
+                each == SEGMENT_BYTES || length == 4000 % SEGMENT_BYTES,
+                "{each} {length}"
+            );
             datagrams += length.div_ceil(each);
             received.extend_from_slice(&bytes[..length]);
         }

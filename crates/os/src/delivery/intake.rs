@@ -259,6 +259,10 @@ fn begin(message: usize, offset: usize, size: usize) -> [u8; WORD_BYTES] {
         return fields::word(message, offset / WORD_BYTES);
     }
     let mut word = [0; WORD_BYTES];
-    fields::write_contents(message, offset, &mut word[..(size - offset).min(WORD_BYTES)]);
+    fields::write_contents(
+        message,
+        offset,
+        &mut word[..(size - offset).min(WORD_BYTES)],
+    );
     word
 }

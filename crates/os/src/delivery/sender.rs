@@ -219,14 +219,17 @@ impl Sender {
     #[inline]
     pub(super) fn send_or_lose(&mut self) -> io::Result<()> {
         match self.fields.send() {
-            Err(error)
-                if self.over == Over::Udp && error.raw_os_error() == Some(libc::ENOBUFS) =>
-            {
+            Err(error) if self.over == Over::Udp && error.raw_os_error() == Some(libc::ENOBUFS) => {
                 self.refused += 1;
                 Ok(())
             }
             sent => sent,
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn socket(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.fields.socket()
     }
 
     /// What messages like its own come in by.

@@ -9,12 +9,26 @@ use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
-use super::one_copy::Rest;
 use super::Call;
+use super::one_copy::Rest;
+use crate::arena::base_page_bytes;
 use crate::fields::Messages;
 
 /// What a pipe may hold that belongs to no administrator, usually: 256 pages.
 const PIPE_BYTES: libc::c_int = 1 << 20;
+
+/// What goes out of a pipe by one send (`splice_to_socket()` in fs/splice.c).
+const DATAGRAM_PIECES: usize = 16;
+
+/// On how many pages these parts lie, each counted for itself.
+fn pieces(parts: &[libc::iovec]) -> usize {
+    let page = base_page_bytes();
+    let pages = parts.iter().map(|part| {
+        let begin = part.iov_base.addr();
+        (begin + part.iov_len).div_ceil(page) - begin / page
+    });
+    pages.sum()
+}
 
 /// Sends through a pipe.
 #[derive(Debug)]
@@ -25,7 +39,15 @@ pub(super) struct Splice {
 }
 
 impl Splice {
-    pub(super) fn new(messages: &Messages) -> io::Result<Self> {
+    pub(super) fn new(messages: &Messages, is_stream: bool) -> io::Result<Self> {
+        let pieces = (0..messages.count()).map(|number| pieces(messages.parts(number)));
+        if !is_stream && pieces.max() > Some(DATAGRAM_PIECES) {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "splice(2) moves 16 pages at once at most, and what is more goes as another datagram \
+                 (fewer fields, or a smaller size)",
+            ));
+        }
         let (reader, writer) = io::pipe()?;
         // One that stays small takes more turns.
         // SAFETY: takes a descriptor that is open, and numbers.

@@ -84,7 +84,8 @@ impl Uring {
             if !is_stream && messages.fields() > 1 {
                 return Err(io::Error::new(
                     io::ErrorKind::Unsupported,
-                    "registered memory goes out field by field, each a datagram of its own",
+                    "registered memory goes out field by field, each a datagram of its own (--set \
+                     fields=1, or over=tcp)",
                 ));
             }
             let arena = messages.arena().as_slice();

@@ -319,7 +319,11 @@ mod tests {
         let once = default().with("allocate", "per_message");
         for (axes, link, says) in [
             (udp.clone().with("size", 65_508), "loopback", "size=65507"),
-            (udp.clone().with("over", "udp_gso").with("size", 65_508), "loopback", "size=65507"),
+            (
+                udp.clone().with("over", "udp_gso").with("size", 65_508),
+                "loopback",
+                "size=65507",
+            ),
             (
                 udp.with("congestion_control", "reno"),
                 "loopback",

@@ -128,9 +128,8 @@ impl Role for Receiving {
             meeting::listen(point, &self.meeting, over(point), threads(point))?;
         if let Some(control) = control(point).filter(|_| pattern(point) == Pattern::Echo) {
             let chosen = listener.set_congestion_control(control);
-            chosen.map_err(|error| {
-                not_chosen(control, &error).unwrap_or_else(|| broken(&error))
-            })?;
+            chosen
+                .map_err(|error| not_chosen(control, &error).unwrap_or_else(|| broken(&error)))?;
         }
         self.listener = Some(listener);
         offers.insert(COUNTED.into(), listed(&self.cpus.used(threads(point))));
