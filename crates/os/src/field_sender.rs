@@ -190,7 +190,7 @@ impl FieldSender {
     /// What the system calls say; `TimedOut` where the other end takes nothing for ten seconds.
     #[inline]
     pub fn send(&mut self) -> io::Result<()> {
-        self.send_or(&mut || Err(stalled()))
+        self.send_by(true, &mut || Err(stalled()))
     }
 
     /// As [`FieldSender::send`], of a socket that does not block: where it takes nothing now,
@@ -202,9 +202,22 @@ impl FieldSender {
     /// What the system calls say, and `blocked`.
     #[inline]
     pub fn send_or(&mut self, blocked: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        self.send_by(false, blocked)
+    }
+
+    #[inline]
+    fn send_by(
+        &mut self,
+        waits: bool,
+        blocked: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<()> {
         let socket = self.socket.as_fd();
         let counts = &mut self.counts;
-        let call = &mut Call { counts, blocked };
+        let call = &mut Call {
+            counts,
+            waits,
+            blocked,
+        };
         let number = self.messages.advance();
         match &mut self.way {
             Way::TwoCopy(way) => way.send(socket, &self.messages, number, call),
@@ -253,6 +266,8 @@ impl FieldSender {
 /// A message that is being sent: what it took so far, and what to do where the socket takes nothing.
 struct Call<'c> {
     counts: &'c mut Counts,
+    /// Whether the kernel is to wait until the socket takes something.
+    waits: bool,
     blocked: &'c mut dyn FnMut() -> io::Result<()>,
 }
 

@@ -27,6 +27,9 @@ use crate::meeting::is_passing;
 /// How much may be unanswered where the sockets of both ends hold it, whatever they are: with more,
 /// both could be full.
 pub(super) const UNANSWERED_MOST_BYTES: u64 = 64 << 10;
+/// What a message takes of a socket besides its bytes, at most: a Unix socket has room for 256 messages
+/// of 64 bytes in 208 KiB.
+pub(super) const OVERHEAD_MOST_BYTES: u64 = 1 << 10;
 
 /// What is asked and answered.
 pub(super) struct Echo<'l> {

@@ -123,6 +123,7 @@ impl Intake {
                     at += here;
                 }
             }
+            None if length == 0 => return Ok(0),
             None => self.check_stream(length)?,
         }
         self.bytes += length as u64;

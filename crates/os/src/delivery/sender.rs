@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 
 use super::counted::Counted;
-use super::echo::{Echo, UNANSWERED_MOST_BYTES, Waits};
+use super::echo::{Echo, OVERHEAD_MOST_BYTES, UNANSWERED_MOST_BYTES, Waits};
 use super::intake::Intake;
 use super::{REQUEST_BYTES, Shape, other_bytes, request};
 use crate::allocator::allocations;
@@ -133,7 +133,8 @@ impl Sender {
     ) -> io::Result<()> {
         let mut answers = self.intake()?;
         let mut echo = Echo::of(in_flight, self.round_trip, latency)?;
-        let unanswered = in_flight as u64 * self.fields.messages().size() as u64;
+        let each = self.fields.messages().size() as u64 + OVERHEAD_MOST_BYTES;
+        let unanswered = in_flight as u64 * each;
         let echoed = self.used(|sender| {
             let begin_ns = sender.marks.note(sender.bytes);
             echo.begin(begin_ns, duration);
@@ -300,13 +301,22 @@ impl Sender {
     ///
     /// What shutdown(2) and recv(2) say; those of [`FieldSender::complete`].
     pub fn end(&mut self) -> io::Result<()> {
+        self.end_within(DRAIN + 4 * self.round_trip)
+    }
+
+    /// As [`Sender::end`], with another time for the receiver to have it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Sender::end`].
+    pub fn end_within(&mut self, time: Duration) -> io::Result<()> {
         self.fields.complete()?;
         if self.over == Over::Udp {
             std::thread::sleep(LAST + self.round_trip);
             return Ok(());
         }
         shutdown(self.fields.socket(), Shutdown::Write)?;
-        let until = Instant::now() + DRAIN + 4 * self.round_trip;
+        let until = Instant::now() + time;
         let mut answer = [0; 4096];
         while Instant::now() < until {
             match recv(self.fields.socket(), &mut answer[..], RecvFlags::empty()) {

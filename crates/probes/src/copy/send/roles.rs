@@ -539,6 +539,10 @@ fn failed(point: &Point, error: &io::Error) -> Failure {
             "a packet holds 17 pieces of memory at most, and the fields of one datagram lie on more \
              (--set pages=2MiB, fewer fields, or a smaller size)",
         ),
+        // EOPNOTSUPP
+        Some(95) => Failure::unsupported(
+            "this kind of socket has no such way of sending (--set over=tcp, or another primitive)",
+        ),
         _ => broken(error),
     }
 }
