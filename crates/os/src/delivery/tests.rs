@@ -3,6 +3,7 @@ use crate::affinity;
 use crate::arena::PageSize;
 use crate::field_sender::Primitive;
 use crate::fields::write_contents;
+use rustix::net::recv;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream, UdpSocket};
 use std::sync::atomic::Ordering;
@@ -601,4 +602,41 @@ fn what_a_thread_did_is_counted_around_its_work() {
     // Both halves of the kernel's and the processor's, or not at all.
     let cycles = counted.count(crate::perf::Event::Cycles);
     assert!(cycles.is_none_or(|cycles| cycles > 0), "{counted:?}");
+}
+
+#[test]
+fn the_first_request_may_come_with_the_token() {
+    let shape = Shape {
+        size: 5000,
+        count: 1,
+    };
+    for over in [Over::Tcp, Over::Unix, Over::Udp] {
+        let listener = Listener::open(over, LOCAL, (0, 0), 2, TOKEN).unwrap();
+        let address = listener.address().unwrap();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let (listener, stop) = (&listener, &stop);
+            let ending = Ending(stop);
+            let asking = scope.spawn(move || {
+                let mut flows = accept(listener, shape, stop).unwrap();
+                flows[0].ask(1, stop, &mut |_, _| {}).unwrap();
+                flows[0].bytes()
+            });
+            // Flows meet in any order, and one of them asks.
+            let own = vec![messages(shape), messages(shape)];
+            let called = call(over, &address, None, TOKEN, Primitive::OneCopy, own);
+            let mut flows = called.unwrap_or_else(|error| panic!("{over:?}: {error}"));
+            thread::sleep(2 * LOOK);
+            let mut said = [0; REQUEST_BYTES];
+            let has_asked = flows.iter().position(|flow| {
+                recv(flow.socket(), &mut said, rustix::net::RecvFlags::DONTWAIT).is_ok()
+            });
+            let asked = has_asked.unwrap_or_else(|| panic!("{over:?}: nobody asks"));
+            assert_eq!(said, request(), "{over:?}");
+            flows[asked].send_or_lose().unwrap();
+            flows[asked].trigger(SHORT, 1).unwrap();
+            drop(ending);
+            assert!(asking.join().unwrap() >= 5000, "{over:?}");
+        });
+    }
 }
