@@ -261,7 +261,12 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
         one(
             "l1d_load_misses",
             Better::Lower,
-            "of the sending threads for a message, where the processor counts them; the same of llc and dtlb"
+            "loads of the sending threads for a message that missed the first-level data cache, where the processor counts them"
+        ),
+        one(
+            "l2_load_misses",
+            Better::Lower,
+            "loads of the sending threads for a message that missed the second-level cache"
         ),
         one(
             "llc_load_misses",
