@@ -2,11 +2,12 @@
 
 use super::{LEFT, LEFT_COST, check, control, is_echo, over, primitive, shape, threads};
 use crate::arenas;
-use crate::net::bandwidth::windows;
-use crate::net::bandwidth::{
-    ARRIVED, COUNTED, DROPPED, KIB, Processors, SENT, SoftInterrupts, each, left_to_count, listed,
-};
+use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
+use crate::net::congestion_control::refused;
+use crate::net::flows::{Processors, each};
 use crate::net::meeting::{self, broken, cannot_reach};
+use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, left_to_count, listed};
+use crate::net::windows::{self, KIB};
 use costof_measure::facts;
 use costof_measure::meter::Meter;
 use costof_measure::probe::Role;
@@ -223,19 +224,10 @@ impl Sending {
     }
 
     fn reached(&self, point: &Point, error: &io::Error) -> Failure {
-        match (control(point), error.kind()) {
-            (Some(control), ErrorKind::NotFound) => Failure::unsupported(format!(
-                "this kernel has no congestion control {control} \
-                 (net.ipv4.tcp_available_congestion_control lists those it has; modprobe \
-                 tcp_{control} may add it)"
-            )),
-            (Some(control), ErrorKind::PermissionDenied) => Failure::unsupported(format!(
-                "only the administrator may use the congestion control {control} here \
-                 (net.ipv4.tcp_allowed_congestion_control)"
-            )),
-            (_, ErrorKind::Unsupported) => Failure::unsupported(error.to_string()),
+        refused(point, error).unwrap_or_else(|| match error.kind() {
+            ErrorKind::Unsupported => Failure::unsupported(error.to_string()),
             _ => cannot_reach(&self.meeting.address, error),
-        }
+        })
     }
 
     /// Sends through these flows, and adds what that was.

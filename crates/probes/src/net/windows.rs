@@ -1,8 +1,8 @@
 //! From marks of how far each flow was to what arrived in which time, all flows together.
 
-use super::KIB;
 use costof_os::transfer::Mark;
 
+pub(crate) const KIB: f64 = 1024.0;
 /// The share that is left out at the beginning.
 const RAMP: f64 = 1.0 / 3.0;
 /// The most windows.

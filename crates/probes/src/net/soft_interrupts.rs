@@ -1,0 +1,91 @@
+//! What the ends' processors do in soft interrupts, each counted once.
+
+use crate::net::windows::KIB;
+use costof_measure::meter::Meter;
+use costof_model::protocol::Offers;
+use costof_os::softirq;
+use std::collections::BTreeSet;
+
+/// By which name the receiver offers the processors whose soft interrupts it counts.
+pub(crate) const COUNTED: &str = "counted";
+
+pub(crate) fn listed(cpus: &BTreeSet<usize>) -> String {
+    let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+    cpus.join(",")
+}
+
+/// The processors whose soft interrupts the sender counts, of those that it uses: not those which
+/// the receiver, as it offers, counts on the same machine. None where nothing is left, or the
+/// receiver counts all there are.
+pub(crate) fn left_to_count(
+    mut used: BTreeSet<usize>,
+    offers: &Offers,
+    apart: bool,
+) -> Option<Vec<usize>> {
+    if apart {
+        return Some(used.into_iter().collect());
+    }
+    let counted = offers.get(COUNTED).map_or("", String::as_str);
+    for cpu in counted.split(',').filter_map(|cpu| cpu.parse().ok()) {
+        used.remove(&cpu);
+    }
+    (!counted.is_empty() && !used.is_empty()).then(|| used.into_iter().collect())
+}
+
+/// What a role's processors did in soft interrupts.
+pub(crate) struct SoftInterrupts {
+    cpus: Vec<usize>,
+    before_ns: Option<u64>,
+}
+
+impl SoftInterrupts {
+    pub(crate) fn watch(cpus: Vec<usize>) -> SoftInterrupts {
+        SoftInterrupts {
+            before_ns: softirq::spent_ns(&cpus).ok(),
+            cpus,
+        }
+    }
+
+    /// For each KiB of `bytes`; nothing where the kernel does not tell.
+    pub(crate) fn report(&self, bytes: u64, meter: &mut Meter<'_>) {
+        let after_ns = softirq::spent_ns(&self.cpus).ok();
+        if let (Some(before_ns), Some(after_ns)) = (self.before_ns, after_ns)
+            && bytes > 0
+        {
+            let kib = bytes as f64 / KIB;
+            let spent_ns = after_ns.saturating_sub(before_ns);
+            let error_ns = softirq::TICK_NS * self.cpus.len().max(1) as u64;
+            meter.value("softirq", spent_ns as f64 / kib);
+            meter.value("softirq_error", error_ns as f64 / kib);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::flows::tests::processors;
+
+    #[test]
+    fn soft_interrupts_of_a_processor_are_counted_at_one_end() {
+        let left = |own: &[usize], others: &[usize], apart: bool, flows: usize| {
+            let counted = processors(others, apart).used(flows);
+            let offers = Offers::from([(COUNTED.into(), listed(&counted))]);
+            left_to_count(processors(own, apart).used(flows), &offers, apart)
+        };
+        assert_eq!(
+            left(&[4, 5, 6, 7], &[5, 6, 7, 4], false, 2),
+            Some(vec![4, 6])
+        );
+        // An odd number, of which both ends use some, or all.
+        assert_eq!(left(&[0, 1, 2], &[1, 2, 0], false, 2), Some(vec![2]));
+        assert_eq!(left(&[0, 1, 2], &[1, 2, 0], false, 3), None);
+        assert_eq!(left(&[9], &[9], false, 1), None);
+        // Without processors of its own, an end counts all that there are.
+        assert_eq!(left(&[], &[], false, 1), None);
+        assert_eq!(left(&[3], &[], false, 1), None);
+        // The same numbers on two machines are not the same processors.
+        assert_eq!(left(&[0, 1], &[0, 1], true, 2), Some(vec![0, 1]));
+        assert_eq!(left(&[], &[], true, 2), Some(vec![]));
+    }
+}
