@@ -16,6 +16,7 @@ mod link_end;
 pub mod meter;
 pub mod noise;
 pub mod probe;
+pub mod processor_ticks;
 pub mod schedule;
 pub mod statistics;
 pub mod trials;

@@ -2,8 +2,8 @@
 
 use crate::net::windows::KIB;
 use costof_measure::meter::Meter;
+use costof_measure::processor_ticks::{self, TICK_NS, Ticks};
 use costof_model::protocol::Offers;
-use costof_os::softirq;
 use std::collections::BTreeSet;
 
 /// By which name the receiver offers the processors whose soft interrupts it counts.
@@ -35,28 +35,30 @@ pub(crate) fn left_to_count(
 /// What a role's processors did in soft interrupts.
 pub(crate) struct SoftInterrupts {
     cpus: Vec<usize>,
-    before_ns: Option<u64>,
+    before: Option<Vec<Ticks>>,
 }
 
 impl SoftInterrupts {
     pub(crate) fn watch(cpus: Vec<usize>) -> SoftInterrupts {
         SoftInterrupts {
-            before_ns: softirq::spent_ns(&cpus).ok(),
             cpus,
+            before: processor_ticks::read(),
         }
     }
 
     /// For each KiB of `bytes`; nothing where the kernel does not tell.
     pub(crate) fn report(&self, bytes: u64, meter: &mut Meter<'_>) {
-        let after_ns = softirq::spent_ns(&self.cpus).ok();
-        if let (Some(before_ns), Some(after_ns)) = (self.before_ns, after_ns)
-            && bytes > 0
-        {
-            let kib = bytes as f64 / KIB;
-            let spent_ns = after_ns.saturating_sub(before_ns);
-            let error_ns = softirq::TICK_NS * self.cpus.len().max(1) as u64;
-            meter.value("softirq", spent_ns as f64 / kib);
-            meter.value("softirq_error", error_ns as f64 / kib);
+        let (Some(before), Some(after)) = (&self.before, processor_ticks::read()) else {
+            return;
+        };
+        let spent = processor_ticks::difference(before, &after);
+        let is_own = |ticks: &&Ticks| self.cpus.is_empty() || self.cpus.contains(&ticks.cpu);
+        let own: Vec<&Ticks> = spent.iter().filter(is_own).collect();
+        if bytes > 0 && own.len() >= self.cpus.len().max(1) {
+            let tick_ns_per_kib = TICK_NS / (bytes as f64 / KIB);
+            let ticks: u64 = own.iter().map(|ticks| ticks.softirq).sum();
+            meter.value("softirq", ticks as f64 * tick_ns_per_kib);
+            meter.value("softirq_error", own.len() as f64 * tick_ns_per_kib);
         }
     }
 }
