@@ -321,6 +321,9 @@ mod tests {
         cable
             .absent
             .insert("device".into(), "translated".to_owned());
-        assert_eq!(end(&cable), "TCP by default cubic, device unknown (translated)");
+        assert_eq!(
+            end(&cable),
+            "TCP by default cubic, device unknown (translated)"
+        );
     }
 }
