@@ -198,7 +198,7 @@ impl Receiver {
     fn end(&mut self) {
         self.ended = true;
         // What came last is in no mark yet.
-        self.marks.note(self.bytes);
+        self.marks.end(self.bytes);
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
 

@@ -1,6 +1,8 @@
 //! The sending end of a flow of messages.
 
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
@@ -22,6 +24,8 @@ const LONGEST_NS: u64 = 15_000_000_000;
 const MARKS_LEAST: usize = 16;
 /// How long what was sent may take to arrive when all is done, before the rest is thrown away.
 const DRAIN: Duration = Duration::from_millis(500);
+/// The same where so many messages were asked for, which are all to arrive.
+const DRAIN_ALL: Duration = Duration::from_secs(60);
 /// How long datagrams are waited for that nobody acknowledges.
 const LAST: Duration = Duration::from_millis(20);
 
@@ -35,9 +39,17 @@ pub struct Sender {
     bytes: u64,
     /// Datagrams that a device's queue had no room for.
     refused: u64,
+    ending: Option<Ending>,
     sent: Counts,
     usage: Usage,
     allocations: u64,
+}
+
+/// When a flow ends, where that is not by its time alone.
+#[derive(Debug)]
+struct Ending {
+    messages: u64,
+    stop: Arc<AtomicBool>,
 }
 
 impl Sender {
@@ -49,9 +61,36 @@ impl Sender {
             marks: Marks::new(),
             bytes: 0,
             refused: 0,
+            ending: None,
             sent: Counts::default(),
             usage: Usage::default(),
             allocations: 0,
+        }
+    }
+
+    /// From now on it ends after so many messages too, and soon after `stop` is set; it lasts as long
+    /// as it is asked to, however few marks it has made, and waits longer until all has arrived.
+    pub fn end_by(&mut self, messages: u64, stop: Arc<AtomicBool>) {
+        self.ending = Some(Ending { messages, stop });
+    }
+
+    /// How many messages it may send.
+    fn messages_most(&self) -> u64 {
+        self.ending.as_ref().map_or(u64::MAX, |end| end.messages)
+    }
+
+    fn is_stopped(&self) -> bool {
+        let ending = self.ending.as_ref();
+        ending.is_some_and(|end| end.stop.load(Ordering::Relaxed))
+    }
+
+    /// When it ends that began then: by its time if it has made so many marks, and at last.
+    fn ends_ns(&self, begin_ns: u64, duration: Duration) -> (u64, u64, usize) {
+        let duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let end_ns = begin_ns.saturating_add(duration_ns);
+        match self.ending {
+            Some(_) => (end_ns, end_ns, 0),
+            None => (end_ns, begin_ns + LONGEST_NS, MARKS_LEAST),
         }
     }
 
@@ -62,13 +101,14 @@ impl Sender {
     ///
     /// Those of [`FieldSender::send`].
     pub fn stream(&mut self, duration: Duration) -> io::Result<()> {
-        self.used(|sender| sender.stream_for(duration.as_nanos() as u64))
+        self.used(|sender| sender.stream_for(duration))
     }
 
-    fn stream_for(&mut self, duration_ns: u64) -> io::Result<()> {
+    fn stream_for(&mut self, duration: Duration) -> io::Result<()> {
         let size = self.fields.messages().size() as u64;
         let begin_ns = self.marks.note(self.bytes);
-        let (end_ns, last_ns) = (begin_ns + duration_ns, begin_ns + LONGEST_NS);
+        let (end_ns, last_ns, marks_least) = self.ends_ns(begin_ns, duration);
+        let mut left = self.messages_most();
         let (mut bytes, mut calls) = (0, 0);
         loop {
             match self.fields.send() {
@@ -82,11 +122,16 @@ impl Sender {
             self.bytes += size;
             bytes += size;
             calls += 1;
+            left -= 1;
+            if left == 0 {
+                self.marks.end(self.bytes);
+                return Ok(());
+            }
             if bytes >= LOOK_BYTES || calls >= self.marks.look_calls {
                 (bytes, calls) = (0, 0);
                 let now_ns = self.marks.note(self.bytes);
-                let enough = now_ns >= end_ns && self.marks.marks().len() >= MARKS_LEAST;
-                if enough || now_ns >= last_ns {
+                let enough = now_ns >= end_ns && self.marks.marks().len() >= marks_least;
+                if enough || now_ns >= last_ns || self.is_stopped() {
                     return Ok(());
                 }
             }
@@ -95,7 +140,8 @@ impl Sender {
 
     /// Sends messages for so long, each of which is answered by one, and has at most `in_flight` of
     /// them unanswered. `latency` hears how long each took, in nanoseconds from before it was sent
-    /// until its answer had come whole; those of the first third it does not hear.
+    /// until its answer had come whole; those of the first third it does not hear, by time or by
+    /// number, whichever ends first.
     ///
     /// # Errors
     ///
@@ -121,21 +167,26 @@ impl Sender {
         let size = self.fields.messages().size() as u64;
         let now = || now_ns(ClockId::MonotonicRaw);
         let begin_ns = self.marks.note(self.bytes);
-        let ramp_ns = begin_ns + duration.as_nanos() as u64 / 3;
-        let (end_ns, last_ns) = (begin_ns + duration.as_nanos() as u64, begin_ns + LONGEST_NS);
+        let (end_ns, last_ns, marks_least) = self.ends_ns(begin_ns, duration);
+        let ramp_ns = begin_ns + (end_ns - begin_ns) / 3;
+        let most = self.messages_most();
         let places = sent_ns.len() as u64;
         let (mut sent, mut answered, mut received) = (0, 0, 0);
         let mut at_ns = begin_ns;
         let mut waits = 0;
         loop {
-            let goes_on =
-                at_ns < end_ns || (self.marks.marks().len() < MARKS_LEAST && at_ns < last_ns);
-            while goes_on && sent - answered < places {
+            let has_time =
+                at_ns < end_ns || (self.marks.marks().len() < marks_least && at_ns < last_ns);
+            let goes_on = has_time && !self.is_stopped();
+            while goes_on && sent - answered < places && sent < most {
                 sent_ns[(sent % places) as usize] = now();
                 self.fields.send()?;
                 sent += 1;
             }
             if sent == answered {
+                if self.ending.is_some() {
+                    self.marks.end(self.bytes);
+                }
                 return Ok(());
             }
             match recv(self.fields.socket(), &mut *answer, RecvFlags::empty()) {
@@ -156,7 +207,7 @@ impl Sender {
             at_ns = now();
             while received / size > answered {
                 let sent_ns = sent_ns[(answered % places) as usize];
-                if sent_ns >= ramp_ns {
+                if sent_ns >= ramp_ns || answered >= most / 3 {
                     latency(at_ns - sent_ns);
                 }
                 answered += 1;
@@ -210,7 +261,8 @@ impl Sender {
     }
 
     /// Says that this was all, and waits until the kernel is done with it and the receiver has it:
-    /// for half a second and four round trips, after which the rest is thrown away.
+    /// for half a second and four round trips, after which the rest is thrown away. Of so many messages
+    /// that were asked for all are waited for, a minute at most.
     ///
     /// # Errors
     ///
@@ -222,9 +274,14 @@ impl Sender {
             return Ok(());
         }
         shutdown(self.fields.socket(), Shutdown::Write)?;
-        let until = Instant::now() + DRAIN + 4 * self.round_trip;
+        let soon = Instant::now() + DRAIN + 4 * self.round_trip;
+        let late = soon + DRAIN_ALL;
         let mut answer = [0; 4096];
-        while Instant::now() < until {
+        loop {
+            let waits_for_all = self.ending.is_some() && !self.is_stopped();
+            if Instant::now() >= (if waits_for_all { late } else { soon }) {
+                break;
+            }
             match recv(self.fields.socket(), &mut answer[..], RecvFlags::empty()) {
                 // The receiver closes when it has all.
                 Ok((_, 0)) => return Ok(()),

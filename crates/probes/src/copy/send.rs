@@ -1,5 +1,6 @@
 //! `copy.send`: which way of sending a message of several fields pays.
 
+pub mod by_hand;
 mod describe;
 mod predict;
 mod roles;

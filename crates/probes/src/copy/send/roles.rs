@@ -22,6 +22,8 @@ use costof_os::sink::Acknowledger;
 use costof_os::victim::Victim;
 use fastrand::Rng;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -84,6 +86,10 @@ pub(super) struct Receiving {
     random: Rng,
     listener: Option<Listener>,
     answers: Vec<Option<Messages>>,
+    /// None where people send by hand.
+    singles: bool,
+    /// What has arrived at the last point, in bytes, even where that failed.
+    pub(super) arrived_bytes: u64,
 }
 
 impl Receiving {
@@ -95,6 +101,16 @@ impl Receiving {
             random: Rng::with_seed(launch.seed),
             listener: None,
             answers: Vec::new(),
+            singles: true,
+            arrived_bytes: 0,
+        })
+    }
+
+    /// The receiving end where people send by hand: all that comes is what they asked for.
+    pub(super) fn by_hand(launch: &Launch) -> Result<Receiving, Failure> {
+        Ok(Receiving {
+            singles: false,
+            ..Receiving::start(launch)?
         })
     }
 }
@@ -135,34 +151,42 @@ impl Role for Receiving {
         let Some(mut flows) = meeting::met(accepted)? else {
             return Ok(());
         };
-        if !is_echo(point) {
+        if self.singles && !is_echo(point) {
             flows[0].mark_after(singles(point));
         }
         let primitive = primitive(point)?;
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
         let mut flows: Vec<_> = flows.into_iter().zip(self.answers.drain(..)).collect();
-        each(&mut flows, &self.cpus, |(flow, answers)| {
+        let received = each(&mut flows, &self.cpus, |(flow, answers)| {
             match answers.take() {
                 Some(answers) => flow.answer(primitive, answers, stop),
                 None => flow.receive(stop),
             }
-        })
-        .map_err(failed)?;
+        });
         let flows: Vec<Receiver> = flows.into_iter().map(|(flow, _)| flow).collect();
+        self.arrived_bytes = flows.iter().map(Receiver::bytes).sum();
+        received.map_err(failed)?;
         if !flows.iter().all(Receiver::last_piece_is_right) {
             return Err(Failure::error("other bytes arrived than were sent"));
         }
         let marks: Vec<_> = flows.iter().map(Receiver::marks).collect();
-        let settled = windows::settled(&marks)
-            .ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
-        meter.value("throughput", windows::throughput(&marks, settled));
-        for (kib, ns) in windows::windows(&marks, settled) {
-            meter.batch_done("cost", kib, ns);
+        match windows::settled(&marks) {
+            Some(settled) => {
+                meter.value("throughput", windows::throughput(&marks, settled));
+                for (kib, ns) in windows::windows(&marks, settled) {
+                    meter.batch_done("cost", kib, ns);
+                }
+                let used = windows::used(&marks, settled);
+                meter.value("cpu_receiver", used.cpu_ns_per_kib);
+                meter.value("receiver_running", used.running);
+            }
+            None if self.singles => {
+                return Err(Failure::error("too little arrived to say how fast"));
+            }
+            // Of a few messages that people send, the sender knows how long they took.
+            None => {}
         }
-        let used = windows::used(&marks, settled);
-        meter.value("cpu_receiver", used.cpu_ns_per_kib);
-        meter.value("receiver_running", used.running);
         interrupts.report(flows.iter().map(Receiver::bytes).sum(), meter);
         if over(point) == Over::Udp {
             let dropped = flows.iter().map(Receiver::dropped);
@@ -189,10 +213,37 @@ pub(super) struct Sending {
     messages: Vec<Messages>,
     /// An array for each level of caches, and its metric.
     victims: Vec<(&'static str, Victim)>,
+    /// Where people send by hand, when that ends.
+    ending: Option<Ending>,
+    /// Messages that were sent at the last point, even where that failed.
+    pub(super) sent: u64,
+}
+
+/// When sending by hand ends: by the first of these.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    pub(super) duration: Duration,
+    /// Messages of each connection.
+    pub(super) messages: u64,
+    pub(super) stop: Arc<AtomicBool>,
 }
 
 impl Sending {
     pub(super) fn start(launch: &Launch) -> Result<Sending, Failure> {
+        let victims = victims(launch.cpus.first().copied().unwrap_or(0));
+        Sending::of(launch, victims, None)
+    }
+
+    /// The sending end where people send by hand: nothing but what they asked for.
+    pub(super) fn by_hand(launch: &Launch, ending: Ending) -> Result<Sending, Failure> {
+        Sending::of(launch, Vec::new(), Some(ending))
+    }
+
+    fn of(
+        launch: &Launch,
+        victims: Vec<(&'static str, Victim)>,
+        ending: Option<Ending>,
+    ) -> Result<Sending, Failure> {
         let meeting = meeting::place(launch)?;
         let is_cycles = launch.clock.source == ClockSource::Counter && cfg!(target_arch = "x86_64");
         Ok(Sending {
@@ -204,7 +255,9 @@ impl Sending {
             random: Rng::with_seed(launch.seed),
             offers: Offers::new(),
             messages: Vec::new(),
-            victims: victims(launch.cpus.first().copied().unwrap_or(0)),
+            victims,
+            ending,
+            sent: 0,
         })
     }
 
@@ -246,7 +299,15 @@ impl Sending {
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
         let round_trip = flows.iter().map(Sender::round_trip).max();
-        let duration = duration(meter.time_ns(), round_trip.unwrap_or_default());
+        let duration = match &self.ending {
+            Some(ending) => ending.duration,
+            None => duration(meter.time_ns(), round_trip.unwrap_or_default()),
+        };
+        if let Some(ending) = &self.ending {
+            for flow in &mut *flows {
+                flow.end_by(ending.messages, Arc::clone(&ending.stop));
+            }
+        }
         let in_sink = self.meeting.sink.is_some();
         let used = self.cpus.used(flows.len());
         let interrupts = match in_sink {
@@ -260,7 +321,9 @@ impl Sending {
             match is_echo(point) {
                 true => {
                     // Room for as many as there can be, so that none is allocated meanwhile.
-                    latencies.reserve_exact((duration.as_micros() as usize * 2).min(4 << 20));
+                    let most = self.ending.as_ref().map_or(u64::MAX, |end| end.messages);
+                    let most = (duration.as_micros() * 2).min(most.into()).min(4 << 20);
+                    latencies.reserve_exact(most as usize);
                     flow.echo(duration, in_flight, &mut |ns| {
                         if latencies.len() < latencies.capacity() {
                             latencies.push(ns);
@@ -276,7 +339,9 @@ impl Sending {
             meter.latency("latency", ns as f64);
         }
         let marks: Vec<_> = flows.iter().map(Sender::marks).collect();
+        let by_hand = || windows::whole(&marks).filter(|_| self.ending.is_some());
         let settled = windows::settled(&marks)
+            .or_else(by_hand)
             .ok_or_else(|| Failure::error("too little could be sent to say how fast"))?;
         let used = windows::used(&marks, settled);
         meter.value("cpu_sender", used.cpu_ns_per_kib);
@@ -285,7 +350,7 @@ impl Sending {
             let cycles = used.cpu_ns_per_kib / KIB * hz / 1e9;
             meter.value("cycles_per_byte", cycles);
         }
-        if in_sink {
+        if in_sink || self.ending.is_some() {
             meter.value(LEFT, windows::throughput(&marks, settled));
             for (kib, ns) in windows::windows(&marks, settled) {
                 meter.batch_done(LEFT_COST, kib, ns);
@@ -410,10 +475,12 @@ impl Role for Sending {
         let token = self.meeting.token.as_bytes();
         let mut flows = delivery::call(over, &address, control, token, primitive, messages)
             .map_err(|error| self.reached(point, &error))?;
-        if !is_echo(point) {
+        if self.ending.is_none() && !is_echo(point) {
             self.singles(point, &mut flows[0], meter)?;
         }
-        self.send(point, &mut flows, meter)?;
+        let sent = self.send(point, &mut flows, meter);
+        self.sent = flows.iter().map(|flow| flow.counts().messages).sum();
+        sent?;
         each(&mut flows, &self.cpus, Sender::end).map_err(failed)?;
         Self::count(point, &flows, meter)
     }

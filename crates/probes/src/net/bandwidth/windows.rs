@@ -24,6 +24,21 @@ pub(crate) struct Used {
 /// The time in which all flows went on, without its first third; none where there is no such time,
 /// or nothing came.
 pub(crate) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
+    let (begin, end) = together(flows)?;
+    let settled = (begin + RAMP * (end - begin), end);
+    let something_came = || bytes_at(flows, settled.1) - bytes_at(flows, settled.0) >= KIB;
+    (end > begin && something_came()).then_some(settled)
+}
+
+/// The same with its first third: of little there is nothing to be left out.
+pub(crate) fn whole(flows: &[&[Mark]]) -> Option<Stretch> {
+    let (begin, end) = together(flows)?;
+    let something_came = || bytes_at(flows, end) > bytes_at(flows, begin);
+    (end > begin && something_came()).then_some((begin, end))
+}
+
+/// From when the last flow has begun until the first has ended.
+fn together(flows: &[&[Mark]]) -> Option<Stretch> {
     let begin = flows
         .iter()
         .map(|marks| marks.first())
@@ -34,9 +49,7 @@ pub(crate) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
         .collect::<Option<Vec<_>>>()?;
     let begin = begin.iter().map(|mark| mark.at_ns).max()? as f64;
     let end = end.iter().map(|mark| mark.at_ns).min()? as f64;
-    let settled = (begin + RAMP * (end - begin), end);
-    let something_came = || bytes_at(flows, settled.1) - bytes_at(flows, settled.0) >= KIB;
-    (end > begin && something_came()).then_some(settled)
+    Some((begin, end))
 }
 
 /// Payload that arrived in a second, stalls included.

@@ -1,0 +1,51 @@
+//! What was sent by hand, metric by metric.
+
+use crate::{names, notes};
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use costof_model::run_file::Run;
+use costof_model::unit::display_bytes;
+
+/// What was sent, in words: how many messages, and how much of it arrived.
+pub fn sent(run: &Run, messages: u64, bytes: u64) -> String {
+    let point = run.points.first().map(|row| &row.point);
+    let what = point.map_or_else(String::new, |point| {
+        format!("{}: ", names::short_point(point, run.probe(&point.probe)))
+    });
+    format!("{what}{} arrived", counted(messages, bytes))
+}
+
+/// `1 message (64B)`, `2 messages (128B)`.
+pub fn counted(messages: u64, bytes: u64) -> String {
+    let plural = if messages == 1 { "" } else { "s" };
+    format!("{messages} message{plural} ({})", display_bytes(bytes))
+}
+
+/// Each metric of the one point of this run, then what was found in it and how the link was set up.
+pub fn metrics(run: &Run) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["", "measured"].map(Cell::new));
+    let mut add = |name: String, value: String| {
+        table.add_row([name, value].map(Cell::new));
+    };
+    for estimate in run.points.iter().flat_map(|row| &row.metrics) {
+        add(
+            estimate.name.to_string(),
+            estimate.unit.display(estimate.median),
+        );
+        for percentile in estimate.percentiles.iter().filter(|at| at.percent > 50.0) {
+            add(
+                format!("{} p{}", estimate.name, percentile.percent),
+                estimate.unit.display(percentile.value),
+            );
+        }
+    }
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
+    let mut text: String = lines.collect();
+    text.push_str(&notes::links(run));
+    text.push_str(&notes::findings(run));
+    text
+}
