@@ -2,7 +2,7 @@
 //! Help, man page and completions come from here.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use costof_lab::host::Host;
 use costof_model::axis::{AxisValue, Domain};
@@ -202,18 +202,14 @@ pub(crate) struct DoctorOptions {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "In one terminal:  costof send --listen 127.0.0.1:7000\n\
+#[command(group(ArgGroup::new("end").args(["listen", "to"]).required(true)),
+          after_help = "In one terminal:  costof send --listen 127.0.0.1:7000\n\
                         In another one, with the token that the first one shows:\n  \
                         COSTOF_TOKEN=… costof send --to 127.0.0.1:7000 --primitive zero_copy\n\n\
                         `costof explain copy.send` says what is sent and measured, and how.")]
 pub(crate) struct SendOptions {
     /// Listen, until Ctrl-C: HOST:PORT ([::1]:7000 for IPv6, port 0 for any), or unix:PATH
-    #[arg(
-        long,
-        value_name = "ADDR",
-        required_unless_present = "to",
-        conflicts_with = "to"
-    )]
+    #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<Address>,
     /// Send to who listens there
     #[arg(long, value_name = "ADDR")]

@@ -2,22 +2,21 @@
 
 use crate::{names, notes};
 use comfy_table::{Cell, CellAlignment, Table, presets};
+use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
 use costof_model::run_file::Run;
-use costof_model::unit::display_bytes;
+use costof_model::unit::Unit;
 
-/// What was sent, in words: how many messages, and how much of it arrived.
-pub fn sent(run: &Run, messages: u64, bytes: u64) -> String {
-    let point = run.points.first().map(|row| &row.point);
-    let what = point.map_or_else(String::new, |point| {
-        format!("{}: ", names::short_point(point, run.probe(&point.probe)))
-    });
-    format!("{what}{} arrived", counted(messages, bytes))
+/// What is sent, by its axes that are not at their default.
+pub fn what(point: &Point, info: &ProbeInfo) -> String {
+    names::short_point(point, Some(info))
 }
 
-/// `1 message (64B)`, `2 messages (128B)`.
+/// `1 message (64 B)`, `2000 messages (128 kB)`.
 pub fn counted(messages: u64, bytes: u64) -> String {
     let plural = if messages == 1 { "" } else { "s" };
-    format!("{messages} message{plural} ({})", display_bytes(bytes))
+    let bytes = Unit::Bytes.display(bytes as f64);
+    format!("{messages} message{plural} ({bytes})")
 }
 
 /// Each metric of the one point of this run, then what was found in it and how the link was set up.
@@ -45,6 +44,9 @@ pub fn metrics(run: &Run) -> String {
     }
     let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
     let mut text: String = lines.collect();
+    text.push_str(
+        "cost, cpu and softirq are for 1 KiB; `costof explain copy.send` says what each is\n",
+    );
     text.push_str(&notes::links(run));
     text.push_str(&notes::findings(run));
     text

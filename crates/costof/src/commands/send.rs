@@ -10,7 +10,6 @@ use costof_model::point::Point;
 use costof_model::run_file::Run;
 use costof_probes::by_hand::{self, Address, Asked, Heard, Receiver, Refusal, Served};
 use costof_report::by_hand as text;
-use costof_report::names;
 use serde_json::json;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -133,7 +132,7 @@ fn listen(options: &SendOptions, address: &Address) -> Result<ExitCode, Error> {
     tell(format_args!("listening at {address} until Ctrl-C"));
     let to = shown(&address);
     tell(match (options.open, &options.token_file, &drawn) {
-        (true, ..) => format!("whoever reaches it may send: costof send --to {to}"),
+        (true, ..) => format!("senders: costof send --to {to}, whoever they are"),
         (_, Some(path), _) => format!(
             "senders: costof send --to {to} --token-file {}",
             path.display()
@@ -179,7 +178,7 @@ fn hear(json: bool, heard: Heard) -> Result<(), Error> {
             point,
         } => tell(format_args!(
             "client {client} ({from}) sends: {}",
-            names::point(&point, None)
+            text::what(&point, by_hand::info())
         )),
         Heard::Ended(served) => {
             let Served {
@@ -238,20 +237,14 @@ fn show(
         }
         format!("{row}\n")
     } else {
-        let who = client.map_or_else(String::new, |(client, from)| {
-            format!("client {client} ({from}): ")
+        let what = text::what(point, by_hand::info());
+        let arrived = text::counted(messages, bytes);
+        let who = client.map_or(what.clone(), |(client, from)| {
+            format!("client {client} ({from}), {what}")
         });
         match measured {
-            Ok(run) => format!(
-                "{who}{}\n{}\n",
-                text::sent(run, messages, bytes),
-                text::metrics(run)
-            ),
-            Err(failure) => format!(
-                "{who}{} arrived: {}\n\n",
-                text::counted(messages, bytes),
-                failure.reason
-            ),
+            Ok(run) => format!("{who}: {arrived} arrived\n{}\n", text::metrics(run)),
+            Err(failure) => format!("{who}: {arrived} arrived: {}\n\n", failure.reason),
         }
     };
     io::stdout().lock().write_all(written.as_bytes())?;

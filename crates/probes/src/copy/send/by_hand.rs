@@ -27,6 +27,7 @@ use costof_model::link_end::LinkEnd;
 use costof_model::metric::Estimate;
 use costof_model::noise::{Noise, Placement};
 use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{ClockInfo, Launch, Meeting, Report};
 use costof_model::rows::{Block, Hosts, LaunchPoint, LaunchRow, Plan, RunRow, SCHEMA, State};
 use costof_model::run_file::Run;
@@ -50,6 +51,11 @@ pub enum Refusal {
 /// Where the kernel gives no random bytes.
 pub fn token() -> io::Result<String> {
     Ok(format!("{:032x}", u128::from_ne_bytes(random::bytes()?)))
+}
+
+/// The probe whose ends these are.
+pub fn info() -> &'static ProbeInfo {
+    &PROBE.info
 }
 
 /// The axes of what is sent, as the probe declares them.
@@ -180,6 +186,12 @@ impl Instruments {
     /// What the reports of the ends say together, as a run of one launch.
     fn run(&self, point: &Point, reports: Vec<Report>, ends: Ends) -> Result<Run, Failure> {
         let report = super::derive(point, reports);
+        let primary = &PROBE.info.primary().name;
+        if !report.metrics.iter().any(|metric| metric.name == *primary) {
+            return Err(Failure::error(
+                "too little arrived to say how fast (a larger --count or --duration)",
+            ));
+        }
         let launch = LaunchRow {
             block: 0,
             launch: 0,

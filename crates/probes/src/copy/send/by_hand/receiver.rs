@@ -250,14 +250,14 @@ impl Receiver {
         match &self.token {
             Some(_) if token.is_empty() => {
                 return Err(Stranger::wrong(
-                    "it has said no token: --token or COSTOF_TOKEN as the receiver shows it, or \
+                    "the sender has said no token: --token or COSTOF_TOKEN as the receiver shows it, or \
                      --open there",
                 ));
             }
             Some(mine) if !is_same(mine.as_bytes(), token) => {
                 return Err(Stranger::wrong(
-                    "it has another token than the receiver, which draws a new one each time unless \
-                     it is told one (--token, --token-file, COSTOF_TOKEN)",
+                    "the sender has another token than the receiver, which draws a new one each time \
+                     unless it is told one (--token, --token-file, COSTOF_TOKEN)",
                 ));
             }
             _ => {}
@@ -273,7 +273,8 @@ impl Receiver {
             } if method == PROBE.info.method && are_axes(&axes) => (axes, place),
             _ => {
                 return Err(Stranger::wrong(
-                    "its costof sends otherwise than the receiver's (the same release at both ends)",
+                    "the sender's costof sends otherwise than the receiver's (the same release at both \
+                     ends)",
                 ));
             }
         };
@@ -288,7 +289,7 @@ impl Receiver {
         if bytes > MEMORY_MOST_BYTES {
             return Err(Stranger::Refused(
                 format!(
-                    "it would take {} of the receiver's memory, and {} are the most (fewer threads, \
+                    "this would take {} of the receiver's memory, and {} are the most (fewer threads, \
                      a smaller size or working_set)",
                     display_bytes(bytes),
                     display_bytes(MEMORY_MOST_BYTES)
