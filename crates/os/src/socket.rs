@@ -197,6 +197,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_asked_of_tcp_is_set() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        notice_loss_after(&stream, 30).unwrap();
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), 30_000);
+        assert!(notice_loss_after(UdpSocket::bind("127.0.0.1:0").unwrap(), 30).is_err());
+    }
+
+    #[test]
     fn datagrams_without_room_are_counted() {
         let (sender, receiver) = (
             UdpSocket::bind("127.0.0.1:0").unwrap(),

@@ -84,6 +84,13 @@ impl Sender {
         ending.is_some_and(|end| end.stop.load(Ordering::Relaxed))
     }
 
+    /// Of little there may be no other mark than this one.
+    fn mark_end(&mut self) {
+        if self.ending.is_some() {
+            self.marks.end(self.bytes);
+        }
+    }
+
     /// When it ends that began then: by its time if it has made so many marks, and at last.
     fn ends_ns(&self, begin_ns: u64, duration: Duration) -> (u64, u64, usize) {
         let duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
@@ -124,7 +131,7 @@ impl Sender {
             calls += 1;
             left -= 1;
             if left == 0 {
-                self.marks.end(self.bytes);
+                self.mark_end();
                 return Ok(());
             }
             if bytes >= LOOK_BYTES || calls >= self.marks.look_calls {
@@ -132,6 +139,7 @@ impl Sender {
                 let now_ns = self.marks.note(self.bytes);
                 let enough = now_ns >= end_ns && self.marks.marks().len() >= marks_least;
                 if enough || now_ns >= last_ns || self.is_stopped() {
+                    self.mark_end();
                     return Ok(());
                 }
             }
@@ -184,9 +192,7 @@ impl Sender {
                 sent += 1;
             }
             if sent == answered {
-                if self.ending.is_some() {
-                    self.marks.end(self.bytes);
-                }
+                self.mark_end();
                 return Ok(());
             }
             match recv(self.fields.socket(), &mut *answer, RecvFlags::empty()) {

@@ -205,6 +205,22 @@ mod tests {
     }
 
     #[test]
+    fn of_little_nothing_is_left_out() {
+        let marks: Vec<Mark> = steady(0, 4, 1)
+            .into_iter()
+            .map(|mark| Mark {
+                bytes: mark.bytes / 16,
+                ..mark
+            })
+            .collect();
+        assert_eq!(settled(&[&marks]), None);
+        let all = whole(&[&marks]).unwrap();
+        assert_eq!(all, (0.0, 3e6));
+        assert!((throughput(&[&marks], all) - 64e3).abs() < 1.0);
+        assert_eq!(whole(&[&steady(0, 4, 0)]), None);
+    }
+
+    #[test]
     fn no_time_in_common_and_no_bytes_say_nothing() {
         assert_eq!(settled(&[&[]]), None);
         assert_eq!(settled(&[&steady(0, 1, 1)]), None);

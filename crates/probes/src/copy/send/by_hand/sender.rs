@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 
 /// How long the receiver has to answer, and to say what arrived.
 const ANSWER: Duration = Duration::from_secs(15);
+/// The same where sending has failed: it may know why.
+const REASON: Duration = Duration::from_secs(2);
 /// How long a call may take.
 const CALL: Duration = Duration::from_secs(10);
 /// Where nothing but a number of messages ends it: as good as never.
@@ -183,7 +185,10 @@ impl Session<'_> {
                     reason: failure.reason.clone(),
                 }),
             };
-            let patience = if said.is_ok() { ANSWER } else { Duration::ZERO };
+            let patience = match (&measured, said) {
+                (Ok(_), Ok(())) => ANSWER,
+                _ => REASON,
+            };
             let _ = until.set(Instant::now() + patience);
             (measured, messages, hearing.join().unwrap_or_default())
         });
