@@ -187,6 +187,18 @@ impl Listener {
             .try_for_each(|socket| socket_option::set(socket, option, &[bytes]))
     }
 
+    /// Has the connections of those who call later begin by this congestion control at this end too
+    /// (a socket that is accepted inherits the listener's).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`socket::set_congestion_control`].
+    pub fn set_congestion_control(&self, name: &str) -> io::Result<()> {
+        self.sockets
+            .iter()
+            .try_for_each(|socket| socket::set_congestion_control(socket, name))
+    }
+
     /// The flows of who says the token, all of which wait until it is said back to them.
     ///
     /// # Errors
