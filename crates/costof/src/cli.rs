@@ -232,12 +232,10 @@ pub(crate) struct SendOptions {
     /// The ports on which messages may come, where a firewall lets only some through
     #[arg(long, value_name = "FIRST-LAST", conflicts_with = "to", value_parser = ports)]
     pub(crate) data_port: Option<(u16, u16)>,
-    /// How a message goes into the socket
-    #[arg(long, value_name = "WORD", requires = "to", value_parser = word("primitive"),
+    #[arg(long, value_name = "WORD", requires = "to", value_parser = word("primitive"), help = about("primitive"),
           help_heading = SENDING)]
     pub(crate) primitive: Option<AxisValue>,
-    /// Bytes of a message, such as 64 or 32KiB
-    #[arg(long, value_name = "BYTES", requires = "to", value_parser = value("size"),
+    #[arg(long, value_name = "BYTES", requires = "to", value_parser = value("size"), help = about("size"),
           help_heading = SENDING)]
     pub(crate) size: Option<AxisValue>,
     /// End after so many messages of each connection
@@ -248,28 +246,22 @@ pub(crate) struct SendOptions {
     #[arg(long, value_name = "TIME", requires = "to", value_parser = time,
           help_heading = SENDING)]
     pub(crate) duration: Option<Duration>,
-    /// How many connections, each with a thread at both ends
-    #[arg(long, value_name = "N", requires = "to", value_parser = value("threads"),
+    #[arg(long, value_name = "N", requires = "to", value_parser = value("threads"), help = about("threads"),
           help_heading = SENDING)]
     pub(crate) threads: Option<AxisValue>,
-    /// What goes the other way
-    #[arg(long, value_name = "WORD", requires = "to", value_parser = word("pattern"),
+    #[arg(long, value_name = "WORD", requires = "to", value_parser = word("pattern"), help = about("pattern"),
           help_heading = SENDING)]
     pub(crate) pattern: Option<AxisValue>,
-    /// In an echo: how many messages may be unanswered at a time
-    #[arg(long, value_name = "N", requires = "to", value_parser = value("in_flight"),
+    #[arg(long, value_name = "N", requires = "to", value_parser = value("in_flight"), help = about("in_flight"),
           help_heading = SENDING)]
     pub(crate) in_flight: Option<AxisValue>,
-    /// How many separately allocated fields a message has
-    #[arg(long, value_name = "N", requires = "to", value_parser = value("fields"),
+    #[arg(long, value_name = "N", requires = "to", value_parser = value("fields"), help = about("fields"),
           help_heading = SENDING)]
     pub(crate) fields: Option<AxisValue>,
-    /// What io_uring knows of the messages before
-    #[arg(long, value_name = "WORD", requires = "to", value_parser = word("buffers"),
+    #[arg(long, value_name = "WORD", requires = "to", value_parser = word("buffers"), help = about("buffers"),
           help_heading = SENDING)]
     pub(crate) buffers: Option<AxisValue>,
-    /// What carries them
-    #[arg(long, value_name = "WORD", requires = "to", value_parser = word("over"),
+    #[arg(long, value_name = "WORD", requires = "to", value_parser = word("over"), help = about("over"),
           help_heading = SENDING)]
     pub(crate) over: Option<AxisValue>,
     /// A value on any axis of copy.send, such as source=cold
@@ -298,6 +290,12 @@ pub(crate) struct ExportOptions {
 pub(crate) struct CompletionsOptions {
     /// For which shell
     pub(crate) shell: Shell,
+}
+
+/// What an axis of copy.send is about.
+fn about(axis: &'static str) -> String {
+    let found = by_hand::axes().iter().find(|found| found.name == axis);
+    found.map_or_else(String::new, |axis| axis.about.to_string())
 }
 
 /// A word on an axis of copy.send, which has them once, for completions and help too.

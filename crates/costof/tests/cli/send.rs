@@ -91,7 +91,7 @@ impl<'a> Listening<'a> {
 }
 
 #[test]
-fn both_patterns_say_what_both_ends_measured() {
+fn every_pattern_says_what_both_ends_measured() {
     let place = Place::new();
     let listening = Listening::start(&place, "127.0.0.1:0", &[]);
     let token = listening.token();
@@ -120,6 +120,11 @@ fn both_patterns_say_what_both_ends_measured() {
     ] {
         assert!(sent.out.contains(written), "{}", sent.out);
     }
+    let trigger = "--pattern trigger --in-flight 8 --count 1000 --primitive two_copy";
+    let trigger: Vec<&str> = trigger.split(' ').collect();
+    let sent = run(&mut listening.sender(&token, &trigger)).expect_code(0);
+    assert!(sent.out.contains(": 1000 messages"), "{}", sent.out);
+    assert!(sent.out.contains("\n latency "), "{}", sent.out);
     let heard = listening.end();
     assert!(heard.out.contains("client 1 (127.0.0.1:"), "{}", heard.out);
     assert!(heard.out.contains("client 2 (127.0.0.1:"), "{}", heard.out);

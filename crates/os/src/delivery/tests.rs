@@ -263,15 +263,16 @@ fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
     };
     let hour = Duration::from_secs(3600);
     for most in [1, 7, 2000, u64::MAX] {
-        for echoes in [false, true] {
+        for pattern in ["stream", "echo", "trigger"] {
             let (mut receivers, mut senders) = meet(Over::Tcp, 1, shape, Primitive::OneCopy);
             let (receiver, sender) = (&mut receivers[0], &mut senders[0]);
             let (enough, stop) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
             sender.end_by(most, Arc::clone(&stop));
             thread::scope(|scope| {
-                let receiving = scope.spawn(|| match echoes {
-                    true => receiver.answer(Primitive::TwoCopy, messages(shape), &enough),
-                    false => receiver.receive(&enough),
+                let receiving = scope.spawn(|| match pattern {
+                    "echo" => receiver.answer(Primitive::TwoCopy, messages(shape), &enough),
+                    "trigger" => receiver.ask(3, &enough, &mut |_, _| {}),
+                    _ => receiver.receive(&enough),
                 });
                 if most == u64::MAX {
                     scope.spawn(|| {
@@ -279,9 +280,10 @@ fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
                         stop.store(true, Ordering::Release);
                     });
                 }
-                let sent = match echoes {
-                    true => sender.echo(hour, 4, &mut |_| {}),
-                    false => sender.stream(hour),
+                let sent = match pattern {
+                    "echo" => sender.echo(hour, 4, &mut |_| {}),
+                    "trigger" => sender.trigger(hour, 3),
+                    _ => sender.stream(hour),
                 };
                 let ended = sent.and_then(|()| sender.end());
                 enough.store(true, Ordering::Release);
@@ -289,10 +291,10 @@ fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
                 ended.unwrap();
             });
             let sent = sender.counts().messages;
-            assert_eq!(receiver.bytes(), sent * 4099, "{most} {echoes}");
+            assert_eq!(receiver.bytes(), sent * 4099, "{most} {pattern}");
             assert!(
                 sent == most || most == u64::MAX,
-                "{sent} of {most} {echoes}"
+                "{sent} of {most} {pattern}"
             );
             assert_eq!(sender.marks().last().unwrap().bytes, sent * 4099);
         }
