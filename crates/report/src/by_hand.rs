@@ -5,17 +5,19 @@ use comfy_table::{Cell, CellAlignment, Table, presets};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::run_file::Run;
-use costof_model::unit::Unit;
 
 /// What is sent, by its axes that are not at their default.
 pub fn what(point: &Point, info: &ProbeInfo) -> String {
     names::short_point(point, Some(info))
 }
 
-/// `1 message (64 B)`, `2000 messages (128 kB)`.
+/// `1 message (64 B)`, `2000 messages (8.2 MB)`.
 pub fn counted(messages: u64, bytes: u64) -> String {
     let plural = if messages == 1 { "" } else { "s" };
-    let bytes = Unit::Bytes.display(bytes as f64);
+    let bytes = match bytes {
+        0..1_000_000 => format!("{bytes} B"),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    };
     format!("{messages} message{plural} ({bytes})")
 }
 
@@ -50,4 +52,16 @@ pub fn metrics(run: &Run) -> String {
     text.push_str(&notes::links(run));
     text.push_str(&notes::findings(run));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_counted_in_words() {
+        assert_eq!(counted(1, 64), "1 message (64 B)");
+        assert_eq!(counted(0, 0), "0 messages (0 B)");
+        assert_eq!(counted(2000, 8_192_000), "2000 messages (8.2 MB)");
+    }
 }

@@ -132,7 +132,7 @@ fn listen(options: &SendOptions, address: &Address) -> Result<ExitCode, Error> {
     tell(format_args!("listening at {address} until Ctrl-C"));
     let to = shown(&address);
     tell(match (options.open, &options.token_file, &drawn) {
-        (true, ..) => format!("senders: costof send --to {to}, whoever they are"),
+        (true, ..) => format!("senders: costof send --to {to} (--open: without a token)"),
         (_, Some(path), _) => format!(
             "senders: costof send --to {to} --token-file {}",
             path.display()
