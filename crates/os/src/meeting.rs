@@ -376,8 +376,9 @@ impl Met {
 /// said again, by all of them: the other end answers none before it has heard every one.
 fn await_token(flows: &[Met], token: &[u8], until: Instant) -> io::Result<()> {
     let first = &flows[0];
-    // A stream has nothing behind it yet; a longer datagram is cut, and then as long as this.
-    let mut said = vec![0; token.len() + 1];
+    // What a stream has behind it is left there; a longer datagram is cut, and then as long as this.
+    let longer = usize::from(first.over == Over::Udp);
+    let mut said = vec![0; token.len() + longer];
     let mut received = 0;
     loop {
         in_time(until)?;

@@ -12,10 +12,10 @@ use crate::socket;
 use crate::socket_option;
 
 /// The payload of each datagram but the last, in bytes: what a packet of 1,500 bytes, the MTU of
-/// Ethernet, carries over IPv4 (20 and 8 of headers).
-pub const SEGMENT_BYTES: usize = 1472;
-/// Headers of IPv4 and UDP.
-const HEADER_BYTES: u32 = 28;
+/// Ethernet, carries over IPv6 (40 and 8 of headers), and over IPv4 too.
+pub const SEGMENT_BYTES: usize = 1452;
+/// Headers of IPv6 and UDP.
+const HEADER_BYTES: u32 = 48;
 
 /// Has a connected socket send and receive messages as datagrams of [`SEGMENT_BYTES`].
 ///
@@ -28,7 +28,7 @@ pub(crate) fn enable(socket: &impl AsFd) -> io::Result<()> {
     let mtu = socket::mtu_bytes(socket)?;
     if mtu < SEGMENT_BYTES as u32 + HEADER_BYTES {
         return Err(unsupported(format!(
-            "datagrams of {SEGMENT_BYTES} B do not fit into packets of {mtu} B"
+            "datagrams of {SEGMENT_BYTES} B do not fit into packets of {mtu} B (--set over=udp)"
         )));
     }
     for (option, name, value) in [

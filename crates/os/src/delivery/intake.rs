@@ -256,7 +256,7 @@ impl Intake {
 /// What the datagram at a place begins with: a word, or what is left with zeros behind it.
 #[inline]
 fn begin(message: usize, offset: usize, size: usize) -> [u8; WORD_BYTES] {
-    if offset % WORD_BYTES == 0 && size - offset >= WORD_BYTES {
+    if offset.is_multiple_of(WORD_BYTES) && size - offset >= WORD_BYTES {
         return fields::word(message, offset / WORD_BYTES);
     }
     let mut word = [0; WORD_BYTES];

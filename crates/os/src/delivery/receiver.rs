@@ -145,6 +145,10 @@ impl Receiver {
     ) -> io::Result<()> {
         self.counted(|receiver| {
             let mut patience_ns = FIRST.as_nanos() as u64;
+            if receiver.over == Over::Udp {
+                // A socket of datagrams throws away what comes before it is connected.
+                sleep(LOOK);
+            }
             while !stop.load(Ordering::Acquire) {
                 if receiver.ended {
                     receiver.take()?;

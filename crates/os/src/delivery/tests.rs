@@ -3,6 +3,7 @@ use crate::affinity;
 use crate::arena::PageSize;
 use crate::field_sender::Primitive;
 use crate::fields::write_contents;
+use rustix::net::recv;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream, UdpSocket};
 use std::sync::Arc;
@@ -119,21 +120,16 @@ fn no_byte_is_lost_by_any_way_and_number_of_threads() {
                     cpus,
                     Receiver::receive,
                     |sender| {
-                        sender
-                            .stream(SHORT)
-                            .and_then(|()| sender.end_within(STALLED))
+                        (0..20).try_for_each(|_| sender.send_or_lose())?;
+                        sender.end_within(STALLED)
                     },
                 );
                 all(received, &what);
                 all(sent, &what);
-                for (receiver, sender) in receivers.iter().zip(&senders) {
+                for receiver in &receivers {
                     assert!(receiver.has_ended(), "{what}");
-                    assert!(sender.counts().messages > 0, "{what}");
+                    assert_eq!(receiver.bytes(), 20 * 10_001, "{what}");
                 }
-                // Flows meet in any order.
-                let arrived: u64 = receivers.iter().map(Receiver::bytes).sum();
-                let messages: u64 = senders.iter().map(|sender| sender.counts().messages).sum();
-                assert_eq!(arrived, messages * 10_001, "{what}");
             }
         }
     }
@@ -394,7 +390,7 @@ fn messages_come_as_they_are_asked_for() {
 #[test]
 fn a_message_goes_at_once_as_several_datagrams() {
     for primitive in Primitive::ALL {
-        for size in [64, 1472, 9003, 65_507] {
+        for size in [64, segments::SEGMENT_BYTES, 9003, 65_507] {
             let what = format!("{primitive:?} of {size} B in segments");
             let shape = Shape { size, count: 3 };
             let met = try_meet(Over::Udp, 1, shape, primitive, true);
@@ -427,11 +423,9 @@ fn a_message_goes_at_once_as_several_datagrams() {
             let came = receivers[0].datagrams();
             assert!(came > 0 && came <= datagrams, "{what}: {came}");
             let lost = datagrams - came;
-            assert!(
-                receivers[0].bytes() >= 6 * size as u64 - lost * 1472,
-                "{what}"
-            );
-            assert!(receivers[0].bytes() <= came * 1472, "{what}");
+            let (bytes, each) = (receivers[0].bytes(), segments::SEGMENT_BYTES as u64);
+            assert!(bytes + lost * each >= 6 * size as u64, "{what}: {bytes}");
+            assert!(bytes <= came * each, "{what}: {bytes}");
             assert!(receivers[0].last_piece_is_right(), "{what}");
         }
     }
@@ -655,4 +649,41 @@ fn what_a_thread_did_is_counted_around_its_work() {
     // Both halves of the kernel's and the processor's, or not at all.
     let cycles = counted.count(crate::perf::Event::Cycles);
     assert!(cycles.is_none_or(|cycles| cycles > 0), "{counted:?}");
+}
+
+#[test]
+fn the_first_request_may_come_with_the_token() {
+    let shape = Shape {
+        size: 5000,
+        count: 1,
+    };
+    for over in [Over::Tcp, Over::Unix, Over::Udp] {
+        let listener = Listener::open(over, LOCAL, (0, 0), 2, TOKEN).unwrap();
+        let address = listener.address().unwrap();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let (listener, stop) = (&listener, &stop);
+            let ending = Ending(stop);
+            let asking = scope.spawn(move || {
+                let mut flows = accept(listener, shape, stop).unwrap();
+                flows[0].ask(1, stop, &mut |_, _| {}).unwrap();
+                flows[0].bytes()
+            });
+            // Flows meet in any order, and one of them asks.
+            let own = vec![messages(shape), messages(shape)];
+            let called = call(over, &address, None, TOKEN, Primitive::OneCopy, own);
+            let mut flows = called.unwrap_or_else(|error| panic!("{over:?}: {error}"));
+            thread::sleep(2 * LOOK);
+            let mut said = [0; REQUEST_BYTES];
+            let has_asked = flows.iter().position(|flow| {
+                recv(flow.socket(), &mut said, rustix::net::RecvFlags::DONTWAIT).is_ok()
+            });
+            let asked = has_asked.unwrap_or_else(|| panic!("{over:?}: nobody asks"));
+            assert_eq!(said, request(), "{over:?}");
+            flows[asked].send_or_lose().unwrap();
+            flows[asked].trigger(SHORT, 1).unwrap();
+            drop(ending);
+            assert!(asking.join().unwrap() >= 5000, "{over:?}");
+        });
+    }
 }

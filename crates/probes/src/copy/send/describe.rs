@@ -171,7 +171,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
                 word("udp", "UDP, a datagram for each message, whatever is lost"),
                 word(
                     "udp_gso",
-                    "UDP, a message at once as datagrams of 1472 B, which packets of 1500 B carry, cut up by the kernel or a device (UDP_SEGMENT), and taken in several at a time (UDP_GRO)"
+                    "UDP, a message at once as datagrams of 1452 B, which packets of 1500 B carry by IPv4 and IPv6, cut up by the kernel or a device (UDP_SEGMENT), and taken in several at a time (UDP_GRO)"
                 ),
                 word("unix", "Unix stream sockets; both ends on this machine"),
             ],
