@@ -219,6 +219,28 @@ fn only_who_has_the_token_is_served() {
 }
 
 #[test]
+fn a_receiver_that_is_killed_is_told_by_who_sends() {
+    for pattern in ["stream", "echo"] {
+        let place = Place::new();
+        let mut listening = Listening::start(&place, "127.0.0.1:0", &["--open"]);
+        let sending = ["--duration", "1h", "--pattern", pattern];
+        let sending = spawn(&mut listening.sender("", &sending));
+        listening.wait_for("client 1 ");
+        listening.child.kill().unwrap();
+        listening.child.wait().unwrap();
+        let sent = ended(sending).expect_code(3);
+        // In the midst of it, or before anything was sent.
+        let told = ["went away in the midst of it", "has hung up"];
+        assert!(
+            told.iter().any(|told| sent.err.contains(told)),
+            "{}",
+            sent.err
+        );
+        place.expect_nothing_runs();
+    }
+}
+
+#[test]
 fn a_unix_socket_and_a_token_file_leave_nothing() {
     let place = Place::new();
     let more = ["--token-file", "token"];

@@ -1,7 +1,7 @@
 //! The end that calls: it sends until so many messages have gone, the time is up, or it is stopped.
 
 use super::channel::{Channel, Lines};
-use super::words::{Answer, LINE_MOST_BYTES, Said, first};
+use super::words::{ANSWER_MOST_BYTES, Answer, Said, first};
 use super::{Address, Ends, Instruments, Refusal, between, point, shown};
 use crate::copy::send::PROBE;
 use crate::copy::send::roles::{Ending, Sending};
@@ -108,7 +108,7 @@ pub fn send(asked: &Asked<'_>) -> Result<Sent, Refusal> {
         .and_then(|()| channel.say(&will));
     let until = Instant::now() + ANSWER;
     let wanted = || !asked.stop.load(Ordering::Relaxed) && Instant::now() < until;
-    let answer = lines.words(LINE_MOST_BYTES, wanted);
+    let answer = lines.words(ANSWER_MOST_BYTES, wanted);
     // One that refuses says why before it hangs up.
     let (offers, token, place) = match (answer, greeted) {
         (
@@ -263,7 +263,7 @@ impl Session<'_> {
 fn hear(lines: &mut Lines, wanted: impl Fn() -> bool, stop: &AtomicBool) -> Told {
     let mut told = Told::default();
     loop {
-        match lines.words(LINE_MOST_BYTES, &wanted) {
+        match lines.words(ANSWER_MOST_BYTES, &wanted) {
             Ok(Answer::End) => {
                 told.ended = true;
                 stop.store(true, Ordering::Release);

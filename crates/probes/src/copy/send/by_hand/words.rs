@@ -5,9 +5,11 @@ use costof_model::failure::Failure;
 use costof_model::protocol::{Offers, Report};
 use serde::{Deserialize, Serialize};
 
-/// The longest lines that are accepted: the first one, and the others.
+/// The longest lines that are accepted of who calls: the first one, and the others.
 pub(super) const FIRST_MOST_BYTES: usize = 512;
-pub(super) const LINE_MOST_BYTES: usize = 256 << 10;
+pub(super) const LINE_MOST_BYTES: usize = 64 << 10;
+/// And the longest answer: a report may have a histogram.
+pub(super) const ANSWER_MOST_BYTES: usize = 4 << 20;
 
 /// What the first line begins with. A newer costof says another number.
 const MAGIC: &str = "costof send 1 ";
