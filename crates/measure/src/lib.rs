@@ -12,7 +12,7 @@ pub mod estimate;
 pub mod facts;
 pub mod gaps;
 pub mod grade;
-mod link_end;
+pub mod link_end;
 pub mod meter;
 pub mod noise;
 pub mod probe;

@@ -169,20 +169,12 @@ impl Snapshot {
                 .ok()
                 .and_then(|text| text.split_whitespace().nth(1)?.parse().ok()),
             throttled_ns: facts::throttled_ns(cgroup),
-            migrations: fs::read_to_string("/proc/thread-self/sched")
-                .ok()
-                .and_then(|text| migrations(&text))
+            migrations: usage::migrations()
                 // A probe may move its thread on purpose.
                 .map(|all| all.saturating_sub(affinity::moves())),
             ticks: processor_ticks::read(),
         }
     }
-}
-
-/// `se.nr_migrations` of `/proc/thread-self/sched`.
-fn migrations(text: &str) -> Option<u64> {
-    let line = text.lines().find(|line| line.contains("nr_migrations"))?;
-    line.rsplit(':').next()?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -238,12 +230,5 @@ mod tests {
         noise.less_partner(100.0 * TICK_NS, 2, true);
         assert_eq!(noise.others_ns, Some(0.0));
         assert_eq!(noise.run_queue_wait_ns, Some(0.0));
-    }
-
-    #[test]
-    fn migrations_are_read_where_the_kernel_tells() {
-        let text = "worker (5, #threads: 2)\n---\nse.nr_migrations   :     17\nnr_switches : 4\n";
-        assert_eq!(migrations(text), Some(17));
-        assert_eq!(migrations("nothing"), None);
     }
 }

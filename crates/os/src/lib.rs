@@ -67,6 +67,7 @@ pub mod receive;
 pub mod registered_buffer;
 mod repeat;
 pub mod scratch;
+pub mod segments;
 mod shared;
 pub mod signals;
 pub mod sink;

@@ -1,5 +1,6 @@
 //! `copy.send`: which way of sending a message of several fields pays.
 
+pub mod by_hand;
 mod describe;
 mod predict;
 mod roles;
@@ -21,10 +22,6 @@ use costof_os::fields;
 use costof_os::meeting::{DATAGRAM_MOST_BYTES, Over};
 
 use describe::{SIZES, STUDY};
-
-/// How much may be under way where every message is answered: with more, both ends could wait
-/// until the other reads.
-const UNANSWERED_MOST_BYTES: u64 = 64 << 10;
 
 pub(crate) static PROBE: Probe = Probe {
     info: describe::INFO,
@@ -83,7 +80,7 @@ fn more_points(facts: &Facts) -> Vec<Axes> {
 
 fn over(point: &Point) -> Over {
     match point.axes.word("over") {
-        "udp" => Over::Udp,
+        "udp" | "udp_gso" => Over::Udp,
         "unix" => Over::Unix,
         _ => Over::Tcp,
     }
@@ -93,8 +90,30 @@ fn threads(point: &Point) -> usize {
     point.axes.number("threads") as usize
 }
 
-fn is_echo(point: &Point) -> bool {
-    point.axes.word("pattern") == "echo"
+/// Whether a message goes as several datagrams.
+fn is_segmented(point: &Point) -> bool {
+    point.axes.word("over") == "udp_gso"
+}
+
+/// What goes the other way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pattern {
+    Stream,
+    Echo,
+    Trigger,
+}
+
+fn pattern(point: &Point) -> Pattern {
+    match point.axes.word("pattern") {
+        "echo" => Pattern::Echo,
+        "trigger" => Pattern::Trigger,
+        _ => Pattern::Stream,
+    }
+}
+
+/// How many messages may be unanswered, or are asked for at once.
+fn in_flight(point: &Point) -> u64 {
+    point.axes.number("in_flight")
 }
 
 /// What each thread sends: one message, or as many as fill its share of the working set, but no
@@ -167,33 +186,19 @@ fn check(point: &Point) -> Result<(), Failure> {
     primitive(point)?;
     let unsupported = |reason: &str| Err(Failure::unsupported(reason));
     let size = point.axes.number("size");
-    let in_flight = point.axes.number("in_flight");
-    if over(point) == Over::Udp {
-        if size as usize > DATAGRAM_MOST_BYTES {
-            return unsupported("a datagram has 65507 B of payload at most (--set size=65507)");
-        }
-        if is_echo(point) {
-            return unsupported(
-                "an answer to a datagram that is lost never comes (--set pattern=stream)",
-            );
-        }
+    if over(point) == Over::Udp && size as usize > DATAGRAM_MOST_BYTES {
+        return unsupported("a datagram has 65507 B of payload at most (--set size=65507)");
     }
     if over(point) != Over::Tcp && control(point).is_some() {
         return unsupported("only TCP has a congestion control (--set congestion_control=default)");
     }
-    if !is_echo(point) && in_flight > 1 {
+    if pattern(point) == Pattern::Stream && in_flight(point) > 1 {
         return unsupported(
-            "a stream has as much under way as its socket takes (--set pattern=echo)",
+            "a stream has as much under way as its socket takes (--set pattern=echo, trigger)",
         );
     }
-    if is_echo(point) && in_flight > 1 && in_flight * size > UNANSWERED_MOST_BYTES {
-        return unsupported(
-            "both ends could wait for each other with more than 64 KiB unanswered (a smaller \
-             size or in_flight)",
-        );
-    }
-    if point.link == "sink" && is_echo(point) {
-        return unsupported("nobody answers on the link sink (--set pattern=stream)");
+    if point.link == "sink" && pattern(point) != Pattern::Stream {
+        return unsupported("nobody answers or asks on the link sink (--set pattern=stream)");
     }
     if !arenas::fits(memory_bytes(point)) {
         return Err(arenas::does_not_fit(memory_bytes(point)));
@@ -289,9 +294,9 @@ mod tests {
         for (axes, link, says) in [
             (udp.clone().with("size", 65_508), "loopback", "size=65507"),
             (
-                udp.clone().with("pattern", "echo"),
+                udp.clone().with("over", "udp_gso").with("size", 65_508),
                 "loopback",
-                "pattern=stream",
+                "size=65507",
             ),
             (
                 udp.with("congestion_control", "reno"),
@@ -299,8 +304,8 @@ mod tests {
                 "only TCP",
             ),
             (default().with("in_flight", 2), "loopback", "pattern=echo"),
-            (echo.clone().with("in_flight", 16), "loopback", "64 KiB"),
-            (echo, "sink", "nobody answers"),
+            (echo.clone(), "sink", "nobody answers"),
+            (echo.with("pattern", "trigger"), "sink", "pattern=stream"),
             (
                 default().with("buffers", "registered"),
                 "loopback",
@@ -319,6 +324,10 @@ mod tests {
             assert!(failure.reason.contains(says), "{}", failure.reason);
         }
         assert_eq!(check(&point(default())), Ok(()));
+        // As much as is wanted may be unanswered, and over UDP too.
+        let echo = default().with("pattern", "echo").with("in_flight", 1024);
+        assert_eq!(check(&point(echo.clone().with("size", 16 << 20))), Ok(()));
+        assert_eq!(check(&point(echo.with("over", "udp_gso"))), Ok(()));
     }
 
     fn report(metrics: &[(&'static str, Data)]) -> Report {

@@ -31,12 +31,15 @@ pub(crate) fn joined(reports: Vec<Report>) -> Report {
     }
     report.allocations += sender.allocations;
     let [sent, arrived, dropped] = [SENT, ARRIVED, DROPPED].map(|name| take(&mut report, name));
-    if let (Some(sent), Some(arrived), Some(dropped)) = (sent, arrived, dropped)
+    if let (Some(sent), Some(arrived)) = (sent, arrived)
         && sent > 0.0
     {
         // A duplicate arrives twice.
         derived::add(&mut report, "lost", (sent - arrived).max(0.0) / sent);
-        derived::add(&mut report, "lost_in_queue", dropped / sent);
+        // Of several datagrams that came at once the socket counts one, and says nothing then.
+        if let Some(dropped) = dropped {
+            derived::add(&mut report, "lost_in_queue", dropped / sent);
+        }
     }
     report
 }

@@ -1,6 +1,6 @@
 //! What sending should give.
 
-use super::{is_echo, over, threads};
+use super::{Pattern, over, pattern, threads};
 use crate::expect::throughput;
 use costof_model::facts::Facts;
 use costof_model::link::Link;
@@ -49,7 +49,7 @@ pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option
         // Nothing is known of another host's network, and net.bandwidth says what a rate leaves.
         Link::Remote | Link::Emulated { .. } => return None,
     };
-    if is_echo(point) {
+    if pattern(point) != Pattern::Stream {
         return None;
     }
     let read_ns = known.primary("os.syscall", &[("call", "read")])?;
