@@ -74,7 +74,6 @@ pub mod sink;
 pub mod sniffers;
 pub mod socket;
 mod socket_option;
-pub mod softirq;
 pub mod spawn;
 pub mod streams;
 pub mod syscalls;

@@ -19,6 +19,7 @@ mod misbehaving;
 mod namespaces;
 mod readers;
 mod resumed;
+mod send;
 mod ssh;
 mod turns;
 mod two_ends;

@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::RecvFlags;
 
 use super::intake::Intake;
-use super::sender::{LONGEST_NS, MARKS_LEAST, Sender};
+use super::sender::{Limits, Sender};
 use super::{LOOK, STALLED, nothing_comes};
 use crate::clock::{ClockId, now_ns};
 use crate::meeting::is_passing;
@@ -41,8 +41,7 @@ pub(super) struct Echo<'l> {
     /// How long a datagram's answer is waited for.
     patience: Duration,
     ramp_ns: u64,
-    end_ns: u64,
-    last_ns: u64,
+    limits: Limits,
     at_ns: u64,
     pub(super) sent: u64,
     answered: u64,
@@ -64,8 +63,7 @@ impl<'l> Echo<'l> {
             latency,
             patience: LOOK + 4 * round_trip,
             ramp_ns: 0,
-            end_ns: 0,
-            last_ns: 0,
+            limits: Limits::default(),
             at_ns: 0,
             sent: 0,
             answered: 0,
@@ -73,18 +71,23 @@ impl<'l> Echo<'l> {
         })
     }
 
-    pub(super) fn begin(&mut self, begin_ns: u64, duration: Duration) {
-        let duration_ns = duration.as_nanos() as u64;
-        self.ramp_ns = begin_ns + duration_ns / 3;
-        self.end_ns = begin_ns + duration_ns;
-        self.last_ns = begin_ns + LONGEST_NS;
+    pub(super) fn begin(&mut self, begin_ns: u64, limits: Limits) {
+        self.ramp_ns = begin_ns + (limits.end_ns - begin_ns) / 3;
+        self.limits = limits;
         self.at_ns = begin_ns;
+    }
+
+    /// Whether a message is past the first third, by when it was sent or by how many were answered
+    /// before.
+    #[inline]
+    fn is_heard(&self, sent_ns: u64, answered: u64) -> bool {
+        sent_ns >= self.ramp_ns || answered >= self.limits.messages / 3
     }
 
     /// Whether more is sent, where so many marks have been made.
     #[inline]
     fn goes_on(&self, marks: usize) -> bool {
-        self.at_ns < self.end_ns || (marks < MARKS_LEAST && self.at_ns < self.last_ns)
+        self.sent < self.limits.messages && !self.limits.is_over(self.at_ns, marks)
     }
 
     #[inline]
@@ -114,7 +117,7 @@ impl<'l> Echo<'l> {
         while self.answered < answers {
             let place = (self.answered % self.sent_ns.len() as u64) as usize;
             let sent_ns = self.sent_ns[place];
-            if sent_ns >= self.ramp_ns {
+            if self.is_heard(sent_ns, self.answered) {
                 (self.latency)(self.at_ns - sent_ns);
             }
             self.answered += 1;
@@ -221,6 +224,7 @@ impl Sender {
         let stalled_ns = STALLED.as_nanos() as u64;
         let mut answered_ns = echo.at_ns;
         while echo.goes_on(self.marks.marks().len()) {
+            let window = window.min(echo.limits.messages - echo.sent);
             for _ in 0..window {
                 echo.sends();
                 self.send_or_lose()?;
@@ -251,8 +255,9 @@ impl Sender {
                 if echo.at_ns - answered_ns > stalled_ns {
                     return Err(nothing_comes());
                 }
-            } else if echo.sent_ns[0] >= echo.ramp_ns {
-                echo.took_ns.iter().for_each(|ns| (echo.latency)(*ns));
+            } else if echo.is_heard(echo.sent_ns[0], echo.sent - window) {
+                let took_ns = echo.took_ns[..window as usize].iter();
+                took_ns.for_each(|ns| (echo.latency)(*ns));
             }
             self.bytes += size * came;
             self.marks.note(self.bytes);

@@ -249,7 +249,7 @@ impl Receiver {
     fn end(&mut self) {
         self.ended = true;
         // What came last is in no mark yet.
-        self.marks.note(self.intake.bytes());
+        self.marks.end(self.intake.bytes());
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
 

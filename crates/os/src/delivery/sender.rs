@@ -1,6 +1,8 @@
 //! The sending end of a flow of messages.
 
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
@@ -21,10 +23,12 @@ use crate::victim::Victim;
 
 const LOOK_BYTES: u64 = 32 << 10;
 /// How long a flow lasts at most, and how many marks it should have.
-pub(super) const LONGEST_NS: u64 = 15_000_000_000;
-pub(super) const MARKS_LEAST: usize = 16;
+const LONGEST_NS: u64 = 15_000_000_000;
+const MARKS_LEAST: usize = 16;
 /// How long what was sent may take to arrive when all is done, before the rest is thrown away.
 const DRAIN: Duration = Duration::from_millis(500);
+/// The same where so many messages were asked for, which are all to arrive.
+const DRAIN_ALL: Duration = Duration::from_secs(60);
 /// How long datagrams are waited for that nobody acknowledges.
 const LAST: Duration = Duration::from_millis(20);
 
@@ -38,6 +42,7 @@ pub struct Sender {
     pub(super) bytes: u64,
     /// Datagrams that a device's queue had no room for.
     pub(super) refused: u64,
+    ending: Option<Ending>,
     sent: Counts,
     counted: Counted,
     /// Of datagrams: messages that were to be answered, and that were not.
@@ -46,6 +51,38 @@ pub struct Sender {
     is_segmented: bool,
     verifies: bool,
     allocations: u64,
+}
+
+/// When a flow ends, where that is not by its time alone.
+#[derive(Debug)]
+struct Ending {
+    messages: u64,
+    stop: Arc<AtomicBool>,
+}
+
+/// How long a flow goes on that has begun.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Limits {
+    /// By its time it ends then, if it has made so many marks, and at last.
+    pub(super) end_ns: u64,
+    last_ns: u64,
+    marks_least: usize,
+    /// How many messages it may send.
+    pub(super) messages: u64,
+    stop: Option<Arc<AtomicBool>>,
+}
+
+impl Limits {
+    /// Whether it is over at a time, with so many marks.
+    #[inline]
+    pub(super) fn is_over(&self, at_ns: u64, marks: usize) -> bool {
+        let is_stopped = || {
+            self.stop
+                .as_ref()
+                .is_some_and(|stop| stop.load(Ordering::Relaxed))
+        };
+        (at_ns >= self.end_ns && marks >= self.marks_least) || at_ns >= self.last_ns || is_stopped()
+    }
 }
 
 impl Sender {
@@ -57,6 +94,7 @@ impl Sender {
             marks: Marks::new(),
             bytes: 0,
             refused: 0,
+            ending: None,
             sent: Counts::default(),
             counted: Counted::default(),
             asked: 0,
@@ -64,6 +102,46 @@ impl Sender {
             is_segmented: false,
             verifies: false,
             allocations: 0,
+        }
+    }
+
+    /// From now on it ends after so many messages too, and soon after `stop` is set; it lasts as long
+    /// as it is asked to, however few marks it has made, and waits longer until all has arrived.
+    pub fn end_by(&mut self, messages: u64, stop: Arc<AtomicBool>) {
+        self.ending = Some(Ending { messages, stop });
+    }
+
+    fn is_stopped(&self) -> bool {
+        let ending = self.ending.as_ref();
+        ending.is_some_and(|end| end.stop.load(Ordering::Relaxed))
+    }
+
+    /// Of little there may be no other mark than this one.
+    fn mark_end(&mut self) {
+        if self.ending.is_some() {
+            self.marks.end(self.bytes);
+        }
+    }
+
+    /// How long it goes on that has begun then.
+    fn limits(&self, begin_ns: u64, duration: Duration) -> Limits {
+        let duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let end_ns = begin_ns.saturating_add(duration_ns);
+        match &self.ending {
+            Some(ending) => Limits {
+                end_ns,
+                last_ns: end_ns,
+                marks_least: 0,
+                messages: ending.messages,
+                stop: Some(Arc::clone(&ending.stop)),
+            },
+            None => Limits {
+                end_ns,
+                last_ns: begin_ns + LONGEST_NS,
+                marks_least: MARKS_LEAST,
+                messages: u64::MAX,
+                stop: None,
+            },
         }
     }
 
@@ -93,24 +171,30 @@ impl Sender {
     ///
     /// Those of [`FieldSender::send`].
     pub fn stream(&mut self, duration: Duration) -> io::Result<()> {
-        self.used(|sender| sender.stream_for(duration.as_nanos() as u64))
+        self.used(|sender| sender.stream_for(duration))
     }
 
-    fn stream_for(&mut self, duration_ns: u64) -> io::Result<()> {
+    fn stream_for(&mut self, duration: Duration) -> io::Result<()> {
         let size = self.fields.messages().size() as u64;
         let begin_ns = self.marks.note(self.bytes);
-        let (end_ns, last_ns) = (begin_ns + duration_ns, begin_ns + LONGEST_NS);
+        let limits = self.limits(begin_ns, duration);
+        let mut left = limits.messages;
         let (mut bytes, mut calls) = (0, 0);
         loop {
             self.send_or_lose()?;
             self.bytes += size;
             bytes += size;
             calls += 1;
+            left -= 1;
+            if left == 0 {
+                self.mark_end();
+                return Ok(());
+            }
             if bytes >= LOOK_BYTES || calls >= self.marks.look_calls {
                 (bytes, calls) = (0, 0);
                 let now_ns = self.marks.note(self.bytes);
-                let enough = now_ns >= end_ns && self.marks.marks().len() >= MARKS_LEAST;
-                if enough || now_ns >= last_ns {
+                if limits.is_over(now_ns, self.marks.marks().len()) {
+                    self.mark_end();
                     return Ok(());
                 }
             }
@@ -119,7 +203,8 @@ impl Sender {
 
     /// Sends messages for so long, each of which is answered by one, and has at most `in_flight` of
     /// them unanswered. `latency` hears how long each took, in nanoseconds from before it was sent
-    /// until its answer had come whole; those of the first third it does not hear.
+    /// until its answer had come whole; those of the first third it does not hear, by time or by
+    /// number, whichever ends first.
     ///
     /// # Errors
     ///
@@ -137,7 +222,7 @@ impl Sender {
         let unanswered = in_flight as u64 * each;
         let echoed = self.used(|sender| {
             let begin_ns = sender.marks.note(sender.bytes);
-            echo.begin(begin_ns, duration);
+            echo.begin(begin_ns, sender.limits(begin_ns, duration));
             match sender.over {
                 Over::Udp => sender.echo_windows(&mut echo, &mut answers),
                 _ if in_flight > 1 && unanswered > UNANSWERED_MOST_BYTES => {
@@ -148,6 +233,7 @@ impl Sender {
         });
         (self.asked, self.unanswered) = (echo.sent, echo.lost);
         echoed?;
+        self.mark_end();
         match answers.whole() == 0 || answers.last_piece_is_right() {
             true => Ok(()),
             false => Err(other_bytes()),
@@ -162,12 +248,13 @@ impl Sender {
     /// Those of [`FieldSender::send`] and recv(2); `InvalidData` for what is no request, `TimedOut`
     /// where none comes for ten seconds, `UnexpectedEof` where the other end has gone.
     pub fn trigger(&mut self, duration: Duration, burst: u64) -> io::Result<()> {
-        self.used(|sender| sender.trigger_for(duration.as_nanos() as u64, burst))
+        self.used(|sender| sender.trigger_for(duration, burst))
     }
 
-    fn trigger_for(&mut self, duration_ns: u64, burst: u64) -> io::Result<()> {
+    fn trigger_for(&mut self, duration: Duration, burst: u64) -> io::Result<()> {
         let begin_ns = self.marks.note(self.bytes);
-        let (end_ns, last_ns) = (begin_ns + duration_ns, begin_ns + LONGEST_NS);
+        let limits = self.limits(begin_ns, duration);
+        let mut left = limits.messages;
         let (right, mut request) = (request(), [0; REQUEST_BYTES]);
         let mut have = 0;
         let mut waits = Waits::default();
@@ -193,11 +280,16 @@ impl Sender {
                 return Err(other_bytes());
             }
             let now_ns = self.marks.note(self.bytes);
-            let enough = now_ns >= end_ns && self.marks.marks().len() >= MARKS_LEAST;
-            if enough || now_ns >= last_ns {
+            if limits.is_over(now_ns, self.marks.marks().len()) {
+                self.mark_end();
                 return Ok(());
             }
-            self.burst(burst)?;
+            self.burst(burst.min(left))?;
+            left -= burst.min(left);
+            if left == 0 {
+                self.mark_end();
+                return Ok(());
+            }
         }
     }
 
@@ -295,7 +387,8 @@ impl Sender {
     }
 
     /// Says that this was all, and waits until the kernel is done with it and the receiver has it:
-    /// for half a second and four round trips, after which the rest is thrown away.
+    /// for half a second and four round trips, after which the rest is thrown away. Of so many messages
+    /// that were asked for all are waited for, a minute at most.
     ///
     /// # Errors
     ///
@@ -316,9 +409,14 @@ impl Sender {
             return Ok(());
         }
         shutdown(self.fields.socket(), Shutdown::Write)?;
-        let until = Instant::now() + time;
+        let soon = Instant::now() + time;
+        let late = soon + DRAIN_ALL;
         let mut answer = [0; 4096];
-        while Instant::now() < until {
+        loop {
+            let waits_for_all = self.ending.is_some() && !self.is_stopped();
+            if Instant::now() >= (if waits_for_all { late } else { soon }) {
+                break;
+            }
             match recv(self.fields.socket(), &mut answer[..], RecvFlags::empty()) {
                 // The receiver closes when it has all.
                 Ok((_, 0)) => return Ok(()),

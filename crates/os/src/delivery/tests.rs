@@ -6,6 +6,7 @@ use crate::fields::write_contents;
 use rustix::net::recv;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream, UdpSocket};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 
@@ -247,6 +248,52 @@ fn other_bytes_than_were_sent_are_noticed() {
         });
         let is_right = received.is_ok() && receiver.last_piece_is_right();
         assert_eq!(is_right, wrong.is_none(), "{wrong:?} {received:?}");
+    }
+}
+
+#[test]
+fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
+    let shape = Shape {
+        size: 4099,
+        count: 1,
+    };
+    let hour = Duration::from_secs(3600);
+    for most in [1, 7, 2000, u64::MAX] {
+        for pattern in ["stream", "echo", "trigger"] {
+            let (mut receivers, mut senders) = meet(Over::Tcp, 1, shape, Primitive::OneCopy);
+            let (receiver, sender) = (&mut receivers[0], &mut senders[0]);
+            let (enough, stop) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
+            sender.end_by(most, Arc::clone(&stop));
+            thread::scope(|scope| {
+                let receiving = scope.spawn(|| match pattern {
+                    "echo" => receiver.answer(Primitive::TwoCopy, messages(shape), &enough),
+                    "trigger" => receiver.ask(3, &enough, &mut |_, _| {}),
+                    _ => receiver.receive(&enough),
+                });
+                if most == u64::MAX {
+                    scope.spawn(|| {
+                        thread::sleep(Duration::from_millis(20));
+                        stop.store(true, Ordering::Release);
+                    });
+                }
+                let sent = match pattern {
+                    "echo" => sender.echo(hour, 4, &mut |_| {}),
+                    "trigger" => sender.trigger(hour, 3),
+                    _ => sender.stream(hour),
+                };
+                let ended = sent.and_then(|()| sender.end());
+                enough.store(true, Ordering::Release);
+                receiving.join().unwrap().unwrap();
+                ended.unwrap();
+            });
+            let sent = sender.counts().messages;
+            assert_eq!(receiver.bytes(), sent * 4099, "{most} {pattern}");
+            assert!(
+                sent == most || most == u64::MAX,
+                "{sent} of {most} {pattern}"
+            );
+            assert_eq!(sender.marks().last().unwrap().bytes, sent * 4099);
+        }
     }
 }
 

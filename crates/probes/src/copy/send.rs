@@ -1,11 +1,13 @@
 //! `copy.send`: which way of sending a message of several fields pays.
 
+pub mod by_hand;
 mod describe;
 mod predict;
 mod roles;
 
 use crate::arenas;
-use crate::net::bandwidth::{ARRIVED, DROPPED, SENT, take};
+use crate::net::both_ends::{joined, take};
+use crate::net::congestion_control::control;
 use crate::{derived, sizes};
 use costof_measure::probe::Probe;
 use costof_model::axis::Axes;
@@ -14,7 +16,6 @@ use costof_model::failure::Failure;
 use costof_model::metric::Data;
 use costof_model::point::{Headline, Point};
 use costof_model::protocol::Report;
-use costof_model::rows::State;
 use costof_os::delivery::Shape;
 use costof_os::field_sender::Primitive;
 use costof_os::fields;
@@ -87,11 +88,6 @@ fn over(point: &Point) -> Over {
 
 fn threads(point: &Point) -> usize {
     point.axes.number("threads") as usize
-}
-
-/// The congestion control that is asked for.
-fn control(point: &Point) -> Option<&str> {
-    Some(point.axes.word("congestion_control")).filter(|control| *control != "default")
 }
 
 /// Whether a message goes as several datagrams.
@@ -217,30 +213,7 @@ const LEFT_COST: &str = "left_cost";
 
 /// The receiver's report and the sender's in one; soft interrupts of both ends together.
 fn derive(point: &Point, reports: Vec<Report>) -> Report {
-    let [mut report, sender] = <[Report; 2]>::try_from(reports).expect("a report of each role");
-    if sender.state != State::Ok || report.state != State::Ok {
-        report.state = State::Failed;
-        report.metrics.clear();
-        return report;
-    }
-    for measured in sender.metrics {
-        let metrics = &mut report.metrics;
-        let same = metrics.iter_mut().find(|have| have.name == measured.name);
-        match (same.map(|have| &mut have.data), &measured.data) {
-            (Some(Data::Value(sum)), Data::Value(more)) => *sum += more,
-            _ => metrics.push(measured),
-        }
-    }
-    report.allocations += sender.allocations;
-    let [sent, arrived, dropped] = [SENT, ARRIVED, DROPPED].map(|name| take(&mut report, name));
-    if let (Some(sent), Some(arrived)) = (sent, arrived)
-        && sent > 0.0
-    {
-        derived::add(&mut report, "lost", (sent - arrived).max(0.0) / sent);
-        if let Some(dropped) = dropped {
-            derived::add(&mut report, "lost_in_queue", dropped / sent);
-        }
-    }
+    let mut report = joined(reports);
     let left = take(&mut report, LEFT);
     let has = |report: &Report, name: &str| report.metrics.iter().any(|have| have.name == name);
     if let Some(left) = left.filter(|_| !has(&report, "throughput")) {
@@ -268,6 +241,7 @@ mod tests {
     use crate::literal;
     use costof_model::failure::FailureKind;
     use costof_model::metric::Measured;
+    use costof_model::rows::State;
 
     fn point(axes: Axes) -> Point {
         let mut point = literal::point(&PROBE, axes);
@@ -399,20 +373,5 @@ mod tests {
         for name in [LEFT, LEFT_COST] {
             assert_eq!(value(&sunk, name).or(value(&received, name)), None);
         }
-    }
-
-    #[test]
-    fn datagrams_that_did_not_arrive_are_a_share() {
-        let receiver = report(&[(ARRIVED, Data::Value(90.0)), (DROPPED, Data::Value(5.0))]);
-        let sender = report(&[(SENT, Data::Value(100.0))]);
-        let derived = derive(&point(default()), vec![receiver, sender]);
-        assert_eq!(value(&derived, "lost"), Some(Data::Value(0.1)));
-        assert_eq!(value(&derived, "lost_in_queue"), Some(Data::Value(0.05)));
-        // Of several datagrams that came at once the socket counts one.
-        let receiver = report(&[(ARRIVED, Data::Value(90.0))]);
-        let sender = report(&[(SENT, Data::Value(100.0))]);
-        let derived = derive(&point(default()), vec![receiver, sender]);
-        assert_eq!(value(&derived, "lost"), Some(Data::Value(0.1)));
-        assert_eq!(value(&derived, "lost_in_queue"), None);
     }
 }

@@ -5,11 +5,12 @@ use super::{
     shape, threads,
 };
 use crate::arenas;
-use crate::net::bandwidth::windows;
-use crate::net::bandwidth::{
-    ARRIVED, COUNTED, DROPPED, KIB, Processors, SENT, SoftInterrupts, each, left_to_count, listed,
-};
+use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
+use crate::net::congestion_control::refused;
+use crate::net::flows::{Processors, each};
 use crate::net::meeting::{self, broken, cannot_reach};
+use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, left_to_count, listed};
+use crate::net::windows::{self, KIB};
 use costof_measure::facts;
 use costof_measure::meter::Meter;
 use costof_measure::probe::Role;
@@ -27,6 +28,8 @@ use costof_os::sink::Acknowledger;
 use costof_os::victim::Victim;
 use fastrand::Rng;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -91,6 +94,10 @@ pub(super) struct Receiving {
     random: Rng,
     listener: Option<Listener>,
     answers: Vec<Option<Messages>>,
+    /// None where people send by hand.
+    singles: bool,
+    /// What has arrived at the last point, in bytes, even where that failed.
+    pub(super) arrived_bytes: u64,
 }
 
 impl Receiving {
@@ -102,6 +109,16 @@ impl Receiving {
             random: Rng::with_seed(launch.seed),
             listener: None,
             answers: Vec::new(),
+            singles: true,
+            arrived_bytes: 0,
+        })
+    }
+
+    /// The receiving end where people send by hand: all that comes is what they asked for.
+    pub(super) fn by_hand(launch: &Launch) -> Result<Receiving, Failure> {
+        Ok(Receiving {
+            singles: false,
+            ..Receiving::start(launch)?
         })
     }
 }
@@ -128,8 +145,7 @@ impl Role for Receiving {
             meeting::listen(point, &self.meeting, over(point), threads(point))?;
         if let Some(control) = control(point).filter(|_| pattern(point) == Pattern::Echo) {
             let chosen = listener.set_congestion_control(control);
-            chosen
-                .map_err(|error| not_chosen(control, &error).unwrap_or_else(|| broken(&error)))?;
+            chosen.map_err(|error| refused(point, &error).unwrap_or_else(|| broken(&error)))?;
         }
         self.listener = Some(listener);
         offers.insert(COUNTED.into(), listed(&self.cpus.used(threads(point))));
@@ -157,14 +173,14 @@ impl Role for Receiving {
         let Some(mut flows) = accepted? else {
             return Ok(());
         };
-        if pattern(point) == Pattern::Stream {
+        if self.singles && pattern(point) == Pattern::Stream {
             flows[0].mark_after(singles(point));
         }
         let primitive = primitive(point)?;
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
         let mut flows: Vec<_> = flows.into_iter().zip(self.answers.drain(..)).collect();
-        let bursts = each(&mut flows, &self.cpus, |(flow, answers)| {
+        let received = each(&mut flows, &self.cpus, |(flow, answers)| {
             let mut bursts = Vec::new();
             match (answers.take(), pattern(point)) {
                 (Some(answers), _) => flow.answer(primitive, answers, stop)?,
@@ -179,27 +195,35 @@ impl Role for Receiving {
                 (None, _) => flow.receive(stop)?,
             }
             Ok(bursts)
-        })
-        .map_err(|error| failed(point, &error))?;
+        });
         let flows: Vec<Receiver> = flows.into_iter().map(|(flow, _)| flow).collect();
+        self.arrived_bytes = flows.iter().map(Receiver::bytes).sum();
+        let bursts = received.map_err(|error| failed(point, &error))?;
         if !flows.iter().all(Receiver::last_piece_is_right) {
             return Err(Failure::error("other bytes arrived than were sent"));
         }
         let marks: Vec<_> = flows.iter().map(Receiver::marks).collect();
-        let settled = windows::settled(&marks)
-            .ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
-        meter.value("throughput", windows::throughput(&marks, settled));
-        for (asked_ns, took_ns) in bursts.into_iter().flatten() {
-            if asked_ns >= settled.0 {
-                meter.latency("latency", took_ns);
+        match windows::settled(&marks) {
+            Some(settled) => {
+                meter.value("throughput", windows::throughput(&marks, settled));
+                for (asked_ns, took_ns) in bursts.into_iter().flatten() {
+                    if asked_ns >= settled.0 {
+                        meter.latency("latency", took_ns);
+                    }
+                }
+                for (kib, ns) in windows::windows(&marks, settled) {
+                    meter.batch_done("cost", kib, ns);
+                }
+                let used = windows::used(&marks, settled);
+                meter.value("cpu_receiver", used.cpu_ns_per_kib);
+                meter.value("receiver_running", used.running);
             }
+            None if self.singles => {
+                return Err(Failure::error("too little arrived to say how fast"));
+            }
+            // Of a few messages that people send, the sender knows how long they took.
+            None => {}
         }
-        for (kib, ns) in windows::windows(&marks, settled) {
-            meter.batch_done("cost", kib, ns);
-        }
-        let used = windows::used(&marks, settled);
-        meter.value("cpu_receiver", used.cpu_ns_per_kib);
-        meter.value("receiver_running", used.running);
         interrupts.report(flows.iter().map(Receiver::bytes).sum(), meter);
         if over(point) == Over::Udp {
             let arrived: u64 = flows.iter().map(Receiver::datagrams).sum();
@@ -229,10 +253,37 @@ pub(super) struct Sending {
     messages: Vec<Messages>,
     /// An array for each level of caches, and its metric.
     victims: Vec<(&'static str, Victim)>,
+    /// Where people send by hand, when that ends.
+    ending: Option<Ending>,
+    /// Messages that were sent at the last point, even where that failed.
+    pub(super) sent: u64,
+}
+
+/// When sending by hand ends: by the first of these.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    pub(super) duration: Duration,
+    /// Messages of each connection.
+    pub(super) messages: u64,
+    pub(super) stop: Arc<AtomicBool>,
 }
 
 impl Sending {
     pub(super) fn start(launch: &Launch) -> Result<Sending, Failure> {
+        let victims = victims(launch.cpus.first().copied().unwrap_or(0));
+        Sending::of(launch, victims, None)
+    }
+
+    /// The sending end where people send by hand: nothing but what they asked for.
+    pub(super) fn by_hand(launch: &Launch, ending: Ending) -> Result<Sending, Failure> {
+        Sending::of(launch, Vec::new(), Some(ending))
+    }
+
+    fn of(
+        launch: &Launch,
+        victims: Vec<(&'static str, Victim)>,
+        ending: Option<Ending>,
+    ) -> Result<Sending, Failure> {
         let meeting = meeting::place(launch)?;
         let is_cycles = launch.clock.source == ClockSource::Counter && cfg!(target_arch = "x86_64");
         Ok(Sending {
@@ -244,7 +295,9 @@ impl Sending {
             random: Rng::with_seed(launch.seed),
             offers: Offers::new(),
             messages: Vec::new(),
-            victims: victims(launch.cpus.first().copied().unwrap_or(0)),
+            victims,
+            ending,
+            sent: 0,
         })
     }
 
@@ -263,13 +316,10 @@ impl Sending {
     }
 
     fn reached(&self, point: &Point, error: &io::Error) -> Failure {
-        if let Some(failure) = control(point).and_then(|control| not_chosen(control, error)) {
-            return failure;
-        }
-        match error.kind() {
+        refused(point, error).unwrap_or_else(|| match error.kind() {
             ErrorKind::Unsupported => Failure::unsupported(error.to_string()),
             _ => cannot_reach(&self.meeting.address, error),
-        }
+        })
     }
 
     /// Has messages go as several datagrams where they are to.
@@ -289,7 +339,15 @@ impl Sending {
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
         let round_trip = flows.iter().map(Sender::round_trip).max();
-        let duration = duration(meter.time_ns(), round_trip.unwrap_or_default());
+        let duration = match &self.ending {
+            Some(ending) => ending.duration,
+            None => duration(meter.time_ns(), round_trip.unwrap_or_default()),
+        };
+        if let Some(ending) = &self.ending {
+            for flow in &mut *flows {
+                flow.end_by(ending.messages, Arc::clone(&ending.stop));
+            }
+        }
         let in_sink = self.meeting.sink.is_some();
         let used = self.cpus.used(flows.len());
         let interrupts = match in_sink {
@@ -302,7 +360,9 @@ impl Sending {
             match pattern(point) {
                 Pattern::Echo => {
                     // Room for as many as there can be, so that none is allocated meanwhile.
-                    latencies.reserve_exact((duration.as_micros() as usize * 2).min(4 << 20));
+                    let most = self.ending.as_ref().map_or(u64::MAX, |end| end.messages);
+                    let most = (duration.as_micros() * 2).min(most.into()).min(4 << 20);
+                    latencies.reserve_exact(most as usize);
                     flow.echo(duration, in_flight(point) as usize, &mut |ns| {
                         if latencies.len() < latencies.capacity() {
                             latencies.push(ns);
@@ -319,7 +379,9 @@ impl Sending {
             meter.latency("latency", ns as f64);
         }
         let marks: Vec<_> = flows.iter().map(Sender::marks).collect();
+        let by_hand = || windows::whole(&marks).filter(|_| self.ending.is_some());
         let settled = windows::settled(&marks)
+            .or_else(by_hand)
             .ok_or_else(|| Failure::error("too little could be sent to say how fast"))?;
         let used = windows::used(&marks, settled);
         meter.value("cpu_sender", used.cpu_ns_per_kib);
@@ -332,7 +394,7 @@ impl Sending {
             meter.value("cycles_per_byte", cycles);
             meter.value("cycles_by_pmu", f64::from(u8::from(counted.is_some())));
         }
-        if in_sink {
+        if in_sink || self.ending.is_some() {
             meter.value(LEFT, windows::throughput(&marks, settled));
             for (kib, ns) in windows::windows(&marks, settled) {
                 meter.batch_done(LEFT_COST, kib, ns);
@@ -484,10 +546,12 @@ impl Role for Sending {
         let mut flows = delivery::call(over, &address, control, token, primitive, messages)
             .map_err(|error| self.reached(point, &error))?;
         self.segment(point, &mut flows)?;
-        if pattern(point) == Pattern::Stream {
+        if self.ending.is_none() && pattern(point) == Pattern::Stream {
             self.singles(point, &mut flows[0], meter)?;
         }
-        self.send(point, &mut flows, meter)?;
+        let sent = self.send(point, &mut flows, meter);
+        self.sent = flows.iter().map(|flow| flow.counts().messages).sum();
+        sent?;
         each(&mut flows, &self.cpus, Sender::end).map_err(|error| failed(point, &error))?;
         Self::count(point, &flows, meter)
     }
@@ -509,22 +573,6 @@ fn victims(cpu: usize) -> Vec<(&'static str, Victim)> {
 /// What the processor counted of all sending threads; none where one of them was not counted.
 fn counted(flows: &[Sender], event: Event) -> Option<u64> {
     flows.iter().map(|flow| flow.counted().count(event)).sum()
-}
-
-/// Why this congestion control could not be chosen; none where the error says something else.
-fn not_chosen(control: &str, error: &io::Error) -> Option<Failure> {
-    match error.kind() {
-        ErrorKind::NotFound => Some(Failure::unsupported(format!(
-            "this kernel has no congestion control {control} \
-             (net.ipv4.tcp_available_congestion_control lists those it has; modprobe \
-             tcp_{control} may add it)"
-        ))),
-        ErrorKind::PermissionDenied => Some(Failure::unsupported(format!(
-            "only the administrator may use the congestion control {control} here \
-             (net.ipv4.tcp_allowed_congestion_control)"
-        ))),
-        _ => None,
-    }
 }
 
 /// A failure while messages go.
