@@ -337,9 +337,17 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
         text("send(2), sendmsg(2), sendfile(2), vmsplice(2), splice(2), io_uring_enter(2)"),
     ],
     predicted_from: text(
-        "the bytes of each copy at the bandwidth that memory.bandwidth measured, and the system calls as os.syscall has",
+        "each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as os.timer; the slower end decides, or both where they share a processor. An echo: net.rtt's round trip and the parts",
     ),
-    after: list![text("os.syscall"), text("memory.bandwidth")],
+    after: list![
+        text("os.syscall"),
+        text("memory.bandwidth"),
+        text("cpu.memcpy"),
+        text("copy.parts"),
+        text("os.pin"),
+        text("os.timer"),
+        text("net.rtt")
+    ],
     needs: list![
         text("primitive=zero_copy: Linux 4.14, for UDP 5.0"),
         text("primitive=uring_send, uring_zero_copy: io_uring, Linux 5.3 and 6.2"),
