@@ -96,7 +96,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
                 ),
                 word(
                     "uring_zero_copy",
-                    "io_uring: a SENDMSG_ZC for all fields, or a linked SEND_ZC for each where buffers are registered"
+                    "io_uring: a SENDMSG_ZC for all fields, a SEND_ZC for a single one, or a linked SEND_ZC for each where buffers are registered"
                 ),
                 word(
                     "sendfile_memory",
