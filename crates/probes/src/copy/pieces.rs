@@ -36,9 +36,10 @@ impl Range {
 
     pub(super) fn in_words(self) -> String {
         let Range(low, high) = self;
-        match low == high {
-            true => Unit::Nanoseconds.display(low),
-            false => format!(
+        match low {
+            low if low == high => Unit::Nanoseconds.display(low),
+            0.0 => format!("up to {}", Unit::Nanoseconds.display(high)),
+            low => format!(
                 "{} {}",
                 Unit::Nanoseconds.display_range((low, high), high),
                 Unit::Nanoseconds.symbol_of(high)
@@ -93,10 +94,12 @@ impl Sum {
             .fold(Range::NONE, |sum, (range, _)| sum + *range)
     }
 
+    /// `4.00–5.00 µs (1.00–2.00 µs of this + 3.00 µs of that)`.
     pub(super) fn in_words(&self) -> String {
         let terms = self.0.iter();
         let terms = terms.map(|(range, name)| format!("{} {name}", range.in_words()));
-        terms.collect::<Vec<_>>().join(" + ")
+        let terms = terms.collect::<Vec<_>>().join(" + ");
+        format!("{} ({terms})", self.total().in_words())
     }
 }
 
@@ -420,7 +423,11 @@ mod tests {
         sum.add(Range::NONE, "of that");
         sum.add(Range::exactly(3.0), "of those");
         assert_eq!(sum.total(), Range(4.0, 5.0));
-        assert_eq!(sum.in_words(), "1.00–2.00 ns of this + 3.00 ns of those");
-        assert_eq!(sum.total().longer(Range(1.0, 7.0)), Range(4.0, 7.0));
+        sum.add(Range(0.0, 9.0), "of others");
+        assert_eq!(
+            sum.in_words(),
+            "4.00–14.0 ns (1.00–2.00 ns of this + 3.00 ns of those + up to 9.00 ns of others)"
+        );
+        assert_eq!(sum.total().longer(Range(5.0, 7.0)), Range(5.0, 14.0));
     }
 }
