@@ -10,6 +10,7 @@ use std::ops::{Add, Mul};
 
 /// What TCP hands down at once within a machine, at most.
 const PACKET_BYTES: f64 = 65_536.0;
+const PAGE_BYTES: f64 = 4096.0;
 /// What each end does for a packet, in reads of one byte, where no round trip is known: some or all of
 /// what `net.rtt` expects of TCP each way.
 const SENDER_READS: Range = Range(3.0, 25.0);
@@ -203,17 +204,31 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// References to so many pieces of pages, taken and given back.
+    /// References to so many pieces of pages, taken and given back: as io_uring does it for a buffer
+    /// that is not registered, and vmsplice for a pipe.
     pub(super) fn references(&self, pieces: f64, pages: &str) -> Range {
-        let pin = |pages| {
+        let pinned = |pages| {
             let axes = [("how", "vmsplice"), ("pages", pages)];
             self.known.primary("os.pin", &axes)
         };
-        match pin(pages).or_else(|| pin("4KiB")) {
-            Some(page_ns) => Range(0.3 * page_ns, 1.5 * page_ns) * pieces,
+        // Of huge pages only the latter is known.
+        let looked_up = self.per_page_ns().filter(|_| pages == "4KiB");
+        let pinned = pinned(pages).or_else(|| pinned("4KiB"));
+        match (looked_up.or(pinned), pinned.or(looked_up)) {
+            (Some(one), Some(other)) => Range(0.7 * one.min(other), 1.5 * one.max(other)) * pieces,
             // Two changes of a number that processors share.
-            None => Range(0.05, 1.0) * self.read_ns * pieces,
+            _ => Range(0.05, 1.0) * self.read_ns * pieces,
         }
+    }
+
+    /// What each page more of a plain buffer adds.
+    fn per_page_ns(&self) -> Option<f64> {
+        let points = points(&self.known, "copy.parts", &[("part", "plain_buffer")], None);
+        let [(least, small), .., (most, large)] = *points else {
+            return None;
+        };
+        let pages = (most - least) / PAGE_BYTES;
+        Some((large - small) / pages).filter(|ns| pages >= 4.0 && *ns > 0.0)
     }
 
     /// Completions taken out of the error queue after so many sends, for each of these.
@@ -402,7 +417,11 @@ fn along(points: &[(f64, f64)], at: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::parts;
     use super::*;
+    use crate::literal::measured;
+    use crate::{memory, os};
+    use costof_model::rows::PointRow;
 
     #[test]
     fn between_points_is_a_line_and_beyond_them_its_end() {
@@ -414,6 +433,50 @@ mod tests {
         assert_eq!(along(&[], 4.0), None);
         // What falls towards the end says nothing of what lies beyond.
         assert_eq!(along(&[(1.0, 30.0), (2.0, 20.0)], 9.0), Some(20.0));
+    }
+
+    #[test]
+    fn pages_cost_what_a_larger_buffer_adds_or_what_pinning_does() {
+        let read = os::syscall::PROBE.info.defaults().with("call", "read");
+        let copy = memory::bandwidth::PROBE.info.defaults().with("op", "copy");
+        let pin = os::pin::PROBE.info.defaults().with("how", "vmsplice");
+        let plain = parts::PROBE.info.defaults().with("part", "plain_buffer");
+        let rows = [
+            measured(&os::syscall::PROBE, read, 100.0),
+            measured(&memory::bandwidth::PROBE, copy, 10e9),
+            measured(&os::pin::PROBE, pin.clone(), 60.0),
+            measured(&os::pin::PROBE, pin.with("pages", "2MiB"), 40.0),
+            measured(&parts::PROBE, plain.clone().with("size", 1024), 100.0),
+            measured(&parts::PROBE, plain.with("size", 1024 + 8 * 4096), 340.0),
+        ];
+        let facts = Facts::default();
+        let of = |rows: &[PointRow], pages| {
+            let range = Pieces::of(&Known(rows), &facts).unwrap();
+            let Range(low, high) = range.references(10.0, pages);
+            (low.round(), high.round())
+        };
+        assert_eq!(of(&rows, "4KiB"), (210.0, 900.0));
+        assert_eq!(of(&rows, "2MiB"), (280.0, 600.0));
+        assert_eq!(of(&rows[..3], "4KiB"), (420.0, 900.0));
+        assert_eq!(of(&rows[..2], "4KiB"), (50.0, 1000.0));
+        assert!(Pieces::of(&Known(&rows[..1]), &facts).is_none());
+    }
+
+    #[test]
+    fn completions_are_between_neighbouring_batches() {
+        let read = os::syscall::PROBE.info.defaults().with("call", "read");
+        let copy = memory::bandwidth::PROBE.info.defaults().with("op", "copy");
+        let reap = parts::PROBE.info.defaults().with("part", "reap");
+        let rows = [
+            measured(&os::syscall::PROBE, read, 100.0),
+            measured(&memory::bandwidth::PROBE, copy, 10e9),
+            measured(&parts::PROBE, reap.clone().with("batch", 16), 80.0),
+            measured(&parts::PROBE, reap.with("batch", 64), 20.0),
+        ];
+        let facts = Facts::default();
+        let of = |rows: &[PointRow]| Pieces::of(&Known(rows), &facts).unwrap().reap(32);
+        assert_eq!(of(&rows), Range(0.7 * 20.0, 1.3 * 80.0));
+        assert_eq!(of(&rows[..2]), Range(200.0 / 32.0, 1000.0 / 32.0));
     }
 
     #[test]
