@@ -44,6 +44,11 @@ fn stream(point: &Point, facts: &Facts, pieces: &Pieces<'_>, received: bool) -> 
     let words = point.axes.word("over");
     let packets = match over(point) {
         Over::Udp => Range::exactly(1.0),
+        // Each field that is sent for itself leaves at once.
+        Over::Tcp | Over::Unix if field_by_field(point) => {
+            let fields = point.axes.number("fields") as f64;
+            packets(bytes, references(point)).longer(Range::exactly(fields))
+        }
         Over::Tcp | Over::Unix => packets(bytes, references(point)),
     };
     let (sends, receives, packet) = match received {
@@ -150,6 +155,13 @@ fn references(point: &Point) -> f64 {
         true => point.axes.number("size") as f64 / 4096.0 + point.axes.number("fields") as f64,
         false => 0.0,
     }
+}
+
+/// Whether each field is a send of its own: by a call for each, or a request where buffers are
+/// registered.
+fn field_by_field(point: &Point) -> bool {
+    let registered = point.axes.word("buffers") == "registered";
+    registered || point.axes.word("primitive") == "write_each"
 }
 
 fn is_hot(point: &Point) -> bool {
