@@ -11,6 +11,7 @@ use crate::saturated::saturated;
 use crate::send_crossover::send_crossover;
 use crate::sequential::sequential;
 use crate::thread_scaling::thread_scaling;
+use crate::unexpected::unexpected;
 use crate::zero_copy::zero_copy;
 use costof_model::run_file::Run;
 
@@ -30,6 +31,7 @@ const FINDERS: &[Find] = &[
     send_crossover,
     thread_scaling,
     mapped_pages,
+    unexpected,
 ];
 
 /// Everything that the points of a run say, in words.

@@ -21,4 +21,5 @@ mod saturated;
 mod send_crossover;
 mod sequential;
 mod thread_scaling;
+mod unexpected;
 mod zero_copy;

@@ -96,7 +96,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
                 ),
                 word(
                     "uring_zero_copy",
-                    "io_uring: a SENDMSG_ZC for all fields, or a linked SEND_ZC for each where buffers are registered"
+                    "io_uring: a SENDMSG_ZC for all fields, a SEND_ZC for a single one, or a linked SEND_ZC for each where buffers are registered"
                 ),
                 word(
                     "sendfile_memory",
@@ -379,9 +379,17 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
         text("send(2), sendmsg(2), sendfile(2), vmsplice(2), splice(2), io_uring_enter(2); udp(7)"),
     ],
     predicted_from: text(
-        "the bytes of each copy at the bandwidth that memory.bandwidth measured, and the system calls as os.syscall has",
+        "each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as os.timer; the slower end decides, or both where they share a processor. An echo: net.rtt's round trip and the parts",
     ),
-    after: list![text("os.syscall"), text("memory.bandwidth")],
+    after: list![
+        text("os.syscall"),
+        text("memory.bandwidth"),
+        text("cpu.memcpy"),
+        text("copy.parts"),
+        text("os.pin"),
+        text("os.timer"),
+        text("net.rtt")
+    ],
     needs: list![
         text("primitive=zero_copy: Linux 4.14, for UDP 5.0"),
         text("over=udp_gso: Linux 5.0, and packets of 1500 B or more on the way"),
