@@ -35,21 +35,12 @@ pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
         .iter()
         .filter(|row| row.point.probe == PROBE && row.axes().find_word("primitive").is_some())
         .partition(|row| grade_by_others(row) <= Grade::B);
-    let mut done: Vec<Point> = Vec::new();
-    let mut findings = Vec::new();
-    for row in &rows {
-        let all = alike(row, &["primitive", "size"]);
-        if done.contains(&all) {
-            continue;
-        }
-        let group: Vec<&PointRow> = rows
-            .iter()
-            .copied()
-            .filter(|other| alike(other, &["primitive", "size"]) == all)
-            .collect();
-        done.push(all);
-        findings.extend(PAIRS.iter().filter_map(|pair| found(run, &group, *pair)));
-    }
+    let groups = groups(rows.iter().copied(), &["primitive", "size"]);
+    let of_group = |(_, group): &(Point, Vec<&PointRow>)| {
+        let found = PAIRS.iter().filter_map(|pair| found(run, group, *pair));
+        found.collect::<Vec<_>>()
+    };
+    let mut findings: Vec<Finding> = groups.iter().flat_map(of_group).collect();
     findings.extend(paced(run, &rows, &findings));
     findings.extend(left_out(&busy, &rows));
     findings
@@ -78,8 +69,24 @@ fn left_out(busy: &[&PointRow], rows: &[&PointRow]) -> Option<Finding> {
     })
 }
 
-/// The point without these axes: what points have in common that differ in nothing else.
-pub(crate) fn alike(row: &PointRow, without: &[&str]) -> Point {
+/// Points of `copy.send` that differ in these axes alone, and what they have in common.
+pub(crate) fn groups<'a>(
+    rows: impl Iterator<Item = &'a PointRow>,
+    axes: &[&str],
+) -> Vec<(Point, Vec<&'a PointRow>)> {
+    let mut groups: Vec<(Point, Vec<&PointRow>)> = Vec::new();
+    for row in rows.filter(|row| row.point.probe == PROBE) {
+        let common = alike(row, axes);
+        match groups.iter_mut().find(|(known, _)| *known == common) {
+            Some((_, group)) => group.push(row),
+            None => groups.push((common, vec![row])),
+        }
+    }
+    groups
+}
+
+/// The point without these axes.
+fn alike(row: &PointRow, without: &[&str]) -> Point {
     let mut point = row.point.clone();
     point.axes.0.retain(|name, _| !without.contains(&&**name));
     point
