@@ -117,11 +117,29 @@ fn dearer(run: &Run, scaled: &[Scaled<'_>]) -> String {
         _ => ", so that no contention can be told",
     };
     format!(
-        "; a KiB takes the sender {} times the processor time ({:.2} to {:.2}){contention}",
+        "; a KiB takes the sender {} times the processor time ({:.2} to {:.2}){contention}{}",
         range(times, 2),
         low.0,
-        high.1
+        high.1,
+        misses(run, scaled)
     )
+}
+
+/// How many times the misses, where the processor counts them.
+fn misses(run: &Run, scaled: &[Scaled<'_>]) -> String {
+    let levels = [("L1", "l1d_load_misses"), ("last-level", "llc_load_misses")];
+    let said = levels.iter().filter_map(|(level, counter)| {
+        let ratios = scaled
+            .iter()
+            .filter_map(|scaled| LogRatio::of(run, scaled.most, scaled.one, counter));
+        let times = ends(ratios.map(|ratio| ratio.middle.exp()))?;
+        Some(format!("{} times the {level} misses", range(times, 2)))
+    });
+    let said: Vec<String> = said.collect();
+    match said.is_empty() {
+        true => String::new(),
+        false => format!(", with {}", said.join(" and ")),
+    }
 }
 
 /// Where one message is in flight, one thread alone waits: that several wait at the same time is no
@@ -142,8 +160,8 @@ fn waits(scaled: &[Scaled<'_>]) -> String {
         return String::new();
     };
     format!(
-        "; with one message in flight one thread waits for its answer and for being woken (it ran for \
-         {} % of the time), and others run meanwhile",
+        "; with one message in flight one thread waits for the other end and for being woken (it ran \
+         for {} % of the time), and others run meanwhile",
         range((100.0 * ran.0, 100.0 * ran.1), 0)
     )
 }
@@ -346,6 +364,23 @@ mod tests {
     }
 
     #[test]
+    fn misses_are_told_where_they_are_counted() {
+        let counted = |threads, misses: f64| {
+            let mut row = ran(row(threads, 4096, 4.0), 0.25, 0.1, 100.0);
+            let mut metric = row.metrics[0].clone();
+            (metric.name, metric.median) = ("llc_load_misses".into(), misses);
+            metric.ci95 = Some((misses, misses));
+            row.metrics.push(metric);
+            row
+        };
+        let told = sentence([counted(1, 10.0), counted(4, 15.0)]);
+        assert!(
+            told.contains("can be told, with 1.50 times the last-level misses;"),
+            "{told}"
+        );
+    }
+
+    #[test]
     fn threads_that_wait_for_answers_fill_each_others_time() {
         let echo = |threads, rate, running| {
             let mut row = ran(row(threads, 64, rate), running, running, 100.0);
@@ -355,7 +390,9 @@ mod tests {
         let told = sentence([echo(1, 1.0, 0.25), echo(4, 5.0, 0.23)]);
         assert!(told.contains("an efficiency of 125 %"), "{told}");
         assert!(
-            told.contains("one thread waits for its answer and for being woken (it ran for 25 %"),
+            told.contains(
+                "one thread waits for the other end and for being woken (it ran for 25 %"
+            ),
             "{told}"
         );
         let many = |threads, rate| {
@@ -363,6 +400,6 @@ mod tests {
             row.point.axes = row.point.axes.with("in_flight", 16);
             row
         };
-        assert!(!sentence([many(1, 1.0), many(4, 5.0)]).contains("waits for its answer"));
+        assert!(!sentence([many(1, 1.0), many(4, 5.0)]).contains("waits for the other end"));
     }
 }
