@@ -268,6 +268,9 @@ mod tests {
         }
         let ratio = LogRatio::of(&run, &one, &other, "cpu_sender").unwrap();
         close(ratio, (2.0, 2.0, 2.0));
+        // 10, 30, 5 and 20 more: their median.
+        let more = Difference::of(&run, &one, &other, "cpu_sender").unwrap();
+        assert!((more.middle - 15.0).abs() < 1e-9, "{more:?}");
     }
 
     #[test]

@@ -129,5 +129,9 @@ mod tests {
         let run = sends(&["two_copy", "zero_copy"]);
         assert_eq!(questions(&run), []);
         assert_eq!(findings(&run).len(), 2);
+        let mut one_size = sends(&STUDY);
+        let small = |row: &costof_model::rows::PointRow| row.axes().number("size") == 4096;
+        one_size.points.retain(small);
+        assert_eq!(questions(&one_size), []);
     }
 }

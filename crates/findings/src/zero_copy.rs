@@ -104,14 +104,17 @@ fn said(run: &Run, fate: Fate, rows: &[&PointRow]) -> Finding {
         no_room(rows),
     ];
     let doubts: String = doubts.into_iter().flatten().collect();
-    let here = link.parse::<Link>().is_ok_and(|link| link != Link::Remote);
     let real = "--link sink measures the sender's half where nothing is copied; between two machines \
                 the network card decides";
-    let advice = match fate {
+    let close = "close it (ss --packet --processes names whose it is), and measure again";
+    let advice = match (fate, link.parse()) {
         _ if no_room(rows).is_some() => Some(more_room(run)),
-        Fate::NotCopied => None,
-        _ if here => Some(real.to_owned()),
-        _ => None,
+        (Fate::NotCopied, _) => None,
+        (_, Ok(Link::Loopback | Link::Veth | Link::Emulated { .. })) => Some(real.to_owned()),
+        _ => ends(run, rows[0])
+            .iter()
+            .find_map(|end| sniffed(end))
+            .map(|_| close.to_owned()),
     };
     Finding {
         kind: "zero_copy".into(),
@@ -146,15 +149,20 @@ fn thousands(count: f64) -> String {
     text
 }
 
-/// What makes the kernel copy, as far as the run shows it.
-fn why_copied(run: &Run, row: &PointRow) -> String {
+/// How the ends of the link were in the launches of a point.
+fn ends<'a>(run: &'a Run, row: &PointRow) -> Vec<&'a LinkEnd> {
     let launches = run
         .launches
         .iter()
         .filter(|launch| launch.points.iter().any(|point| point.point == row.point));
-    let ends: Vec<&LinkEnd> = launches
+    launches
         .flat_map(|launch| launch.noise.ends.values())
-        .collect();
+        .collect()
+}
+
+/// What makes the kernel copy, as far as the run shows it.
+fn why_copied(run: &Run, row: &PointRow) -> String {
+    let ends = ends(run, row);
     let mut causes: Vec<String> = Vec::new();
     match row.point.link.parse() {
         Ok(Link::Loopback) => causes.push("the receiver is on this machine (loopback)".to_owned()),
@@ -164,6 +172,8 @@ fn why_copied(run: &Run, row: &PointRow) -> String {
         Ok(Link::Emulated { .. }) => {
             causes.push("the packets go through this machine's own emulation".to_owned());
         }
+        // Its device is a cable of this machine, and nobody is at its other end.
+        Ok(Link::Sink) => {}
         _ => causes.extend(ends.iter().find_map(|end| leads_nowhere_else(end))),
     }
     let of_devices = [sniffed, cannot_gather];
@@ -463,6 +473,11 @@ mod tests {
                 "eth0 takes packets in one piece only",
             ),
             (
+                "sink",
+                sniffed.clone(),
+                "copied 100 %: a packet sniffer is open on costof",
+            ),
+            (
                 "veth",
                 sniffed,
                 "(veth), and a packet sniffer is open on costof (tcpdump, AF_PACKET), so",
@@ -471,8 +486,12 @@ mod tests {
             let mut run = run(&CLAIMED);
             let row = completed(send(link, "zero_copy", 65_536, 60.0), 10.0, 1.0);
             with_end(&mut run, &row, end);
-            let sentence = zero_copy(&run).remove(0).sentence;
+            let Finding {
+                sentence, advice, ..
+            } = zero_copy(&run).remove(0);
             assert!(sentence.contains(says), "{sentence}");
+            let closes = advice.is_some_and(|advice| advice.starts_with("close it"));
+            assert_eq!(closes, link == "sink", "{sentence}");
         }
     }
 
