@@ -4,6 +4,7 @@
 
 pub mod all;
 mod cache_levels;
+mod cache_pollution;
 mod cache_references;
 pub mod changepoints;
 mod crossover;
@@ -19,7 +20,9 @@ mod ratio;
 mod round_trip;
 mod saturated;
 mod send_crossover;
+mod send_questions;
 mod sequential;
 mod thread_scaling;
 mod unexpected;
 mod zero_copy;
+mod zero_copy_price;
