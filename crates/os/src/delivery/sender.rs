@@ -9,6 +9,7 @@ use super::{STALLED, nothing_comes};
 use crate::allocator::allocations;
 use crate::clock::{ClockId, now_ns};
 use crate::field_sender::{Counts, FieldSender};
+use crate::fields::Messages;
 use crate::meeting::{Over, is_passing};
 use crate::socket::{self, TcpInfo};
 use crate::transfer::Mark;
@@ -246,6 +247,11 @@ impl Sender {
     /// Those of [`FieldSender::complete`].
     pub fn end_in_sink(&mut self) -> io::Result<()> {
         self.fields.complete()
+    }
+
+    /// Gives back the messages of a flow that has ended; the next one is the one that would have come.
+    pub fn into_messages(self) -> Messages {
+        self.fields.into_messages()
     }
 
     /// What it has done in all.

@@ -315,7 +315,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
          they run on every second of the run's processors, so that the ends share none where there \
          are enough. Each end notes every quarter of a millisecond how far it is and its threads' \
          processor time (CLOCK_THREAD_CPUTIME_ID); the first third is left out. Ways of sending the \
-         same message take turns in one launch, in random order, twice. Every message holds other \
+         same message take turns in one launch, in random order, twice, and once in a quick run. Every message holds other \
          bytes, which follow from its number; the receiver compares a word of each piece, and the \
          whole last piece. Completions of MSG_ZEROCOPY and IORING_OP_SEND_ZC say whether the kernel \
          copied after all, and processor time says what that took. On the link sink the sender's half \
@@ -323,7 +323,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
          A congestion control that paces, as BBR does, is there most of what sending takes, so that \
          congestion_control=reno, which every kernel and user has, tells more; it is chosen before the \
          connection begins, since one that BBR has begun stays paced. \
-         When a message's bytes could be changed is seen at nine single messages beforehand, and what \
+         When a message's bytes could be changed is seen at nine single messages beforehand, three where they are larger than 1 MiB, and what \
          sending threw out of the sender's caches at arrays that had filled them; a first connection has \
          these before its stream, and they count for no other metric.",
     ),
