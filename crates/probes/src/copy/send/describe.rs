@@ -289,7 +289,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
         ns("pollution_l2", "the same of the L2 cache"),
         ns(
             "pollution_l3",
-            "the same of the L3 cache, as far as it is this processor's"
+            "the same of the L3 cache, as far as it is this processor's, told by 4 MiB of its lines"
         ),
         one(
             "lost",
