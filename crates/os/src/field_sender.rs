@@ -258,6 +258,11 @@ impl FieldSender {
         &self.messages
     }
 
+    /// Gives back what it sent, for others to go on with. All sends without a copy must be complete.
+    pub fn into_messages(self) -> Messages {
+        self.messages
+    }
+
     /// Where it sends them.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()

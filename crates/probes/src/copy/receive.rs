@@ -7,12 +7,13 @@ use crate::literal::{cost, list, metric, text, word, words};
 use crate::net::meeting::{self, broken, cannot_reach};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
+use costof_measure::schedule::Precision;
 use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::link::Link;
 use costof_model::metric::MetricInfo;
-use costof_model::point::{Headline, Point};
+use costof_model::point::{Headline, Planned, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Meeting, Offers, Report};
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant};
 const KIB: f64 = 1024.0;
 /// For how long is received before anything is timed: sockets' buffers grow meanwhile, and TCP's
 /// windows, which take ten round trips to 16 MiB.
-const RAMP: Duration = Duration::from_millis(100);
+const RAMP: Duration = Duration::from_millis(50);
 const RAMP_ROUND_TRIPS: u32 = 20;
 const RAMP_MOST: Duration = Duration::from_secs(5);
 /// How long a batch lasts at least: many times what a stream's buffers hold.
@@ -72,7 +73,7 @@ pub(crate) static PROBE: Probe = Probe {
                     unit: Unit::Bytes,
                     low: MESSAGE_LEAST_BYTES as u64,
                     high: 16 << 20,
-                    usual: list![64 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 256 << 10, 1 << 20],
+                    usual: list![64 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 1 << 20],
                 },
             },
             words(
@@ -120,7 +121,6 @@ pub(crate) static PROBE: Probe = Probe {
             list![text("how"), text("size")],
             list![text("how"), text("over")],
             list![text("how"), text("sent_by")],
-            list![text("how"), text("fields")],
         ],
         metrics: list![
             metric(
@@ -169,7 +169,7 @@ pub(crate) static PROBE: Probe = Probe {
             "The sender repeats one message as fast as it goes, of which only the number changes. The \
              receiver asks for what is left of one message at a time, but for multishot, where the \
              kernel fills 32 buffers of 4 to 64 KiB as it can. The ends run on a processor each where \
-             there are two, for 100 ms and 20 round trips before anything is timed. Nothing reads the \
+             there are two, for 50 ms and 20 round trips before anything is timed. Nothing reads the \
              bytes while it is timed: a copy leaves them in a cache and a mapping does not, so a \
              program that reads what it has mapped pays for that later. The number of messages is \
              then known at both ends: the next message must have it, and every other byte as it was \
@@ -213,12 +213,17 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &["size", "over", "fields"],
-    least_ns: |_| 300e6,
+    least_ns: |_| 180e6,
     // Each end's messages and what lies between them; those that go uncopied lie in 16 MiB or more.
     memory_bytes: |point| 5 * point.axes.number("size") + (32 << 20),
     processors: |_| 2,
     headlines,
-    more_points,
+    more_points: |_| Planned::anywhere(more_points()),
+    budget: Some(|precision| match precision {
+        Precision::Quick => Duration::from_secs(40),
+        Precision::Default => Duration::from_secs(180),
+        Precision::Full => precision.budget(),
+    }),
     predict,
     roles: &[
         |launch| Ok(Box::new(Sending::start(launch)?)),
@@ -243,8 +248,10 @@ fn headlines(_: &Facts) -> Vec<Headline> {
     )]
 }
 
-/// Where pages can be mapped, with packets of whole ones and without.
-fn more_points(_: &Facts) -> Vec<Axes> {
+/// Where pages can be mapped, with packets of whole ones and without; and one field by one copy, as
+/// the plan has it by two.
+fn more_points() -> Vec<Axes> {
+    let one_field = PROBE.info.defaults().with("fields", 1);
     let uncopied = PROBE.info.defaults().with("sent_by", "zero_copy");
     let ways = ["recv", "zero_copy"].into_iter();
     ways.flat_map(|how| {
@@ -256,6 +263,7 @@ fn more_points(_: &Facts) -> Vec<Axes> {
                 ["usual", "pages"].map(|segments| uncopied.clone().with("segments", segments))
             })
     })
+    .chain([one_field.with("how", "recvmsg")])
     .collect()
 }
 

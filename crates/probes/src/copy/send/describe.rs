@@ -324,7 +324,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
         ns("pollution_l2", "the same of the L2 cache"),
         ns(
             "pollution_l3",
-            "the same of the L3 cache, as far as it is this processor's"
+            "the same of the L3 cache, as far as it is this processor's, told by 4 MiB of its lines"
         ),
         one(
             "lost",
@@ -355,7 +355,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
          they run on every second of the run's processors, so that the ends share none where there \
          are enough. Each end notes every quarter of a millisecond how far it is and its threads' \
          processor time (CLOCK_THREAD_CPUTIME_ID); the first third is left out. Ways of sending the \
-         same message take turns in one launch, in random order, twice. Every message holds other \
+         same message take turns in one launch, in random order, twice, and once in a quick run. Every message holds other \
          bytes, which follow from its number; whoever receives messages or answers compares a word of \
          each piece, and the whole last piece. An echo of more than one message and 64 KiB under way \
          would have both ends wait for each other: its socket does not block, and where it takes nothing \
@@ -365,7 +365,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
          A congestion control that paces, as BBR does, is there most of what sending takes, so that \
          congestion_control=reno, which every kernel and user has, tells more; it is chosen before the \
          connection begins, since one that BBR has begun stays paced. \
-         When a message's bytes could be changed is seen at nine single messages beforehand, and what \
+         When a message's bytes could be changed is seen at nine single messages beforehand, three where they are larger than 1 MiB, and what \
          sending threw out of the sender's caches at arrays that had filled them; a first connection has \
          these before its stream, and they count for no other metric.",
     ),
