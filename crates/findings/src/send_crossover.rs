@@ -22,30 +22,61 @@ const METRICS: [(&str, &str); 2] = [
     ("throughput", "by throughput"),
 ];
 
-/// A sentence for each pair on each link, and for each kind of message otherwise; of sizes for which
-/// the processors were not free, none.
-pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
+/// From which size on one way of sending beats another by a metric, under the same circumstances.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SendCrossover {
+    /// What the points have in common: the link, and all axes but `primitive` and `size`.
+    pub common: Point,
+    /// The way that is better from some size on.
+    pub better: &'static str,
+    /// The way that it is held against.
+    pub other: &'static str,
+    /// What it is told by.
+    pub metric: &'static str,
+    /// From which size on.
+    pub crossover: Crossover,
+    /// The points that it follows from.
+    pub evidence: Vec<Point>,
+}
+
+/// Each pair on each link, for each kind of message and by each metric; of sizes for which the
+/// processors were not free, none.
+pub fn send_crossovers(run: &Run) -> Vec<SendCrossover> {
     let rows: Vec<&PointRow> = run
         .points
         .iter()
         .filter(|row| row.point.probe == PROBE && grade_by_others(row) <= Grade::B)
         .collect();
     let mut done: Vec<Point> = Vec::new();
-    let mut findings = Vec::new();
+    let mut crossovers = Vec::new();
     for row in &rows {
-        let all = alike(row, &["primitive", "size"]);
-        if done.contains(&all) {
+        let common = alike(row, &["primitive", "size"]);
+        if done.contains(&common) {
             continue;
         }
         let group: Vec<&PointRow> = rows
             .iter()
             .copied()
-            .filter(|other| alike(other, &["primitive", "size"]) == all)
+            .filter(|other| alike(other, &["primitive", "size"]) == common)
             .collect();
-        done.push(all);
-        findings.extend(PAIRS.iter().filter_map(|pair| found(run, &group, *pair)));
+        for pair in PAIRS {
+            let found = METRICS.map(|(metric, _)| found(run, &group, &common, pair, metric));
+            crossovers.extend(found.into_iter().flatten());
+        }
+        done.push(common);
     }
-    findings
+    crossovers
+}
+
+/// A sentence for each pair on each link, and for each kind of message otherwise.
+pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
+    let crossovers = send_crossovers(run);
+    let of_pair = |crossover: &SendCrossover| {
+        let SendCrossover { better, other, .. } = *crossover;
+        (crossover.common.clone(), better, other)
+    };
+    let pairs = crossovers.chunk_by(|one, next| of_pair(one) == of_pair(next));
+    pairs.map(|by_metric| said(run, by_metric)).collect()
 }
 
 /// The point without these axes: what points have in common that differ in nothing else.
@@ -107,39 +138,59 @@ fn ratios<'a>(
     ratios
 }
 
-fn found(run: &Run, group: &[&PointRow], pair: (&str, &str)) -> Option<Finding> {
-    let mut said = Vec::new();
+fn found(
+    run: &Run,
+    group: &[&PointRow],
+    common: &Point,
+    (better, other): (&'static str, &'static str),
+    metric: &'static str,
+) -> Option<SendCrossover> {
+    let ratios = ratios(run, group, (better, other), metric);
+    let sizes: Vec<(f64, LogRatio)> = ratios
+        .iter()
+        .map(|(size, ratio, _)| (*size as f64, *ratio))
+        .collect();
+    let rows = ratios.iter().flat_map(|(_, _, rows)| rows);
+    Some(SendCrossover {
+        common: common.clone(),
+        better,
+        other,
+        metric,
+        crossover: crossover(&sizes)?,
+        evidence: rows.map(|row| row.point.clone()).collect(),
+    })
+}
+
+/// What all metrics say of one pair.
+fn said(run: &Run, by_metric: &[SendCrossover]) -> Finding {
+    let SendCrossover {
+        common,
+        better,
+        other,
+        ..
+    } = &by_metric[0];
+    let said = by_metric.iter().map(|found| {
+        let by = METRICS.iter().find(|(metric, _)| *metric == found.metric);
+        let (_, by) = by.expect("it was found by one of them");
+        format!("{by}{}", words(found.crossover))
+    });
     let mut evidence: Vec<Point> = Vec::new();
-    for (metric, by) in METRICS {
-        let ratios = ratios(run, group, pair, metric);
-        let sizes: Vec<(f64, LogRatio)> = ratios
-            .iter()
-            .map(|(size, ratio, _)| (*size as f64, *ratio))
-            .collect();
-        let Some(crossover) = crossover(&sizes) else {
-            continue;
-        };
-        said.push(format!("{by}{}", words(crossover)));
-        for row in ratios.iter().flat_map(|(_, _, rows)| rows) {
-            if !evidence.contains(&row.point) {
-                evidence.push(row.point.clone());
-            }
+    for point in by_metric.iter().flat_map(|found| &found.evidence) {
+        if !evidence.contains(point) {
+            evidence.push(point.clone());
         }
     }
-    let common = alike(group.first()?, &["primitive", "size"]);
-    (!said.is_empty()).then(|| Finding {
+    Finding {
         kind: "send_crossover".into(),
         sentence: format!(
-            "{} beats {} over {}{}: {}",
-            pair.0,
-            pair.1,
+            "{better} beats {other} over {}{}: {}",
             common.link,
-            circumstances(run, &common),
-            said.join("; "),
+            circumstances(run, common),
+            said.collect::<Vec<_>>().join("; "),
         ),
-        advice: paces(run, &common, &evidence[0]),
+        advice: paces(run, common, &evidence[0]),
         evidence,
-    })
+    }
 }
 
 /// What to do where the congestion control was BBR, into a sink: nothing there takes time but the
