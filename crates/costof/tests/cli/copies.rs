@@ -59,6 +59,26 @@ fn with_a_receiver_on_this_machine_every_send_is_copied_after_all() {
     }
 }
 
+/// What is said is what was seen, and no more than this machine can tell.
+#[test]
+fn the_six_questions_are_asked_of_the_ways_of_the_study_and_the_verdict_says_why() {
+    let place = Place::new();
+    let words = "run copy.send --set primitive=two_copy,one_copy,zero_copy --set size=4KiB,64KiB \
+                 --quick --seed 1 --out run.jsonl";
+    let text = run(&mut place.costof(&words.split_whitespace().collect::<Vec<_>>())).out;
+    if rows(&read(&place.path("run.jsonl")), &["zero_copy"]).is_empty() {
+        return;
+    }
+    for number in 1..=6 {
+        let asked = text.matches(&format!("\n{number}. ")).count();
+        assert_eq!(asked, 1, "{text}");
+    }
+    let verdict = "zero_copy by tcp over loopback at 4KiB to 64KiB: copied 100 %: the receiver is on \
+                   this machine (loopback)";
+    assert_eq!(text.matches(verdict).count(), 1, "{text}");
+    assert!(text.contains("so this measures a deferred copy"), "{text}");
+}
+
 #[test]
 fn into_a_sink_nothing_is_copied_that_was_asked_not_to_be() {
     let place = Place::new();
