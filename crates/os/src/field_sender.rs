@@ -247,6 +247,19 @@ impl FieldSender {
         }
     }
 
+    /// Asks the kernel which sends it is done with, where it keeps a socket's other waits from waiting
+    /// until it is asked.
+    ///
+    /// # Errors
+    ///
+    /// What the system calls say.
+    pub fn reap(&mut self) -> io::Result<()> {
+        match &mut self.way {
+            Way::ZeroCopy(way) => way.reap(self.socket.as_fd(), &mut self.counts),
+            _ => Ok(()),
+        }
+    }
+
     /// What it has done so far.
     #[inline]
     pub fn counts(&self) -> Counts {

@@ -6,9 +6,10 @@ use crate::perf::{Count, Event, Group};
 use crate::usage::{self, Usage};
 
 /// What is counted by the processor, where it can be.
-const EVENTS: [Event; 4] = [
+const EVENTS: [Event; 5] = [
     Event::Cycles,
     Event::L1dLoadMisses,
+    Event::L2LoadMisses,
     Event::LlcLoadMisses,
     Event::DtlbLoadMisses,
 ];

@@ -35,6 +35,8 @@ pub(super) const OVERHEAD_MOST_BYTES: u64 = 1 << 10;
 pub(super) struct Echo<'l> {
     /// When each message that is not answered was sent; its place is its number's rest.
     sent_ns: Vec<u64>,
+    /// How long the messages of a window took.
+    took_ns: Vec<u64>,
     latency: &'l mut dyn FnMut(u64),
     /// How long a datagram's answer is waited for.
     patience: Duration,
@@ -57,6 +59,7 @@ impl<'l> Echo<'l> {
         }
         Ok(Self {
             sent_ns: vec![0; in_flight],
+            took_ns: vec![0; in_flight],
             latency,
             patience: LOOK + 4 * round_trip,
             ramp_ns: 0,
@@ -185,7 +188,9 @@ impl Sender {
                             *bytes += size * more;
                             marks.note(*bytes);
                         }
-                        None => wait(socket, PollFlags::IN | PollFlags::OUT)?,
+                        None => {
+                            wait(socket, PollFlags::IN | PollFlags::OUT)?;
+                        }
                     }
                     Ok(())
                 })?;
@@ -198,7 +203,11 @@ impl Sender {
                     self.bytes += size * more;
                     self.marks.note(self.bytes);
                 }
-                None => wait(socket, PollFlags::IN)?,
+                // Completions wait to be read, and poll(2) returns as long as they do.
+                None if wait(socket, PollFlags::IN)?.contains(PollFlags::ERR) => {
+                    self.fields.reap()?;
+                }
+                None => {}
             }
         }
     }
@@ -211,7 +220,6 @@ impl Sender {
     ) -> io::Result<()> {
         let size = self.fields.messages().size() as u64;
         let window = echo.sent_ns.len() as u64;
-        let mut took_ns = vec![0; window as usize];
         let patience_ns = echo.patience.as_nanos() as u64;
         let stalled_ns = STALLED.as_nanos() as u64;
         let mut answered_ns = echo.at_ns;
@@ -233,7 +241,7 @@ impl Sender {
                 }
                 let all = (answers.whole() - before).min(window);
                 while came < all {
-                    took_ns[came as usize] = echo.at_ns - echo.sent_ns[came as usize];
+                    echo.took_ns[came as usize] = echo.at_ns - echo.sent_ns[came as usize];
                     came += 1;
                 }
             }
@@ -248,7 +256,7 @@ impl Sender {
                     return Err(nothing_comes());
                 }
             } else if echo.is_heard(echo.sent_ns[0], echo.sent - window) {
-                let took_ns = took_ns[..window as usize].iter();
+                let took_ns = echo.took_ns[..window as usize].iter();
                 took_ns.for_each(|ns| (echo.latency)(*ns));
             }
             self.bytes += size * came;
@@ -273,15 +281,16 @@ fn take(
     }
 }
 
-/// Waits until a socket can do one of these things.
-fn wait(socket: BorrowedFd<'_>, what: PollFlags) -> io::Result<()> {
+/// Waits until a socket can do one of these things, or has an error to tell: what it can.
+fn wait(socket: BorrowedFd<'_>, what: PollFlags) -> io::Result<PollFlags> {
     let time = Timespec {
         tv_sec: STALLED.as_secs().cast_signed(),
         tv_nsec: 0,
     };
-    match poll(&mut [PollFd::new(&socket, what)], Some(&time)) {
+    let mut polled = [PollFd::new(&socket, what)];
+    match poll(&mut polled, Some(&time)) {
         Ok(0) => Err(nothing_comes()),
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(polled[0].revents()),
         Err(error) => Err(error.into()),
     }
 }

@@ -273,11 +273,12 @@ impl Sender {
                 }
             }
             waits = Waits::default();
-            if have < REQUEST_BYTES && self.over != Over::Udp {
+            let is_whole = have == REQUEST_BYTES;
+            if !is_whole && self.over != Over::Udp {
                 continue;
             }
             have = 0;
-            if request != right {
+            if !is_whole || request != right {
                 return Err(other_bytes());
             }
             let now_ns = self.marks.note(self.bytes);

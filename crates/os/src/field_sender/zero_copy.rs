@@ -62,7 +62,13 @@ impl ZeroCopy {
                     copies = completions.done == before;
                     Ok(0)
                 }
-                Err(error) => call.again(error),
+                Err(error) => {
+                    // As long as there are completions, nobody can wait for the socket.
+                    if error.kind() == io::ErrorKind::WouldBlock {
+                        completions.collect(&socket)?;
+                    }
+                    call.again(error)
+                }
             }
         })?;
         call.asked += asked;
@@ -77,7 +83,7 @@ impl ZeroCopy {
     }
 
     #[inline]
-    fn reap(&mut self, socket: BorrowedFd<'_>, counts: &mut Counts) -> io::Result<()> {
+    pub(super) fn reap(&mut self, socket: BorrowedFd<'_>, counts: &mut Counts) -> io::Result<()> {
         self.not_reaped = 0;
         self.completions.collect(&socket)?;
         self.count(counts);

@@ -261,7 +261,12 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
         one(
             "l1d_load_misses",
             Better::Lower,
-            "of the sending threads for a message, where the processor counts them; the same of llc and dtlb"
+            "loads of the sending threads for a message that missed the first-level data cache, where the processor counts them"
+        ),
+        one(
+            "l2_load_misses",
+            Better::Lower,
+            "loads of the sending threads for a message that missed the second-level cache"
         ),
         one(
             "llc_load_misses",
@@ -357,9 +362,10 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
          processor time (CLOCK_THREAD_CPUTIME_ID); the first third is left out. Ways of sending the \
          same message take turns in one launch, in random order, twice, and once in a quick run. Every message holds other \
          bytes, which follow from its number; whoever receives messages or answers compares a word of \
-         each piece, and the whole last piece. An echo of more than one message and 64 KiB under way \
-         would have both ends wait for each other: its socket does not block, and where it takes nothing \
-         the sender reads answers and waits by poll(2). Completions of MSG_ZEROCOPY and IORING_OP_SEND_ZC say whether the kernel \
+         each piece, and the whole last piece. An echo of several messages that are more than 64 KiB, with \
+         1 KiB for each besides, would have both ends wait for each other: there the sender's socket does \
+         not block, and where it takes nothing it reads answers and waits by poll(2). Completions of \
+         MSG_ZEROCOPY and IORING_OP_SEND_ZC say whether the kernel \
          copied after all, and processor time says what that took. On the link sink the sender's half \
          alone is there: what leaves is dropped, and a thread on another processor acknowledges it. \
          A congestion control that paces, as BBR does, is there most of what sending takes, so that \

@@ -520,6 +520,7 @@ impl Sending {
         }
         for (event, metric) in [
             (Event::L1dLoadMisses, "l1d_load_misses"),
+            (Event::L2LoadMisses, "l2_load_misses"),
             (Event::LlcLoadMisses, "llc_load_misses"),
             (Event::DtlbLoadMisses, "dtlb_load_misses"),
         ] {
