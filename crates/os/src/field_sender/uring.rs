@@ -214,8 +214,8 @@ impl Uring {
             }
             Primitive::UringZeroCopy if parts.len() == 1 => {
                 let (at, len) = (parts[0].iov_base.cast::<u8>(), parts[0].iov_len as u32);
-                let send = opcode::SendZc::new(self.socket, at, len).flags(FLAGS);
-                push(&send.zc_flags(REPORT_USAGE).build())?;
+                let send = opcode::SendZc::new(self.socket, at, len).flags(flags);
+                push(send.zc_flags(REPORT_USAGE).build())?;
                 Ok(1)
             }
             primitive => {
