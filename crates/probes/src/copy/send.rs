@@ -21,7 +21,6 @@ use costof_os::field_sender::Primitive;
 use costof_os::fields;
 use costof_os::meeting::{DATAGRAM_MOST_BYTES, Over};
 
-
 pub(crate) static PROBE: Probe = Probe {
     info: describe::INFO,
     rounds: 2,
