@@ -348,8 +348,8 @@ fn rounds(probe: &Probe, points: &[Point], precision: Precision) -> u32 {
     }
 }
 
-/// How long the plan may take: as long as the precision says, or, for a probe of which it has more
-/// than headlines, as long as that one asks for.
+/// How long the plan may take: as long as the precision says, and as much longer as the probes ask for
+/// of which it has more than headlines.
 pub(crate) fn budget(table: &[&'static Probe], plan: &Plan, precision: Precision) -> Duration {
     let more = |block: &&Block| block.labels.len() < block.points.len();
     let mut asking: Vec<&str> = plan
@@ -364,7 +364,7 @@ pub(crate) fn budget(table: &[&'static Probe], plan: &Plan, precision: Precision
     let own = asking
         .into_iter()
         .filter_map(|id| Some((probe::find(table, id)?.budget?)(precision)));
-    own.sum::<Duration>().max(precision.budget())
+    precision.budget() + own.sum::<Duration>()
 }
 
 /// How long one launch of a block takes, roughly.
@@ -432,6 +432,15 @@ pub(crate) fn takes(table: &[&'static Probe], plan: &Plan, precision: Precision)
     }
 }
 
+/// Whole MiB, where it is more than one.
+fn rounded(bytes: u64) -> u64 {
+    const MIB: u64 = 1 << 20;
+    match bytes {
+        small if small < MIB => small,
+        large => large.next_multiple_of(MIB),
+    }
+}
+
 impl Takes {
     /// A line for each link where there are several, and a sentence on the whole.
     pub(crate) fn sentence(&self) -> String {
@@ -460,7 +469,7 @@ impl Takes {
             self.launches,
             self.time.as_secs_f64().ceil(),
             self.budget.as_secs(),
-            display_bytes(self.memory_bytes),
+            display_bytes(rounded(self.memory_bytes)),
             display_bytes((self.file_bytes >> 10).max(1) << 10),
         );
         links + &all

@@ -211,9 +211,9 @@ pub(crate) static PROBE: Probe = Probe {
     headlines,
     more_points: |_| Planned::anywhere(more_points()),
     budget: Some(|precision| match precision {
-        Precision::Quick => Duration::from_secs(40),
-        Precision::Default => Duration::from_secs(180),
-        Precision::Full => precision.budget(),
+        Precision::Quick => Duration::from_secs(20),
+        Precision::Default => Duration::from_secs(120),
+        Precision::Full => Duration::ZERO,
     }),
     predict,
     roles: &[
