@@ -56,9 +56,16 @@ const LEVELS: [(u32, &str); 3] = [
 const POLLUTING_BYTES: u64 = 1 << 20;
 const POLLUTING_MOST: u64 = 16;
 
+/// The same where each message is answered: on a busy machine few are, and percentiles want many.
+const LEAST_ECHO: Duration = Duration::from_millis(200);
+
 /// How long is sent in a round at least: threads that take turns on a processor have several.
 fn least(point: &Point) -> Duration {
-    LEAST * (threads(point) as u32).div_ceil(2)
+    let turns = (threads(point) as u32).div_ceil(2);
+    match is_echo(point) {
+        true => LEAST_ECHO.max(LEAST * turns),
+        false => LEAST * turns,
+    }
 }
 
 /// What finding each other, looking at single messages and ending takes in a round, about.
