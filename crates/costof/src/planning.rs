@@ -187,7 +187,7 @@ pub(crate) fn plan(
             blocks.push(Block {
                 labels: labels(&points, &headlines),
                 level: level.unwrap_or(0) as u32,
-                rounds: rounds(probe, &points, asked.precision),
+                rounds: rounds(probe, asked.precision),
                 points,
             });
         }
@@ -337,13 +337,11 @@ pub(crate) struct Takes {
     pub(crate) file_bytes: u64,
 }
 
-/// In how many rounds points take turns. Where they take longer than a quick run gives them, it has
-/// them in one.
-fn rounds(probe: &Probe, points: &[Point], precision: Precision) -> u32 {
-    let given_ns = precision.batch_time_per_point().as_nanos() as f64;
-    let takes_longer = |point: &Point| (probe.least_ns)(point) > given_ns;
+/// In how many rounds points take turns: in one by a quick run, where a probe asks for more time than
+/// runs have.
+fn rounds(probe: &Probe, precision: Precision) -> u32 {
     match precision {
-        Precision::Quick if points.iter().any(takes_longer) => 1,
+        Precision::Quick if probe.budget.is_some() => 1,
         _ => probe.rounds,
     }
 }

@@ -41,7 +41,7 @@ pub struct Probe {
     /// is, and this machine can make it.
     pub more_points: fn(&Facts) -> Vec<Planned>,
     /// How much longer a run with more of this probe than its headlines may take, where
-    /// its own plan is worth that.
+    /// its own plan is worth that; a quick one measures it in one round then.
     pub budget: Option<fn(Precision) -> Duration>,
     /// The range expected at a point; none where nothing is known to expect.
     pub predict: fn(&Point, &Facts, &Known<'_>) -> Option<Prediction>,
