@@ -187,7 +187,7 @@ pub(crate) fn plan(
             blocks.push(Block {
                 labels: labels(&points, &headlines),
                 level: level.unwrap_or(0) as u32,
-                rounds: rounds(probe, &points, asked.precision),
+                rounds: rounds(probe, asked.precision),
                 points,
             });
         }
@@ -337,19 +337,17 @@ pub(crate) struct Takes {
     pub(crate) file_bytes: u64,
 }
 
-/// In how many rounds points take turns. Where they take longer than a quick run gives them, it has
-/// them in one.
-fn rounds(probe: &Probe, points: &[Point], precision: Precision) -> u32 {
-    let given_ns = precision.batch_time_per_point().as_nanos() as f64;
-    let takes_longer = |point: &Point| (probe.least_ns)(point) > given_ns;
+/// In how many rounds points take turns: in one by a quick run, where a probe asks for more time than
+/// runs have.
+fn rounds(probe: &Probe, precision: Precision) -> u32 {
     match precision {
-        Precision::Quick if points.iter().any(takes_longer) => 1,
+        Precision::Quick if probe.budget.is_some() => 1,
         _ => probe.rounds,
     }
 }
 
-/// How long the plan may take: as long as the precision says, or, for a probe of which it has more
-/// than headlines, as long as that one asks for.
+/// How long the plan may take: as long as the precision says, and as much longer as the probes ask for
+/// of which it has more than headlines.
 pub(crate) fn budget(table: &[&'static Probe], plan: &Plan, precision: Precision) -> Duration {
     let more = |block: &&Block| block.labels.len() < block.points.len();
     let mut asking: Vec<&str> = plan
@@ -364,7 +362,7 @@ pub(crate) fn budget(table: &[&'static Probe], plan: &Plan, precision: Precision
     let own = asking
         .into_iter()
         .filter_map(|id| Some((probe::find(table, id)?.budget?)(precision)));
-    own.sum::<Duration>().max(precision.budget())
+    precision.budget() + own.sum::<Duration>()
 }
 
 /// How long one launch of a block takes, roughly.
@@ -432,6 +430,15 @@ pub(crate) fn takes(table: &[&'static Probe], plan: &Plan, precision: Precision)
     }
 }
 
+/// Whole MiB, where it is more than one.
+fn rounded(bytes: u64) -> u64 {
+    const MIB: u64 = 1 << 20;
+    match bytes {
+        small if small < MIB => small,
+        large => large.next_multiple_of(MIB),
+    }
+}
+
 impl Takes {
     /// A line for each link where there are several, and a sentence on the whole.
     pub(crate) fn sentence(&self) -> String {
@@ -460,7 +467,7 @@ impl Takes {
             self.launches,
             self.time.as_secs_f64().ceil(),
             self.budget.as_secs(),
-            display_bytes(self.memory_bytes),
+            display_bytes(rounded(self.memory_bytes)),
             display_bytes((self.file_bytes >> 10).max(1) << 10),
         );
         links + &all

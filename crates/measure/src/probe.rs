@@ -40,8 +40,8 @@ pub struct Probe {
     /// link. What is about a link is planned where that one is asked for, or none
     /// is, and this machine can make it.
     pub more_points: fn(&Facts) -> Vec<Planned>,
-    /// How long a run with more of this probe than its headlines may take for it,
-    /// where its own plan is worth more than a run has otherwise.
+    /// How much longer a run with more of this probe than its headlines may take, where
+    /// its own plan is worth that; a quick one measures it in one round then.
     pub budget: Option<fn(Precision) -> Duration>,
     /// The range expected at a point; none where nothing is known to expect.
     pub predict: fn(&Point, &Facts, &Known<'_>) -> Option<Prediction>,

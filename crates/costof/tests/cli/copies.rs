@@ -141,3 +141,64 @@ fn messages_go_as_they_are_asked_for_and_are_answered_over_every_socket() {
         );
     }
 }
+
+/// The points that a dry run of `copy.send` shows, and the links of which it says what they take.
+fn planned(words: &str) -> (Vec<String>, Vec<String>) {
+    let place = Place::new();
+    let words = format!("run copy.send --dry-run {words}");
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let shown = run(&mut place.costof(&words)).expect_code(0).out;
+    let (points, takes) = shown.split_once("\n\n").expect("an empty line between");
+    let links = takes.lines().filter(|line| line.starts_with("over "));
+    (
+        points.lines().map(str::to_owned).collect(),
+        links.map(str::to_owned).collect(),
+    )
+}
+
+#[test]
+fn the_plan_goes_over_every_link_that_this_machine_makes() {
+    let (points, links) = planned("");
+    for link in ["loopback", "veth", "sink"] {
+        let over = format!(" over {link}");
+        let of_it = points.iter().filter(|point| point.contains(&over));
+        let of_it: Vec<&String> = of_it.collect();
+        for size in ["size=64B", "size=16MiB"] {
+            for primitive in ["primitive=one_copy", "primitive=zero_copy"] {
+                let has = |point: &&&String| point.contains(size) && point.contains(primitive);
+                assert_eq!(
+                    of_it.iter().filter(has).count(),
+                    1,
+                    "{primitive} {size}{over}"
+                );
+            }
+        }
+        let said = format!("over {link}: {} points, ", of_it.len());
+        let has = links.iter().any(|line| line.starts_with(&said));
+        assert!(has, "`{said}` is missing in {links:?}");
+    }
+    for (cold, pages) in [(true, "4KiB"), (true, "2MiB"), (false, "2MiB")] {
+        let of_it = points.iter().filter(|point| {
+            point.contains("primitive=zero_copy")
+                && point.contains(" over sink")
+                && point.contains("source=cold") == cold
+                && point.contains("pages=2MiB") == (pages == "2MiB")
+        });
+        assert!(of_it.count() >= 6, "{cold} {pages}: {points:?}");
+    }
+}
+
+#[test]
+fn a_link_that_is_asked_for_leaves_the_others_out() {
+    for link in ["veth", "sink"] {
+        let (points, links) = planned(&format!("--link {link}"));
+        let over = format!(" over {link}");
+        assert!(
+            points.iter().all(|point| point.contains(&over)),
+            "{points:?}"
+        );
+        assert!(links.is_empty(), "{links:?}");
+        let of_two = points.iter().any(|point| point.contains("threads=2 "));
+        assert!(of_two, "one axis at a time: {points:?}");
+    }
+}

@@ -7,7 +7,6 @@ use crate::literal::{cost, list, metric, text, word, words};
 use crate::net::meeting::{self, broken, cannot_reach};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
-use costof_measure::schedule::Precision;
 use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
@@ -219,11 +218,7 @@ pub(crate) static PROBE: Probe = Probe {
     processors: |_| 2,
     headlines,
     more_points: |_| Planned::anywhere(more_points()),
-    budget: Some(|precision| match precision {
-        Precision::Quick => Duration::from_secs(40),
-        Precision::Default => Duration::from_secs(180),
-        Precision::Full => precision.budget(),
-    }),
+    budget: None,
     predict,
     roles: &[
         |launch| Ok(Box::new(Sending::start(launch)?)),

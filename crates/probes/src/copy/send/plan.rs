@@ -10,11 +10,10 @@ use costof_model::point::Planned;
 use std::time::Duration;
 
 const KIB: u64 = 1 << 10;
-/// The sizes between which ways of sending cross where nothing is copied after all, close to each
-/// other where they do.
-const CROSSED: [u64; 8] = [
+/// The sizes between which ways of sending a cached message cross where nothing is copied after all,
+/// close to each other where they do.
+const HOT: [u64; 7] = [
     4 * KIB,
-    8 * KIB,
     16 * KIB,
     32 * KIB,
     64 * KIB,
@@ -22,15 +21,17 @@ const CROSSED: [u64; 8] = [
     256 * KIB,
     1024 * KIB,
 ];
+/// Those of messages from beyond the caches, which cross at a quarter of that.
+const COLD: [u64; 6] = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 1024 * KIB];
 /// The sizes at which several threads send.
 const THREADED: [u64; 2] = [4 * KIB, 64 * KIB];
 
-/// A run of all this may take ten minutes, a quick one a minute and a half.
+/// With what every run has, all this may take ten minutes, and a minute and a half by a quick one.
 pub(super) fn budget(precision: Precision) -> Duration {
     match precision {
-        Precision::Quick => Duration::from_secs(85),
-        Precision::Default => Duration::from_secs(570),
-        Precision::Full => precision.budget(),
+        Precision::Quick => Duration::from_secs(70),
+        Precision::Default => Duration::from_secs(500),
+        Precision::Full => Duration::ZERO,
     }
 }
 
@@ -52,16 +53,19 @@ pub(super) fn more_points(facts: &Facts) -> Vec<Planned> {
     let beyond = sizes::beyond(facts);
     // BBR paces, which takes more there than what is compared.
     let unpaced = default.clone().with("congestion_control", "reno");
-    let others = SIZES.iter().filter(|size| !CROSSED.contains(size));
+    let others = SIZES.iter().filter(|size| !HOT.contains(size));
     for size in others {
         points.extend(study(unpaced.clone().with("size", *size), "sink"));
     }
-    for size in CROSSED {
+    let crossed = HOT.map(|size| ("hot", size)).into_iter();
+    for (source, size) in crossed.chain(COLD.map(|size| ("cold", size))) {
+        let from = unpaced.clone().with("source", source).with("size", size);
+        let from = match source {
+            "cold" => from.with("working_set", beyond),
+            _ => from,
+        };
         for pages in ["4KiB", "2MiB"] {
-            let hot = unpaced.clone().with("size", size).with("pages", pages);
-            let cold = hot.clone().with("source", "cold");
-            points.extend(study(hot, "sink"));
-            points.extend(study(cold.with("working_set", beyond), "sink"));
+            points.extend(study(from.clone().with("pages", pages), "sink"));
         }
     }
     for size in THREADED {

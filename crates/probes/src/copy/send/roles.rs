@@ -66,9 +66,16 @@ const BURSTS_MOST: usize = 1 << 20;
 const POLLUTING_BYTES: u64 = 1 << 20;
 const POLLUTING_MOST: u64 = 16;
 
+/// How long where the other end answers or asks: on a busy machine few are, and percentiles want many.
+const LEAST_ECHO: Duration = Duration::from_millis(200);
+
 /// How long is sent in a round at least: threads that take turns on a processor have several.
 fn least(point: &Point) -> Duration {
-    LEAST * (threads(point) as u32).div_ceil(2)
+    let turns = (threads(point) as u32).div_ceil(2);
+    match pattern(point) {
+        Pattern::Stream => LEAST * turns,
+        Pattern::Echo | Pattern::Trigger => LEAST_ECHO.max(LEAST * turns),
+    }
 }
 
 /// What finding each other, looking at single messages and ending takes in a round, about.
