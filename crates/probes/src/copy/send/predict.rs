@@ -290,6 +290,10 @@ mod tests {
         let least = 100.0 + 0.7 * 200.0 + 100.0 + 2500.0;
         let most = 500.0 + 1.3 * 200.0 + (100.0 + 409.6) + 10_000.0;
         assert_eq!(takes_ns(&one_copy), (least, most));
+        let each = expected(default().with("primitive", "write_each"), "loopback");
+        let least = 8.0 * 100.0 + 100.0 + 8.0 * 2500.0;
+        let most = 8.0 * 500.0 + (100.0 + 409.6) + 8.0 * 10_000.0;
+        assert_eq!(takes_ns(&each), (least, most));
         for words in [
             "of serialising",
             "of copying into",
