@@ -11,9 +11,9 @@ use std::ops::{Add, Mul};
 /// What TCP hands down at once within a machine, at most.
 const PACKET_BYTES: f64 = 65_536.0;
 const PAGE_BYTES: f64 = 4096.0;
-/// What each end does for a packet, in reads of one byte, where no round trip is known: some or all of
-/// what `net.rtt` expects of TCP each way.
-const SENDER_READS: Range = Range(3.0, 25.0);
+/// What each end does for a packet, in reads of one byte, where no round trip is known: what `net.rtt`
+/// expects of TCP each way, of which most is the sender's.
+const SENDER_READS: Range = Range(6.0, 25.0);
 const RECEIVER_READS: Range = Range(1.0, 12.5);
 /// A call of a socket in such reads, without the packets that it sends: it locks the socket, and
 /// accounts for its memory.
@@ -306,12 +306,12 @@ impl<'a> Pieces<'a> {
             _ => (
                 SENDER_READS * self.read_ns,
                 RECEIVER_READS * self.read_ns,
-                "like 3 to 25 reads",
+                "like 6 to 25 reads",
             ),
         }
     }
 
-    /// The sender's part of a packet that nobody receives.
+    /// The sender's part of a packet that nobody receives: it goes half of the way.
     pub(super) fn packet_into_sink(&self) -> Range {
         SENDER_READS * self.read_ns * 0.5
     }

@@ -59,7 +59,7 @@ fn stream(point: &Point, facts: &Facts, pieces: &Pieces<'_>, received: bool) -> 
         false => (
             pieces.packet_into_sink(),
             Range::NONE,
-            "like 1.5 to 12.5 reads",
+            "like 3 to 12.5 reads",
         ),
     };
     let mut sender = prepared(point, pieces, received);
