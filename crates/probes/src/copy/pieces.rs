@@ -290,15 +290,16 @@ impl<'a> Pieces<'a> {
 
     /// What each end does for a packet, of which none has much to copy: half of a round trip is both
     /// ends' part of one, most of it the sender's, which takes it as far as the receiver's queue. A
-    /// receiver that sleeps is woken besides, which is half the sender's part too.
+    /// receiver that sleeps is woken besides: with a processor to interrupt, at most all of that is the
+    /// sender's part too.
     pub(super) fn packet(&self, link: &str, over: &str) -> (Range, Range, &'static str) {
         const SMALL: f64 = 56.0;
         let half = |wait| Some(self.round_trip_ns(link, over, wait, SMALL)? * 0.5);
         match (half("spin"), half("block")) {
             (Some(spin), block) => {
-                let woken = block.map_or(spin.1, |block| (block.0 - spin.1).max(0.0) / 2.0);
+                let woken = block.map_or(2.0 * spin.1, |block| block.0);
                 (
-                    Range(0.5 * spin.0, spin.1 + woken),
+                    Range(0.5 * spin.0, spin.1.max(woken)),
                     Range(0.1 * spin.0, spin.1),
                     "of half of net.rtt's round trip",
                 )
