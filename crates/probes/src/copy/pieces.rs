@@ -11,9 +11,9 @@ use std::ops::{Add, Mul};
 /// What TCP hands down at once within a machine, at most.
 const PACKET_BYTES: f64 = 65_536.0;
 const PAGE_BYTES: f64 = 4096.0;
-/// What each end does for a packet, in reads of one byte, where no round trip is known: some or all of
-/// what `net.rtt` expects of TCP each way.
-const SENDER_READS: Range = Range(3.0, 25.0);
+/// What each end does for a packet, in reads of one byte, where no round trip is known: what `net.rtt`
+/// expects of TCP each way, of which most is the sender's.
+const SENDER_READS: Range = Range(6.0, 25.0);
 const RECEIVER_READS: Range = Range(1.0, 12.5);
 /// A call of a socket in such reads, without the packets that it sends: it locks the socket, and
 /// accounts for its memory.
@@ -290,15 +290,16 @@ impl<'a> Pieces<'a> {
 
     /// What each end does for a packet, of which none has much to copy: half of a round trip is both
     /// ends' part of one, most of it the sender's, which takes it as far as the receiver's queue. A
-    /// receiver that sleeps is woken besides, which is half the sender's part too.
+    /// receiver that sleeps is woken besides: with a processor to interrupt, at most all of that is the
+    /// sender's part too.
     pub(super) fn packet(&self, link: &str, over: &str) -> (Range, Range, &'static str) {
         const SMALL: f64 = 56.0;
         let half = |wait| Some(self.round_trip_ns(link, over, wait, SMALL)? * 0.5);
         match (half("spin"), half("block")) {
             (Some(spin), block) => {
-                let woken = block.map_or(spin.1, |block| (block.0 - spin.1).max(0.0) / 2.0);
+                let woken = block.map_or(2.0 * spin.1, |block| block.0);
                 (
-                    Range(0.5 * spin.0, spin.1 + woken),
+                    Range(0.5 * spin.0, spin.1.max(woken)),
                     Range(0.1 * spin.0, spin.1),
                     "of half of net.rtt's round trip",
                 )
@@ -306,12 +307,12 @@ impl<'a> Pieces<'a> {
             _ => (
                 SENDER_READS * self.read_ns,
                 RECEIVER_READS * self.read_ns,
-                "like 3 to 25 reads",
+                "like 6 to 25 reads",
             ),
         }
     }
 
-    /// The sender's part of a packet that nobody receives.
+    /// The sender's part of a packet that nobody receives: it goes half of the way.
     pub(super) fn packet_into_sink(&self) -> Range {
         SENDER_READS * self.read_ns * 0.5
     }

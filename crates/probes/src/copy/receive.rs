@@ -681,7 +681,7 @@ mod tests {
         // A call, a small packet's share, two copies out and one in, of which a cached one takes a
         // quarter of one in memory, as nothing better is known.
         let cached_ns = (1 << 20) as f64 / 10.0 / 4.0;
-        let sender_ns = 100.0 + cached_ns + 16.0 * 3.0 * 100.0;
+        let sender_ns = 100.0 + cached_ns + 16.0 * 6.0 * 100.0;
         let copied_ns = 0.9 * cached_ns + f64::max(cached_ns, 0.5 * 4.0 / 1.5 * cached_ns);
         let receiver_ns = 100.0 + copied_ns + 16.0 * 100.0;
         let most = expected("recv", "send", "loopback").unwrap().high;

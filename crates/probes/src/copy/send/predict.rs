@@ -59,7 +59,7 @@ fn stream(point: &Point, facts: &Facts, pieces: &Pieces<'_>, received: bool) -> 
         false => (
             pieces.packet_into_sink(),
             Range::NONE,
-            "like 1.5 to 12.5 reads",
+            "like 3 to 12.5 reads",
         ),
     };
     let mut sender = prepared(point, pieces, received);
@@ -281,15 +281,19 @@ mod tests {
     #[test]
     fn the_sender_is_the_sum_of_its_pieces() {
         let two_copy = expected(default(), "loopback");
-        // Calls, serialising, copying into what may have to be written, and of the round trip a
-        // quarter, or half and half of what waking takes.
+        // Calls, serialising, copying into what may have to be written, and a quarter of the round
+        // trip, or half of the one that wakes.
         let least = 100.0 + 0.9 * 120.0 + 100.0 + 2500.0;
-        let most = 500.0 + 1.3 * 120.0 + (100.0 + 409.6) + 10_000.0;
+        let most = 500.0 + 1.3 * 120.0 + (100.0 + 409.6) + 15_000.0;
         assert_eq!(takes_ns(&two_copy), (least, most));
         let one_copy = expected(default().with("primitive", "one_copy"), "loopback");
         let least = 100.0 + 0.7 * 200.0 + 100.0 + 2500.0;
-        let most = 500.0 + 1.3 * 200.0 + (100.0 + 409.6) + 10_000.0;
+        let most = 500.0 + 1.3 * 200.0 + (100.0 + 409.6) + 15_000.0;
         assert_eq!(takes_ns(&one_copy), (least, most));
+        let each = expected(default().with("primitive", "write_each"), "loopback");
+        let least = 8.0 * 100.0 + 100.0 + 8.0 * 2500.0;
+        let most = 8.0 * 500.0 + (100.0 + 409.6) + 8.0 * 15_000.0;
+        assert_eq!(takes_ns(&each), (least, most));
         for words in [
             "of serialising",
             "of copying into",
