@@ -11,12 +11,13 @@ use costof_model::run_file::Run;
 use costof_model::unit::Better;
 
 pub(crate) const PROBE: &str = "copy.send";
-/// What is compared with what, and the kind of finding that this is.
-const PAIRS: [(&str, &str, &str); 3] = [
-    ("one_copy", "two_copy", ONE_COPY),
-    ("zero_copy", "two_copy", ZERO_COPY),
-    ("zero_copy", "one_copy", ZERO_COPY),
+/// What is compared with what.
+const PAIRS: [(&str, &str); 3] = [
+    ("one_copy", "two_copy"),
+    ("zero_copy", "two_copy"),
+    ("zero_copy", "one_copy"),
 ];
+/// The kinds of findings: what one copy beats, and what none beats.
 pub(crate) const ONE_COPY: &str = "one_copy_crossover";
 pub(crate) const ZERO_COPY: &str = "zero_copy_crossover";
 /// The kind of a finding about what disturbs a comparison, or keeps it from being one.
@@ -27,33 +28,65 @@ const METRICS: [(&str, &str); 2] = [
     ("throughput", "by throughput"),
 ];
 
+/// From which size on one way of sending beats another by a metric, under the same circumstances.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SendCrossover {
+    /// What the points have in common: the link, and all axes but `primitive` and `size`.
+    pub common: Point,
+    /// The way that is better from some size on.
+    pub better: &'static str,
+    /// The way that it is held against.
+    pub other: &'static str,
+    /// What it is told by.
+    pub metric: &'static str,
+    /// From which size on.
+    pub crossover: Crossover,
+    /// The points that it follows from.
+    pub evidence: Vec<Point>,
+}
+
+/// Each pair on each link, for each kind of message and by each metric; of sizes for which the
+/// processors were not free, none.
+pub fn send_crossovers(run: &Run) -> Vec<SendCrossover> {
+    let (quiet, _) = by_others(run);
+    let mut crossovers = Vec::new();
+    for (common, group) in groups(quiet.into_iter(), &["primitive", "size"]) {
+        for pair in PAIRS {
+            let found = METRICS.map(|(metric, _)| found(run, &group, &common, pair, metric));
+            crossovers.extend(found.into_iter().flatten());
+        }
+    }
+    crossovers
+}
+
 /// A sentence for each pair on each link, and for each kind of message otherwise; of sizes for which
 /// the processors were not free, that they were not.
 pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
-    let (rows, busy): (Vec<&PointRow>, Vec<&PointRow>) = run
-        .points
-        .iter()
-        .filter(|row| row.point.probe == PROBE && row.axes().find_word("primitive").is_some())
-        .partition(|row| grade_by_others(row) <= Grade::B);
-    let groups = groups(rows.iter().copied(), &["primitive", "size"]);
-    let of_group = |(_, group): &(Point, Vec<&PointRow>)| {
-        let found = PAIRS.iter().filter_map(|pair| found(run, group, *pair));
-        found.collect::<Vec<_>>()
+    let crossovers = send_crossovers(run);
+    let of_pair = |crossover: &SendCrossover| {
+        let SendCrossover { better, other, .. } = *crossover;
+        (crossover.common.clone(), better, other)
     };
-    let mut findings: Vec<Finding> = groups.iter().flat_map(of_group).collect();
-    findings.extend(paced(run, &rows, &findings));
-    findings.extend(left_out(&busy, &rows));
+    let pairs = crossovers.chunk_by(|one, next| of_pair(one) == of_pair(next));
+    let mut findings: Vec<Finding> = pairs.map(|by_metric| said(run, by_metric)).collect();
+    let (quiet, busy) = by_others(run);
+    findings.extend(paced(run, &quiet, &findings));
+    findings.extend(left_out(&busy, &quiet));
     findings
+}
+
+/// Points whose processors were free, and those whose were not.
+pub(crate) fn by_others(run: &Run) -> (Vec<&PointRow>, Vec<&PointRow>) {
+    let sends = run.points.iter().filter(|row| row.point.probe == PROBE);
+    sends.partition(|row| grade_by_others(row) <= Grade::B)
 }
 
 /// Points that could have been compared, had others not used their processors.
 fn left_out(busy: &[&PointRow], rows: &[&PointRow]) -> Option<Finding> {
     let compared = |row: &&&PointRow| {
         let primitive = row.axes().find_word("primitive");
-        let pairs = PAIRS
-            .iter()
-            .flat_map(|(better, other, _)| [*better, *other]);
-        pairs.into_iter().any(|wanted| primitive == Some(wanted))
+        let mut ways = PAIRS.iter().flat_map(|(better, other)| [better, other]);
+        ways.any(|way| primitive == Some(way))
     };
     let busy: Vec<&PointRow> = busy.iter().filter(compared).copied().collect();
     let all = busy.len() + rows.iter().filter(compared).count();
@@ -147,38 +180,59 @@ fn ratios<'a>(
 fn found(
     run: &Run,
     group: &[&PointRow],
-    (better, other, kind): (&str, &str, &'static str),
-) -> Option<Finding> {
-    let mut said = Vec::new();
+    common: &Point,
+    (better, other): (&'static str, &'static str),
+    metric: &'static str,
+) -> Option<SendCrossover> {
+    let ratios = ratios(run, group, (better, other), metric);
+    let sizes: Vec<(f64, LogRatio)> = ratios
+        .iter()
+        .map(|(size, ratio, _)| (*size as f64, *ratio))
+        .collect();
+    let rows = ratios.iter().flat_map(|(_, _, rows)| rows);
+    Some(SendCrossover {
+        common: common.clone(),
+        better,
+        other,
+        metric,
+        crossover: crossover(&sizes)?,
+        evidence: rows.map(|row| row.point.clone()).collect(),
+    })
+}
+
+/// What all metrics say of one pair.
+fn said(run: &Run, by_metric: &[SendCrossover]) -> Finding {
+    let SendCrossover {
+        common,
+        better,
+        other,
+        ..
+    } = &by_metric[0];
+    let said = by_metric.iter().map(|found| {
+        let by = METRICS.iter().find(|(metric, _)| *metric == found.metric);
+        let (_, by) = by.expect("it was found by one of them");
+        format!("{by}{}", words(found.crossover))
+    });
     let mut evidence: Vec<Point> = Vec::new();
-    for (metric, by) in METRICS {
-        let ratios = ratios(run, group, (better, other), metric);
-        let sizes: Vec<(f64, LogRatio)> = ratios
-            .iter()
-            .map(|(size, ratio, _)| (*size as f64, *ratio))
-            .collect();
-        let Some(crossover) = crossover(&sizes) else {
-            continue;
-        };
-        said.push(format!("{by}{}", words(crossover)));
-        for row in ratios.iter().flat_map(|(_, _, rows)| rows) {
-            if !evidence.contains(&row.point) {
-                evidence.push(row.point.clone());
-            }
+    for point in by_metric.iter().flat_map(|found| &found.evidence) {
+        if !evidence.contains(point) {
+            evidence.push(point.clone());
         }
     }
-    let common = alike(group.first()?, &["primitive", "size"]);
-    (!said.is_empty()).then(|| Finding {
-        kind: kind.into(),
+    Finding {
+        kind: match *better {
+            "one_copy" => ONE_COPY.into(),
+            _ => ZERO_COPY.into(),
+        },
         sentence: format!(
             "{better} beats {other} over {}{}: {}",
             common.link,
-            circumstances(run, &common),
-            said.join("; "),
+            circumstances(run, common),
+            said.collect::<Vec<_>>().join("; "),
         ),
         advice: None,
         evidence,
-    })
+    }
 }
 
 /// Whether BBR paces what TCP sends at this point over a link of this machine, which has no rate that
