@@ -13,6 +13,7 @@ use crate::send_crossover::send_crossover;
 use crate::send_questions::send_questions;
 use crate::sequential::sequential;
 use crate::thread_scaling::thread_scaling;
+use crate::unexpected::unexpected;
 use crate::zero_copy::zero_copy;
 use crate::zero_copy_price::zero_copy_price;
 use costof_model::run_file::Run;
@@ -35,6 +36,7 @@ const FINDERS: &[Find] = &[
     cache_pollution,
     thread_scaling,
     mapped_pages,
+    unexpected,
 ];
 
 /// Everything that the points of a run say, in words, but for what answers a question of

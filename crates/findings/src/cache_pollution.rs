@@ -3,7 +3,7 @@
 
 use crate::finding::Finding;
 use crate::ratio::{Difference, LogRatio};
-use crate::send_crossover::{about, by_others, circumstances, groups};
+use crate::send_crossover::{about, circumstances, comparable, groups};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -33,7 +33,7 @@ struct Change {
 /// A sentence for each link and kind of message, at the largest size at which all was measured:
 /// there copies are most of what is done. Points for which others used the processors say nothing.
 pub(crate) fn cache_pollution(run: &Run) -> Vec<Finding> {
-    let (quiet, _) = by_others(run);
+    let (quiet, _) = comparable(run);
     groups(quiet.into_iter(), &["primitive", "size"])
         .iter()
         .filter_map(|(common, group)| found(run, group, common))

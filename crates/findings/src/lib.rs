@@ -23,5 +23,6 @@ pub mod send_crossover;
 mod send_questions;
 mod sequential;
 mod thread_scaling;
+mod unexpected;
 mod zero_copy;
 mod zero_copy_price;

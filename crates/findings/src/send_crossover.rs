@@ -11,13 +11,12 @@ use costof_model::run_file::Run;
 use costof_model::unit::Better;
 
 pub(crate) const PROBE: &str = "copy.send";
-/// What is compared with what.
-const PAIRS: [(&str, &str); 3] = [
-    ("one_copy", "two_copy"),
-    ("zero_copy", "two_copy"),
-    ("zero_copy", "one_copy"),
+/// What is compared with what, and the kind of finding that this is.
+const PAIRS: [(&str, &str, &str); 3] = [
+    ("one_copy", "two_copy", ONE_COPY),
+    ("zero_copy", "two_copy", ZERO_COPY),
+    ("zero_copy", "one_copy", ZERO_COPY),
 ];
-/// The kinds of findings: what one copy beats, and what none beats.
 pub(crate) const ONE_COPY: &str = "one_copy_crossover";
 pub(crate) const ZERO_COPY: &str = "zero_copy_crossover";
 /// The kind of a finding about what disturbs a comparison, or keeps it from being one.
@@ -37,6 +36,8 @@ pub struct SendCrossover {
     pub better: &'static str,
     /// The way that it is held against.
     pub other: &'static str,
+    /// What the finding is called that tells it.
+    pub(crate) kind: &'static str,
     /// What it is told by.
     pub metric: &'static str,
     /// From which size on.
@@ -48,15 +49,23 @@ pub struct SendCrossover {
 /// Each pair on each link, for each kind of message and by each metric; of sizes for which the
 /// processors were not free, none.
 pub fn send_crossovers(run: &Run) -> Vec<SendCrossover> {
-    let (quiet, _) = by_others(run);
+    let (rows, _) = comparable(run);
     let mut crossovers = Vec::new();
-    for (common, group) in groups(quiet.into_iter(), &["primitive", "size"]) {
+    for (common, group) in groups(rows.into_iter(), &["primitive", "size"]) {
         for pair in PAIRS {
             let found = METRICS.map(|(metric, _)| found(run, &group, &common, pair, metric));
             crossovers.extend(found.into_iter().flatten());
         }
     }
     crossovers
+}
+
+/// Points for which the processors were free, and others.
+pub(crate) fn comparable(run: &Run) -> (Vec<&PointRow>, Vec<&PointRow>) {
+    run.points
+        .iter()
+        .filter(|row| row.point.probe == PROBE && row.axes().find_word("primitive").is_some())
+        .partition(|row| grade_by_others(row) <= Grade::B)
 }
 
 /// A sentence for each pair on each link, and for each kind of message otherwise; of sizes for which
@@ -69,24 +78,20 @@ pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
     };
     let pairs = crossovers.chunk_by(|one, next| of_pair(one) == of_pair(next));
     let mut findings: Vec<Finding> = pairs.map(|by_metric| said(run, by_metric)).collect();
-    let (quiet, busy) = by_others(run);
-    findings.extend(paced(run, &quiet, &findings));
-    findings.extend(left_out(&busy, &quiet));
+    let (rows, busy) = comparable(run);
+    findings.extend(paced(run, &rows, &findings));
+    findings.extend(left_out(&busy, &rows));
     findings
-}
-
-/// Points whose processors were free, and those whose were not.
-pub(crate) fn by_others(run: &Run) -> (Vec<&PointRow>, Vec<&PointRow>) {
-    let sends = run.points.iter().filter(|row| row.point.probe == PROBE);
-    sends.partition(|row| grade_by_others(row) <= Grade::B)
 }
 
 /// Points that could have been compared, had others not used their processors.
 fn left_out(busy: &[&PointRow], rows: &[&PointRow]) -> Option<Finding> {
     let compared = |row: &&&PointRow| {
         let primitive = row.axes().find_word("primitive");
-        let mut ways = PAIRS.iter().flat_map(|(better, other)| [better, other]);
-        ways.any(|way| primitive == Some(way))
+        let pairs = PAIRS
+            .iter()
+            .flat_map(|(better, other, _)| [*better, *other]);
+        pairs.into_iter().any(|wanted| primitive == Some(wanted))
     };
     let busy: Vec<&PointRow> = busy.iter().filter(compared).copied().collect();
     let all = busy.len() + rows.iter().filter(compared).count();
@@ -181,7 +186,7 @@ fn found(
     run: &Run,
     group: &[&PointRow],
     common: &Point,
-    (better, other): (&'static str, &'static str),
+    (better, other, kind): (&'static str, &'static str, &'static str),
     metric: &'static str,
 ) -> Option<SendCrossover> {
     let ratios = ratios(run, group, (better, other), metric);
@@ -194,6 +199,7 @@ fn found(
         common: common.clone(),
         better,
         other,
+        kind,
         metric,
         crossover: crossover(&sizes)?,
         evidence: rows.map(|row| row.point.clone()).collect(),
@@ -206,6 +212,7 @@ fn said(run: &Run, by_metric: &[SendCrossover]) -> Finding {
         common,
         better,
         other,
+        kind,
         ..
     } = &by_metric[0];
     let said = by_metric.iter().map(|found| {
@@ -220,10 +227,7 @@ fn said(run: &Run, by_metric: &[SendCrossover]) -> Finding {
         }
     }
     Finding {
-        kind: match *better {
-            "one_copy" => ONE_COPY.into(),
-            _ => ZERO_COPY.into(),
-        },
+        kind: (*kind).into(),
         sentence: format!(
             "{better} beats {other} over {}{}: {}",
             common.link,

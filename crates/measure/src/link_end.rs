@@ -21,7 +21,7 @@ const OFFLOADS: [(&str, Offload); 4] = [
 ];
 
 /// The end that has this address, in the network namespace of this thread.
-pub(crate) fn at(address: IpAddr) -> LinkEnd {
+pub fn at(address: IpAddr) -> LinkEnd {
     let mut end = LinkEnd::default();
     let control = fs::read_to_string(CONGESTION_CONTROL);
     end.congestion_control = end
@@ -64,7 +64,7 @@ fn about(device: &str, end: &mut LinkEnd) {
 }
 
 /// The end as it is now, with the sniffers of either time: one that came or went has seen packets.
-pub(crate) fn since(before: &LinkEnd, mut now: LinkEnd) -> LinkEnd {
+pub fn since(before: &LinkEnd, mut now: LinkEnd) -> LinkEnd {
     now.sniffers = now.sniffers.max(before.sniffers);
     now
 }

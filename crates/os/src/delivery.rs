@@ -1,5 +1,5 @@
 //! Measured: messages of several fields that go from one end to another, by a way of sending that
-//! is chosen, as fast as they can or each answered by one.
+//! is chosen: as fast as they can, each answered by one, or as they are asked for.
 //!
 //! A flow is one connection, or the datagrams between two sockets, with a thread at each end. The
 //! receiver reads what comes and looks at a word of each piece: what a message holds follows from
@@ -10,11 +10,15 @@
 //!
 //! Source: tcp(7), udp(7), unix(7); `CLOCK_THREAD_CPUTIME_ID`; getrusage(2) on `RUSAGE_THREAD`.
 
+mod counted;
+mod echo;
+mod intake;
 mod receiver;
 mod sender;
 #[cfg(test)]
 mod tests;
 
+pub use counted::Counted;
 pub use receiver::Receiver;
 pub use sender::Sender;
 
@@ -28,8 +32,9 @@ use rustix::net::{SendFlags, send};
 
 pub use crate::field_sender::Counts;
 use crate::field_sender::{FieldSender, Primitive};
-use crate::fields::Messages;
+use crate::fields::{self, Messages};
 use crate::meeting::{self, Address, Listener, Over, receive_within};
+use crate::segments;
 use crate::sink::{self, Acknowledger};
 
 /// How long a receive waits before it looks whether it is still wanted.
@@ -51,18 +56,53 @@ pub const MESSAGE_LEAST_BYTES: usize = 64;
 /// The largest.
 pub const MESSAGE_MOST_BYTES: usize = 64 << 20;
 
+/// How long a request for messages is.
+pub const REQUEST_BYTES: usize = 64;
+
+/// What it says: no message has these bytes.
+fn request() -> [u8; REQUEST_BYTES] {
+    let mut request = [0; REQUEST_BYTES];
+    fields::write_contents(u32::MAX as usize, 0, &mut request);
+    request
+}
+
 /// Waits for the one that calls a listener and says its token: the receiving ends of its flows.
 ///
 /// # Errors
 ///
 /// Those of [`Listener::accept`].
 pub fn accept(listener: &Listener, shape: Shape, stop: &AtomicBool) -> io::Result<Vec<Receiver>> {
+    accept_by(listener, shape, false, stop)
+}
+
+/// As [`accept`], of senders that [`Sender::segment`] their messages.
+///
+/// # Errors
+///
+/// Those of [`accept`]; `Unsupported` where the kernel or the way has no such datagrams.
+pub fn accept_segmented(
+    listener: &Listener,
+    shape: Shape,
+    stop: &AtomicBool,
+) -> io::Result<Vec<Receiver>> {
+    accept_by(listener, shape, true, stop)
+}
+
+fn accept_by(
+    listener: &Listener,
+    shape: Shape,
+    is_segmented: bool,
+    stop: &AtomicBool,
+) -> io::Result<Vec<Receiver>> {
     let mut flows = listener.accept(stop)?;
     let mut receivers = Vec::with_capacity(flows.len());
     for mut flow in flows.drain(..) {
         flow.connect()?;
         receive_within(&flow.socket, LOOK)?;
-        receivers.push(Receiver::of(flow.socket, flow.over, shape)?);
+        if is_segmented {
+            segments::enable(&flow.socket)?;
+        }
+        receivers.push(Receiver::of(flow.socket, flow.over, shape, is_segmented)?);
     }
     // All are ready when the other end learns that it may begin.
     for receiver in &receivers {

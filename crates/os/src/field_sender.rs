@@ -20,6 +20,7 @@ mod write_each;
 mod zero_copy;
 
 use std::io::{self, ErrorKind};
+use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -56,7 +57,8 @@ pub enum Primitive {
     UringSend,
     /// A linked `IORING_OP_WRITE_FIXED` for each field, from registered memory (Linux 5.3).
     UringSendRegistered,
-    /// `IORING_OP_SENDMSG_ZC` with an entry for each field (Linux 6.1).
+    /// `IORING_OP_SENDMSG_ZC` with an entry for each field (Linux 6.1); of one field
+    /// `IORING_OP_SEND_ZC` (Linux 6.0).
     UringZeroCopy,
     /// A linked `IORING_OP_SEND_ZC` for each field, from registered memory (Linux 6.0, and 6.2 for
     /// whether it was copied).
@@ -172,7 +174,7 @@ impl FieldSender {
             )?)),
             Primitive::SendfileMemory => Way::Sendfile(Sendfile::memory(&messages)?),
             Primitive::SendfileFile => Way::Sendfile(Sendfile::file(&messages)?),
-            Primitive::Splice => Way::Splice(Splice::new(&messages)?),
+            Primitive::Splice => Way::Splice(Splice::new(&messages, is_stream)?),
         };
         Ok(Self {
             way,
@@ -189,16 +191,43 @@ impl FieldSender {
     /// What the system calls say; `TimedOut` where the other end takes nothing for ten seconds.
     #[inline]
     pub fn send(&mut self) -> io::Result<()> {
-        let (socket, counts) = (self.socket.as_fd(), &mut self.counts);
+        self.send_by(true, &mut || Err(stalled()))
+    }
+
+    /// As [`FieldSender::send`], of a socket that does not block: where it takes nothing now,
+    /// `blocked` is called, and what is left of the message is tried again. It has to wait until
+    /// something may have changed.
+    ///
+    /// # Errors
+    ///
+    /// What the system calls say, and `blocked`.
+    #[inline]
+    pub fn send_or(&mut self, blocked: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        self.send_by(false, blocked)
+    }
+
+    #[inline]
+    fn send_by(
+        &mut self,
+        waits: bool,
+        blocked: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let socket = self.socket.as_fd();
+        let counts = &mut self.counts;
+        let call = &mut Call {
+            counts,
+            waits,
+            blocked,
+        };
         let number = self.messages.advance();
         match &mut self.way {
-            Way::TwoCopy(way) => way.send(socket, &self.messages, number, counts),
-            Way::OneCopy(way) => way.send(socket, self.messages.parts(number), 0, counts),
-            Way::ZeroCopy(way) => way.send(socket, self.messages.parts(number), counts),
-            Way::WriteEach(way) => way.send(socket, self.messages.parts(number), counts),
-            Way::Uring(way) => way.send(self.messages.parts(number), counts),
-            Way::Sendfile(way) => way.send(socket, number, counts),
-            Way::Splice(way) => way.send(socket, self.messages.parts(number), counts),
+            Way::TwoCopy(way) => way.send(socket, &self.messages, number, call),
+            Way::OneCopy(way) => way.send(socket, self.messages.parts(number), 0, call),
+            Way::ZeroCopy(way) => way.send(socket, self.messages.parts(number), call),
+            Way::WriteEach(way) => way.send(socket, self.messages.parts(number), call),
+            Way::Uring(way) => way.send(self.messages.parts(number), call),
+            Way::Sendfile(way) => way.send(socket, number, call),
+            Way::Splice(way) => way.send(socket, self.messages.parts(number), call),
         }?;
         self.counts.messages += 1;
         Ok(())
@@ -218,6 +247,19 @@ impl FieldSender {
         }
     }
 
+    /// Asks the kernel which sends it is done with, where it keeps a socket's other waits from waiting
+    /// until it is asked.
+    ///
+    /// # Errors
+    ///
+    /// What the system calls say.
+    pub fn reap(&mut self) -> io::Result<()> {
+        match &mut self.way {
+            Way::ZeroCopy(way) => way.reap(self.socket.as_fd(), &mut self.counts),
+            _ => Ok(()),
+        }
+    }
+
     /// What it has done so far.
     #[inline]
     pub fn counts(&self) -> Counts {
@@ -229,19 +271,48 @@ impl FieldSender {
         &self.messages
     }
 
+    /// Gives back what it sent, for others to go on with. All sends without a copy must be complete.
+    pub fn into_messages(self) -> Messages {
+        self.messages
+    }
+
     /// Where it sends them.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-/// What a system call has moved that says this: nothing, and it is tried again, or it is over.
-#[inline]
-fn again(error: io::Error) -> io::Result<usize> {
-    match error.kind() {
-        ErrorKind::Interrupted => Ok(0),
-        ErrorKind::WouldBlock => Err(stalled()),
-        _ => Err(error),
+/// A message that is being sent: what it took so far, and what to do where the socket takes nothing.
+struct Call<'c> {
+    counts: &'c mut Counts,
+    /// Whether the kernel is to wait until the socket takes something.
+    waits: bool,
+    blocked: &'c mut dyn FnMut() -> io::Result<()>,
+}
+
+impl Call<'_> {
+    /// What a system call has moved that says this: nothing, and it is tried again, or it is over.
+    #[inline]
+    fn again(&mut self, error: io::Error) -> io::Result<usize> {
+        match error.kind() {
+            ErrorKind::Interrupted => Ok(0),
+            ErrorKind::WouldBlock => (self.blocked)().map(|()| 0),
+            _ => Err(error),
+        }
+    }
+}
+
+impl Deref for Call<'_> {
+    type Target = Counts;
+
+    fn deref(&self) -> &Counts {
+        self.counts
+    }
+}
+
+impl DerefMut for Call<'_> {
+    fn deref_mut(&mut self) -> &mut Counts {
+        self.counts
     }
 }
 

@@ -187,6 +187,18 @@ impl Listener {
             .try_for_each(|socket| socket_option::set(socket, option, &[bytes]))
     }
 
+    /// Has the connections of those who call later begin by this congestion control at this end too
+    /// (a socket that is accepted inherits the listener's).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`socket::set_congestion_control`].
+    pub fn set_congestion_control(&self, name: &str) -> io::Result<()> {
+        self.sockets
+            .iter()
+            .try_for_each(|socket| socket::set_congestion_control(socket, name))
+    }
+
     /// The flows of who says the token, all of which wait until it is said back to them.
     ///
     /// # Errors
@@ -364,8 +376,9 @@ impl Met {
 /// said again, by all of them: the other end answers none before it has heard every one.
 fn await_token(flows: &[Met], token: &[u8], until: Instant) -> io::Result<()> {
     let first = &flows[0];
-    // A stream has nothing behind it yet; a longer datagram is cut, and then as long as this.
-    let mut said = vec![0; token.len() + 1];
+    // What a stream has behind it is left there; a longer datagram is cut, and then as long as this.
+    let longer = usize::from(first.over == Over::Udp);
+    let mut said = vec![0; token.len() + longer];
     let mut received = 0;
     loop {
         in_time(until)?;

@@ -22,4 +22,5 @@ mod table;
 mod threads;
 mod wake;
 
+pub use copy::send::by_hand;
 pub use table::TABLE;

@@ -179,7 +179,7 @@ pub(crate) fn links(run: &Run) -> String {
     paragraph(&lines.collect::<String>())
 }
 
-/// An end of a link: `lo, MTU 65536, noqueue, TCP by cubic, tso gso gro`.
+/// An end of a link: `lo, MTU 65536, noqueue, TCP by default cubic, tso gso gro`.
 fn end(end: &LinkEnd) -> String {
     let on = |wanted| -> Vec<&str> {
         let offloads = end.offloads.iter();
@@ -195,7 +195,7 @@ fn end(end: &LinkEnd) -> String {
     let queues: Vec<&str> = end.queue_disciplines.iter().map(|kind| &**kind).collect();
     parts.extend(named("", &queues));
     let control = end.congestion_control.as_ref();
-    parts.extend(control.map(|name| format!("TCP by {name}")));
+    parts.extend(control.map(|name| format!("TCP by default {name}")));
     parts.extend(named("", &on(true)));
     parts.extend(named("no ", &on(false)));
     let absent = end.absent.iter();
@@ -334,7 +334,7 @@ mod tests {
         };
         assert_eq!(
             end(&cable),
-            "eth0, MTU 1500, mq fq_codel, TCP by cubic, gro gso, no tso"
+            "eth0, MTU 1500, mq fq_codel, TCP by default cubic, gro gso, no tso"
         );
         (cable.device, cable.mtu_bytes) = (None, None);
         cable.queue_disciplines.clear();
@@ -342,6 +342,9 @@ mod tests {
         cable
             .absent
             .insert("device".into(), "translated".to_owned());
-        assert_eq!(end(&cable), "TCP by cubic, device unknown (translated)");
+        assert_eq!(
+            end(&cable),
+            "TCP by default cubic, device unknown (translated)"
+        );
     }
 }

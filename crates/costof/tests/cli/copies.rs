@@ -99,3 +99,45 @@ fn into_a_sink_nothing_is_copied_that_was_asked_not_to_be() {
         );
     }
 }
+
+#[test]
+fn messages_go_as_they_are_asked_for_and_are_answered_over_every_socket() {
+    let place = Place::new();
+    let words = "run copy.send --set pattern=echo,trigger --set in_flight=8 --set size=16KiB --set \
+                 over=tcp,udp,udp_gso,unix --quick --seed 1 --out run.jsonl";
+    run(&mut place.costof(&words.split(' ').collect::<Vec<_>>()));
+    place.expect_nothing_runs();
+    let run = read(&place.path("run.jsonl"));
+    assert_eq!(
+        run.points.len() + run.failures.len(),
+        8,
+        "{:?}",
+        run.failures
+    );
+    for row in &run.points {
+        assert_eq!(row.state, State::Ok, "{row:?}");
+        let over = row.axes().find_word("over").unwrap();
+        let is_echo = row.axes().find_word("pattern") == Some("echo");
+        for metric in ["throughput", "rate", "cpu_sender", "cpu_receiver"] {
+            assert!(estimate(row, metric) > 0.0, "{metric} {row:?}");
+        }
+        let is_udp = over.starts_with("udp");
+        assert_eq!(row.estimate("lost").is_some(), is_udp, "{row:?}");
+        // Of what comes in part, nobody knows how long it took.
+        let is_whole = row.estimate("latency").is_some();
+        assert!(is_whole || is_udp, "{row:?}");
+        assert_eq!(
+            row.estimate("unanswered").is_some(),
+            is_udp && is_echo,
+            "{row:?}"
+        );
+    }
+    for failure in &run.failures {
+        // More than a socket has room for may be lost of every window.
+        let over = failure.point.axes.find_word("over");
+        assert!(
+            over.is_some_and(|over| over.starts_with("udp")),
+            "{failure:?}"
+        );
+    }
+}

@@ -6,22 +6,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, send, shutdown};
 
-use super::{MESSAGE_LEAST_BYTES, Shape, other_bytes};
+use super::intake::Intake;
+use super::{LOOK, Shape, request};
 use crate::allocator::allocations;
-use crate::arena::{Arena, PageSize};
+use crate::clock::{ClockId, now_ns};
 use crate::field_sender::{FieldSender, Primitive};
-use crate::fields::{self, Messages};
+use crate::fields::Messages;
 use crate::meeting::{Over, is_passing};
 use crate::socket;
 use crate::transfer::Mark;
 use crate::transfer::marks::Marks;
 
-/// How much is received at once, at most.
-const RECEIVE_BYTES: usize = 128 << 10;
 const LOOK_BYTES: u64 = 32 << 10;
-const WORD_BYTES: usize = 8;
+/// How long datagrams that were asked for are waited for, before any has ever come.
+const FIRST: Duration = Duration::from_secs(1);
 
 /// The receiving end of a flow.
 #[derive(Debug)]
@@ -29,45 +29,32 @@ pub struct Receiver {
     socket: OwnedFd,
     over: Over,
     shape: Shape,
-    /// The first words of all messages, in order, and whose they are: of datagrams nobody knows
-    /// which are lost.
-    begins: Vec<([u8; WORD_BYTES], usize)>,
-    buffer: Arena,
-    bytes: u64,
+    intake: Intake,
     /// From how many bytes on it notes how far it is.
     marked_from_bytes: u64,
-    datagrams: u64,
-    /// Which message the last piece began in, where in it, and how long the piece was.
-    last: (usize, usize, usize),
     ended: bool,
     marks: Marks,
+    /// What has come and how often, since it was last considered to note how far it is.
+    looked: (u64, u32),
     allocations: u64,
 }
 
 impl Receiver {
-    pub(super) fn of(socket: OwnedFd, over: Over, shape: Shape) -> io::Result<Self> {
-        if shape.size < MESSAGE_LEAST_BYTES || shape.count == 0 {
-            return Err(ErrorKind::InvalidInput.into());
-        }
-        let mut buffer = Arena::map(RECEIVE_BYTES, PageSize::Base)?;
-        buffer.populate()?;
-        let mut begins = Vec::new();
-        if over == Over::Udp {
-            begins.extend((0..shape.count).map(|number| (fields::word(number, 0), number)));
-            begins.sort_unstable();
-        }
+    pub(super) fn of(
+        socket: OwnedFd,
+        over: Over,
+        shape: Shape,
+        is_segmented: bool,
+    ) -> io::Result<Self> {
         Ok(Self {
+            intake: Intake::of(over, shape, is_segmented)?,
             socket,
             over,
             shape,
-            begins,
-            buffer,
-            bytes: 0,
             marked_from_bytes: 0,
-            datagrams: 0,
-            last: (0, 0, 0),
             ended: false,
             marks: Marks::new(),
+            looked: (0, 0),
             allocations: 0,
         })
     }
@@ -82,6 +69,12 @@ impl Receiver {
         self.marked_from_bytes = messages * self.shape.size as u64;
     }
 
+    /// Compares every byte of what comes with what was sent, and not a word of each piece: for whoever
+    /// wants to know that nothing is lost or changed, rather than how fast it is.
+    pub fn verify(&mut self) {
+        self.intake.verify();
+    }
+
     /// Receives until `stop` is set, whether the sender has said that it was done or not: what a
     /// link has lost never comes.
     ///
@@ -89,7 +82,12 @@ impl Receiver {
     ///
     /// What recv(2) says; `InvalidData` where something came that was not sent.
     pub fn receive(&mut self, stop: &AtomicBool) -> io::Result<()> {
-        self.take_until(stop, &mut |_| Ok(()))
+        self.counted(|receiver| {
+            while !stop.load(Ordering::Acquire) {
+                receiver.take()?;
+            }
+            Ok(())
+        })
     }
 
     /// As [`Receiver::receive`], and answers every message that has come whole with one of
@@ -105,119 +103,164 @@ impl Receiver {
         stop: &AtomicBool,
     ) -> io::Result<()> {
         let mut sender = FieldSender::new(self.socket.try_clone()?, primitive, messages)?;
-        self.take_until(stop, &mut |whole| {
-            while sender.counts().messages < whole {
-                sender.send()?;
+        let mut answered = 0;
+        self.counted(|receiver| {
+            while !stop.load(Ordering::Acquire) {
+                receiver.take()?;
+                while answered < receiver.intake.whole() {
+                    answered += 1;
+                    match sender.send() {
+                        // As if it had been lost on its way.
+                        Err(error) if receiver.over == Over::Udp && is_lost(&error) => {}
+                        // Who asked has gone, and wants no more answers.
+                        Err(error) if has_gone(&error) => {
+                            receiver.end();
+                            answered = u64::MAX;
+                        }
+                        sent => sent?,
+                    }
+                }
             }
             Ok(())
         })
     }
 
-    /// Receives until it is told to stop; `arrived` hears how many messages have come whole.
-    fn take_until(
+    /// Asks for messages until `stop` is set or the sender has said that it was done: with a request
+    /// of [`super::REQUEST_BYTES`] for `burst` of them, and with the next one when they have come whole.
+    /// `latency` hears when each request was made, by `CLOCK_MONOTONIC_RAW`, and how long it took from
+    /// before that until the last of its messages had come whole, both in nanoseconds.
+    ///
+    /// Of datagrams, requests among them, some may be lost. When none has come for a twentieth of a
+    /// second, or four times as long as an earlier burst took, those that are missing are given up,
+    /// and it asks again; `latency` does not hear of such a burst.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Receiver::receive`], and what send(2) says.
+    pub fn ask(
         &mut self,
+        burst: u64,
         stop: &AtomicBool,
-        arrived: &mut dyn FnMut(u64) -> io::Result<()>,
+        latency: &mut dyn FnMut(u64, u64),
     ) -> io::Result<()> {
-        let size = self.shape.size as u64;
-        let allocated = allocations();
-        let (mut bytes, mut calls) = (0, 0);
-        while !stop.load(Ordering::Acquire) {
-            if self.ended {
-                sleep(Duration::from_millis(1));
-                continue;
+        self.counted(|receiver| {
+            let mut patience_ns = FIRST.as_nanos() as u64;
+            if receiver.over == Over::Udp {
+                // A socket of datagrams throws away what comes before it is connected.
+                sleep(LOOK);
             }
-            let length = match recv(&self.socket, self.buffer.as_mut_slice(), RecvFlags::empty()) {
-                Ok((_, 0)) if self.over != Over::Udp => {
-                    self.end();
+            while !stop.load(Ordering::Acquire) {
+                if receiver.ended {
+                    receiver.take()?;
                     continue;
                 }
-                Ok((_, length)) => length,
-                Err(error) => match io::Error::from(error) {
-                    error if is_passing(&error) => continue,
-                    // The sender has gone, with what was still on its way.
-                    error if error.kind() == ErrorKind::ConnectionReset => {
-                        self.end();
-                        continue;
-                    }
-                    error if error.kind() == ErrorKind::ConnectionRefused => continue,
-                    error => return Err(error),
-                },
-            };
-            self.check(length)?;
-            self.bytes += length as u64;
-            self.datagrams += 1;
-            arrived(self.bytes / size)?;
-            bytes += length as u64;
-            calls += 1;
-            let is_marked = self.bytes >= self.marked_from_bytes;
-            if is_marked && (bytes >= LOOK_BYTES || calls >= self.marks.look_calls) {
-                self.marks.note(self.bytes);
-                (bytes, calls) = (0, 0);
+                let asked_ns = now_ns(ClockId::MonotonicRaw);
+                match send(&receiver.socket, &request(), SendFlags::NOSIGNAL) {
+                    Err(error) if has_gone(&error.into()) => receiver.end(),
+                    Err(error) if receiver.over == Over::Udp && is_lost(&error.into()) => {}
+                    sent => drop(sent?),
+                }
+                if let Some(came_ns) = receiver.burst(burst, patience_ns, stop)? {
+                    let took_ns = came_ns - asked_ns;
+                    latency(asked_ns, took_ns);
+                    patience_ns = (4 * took_ns).max(LOOK.as_nanos() as u64);
+                }
             }
-        }
-        self.allocations += allocations() - allocated;
-        Ok(())
+            Ok(())
+        })
     }
 
-    /// Looks at the first word of a message that lies whole in what came.
-    #[inline]
-    fn check(&mut self, length: usize) -> io::Result<()> {
-        let Shape { size, count } = self.shape;
-        let piece = &self.buffer.as_slice()[..length];
-        let (message, offset) = match self.over {
-            Over::Udp if length != size => return Err(other_bytes()),
-            Over::Udp => {
-                let (begin, _) = piece.split_at(WORD_BYTES);
-                let found = self
-                    .begins
-                    .binary_search_by(|(word, _)| word[..].cmp(begin));
-                (self.begins[found.map_err(|_| other_bytes())?].1, 0)
+    /// Receives what was asked for: when it had come whole; none where it has not.
+    fn burst(
+        &mut self,
+        burst: u64,
+        patience_ns: u64,
+        stop: &AtomicBool,
+    ) -> io::Result<Option<u64>> {
+        let now = || now_ns(ClockId::MonotonicRaw);
+        let bytes = burst * self.shape.size as u64;
+        let (before, whole_before) = (self.intake.bytes(), self.intake.whole());
+        let mut last_ns = now();
+        while !stop.load(Ordering::Acquire) && !self.ended {
+            let came = self.take()?;
+            if came && self.intake.whole() - whole_before >= burst {
+                return Ok(Some(now()));
             }
-            Over::Tcp | Over::Unix => {
-                let number = self.bytes / size as u64;
-                let offset = self.bytes % size as u64;
-                ((number % count as u64) as usize, offset as usize)
+            if self.over != Over::Udp {
+                continue;
             }
-        };
-        self.last = (message, offset, length);
-        let behind = (WORD_BYTES - offset % WORD_BYTES) % WORD_BYTES;
-        let at = offset + behind;
-        let (message, index, from) = match at + WORD_BYTES <= size {
-            true => (message, at / WORD_BYTES, behind),
-            // Nothing of this message is left but a part of a word.
-            false => ((message + 1) % count, 0, size - offset),
-        };
-        match piece.get(from..from + WORD_BYTES) {
-            Some(word) if *word != fields::word(message, index) => Err(other_bytes()),
-            _ => Ok(()),
+            let at_ns = now();
+            if came {
+                last_ns = at_ns;
+            }
+            // As many have come, but not in order, or too few for too long.
+            let is_over = self.intake.bytes() - before >= bytes;
+            if is_over || at_ns - last_ns >= patience_ns {
+                self.intake.drain(self.socket.as_fd())?;
+                break;
+            }
         }
+        Ok(None)
+    }
+
+    /// Receives once, and notes now and then how far it is; false where nothing came.
+    #[inline]
+    fn take(&mut self) -> io::Result<bool> {
+        if self.ended {
+            sleep(Duration::from_millis(1));
+            return Ok(false);
+        }
+        let length = match self.intake.receive(self.socket.as_fd(), RecvFlags::empty()) {
+            Ok(0) => {
+                self.end();
+                return Ok(false);
+            }
+            Ok(length) => length,
+            Err(error) if is_passing(&error) => return Ok(false),
+            // Of datagrams it is said that nobody receives answers; the sender may yet send.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Ok(false),
+            // The sender has gone, with what was still on its way.
+            Err(error) if has_gone(&error) => {
+                self.end();
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        };
+        let (bytes, calls) = &mut self.looked;
+        *bytes += length as u64;
+        *calls += 1;
+        let is_marked = self.intake.bytes() >= self.marked_from_bytes;
+        if is_marked && (*bytes >= LOOK_BYTES || *calls >= self.marks.look_calls) {
+            self.marks.note(self.intake.bytes());
+            self.looked = (0, 0);
+        }
+        Ok(true)
+    }
+
+    /// Counts what is allocated meanwhile.
+    fn counted(&mut self, work: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
+        let allocated = allocations();
+        let worked = work(self);
+        self.allocations += allocations() - allocated;
+        worked
     }
 
     /// The sender is done; it learns that all has arrived, unless it has closed already.
     fn end(&mut self) {
         self.ended = true;
         // What came last is in no mark yet.
-        self.marks.note(self.bytes);
+        self.marks.end(self.intake.bytes());
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
 
     /// Whether every byte of the last piece is what was sent there.
     pub fn last_piece_is_right(&self) -> bool {
-        let Shape { size, count } = self.shape;
-        let (mut message, mut offset, length) = self.last;
-        let mut piece = &self.buffer.as_slice()[..length];
-        let mut sent = vec![0; size.min(length)];
-        while !piece.is_empty() {
-            let (here, rest) = piece.split_at((size - offset).min(piece.len()));
-            let sent = &mut sent[..here.len()];
-            fields::write_contents(message, offset, sent);
-            if here != sent {
-                return false;
-            }
-            (message, offset, piece) = ((message + 1) % count, 0, rest);
-        }
-        true
+        self.intake.last_piece_is_right()
+    }
+
+    /// Whether the sender has ended what it sent, as it can where something is connected.
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// How far it was, from time to time.
@@ -227,12 +270,12 @@ impl Receiver {
 
     /// Payload that arrived, in bytes.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.intake.bytes()
     }
 
-    /// Pieces that arrived: of datagrams each is one, and a duplicate counts again.
+    /// Datagrams that arrived; a duplicate counts again.
     pub fn datagrams(&self) -> u64 {
-        self.datagrams
+        self.intake.datagrams()
     }
 
     /// Datagrams that its queue had no room for.
@@ -251,4 +294,17 @@ impl Receiver {
     pub fn allocations(&self) -> u64 {
         self.allocations
     }
+}
+
+/// Whether a datagram was not sent, as one that is lost.
+fn is_lost(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::ConnectionRefused || error.raw_os_error() == Some(libc::ENOBUFS)
+}
+
+/// Whether the other end of a connection is not there any more.
+fn has_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+    )
 }

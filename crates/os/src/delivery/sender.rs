@@ -1,20 +1,26 @@
 //! The sending end of a flow of messages.
 
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 
-use super::{STALLED, nothing_comes};
+use super::counted::Counted;
+use super::echo::{Echo, OVERHEAD_MOST_BYTES, UNANSWERED_MOST_BYTES, Waits};
+use super::intake::Intake;
+use super::{REQUEST_BYTES, Shape, other_bytes, request};
 use crate::allocator::allocations;
 use crate::clock::{ClockId, now_ns};
 use crate::field_sender::{Counts, FieldSender};
+use crate::fields::Messages;
 use crate::meeting::{Over, is_passing};
+use crate::segments;
 use crate::socket::{self, TcpInfo};
 use crate::transfer::Mark;
 use crate::transfer::marks::Marks;
-use crate::usage::{self, Usage};
-use crate::victim::Victim;
+use crate::victim::{Part, Victim};
 
 const LOOK_BYTES: u64 = 32 << 10;
 /// How long a flow lasts at most, and how many marks it should have.
@@ -22,22 +28,62 @@ const LONGEST_NS: u64 = 15_000_000_000;
 const MARKS_LEAST: usize = 16;
 /// How long what was sent may take to arrive when all is done, before the rest is thrown away.
 const DRAIN: Duration = Duration::from_millis(500);
+/// The same where so many messages were asked for, which are all to arrive.
+const DRAIN_ALL: Duration = Duration::from_secs(60);
 /// How long datagrams are waited for that nobody acknowledges.
 const LAST: Duration = Duration::from_millis(20);
 
 /// The sending end of a flow.
 #[derive(Debug)]
 pub struct Sender {
-    fields: FieldSender,
-    over: Over,
+    pub(super) fields: FieldSender,
+    pub(super) over: Over,
     round_trip: Duration,
-    marks: Marks,
-    bytes: u64,
+    pub(super) marks: Marks,
+    pub(super) bytes: u64,
     /// Datagrams that a device's queue had no room for.
-    refused: u64,
+    pub(super) refused: u64,
+    ending: Option<Ending>,
     sent: Counts,
-    usage: Usage,
+    counted: Counted,
+    /// Of datagrams: messages that were to be answered, and that were not.
+    asked: u64,
+    unanswered: u64,
+    is_segmented: bool,
+    verifies: bool,
     allocations: u64,
+}
+
+/// When a flow ends, where that is not by its time alone.
+#[derive(Debug)]
+struct Ending {
+    messages: u64,
+    stop: Arc<AtomicBool>,
+}
+
+/// How long a flow goes on that has begun.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Limits {
+    /// By its time it ends then, if it has made so many marks, and at last.
+    pub(super) end_ns: u64,
+    last_ns: u64,
+    marks_least: usize,
+    /// How many messages it may send.
+    pub(super) messages: u64,
+    stop: Option<Arc<AtomicBool>>,
+}
+
+impl Limits {
+    /// Whether it is over at a time, with so many marks.
+    #[inline]
+    pub(super) fn is_over(&self, at_ns: u64, marks: usize) -> bool {
+        let is_stopped = || {
+            self.stop
+                .as_ref()
+                .is_some_and(|stop| stop.load(Ordering::Relaxed))
+        };
+        (at_ns >= self.end_ns && marks >= self.marks_least) || at_ns >= self.last_ns || is_stopped()
+    }
 }
 
 impl Sender {
@@ -49,10 +95,74 @@ impl Sender {
             marks: Marks::new(),
             bytes: 0,
             refused: 0,
+            ending: None,
             sent: Counts::default(),
-            usage: Usage::default(),
+            counted: Counted::default(),
+            asked: 0,
+            unanswered: 0,
+            is_segmented: false,
+            verifies: false,
             allocations: 0,
         }
+    }
+
+    /// From now on it ends after so many messages too, and soon after `stop` is set; it lasts as long
+    /// as it is asked to, however few marks it has made, and waits longer until all has arrived.
+    pub fn end_by(&mut self, messages: u64, stop: Arc<AtomicBool>) {
+        self.ending = Some(Ending { messages, stop });
+    }
+
+    fn is_stopped(&self) -> bool {
+        let ending = self.ending.as_ref();
+        ending.is_some_and(|end| end.stop.load(Ordering::Relaxed))
+    }
+
+    /// Of little there may be no other mark than this one.
+    fn mark_end(&mut self) {
+        if self.ending.is_some() {
+            self.marks.end(self.bytes);
+        }
+    }
+
+    /// How long it goes on that has begun then.
+    fn limits(&self, begin_ns: u64, duration: Duration) -> Limits {
+        let duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let end_ns = begin_ns.saturating_add(duration_ns);
+        match &self.ending {
+            Some(ending) => Limits {
+                end_ns,
+                last_ns: end_ns,
+                marks_least: 0,
+                messages: ending.messages,
+                stop: Some(Arc::clone(&ending.stop)),
+            },
+            None => Limits {
+                end_ns,
+                last_ns: begin_ns + LONGEST_NS,
+                marks_least: MARKS_LEAST,
+                messages: u64::MAX,
+                stop: None,
+            },
+        }
+    }
+
+    /// Sends each message as several datagrams from now on ([`SEGMENT_BYTES`]), to a receiver of
+    /// [`super::accept_segmented`]; answers come so too.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported`, with the reason, where that cannot be.
+    ///
+    /// [`SEGMENT_BYTES`]: segments::SEGMENT_BYTES
+    pub fn segment(&mut self) -> io::Result<()> {
+        segments::enable(&self.fields.socket())?;
+        self.is_segmented = true;
+        Ok(())
+    }
+
+    /// Compares every byte of answers with what they have to be, and not a word of each piece.
+    pub fn verify(&mut self) {
+        self.verifies = true;
     }
 
     /// Sends messages for so long, or longer until it has made sixteen marks, but not for more than
@@ -62,31 +172,30 @@ impl Sender {
     ///
     /// Those of [`FieldSender::send`].
     pub fn stream(&mut self, duration: Duration) -> io::Result<()> {
-        self.used(|sender| sender.stream_for(duration.as_nanos() as u64))
+        self.used(|sender| sender.stream_for(duration))
     }
 
-    fn stream_for(&mut self, duration_ns: u64) -> io::Result<()> {
+    fn stream_for(&mut self, duration: Duration) -> io::Result<()> {
         let size = self.fields.messages().size() as u64;
         let begin_ns = self.marks.note(self.bytes);
-        let (end_ns, last_ns) = (begin_ns + duration_ns, begin_ns + LONGEST_NS);
+        let limits = self.limits(begin_ns, duration);
+        let mut left = limits.messages;
         let (mut bytes, mut calls) = (0, 0);
         loop {
-            match self.fields.send() {
-                Err(error)
-                    if self.over == Over::Udp && error.raw_os_error() == Some(libc::ENOBUFS) =>
-                {
-                    self.refused += 1;
-                }
-                sent => sent?,
-            }
+            self.send_or_lose()?;
             self.bytes += size;
             bytes += size;
             calls += 1;
+            left -= 1;
+            if left == 0 {
+                self.mark_end();
+                return Ok(());
+            }
             if bytes >= LOOK_BYTES || calls >= self.marks.look_calls {
                 (bytes, calls) = (0, 0);
                 let now_ns = self.marks.note(self.bytes);
-                let enough = now_ns >= end_ns && self.marks.marks().len() >= MARKS_LEAST;
-                if enough || now_ns >= last_ns {
+                if limits.is_over(now_ns, self.marks.marks().len()) {
+                    self.mark_end();
                     return Ok(());
                 }
             }
@@ -95,84 +204,154 @@ impl Sender {
 
     /// Sends messages for so long, each of which is answered by one, and has at most `in_flight` of
     /// them unanswered. `latency` hears how long each took, in nanoseconds from before it was sent
-    /// until its answer had come whole; those of the first third it does not hear.
+    /// until its answer had come whole; those of the first third it does not hear, by time or by
+    /// number, whichever ends first.
     ///
     /// # Errors
     ///
-    /// Those of [`FieldSender::send`] and recv(2); `TimedOut` where no answer comes for ten seconds,
-    /// `UnexpectedEof` where the other end has gone.
+    /// Those of [`FieldSender::send`] and recv(2); `InvalidData` where an answer has other bytes,
+    /// `TimedOut` where none comes for ten seconds, `UnexpectedEof` where the other end has gone.
     pub fn echo(
         &mut self,
         duration: Duration,
         in_flight: usize,
         latency: &mut dyn FnMut(u64),
     ) -> io::Result<()> {
-        let mut sent_ns = vec![0; in_flight];
-        let mut answer = vec![0; self.fields.messages().size()];
-        self.used(|sender| sender.echo_for(duration, (&mut sent_ns, &mut answer), latency))
+        let mut answers = self.intake()?;
+        let mut echo = Echo::of(in_flight, self.round_trip, latency)?;
+        let each = self.fields.messages().size() as u64 + OVERHEAD_MOST_BYTES;
+        let unanswered = in_flight as u64 * each;
+        let echoed = self.used(|sender| {
+            let begin_ns = sender.marks.note(sender.bytes);
+            echo.begin(begin_ns, sender.limits(begin_ns, duration));
+            match sender.over {
+                Over::Udp => sender.echo_windows(&mut echo, &mut answers),
+                _ if in_flight > 1 && unanswered > UNANSWERED_MOST_BYTES => {
+                    sender.echo_reading(&mut echo, &mut answers)
+                }
+                _ => sender.echo_blocking(&mut echo, &mut answers),
+            }
+        });
+        (self.asked, self.unanswered) = (echo.sent, echo.lost);
+        echoed?;
+        self.mark_end();
+        match answers.whole() == 0 || answers.last_piece_is_right() {
+            true => Ok(()),
+            false => Err(other_bytes()),
+        }
     }
 
-    fn echo_for(
-        &mut self,
-        duration: Duration,
-        (sent_ns, answer): (&mut [u64], &mut [u8]),
-        latency: &mut dyn FnMut(u64),
-    ) -> io::Result<()> {
-        let size = self.fields.messages().size() as u64;
-        let now = || now_ns(ClockId::MonotonicRaw);
+    /// Sends `burst` messages for each request of the other end ([`super::Receiver::ask`]), until a
+    /// request comes when so much time has passed, or fifteen seconds: that one is not answered.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`FieldSender::send`] and recv(2); `InvalidData` for what is no request, `TimedOut`
+    /// where none comes for ten seconds, `UnexpectedEof` where the other end has gone.
+    pub fn trigger(&mut self, duration: Duration, burst: u64) -> io::Result<()> {
+        self.used(|sender| sender.trigger_for(duration, burst))
+    }
+
+    fn trigger_for(&mut self, duration: Duration, burst: u64) -> io::Result<()> {
         let begin_ns = self.marks.note(self.bytes);
-        let ramp_ns = begin_ns + duration.as_nanos() as u64 / 3;
-        let (end_ns, last_ns) = (begin_ns + duration.as_nanos() as u64, begin_ns + LONGEST_NS);
-        let places = sent_ns.len() as u64;
-        let (mut sent, mut answered, mut received) = (0, 0, 0);
-        let mut at_ns = begin_ns;
-        let mut waits = 0;
+        let limits = self.limits(begin_ns, duration);
+        let mut left = limits.messages;
+        let (right, mut request) = (request(), [0; REQUEST_BYTES]);
+        let mut have = 0;
+        let mut waits = Waits::default();
         loop {
-            let goes_on =
-                at_ns < end_ns || (self.marks.marks().len() < MARKS_LEAST && at_ns < last_ns);
-            while goes_on && sent - answered < places {
-                sent_ns[(sent % places) as usize] = now();
-                self.fields.send()?;
-                sent += 1;
+            match recv(
+                self.fields.socket(),
+                &mut request[have..],
+                RecvFlags::empty(),
+            ) {
+                Ok((_, 0)) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok((_, length)) => have += length,
+                Err(error) => {
+                    waits.after(error.into())?;
+                    continue;
+                }
             }
-            if sent == answered {
+            waits = Waits::default();
+            let is_whole = have == REQUEST_BYTES;
+            if !is_whole && self.over != Over::Udp {
+                continue;
+            }
+            have = 0;
+            if !is_whole || request != right {
+                return Err(other_bytes());
+            }
+            let now_ns = self.marks.note(self.bytes);
+            if limits.is_over(now_ns, self.marks.marks().len()) {
+                self.mark_end();
                 return Ok(());
             }
-            match recv(self.fields.socket(), &mut *answer, RecvFlags::empty()) {
-                Ok((_, 0)) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok((_, length)) => received += length as u64,
-                Err(error) => {
-                    let error = io::Error::from(error);
-                    waits += 1;
-                    // Each wait ends after a twentieth of a second.
-                    match is_passing(&error) {
-                        true if waits > 20 * STALLED.as_secs() => return Err(nothing_comes()),
-                        true => continue,
-                        false => return Err(error),
-                    }
-                }
+            self.burst(burst.min(left))?;
+            left -= burst.min(left);
+            if left == 0 {
+                self.mark_end();
+                return Ok(());
             }
-            waits = 0;
-            at_ns = now();
-            while received / size > answered {
-                let sent_ns = sent_ns[(answered % places) as usize];
-                if sent_ns >= ramp_ns {
-                    latency(at_ns - sent_ns);
-                }
-                answered += 1;
-                self.bytes += size;
-            }
-            self.marks.note(self.bytes);
         }
+    }
+
+    fn burst(&mut self, messages: u64) -> io::Result<()> {
+        let size = self.fields.messages().size() as u64;
+        let mut bytes = 0;
+        for _ in 0..messages {
+            self.send_or_lose()?;
+            self.bytes += size;
+            bytes += size;
+            if bytes >= LOOK_BYTES {
+                bytes = 0;
+                self.marks.note(self.bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a message, or loses it as a device's queue has no room for its datagrams.
+    #[inline]
+    pub(super) fn send_or_lose(&mut self) -> io::Result<()> {
+        match self.fields.send() {
+            Err(error) if self.over == Over::Udp && error.raw_os_error() == Some(libc::ENOBUFS) => {
+                self.refused += 1;
+                Ok(())
+            }
+            sent => sent,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn socket(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.fields.socket()
+    }
+
+    /// What messages like its own come in by.
+    fn intake(&self) -> io::Result<Intake> {
+        let messages = self.fields.messages();
+        let shape = Shape {
+            size: messages.size(),
+            count: messages.count(),
+        };
+        let mut intake = Intake::of(self.over, shape, self.is_segmented)?;
+        if self.verifies {
+            intake.verify();
+        }
+        Ok(intake)
     }
 
     /// Counts what the thread did and used meanwhile.
     fn used(&mut self, work: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
-        let (before, allocated, counted) = (usage::thread(), allocations(), self.fields.counts());
-        let worked = work(self);
-        self.sent = self.fields.counts().since(&counted);
-        self.allocations += allocations() - allocated;
-        self.usage = usage::thread().since(&before);
+        let counts = self.fields.counts();
+        let (worked, counted) = Counted::around(|| {
+            let allocated = allocations();
+            let worked = work(self);
+            self.allocations += allocations() - allocated;
+            worked
+        });
+        self.sent = self.fields.counts().since(&counts);
+        self.counted = counted;
         worked
     }
 
@@ -199,32 +378,46 @@ impl Sender {
     /// Those of [`FieldSender::send`] and [`FieldSender::complete`].
     pub fn pollution_ns(&mut self, victim: &Victim, messages: u32) -> io::Result<f64> {
         self.fields.complete()?;
-        // It fills the cache, and is what is then read from there.
-        victim.read_ns();
-        let before_ns = victim.read_ns();
+        victim.fill();
+        let before_ns = victim.read_ns(Part::Before);
         for _ in 0..messages {
             self.fields.send()?;
         }
         self.fields.complete()?;
-        Ok(victim.read_ns() as f64 - before_ns as f64)
+        Ok(victim.read_ns(Part::After) as f64 - before_ns as f64)
     }
 
     /// Says that this was all, and waits until the kernel is done with it and the receiver has it:
-    /// for half a second and four round trips, after which the rest is thrown away.
+    /// for half a second and four round trips, after which the rest is thrown away. Of so many messages
+    /// that were asked for all are waited for, a minute at most.
     ///
     /// # Errors
     ///
     /// What shutdown(2) and recv(2) say; those of [`FieldSender::complete`].
     pub fn end(&mut self) -> io::Result<()> {
+        self.end_within(DRAIN + 4 * self.round_trip)
+    }
+
+    /// As [`Sender::end`], with another time for the receiver to have it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Sender::end`].
+    pub fn end_within(&mut self, time: Duration) -> io::Result<()> {
         self.fields.complete()?;
         if self.over == Over::Udp {
             std::thread::sleep(LAST + self.round_trip);
             return Ok(());
         }
         shutdown(self.fields.socket(), Shutdown::Write)?;
-        let until = Instant::now() + DRAIN + 4 * self.round_trip;
+        let soon = Instant::now() + time;
+        let late = soon + DRAIN_ALL;
         let mut answer = [0; 4096];
-        while Instant::now() < until {
+        loop {
+            let waits_for_all = self.ending.is_some() && !self.is_stopped();
+            if Instant::now() >= (if waits_for_all { late } else { soon }) {
+                break;
+            }
             match recv(self.fields.socket(), &mut answer[..], RecvFlags::empty()) {
                 // The receiver closes when it has all.
                 Ok((_, 0)) => return Ok(()),
@@ -246,6 +439,11 @@ impl Sender {
     /// Those of [`FieldSender::complete`].
     pub fn end_in_sink(&mut self) -> io::Result<()> {
         self.fields.complete()
+    }
+
+    /// Gives back the messages of a flow that has ended; the next one is the one that would have come.
+    pub fn into_messages(self) -> Messages {
+        self.fields.into_messages()
     }
 
     /// What it has done in all.
@@ -274,9 +472,14 @@ impl Sender {
         self.marks.marks()
     }
 
-    /// What its thread used of the machine while it sent.
-    pub fn usage(&self) -> Usage {
-        self.usage
+    /// What its thread did and used of the machine while it sent.
+    pub fn counted(&self) -> &Counted {
+        &self.counted
+    }
+
+    /// How many messages were to be answered over UDP, and how many of them never were.
+    pub fn unanswered(&self) -> (u64, u64) {
+        (self.asked, self.unanswered)
     }
 
     /// What TCP says; none of other sockets.

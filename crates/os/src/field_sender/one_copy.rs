@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use super::{Counts, again};
+use super::Call;
 use crate::fields::Messages;
 
 /// Gives the kernel the fields' places.
@@ -28,12 +28,12 @@ impl OneCopy {
         socket: BorrowedFd<'_>,
         parts: &[libc::iovec],
         flags: libc::c_int,
-        counts: &mut Counts,
+        call: &mut Call<'_>,
     ) -> io::Result<()> {
         self.rest.whole(parts, |parts| {
-            counts.system_calls += 1;
+            call.system_calls += 1;
             match send_parts(socket, parts, flags) {
-                Err(error) => again(error),
+                Err(error) => call.again(error),
                 sent => sent,
             }
         })

@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::{Counts, again, unsupported};
+use super::{Call, unsupported};
 use crate::fields::Messages;
 use crate::scratch;
 
@@ -51,19 +51,19 @@ impl Sendfile {
         &mut self,
         socket: BorrowedFd<'_>,
         number: usize,
-        counts: &mut Counts,
+        call: &mut Call<'_>,
     ) -> io::Result<()> {
         let mut sent = 0;
         while sent < self.size {
             let mut at = (number * self.size + sent) as libc::off_t;
-            counts.system_calls += 1;
+            call.system_calls += 1;
             let (to, from) = (socket.as_raw_fd(), self.file.as_raw_fd());
             // SAFETY: takes open descriptors, and an offset that is valid to read and write.
             let now = unsafe { libc::sendfile(to, from, &raw mut at, self.size - sent) };
             sent += match now {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 1.. => now.cast_unsigned(),
-                _ => again(io::Error::last_os_error())?,
+                _ => call.again(io::Error::last_os_error())?,
             };
         }
         Ok(())

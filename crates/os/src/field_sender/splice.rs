@@ -9,12 +9,26 @@ use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
+use super::Call;
 use super::one_copy::Rest;
-use super::{Counts, again};
+use crate::arena::base_page_bytes;
 use crate::fields::Messages;
 
 /// What a pipe may hold that belongs to no administrator, usually: 256 pages.
 const PIPE_BYTES: libc::c_int = 1 << 20;
+
+/// What goes out of a pipe by one send (`splice_to_socket()` in fs/splice.c).
+const DATAGRAM_PIECES: usize = 16;
+
+/// On how many pages these parts lie, each counted for itself.
+fn pieces(parts: &[libc::iovec]) -> usize {
+    let page = base_page_bytes();
+    let pages = parts.iter().map(|part| {
+        let begin = part.iov_base.addr();
+        (begin + part.iov_len).div_ceil(page) - begin / page
+    });
+    pages.sum()
+}
 
 /// Sends through a pipe.
 #[derive(Debug)]
@@ -25,7 +39,15 @@ pub(super) struct Splice {
 }
 
 impl Splice {
-    pub(super) fn new(messages: &Messages) -> io::Result<Self> {
+    pub(super) fn new(messages: &Messages, is_stream: bool) -> io::Result<Self> {
+        let pieces = (0..messages.count()).map(|number| pieces(messages.parts(number)));
+        if !is_stream && pieces.max() > Some(DATAGRAM_PIECES) {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "splice(2) moves 16 pages at once at most, and what is more goes as another datagram \
+                 (fewer fields, or a smaller size)",
+            ));
+        }
         let (reader, writer) = io::pipe()?;
         // One that stays small takes more turns.
         // SAFETY: takes a descriptor that is open, and numbers.
@@ -42,30 +64,30 @@ impl Splice {
         &mut self,
         socket: BorrowedFd<'_>,
         parts: &[libc::iovec],
-        counts: &mut Counts,
+        call: &mut Call<'_>,
     ) -> io::Result<()> {
         let (reader, writer) = (self.reader.as_raw_fd(), self.writer.as_raw_fd());
         let mut left: usize = parts.iter().map(|part| part.iov_len).sum();
         self.rest.whole(parts, |parts| {
-            counts.system_calls += 1;
+            call.system_calls += 1;
             // SAFETY: the parts lie in the sender's own arena, which nothing changes any more.
             let lent = unsafe { libc::vmsplice(writer, parts.as_ptr(), parts.len(), 0) };
             let lent = match lent {
                 0.. => lent.cast_unsigned(),
-                _ => again(io::Error::last_os_error())?,
+                _ => call.again(io::Error::last_os_error())?,
             };
             left -= lent;
             let flags = if left > 0 { libc::SPLICE_F_MORE } else { 0 };
             let mut gone = 0;
             while gone < lent {
-                counts.system_calls += 1;
+                call.system_calls += 1;
                 let (none, to) = (ptr::null_mut(), socket.as_raw_fd());
                 // SAFETY: takes open descriptors, no offsets, and numbers.
                 let now = unsafe { libc::splice(reader, none, to, none, lent - gone, flags) };
                 gone += match now {
                     0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                     1.. => now.cast_unsigned(),
-                    _ => again(io::Error::last_os_error())?,
+                    _ => call.again(io::Error::last_os_error())?,
                 };
             }
             Ok(lent)

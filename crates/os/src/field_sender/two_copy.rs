@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use super::{Counts, again};
+use super::Call;
 use crate::fields::Messages;
 
 /// Serialises into a buffer and sends that.
@@ -33,17 +33,17 @@ impl TwoCopy {
         socket: BorrowedFd<'_>,
         messages: &Messages,
         number: usize,
-        counts: &mut Counts,
+        call: &mut Call<'_>,
     ) -> io::Result<()> {
         match &mut self.buffer {
             Some(buffer) => {
                 messages.serialise(number, buffer);
-                send_all(socket, buffer, 0, counts)
+                send_all(socket, buffer, 0, call)
             }
             None => {
                 let mut buffer = black_box(vec![0; messages.size()]);
                 messages.serialise(number, &mut buffer);
-                send_all(socket, &buffer, 0, counts)
+                send_all(socket, &buffer, 0, call)
             }
         }
     }
@@ -55,12 +55,12 @@ pub(super) fn send_all(
     socket: BorrowedFd<'_>,
     bytes: &[u8],
     flags: libc::c_int,
-    counts: &mut Counts,
+    call: &mut Call<'_>,
 ) -> io::Result<()> {
     let mut sent = 0;
     while sent < bytes.len() {
         let rest = &bytes[sent..];
-        counts.system_calls += 1;
+        call.system_calls += 1;
         // SAFETY: the bytes are valid to read.
         let now = unsafe {
             libc::send(
@@ -72,7 +72,7 @@ pub(super) fn send_all(
         };
         sent += match now {
             0.. => now.cast_unsigned(),
-            _ => again(io::Error::last_os_error())?,
+            _ => call.again(io::Error::last_os_error())?,
         };
     }
     Ok(())

@@ -1,9 +1,11 @@
 //! io_uring: a message is a request, or a chain of one for each field from registered memory, and
-//! one io_uring_enter(2) submits it and waits until it is sent. When the kernel is done with the
+//! one io_uring_enter(2) submits it and waits until it is sent. A request of one field without a copy
+//! names its memory itself, registered or not, and needs no message header. When the kernel is done with the
 //! bytes of a send that asked for no copy, it says so in the ring, without a system call.
 //!
 //! Source: io_uring_enter(2), io_uring_register(2), `IORING_SEND_ZC_REPORT_USAGE` (Linux 6.2).
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -12,11 +14,13 @@ use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, cqueue, opcode};
 
 use super::one_copy::{Rest, message_of};
-use super::{Counts, Primitive, STALLED, again, stalled, unsupported};
+use super::{Call, Counts, Primitive, STALLED, stalled, unsupported};
 use crate::fields::{FIELDS_MOST, Messages};
 
 /// Room for completions: with fewer, those that nobody has read would hold up the kernel.
 const COMPLETIONS: u32 = 4096;
+/// How many requests are remembered that sent nothing.
+const IN_VAIN_MOST: usize = 1024;
 /// linux/io_uring.h, which the crate lacks: bits of a request, and of a notification's result.
 const REPORT_USAGE: u16 = 1 << 3;
 const COPIED: u32 = 1 << 31;
@@ -32,6 +36,11 @@ pub(super) struct Uring {
     /// A request names this structure, which therefore stays where it is.
     message: Box<libc::msghdr>,
     rest: Rest,
+    /// The number of the next request.
+    number: u64,
+    /// Requests that sent nothing: the kernel may say of them, too, that it is done with their bytes,
+    /// and that it has copied these.
+    in_vain: VecDeque<u64>,
 }
 
 // SAFETY: its pointers are those of a message that is sent now, into an arena that can be sent to
@@ -64,6 +73,7 @@ impl Uring {
             })?;
         let operation = match primitive {
             Primitive::UringSendRegistered => opcode::WriteFixed::CODE,
+            Primitive::UringZeroCopy if messages.fields() == 1 => opcode::SendZc::CODE,
             Primitive::UringZeroCopy => opcode::SendMsgZc::CODE,
             Primitive::UringZeroCopyRegistered => opcode::SendZc::CODE,
             _ => opcode::SendMsg::CODE,
@@ -84,7 +94,8 @@ impl Uring {
             if !is_stream && messages.fields() > 1 {
                 return Err(io::Error::new(
                     io::ErrorKind::Unsupported,
-                    "registered memory goes out field by field, each a datagram of its own",
+                    "registered memory goes out field by field, each a datagram of its own (--set \
+                     fields=1, or over=tcp)",
                 ));
             }
             let arena = messages.arena().as_slice();
@@ -106,18 +117,20 @@ impl Uring {
             primitive,
             message: Box::new(message_of(&[])),
             rest: Rest::new(messages.fields()),
+            number: 0,
+            in_vain: VecDeque::with_capacity(IN_VAIN_MOST),
         })
     }
 
     #[inline]
-    pub(super) fn send(&mut self, parts: &[libc::iovec], counts: &mut Counts) -> io::Result<()> {
+    pub(super) fn send(&mut self, parts: &[libc::iovec], call: &mut Call<'_>) -> io::Result<()> {
         let mut rest = std::mem::take(&mut self.rest);
-        let sent = rest.whole(parts, |parts| self.send_some(parts, counts));
+        let sent = rest.whole(parts, |parts| self.send_some(parts, call));
         self.rest = rest;
         sent?;
         // What nobody has read must never be more than there is room for.
-        while counts.asked - counts.completed > u64::from(COMPLETIONS / 2) {
-            self.wait_for_one(counts)?;
+        while call.asked - call.completed > u64::from(COMPLETIONS / 2) {
+            self.wait_for_one(call)?;
         }
         Ok(())
     }
@@ -125,39 +138,54 @@ impl Uring {
     /// How many bytes were sent of these parts. A request of a chain that is carried out in part, as
     /// a write to a socket without room may be, ends the chain: those behind it send nothing.
     #[inline]
-    fn send_some(&mut self, parts: &[libc::iovec], counts: &mut Counts) -> io::Result<usize> {
-        let mut pending = self.submit(parts)?;
+    fn send_some(&mut self, parts: &[libc::iovec], call: &mut Call<'_>) -> io::Result<usize> {
+        let mut pending = self.submit(parts, call.waits)?;
         let (mut sent, mut failed) = (0, None);
         while pending > 0 {
-            self.enter(pending, counts)?;
+            self.enter(pending, call)?;
             while let Some(completion) = self.ring.0.completion().next() {
-                if count_notification(&completion, counts) {
+                if count_notification(&completion, &mut self.in_vain, call) {
                     continue;
                 }
                 pending -= 1;
-                counts.asked += u64::from(cqueue::more(completion.flags()));
                 match completion.result() {
-                    bytes @ 0.. => sent += bytes as usize,
+                    bytes @ 0.. => {
+                        call.asked += u64::from(cqueue::more(completion.flags()));
+                        sent += bytes as usize;
+                        continue;
+                    }
                     error if -error == libc::ECANCELED => {}
                     error => failed = Some(io::Error::from_raw_os_error(-error)),
                 }
+                if self.in_vain.len() == IN_VAIN_MOST {
+                    self.in_vain.pop_front();
+                }
+                self.in_vain.push_back(completion.user_data());
             }
         }
         match failed {
             // What was sent counts; what failed fails again.
-            Some(error) if sent == 0 => again(error),
+            Some(error) if sent == 0 => call.again(error),
             _ => Ok(sent),
         }
     }
 
     /// Puts the requests for these parts of a message into the ring: how many they are.
     #[inline]
-    fn submit(&mut self, parts: &[libc::iovec]) -> io::Result<usize> {
+    fn submit(&mut self, parts: &[libc::iovec], waits: bool) -> io::Result<usize> {
+        // It waits for a socket that does not block, unless it is told not to.
+        let (flags, write_flags) = match waits {
+            true => (FLAGS, 0),
+            false => (FLAGS | libc::MSG_DONTWAIT, libc::RWF_NOWAIT),
+        };
         let mut queue = self.ring.0.submission();
-        let mut push = |entry: &Entry| {
+        let number = &mut self.number;
+        let mut push = |entry: Entry| {
+            let entry = entry.user_data(*number);
+            *number += 1;
             // SAFETY: what the request reads lies in the messages, which outlive the ring, or in
             // `self.message`; it is waited for before that is changed.
-            unsafe { queue.push(entry) }
+            unsafe { queue.push(&entry) }
                 .map_err(|_| io::Error::other("the ring is full of requests that failed"))
         };
         match self.primitive {
@@ -167,26 +195,34 @@ impl Uring {
                     let (at, len) = (part.iov_base.cast::<u8>(), part.iov_len as u32);
                     let entry = match self.primitive {
                         Primitive::UringSendRegistered => {
-                            opcode::WriteFixed::new(self.socket, at, len, 0).build()
+                            opcode::WriteFixed::new(self.socket, at, len, 0)
+                                .rw_flags(write_flags)
+                                .build()
                         }
                         _ => opcode::SendZc::new(self.socket, at, len)
                             .buf_index(Some(0))
-                            .flags(FLAGS)
+                            .flags(flags)
                             .zc_flags(REPORT_USAGE)
                             .build(),
                     };
-                    push(&match position == last {
+                    push(match position == last {
                         true => entry,
                         false => entry.flags(Flags::IO_LINK),
                     })?;
                 }
                 Ok(parts.len())
             }
+            Primitive::UringZeroCopy if parts.len() == 1 => {
+                let (at, len) = (parts[0].iov_base.cast::<u8>(), parts[0].iov_len as u32);
+                let send = opcode::SendZc::new(self.socket, at, len).flags(flags);
+                push(send.zc_flags(REPORT_USAGE).build())?;
+                Ok(1)
+            }
             primitive => {
                 *self.message = message_of(parts);
                 let message = &raw const *self.message;
-                let flags = FLAGS.cast_unsigned();
-                push(&match primitive {
+                let flags = flags.cast_unsigned();
+                push(match primitive {
                     Primitive::UringZeroCopy => opcode::SendMsgZc::new(self.socket, message)
                         .flags(flags)
                         .ioprio(REPORT_USAGE)
@@ -225,7 +261,7 @@ impl Uring {
     fn wait_for_one(&mut self, counts: &mut Counts) -> io::Result<()> {
         self.enter(1, counts)?;
         while let Some(completion) = self.ring.0.completion().next() {
-            count_notification(&completion, counts);
+            count_notification(&completion, &mut self.in_vain, counts);
         }
         Ok(())
     }
@@ -240,11 +276,21 @@ impl Uring {
 
 /// Counts it if it says that the kernel is done with the bytes of a send, and says whether it does.
 #[inline]
-fn count_notification(completion: &cqueue::Entry, counts: &mut Counts) -> bool {
-    let is_one = cqueue::notif(completion.flags());
-    if is_one {
-        counts.completed += 1;
-        counts.copied += u64::from(completion.result().cast_unsigned() & COPIED != 0);
+fn count_notification(
+    completion: &cqueue::Entry,
+    in_vain: &mut VecDeque<u64>,
+    counts: &mut Counts,
+) -> bool {
+    if !cqueue::notif(completion.flags()) {
+        return false;
     }
-    is_one
+    let number = completion.user_data();
+    match in_vain.iter().position(|request| *request == number) {
+        Some(position) => drop(in_vain.remove(position)),
+        None => {
+            counts.completed += 1;
+            counts.copied += u64::from(completion.result().cast_unsigned() & COPIED != 0);
+        }
+    }
+    true
 }

@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use super::Counts;
+use super::Call;
 use super::two_copy::send_all;
 
 /// Sends field by field.
@@ -28,7 +28,7 @@ impl WriteEach {
         &mut self,
         socket: BorrowedFd<'_>,
         parts: &[libc::iovec],
-        counts: &mut Counts,
+        call: &mut Call<'_>,
     ) -> io::Result<()> {
         let last = parts.len() - 1;
         for (position, part) in parts.iter().enumerate() {
@@ -36,7 +36,7 @@ impl WriteEach {
             let field =
                 unsafe { std::slice::from_raw_parts(part.iov_base.cast::<u8>(), part.iov_len) };
             let flags = if position == last { 0 } else { self.more };
-            send_all(socket, field, flags, counts)?;
+            send_all(socket, field, flags, call)?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::one_copy::{Rest, send_parts};
-use super::{Counts, REAP_EVERY, STALLED, again, stalled, unsupported};
+use super::{Call, Counts, REAP_EVERY, STALLED, stalled, unsupported};
 use crate::fields::Messages;
 use crate::zerocopy::{self, Completions};
 
@@ -41,13 +41,13 @@ impl ZeroCopy {
         &mut self,
         socket: BorrowedFd<'_>,
         parts: &[libc::iovec],
-        counts: &mut Counts,
+        call: &mut Call<'_>,
     ) -> io::Result<()> {
         let mut copies = false;
         let completions = &mut self.completions;
         let mut asked = 0;
         self.rest.whole(parts, |parts| {
-            counts.system_calls += 1;
+            call.system_calls += 1;
             let flags = if copies { 0 } else { libc::MSG_ZEROCOPY };
             match send_parts(socket, parts, flags) {
                 Ok(sent) => {
@@ -62,22 +62,28 @@ impl ZeroCopy {
                     copies = completions.done == before;
                     Ok(0)
                 }
-                Err(error) => again(error),
+                Err(error) => {
+                    // As long as there are completions, nobody can wait for the socket.
+                    if error.kind() == io::ErrorKind::WouldBlock {
+                        completions.collect(&socket)?;
+                    }
+                    call.again(error)
+                }
             }
         })?;
-        counts.asked += asked;
-        counts.fallbacks += u64::from(copies);
+        call.asked += asked;
+        call.fallbacks += u64::from(copies);
         self.not_reaped += asked;
         if self.not_reaped >= REAP_EVERY {
-            self.reap(socket, counts)?;
+            self.reap(socket, call)?;
         } else {
-            self.count(counts);
+            self.count(call);
         }
         Ok(())
     }
 
     #[inline]
-    fn reap(&mut self, socket: BorrowedFd<'_>, counts: &mut Counts) -> io::Result<()> {
+    pub(super) fn reap(&mut self, socket: BorrowedFd<'_>, counts: &mut Counts) -> io::Result<()> {
         self.not_reaped = 0;
         self.completions.collect(&socket)?;
         self.count(counts);

@@ -60,6 +60,12 @@ impl Marks {
         at_ns
     }
 
+    /// Notes how far it is, however soon after the last time.
+    pub(crate) fn end(&mut self, bytes: u64) {
+        self.next_ns = 0;
+        self.note(bytes);
+    }
+
     pub(crate) fn marks(&self) -> &[Mark] {
         &self.marks
     }

@@ -1,30 +1,25 @@
 //! `copy.send`: which way of sending a message of several fields pays.
 
+pub mod by_hand;
 mod describe;
+mod plan;
 mod predict;
 mod roles;
 
 use crate::arenas;
-use crate::net::bandwidth::{ARRIVED, DROPPED, SENT, take};
-use crate::{derived, sizes};
+use crate::derived;
+use crate::net::both_ends::{joined, take};
+use crate::net::congestion_control::control;
 use costof_measure::probe::Probe;
-use costof_model::axis::Axes;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::metric::Data;
 use costof_model::point::{Headline, Point};
 use costof_model::protocol::Report;
-use costof_model::rows::State;
 use costof_os::delivery::Shape;
 use costof_os::field_sender::Primitive;
 use costof_os::fields;
 use costof_os::meeting::{DATAGRAM_MOST_BYTES, Over};
-
-use describe::{SIZES, STUDY};
-
-/// How much may be under way where every message is answered: with more, both ends could wait
-/// until the other reads.
-const UNANSWERED_MOST_BYTES: u64 = 64 << 10;
 
 pub(crate) static PROBE: Probe = Probe {
     info: describe::INFO,
@@ -42,11 +37,12 @@ pub(crate) static PROBE: Probe = Probe {
         "fields",
         "working_set",
     ],
-    least_ns: |_| 2.0 * roles::LEAST.as_nanos() as f64,
+    least_ns: |point| 2.0 * roles::least_ns(point),
     memory_bytes,
     processors: |point| 2 * threads(point),
     headlines,
-    more_points,
+    more_points: plan::more_points,
+    budget: Some(plan::budget),
     predict: predict::predict,
     roles: &[
         |launch| Ok(Box::new(roles::Receiving::start(launch)?)),
@@ -62,28 +58,9 @@ fn headlines(_: &Facts) -> Vec<Headline> {
     )]
 }
 
-/// The three ways of the study at every size, from a cached message and from a working set beyond
-/// this machine's caches; and io_uring with registered buffers, which nothing else has.
-fn more_points(facts: &Facts) -> Vec<Axes> {
-    let registered = PROBE.info.defaults().with("buffers", "registered");
-    let mut points: Vec<Axes> = ["uring_send", "uring_zero_copy"]
-        .map(|primitive| registered.clone().with("primitive", primitive))
-        .to_vec();
-    for size in SIZES {
-        for primitive in STUDY {
-            let hot = PROBE.info.defaults().with("size", *size);
-            let hot = hot.with("primitive", primitive);
-            let cold = hot.clone().with("source", "cold");
-            points.push(cold.with("working_set", sizes::beyond(facts)));
-            points.push(hot);
-        }
-    }
-    points
-}
-
 fn over(point: &Point) -> Over {
     match point.axes.word("over") {
-        "udp" => Over::Udp,
+        "udp" | "udp_gso" => Over::Udp,
         "unix" => Over::Unix,
         _ => Over::Tcp,
     }
@@ -93,13 +70,30 @@ fn threads(point: &Point) -> usize {
     point.axes.number("threads") as usize
 }
 
-/// The congestion control that is asked for.
-fn control(point: &Point) -> Option<&str> {
-    Some(point.axes.word("congestion_control")).filter(|control| *control != "default")
+/// Whether a message goes as several datagrams.
+fn is_segmented(point: &Point) -> bool {
+    point.axes.word("over") == "udp_gso"
 }
 
-fn is_echo(point: &Point) -> bool {
-    point.axes.word("pattern") == "echo"
+/// What goes the other way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pattern {
+    Stream,
+    Echo,
+    Trigger,
+}
+
+fn pattern(point: &Point) -> Pattern {
+    match point.axes.word("pattern") {
+        "echo" => Pattern::Echo,
+        "trigger" => Pattern::Trigger,
+        _ => Pattern::Stream,
+    }
+}
+
+/// How many messages may be unanswered, or are asked for at once.
+fn in_flight(point: &Point) -> u64 {
+    point.axes.number("in_flight")
 }
 
 /// What each thread sends: one message, or as many as fill its share of the working set, but no
@@ -172,33 +166,19 @@ fn check(point: &Point) -> Result<(), Failure> {
     primitive(point)?;
     let unsupported = |reason: &str| Err(Failure::unsupported(reason));
     let size = point.axes.number("size");
-    let in_flight = point.axes.number("in_flight");
-    if over(point) == Over::Udp {
-        if size as usize > DATAGRAM_MOST_BYTES {
-            return unsupported("a datagram has 65507 B of payload at most (--set size=65507)");
-        }
-        if is_echo(point) {
-            return unsupported(
-                "an answer to a datagram that is lost never comes (--set pattern=stream)",
-            );
-        }
+    if over(point) == Over::Udp && size as usize > DATAGRAM_MOST_BYTES {
+        return unsupported("a datagram has 65507 B of payload at most (--set size=65507)");
     }
     if over(point) != Over::Tcp && control(point).is_some() {
         return unsupported("only TCP has a congestion control (--set congestion_control=default)");
     }
-    if !is_echo(point) && in_flight > 1 {
+    if pattern(point) == Pattern::Stream && in_flight(point) > 1 {
         return unsupported(
-            "a stream has as much under way as its socket takes (--set pattern=echo)",
+            "a stream has as much under way as its socket takes (--set pattern=echo, trigger)",
         );
     }
-    if is_echo(point) && in_flight > 1 && in_flight * size > UNANSWERED_MOST_BYTES {
-        return unsupported(
-            "both ends could wait for each other with more than 64 KiB unanswered (a smaller \
-             size or in_flight)",
-        );
-    }
-    if point.link == "sink" && is_echo(point) {
-        return unsupported("nobody answers on the link sink (--set pattern=stream)");
+    if point.link == "sink" && pattern(point) != Pattern::Stream {
+        return unsupported("nobody answers or asks on the link sink (--set pattern=stream)");
     }
     if !arenas::fits(memory_bytes(point)) {
         return Err(arenas::does_not_fit(memory_bytes(point)));
@@ -213,28 +193,7 @@ const LEFT_COST: &str = "left_cost";
 
 /// The receiver's report and the sender's in one; soft interrupts of both ends together.
 fn derive(point: &Point, reports: Vec<Report>) -> Report {
-    let [mut report, sender] = <[Report; 2]>::try_from(reports).expect("a report of each role");
-    if sender.state != State::Ok || report.state != State::Ok {
-        report.state = State::Failed;
-        report.metrics.clear();
-        return report;
-    }
-    for measured in sender.metrics {
-        let metrics = &mut report.metrics;
-        let same = metrics.iter_mut().find(|have| have.name == measured.name);
-        match (same.map(|have| &mut have.data), &measured.data) {
-            (Some(Data::Value(sum)), Data::Value(more)) => *sum += more,
-            _ => metrics.push(measured),
-        }
-    }
-    report.allocations += sender.allocations;
-    let [sent, arrived, dropped] = [SENT, ARRIVED, DROPPED].map(|name| take(&mut report, name));
-    if let (Some(sent), Some(arrived), Some(dropped)) = (sent, arrived, dropped)
-        && sent > 0.0
-    {
-        derived::add(&mut report, "lost", (sent - arrived).max(0.0) / sent);
-        derived::add(&mut report, "lost_in_queue", dropped / sent);
-    }
+    let mut report = joined(reports);
     let left = take(&mut report, LEFT);
     let has = |report: &Report, name: &str| report.metrics.iter().any(|have| have.name == name);
     if let Some(left) = left.filter(|_| !has(&report, "throughput")) {
@@ -260,8 +219,10 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
 mod tests {
     use super::*;
     use crate::literal;
+    use costof_model::axis::Axes;
     use costof_model::failure::FailureKind;
     use costof_model::metric::Measured;
+    use costof_model::rows::State;
 
     fn point(axes: Axes) -> Point {
         let mut point = literal::point(&PROBE, axes);
@@ -314,9 +275,9 @@ mod tests {
         for (axes, link, says) in [
             (udp.clone().with("size", 65_508), "loopback", "size=65507"),
             (
-                udp.clone().with("pattern", "echo"),
+                udp.clone().with("over", "udp_gso").with("size", 65_508),
                 "loopback",
-                "pattern=stream",
+                "size=65507",
             ),
             (
                 udp.with("congestion_control", "reno"),
@@ -324,8 +285,8 @@ mod tests {
                 "only TCP",
             ),
             (default().with("in_flight", 2), "loopback", "pattern=echo"),
-            (echo.clone().with("in_flight", 16), "loopback", "64 KiB"),
-            (echo, "sink", "nobody answers"),
+            (echo.clone(), "sink", "nobody answers"),
+            (echo.with("pattern", "trigger"), "sink", "pattern=stream"),
             (
                 default().with("buffers", "registered"),
                 "loopback",
@@ -344,6 +305,10 @@ mod tests {
             assert!(failure.reason.contains(says), "{}", failure.reason);
         }
         assert_eq!(check(&point(default())), Ok(()));
+        // As much as is wanted may be unanswered, and over UDP too.
+        let echo = default().with("pattern", "echo").with("in_flight", 1024);
+        assert_eq!(check(&point(echo.clone().with("size", 16 << 20))), Ok(()));
+        assert_eq!(check(&point(echo.with("over", "udp_gso"))), Ok(()));
     }
 
     fn report(metrics: &[(&'static str, Data)]) -> Report {
@@ -389,14 +354,5 @@ mod tests {
         for name in [LEFT, LEFT_COST] {
             assert_eq!(value(&sunk, name).or(value(&received, name)), None);
         }
-    }
-
-    #[test]
-    fn datagrams_that_did_not_arrive_are_a_share() {
-        let receiver = report(&[(ARRIVED, Data::Value(90.0)), (DROPPED, Data::Value(5.0))]);
-        let sender = report(&[(SENT, Data::Value(100.0))]);
-        let derived = derive(&point(default()), vec![receiver, sender]);
-        assert_eq!(value(&derived, "lost"), Some(Data::Value(0.1)));
-        assert_eq!(value(&derived, "lost_in_queue"), Some(Data::Value(0.05)));
     }
 }

@@ -67,7 +67,8 @@ pub(crate) fn listen(
         not_met(
             &error,
             format!(
-                "cannot listen at {}: {error} (--peer-address and --peer-port choose where)",
+                "cannot listen at {}: {error} (--peer-address and --peer-port choose where; \
+                 --data-port of `costof send`)",
                 meeting.address
             ),
         )
@@ -127,7 +128,7 @@ pub(crate) fn cannot_reach(address: &dyn Display, error: &io::Error) -> Failure 
         error,
         format!(
             "cannot reach the other end at {address}: {error} (a firewall may forbid it; \
-             --peer-address and --peer-port choose where)"
+             --peer-address and --peer-port choose where; --data-port of `costof send`)"
         ),
     )
 }

@@ -96,7 +96,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
                 ),
                 word(
                     "uring_zero_copy",
-                    "io_uring: a SENDMSG_ZC for all fields, or a linked SEND_ZC for each where buffers are registered"
+                    "io_uring: a SENDMSG_ZC for all fields, a SEND_ZC for a single one, or a linked SEND_ZC for each where buffers are registered"
                 ),
                 word(
                     "sendfile_memory",
@@ -128,13 +128,17 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
                 ),
                 word(
                     "echo",
-                    "a message of the same size for each, sent in the same way"
+                    "a message of the same size for each, sent in the same way and by the same congestion control; over UDP in windows: all in_flight are sent, and what is not answered within 50 ms and four round trips is lost"
+                ),
+                word(
+                    "trigger",
+                    "the receiver asks with 64 B for in_flight messages, and for the next ones when these have come whole; its throughput has the requests' time in it, and nears that of a stream the more it asks for"
                 ),
             ],
         ),
         number(
             "in_flight",
-            "echo: how many messages may be unanswered at a time",
+            "echo: how many messages may be unanswered at a time; trigger: how many are asked for at once",
             (1, 1024),
             &[1],
         ),
@@ -165,6 +169,10 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
             list![
                 word("tcp", "TCP with TCP_NODELAY"),
                 word("udp", "UDP, a datagram for each message, whatever is lost"),
+                word(
+                    "udp_gso",
+                    "UDP, a message at once as datagrams of 1452 B, which packets of 1500 B carry by IPv4 and IPv6, cut up by the kernel or a device (UDP_SEGMENT), and taken in several at a time (UDP_GRO)"
+                ),
                 word("unix", "Unix stream sockets; both ends on this machine"),
             ],
         ),
@@ -220,7 +228,9 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
         ),
         metric("rate", Unit::Hertz, Better::Higher, "messages a second"),
         cost("1 KiB of it, in each of up to 24 windows of equally many KiB"),
-        latency("echo: from before a message is sent until its answer is there whole"),
+        latency(
+            "echo: from before a message is sent until its answer is there whole, by the sender's clock; trigger: from before the request is sent until the last of the messages is there whole, by the receiver's"
+        ),
         ns(
             "cpu_sender",
             "processor time of the sending threads for 1 KiB"
@@ -241,7 +251,32 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
             "cycles_per_byte",
             Unit::Cycles,
             Better::Lower,
-            "reference cycles, those of the invariant TSC, that the sending threads had for a byte",
+            "that the sending threads had for a byte: core cycles where cycles_by_pmu is 1, else reference cycles, those of the invariant TSC",
+        ),
+        one(
+            "cycles_by_pmu",
+            Better::Neither,
+            "1 where the processor's counters tell the cycles, their own and the kernel's half, else 0 (costof doctor says why)"
+        ),
+        one(
+            "l1d_load_misses",
+            Better::Lower,
+            "loads of the sending threads for a message that missed the first-level data cache, where the processor counts them"
+        ),
+        one(
+            "l2_load_misses",
+            Better::Lower,
+            "loads of the sending threads for a message that missed the second-level cache"
+        ),
+        one(
+            "llc_load_misses",
+            Better::Lower,
+            "loads of the sending threads for a message that missed the last-level cache"
+        ),
+        one(
+            "dtlb_load_misses",
+            Better::Lower,
+            "loads of the sending threads for a message that missed the data TLB"
         ),
         one(
             "sender_running",
@@ -262,6 +297,11 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
             "context_switches",
             Better::Lower,
             "of the sending threads for a message"
+        ),
+        one(
+            "migrations",
+            Better::Lower,
+            "how often the sending threads came to another processor, in all"
         ),
         one(
             "asked",
@@ -289,17 +329,22 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
         ns("pollution_l2", "the same of the L2 cache"),
         ns(
             "pollution_l3",
-            "the same of the L3 cache, as far as it is this processor's"
+            "the same of the L3 cache, as far as it is this processor's, told by 4 MiB of its lines"
         ),
         one(
             "lost",
             Better::Lower,
-            "datagrams that did not arrive, as a share of those sent"
+            "datagrams that did not arrive, as a share of those sent; of udp_gso a message is several"
         ),
         one(
             "lost_in_queue",
             Better::Lower,
             "of which the receiver's socket had no room for, as a share of those sent"
+        ),
+        one(
+            "unanswered",
+            Better::Lower,
+            "echo over UDP: messages whose answers never came, as a share of those sent; of a window with such ones the latencies are left out"
         ),
         one(
             "retransmissions",
@@ -315,15 +360,18 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
          they run on every second of the run's processors, so that the ends share none where there \
          are enough. Each end notes every quarter of a millisecond how far it is and its threads' \
          processor time (CLOCK_THREAD_CPUTIME_ID); the first third is left out. Ways of sending the \
-         same message take turns in one launch, in random order, twice. Every message holds other \
-         bytes, which follow from its number; the receiver compares a word of each piece, and the \
-         whole last piece. Completions of MSG_ZEROCOPY and IORING_OP_SEND_ZC say whether the kernel \
+         same message take turns in one launch, in random order, twice, and once in a quick run. Every message holds other \
+         bytes, which follow from its number; whoever receives messages or answers compares a word of \
+         each piece, and the whole last piece. An echo of several messages that are more than 64 KiB, with \
+         1 KiB for each besides, would have both ends wait for each other: there the sender's socket does \
+         not block, and where it takes nothing it reads answers and waits by poll(2). Completions of \
+         MSG_ZEROCOPY and IORING_OP_SEND_ZC say whether the kernel \
          copied after all, and processor time says what that took. On the link sink the sender's half \
          alone is there: what leaves is dropped, and a thread on another processor acknowledges it. \
          A congestion control that paces, as BBR does, is there most of what sending takes, so that \
          congestion_control=reno, which every kernel and user has, tells more; it is chosen before the \
          connection begins, since one that BBR has begun stays paced. \
-         When a message's bytes could be changed is seen at nine single messages beforehand, and what \
+         When a message's bytes could be changed is seen at nine single messages beforehand, three where they are larger than 1 MiB, and what \
          sending threw out of the sender's caches at arrays that had filled them; a first connection has \
          these before its stream, and they count for no other metric.",
     ),
@@ -334,14 +382,23 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
         text(
             "Linux Documentation/networking/msg_zerocopy.rst; W. de Bruijn, E. Dumazet, sendmsg copy avoidance with MSG_ZEROCOPY, Netdev 2.1, 2017"
         ),
-        text("send(2), sendmsg(2), sendfile(2), vmsplice(2), splice(2), io_uring_enter(2)"),
+        text("send(2), sendmsg(2), sendfile(2), vmsplice(2), splice(2), io_uring_enter(2); udp(7)"),
     ],
     predicted_from: text(
-        "the bytes of each copy at the bandwidth that memory.bandwidth measured, and the system calls as os.syscall has",
+        "each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as os.timer; the slower end decides, or both where they share a processor. An echo: net.rtt's round trip and the parts",
     ),
-    after: list![text("os.syscall"), text("memory.bandwidth")],
+    after: list![
+        text("os.syscall"),
+        text("memory.bandwidth"),
+        text("cpu.memcpy"),
+        text("copy.parts"),
+        text("os.pin"),
+        text("os.timer"),
+        text("net.rtt")
+    ],
     needs: list![
         text("primitive=zero_copy: Linux 4.14, for UDP 5.0"),
+        text("over=udp_gso: Linux 5.0, and packets of 1500 B or more on the way"),
         text("primitive=uring_send, uring_zero_copy: io_uring, Linux 5.3 and 6.2"),
         text("over=unix: both ends in one network namespace (--link loopback)"),
         text("pages=2MiB: transparent huge pages"),

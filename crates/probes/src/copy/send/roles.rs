@@ -1,12 +1,16 @@
 //! The two ends: one sends messages, the other takes them in, and answers them where it is to.
 
-use super::{LEFT, LEFT_COST, check, control, is_echo, over, primitive, shape, threads};
-use crate::arenas;
-use crate::net::bandwidth::windows;
-use crate::net::bandwidth::{
-    ARRIVED, COUNTED, DROPPED, KIB, Processors, SENT, SoftInterrupts, each, left_to_count, listed,
+use super::{
+    LEFT, LEFT_COST, Pattern, check, control, in_flight, is_segmented, over, pattern, primitive,
+    shape, threads,
 };
+use crate::arenas;
+use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
+use crate::net::congestion_control::refused;
+use crate::net::flows::{Processors, each};
 use crate::net::meeting::{self, broken, cannot_reach};
+use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, left_to_count, listed};
+use crate::net::windows::{self, KIB};
 use costof_measure::facts;
 use costof_measure::meter::Meter;
 use costof_measure::probe::Role;
@@ -15,35 +19,69 @@ use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::protocol::{ClockSource, Launch, Meeting, Offers};
 use costof_os::arena::PageSize;
-use costof_os::delivery::{self, Counts, Receiver, Sender};
+use costof_os::delivery::{self, Counts, Receiver, Sender, Shape};
 use costof_os::fields::Messages;
 use costof_os::meeting::{Address, Listener, Over};
+use costof_os::perf::Event;
+use costof_os::segments;
 use costof_os::sink::Acknowledger;
 use costof_os::victim::Victim;
 use fastrand::Rng;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How long a round of a point lasts at least.
-pub(super) const LEAST: Duration = Duration::from_millis(100);
+/// How long a round of a point lasts at least, where no more threads send than two processors can
+/// have at once with those that receive.
+const LEAST: Duration = Duration::from_millis(50);
 /// In round trips: slow start takes ten to fill 16 MiB from ten segments.
 const ROUND_TRIPS: u32 = 40;
 /// And at most.
 const MOST: Duration = Duration::from_secs(10);
 /// How long nothing is sent before it is looked when a message's bytes could be changed.
 const IDLE: Duration = Duration::from_micros(500);
-/// How often it is looked when a message's bytes could be changed: the median counts.
-const REUSES: usize = 9;
+/// How often it is looked when a message's bytes could be changed: the median counts. Of large ones,
+/// which take long, it is looked less often.
+const REUSES: u64 = 9;
+const REUSES_OF_LARGE: u64 = 3;
+const LARGE_BYTES: u64 = 1 << 20;
+
+fn reuses(point: &Point) -> u64 {
+    match point.axes.number("size") > LARGE_BYTES {
+        true => REUSES_OF_LARGE,
+        false => REUSES,
+    }
+}
 /// The caches whose pollution is looked at, and its metrics.
 const LEVELS: [(u32, &str); 3] = [
     (1, "pollution_l1"),
     (2, "pollution_l2"),
     (3, "pollution_l3"),
 ];
+/// How many bursts are kept at most, of those that the receiver asks for.
+const BURSTS_MOST: usize = 1 << 20;
 /// How much is sent between two readings of an array that has filled a cache.
 const POLLUTING_BYTES: u64 = 1 << 20;
 const POLLUTING_MOST: u64 = 16;
+
+/// How long is sent in a round at least: threads that take turns on a processor have several.
+fn least(point: &Point) -> Duration {
+    LEAST * (threads(point) as u32).div_ceil(2)
+}
+
+/// What finding each other, looking at single messages and ending takes in a round, about.
+const SET_UP_NS: f64 = 20e6;
+/// How many messages a round has at least, about, and how many bytes of large ones a nanosecond.
+const MESSAGES: f64 = 24.0;
+const BYTES_PER_NS: f64 = 2.0;
+
+/// How long a round takes at least.
+pub(super) fn least_ns(point: &Point) -> f64 {
+    let messages_ns = MESSAGES * point.axes.number("size") as f64 / BYTES_PER_NS;
+    SET_UP_NS + messages_ns.max(least(point).as_nanos() as f64)
+}
 
 /// How many messages that is.
 fn polluting(point: &Point) -> u64 {
@@ -52,7 +90,36 @@ fn polluting(point: &Point) -> u64 {
 
 /// How many single messages the first connection has before its stream, at most.
 fn singles(point: &Point) -> u64 {
-    REUSES as u64 + LEVELS.len() as u64 * polluting(point)
+    reuses(point) + LEVELS.len() as u64 * polluting(point)
+}
+
+/// What messages of points must have in common that are laid out once.
+#[derive(Clone, PartialEq)]
+struct Laid {
+    shape: Shape,
+    fields: u64,
+    pages: String,
+    threads: usize,
+}
+
+impl Laid {
+    fn of(point: &Point) -> Laid {
+        Laid {
+            shape: shape(point),
+            fields: point.axes.number("fields"),
+            pages: point.axes.word("pages").to_owned(),
+            threads: threads(point),
+        }
+    }
+}
+
+/// Whether a point comes for the first time in a launch, from which on it has been seen.
+fn is_first(seen: &mut Vec<Point>, point: &Point) -> bool {
+    let is_first = !seen.contains(point);
+    if is_first {
+        seen.push(point.clone());
+    }
+    is_first
 }
 
 /// The messages of each thread of a point.
@@ -84,6 +151,12 @@ pub(super) struct Receiving {
     random: Rng,
     listener: Option<Listener>,
     answers: Vec<Option<Messages>>,
+    /// None where people send by hand.
+    singles: bool,
+    /// Which points have had their single messages.
+    seen: Vec<Point>,
+    /// What has arrived at the last point, in bytes, even where that failed.
+    pub(super) arrived_bytes: u64,
 }
 
 impl Receiving {
@@ -95,6 +168,17 @@ impl Receiving {
             random: Rng::with_seed(launch.seed),
             listener: None,
             answers: Vec::new(),
+            singles: true,
+            seen: Vec::new(),
+            arrived_bytes: 0,
+        })
+    }
+
+    /// The receiving end where people send by hand: all that comes is what they asked for.
+    pub(super) fn by_hand(launch: &Launch) -> Result<Receiving, Failure> {
+        Ok(Receiving {
+            singles: false,
+            ..Receiving::start(launch)?
         })
     }
 }
@@ -110,7 +194,7 @@ impl Role for Receiving {
         if self.meeting.sink.is_some() {
             return Ok(Offers::new());
         }
-        self.answers = match is_echo(point) {
+        self.answers = match pattern(point) == Pattern::Echo {
             true => messages(point, &mut self.random)?
                 .into_iter()
                 .map(Some)
@@ -119,6 +203,10 @@ impl Role for Receiving {
         };
         let (listener, mut offers) =
             meeting::listen(point, &self.meeting, over(point), threads(point))?;
+        if let Some(control) = control(point).filter(|_| pattern(point) == Pattern::Echo) {
+            let chosen = listener.set_congestion_control(control);
+            chosen.map_err(|error| refused(point, &error).unwrap_or_else(|| broken(&error)))?;
+        }
         self.listener = Some(listener);
         offers.insert(COUNTED.into(), listed(&self.cpus.used(threads(point))));
         Ok(offers)
@@ -131,45 +219,81 @@ impl Role for Receiving {
             return Ok(());
         };
         let stop = meter.stop();
-        let accepted = delivery::accept(&listener, shape(point), stop);
-        let Some(mut flows) = meeting::met(accepted)? else {
+        let accepted = match is_segmented(point) {
+            true => delivery::accept_segmented(&listener, shape(point), stop),
+            false => delivery::accept(&listener, shape(point), stop),
+        };
+        let accepted = accepted.map_or_else(
+            |error| match error.kind() {
+                ErrorKind::Unsupported => Err(Failure::unsupported(error.to_string())),
+                _ => meeting::met(Err(error)),
+            },
+            |flows| Ok(Some(flows)),
+        );
+        let Some(mut flows) = accepted? else {
             return Ok(());
         };
-        if !is_echo(point) {
+        if self.singles && pattern(point) == Pattern::Stream && is_first(&mut self.seen, point) {
             flows[0].mark_after(singles(point));
         }
         let primitive = primitive(point)?;
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
         let mut flows: Vec<_> = flows.into_iter().zip(self.answers.drain(..)).collect();
-        each(&mut flows, &self.cpus, |(flow, answers)| {
-            match answers.take() {
-                Some(answers) => flow.answer(primitive, answers, stop),
-                None => flow.receive(stop),
+        let received = each(&mut flows, &self.cpus, |(flow, answers)| {
+            let mut bursts = Vec::new();
+            match (answers.take(), pattern(point)) {
+                (Some(answers), _) => flow.answer(primitive, answers, stop)?,
+                (None, Pattern::Trigger) => {
+                    bursts.reserve_exact(BURSTS_MOST);
+                    flow.ask(in_flight(point), stop, &mut |asked_ns, took_ns| {
+                        if bursts.len() < bursts.capacity() {
+                            bursts.push((asked_ns as f64, took_ns as f64));
+                        }
+                    })?;
+                }
+                (None, _) => flow.receive(stop)?,
             }
-        })
-        .map_err(failed)?;
+            Ok(bursts)
+        });
         let flows: Vec<Receiver> = flows.into_iter().map(|(flow, _)| flow).collect();
+        self.arrived_bytes = flows.iter().map(Receiver::bytes).sum();
+        let bursts = received.map_err(|error| failed(point, &error))?;
         if !flows.iter().all(Receiver::last_piece_is_right) {
             return Err(Failure::error("other bytes arrived than were sent"));
         }
         let marks: Vec<_> = flows.iter().map(Receiver::marks).collect();
-        let settled = windows::settled(&marks)
-            .ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
-        meter.value("throughput", windows::throughput(&marks, settled));
-        for (kib, ns) in windows::windows(&marks, settled) {
-            meter.batch_done("cost", kib, ns);
+        match windows::settled(&marks) {
+            Some(settled) => {
+                meter.value("throughput", windows::throughput(&marks, settled));
+                for (asked_ns, took_ns) in bursts.into_iter().flatten() {
+                    if asked_ns >= settled.0 {
+                        meter.latency("latency", took_ns);
+                    }
+                }
+                for (kib, ns) in windows::windows(&marks, settled) {
+                    meter.batch_done("cost", kib, ns);
+                }
+                let used = windows::used(&marks, settled);
+                meter.value("cpu_receiver", used.cpu_ns_per_kib);
+                meter.value("receiver_running", used.running);
+            }
+            None if self.singles => {
+                return Err(Failure::error("too little arrived to say how fast"));
+            }
+            // Of a few messages that people send, the sender knows how long they took.
+            None => {}
         }
-        let used = windows::used(&marks, settled);
-        meter.value("cpu_receiver", used.cpu_ns_per_kib);
-        meter.value("receiver_running", used.running);
         interrupts.report(flows.iter().map(Receiver::bytes).sum(), meter);
         if over(point) == Over::Udp {
-            let dropped = flows.iter().map(Receiver::dropped);
-            let dropped: u64 = dropped.sum::<io::Result<u64>>().map_err(failed)?;
             let arrived: u64 = flows.iter().map(Receiver::datagrams).sum();
             meter.value(ARRIVED, arrived as f64);
-            meter.value(DROPPED, dropped as f64);
+            // Of several that come at once, the socket counts one.
+            if !is_segmented(point) {
+                let dropped = flows.iter().map(Receiver::dropped).sum::<io::Result<u64>>();
+                let dropped = dropped.map_err(|error| failed(point, &error))?;
+                meter.value(DROPPED, dropped as f64);
+            }
         }
         meter.allocated(flows.iter().map(Receiver::allocations).sum());
         Ok(())
@@ -186,13 +310,43 @@ pub(super) struct Sending {
     reference_hz: Option<f64>,
     random: Rng,
     offers: Offers,
-    messages: Vec<Messages>,
+    /// Laid out, and for messages of which shape: those of earlier points are sent on.
+    messages: Option<(Laid, Vec<Messages>)>,
+    /// Which points have had their single messages.
+    seen: Vec<Point>,
     /// An array for each level of caches, and its metric.
     victims: Vec<(&'static str, Victim)>,
+    /// Where people send by hand, when that ends.
+    ending: Option<Ending>,
+    /// Messages that were sent at the last point, even where that failed.
+    pub(super) sent: u64,
+}
+
+/// When sending by hand ends: by the first of these.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    pub(super) duration: Duration,
+    /// Messages of each connection.
+    pub(super) messages: u64,
+    pub(super) stop: Arc<AtomicBool>,
 }
 
 impl Sending {
     pub(super) fn start(launch: &Launch) -> Result<Sending, Failure> {
+        let victims = victims(launch.cpus.first().copied().unwrap_or(0));
+        Sending::of(launch, victims, None)
+    }
+
+    /// The sending end where people send by hand: nothing but what they asked for.
+    pub(super) fn by_hand(launch: &Launch, ending: Ending) -> Result<Sending, Failure> {
+        Sending::of(launch, Vec::new(), Some(ending))
+    }
+
+    fn of(
+        launch: &Launch,
+        victims: Vec<(&'static str, Victim)>,
+        ending: Option<Ending>,
+    ) -> Result<Sending, Failure> {
         let meeting = meeting::place(launch)?;
         let is_cycles = launch.clock.source == ClockSource::Counter && cfg!(target_arch = "x86_64");
         Ok(Sending {
@@ -203,8 +357,11 @@ impl Sending {
             reference_hz: is_cycles.then_some(launch.clock.hz),
             random: Rng::with_seed(launch.seed),
             offers: Offers::new(),
-            messages: Vec::new(),
-            victims: victims(launch.cpus.first().copied().unwrap_or(0)),
+            messages: None,
+            seen: Vec::new(),
+            victims,
+            ending,
+            sent: 0,
         })
     }
 
@@ -223,19 +380,19 @@ impl Sending {
     }
 
     fn reached(&self, point: &Point, error: &io::Error) -> Failure {
-        match (control(point), error.kind()) {
-            (Some(control), ErrorKind::NotFound) => Failure::unsupported(format!(
-                "this kernel has no congestion control {control} \
-                 (net.ipv4.tcp_available_congestion_control lists those it has; modprobe \
-                 tcp_{control} may add it)"
-            )),
-            (Some(control), ErrorKind::PermissionDenied) => Failure::unsupported(format!(
-                "only the administrator may use the congestion control {control} here \
-                 (net.ipv4.tcp_allowed_congestion_control)"
-            )),
-            (_, ErrorKind::Unsupported) => Failure::unsupported(error.to_string()),
+        refused(point, error).unwrap_or_else(|| match error.kind() {
+            ErrorKind::Unsupported => Failure::unsupported(error.to_string()),
             _ => cannot_reach(&self.meeting.address, error),
+        })
+    }
+
+    /// Has messages go as several datagrams where they are to.
+    fn segment(&self, point: &Point, flows: &mut [Sender]) -> Result<(), Failure> {
+        if is_segmented(point) {
+            let segmented = flows.iter_mut().try_for_each(Sender::segment);
+            segmented.map_err(|error| self.reached(point, &error))?;
         }
+        Ok(())
     }
 
     /// Sends through these flows, and adds what that was.
@@ -246,7 +403,18 @@ impl Sending {
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
         let round_trip = flows.iter().map(Sender::round_trip).max();
-        let duration = duration(meter.time_ns(), round_trip.unwrap_or_default());
+        let duration = match &self.ending {
+            Some(ending) => ending.duration,
+            None => duration(
+                (meter.time_ns(), least(point)),
+                round_trip.unwrap_or_default(),
+            ),
+        };
+        if let Some(ending) = &self.ending {
+            for flow in &mut *flows {
+                flow.end_by(ending.messages, Arc::clone(&ending.stop));
+            }
+        }
         let in_sink = self.meeting.sink.is_some();
         let used = self.cpus.used(flows.len());
         let interrupts = match in_sink {
@@ -254,45 +422,53 @@ impl Sending {
             false => left_to_count(used, &self.offers, self.meeting.apart),
         };
         let interrupts = interrupts.map(SoftInterrupts::watch);
-        let in_flight = point.axes.number("in_flight") as usize;
         let latencies = each(flows, &self.cpus, |flow| {
             let mut latencies = Vec::new();
-            match is_echo(point) {
-                true => {
+            match pattern(point) {
+                Pattern::Echo => {
                     // Room for as many as there can be, so that none is allocated meanwhile.
-                    latencies.reserve_exact((duration.as_micros() as usize * 2).min(4 << 20));
-                    flow.echo(duration, in_flight, &mut |ns| {
+                    let most = self.ending.as_ref().map_or(u64::MAX, |end| end.messages);
+                    let most = (duration.as_micros() * 2).min(most.into()).min(4 << 20);
+                    latencies.reserve_exact(most as usize);
+                    flow.echo(duration, in_flight(point) as usize, &mut |ns| {
                         if latencies.len() < latencies.capacity() {
                             latencies.push(ns);
                         }
                     })?;
                 }
-                false => flow.stream(duration)?,
+                Pattern::Trigger => flow.trigger(duration, in_flight(point))?,
+                Pattern::Stream => flow.stream(duration)?,
             }
             Ok(latencies)
         })
-        .map_err(failed)?;
+        .map_err(|error| failed(point, &error))?;
         for ns in latencies.into_iter().flatten() {
             meter.latency("latency", ns as f64);
         }
         let marks: Vec<_> = flows.iter().map(Sender::marks).collect();
+        let by_hand = || windows::whole(&marks).filter(|_| self.ending.is_some());
         let settled = windows::settled(&marks)
+            .or_else(by_hand)
             .ok_or_else(|| Failure::error("too little could be sent to say how fast"))?;
         let used = windows::used(&marks, settled);
         meter.value("cpu_sender", used.cpu_ns_per_kib);
         meter.value("sender_running", used.running);
-        if let Some(hz) = self.reference_hz {
-            let cycles = used.cpu_ns_per_kib / KIB * hz / 1e9;
+        let bytes: u64 = marks.iter().map(|marks| windows::bytes(marks)).sum();
+        let counted = counted(flows, Event::Cycles).filter(|_| bytes > 0);
+        let reference = || Some(used.cpu_ns_per_kib / KIB * self.reference_hz? / 1e9);
+        let cycles = counted.map(|cycles| cycles as f64 / bytes as f64);
+        if let Some(cycles) = cycles.or_else(reference) {
             meter.value("cycles_per_byte", cycles);
+            meter.value("cycles_by_pmu", f64::from(u8::from(counted.is_some())));
         }
-        if in_sink {
+        if in_sink || self.ending.is_some() {
             meter.value(LEFT, windows::throughput(&marks, settled));
             for (kib, ns) in windows::windows(&marks, settled) {
                 meter.batch_done(LEFT_COST, kib, ns);
             }
         }
         if let Some(interrupts) = interrupts {
-            interrupts.report(marks.iter().map(|marks| windows::bytes(marks)).sum(), meter);
+            interrupts.report(bytes, meter);
         }
         Self::count_calls(flows, meter);
         meter.allocated(match point.axes.word("allocate") {
@@ -312,16 +488,18 @@ impl Sending {
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
         let idle = IDLE + 2 * flow.round_trip();
-        for _ in 0..REUSES {
+        for _ in 0..reuses(point) {
             // What was sent before leaves the socket.
             sleep(idle);
-            let ns = flow.reusable_after_ns().map_err(failed)?;
+            let ns = flow.reusable_after_ns();
+            let ns = ns.map_err(|error| failed(point, &error))?;
             meter.value("reusable", ns as f64);
         }
         let messages = polluting(point);
         for &(metric, ref victim) in &self.victims {
             sleep(idle);
-            let ns = flow.pollution_ns(victim, messages as u32).map_err(failed)?;
+            let ns = flow.pollution_ns(victim, messages as u32);
+            let ns = ns.map_err(|error| failed(point, &error))?;
             meter.value(metric, ns);
         }
         Ok(())
@@ -333,10 +511,23 @@ impl Sending {
         let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>() as f64;
         let messages = sum(|counts| counts.messages).max(1.0);
         meter.value("system_calls", sum(|counts| counts.system_calls) / messages);
-        let switches = flows
-            .iter()
-            .map(|flow| flow.usage().voluntary_switches + flow.usage().involuntary_switches);
+        let used = flows.iter().map(|flow| flow.counted().usage);
+        let switches = used.map(|used| used.voluntary_switches + used.involuntary_switches);
         meter.value("context_switches", switches.sum::<u64>() as f64 / messages);
+        let migrations = flows.iter().map(|flow| flow.counted().migrations);
+        if let Some(migrations) = migrations.sum::<Option<u64>>() {
+            meter.value("migrations", migrations as f64);
+        }
+        for (event, metric) in [
+            (Event::L1dLoadMisses, "l1d_load_misses"),
+            (Event::L2LoadMisses, "l2_load_misses"),
+            (Event::LlcLoadMisses, "llc_load_misses"),
+            (Event::DtlbLoadMisses, "dtlb_load_misses"),
+        ] {
+            if let Some(count) = counted(flows, event) {
+                meter.value(metric, count as f64 / messages);
+            }
+        }
     }
 
     /// What became of it all, once the kernel is done with it.
@@ -346,7 +537,16 @@ impl Sending {
         let messages = sum(|counts| counts.messages).max(1.0);
         if over(point) == Over::Udp {
             let refused: u64 = flows.iter().map(Sender::refused).sum();
-            meter.value(SENT, messages + refused as f64);
+            let each = match is_segmented(point) {
+                true => segments::count(point.axes.number("size") as usize),
+                false => 1,
+            };
+            meter.value(SENT, (messages + refused as f64) * each as f64);
+        }
+        if over(point) == Over::Udp && pattern(point) == Pattern::Echo {
+            let asked: u64 = flows.iter().map(|flow| flow.unanswered().0).sum();
+            let unanswered: u64 = flows.iter().map(|flow| flow.unanswered().1).sum();
+            meter.value("unanswered", unanswered as f64 / asked.max(1) as f64);
         }
         let completed = sum(|counts| counts.completed);
         if completed > 0.0 {
@@ -357,7 +557,7 @@ impl Sending {
         let infos = flows.iter().map(Sender::tcp_info);
         let infos = infos
             .collect::<io::Result<Option<Vec<_>>>>()
-            .map_err(failed)?
+            .map_err(|error| failed(point, &error))?
             .unwrap_or_default();
         let sent: u64 = infos.iter().map(|info| info.sent_bytes).sum();
         let again: u64 = infos.iter().map(|info| info.sent_again_bytes).sum();
@@ -374,22 +574,26 @@ impl Role for Sending {
     }
 
     fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
-        // What an earlier point has used is given back first.
-        self.messages = Vec::new();
         check(point)?;
         if self.meeting.sink.is_some() && over(point) == Over::Unix {
             return Err(Failure::unsupported(
                 "a Unix socket does not lead to a sink (--link loopback)",
             ));
         }
-        self.messages = messages(point, &mut self.random)?;
+        let laid = Laid::of(point);
+        if self.messages.as_ref().is_none_or(|(has, _)| *has != laid) {
+            // What an earlier point has used is given back first.
+            self.messages = None;
+            self.messages = Some((laid, messages(point, &mut self.random)?));
+        }
         self.offers = offers.clone();
         Ok(Offers::new())
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let messages = std::mem::take(&mut self.messages);
+        let (laid, messages) = self.messages.take().expect("a point is prepared");
         let primitive = primitive(point)?;
+        let is_first = is_first(&mut self.seen, point);
         let (over, control) = (over(point), control(point));
         if let Some(sink) = self.meeting.sink {
             let acknowledger = match over {
@@ -401,20 +605,32 @@ impl Role for Sending {
             let mut flows =
                 delivery::into_sink(over, ends, acknowledged, control, primitive, messages)
                     .map_err(|error| self.reached(point, &error))?;
-            self.singles(point, &mut flows[0], meter)?;
+            self.segment(point, &mut flows)?;
+            if is_first {
+                self.singles(point, &mut flows[0], meter)?;
+            }
             self.send(point, &mut flows, meter)?;
-            each(&mut flows, &self.cpus, Sender::end_in_sink).map_err(failed)?;
-            return Self::count(point, &flows, meter);
+            each(&mut flows, &self.cpus, Sender::end_in_sink)
+                .map_err(|error| failed(point, &error))?;
+            Self::count(point, &flows, meter)?;
+            // Nobody there looks which message it is: the next point goes on with those that were not
+            // sent for longest, so that cold ones are.
+            let messages = flows.into_iter().map(Sender::into_messages);
+            self.messages = Some((laid, messages.collect()));
+            return Ok(());
         }
         let address: Address = meeting::offered(&self.offers)?;
         let token = self.meeting.token.as_bytes();
         let mut flows = delivery::call(over, &address, control, token, primitive, messages)
             .map_err(|error| self.reached(point, &error))?;
-        if !is_echo(point) {
+        self.segment(point, &mut flows)?;
+        if self.ending.is_none() && pattern(point) == Pattern::Stream && is_first {
             self.singles(point, &mut flows[0], meter)?;
         }
-        self.send(point, &mut flows, meter)?;
-        each(&mut flows, &self.cpus, Sender::end).map_err(failed)?;
+        let sent = self.send(point, &mut flows, meter);
+        self.sent = flows.iter().map(|flow| flow.counts().messages).sum();
+        sent?;
+        each(&mut flows, &self.cpus, Sender::end).map_err(|error| failed(point, &error))?;
         Self::count(point, &flows, meter)
     }
 }
@@ -432,20 +648,34 @@ fn victims(cpu: usize) -> Vec<(&'static str, Victim)> {
     LEVELS.into_iter().filter_map(of_level).collect()
 }
 
+/// What the processor counted of all sending threads; none where one of them was not counted.
+fn counted(flows: &[Sender], event: Event) -> Option<u64> {
+    flows.iter().map(|flow| flow.counted().count(event)).sum()
+}
+
 /// A failure while messages go.
-fn failed(error: io::Error) -> Failure {
+fn failed(point: &Point, error: &io::Error) -> Failure {
     match error.raw_os_error() {
+        // EIO
+        Some(5) if is_segmented(point) => Failure::unsupported(
+            "the device computes no checksums, without which it cuts up no message (ethtool -K \
+             DEVICE tx on, or --set over=udp)",
+        ),
         // EMSGSIZE
         Some(90) => Failure::unsupported(
             "a packet holds 17 pieces of memory at most, and the fields of one datagram lie on more \
              (--set pages=2MiB, fewer fields, or a smaller size)",
         ),
-        _ => broken(&error),
+        // EOPNOTSUPP
+        Some(95) => Failure::unsupported(
+            "this kind of socket has no such way of sending (--set over=tcp, or another primitive)",
+        ),
+        _ => broken(error),
     }
 }
 
 /// How long to send, where a point is to be measured for so long.
-fn duration(point_ns: f64, round_trip: Duration) -> Duration {
+fn duration((point_ns, least): (f64, Duration), round_trip: Duration) -> Duration {
     let asked = Duration::from_nanos(point_ns as u64);
-    asked.max(LEAST).max(ROUND_TRIPS * round_trip).min(MOST)
+    asked.max(least).max(ROUND_TRIPS * round_trip).min(MOST)
 }

@@ -1,8 +1,8 @@
 //! From marks of how far each flow was to what arrived in which time, all flows together.
 
-use super::KIB;
 use costof_os::transfer::Mark;
 
+pub(crate) const KIB: f64 = 1024.0;
 /// The share that is left out at the beginning.
 const RAMP: f64 = 1.0 / 3.0;
 /// The most windows.
@@ -24,6 +24,21 @@ pub(crate) struct Used {
 /// The time in which all flows went on, without its first third; none where there is no such time,
 /// or nothing came.
 pub(crate) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
+    let (begin, end) = together(flows)?;
+    let settled = (begin + RAMP * (end - begin), end);
+    let something_came = || bytes_at(flows, settled.1) - bytes_at(flows, settled.0) >= KIB;
+    (end > begin && something_came()).then_some(settled)
+}
+
+/// The same with its first third: of little there is nothing to be left out.
+pub(crate) fn whole(flows: &[&[Mark]]) -> Option<Stretch> {
+    let (begin, end) = together(flows)?;
+    let something_came = || bytes_at(flows, end) > bytes_at(flows, begin);
+    (end > begin && something_came()).then_some((begin, end))
+}
+
+/// From when the last flow has begun until the first has ended.
+fn together(flows: &[&[Mark]]) -> Option<Stretch> {
     let begin = flows
         .iter()
         .map(|marks| marks.first())
@@ -34,9 +49,7 @@ pub(crate) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
         .collect::<Option<Vec<_>>>()?;
     let begin = begin.iter().map(|mark| mark.at_ns).max()? as f64;
     let end = end.iter().map(|mark| mark.at_ns).min()? as f64;
-    let settled = (begin + RAMP * (end - begin), end);
-    let something_came = || bytes_at(flows, settled.1) - bytes_at(flows, settled.0) >= KIB;
-    (end > begin && something_came()).then_some(settled)
+    Some((begin, end))
 }
 
 /// Payload that arrived in a second, stalls included.
@@ -189,6 +202,22 @@ mod tests {
             assert!((1..=WINDOWS).contains(&windows.len()), "{kib} {windows:?}");
             assert!(all + windows[0].0 > kib, "{kib} {windows:?}");
         }
+    }
+
+    #[test]
+    fn of_little_nothing_is_left_out() {
+        let marks: Vec<Mark> = steady(0, 4, 1)
+            .into_iter()
+            .map(|mark| Mark {
+                bytes: mark.bytes / 16,
+                ..mark
+            })
+            .collect();
+        assert_eq!(settled(&[&marks]), None);
+        let all = whole(&[&marks]).unwrap();
+        assert_eq!(all, (0.0, 3e6));
+        assert!((throughput(&[&marks], all) - 64e3).abs() < 1.0);
+        assert_eq!(whole(&[&steady(0, 4, 0)]), None);
     }
 
     #[test]
