@@ -3,7 +3,7 @@
 
 use crate::finding::Finding;
 use crate::ratio::{Difference, LogRatio};
-use crate::send_crossover::{about, circumstances, groups};
+use crate::send_crossover::{about, circumstances, comparable, groups};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -31,9 +31,10 @@ struct Change {
 }
 
 /// A sentence for each link and kind of message, at the largest size at which all was measured:
-/// there copies are most of what is done.
+/// there copies are most of what is done. Points for which others used the processors say nothing.
 pub(crate) fn cache_pollution(run: &Run) -> Vec<Finding> {
-    groups(run.points.iter(), &["primitive", "size"])
+    let (quiet, _) = comparable(run);
+    groups(quiet.into_iter(), &["primitive", "size"])
         .iter()
         .filter_map(|(common, group)| found(run, group, common))
         .collect()
@@ -58,7 +59,7 @@ fn found(run: &Run, group: &[&PointRow], common: &Point) -> Option<Finding> {
     let copying = of(ALL_COPIES, largest)?;
     let mut evidence = vec![copying.point.clone()];
     let mut said = Vec::new();
-    let (mut counted, mut is_told) = (false, false);
+    let mut all: Vec<Change> = Vec::new();
     for primitive in FEWER {
         let Some(row) = of(primitive, largest) else {
             continue;
@@ -70,14 +71,18 @@ fn found(run: &Run, group: &[&PointRow], common: &Point) -> Option<Finding> {
         if changes.is_empty() {
             continue;
         }
-        counted |= changes.iter().any(|change| change.is_counted);
-        is_told |= changes.iter().any(|change| change.share.is_some());
         evidence.push(row.point.clone());
         said.push(format!("with {primitive} {}", told(&changes)));
+        all.extend(changes);
     }
-    let measured = match counted {
-        true => "of the misses that the processor counts",
-        false => "of what the sender's caches held before",
+    let (counted, timed) = (
+        "of the misses that the processor counts",
+        "of what the sender's caches held before",
+    );
+    let measured = match all.iter().filter(|change| change.is_counted).count() {
+        0 => timed.to_owned(),
+        count if count == all.len() => counted.to_owned(),
+        _ => format!("{counted}, and {timed}"),
     };
     let sends = format!(
         "over {}{} at {}",
@@ -85,7 +90,7 @@ fn found(run: &Run, group: &[&PointRow], common: &Point) -> Option<Finding> {
         circumstances(run, common),
         about(largest as f64)
     );
-    let sentence = match is_told {
+    let sentence = match all.iter().any(|change| change.share.is_some()) {
         true => format!(
             "{measured}, against {ALL_COPIES} {sends}: {}",
             said.join("; ")
@@ -141,15 +146,12 @@ fn change(
         return Some(Change {
             level,
             share: surely.then_some(share),
-            said: match surely {
-                true => format!(
-                    "{level} {} ({} to {})",
-                    percent(share),
-                    percent(low),
-                    percent(high)
-                ),
-                false => format!("{level} cannot be told"),
-            },
+            said: format!(
+                "{level} {} ({} to {})",
+                percent(share),
+                percent(low),
+                percent(high)
+            ),
             is_counted: true,
         });
     }
@@ -283,6 +285,34 @@ mod tests {
         );
         for row in &mut run.points {
             row.point.axes = row.point.axes.clone().with("threads", 4);
+        }
+        assert_eq!(cache_pollution(&run), []);
+    }
+
+    #[test]
+    fn a_level_without_a_counter_is_timed_beside_those_that_have_one() {
+        let of = |primitive, misses: f64, ns: f64| {
+            let values = [
+                ("l1d_load_misses", misses, (misses, misses)),
+                ("pollution_l2", ns, (0.9 * ns, 1.1 * ns)),
+            ];
+            row(primitive, 4096, &values)
+        };
+        let mut run = run(&[]);
+        run.points = vec![of("two_copy", 100.0, 1000.0), of("one_copy", 90.0, 100.0)];
+        let sentence = &cache_pollution(&run)[0].sentence;
+        assert!(
+            sentence.contains("counts, and of what the sender's caches held"),
+            "{sentence}"
+        );
+        assert!(sentence.ends_with("so that L2 suffers least"), "{sentence}");
+        for row in &mut run.points {
+            row.warnings.push(costof_model::noise::Warning {
+                kind: "others".into(),
+                grade: costof_model::noise::Grade::D,
+                what: String::new(),
+                advice: String::new(),
+            });
         }
         assert_eq!(cache_pollution(&run), []);
     }

@@ -61,7 +61,7 @@ pub fn send_crossovers(run: &Run) -> Vec<SendCrossover> {
 }
 
 /// Points for which the processors were free, and others.
-fn comparable(run: &Run) -> (Vec<&PointRow>, Vec<&PointRow>) {
+pub(crate) fn comparable(run: &Run) -> (Vec<&PointRow>, Vec<&PointRow>) {
     run.points
         .iter()
         .filter(|row| row.point.probe == PROBE && row.axes().find_word("primitive").is_some())

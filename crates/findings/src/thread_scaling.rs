@@ -1,10 +1,10 @@
 //! How much more several threads send than one, what a KiB takes them then, and what limits them.
 
-use crate::finding::Finding;
+use crate::finding::{Finding, grade_by_others};
 use crate::memory_latency::facts;
 use crate::ratio::LogRatio;
 use crate::send_crossover::{about, circumstances, groups};
-use costof_model::noise::PEER;
+use costof_model::noise::{Grade, PEER};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -70,7 +70,7 @@ fn found(run: &Run, group: &[&PointRow], common: &Point) -> Option<Finding> {
         kind: "thread_scaling".into(),
         sentence: format!(
             "{most} threads send {} times as much as one ({low:.2} to {high:.2}) by {} over {}{} at \
-             {sizes}, which is an efficiency of {} %{}{}{}",
+             {sizes}, which is an efficiency of {} %{}{}{}{}",
             range((least, greatest), 2),
             common.axes.find_word("primitive").unwrap_or("?"),
             common.link,
@@ -79,6 +79,7 @@ fn found(run: &Run, group: &[&PointRow], common: &Point) -> Option<Finding> {
             dearer(run, &scaled),
             waits(&scaled),
             limit(run, &scaled, most, greatest),
+            disturbed(&scaled),
         ),
         advice: None,
         evidence: scaled
@@ -204,6 +205,15 @@ fn limit(run: &Run, scaled: &[Scaled<'_>], threads: u64, times: f64) -> String {
             said(receiver)
         ),
         _ => shared(run, threads, times),
+    }
+}
+
+/// Whether others used the processors meanwhile.
+fn disturbed(scaled: &[Scaled<'_>]) -> &'static str {
+    let mut rows = scaled.iter().flat_map(|scaled| [scaled.one, scaled.most]);
+    match rows.any(|row| grade_by_others(row) > Grade::B) {
+        true => "; others used the processors meanwhile, so that this is no more than a hint",
+        false => "",
     }
 }
 
@@ -361,6 +371,19 @@ mod tests {
             let told = sentence(rows(sender, receiver));
             assert!(told.contains(says), "{told}");
         }
+    }
+
+    #[test]
+    fn a_busy_machine_says_so() {
+        let mut rows = [row(1, 4096, 4.0), row(4, 4096, 5.0)];
+        assert!(!sentence(rows.clone()).contains("a hint"));
+        rows[1].warnings.push(costof_model::noise::Warning {
+            kind: "steal".into(),
+            grade: Grade::C,
+            what: String::new(),
+            advice: String::new(),
+        });
+        assert!(sentence(rows).ends_with("no more than a hint"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::finding::Finding;
 use crate::ratio::LogRatio;
-use crate::send_crossover::{about, circumstances, groups};
+use crate::send_crossover::{about, circumstances, comparable, groups};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -18,7 +18,8 @@ const PAGES: &str = "plain_buffer";
 
 /// A sentence for what the kernel copies after all, one for what it does not, and one for the parts.
 pub(crate) fn zero_copy_price(run: &Run) -> Vec<Finding> {
-    let groups = groups(run.points.iter(), &["primitive", "size"]);
+    let (quiet, _) = comparable(run);
+    let groups = groups(quiet.into_iter(), &["primitive", "size"]);
     let prices: Vec<Price> = groups
         .iter()
         .filter_map(|(common, group)| price(run, group, common))
