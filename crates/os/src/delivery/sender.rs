@@ -56,11 +56,11 @@ impl Sender {
     }
 
     /// Sends messages for so long, or longer until it has made sixteen marks, but not for more than
-    /// fifteen seconds.
+    /// fifteen seconds; then until the kernel is done with them.
     ///
     /// # Errors
     ///
-    /// Those of [`FieldSender::send`].
+    /// Those of [`FieldSender::send`] and [`FieldSender::complete`].
     pub fn stream(&mut self, duration: Duration) -> io::Result<()> {
         self.used(|sender| sender.stream_for(duration.as_nanos() as u64))
     }
@@ -99,8 +99,8 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// Those of [`FieldSender::send`] and recv(2); `TimedOut` where no answer comes for ten seconds,
-    /// `UnexpectedEof` where the other end has gone.
+    /// Those of [`FieldSender::send`], [`FieldSender::complete`] and recv(2); `TimedOut` where no
+    /// answer comes for ten seconds, `UnexpectedEof` where the other end has gone.
     pub fn echo(
         &mut self,
         duration: Duration,
@@ -173,7 +173,9 @@ impl Sender {
         self.sent = self.fields.counts().since(&counted);
         self.allocations += allocations() - allocated;
         self.usage = usage::thread().since(&before);
-        worked
+        worked?;
+        // Who has sent is who hears of it.
+        self.fields.complete()
     }
 
     /// How long it takes until a message's bytes could be changed, in nanoseconds from before it is
