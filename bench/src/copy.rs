@@ -33,7 +33,9 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let contests = vec![stream(), echo("one_copy"), echo("two_copy")];
     let what = "copy.send beside iperf3 and sockperf ping-pong, and without a copy beside with one";
     let mut verdicts = contest::hold(bench, what, contests)?;
-    verdicts.push(registered(bench)?);
+    for pages in ["4KiB", "2MiB"] {
+        verdicts.push(registered(bench, pages)?);
+    }
     Ok(verdicts)
 }
 
@@ -55,6 +57,8 @@ fn echo(primitive: &str) -> Contest<'static> {
         metric: "latency",
         unit: Unit::Nanoseconds,
         bounds: Bounds::COST,
+        // What it takes to wake a processor that sleeps differs more than anything else here.
+        rounds: 21,
         ..sending(&axes, sockperf("tcp", "block", ECHO_BYTES))
     }
 }
@@ -74,20 +78,23 @@ fn sending(axes: &str, peer: Peer<'static>) -> Contest<'static> {
 
 /// One contiguous message that stays in the caches, as datagrams into a sink: from
 /// registered buffers, and copied by one sendmsg(2).
-fn registered(bench: &Bench) -> Result<Verdict> {
-    let axes = words(
-        "over=udp size=65000 fields=1 source=hot primitive=one_copy,uring_zero_copy \
-         buffers=plain,registered",
-    );
+fn registered(bench: &Bench, pages: &str) -> Result<Verdict> {
+    let point = format!("over=udp size=65000 fields=1 source=hot pages={pages}");
+    let ways = "primitive=one_copy,uring_zero_copy buffers=plain,registered";
+    let axes = words(&format!("{point} {ways}"));
     let cpus = bench.cpu_list();
     let mut arguments = vec!["copy.send", "--link", "sink", "--quick", "--cpu", &cpus];
     arguments.extend(settings(&axes));
-    println!("copy.send over=udp size=65000 fields=1 source=hot over sink: throughput in GB/s");
+    println!("copy.send {point} over sink: throughput in GB/s");
     println!("round  registered     one_copy   ratio  copied  ratio of cpu_sender");
     let watch = Watch::start();
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for round in 1..=bench.rounds(SINK_ROUNDS) {
-        let run = Costof::run(bench, &format!("registered-{round}.jsonl"), &arguments)?;
+        let run = Costof::run(
+            bench,
+            &format!("registered-{pages}-{round}.jsonl"),
+            &arguments,
+        )?;
         let registered = Sent::of(&run, "uring_zero_copy", "registered")?;
         let copied = Sent::of(&run, "one_copy", "plain")?;
         println!(
@@ -112,7 +119,7 @@ fn registered(bench: &Bench) -> Result<Verdict> {
     // Both sides are in the same launches: what disturbs them disturbs both.
     machine::was_quiet(&watch);
     let verdict = WITHOUT_A_COPY.judge(ratio_interval(&without, &with));
-    println!("verdict on registered buffers into a sink: {verdict}\n");
+    println!("verdict on registered buffers into a sink, pages={pages}: {verdict}\n");
     Ok(verdict)
 }
 

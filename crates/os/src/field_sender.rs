@@ -130,6 +130,9 @@ impl Counts {
 }
 
 /// One end of a connection, or of datagrams that go to one peer, and the messages that it sends.
+///
+/// The thread that sends the first is the one that sends and completes all: io_uring's rings belong
+/// to one.
 #[derive(Debug)]
 pub struct FieldSender {
     // It is dropped first: a ring holds requests that read the messages.

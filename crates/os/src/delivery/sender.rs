@@ -166,11 +166,11 @@ impl Sender {
     }
 
     /// Sends messages for so long, or longer until it has made sixteen marks, but not for more than
-    /// fifteen seconds.
+    /// fifteen seconds; then until the kernel is done with them.
     ///
     /// # Errors
     ///
-    /// Those of [`FieldSender::send`].
+    /// Those of [`FieldSender::send`] and [`FieldSender::complete`].
     pub fn stream(&mut self, duration: Duration) -> io::Result<()> {
         self.used(|sender| sender.stream_for(duration))
     }
@@ -209,7 +209,7 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// Those of [`FieldSender::send`] and recv(2); `InvalidData` where an answer has other bytes,
+    /// Those of [`FieldSender::send`], [`FieldSender::complete`] and recv(2); `InvalidData` where an answer has other bytes,
     /// `TimedOut` where none comes for ten seconds, `UnexpectedEof` where the other end has gone.
     pub fn echo(
         &mut self,
@@ -348,11 +348,15 @@ impl Sender {
             let allocated = allocations();
             let worked = work(self);
             self.allocations += allocations() - allocated;
-            worked
+            worked?;
+            // Who has sent is who hears of it.
+            self.fields.complete()
         });
         self.sent = self.fields.counts().since(&counts);
         self.counted = counted;
-        worked
+        worked?;
+        // Who has sent is who hears of it.
+        self.fields.complete()
     }
 
     /// How long it takes until a message's bytes could be changed, in nanoseconds from before it is

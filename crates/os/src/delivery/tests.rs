@@ -214,6 +214,42 @@ fn every_message_is_answered() {
     }
 }
 
+/// As those of several flows do, each of which is sent by a thread that ends then.
+#[test]
+fn a_flow_may_end_in_another_thread_than_the_one_that_sent() {
+    let shape = Shape {
+        size: 4096,
+        count: 2,
+    };
+    for primitive in [Primitive::ZeroCopy, Primitive::UringZeroCopy] {
+        let listener = Listener::open(Over::Tcp, LOCAL, (0, 0), 1, TOKEN).unwrap();
+        let address = listener.address().unwrap();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let receiving = scope.spawn(|| {
+                let mut receiver = accept(&listener, shape, &stop).unwrap().pop();
+                receiver
+                    .iter_mut()
+                    .for_each(|receiver| receiver.receive(&stop).unwrap());
+            });
+            let to_send = vec![messages(shape)];
+            match call(Over::Tcp, &address, None, TOKEN, primitive, to_send) {
+                Ok(mut senders) => {
+                    let sender = &mut senders[0];
+                    let sending = || sender.stream(Duration::from_millis(20));
+                    thread::scope(|scope| scope.spawn(sending).join().unwrap()).unwrap();
+                    sender.end().unwrap();
+                    let counts = sender.counts();
+                    assert!(counts.asked > 0 && counts.completed == counts.asked);
+                }
+                Err(error) => eprintln!("skipped: {primitive:?}: {error}"),
+            }
+            stop.store(true, Ordering::Release);
+            receiving.join().unwrap();
+        });
+    }
+}
+
 #[test]
 fn other_bytes_than_were_sent_are_noticed() {
     let shape = Shape { size: 83, count: 2 };

@@ -1,9 +1,16 @@
 //! io_uring: a message is a request, or a chain of one for each field from registered memory, and
-//! one io_uring_enter(2) submits it and waits until it is sent. A request of one field without a copy
-//! names its memory itself, registered or not, and needs no message header. When the kernel is done with the
-//! bytes of a send that asked for no copy, it says so in the ring, without a system call.
+//! io_uring: a message is a request, or a chain of one for each field from registered memory, and
+//! one io_uring_enter(2) submits it. Where it is not sent when that returns, as of a stream that has
+//! no room, another one waits for it. A request of one field without a copy names its memory itself,
+//! registered or not, and needs no message header. When the kernel is done with the bytes of a send
+//! that asked for no copy, it says so in the ring.
 //!
-//! Source: io_uring_enter(2), io_uring_register(2), `IORING_SEND_ZC_REPORT_USAGE` (Linux 6.2).
+//! From Linux 6.1 on that is put into the ring only when it is asked for, which it is after so many
+//! sends, and never interrupts the sender: programs that want the most set their rings up so, which
+//! belong to the first thread that sends.
+//!
+//! Source: io_uring_enter(2), io_uring_register(2), `IORING_SEND_ZC_REPORT_USAGE` (Linux 6.2);
+//! io_uring_setup(2) on `IORING_SETUP_DEFER_TASKRUN`.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,10 +18,10 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{Fd, SubmitArgs, Timespec};
-use io_uring::{IoUring, Probe, cqueue, opcode};
+use io_uring::{EnterFlags, IoUring, Probe, cqueue, opcode};
 
 use super::one_copy::{Rest, message_of};
-use super::{Call, Counts, Primitive, STALLED, stalled, unsupported};
+use super::{Call, Counts, Primitive, REAP_EVERY, STALLED, stalled, unsupported};
 use crate::fields::{FIELDS_MOST, Messages};
 
 /// Room for completions: with fewer, those that nobody has read would hold up the kernel.
@@ -31,6 +38,8 @@ const FLAGS: libc::c_int = libc::MSG_WAITALL | libc::MSG_NOSIGNAL;
 #[derive(Debug)]
 pub(super) struct Uring {
     ring: Ring,
+    /// Whether it waits for the thread that it will belong to.
+    is_disabled: bool,
     socket: Fd,
     primitive: Primitive,
     /// A request names this structure, which therefore stays where it is.
@@ -41,6 +50,8 @@ pub(super) struct Uring {
     /// Requests that sent nothing: the kernel may say of them, too, that it is done with their bytes,
     /// and that it has copied these.
     in_vain: VecDeque<u64>,
+    /// Sends since completions were asked for.
+    not_reaped: u64,
 }
 
 // SAFETY: its pointers are those of a message that is sent now, into an arena that can be sent to
@@ -62,15 +73,7 @@ impl Uring {
         is_stream: bool,
         messages: &Messages,
     ) -> io::Result<Self> {
-        let ring = IoUring::builder()
-            .setup_cqsize(COMPLETIONS)
-            .build(FIELDS_MOST as u32)
-            .map_err(|error| {
-                unsupported(
-                    "io_uring_setup (kernel.io_uring_disabled, or a seccomp filter, may forbid it)",
-                    &error,
-                )
-            })?;
+        let (ring, is_disabled) = ring()?;
         let operation = match primitive {
             Primitive::UringSendRegistered => opcode::WriteFixed::CODE,
             Primitive::UringZeroCopy if messages.fields() == 1 => opcode::SendZc::CODE,
@@ -113,12 +116,14 @@ impl Uring {
         }
         Ok(Self {
             ring: Ring(ring),
+            is_disabled,
             socket: Fd(socket.as_fd().as_raw_fd()),
             primitive,
             message: Box::new(message_of(&[])),
             rest: Rest::new(messages.fields()),
             number: 0,
             in_vain: VecDeque::with_capacity(IN_VAIN_MOST),
+            not_reaped: 0,
         })
     }
 
@@ -128,6 +133,9 @@ impl Uring {
         let sent = rest.whole(parts, |parts| self.send_some(parts, call));
         self.rest = rest;
         sent?;
+        if self.not_reaped >= REAP_EVERY {
+            self.reap(call)?;
+        }
         // What nobody has read must never be more than there is room for.
         while call.asked - call.completed > u64::from(COMPLETIONS / 2) {
             self.wait_for_one(call)?;
@@ -139,10 +147,17 @@ impl Uring {
     /// a write to a socket without room may be, ends the chain: those behind it send nothing.
     #[inline]
     fn send_some(&mut self, parts: &[libc::iovec], call: &mut Call<'_>) -> io::Result<usize> {
-        let mut pending = self.submit(parts, call.waits)?;
+        if std::mem::take(&mut self.is_disabled) {
+            self.ring.0.submitter().register_enable_rings()?;
+        }
+        let mut pending = self.queue(parts, call.waits)?;
         let (mut sent, mut failed) = (0, None);
-        while pending > 0 {
-            self.enter(pending, call)?;
+        match pending {
+            1 => self.submit(call)?,
+            // Those behind the first of a chain are begun when it is waited for them.
+            _ => self.wait(pending, call)?,
+        }
+        loop {
             while let Some(completion) = self.ring.0.completion().next() {
                 if count_notification(&completion, &mut self.in_vain, call) {
                     continue;
@@ -150,7 +165,9 @@ impl Uring {
                 pending -= 1;
                 match completion.result() {
                     bytes @ 0.. => {
-                        call.asked += u64::from(cqueue::more(completion.flags()));
+                        let asked = u64::from(cqueue::more(completion.flags()));
+                        call.asked += asked;
+                        self.not_reaped += asked;
                         sent += bytes as usize;
                         continue;
                     }
@@ -162,6 +179,10 @@ impl Uring {
                 }
                 self.in_vain.push_back(completion.user_data());
             }
+            if pending == 0 {
+                break;
+            }
+            self.wait(pending, call)?;
         }
         match failed {
             // What was sent counts; what failed fails again.
@@ -172,7 +193,7 @@ impl Uring {
 
     /// Puts the requests for these parts of a message into the ring: how many they are.
     #[inline]
-    fn submit(&mut self, parts: &[libc::iovec], waits: bool) -> io::Result<usize> {
+    fn queue(&mut self, parts: &[libc::iovec], waits: bool) -> io::Result<usize> {
         // It waits for a socket that does not block, unless it is told not to.
         let (flags, write_flags) = match waits {
             true => (FLAGS, 0),
@@ -236,34 +257,52 @@ impl Uring {
         }
     }
 
-    /// Submits what is in the ring, and waits until so much is complete.
+    /// Submits what is in the ring.
     #[inline]
-    fn enter(&mut self, complete: usize, counts: &mut Counts) -> io::Result<()> {
+    fn submit(&mut self, counts: &mut Counts) -> io::Result<()> {
+        counts.system_calls += 1;
+        // What is left is submitted when it is waited for.
+        unless_interrupted(self.ring.0.submitter().submit())
+    }
+
+    /// Has the kernel say which sends it is done with, and waits for none.
+    #[inline]
+    fn reap(&mut self, counts: &mut Counts) -> io::Result<()> {
+        self.not_reaped = 0;
+        counts.system_calls += 1;
+        let events = EnterFlags::GETEVENTS.bits();
+        let submitter = self.ring.0.submitter();
+        // SAFETY: there is no argument, and nothing is submitted.
+        let asked = unsafe { submitter.enter::<libc::sigset_t>(0, 0, events, None) };
+        unless_interrupted(asked)?;
+        self.count(counts);
+        Ok(())
+    }
+
+    /// Submits what is left in the ring, and waits until so much is complete.
+    fn wait(&mut self, complete: usize, counts: &mut Counts) -> io::Result<()> {
         let time = Timespec::new().sec(STALLED.as_secs());
         let arguments = SubmitArgs::new().timespec(&time);
         counts.system_calls += 1;
-        match self
-            .ring
-            .0
-            .submitter()
-            .submit_with_args(complete, &arguments)
-        {
-            Ok(_) => Ok(()),
-            Err(error) => match error.raw_os_error() {
-                Some(libc::EINTR) => Ok(()),
-                Some(libc::ETIME) => Err(stalled()),
-                _ => Err(error),
-            },
+        let submitter = self.ring.0.submitter();
+        match submitter.submit_with_args(complete, &arguments) {
+            Err(error) if error.raw_os_error() == Some(libc::ETIME) => Err(stalled()),
+            waited => unless_interrupted(waited),
         }
     }
 
     #[inline]
     fn wait_for_one(&mut self, counts: &mut Counts) -> io::Result<()> {
-        self.enter(1, counts)?;
+        self.wait(1, counts)?;
+        self.count(counts);
+        Ok(())
+    }
+
+    #[inline]
+    fn count(&mut self, counts: &mut Counts) {
         while let Some(completion) = self.ring.0.completion().next() {
             count_notification(&completion, &mut self.in_vain, counts);
         }
-        Ok(())
     }
 
     pub(super) fn complete(&mut self, counts: &mut Counts) -> io::Result<()> {
@@ -272,6 +311,38 @@ impl Uring {
         }
         Ok(())
     }
+}
+
+/// A call that a signal has ended has done nothing, and what it was for is seen afterwards.
+#[inline]
+fn unless_interrupted(entered: io::Result<usize>) -> io::Result<()> {
+    match entered {
+        Err(error) if error.raw_os_error() != Some(libc::EINTR) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// A ring, and whether it has to be enabled.
+fn ring() -> io::Result<(IoUring, bool)> {
+    let mut deferring = IoUring::builder();
+    deferring
+        .setup_cqsize(COMPLETIONS)
+        .setup_r_disabled()
+        .setup_single_issuer()
+        .setup_defer_taskrun();
+    if let Ok(ring) = deferring.build(FIELDS_MOST as u32) {
+        return Ok((ring, true));
+    }
+    let ring = IoUring::builder()
+        .setup_cqsize(COMPLETIONS)
+        .build(FIELDS_MOST as u32)
+        .map_err(|error| {
+            unsupported(
+                "io_uring_setup (kernel.io_uring_disabled, or a seccomp filter, may forbid it)",
+                &error,
+            )
+        })?;
+    Ok((ring, false))
 }
 
 /// Counts it if it says that the kernel is done with the bytes of a send, and says whether it does.

@@ -54,6 +54,7 @@ fn reuses(point: &Point) -> u64 {
         false => REUSES,
     }
 }
+
 /// The caches whose pollution is looked at, and its metrics.
 const LEVELS: [(u32, &str); 3] = [
     (1, "pollution_l1"),
