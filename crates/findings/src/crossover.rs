@@ -8,22 +8,41 @@ use crate::ratio::LogRatio;
 
 /// From which size on, in bytes, between the smallest and the largest that was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Crossover {
+pub enum Crossover {
     /// From the smallest on.
-    Everywhere { from: f64 },
+    Everywhere {
+        /// The smallest.
+        from: f64,
+    },
     /// From about here on, as far as that is told. Its interval ends at `high`, and begins at `low`
     /// or below the smallest.
     From {
+        /// From here, as it seems; none where that is below the smallest.
         about: Option<f64>,
+        /// The lower end of the interval.
         low: Option<f64>,
+        /// Its upper end.
         high: f64,
     },
     /// From here to there, and not at the largest.
-    Only { from: f64, to: f64 },
+    Only {
+        /// The first at which it is better.
+        from: f64,
+        /// The last.
+        to: f64,
+    },
     /// Not at the largest, nor for certain anywhere.
-    Nowhere { up_to: f64 },
+    Nowhere {
+        /// The largest.
+        up_to: f64,
+    },
     /// The interval has no end: somewhere between these, or beyond.
-    Untold { low: f64, high: f64 },
+    Untold {
+        /// The lower end of the interval, or the smallest.
+        low: f64,
+        /// The largest.
+        high: f64,
+    },
 }
 
 /// Where a curve is above nothing from some size on.

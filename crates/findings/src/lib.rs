@@ -4,9 +4,10 @@
 
 pub mod all;
 mod cache_levels;
+mod cache_pollution;
 mod cache_references;
 pub mod changepoints;
-mod crossover;
+pub mod crossover;
 pub mod doctor;
 pub mod finding;
 mod fork_growth;
@@ -18,7 +19,10 @@ mod page_sizes;
 mod ratio;
 mod round_trip;
 mod saturated;
-mod send_crossover;
+pub mod send_crossover;
+mod send_questions;
 mod sequential;
 mod thread_scaling;
+mod unexpected;
 mod zero_copy;
+mod zero_copy_price;

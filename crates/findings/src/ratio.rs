@@ -50,16 +50,65 @@ impl LogRatio {
     }
 }
 
+/// By how much a metric is more at one point than at another, with its 95 % interval: for what may be
+/// nothing, or less, of which there is no ratio.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Difference {
+    pub(crate) low: f64,
+    pub(crate) middle: f64,
+    pub(crate) high: f64,
+}
+
+impl Difference {
+    /// The `metric` of `one` less that of `other`; none where either has none, or no interval.
+    pub(crate) fn of(
+        run: &Run,
+        one: &PointRow,
+        other: &PointRow,
+        metric: &str,
+    ) -> Option<Difference> {
+        let mut differences: Vec<f64> = both(run, (&one.point, &other.point), metric)
+            .map(|(one, other)| one - other)
+            .collect();
+        differences.sort_by(f64::total_cmp);
+        if differences.len() >= LAUNCHES {
+            let LogRatio { low, middle, high } = of_launches(&differences);
+            return Some(Difference { low, middle, high });
+        }
+        let sides = |row: &PointRow| {
+            let estimate = row.estimate(metric)?;
+            let (low, high) = estimate.ci95?;
+            Some((low, estimate.median, high))
+        };
+        let (one, other) = (sides(one)?, sides(other)?);
+        let middle = one.1 - other.1;
+        Some(Difference {
+            low: middle - (one.1 - one.0).hypot(other.2 - other.1),
+            middle,
+            high: middle + (one.2 - one.1).hypot(other.1 - other.0),
+        })
+    }
+}
+
 /// The logarithm of the ratio in each launch that has both.
-fn paired(run: &Run, (one, other): (&Point, &Point), metric: &str) -> Vec<f64> {
-    let launches = run.launches.iter().filter_map(|launch| {
+fn paired(run: &Run, points: (&Point, &Point), metric: &str) -> Vec<f64> {
+    let ratios = both(run, points, metric).map(|(one, other)| (one / other).ln());
+    ratios.filter(|ratio| ratio.is_finite()).collect()
+}
+
+/// What each launch that has both says of them.
+fn both<'a>(
+    run: &'a Run,
+    (one, other): (&'a Point, &'a Point),
+    metric: &'a str,
+) -> impl Iterator<Item = (f64, f64)> + 'a {
+    run.launches.iter().filter_map(move |launch| {
         let value = |wanted: &Point| {
             let mut points = launch.points.iter();
             value(points.find(|point| point.point == *wanted)?, metric)
         };
-        Some((value(one)? / value(other)?).ln())
-    });
-    launches.filter(|ratio| ratio.is_finite()).collect()
+        Some((value(one)?, value(other)?))
+    })
 }
 
 /// What a launch says of a metric of a point.
@@ -177,6 +226,18 @@ mod tests {
         assert_eq!(LogRatio::of(&run, &one, &none, "cpu_sender"), None);
     }
 
+    #[test]
+    fn what_may_be_nothing_has_a_difference() {
+        let run = run(&[]);
+        let (one, other) = (row(1, -2.0, (-5.0, 1.0)), row(2, 10.0, (6.0, 14.0)));
+        let difference = Difference::of(&run, &one, &other, "cpu_sender").unwrap();
+        assert_eq!(
+            (difference.low, difference.middle, difference.high),
+            (-17.0, -12.0, -7.0)
+        );
+        assert_eq!(Difference::of(&run, &one, &other, "throughput"), None);
+    }
+
     /// As on a machine that is slower in some launches, for both alike.
     #[test]
     fn what_disturbs_a_launch_as_a_whole_is_in_no_ratio() {
@@ -207,6 +268,9 @@ mod tests {
         }
         let ratio = LogRatio::of(&run, &one, &other, "cpu_sender").unwrap();
         close(ratio, (2.0, 2.0, 2.0));
+        // 10, 30, 5 and 20 more: their median.
+        let more = Difference::of(&run, &one, &other, "cpu_sender").unwrap();
+        assert!((more.middle - 15.0).abs() < 1e-9, "{more:?}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::crossover::{Crossover, crossover};
 use crate::finding::{Finding, grade_by_others};
 use crate::ratio::LogRatio;
+use costof_model::link::Link;
 use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
@@ -10,46 +11,120 @@ use costof_model::run_file::Run;
 use costof_model::unit::Better;
 
 pub(crate) const PROBE: &str = "copy.send";
-/// What is compared with what.
-const PAIRS: [(&str, &str); 3] = [
-    ("one_copy", "two_copy"),
-    ("zero_copy", "two_copy"),
-    ("zero_copy", "one_copy"),
+/// What is compared with what, and the kind of finding that this is.
+const PAIRS: [(&str, &str, &str); 3] = [
+    ("one_copy", "two_copy", ONE_COPY),
+    ("zero_copy", "two_copy", ZERO_COPY),
+    ("zero_copy", "one_copy", ZERO_COPY),
 ];
+pub(crate) const ONE_COPY: &str = "one_copy_crossover";
+pub(crate) const ZERO_COPY: &str = "zero_copy_crossover";
+/// The kind of a finding about what disturbs a comparison, or keeps it from being one.
+pub(crate) const DISTURBED: &str = "crossover_disturbed";
 /// The metrics that it is told by, and what they are called.
 const METRICS: [(&str, &str); 2] = [
     ("cpu_sender", "by the sender's processor time"),
     ("throughput", "by throughput"),
 ];
 
-/// A sentence for each pair on each link, and for each kind of message otherwise; of sizes for which
-/// the processors were not free, none.
-pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
-    let rows: Vec<&PointRow> = run
-        .points
-        .iter()
-        .filter(|row| row.point.probe == PROBE && grade_by_others(row) <= Grade::B)
-        .collect();
-    let mut done: Vec<Point> = Vec::new();
-    let mut findings = Vec::new();
-    for row in &rows {
-        let all = alike(row, &["primitive", "size"]);
-        if done.contains(&all) {
-            continue;
+/// From which size on one way of sending beats another by a metric, under the same circumstances.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SendCrossover {
+    /// What the points have in common: the link, and all axes but `primitive` and `size`.
+    pub common: Point,
+    /// The way that is better from some size on.
+    pub better: &'static str,
+    /// The way that it is held against.
+    pub other: &'static str,
+    /// What the finding is called that tells it.
+    pub(crate) kind: &'static str,
+    /// What it is told by.
+    pub metric: &'static str,
+    /// From which size on.
+    pub crossover: Crossover,
+    /// The points that it follows from.
+    pub evidence: Vec<Point>,
+}
+
+/// Each pair on each link, for each kind of message and by each metric; of sizes for which the
+/// processors were not free, none.
+pub fn send_crossovers(run: &Run) -> Vec<SendCrossover> {
+    let (rows, _) = comparable(run);
+    let mut crossovers = Vec::new();
+    for (common, group) in groups(rows.into_iter(), &["primitive", "size"]) {
+        for pair in PAIRS {
+            let found = METRICS.map(|(metric, _)| found(run, &group, &common, pair, metric));
+            crossovers.extend(found.into_iter().flatten());
         }
-        let group: Vec<&PointRow> = rows
-            .iter()
-            .copied()
-            .filter(|other| alike(other, &["primitive", "size"]) == all)
-            .collect();
-        done.push(all);
-        findings.extend(PAIRS.iter().filter_map(|pair| found(run, &group, *pair)));
     }
+    crossovers
+}
+
+/// Points for which the processors were free, and others.
+pub(crate) fn comparable(run: &Run) -> (Vec<&PointRow>, Vec<&PointRow>) {
+    run.points
+        .iter()
+        .filter(|row| row.point.probe == PROBE && row.axes().find_word("primitive").is_some())
+        .partition(|row| grade_by_others(row) <= Grade::B)
+}
+
+/// A sentence for each pair on each link, and for each kind of message otherwise; of sizes for which
+/// the processors were not free, that they were not.
+pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
+    let crossovers = send_crossovers(run);
+    let of_pair = |crossover: &SendCrossover| {
+        let SendCrossover { better, other, .. } = *crossover;
+        (crossover.common.clone(), better, other)
+    };
+    let pairs = crossovers.chunk_by(|one, next| of_pair(one) == of_pair(next));
+    let mut findings: Vec<Finding> = pairs.map(|by_metric| said(run, by_metric)).collect();
+    let (rows, busy) = comparable(run);
+    findings.extend(paced(run, &rows, &findings));
+    findings.extend(left_out(&busy, &rows));
     findings
 }
 
-/// The point without these axes: what points have in common that differ in nothing else.
-pub(crate) fn alike(row: &PointRow, without: &[&str]) -> Point {
+/// Points that could have been compared, had others not used their processors.
+fn left_out(busy: &[&PointRow], rows: &[&PointRow]) -> Option<Finding> {
+    let compared = |row: &&&PointRow| {
+        let primitive = row.axes().find_word("primitive");
+        let pairs = PAIRS
+            .iter()
+            .flat_map(|(better, other, _)| [*better, *other]);
+        pairs.into_iter().any(|wanted| primitive == Some(wanted))
+    };
+    let busy: Vec<&PointRow> = busy.iter().filter(compared).copied().collect();
+    let all = busy.len() + rows.iter().filter(compared).count();
+    (!busy.is_empty() && all > 2).then(|| Finding {
+        kind: DISTURBED.into(),
+        sentence: format!(
+            "{} of the {all} points by which ways of sending are compared are in no crossover, as \
+             others used their processors",
+            busy.len()
+        ),
+        advice: Some("stop what else runs, or choose free processors by --cpu".to_owned()),
+        evidence: busy.iter().map(|row| row.point.clone()).collect(),
+    })
+}
+
+/// Points of `copy.send` that differ in these axes alone, and what they have in common.
+pub(crate) fn groups<'a>(
+    rows: impl Iterator<Item = &'a PointRow>,
+    axes: &[&str],
+) -> Vec<(Point, Vec<&'a PointRow>)> {
+    let mut groups: Vec<(Point, Vec<&PointRow>)> = Vec::new();
+    for row in rows.filter(|row| row.point.probe == PROBE) {
+        let common = alike(row, axes);
+        match groups.iter_mut().find(|(known, _)| *known == common) {
+            Some((_, group)) => group.push(row),
+            None => groups.push((common, vec![row])),
+        }
+    }
+    groups
+}
+
+/// The point without these axes.
+fn alike(row: &PointRow, without: &[&str]) -> Point {
     let mut point = row.point.clone();
     point.axes.0.retain(|name, _| !without.contains(&&**name));
     point
@@ -107,56 +182,105 @@ fn ratios<'a>(
     ratios
 }
 
-fn found(run: &Run, group: &[&PointRow], pair: (&str, &str)) -> Option<Finding> {
-    let mut said = Vec::new();
-    let mut evidence: Vec<Point> = Vec::new();
-    for (metric, by) in METRICS {
-        let ratios = ratios(run, group, pair, metric);
-        let sizes: Vec<(f64, LogRatio)> = ratios
-            .iter()
-            .map(|(size, ratio, _)| (*size as f64, *ratio))
-            .collect();
-        let Some(crossover) = crossover(&sizes) else {
-            continue;
-        };
-        said.push(format!("{by}{}", words(crossover)));
-        for row in ratios.iter().flat_map(|(_, _, rows)| rows) {
-            if !evidence.contains(&row.point) {
-                evidence.push(row.point.clone());
-            }
-        }
-    }
-    let common = alike(group.first()?, &["primitive", "size"]);
-    (!said.is_empty()).then(|| Finding {
-        kind: "send_crossover".into(),
-        sentence: format!(
-            "{} beats {} over {}{}: {}",
-            pair.0,
-            pair.1,
-            common.link,
-            circumstances(run, &common),
-            said.join("; "),
-        ),
-        advice: paces(run, &common, &evidence[0]),
-        evidence,
+fn found(
+    run: &Run,
+    group: &[&PointRow],
+    common: &Point,
+    (better, other, kind): (&'static str, &'static str, &'static str),
+    metric: &'static str,
+) -> Option<SendCrossover> {
+    let ratios = ratios(run, group, (better, other), metric);
+    let sizes: Vec<(f64, LogRatio)> = ratios
+        .iter()
+        .map(|(size, ratio, _)| (*size as f64, *ratio))
+        .collect();
+    let rows = ratios.iter().flat_map(|(_, _, rows)| rows);
+    Some(SendCrossover {
+        common: common.clone(),
+        better,
+        other,
+        kind,
+        metric,
+        crossover: crossover(&sizes)?,
+        evidence: rows.map(|row| row.point.clone()).collect(),
     })
 }
 
-/// What to do where the congestion control was BBR, into a sink: nothing there takes time but the
-/// sender, and pacing is most of what it does.
-fn paces(run: &Run, common: &Point, measured: &Point) -> Option<String> {
-    let is_usual = common.axes.find_word("congestion_control") == Some("default");
-    let by_tcp = common.axes.find_word("over") == Some("tcp");
-    let mut ends = run
-        .launches
-        .iter()
-        .filter(|launch| launch.points.iter().any(|point| point.point == *measured))
-        .flat_map(|launch| launch.noise.ends.values());
-    let paced = ends.any(|end| end.congestion_control.as_deref() == Some("bbr"));
-    (common.link == "sink" && by_tcp && is_usual && paced).then(|| {
-        "bbr paces what it sends, which takes most of the time here: without it by --set \
-         congestion_control=reno"
-            .to_owned()
+/// What all metrics say of one pair.
+fn said(run: &Run, by_metric: &[SendCrossover]) -> Finding {
+    let SendCrossover {
+        common,
+        better,
+        other,
+        kind,
+        ..
+    } = &by_metric[0];
+    let said = by_metric.iter().map(|found| {
+        let by = METRICS.iter().find(|(metric, _)| *metric == found.metric);
+        let (_, by) = by.expect("it was found by one of them");
+        format!("{by}{}", words(found.crossover))
+    });
+    let mut evidence: Vec<Point> = Vec::new();
+    for point in by_metric.iter().flat_map(|found| &found.evidence) {
+        if !evidence.contains(point) {
+            evidence.push(point.clone());
+        }
+    }
+    Finding {
+        kind: (*kind).into(),
+        sentence: format!(
+            "{better} beats {other} over {}{}: {}",
+            common.link,
+            circumstances(run, common),
+            said.collect::<Vec<_>>().join("; "),
+        ),
+        advice: None,
+        evidence,
+    }
+}
+
+/// Whether BBR paces what TCP sends at this point over a link of this machine, which has no rate that
+/// pacing could find.
+pub(crate) fn is_paced(run: &Run, row: &PointRow) -> bool {
+    let here = matches!(
+        row.point.link.parse(),
+        Ok(Link::Loopback | Link::Veth | Link::Sink)
+    );
+    let by_tcp = row.axes().find_word("over") == Some("tcp");
+    let asked = row.axes().find_word("congestion_control");
+    let mut launches = run.launches.iter().filter(|launch| {
+        let mut points = launch.points.iter();
+        points.any(|point| point.point == row.point)
+    });
+    let mut usual = || {
+        launches.any(|launch| {
+            let mut ends = launch.noise.ends.values();
+            ends.any(|end| end.congestion_control.as_deref() == Some("bbr"))
+        })
+    };
+    here && by_tcp && (asked == Some("bbr") || asked == Some("default") && usual())
+}
+
+/// What to do where it is, of all that crossovers were told from.
+fn paced(run: &Run, rows: &[&PointRow], told: &[Finding]) -> Option<Finding> {
+    let is_told = |row: &&&PointRow| {
+        let mut evidence = told.iter().flat_map(|found| &found.evidence);
+        evidence.any(|point| *point == row.point)
+    };
+    let paced = rows.iter().filter(is_told);
+    let paced: Vec<&&PointRow> = paced.filter(|row| is_paced(run, row)).collect();
+    let mut links: Vec<&str> = paced.iter().map(|row| &*row.point.link).collect();
+    links.sort_unstable();
+    links.dedup();
+    (!links.is_empty()).then(|| Finding {
+        kind: DISTURBED.into(),
+        sentence: format!(
+            "bbr paces what TCP sends over {}: the crossovers have the time in them that this takes, \
+             which in a sink is most of it",
+            links.join(", ")
+        ),
+        advice: Some("without it by --set congestion_control=reno".to_owned()),
+        evidence: paced.iter().map(|row| row.point.clone()).collect(),
     })
 }
 
@@ -302,7 +426,48 @@ mod tests {
                 advice: String::new(),
             });
         }
-        assert_eq!(send_crossover(&run), []);
+        let findings = send_crossover(&run);
+        assert_eq!(findings.len(), 1);
+        assert_eq!(
+            findings[0].sentence,
+            "12 of the 12 points by which ways of sending are compared are in no crossover, as others \
+             used their processors"
+        );
+    }
+
+    #[test]
+    fn a_paced_machine_says_so_once() {
+        let mut run = cold();
+        for row in &mut run.points {
+            row.point.axes = row.point.axes.clone().with("over", "tcp");
+            row.point.axes = row.point.axes.clone().with("congestion_control", "bbr");
+        }
+        let findings = send_crossover(&run);
+        assert_eq!(findings.len(), 4);
+        let last = &findings[3];
+        assert!(
+            last.sentence
+                .starts_with("bbr paces what TCP sends over sink")
+        );
+        assert!(last.advice.as_ref().unwrap().contains("reno"));
+        for row in &mut run.points {
+            row.point.axes = row.point.axes.clone().with("congestion_control", "reno");
+        }
+        assert_eq!(send_crossover(&run).len(), 3);
+    }
+
+    #[test]
+    fn threads_and_pages_are_circumstances_of_their_own() {
+        let mut run = cold();
+        let four = run.points.clone().into_iter().map(|mut row| {
+            row.point.axes = row.point.axes.with("threads", 4);
+            row
+        });
+        let four: Vec<PointRow> = four.collect();
+        run.points.extend(four);
+        let findings = send_crossover(&run);
+        assert_eq!(findings.len(), 6);
+        assert!(findings.iter().all(|found| found.evidence.len() == 8));
     }
 
     #[test]

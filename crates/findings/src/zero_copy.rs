@@ -1,8 +1,12 @@
 //! What the kernel said of sends that asked for no copy, and why it copied after all.
 
 use crate::finding::Finding;
+use crate::memory_latency::facts;
+use crate::ratio::LogRatio;
+use crate::send_crossover::is_paced;
 use costof_model::Text;
 use costof_model::link::Link;
+use costof_model::link_end::LinkEnd;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::display_bytes;
@@ -11,6 +15,13 @@ use costof_model::unit::display_bytes;
 /// connection's beginning may be of the other kind.
 const ALL: f64 = 0.995;
 const NONE: f64 = 0.005;
+/// What the processor time is that the kernel's word is held against.
+const TIME: &str = "cpu_sender";
+/// From which size on copying is most of what a send takes, of a message that is cached, and of one
+/// that is not.
+const COPIES_SHOW_BYTES: (u64, u64) = (256 << 10, 48 << 10);
+/// Below how many times the time of one copy there can have been none.
+const LIKE_NO_COPY: f64 = 0.7;
 
 /// What became of the sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,99 +81,255 @@ fn said(run: &Run, fate: Fate, rows: &[&PointRow]) -> Finding {
         .iter()
         .filter_map(|row| Some(row.estimate("asked")?.median * row.estimate("copied")?.median))
         .sum();
-    let sends = format!("{primitive} by {over} over {link}");
-    let by = time_beside_a_copy(run, rows);
-    let sentence = match fate {
+    let sends = format!("{primitive} by {over} over {link}{}", sizes(rows));
+    let copied = 100.0 * copies / asked.max(1.0);
+    let verdict = match fate {
         Fate::Copied => format!(
-            "{sends}: copied {:.0} %: {}, so this measures a deferred copy{by}",
-            100.0 * copies / asked.max(1.0),
+            "copied {copied:.0} %: {}, so this measures a deferred copy",
             why_copied(run, rows[0]),
         ),
         Fate::NotCopied => format!(
-            "{sends}: {:.0} of {asked:.0} sends not copied{by}",
-            asked - copies.round(),
+            "{} of {} sends not copied",
+            thousands(asked - copies.round()),
+            thousands(asked),
         ),
         Fate::Both => format!(
-            "{sends}: copied {:.0} %, in part: {}{by}",
-            100.0 * copies / asked.max(1.0),
-            why_copied(run, rows[0]),
+            "copied {copied:.0} %, in part: {}",
+            why_copied(run, rows[0])
         ),
     };
-    let advice = match fate {
-        Fate::NotCopied => None,
-        _ => Some(
-            "--link sink measures the sender's half where nothing is copied; between two machines \
-             the network card decides"
-                .to_owned(),
-        ),
+    let doubts = [
+        time_beside_a_copy(run, rows),
+        doubt(run, fate, rows),
+        no_room(rows),
+    ];
+    let doubts: String = doubts.into_iter().flatten().collect();
+    let real = "--link sink measures the sender's half where nothing is copied; between two machines \
+                the network card decides";
+    let close = "close it (ss --packet --processes names whose it is), and measure again";
+    let advice = match (fate, link.parse()) {
+        _ if no_room(rows).is_some() => Some(more_room(run)),
+        (Fate::NotCopied, _) => None,
+        (_, Ok(Link::Loopback | Link::Veth | Link::Emulated { .. })) => Some(real.to_owned()),
+        _ => ends(run, rows[0])
+            .iter()
+            .find_map(|end| sniffed(end))
+            .map(|_| close.to_owned()),
     };
     Finding {
         kind: "zero_copy".into(),
-        sentence,
+        sentence: format!("{sends}: {verdict}{doubts}"),
         advice,
         evidence: rows.iter().map(|row| row.point.clone()).collect(),
     }
 }
 
-/// What makes the kernel copy, as far as the run shows it.
-fn why_copied(run: &Run, row: &PointRow) -> String {
-    let ends = run
+/// ` at 4KiB`, or ` at 4KiB to 1MiB`.
+fn sizes(rows: &[&PointRow]) -> String {
+    let sizes = rows.iter().filter_map(|row| row.axes().find_number("size"));
+    match (sizes.clone().min(), sizes.max()) {
+        (Some(least), Some(most)) if least < most => {
+            format!(" at {} to {}", display_bytes(least), display_bytes(most))
+        }
+        (Some(only), _) => format!(" at {}", display_bytes(only)),
+        _ => String::new(),
+    }
+}
+
+/// A count with a comma before every three digits.
+fn thousands(count: f64) -> String {
+    let digits = format!("{count:.0}");
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// How the ends of the link were in the launches of a point.
+fn ends<'a>(run: &'a Run, row: &PointRow) -> Vec<&'a LinkEnd> {
+    let launches = run
         .launches
         .iter()
-        .filter(|launch| launch.points.iter().any(|point| point.point == row.point))
-        .flat_map(|launch| launch.noise.ends.values());
-    let sniffed = ends
-        .filter(|end| end.sniffers.is_some_and(|sniffers| sniffers > 0))
-        .find_map(|end| end.device.clone());
-    let sniffer =
-        sniffed.map(|device| format!("a packet sniffer is open on {device} (tcpdump, AF_PACKET)"));
-    let receiver = match row.point.link.parse() {
-        Ok(Link::Loopback) => Some("the receiver is on this machine (loopback)"),
-        Ok(Link::Veth) => Some("the receiver is on this machine, in another namespace (veth)"),
-        Ok(Link::Emulated { .. }) => Some("the packets go through this machine's own emulation"),
-        _ => None,
-    };
-    match (receiver, sniffer) {
-        (Some(receiver), Some(sniffer)) => format!("{receiver}, and {sniffer}"),
-        (Some(receiver), None) => receiver.to_owned(),
-        (None, Some(sniffer)) => sniffer,
-        (None, None) => {
-            "the device cannot gather (scatter-gather), is a tunnel, or loops back".to_owned()
+        .filter(|launch| launch.points.iter().any(|point| point.point == row.point));
+    launches
+        .flat_map(|launch| launch.noise.ends.values())
+        .collect()
+}
+
+/// What makes the kernel copy, as far as the run shows it.
+fn why_copied(run: &Run, row: &PointRow) -> String {
+    let ends = ends(run, row);
+    let mut causes: Vec<String> = Vec::new();
+    match row.point.link.parse() {
+        Ok(Link::Loopback) => causes.push("the receiver is on this machine (loopback)".to_owned()),
+        Ok(Link::Veth) => {
+            causes.push("the receiver is on this machine, in another namespace (veth)".to_owned())
         }
+        Ok(Link::Emulated { .. }) => {
+            causes.push("the packets go through this machine's own emulation".to_owned());
+        }
+        // Its device is a cable of this machine, and nobody is at its other end.
+        Ok(Link::Sink) => {}
+        _ => causes.extend(ends.iter().find_map(|end| leads_nowhere_else(end))),
     }
+    let of_devices = [sniffed, cannot_gather];
+    for cause in of_devices {
+        causes.extend(ends.iter().find_map(|end| cause(end)));
+    }
+    match causes.as_slice() {
+        [] => {
+            "no cause is seen: no local route, tunnel or sniffer, and the device gathers (a filter \
+               or driver on the way may copy)"
+                .to_owned()
+        }
+        causes => causes.join(", and "),
+    }
+}
+
+/// A device from which packets come back to this machine.
+fn leads_nowhere_else(end: &LinkEnd) -> Option<String> {
+    let device = end.device.as_deref()?;
+    match (device, end.driver.as_deref()) {
+        ("lo", _) => Some("the route is local, by lo".to_owned()),
+        (_, Some("tun")) => Some(format!(
+            "{device} is a tun or tap device, which a program reads"
+        )),
+        (_, Some("veth")) => Some(format!(
+            "{device} is a veth device, so that the receiver may be on this machine"
+        )),
+        _ => None,
+    }
+}
+
+fn sniffed(end: &LinkEnd) -> Option<String> {
+    let device = end.device.as_deref()?;
+    let is_open = end.sniffers.is_some_and(|sniffers| sniffers > 0);
+    is_open.then(|| format!("a packet sniffer is open on {device} (tcpdump, AF_PACKET)"))
+}
+
+fn cannot_gather(end: &LinkEnd) -> Option<String> {
+    let device = end.device.as_deref()?;
+    let cannot = end.offloads.get("sg") == Some(&false);
+    cannot.then(|| format!("{device} takes packets in one piece only (no scatter-gather)"))
+}
+
+/// The share of messages for which the kernel had no room for one more send without a copy.
+fn no_room(rows: &[&PointRow]) -> Option<String> {
+    let fallbacks = rows.iter().filter_map(|row| row.estimate("fallbacks"));
+    let most = fallbacks
+        .map(|estimate| estimate.median)
+        .fold(0.0, f64::max);
+    (most > 0.0).then(|| {
+        let percent = 100.0 * most;
+        let shown = match percent < 0.1 {
+            true => "less than 0.1".to_owned(),
+            false => format!("up to {percent:.1}"),
+        };
+        format!(
+            "; {shown} % of the messages were copied at once, as there was no room for one more send \
+             without (ENOBUFS)"
+        )
+    })
+}
+
+/// What gives that room.
+fn more_room(run: &Run) -> String {
+    let facts = facts(run);
+    let sysctls = facts.map(|facts| &facts.kernel.sysctls);
+    let bytes = sysctls.and_then(|sysctls| sysctls.get("net.core.optmem_max"));
+    let here = bytes.map_or_else(String::new, |bytes| format!(", {bytes} B here"));
+    let limit = facts.and_then(|facts| facts.inherited.rlimits.locked_memory_bytes?.soft);
+    let lifted = facts.is_some_and(|facts| {
+        let capabilities = facts.inherited.capabilities.as_ref();
+        capabilities.is_some_and(|all| all.iter().any(|have| have == "ipc_lock"))
+    });
+    let locked = limit.filter(|_| !lifted).map_or_else(String::new, |bytes| {
+        format!(
+            ", or the limit of locked memory (ulimit -l, {} here)",
+            display_bytes(bytes)
+        )
+    });
+    format!("more room by a larger net.core.optmem_max (sysctl{here}){locked}")
+}
+
+/// The point that differs in how it sends alone, where that was measured too.
+fn beside<'a>(run: &'a Run, row: &PointRow, primitive: &'static str) -> Option<&'a PointRow> {
+    let axes = row.axes().clone().with("primitive", primitive);
+    let axes = match row.axes().find_word("buffers") {
+        Some(_) => axes.with("buffers", "plain"),
+        None => axes,
+    };
+    run.points.iter().find(|other| {
+        other.point.probe == row.point.probe
+            && other.point.link == row.point.link
+            && *other.axes() == axes
+    })
 }
 
 /// The sender's processor time beside that of two copies where both were measured, least and most:
 /// the kernel's word can be wrong both ways.
-fn time_beside_a_copy(run: &Run, rows: &[&PointRow]) -> String {
+fn time_beside_a_copy(run: &Run, rows: &[&PointRow]) -> Option<String> {
     let mut ratios: Vec<(f64, u64)> = rows
         .iter()
         .filter_map(|row| {
-            let axes = row.axes().clone().with("primitive", "two_copy");
-            let axes = axes.with("buffers", "plain");
-            let copying = run
-                .points
-                .iter()
-                .find(|other| other.point.link == row.point.link && *other.axes() == axes)
-                .filter(|other| other.point.probe == row.point.probe)?;
-            let time = |row: &PointRow| Some(row.estimate("cpu_sender")?.median);
+            let copying = beside(run, row, "two_copy")?;
+            let time = |row: &PointRow| Some(row.estimate(TIME)?.median);
             let ratio = time(row)? / time(copying)?;
             Some((ratio, row.axes().find_number("size")?))
         })
         .collect();
     ratios.sort_by(|one, other| one.0.total_cmp(&other.0));
     let at = |(ratio, size): &(f64, u64)| format!("{ratio:.2} at {}", display_bytes(*size));
-    match (ratios.first(), ratios.last()) {
-        (Some(least), Some(most)) if ratios.len() > 1 => format!(
-            "; the sender's processor time is {} to {} of that of two copies",
-            at(least),
-            at(most)
-        ),
-        (Some(only), _) => format!(
-            "; the sender's processor time is {} of that of two copies",
-            at(only)
-        ),
-        _ => String::new(),
+    let shown = match (ratios.first()?, ratios.last()?) {
+        (only, _) if ratios.len() == 1 => at(only),
+        (least, most) => format!("{} to {}", at(least), at(most)),
+    };
+    Some(format!(
+        "; the sender's processor time is {shown} of that of two copies"
+    ))
+}
+
+fn copies_show(row: &PointRow) -> u64 {
+    match row.axes().find_word("source") {
+        Some("cold") => COPIES_SHOW_BYTES.1,
+        _ => COPIES_SHOW_BYTES.0,
+    }
+}
+
+/// What a large message takes says whether it is copied: where that is surely as much as
+/// with one copy the word that it was not is doubtful, and where it is far less the other one.
+fn doubt(run: &Run, fate: Fate, rows: &[&PointRow]) -> Option<String> {
+    let largest = rows
+        .iter()
+        .filter(|row| row.axes().find_number("size") >= Some(copies_show(row)))
+        .filter_map(|row| {
+            let copying = beside(run, row, "one_copy")?;
+            let ratio = LogRatio::of(run, row, copying, TIME)?;
+            Some((row.axes().find_number("size")?, ratio, *row))
+        })
+        .max_by_key(|(size, ..)| *size);
+    let (size, ratio, row) = largest?;
+    let [low, middle, high] = [ratio.low, ratio.middle, ratio.high].map(f64::exp);
+    let beside = format!(
+        "{middle:.2} times ({low:.2} to {high:.2}) what one copy takes at {}",
+        display_bytes(size)
+    );
+    match fate {
+        Fate::NotCopied if low > 1.0 && is_paced(run, row) => Some(format!(
+            "; that it takes {beside} is bbr's pacing (--set congestion_control=reno)"
+        )),
+        Fate::NotCopied if low > 1.0 => Some(format!(
+            "; doubtful, as it takes the sender {beside}, as a copy does: some drivers copy and say \
+             that they did not"
+        )),
+        Fate::Copied if high < LIKE_NO_COPY => Some(format!(
+            "; doubtful, as it takes the sender {beside}: too little for a copy"
+        )),
+        _ => None,
     }
 }
 
@@ -205,7 +372,7 @@ mod tests {
         let sentences = sentences(vec![
             completed(send("loopback", "zero_copy", 65_536, 150.0), 900.0, 1.0),
             send("loopback", "two_copy", 65_536, 100.0),
-            completed(send("sink", "zero_copy", 65_536, 60.0), 1000.0, 0.0),
+            completed(send("sink", "zero_copy", 65_536, 60.0), 127_000.0, 0.0),
             completed(send("sink", "zero_copy", 1 << 20, 50.0), 212.0, 0.0),
             send("sink", "two_copy", 65_536, 120.0),
             send("sink", "two_copy", 1 << 20, 200.0),
@@ -213,10 +380,10 @@ mod tests {
         assert_eq!(
             sentences,
             [
-                "zero_copy by tcp over loopback: copied 100 %: the receiver is on this machine \
+                "zero_copy by tcp over loopback at 64KiB: copied 100 %: the receiver is on this machine \
                  (loopback), so this measures a deferred copy; the sender's processor time is 1.50 \
                  at 64KiB of that of two copies",
-                "zero_copy by tcp over sink: 1212 of 1212 sends not copied; the sender's processor \
+                "zero_copy by tcp over sink at 64KiB to 1MiB: 127,212 of 127,212 sends not copied; the sender's processor \
                  time is 0.25 at 1MiB to 0.50 at 64KiB of that of two copies",
             ]
         );
@@ -233,5 +400,141 @@ mod tests {
             sentences[0].contains("copied 40 %, in part: the receiver"),
             "{sentences:?}"
         );
+    }
+
+    /// The end of a launch's link that sent this point.
+    fn with_end(run: &mut Run, row: &PointRow, end: LinkEnd) {
+        run.points.push(row.clone());
+        let ok = costof_model::rows::LaunchPoint {
+            point: row.point.clone(),
+            state: costof_model::rows::State::Ok,
+            metrics: Vec::new(),
+            allocations: 0,
+        };
+        run.launches.push(costof_model::rows::LaunchRow {
+            block: 0,
+            launch: 0,
+            of: 1,
+            wall_ns: 1e9,
+            points: vec![ok],
+            noise: costof_model::noise::Noise {
+                ends: [("sender".into(), end)].into(),
+                ..costof_model::noise::Noise::default()
+            },
+            placement: costof_model::noise::Placement::default(),
+            link: None,
+        });
+    }
+
+    fn device(name: &str, driver: Option<&str>) -> LinkEnd {
+        LinkEnd {
+            device: Some(name.to_owned()),
+            driver: driver.map(str::to_owned),
+            sniffers: Some(0),
+            offloads: [("sg".into(), true)].into(),
+            ..LinkEnd::default()
+        }
+    }
+
+    #[test]
+    fn causes_are_those_that_are_seen() {
+        let sniffed = LinkEnd {
+            sniffers: Some(1),
+            ..device("costof", Some("veth"))
+        };
+        let in_one_piece = LinkEnd {
+            offloads: [("sg".into(), false)].into(),
+            ..device("eth0", Some("8139too"))
+        };
+        for (link, end, says) in [
+            (
+                "remote",
+                device("lo", None),
+                "the route is local, by lo, so",
+            ),
+            (
+                "remote",
+                device("tap0", Some("tun")),
+                "tap0 is a tun or tap device",
+            ),
+            (
+                "remote",
+                device("eth0", Some("veth")),
+                "may be on this machine",
+            ),
+            (
+                "remote",
+                device("eth0", Some("mlx5_core")),
+                "no cause is seen",
+            ),
+            (
+                "remote",
+                in_one_piece,
+                "eth0 takes packets in one piece only",
+            ),
+            (
+                "sink",
+                sniffed.clone(),
+                "copied 100 %: a packet sniffer is open on costof",
+            ),
+            (
+                "veth",
+                sniffed,
+                "(veth), and a packet sniffer is open on costof (tcpdump, AF_PACKET), so",
+            ),
+        ] {
+            let mut run = run(&CLAIMED);
+            let row = completed(send(link, "zero_copy", 65_536, 60.0), 10.0, 1.0);
+            with_end(&mut run, &row, end);
+            let Finding {
+                sentence, advice, ..
+            } = zero_copy(&run).remove(0);
+            assert!(sentence.contains(says), "{sentence}");
+            let closes = advice.is_some_and(|advice| advice.starts_with("close it"));
+            assert_eq!(closes, link == "sink", "{sentence}");
+        }
+    }
+
+    #[test]
+    fn the_flag_is_held_against_processor_time() {
+        let times = |link, zero, copied| {
+            let rows = vec![
+                completed(send(link, "zero_copy", 1 << 20, zero), 10.0, copied),
+                send(link, "one_copy", 1 << 20, 100.0),
+            ];
+            sentences(rows).remove(0)
+        };
+        assert!(!times("sink", 50.0, 0.0).contains("doubtful"));
+        assert!(!times("loopback", 110.0, 1.0).contains("doubtful"));
+        assert!(times("sink", 120.0, 0.0).ends_with(
+            "; doubtful, as it takes the sender 1.20 times (1.20 to 1.20) what one copy takes at 1MiB, \
+             as a copy does: some drivers copy and say that they did not"
+        ));
+        assert!(times("loopback", 50.0, 1.0).contains("too little for a copy"));
+    }
+
+    #[test]
+    fn sends_for_which_there_is_no_room_name_what_gives_it() {
+        let mut row = completed(send("sink", "zero_copy", 65_536, 60.0), 10.0, 0.0);
+        let mut fallbacks = row.metrics[0].clone();
+        (fallbacks.name, fallbacks.median) = ("fallbacks".into(), 0.25);
+        row.metrics.push(fallbacks);
+        let mut run = run(&CLAIMED);
+        run.points.push(row);
+        let facts = run.attempts[0].hosts.get_mut("only").unwrap();
+        let sysctls = &mut facts.kernel.sysctls;
+        sysctls.insert("net.core.optmem_max".to_owned(), "131072".to_owned());
+        let found = zero_copy(&run).remove(0);
+        assert!(found.sentence.contains("up to 25.0 %"), "{found:?}");
+        assert_eq!(
+            found.advice.as_deref(),
+            Some("more room by a larger net.core.optmem_max (sysctl, 131072 B here)")
+        );
+    }
+
+    #[test]
+    fn counts_have_their_thousands_apart() {
+        let shown = [0.0, 999.0, 1000.0, 127_212.0, 1_234_567.0].map(thousands);
+        assert_eq!(shown, ["0", "999", "1,000", "127,212", "1,234,567"]);
     }
 }

@@ -13,7 +13,8 @@ const CONGESTION_CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 const SOCKET_BUFFERS: [&str; 2] = ["tcp_rmem", "tcp_wmem"];
 
-const OFFLOADS: [(&str, Offload); 3] = [
+const OFFLOADS: [(&str, Offload); 4] = [
+    ("sg", Offload::ScatterGather),
     ("tso", Offload::TcpSegmentation),
     ("gso", Offload::Segmentation),
     ("gro", Offload::Receive),
@@ -49,6 +50,7 @@ pub fn at(address: IpAddr) -> LinkEnd {
 /// What is known of the device.
 fn about(device: &str, end: &mut LinkEnd) {
     end.device = Some(device.to_owned());
+    end.driver = end.told("driver", network_device::driver(device)).flatten();
     end.mtu_bytes = end.told("mtu_bytes", network_device::mtu_bytes(device));
     for (name, offload) in OFFLOADS {
         let is_on = end.told(name, network_device::is_on(device, offload));

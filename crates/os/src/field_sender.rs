@@ -57,7 +57,8 @@ pub enum Primitive {
     UringSend,
     /// A linked `IORING_OP_WRITE_FIXED` for each field, from registered memory (Linux 5.3).
     UringSendRegistered,
-    /// `IORING_OP_SENDMSG_ZC` with an entry for each field (Linux 6.1).
+    /// `IORING_OP_SENDMSG_ZC` with an entry for each field (Linux 6.1); of one field
+    /// `IORING_OP_SEND_ZC` (Linux 6.0).
     UringZeroCopy,
     /// A linked `IORING_OP_SEND_ZC` for each field, from registered memory (Linux 6.0, and 6.2 for
     /// whether it was copied).
@@ -268,6 +269,11 @@ impl FieldSender {
     /// What it sends.
     pub fn messages(&self) -> &Messages {
         &self.messages
+    }
+
+    /// Gives back what it sent, for others to go on with. All sends without a copy must be complete.
+    pub fn into_messages(self) -> Messages {
+        self.messages
     }
 
     /// Where it sends them.

@@ -11,6 +11,19 @@ use crate::arena::{Arena, PageSize};
 use crate::clock::{ClockId, now_ns};
 
 const LINE_BYTES: usize = 64;
+/// How many lines are read: of a larger array these tell of all, since reading all takes longer than
+/// what is to be looked at.
+const READ_MOST: usize = 1 << 16;
+
+/// Which lines of a large array are read. A line that has just been read is the last one to be thrown
+/// out, so those that are read before are others than those that are read afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Those that are read while all are in the cache.
+    Before,
+    /// Those that are read afterwards.
+    After,
+}
 
 /// An array that fills a cache.
 #[derive(Debug)]
@@ -45,13 +58,33 @@ impl Victim {
         })
     }
 
-    /// Reads a word of each line, and says how long that took, in nanoseconds.
+    /// Reads a word of each line, one behind the other, so that they are in the cache.
+    pub fn fill(&self) {
+        let words = self.arena.as_slice().iter().step_by(LINE_BYTES);
+        black_box(words.map(|word| u64::from(*word)).sum::<u64>());
+    }
+
+    /// The line with which a part begins, and how many it has: all of a small array.
+    fn part(&self, part: Part) -> (usize, usize) {
+        if self.lines <= READ_MOST {
+            return (0, self.lines);
+        }
+        let read = READ_MOST.min(self.lines / 2);
+        match part {
+            Part::Before => (0, read),
+            Part::After => ((read * self.step) % self.lines, read),
+        }
+    }
+
+    /// Reads a word of each line, or of those of a part, and says how long all of them take then, in
+    /// nanoseconds.
     #[inline]
-    pub fn read_ns(&self) -> u64 {
+    pub fn read_ns(&self, part: Part) -> u64 {
         let bytes = self.arena.as_slice();
+        let (mut line, read) = self.part(part);
+        let mut sum = 0_u64;
         let begin_ns = now_ns(ClockId::MonotonicRaw);
-        let (mut line, mut sum) = (0, 0_u64);
-        for _ in 0..self.lines {
+        for _ in 0..read {
             sum = sum.wrapping_add(u64::from(bytes[line * LINE_BYTES]));
             line += self.step;
             if line >= self.lines {
@@ -59,7 +92,8 @@ impl Victim {
             }
         }
         black_box(sum);
-        now_ns(ClockId::MonotonicRaw) - begin_ns
+        let ns = now_ns(ClockId::MonotonicRaw) - begin_ns;
+        (ns as f64 * self.lines as f64 / read as f64) as u64
     }
 }
 
@@ -88,7 +122,29 @@ mod tests {
             }
             // The step is one that reading can make by taking away all lines once.
             assert!(victim.step <= lines, "{lines}");
-            victim.read_ns();
+            victim.fill();
+            victim.read_ns(Part::Before);
+        }
+    }
+
+    #[test]
+    fn of_a_large_array_other_lines_are_read_afterwards() {
+        for lines in [READ_MOST, READ_MOST + 1, 3 * READ_MOST, 6 * READ_MOST + 5] {
+            let victim = Victim::new(lines * LINE_BYTES).unwrap();
+            let of = |part| -> Vec<usize> {
+                let (first, read) = victim.part(part);
+                let lines = (0..read).map(|nth| (first + nth * victim.step) % victim.lines);
+                lines.collect()
+            };
+            let (before, after) = (of(Part::Before), of(Part::After));
+            assert_eq!(before.len(), after.len());
+            let mut all = [before, after].concat();
+            all.sort_unstable();
+            all.dedup();
+            match lines <= READ_MOST {
+                true => assert_eq!(all.len(), lines),
+                false => assert_eq!(all.len(), 2 * READ_MOST.min(lines / 2)),
+            }
         }
     }
 }

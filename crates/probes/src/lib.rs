@@ -13,6 +13,7 @@ mod ipc;
 mod literal;
 mod memory;
 mod net;
+pub mod notes;
 mod null;
 mod os;
 mod sizes;

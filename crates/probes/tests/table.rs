@@ -146,7 +146,7 @@ fn headlines_and_plans_lie_on_the_axes_on_any_machine() {
         let headlines = headlines(probe, &Facts::default());
         assert!(!headlines.is_empty(), "{}", probe.info.id);
         let more = (probe.more_points)(&Facts::default());
-        let more = more.into_iter().map(|axes| at(probe, axes));
+        let more = more.into_iter().map(|planned| at(probe, planned.axes));
         let points = headlines.into_iter().chain(planned(probe)).chain(more);
         for point in points {
             assert_eq!(point.axes.0.len(), probe.info.axes.len(), "{point}");

@@ -3,6 +3,7 @@
 
 use crate::names::{points_counted, short_point};
 use crate::table::{cycles, in_order, is_hit};
+use costof_findings::finding::Finding;
 use costof_model::Text;
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
@@ -242,15 +243,35 @@ pub(crate) fn absent(run: &Run) -> String {
 
 /// What was found in the rows.
 pub(crate) fn findings(run: &Run) -> String {
-    let lines = costof_findings::all::findings(run)
-        .into_iter()
-        .map(|finding| {
-            let advice = finding
-                .advice
-                .map_or_else(String::new, |advice| format!(": {advice}"));
-            format!("{}{advice}\n", finding.sentence)
-        });
-    paragraph(&lines.collect::<String>())
+    let lines = costof_findings::all::findings(run);
+    paragraph(&lines.iter().map(finding).collect::<String>())
+}
+
+/// A finding in a line, with what to do about it.
+fn finding(finding: &Finding) -> String {
+    let advice = match &finding.advice {
+        Some(advice) => format!(": {advice}"),
+        None => String::new(),
+    };
+    format!("{}{advice}\n", finding.sentence)
+}
+
+/// The questions of a study that the run is, with their answers.
+pub(crate) fn questions(run: &Run) -> String {
+    let questions = costof_findings::all::questions(run);
+    let lines = questions.iter().map(|asked| {
+        let answers = asked.answers.iter().map(finding);
+        let lacks = asked
+            .lacks
+            .map(|lacks| format!("not told by this run: {lacks}\n"));
+        let answers = answers.chain(lacks).map(|line| format!("  {line}"));
+        format!("{}\n{}", asked.question, answers.collect::<String>())
+    });
+    let lines: String = lines.collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("\nSix questions of a study (network I/O primitives, 2026)\n{lines}"),
+    }
 }
 
 /// The doubts about the points, each kind once and at its worst, with advice.

@@ -430,7 +430,7 @@ fn dry_run(
         }
     }
     let takes = planning::takes(table, plan, asked.precision);
-    writeln!(output, "\n{}", takes.sentence(asked.precision))?;
+    writeln!(output, "\n{}", takes.sentence())?;
     Ok(())
 }
 

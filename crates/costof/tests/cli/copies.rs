@@ -59,6 +59,26 @@ fn with_a_receiver_on_this_machine_every_send_is_copied_after_all() {
     }
 }
 
+/// What is said is what was seen, and no more than this machine can tell.
+#[test]
+fn the_six_questions_are_asked_of_the_ways_of_the_study_and_the_verdict_says_why() {
+    let place = Place::new();
+    let words = "run copy.send --set primitive=two_copy,one_copy,zero_copy --set size=4KiB,64KiB \
+                 --quick --seed 1 --out run.jsonl";
+    let text = run(&mut place.costof(&words.split_whitespace().collect::<Vec<_>>())).out;
+    if rows(&read(&place.path("run.jsonl")), &["zero_copy"]).is_empty() {
+        return;
+    }
+    for number in 1..=6 {
+        let asked = text.matches(&format!("\n{number}. ")).count();
+        assert_eq!(asked, 1, "{text}");
+    }
+    let verdict = "zero_copy by tcp over loopback at 4KiB to 64KiB: copied 100 %: the receiver is on \
+                   this machine (loopback)";
+    assert_eq!(text.matches(verdict).count(), 1, "{text}");
+    assert!(text.contains("so this measures a deferred copy"), "{text}");
+}
+
 #[test]
 fn into_a_sink_nothing_is_copied_that_was_asked_not_to_be() {
     let place = Place::new();
@@ -119,5 +139,66 @@ fn messages_go_as_they_are_asked_for_and_are_answered_over_every_socket() {
             over.is_some_and(|over| over.starts_with("udp")),
             "{failure:?}"
         );
+    }
+}
+
+/// The points that a dry run of `copy.send` shows, and the links of which it says what they take.
+fn planned(words: &str) -> (Vec<String>, Vec<String>) {
+    let place = Place::new();
+    let words = format!("run copy.send --dry-run {words}");
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let shown = run(&mut place.costof(&words)).expect_code(0).out;
+    let (points, takes) = shown.split_once("\n\n").expect("an empty line between");
+    let links = takes.lines().filter(|line| line.starts_with("over "));
+    (
+        points.lines().map(str::to_owned).collect(),
+        links.map(str::to_owned).collect(),
+    )
+}
+
+#[test]
+fn the_plan_goes_over_every_link_that_this_machine_makes() {
+    let (points, links) = planned("");
+    for link in ["loopback", "veth", "sink"] {
+        let over = format!(" over {link}");
+        let of_it = points.iter().filter(|point| point.contains(&over));
+        let of_it: Vec<&String> = of_it.collect();
+        for size in ["size=64B", "size=16MiB"] {
+            for primitive in ["primitive=one_copy", "primitive=zero_copy"] {
+                let has = |point: &&&String| point.contains(size) && point.contains(primitive);
+                assert_eq!(
+                    of_it.iter().filter(has).count(),
+                    1,
+                    "{primitive} {size}{over}"
+                );
+            }
+        }
+        let said = format!("over {link}: {} points, ", of_it.len());
+        let has = links.iter().any(|line| line.starts_with(&said));
+        assert!(has, "`{said}` is missing in {links:?}");
+    }
+    for (cold, pages) in [(true, "4KiB"), (true, "2MiB"), (false, "2MiB")] {
+        let of_it = points.iter().filter(|point| {
+            point.contains("primitive=zero_copy")
+                && point.contains(" over sink")
+                && point.contains("source=cold") == cold
+                && point.contains("pages=2MiB") == (pages == "2MiB")
+        });
+        assert!(of_it.count() >= 6, "{cold} {pages}: {points:?}");
+    }
+}
+
+#[test]
+fn a_link_that_is_asked_for_leaves_the_others_out() {
+    for link in ["veth", "sink"] {
+        let (points, links) = planned(&format!("--link {link}"));
+        let over = format!(" over {link}");
+        assert!(
+            points.iter().all(|point| point.contains(&over)),
+            "{points:?}"
+        );
+        assert!(links.is_empty(), "{links:?}");
+        let of_two = points.iter().any(|point| point.contains("threads=2 "));
+        assert!(of_two, "one axis at a time: {points:?}");
     }
 }

@@ -7,6 +7,8 @@ mod bandwidth;
 mod commands;
 mod common;
 mod copies;
+mod copy_calls;
+mod copy_verdicts;
 mod ends;
 mod export;
 mod graded;

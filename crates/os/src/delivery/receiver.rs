@@ -205,7 +205,7 @@ impl Receiver {
 
     /// Receives once, and notes now and then how far it is; false where nothing came.
     #[inline]
-    fn take(&mut self) -> io::Result<bool> {
+    pub(super) fn take(&mut self) -> io::Result<bool> {
         if self.ended {
             sleep(Duration::from_millis(1));
             return Ok(false);

@@ -14,12 +14,13 @@ use super::{REQUEST_BYTES, Shape, other_bytes, request};
 use crate::allocator::allocations;
 use crate::clock::{ClockId, now_ns};
 use crate::field_sender::{Counts, FieldSender};
+use crate::fields::Messages;
 use crate::meeting::{Over, is_passing};
 use crate::segments;
 use crate::socket::{self, TcpInfo};
 use crate::transfer::Mark;
 use crate::transfer::marks::Marks;
-use crate::victim::Victim;
+use crate::victim::{Part, Victim};
 
 const LOOK_BYTES: u64 = 32 << 10;
 /// How long a flow lasts at most, and how many marks it should have.
@@ -377,14 +378,13 @@ impl Sender {
     /// Those of [`FieldSender::send`] and [`FieldSender::complete`].
     pub fn pollution_ns(&mut self, victim: &Victim, messages: u32) -> io::Result<f64> {
         self.fields.complete()?;
-        // It fills the cache, and is what is then read from there.
-        victim.read_ns();
-        let before_ns = victim.read_ns();
+        victim.fill();
+        let before_ns = victim.read_ns(Part::Before);
         for _ in 0..messages {
             self.fields.send()?;
         }
         self.fields.complete()?;
-        Ok(victim.read_ns() as f64 - before_ns as f64)
+        Ok(victim.read_ns(Part::After) as f64 - before_ns as f64)
     }
 
     /// Says that this was all, and waits until the kernel is done with it and the receiver has it:
@@ -439,6 +439,11 @@ impl Sender {
     /// Those of [`FieldSender::complete`].
     pub fn end_in_sink(&mut self) -> io::Result<()> {
         self.fields.complete()
+    }
+
+    /// Gives back the messages of a flow that has ended; the next one is the one that would have come.
+    pub fn into_messages(self) -> Messages {
+        self.fields.into_messages()
     }
 
     /// What it has done in all.

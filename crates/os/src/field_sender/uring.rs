@@ -1,5 +1,6 @@
 //! io_uring: a message is a request, or a chain of one for each field from registered memory, and
-//! one io_uring_enter(2) submits it and waits until it is sent. When the kernel is done with the
+//! one io_uring_enter(2) submits it and waits until it is sent. A request of one field without a copy
+//! names its memory itself, registered or not, and needs no message header. When the kernel is done with the
 //! bytes of a send that asked for no copy, it says so in the ring, without a system call.
 //!
 //! Source: io_uring_enter(2), io_uring_register(2), `IORING_SEND_ZC_REPORT_USAGE` (Linux 6.2).
@@ -72,6 +73,7 @@ impl Uring {
             })?;
         let operation = match primitive {
             Primitive::UringSendRegistered => opcode::WriteFixed::CODE,
+            Primitive::UringZeroCopy if messages.fields() == 1 => opcode::SendZc::CODE,
             Primitive::UringZeroCopy => opcode::SendMsgZc::CODE,
             Primitive::UringZeroCopyRegistered => opcode::SendZc::CODE,
             _ => opcode::SendMsg::CODE,
@@ -209,6 +211,12 @@ impl Uring {
                     })?;
                 }
                 Ok(parts.len())
+            }
+            Primitive::UringZeroCopy if parts.len() == 1 => {
+                let (at, len) = (parts[0].iov_base.cast::<u8>(), parts[0].iov_len as u32);
+                let send = opcode::SendZc::new(self.socket, at, len).flags(flags);
+                push(send.zc_flags(REPORT_USAGE).build())?;
+                Ok(1)
             }
             primitive => {
                 *self.message = message_of(parts);

@@ -1,6 +1,7 @@
 //! `copy.parts`: what the pieces cost of which a send with one copy or none is made.
 
-use crate::expect::{cost_cycles, cost_ns};
+use super::pieces::fields_ns;
+use crate::expect::{at_the_clock, cost_ns};
 use crate::literal::{cost, list, metric, text, word, words};
 use crate::{arenas, derived};
 use costof_measure::meter::Meter;
@@ -8,7 +9,7 @@ use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
+use costof_model::point::{Headline, Planned, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Offers, Report};
@@ -109,10 +110,10 @@ pub(crate) static PROBE: Probe = Probe {
              always from the same fields. reap: 256 UDP sockets have each sent so many datagrams with \
              MSG_ZEROCOPY, and what is timed is recvmsg on their error queues until there is nothing \
              more: the kernel joins neighbouring completions, so that is two calls for each batch, \
-             and the cost is a batch's time ÷ its sends. plain_buffer: IORING_OP_SENDMSG_ZC of one \
+             and the cost is a batch's time ÷ its sends. plain_buffer: IORING_OP_SEND_ZC of one \
              buffer less IORING_OP_SEND_ZC of a registered one, over UDP to a socket of this machine \
              that nobody reads: the page tables' entries looked up and the pages' counts raised and \
-             lowered, with the header that the former reads. The copy that the kernel makes after all \
+             lowered. The copy that the kernel makes after all \
              is in both. What pinning costs for long is os.pin.",
         ),
         sources: list![
@@ -125,7 +126,7 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ],
         predicted_from: text(
-            "serialise: the message that cpu.memcpy measured; reap: system calls as os.syscall has measured them; plain_buffer: pages as os.pin has; iovec: cycles for each entry, at the clock of cpu.frequency",
+            "serialise: copies of its fields' size as cpu.memcpy measured them; reap: system calls as os.syscall has; plain_buffer: pages as os.pin has; iovec: a header in system calls, and cycles for each entry at the clock of cpu.frequency",
         ),
         after: list![
             text("cpu.frequency"),
@@ -138,7 +139,7 @@ pub(crate) static PROBE: Probe = Probe {
                 "part=reap: zero-copy sends over UDP (Linux 5.0), and 300 descriptors (ulimit -n)"
             ),
             text(
-                "part=plain_buffer: io_uring of Linux 6.1, not disabled, and locked memory for a message (ulimit -l)"
+                "part=plain_buffer: io_uring of Linux 6.2, not disabled, and locked memory for a message (ulimit -l)"
             ),
         ],
         roles: list![text("only")],
@@ -149,7 +150,8 @@ pub(crate) static PROBE: Probe = Probe {
     memory_bytes: |point| 4 * point.axes.number("size") + (8 << 20),
     processors: |_| 1,
     headlines,
-    more_points,
+    more_points: |facts| Planned::anywhere(more_points(facts)),
+    budget: None,
     predict,
     roles: &[|_| Ok(Box::new(Parts(None)))],
     derive,
@@ -488,13 +490,16 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let bytes = point.axes.number("size");
     match point.axes.word("part") {
         "serialise" => {
-            let size = bytes.to_string();
-            let axes = [("shape", "message"), ("source", "hot"), ("size", &*size)];
-            let message_ns = known.primary("cpu.memcpy", &axes)?;
+            let copies_ns = fields_ns(known, bytes as f64, FIELDS as f64)?;
             cost_ns(
-                0.8 * message_ns,
-                1.3 * message_ns,
-                format!("the {message_ns:.0} ns that cpu.memcpy measured for such a message"),
+                0.8 * copies_ns,
+                1.4 * copies_ns,
+                format!(
+                    "{FIELDS} copies of {} B as cpu.memcpy measured them, or one of all where that \
+                     takes longer: {}",
+                    bytes as usize / FIELDS,
+                    Unit::Nanoseconds.display(copies_ns)
+                ),
             )
         }
         "reap" => {
@@ -504,8 +509,9 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
                 2.0 * read_ns / batch,
                 10.0 * read_ns / batch,
                 format!(
-                    "two calls for {batch} sends, one of which copies a control message out, like 1 \
-                     to 5 reads of {read_ns:.0} ns each"
+                    "two calls for {batch} send{}, one of which copies a control message out, like 1 \
+                     to 5 reads of {read_ns:.0} ns each",
+                    if batch == 1.0 { "" } else { "s" },
                 ),
             )
         }
@@ -523,20 +529,28 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
                 ),
             )
         }
-        _ => cost_cycles(
-            known,
-            100.0,
-            1200.0,
-            "a header and 8 entries to read and to check, and 7 copies more to begin, of 10 to 120 \
-             cycles each",
-        ),
+        _ => {
+            let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+            let hz = known.primary("cpu.frequency", &[])?;
+            let entries_ns = 1e9 / hz * FIELDS as f64;
+            cost_ns(
+                0.2 * read_ns + 20.0 * entries_ns,
+                read_ns + 100.0 * entries_ns,
+                format!(
+                    "{FIELDS} entries of 20 to 100 cycles each to read, to check and to begin a copy \
+                     of, {}; and the message's header, 0.2 to 1 times a read of {read_ns:.0} ns",
+                    at_the_clock(hz)
+                ),
+            )
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::point;
+    use crate::literal::{measured, point};
+    use crate::{cpu, os};
     use costof_model::metric::{Data, Measured};
     use costof_model::rows::State;
 
@@ -582,6 +596,41 @@ mod tests {
         let batched = PROBE.info.defaults().with("batch", 1);
         let refused = check(&point(&PROBE, batched)).unwrap_err();
         assert!(refused.reason.contains("part=reap"), "{refused}");
+    }
+
+    #[test]
+    fn a_part_is_expected_from_simpler_costs() {
+        let read = os::syscall::PROBE.info.defaults().with("call", "read");
+        let pin = os::pin::PROBE.info.defaults().with("how", "vmsplice");
+        let mut rows = vec![
+            measured(&os::syscall::PROBE, read, 100.0),
+            measured(&os::pin::PROBE, pin, 50.0),
+            measured(&cpu::frequency::PROBE, Axes::default(), 4e9),
+        ];
+        for (size, ns) in [(64, 2.0), (1 << 10, 10.0), (4 << 10, 100.0)] {
+            let axes = cpu::memcpy::PROBE.info.defaults().with("size", size);
+            rows.push(measured(&cpu::memcpy::PROBE, axes, ns));
+        }
+        let range = |point: Point| {
+            let expected = predict(&point, &Facts::default(), &Known(&rows)).unwrap();
+            (expected.low.round(), expected.high.round())
+        };
+        let of = |size: u64| {
+            let mut point = at("serialise");
+            point.axes = point.axes.with("size", size);
+            range(point)
+        };
+        // Of eight small fields each copy counts; of large ones, all that is copied.
+        assert_eq!(of(64), (13.0, 22.0));
+        assert_eq!(of(4 << 10), (80.0, 140.0));
+        // 160 and 800 cycles and a header; two pages; two calls for 16 sends.
+        assert_eq!(range(at("iovec")), (60.0, 300.0));
+        assert_eq!(range(at("plain_buffer")), (20.0, 200.0));
+        assert_eq!(range(at("reap")), (13.0, 63.0));
+        for part in ["iovec", "serialise", "reap", "plain_buffer"] {
+            let nothing = predict(&at(part), &Facts::default(), &Known(&[]));
+            assert_eq!(nothing, None);
+        }
     }
 
     #[test]

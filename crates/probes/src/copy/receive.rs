@@ -1,5 +1,6 @@
 //! `copy.receive`: what receiving a message of several fields costs, by each way to do it.
 
+use super::pieces::{Pieces, Range, Sum, packets};
 use crate::derived;
 use crate::expect::throughput;
 use crate::literal::{cost, list, metric, text, word, words};
@@ -11,7 +12,7 @@ use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::link::Link;
 use costof_model::metric::MetricInfo;
-use costof_model::point::{Headline, Point};
+use costof_model::point::{Headline, Planned, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Meeting, Offers, Report};
@@ -27,7 +28,7 @@ use std::time::{Duration, Instant};
 const KIB: f64 = 1024.0;
 /// For how long is received before anything is timed: sockets' buffers grow meanwhile, and TCP's
 /// windows, which take ten round trips to 16 MiB.
-const RAMP: Duration = Duration::from_millis(100);
+const RAMP: Duration = Duration::from_millis(50);
 const RAMP_ROUND_TRIPS: u32 = 20;
 const RAMP_MOST: Duration = Duration::from_secs(5);
 /// How long a batch lasts at least: many times what a stream's buffers hold.
@@ -71,7 +72,7 @@ pub(crate) static PROBE: Probe = Probe {
                     unit: Unit::Bytes,
                     low: MESSAGE_LEAST_BYTES as u64,
                     high: 16 << 20,
-                    usual: list![64 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 256 << 10, 1 << 20],
+                    usual: list![64 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 1 << 20],
                 },
             },
             words(
@@ -119,7 +120,6 @@ pub(crate) static PROBE: Probe = Probe {
             list![text("how"), text("size")],
             list![text("how"), text("over")],
             list![text("how"), text("sent_by")],
-            list![text("how"), text("fields")],
         ],
         metrics: list![
             metric(
@@ -168,7 +168,7 @@ pub(crate) static PROBE: Probe = Probe {
             "The sender repeats one message as fast as it goes, of which only the number changes. The \
              receiver asks for what is left of one message at a time, but for multishot, where the \
              kernel fills 32 buffers of 4 to 64 KiB as it can. The ends run on a processor each where \
-             there are two, for 100 ms and 20 round trips before anything is timed. Nothing reads the \
+             there are two, for 50 ms and 20 round trips before anything is timed. Nothing reads the \
              bytes while it is timed: a copy leaves them in a cache and a mapping does not, so a \
              program that reads what it has mapped pays for that later. The number of messages is \
              then known at both ends: the next message must have it, and every other byte as it was \
@@ -190,9 +190,17 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ],
         predicted_from: text(
-            "the sender's copy and the receiver's, as memory.bandwidth has measured copying, at the same time or one after the other, and the protocol's part and mapped pages in system calls as os.syscall has",
+            "each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as os.timer; the slower end decides, or both on one processor",
         ),
-        after: list![text("os.syscall"), text("memory.bandwidth")],
+        after: list![
+            text("os.syscall"),
+            text("memory.bandwidth"),
+            text("cpu.memcpy"),
+            text("copy.parts"),
+            text("os.pin"),
+            text("os.timer"),
+            text("net.rtt")
+        ],
         needs: list![
             text("how=zero_copy: TCP, and Linux 4.18"),
             text("how=multishot: io_uring of Linux 6.0, not disabled (kernel.io_uring_disabled)"),
@@ -204,12 +212,13 @@ pub(crate) static PROBE: Probe = Probe {
     },
     rounds: 2,
     blocks_by: &["size", "over", "fields"],
-    least_ns: |_| 300e6,
+    least_ns: |_| 180e6,
     // Each end's messages and what lies between them; those that go uncopied lie in 16 MiB or more.
     memory_bytes: |point| 5 * point.axes.number("size") + (32 << 20),
     processors: |_| 2,
     headlines,
-    more_points,
+    more_points: |_| Planned::anywhere(more_points()),
+    budget: None,
     predict,
     roles: &[
         |launch| Ok(Box::new(Sending::start(launch)?)),
@@ -234,8 +243,10 @@ fn headlines(_: &Facts) -> Vec<Headline> {
     )]
 }
 
-/// Where pages can be mapped, with packets of whole ones and without.
-fn more_points(_: &Facts) -> Vec<Axes> {
+/// Where pages can be mapped, with packets of whole ones and without; and one field by one copy, as
+/// the plan has it by two.
+fn more_points() -> Vec<Axes> {
+    let one_field = PROBE.info.defaults().with("fields", 1);
     let uncopied = PROBE.info.defaults().with("sent_by", "zero_copy");
     let ways = ["recv", "zero_copy"].into_iter();
     ways.flat_map(|how| {
@@ -247,6 +258,7 @@ fn more_points(_: &Facts) -> Vec<Axes> {
                 ["usual", "pages"].map(|segments| uncopied.clone().with("segments", segments))
             })
     })
+    .chain([one_field.with("how", "recvmsg")])
     .collect()
 }
 
@@ -495,58 +507,78 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
     report
 }
 
-/// What a packet holds within the machine, at most.
-const PACKET_BYTES: f64 = 65_536.0;
-/// What the protocol does for each packet, in reads of one byte: both ends at the same time, or one
-/// after the other, as net.bandwidth expects it.
-const PACKET_READS: (f64, f64) = (1.0, 30.0);
-/// What mapping a page and taking it away again is, in such reads.
-const PAGE_READS: (f64, f64) = (0.1, 3.0);
+/// What mapping a page and taking it away again is, in reads of one byte.
+const PAGE_READS: Range = Range(0.1, 3.0);
 
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     // Of other links it is the rate or the delay that decides.
     if !matches!(point.link.parse().ok()?, Link::Loopback | Link::Veth) {
         return None;
     }
-    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
-    let (copy, whence) = match known.primary("memory.bandwidth", &[("op", "copy")]) {
-        Some(measured) => (measured / 1e9, "that memory.bandwidth measured"),
-        None => (10.0, "that are usual"),
-    };
+    let pieces = Pieces::of(known, facts)?;
     let bytes = point.axes.number("size") as f64;
-    // What comes out of a cache is copied the second time for little.
-    let (copies, in_words) = match (how(point), sent_by(point)) {
-        (How::Buffered | How::Multishot, _) => ((1.0, 2.0), "one or two"),
-        (How::Scattered, _) | (How::Mapped, By::Send) => ((1.0, 1.0), "one"),
-        (How::Mapped, By::ZeroCopy) => ((0.0, 1.0), "none or one"),
-        (How::Discarded, _) => ((0.0, 0.0), "none"),
+    let fields = point.axes.number("fields") as f64;
+    let pages = bytes / base_page_bytes() as f64;
+    let uncopied = sent_by(point) == By::ZeroCopy;
+    let packets = packets(bytes, if uncopied { pages + 1.0 } else { 0.0 });
+    let (sends, receives, packet) = pieces.packet(&point.link, point.axes.word("over"));
+
+    let mut sender = Sum::new();
+    sender.add(pieces.calls(Range::exactly(1.0)), "of calls");
+    if uncopied {
+        // They are copied after all, into others.
+        let references = pieces.references(2.0 * (pages + 1.0), "4KiB");
+        sender.add(references, "for references to pages and from them");
+    }
+    sender.add(pieces.copy_in(bytes, true), "of copying into the kernel");
+    sender.add(packets * sends, format!("for its packets, {packet}"));
+    if over(point) == Over::Tcp
+        && let Some((paced, words)) = pieces.pacing(None, bytes)?
+    {
+        sender.add(paced, words);
+    }
+
+    let mut receiver = Sum::new();
+    // Whole messages at best, else what has come.
+    let calls = match how(point) {
+        How::Multishot => Range(0.1, 1.0),
+        _ => Range(1.0, 2.0),
     };
-    let pages = match (how(point), sent_by(point)) {
-        (How::Mapped, By::ZeroCopy) => bytes / base_page_bytes() as f64,
-        _ => 0.0,
-    };
-    let packets = (bytes / PACKET_BYTES).max(1.0);
-    let reads = (
-        packets * PACKET_READS.0 + pages * PAGE_READS.0,
-        packets * PACKET_READS.1 + pages * PAGE_READS.1,
-    );
-    let least_ns = f64::max(1.0, copies.0) * bytes / copy + reads.0 * read_ns;
-    let most_ns = (1.0 + copies.1) * bytes / (copy / 2.0) + reads.1 * read_ns;
-    let mapping = match pages > 0.0 {
-        true => format!(", and {} to {} for each page", PAGE_READS.0, PAGE_READS.1),
-        false => String::new(),
+    receiver.add(pieces.calls(calls), "of calls");
+    receiver.add(packets * receives, "for its packets");
+    let copy = pieces.copy_out(bytes);
+    match how(point) {
+        How::Discarded => {}
+        How::Mapped if uncopied => {
+            receiver.add(Range(0.0, copy.1), "of copying what is not mapped");
+            let mapped = PAGE_READS * (pages * pieces.read_ns);
+            receiver.add(mapped, format!("for {pages:.0} mapped pages"));
+        }
+        _ => receiver.add(copy, "of copying out of the kernel"),
+    }
+    match how(point) {
+        How::Buffered | How::Multishot => {
+            let copied = pieces.serialise(bytes, fields, true);
+            receiver.add(copied, "of copying into the fields");
+        }
+        How::Scattered if fields > 1.0 => {
+            receiver.add(pieces.entries(bytes, fields), "for iovec entries");
+        }
+        How::Scattered | How::Mapped | How::Discarded => {}
+    }
+
+    let (one, other) = (sender.total(), receiver.total());
+    let (takes, together) = match facts.planned_cpus().len() {
+        1 => (one + other, "one after the other on one processor"),
+        _ => (one.longer(other), "at the same time"),
     };
     throughput(
-        bytes / most_ns * 1e9,
-        bytes / least_ns * 1e9,
+        bytes / takes.1 * 1e9,
+        bytes / takes.0 * 1e9,
         format!(
-            "the sender's copy and {in_words} of the receiver at half of to all of the {} {whence}, \
-             one after the other or at the same time, and {} to {} reads of {read_ns:.0} ns for each \
-             packet of up to {} B{mapping}",
-            Unit::BytesPerSecond.display(copy * 1e9),
-            PACKET_READS.0,
-            PACKET_READS.1,
-            bytes.min(PACKET_BYTES),
+            "for a message the receiver needs {}; the sender {}, {together}",
+            receiver.in_words(),
+            sender.in_words(),
         ),
     )
 }
@@ -554,7 +586,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::point;
+    use crate::literal::{measured, point};
     use costof_model::metric::{Data, Measured};
 
     fn at(how: &'static str, size: u64) -> Axes {
@@ -626,20 +658,38 @@ mod tests {
 
     #[test]
     fn fewer_copies_are_expected_to_be_no_slower() {
-        let rows = [crate::literal::measured(
-            &crate::os::syscall::PROBE,
-            Axes::default().with("call", "read"),
-            100.0,
-        )];
+        let read = Axes::default().with("call", "read");
+        let copy = Axes::default().with("op", "copy");
+        let rows = [
+            measured(&crate::os::syscall::PROBE, read, 100.0),
+            measured(&crate::memory::bandwidth::PROBE, copy, 10e9),
+        ];
+        // On one processor each end's part counts.
+        let facts = Facts {
+            run_cpus: vec![0],
+            ..Facts::default()
+        };
         let expected = |how: &'static str, sent_by: &'static str, link: &'static str| {
             let mut point = point(&PROBE, at(how, 1 << 20).with("sent_by", sent_by));
             point.link = text(link);
-            predict(&point, &Facts::default(), &Known(&rows))
+            predict(&point, &facts, &Known(&rows))
         };
         let low = |how, sent_by| expected(how, sent_by, "loopback").unwrap().low;
         assert!(low("discard", "send") > low("recvmsg", "send"));
         assert!(low("recvmsg", "send") > low("recv", "send"));
         assert!(low("discard", "send") > low("zero_copy", "zero_copy"));
+        // A call, a small packet's share, two copies out and one in, of which a cached one takes a
+        // quarter of one in memory, as nothing better is known.
+        let cached_ns = (1 << 20) as f64 / 10.0 / 4.0;
+        let sender_ns = 100.0 + cached_ns + 16.0 * 6.0 * 100.0;
+        let copied_ns = 0.9 * cached_ns + f64::max(cached_ns, 0.5 * 4.0 / 1.5 * cached_ns);
+        let receiver_ns = 100.0 + copied_ns + 16.0 * 100.0;
+        let most = expected("recv", "send", "loopback").unwrap().high;
+        let least_ns = (1 << 20) as f64 / most * 1e9;
+        assert!(
+            (least_ns - sender_ns - receiver_ns).abs() < 1.0,
+            "{least_ns}"
+        );
         assert_eq!(expected("recv", "send", "wan"), None);
         assert_eq!(expected("recv", "send", "sink"), None);
     }

@@ -2,15 +2,15 @@
 
 pub mod by_hand;
 mod describe;
+mod plan;
 mod predict;
 mod roles;
 
 use crate::arenas;
+use crate::derived;
 use crate::net::both_ends::{joined, take};
 use crate::net::congestion_control::control;
-use crate::{derived, sizes};
 use costof_measure::probe::Probe;
-use costof_model::axis::Axes;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::metric::Data;
@@ -20,8 +20,6 @@ use costof_os::delivery::Shape;
 use costof_os::field_sender::Primitive;
 use costof_os::fields;
 use costof_os::meeting::{DATAGRAM_MOST_BYTES, Over};
-
-use describe::{SIZES, STUDY};
 
 pub(crate) static PROBE: Probe = Probe {
     info: describe::INFO,
@@ -39,11 +37,12 @@ pub(crate) static PROBE: Probe = Probe {
         "fields",
         "working_set",
     ],
-    least_ns: |_| 2.0 * roles::LEAST.as_nanos() as f64,
+    least_ns: |point| 2.0 * roles::least_ns(point),
     memory_bytes,
     processors: |point| 2 * threads(point),
     headlines,
-    more_points,
+    more_points: plan::more_points,
+    budget: Some(plan::budget),
     predict: predict::predict,
     roles: &[
         |launch| Ok(Box::new(roles::Receiving::start(launch)?)),
@@ -57,25 +56,6 @@ fn headlines(_: &Facts) -> Vec<Headline> {
         "send: 32 KiB in 8 fields, two copies, TCP on loopback",
         PROBE.info.defaults(),
     )]
-}
-
-/// The three ways of the study at every size, from a cached message and from a working set beyond
-/// this machine's caches; and io_uring with registered buffers, which nothing else has.
-fn more_points(facts: &Facts) -> Vec<Axes> {
-    let registered = PROBE.info.defaults().with("buffers", "registered");
-    let mut points: Vec<Axes> = ["uring_send", "uring_zero_copy"]
-        .map(|primitive| registered.clone().with("primitive", primitive))
-        .to_vec();
-    for size in SIZES {
-        for primitive in STUDY {
-            let hot = PROBE.info.defaults().with("size", *size);
-            let hot = hot.with("primitive", primitive);
-            let cold = hot.clone().with("source", "cold");
-            points.push(cold.with("working_set", sizes::beyond(facts)));
-            points.push(hot);
-        }
-    }
-    points
 }
 
 fn over(point: &Point) -> Over {
@@ -239,6 +219,7 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
 mod tests {
     use super::*;
     use crate::literal;
+    use costof_model::axis::Axes;
     use costof_model::failure::FailureKind;
     use costof_model::metric::Measured;
     use costof_model::rows::State;

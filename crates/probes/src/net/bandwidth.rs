@@ -183,6 +183,7 @@ pub(crate) static PROBE: Probe = Probe {
     processors: |point| 2 * flows(point),
     headlines,
     more_points: |_| Vec::new(),
+    budget: None,
     predict,
     roles: &[
         |launch| Ok(Box::new(Receiving::start(launch)?)),

@@ -96,7 +96,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
                 ),
                 word(
                     "uring_zero_copy",
-                    "io_uring: a SENDMSG_ZC for all fields, or a linked SEND_ZC for each where buffers are registered"
+                    "io_uring: a SENDMSG_ZC for all fields, a SEND_ZC for a single one, or a linked SEND_ZC for each where buffers are registered"
                 ),
                 word(
                     "sendfile_memory",
@@ -329,7 +329,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
         ns("pollution_l2", "the same of the L2 cache"),
         ns(
             "pollution_l3",
-            "the same of the L3 cache, as far as it is this processor's"
+            "the same of the L3 cache, as far as it is this processor's, told by 4 MiB of its lines"
         ),
         one(
             "lost",
@@ -360,7 +360,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
          they run on every second of the run's processors, so that the ends share none where there \
          are enough. Each end notes every quarter of a millisecond how far it is and its threads' \
          processor time (CLOCK_THREAD_CPUTIME_ID); the first third is left out. Ways of sending the \
-         same message take turns in one launch, in random order, twice. Every message holds other \
+         same message take turns in one launch, in random order, twice, and once in a quick run. Every message holds other \
          bytes, which follow from its number; whoever receives messages or answers compares a word of \
          each piece, and the whole last piece. An echo of several messages that are more than 64 KiB, with \
          1 KiB for each besides, would have both ends wait for each other: there the sender's socket does \
@@ -371,7 +371,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
          A congestion control that paces, as BBR does, is there most of what sending takes, so that \
          congestion_control=reno, which every kernel and user has, tells more; it is chosen before the \
          connection begins, since one that BBR has begun stays paced. \
-         When a message's bytes could be changed is seen at nine single messages beforehand, and what \
+         When a message's bytes could be changed is seen at nine single messages beforehand, three where they are larger than 1 MiB, and what \
          sending threw out of the sender's caches at arrays that had filled them; a first connection has \
          these before its stream, and they count for no other metric.",
     ),
@@ -385,9 +385,17 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
         text("send(2), sendmsg(2), sendfile(2), vmsplice(2), splice(2), io_uring_enter(2); udp(7)"),
     ],
     predicted_from: text(
-        "the bytes of each copy at the bandwidth that memory.bandwidth measured, and the system calls as os.syscall has",
+        "each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as os.timer; the slower end decides, or both where they share a processor. An echo: net.rtt's round trip and the parts",
     ),
-    after: list![text("os.syscall"), text("memory.bandwidth")],
+    after: list![
+        text("os.syscall"),
+        text("memory.bandwidth"),
+        text("cpu.memcpy"),
+        text("copy.parts"),
+        text("os.pin"),
+        text("os.timer"),
+        text("net.rtt")
+    ],
     needs: list![
         text("primitive=zero_copy: Linux 4.14, for UDP 5.0"),
         text("over=udp_gso: Linux 5.0, and packets of 1500 B or more on the way"),

@@ -19,7 +19,7 @@ use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::protocol::{ClockSource, Launch, Meeting, Offers};
 use costof_os::arena::PageSize;
-use costof_os::delivery::{self, Counts, Receiver, Sender};
+use costof_os::delivery::{self, Counts, Receiver, Sender, Shape};
 use costof_os::fields::Messages;
 use costof_os::meeting::{Address, Listener, Over};
 use costof_os::perf::Event;
@@ -33,16 +33,27 @@ use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How long a round of a point lasts at least.
-pub(super) const LEAST: Duration = Duration::from_millis(100);
+/// How long a round of a point lasts at least, where no more threads send than two processors can
+/// have at once with those that receive.
+const LEAST: Duration = Duration::from_millis(50);
 /// In round trips: slow start takes ten to fill 16 MiB from ten segments.
 const ROUND_TRIPS: u32 = 40;
 /// And at most.
 const MOST: Duration = Duration::from_secs(10);
 /// How long nothing is sent before it is looked when a message's bytes could be changed.
 const IDLE: Duration = Duration::from_micros(500);
-/// How often it is looked when a message's bytes could be changed: the median counts.
-const REUSES: usize = 9;
+/// How often it is looked when a message's bytes could be changed: the median counts. Of large ones,
+/// which take long, it is looked less often.
+const REUSES: u64 = 9;
+const REUSES_OF_LARGE: u64 = 3;
+const LARGE_BYTES: u64 = 1 << 20;
+
+fn reuses(point: &Point) -> u64 {
+    match point.axes.number("size") > LARGE_BYTES {
+        true => REUSES_OF_LARGE,
+        false => REUSES,
+    }
+}
 /// The caches whose pollution is looked at, and its metrics.
 const LEVELS: [(u32, &str); 3] = [
     (1, "pollution_l1"),
@@ -55,6 +66,30 @@ const BURSTS_MOST: usize = 1 << 20;
 const POLLUTING_BYTES: u64 = 1 << 20;
 const POLLUTING_MOST: u64 = 16;
 
+/// How long where the other end answers or asks: on a busy machine few are, and percentiles want many.
+const LEAST_ECHO: Duration = Duration::from_millis(200);
+
+/// How long is sent in a round at least: threads that take turns on a processor have several.
+fn least(point: &Point) -> Duration {
+    let turns = (threads(point) as u32).div_ceil(2);
+    match pattern(point) {
+        Pattern::Stream => LEAST * turns,
+        Pattern::Echo | Pattern::Trigger => LEAST_ECHO.max(LEAST * turns),
+    }
+}
+
+/// What finding each other, looking at single messages and ending takes in a round, about.
+const SET_UP_NS: f64 = 20e6;
+/// How many messages a round has at least, about, and how many bytes of large ones a nanosecond.
+const MESSAGES: f64 = 24.0;
+const BYTES_PER_NS: f64 = 2.0;
+
+/// How long a round takes at least.
+pub(super) fn least_ns(point: &Point) -> f64 {
+    let messages_ns = MESSAGES * point.axes.number("size") as f64 / BYTES_PER_NS;
+    SET_UP_NS + messages_ns.max(least(point).as_nanos() as f64)
+}
+
 /// How many messages that is.
 fn polluting(point: &Point) -> u64 {
     (POLLUTING_BYTES / point.axes.number("size")).clamp(1, POLLUTING_MOST)
@@ -62,7 +97,36 @@ fn polluting(point: &Point) -> u64 {
 
 /// How many single messages the first connection has before its stream, at most.
 fn singles(point: &Point) -> u64 {
-    REUSES as u64 + LEVELS.len() as u64 * polluting(point)
+    reuses(point) + LEVELS.len() as u64 * polluting(point)
+}
+
+/// What messages of points must have in common that are laid out once.
+#[derive(Clone, PartialEq)]
+struct Laid {
+    shape: Shape,
+    fields: u64,
+    pages: String,
+    threads: usize,
+}
+
+impl Laid {
+    fn of(point: &Point) -> Laid {
+        Laid {
+            shape: shape(point),
+            fields: point.axes.number("fields"),
+            pages: point.axes.word("pages").to_owned(),
+            threads: threads(point),
+        }
+    }
+}
+
+/// Whether a point comes for the first time in a launch, from which on it has been seen.
+fn is_first(seen: &mut Vec<Point>, point: &Point) -> bool {
+    let is_first = !seen.contains(point);
+    if is_first {
+        seen.push(point.clone());
+    }
+    is_first
 }
 
 /// The messages of each thread of a point.
@@ -96,6 +160,8 @@ pub(super) struct Receiving {
     answers: Vec<Option<Messages>>,
     /// None where people send by hand.
     singles: bool,
+    /// Which points have had their single messages.
+    seen: Vec<Point>,
     /// What has arrived at the last point, in bytes, even where that failed.
     pub(super) arrived_bytes: u64,
 }
@@ -110,6 +176,7 @@ impl Receiving {
             listener: None,
             answers: Vec::new(),
             singles: true,
+            seen: Vec::new(),
             arrived_bytes: 0,
         })
     }
@@ -173,7 +240,7 @@ impl Role for Receiving {
         let Some(mut flows) = accepted? else {
             return Ok(());
         };
-        if self.singles && pattern(point) == Pattern::Stream {
+        if self.singles && pattern(point) == Pattern::Stream && is_first(&mut self.seen, point) {
             flows[0].mark_after(singles(point));
         }
         let primitive = primitive(point)?;
@@ -250,7 +317,10 @@ pub(super) struct Sending {
     reference_hz: Option<f64>,
     random: Rng,
     offers: Offers,
-    messages: Vec<Messages>,
+    /// Laid out, and for messages of which shape: those of earlier points are sent on.
+    messages: Option<(Laid, Vec<Messages>)>,
+    /// Which points have had their single messages.
+    seen: Vec<Point>,
     /// An array for each level of caches, and its metric.
     victims: Vec<(&'static str, Victim)>,
     /// Where people send by hand, when that ends.
@@ -294,7 +364,8 @@ impl Sending {
             reference_hz: is_cycles.then_some(launch.clock.hz),
             random: Rng::with_seed(launch.seed),
             offers: Offers::new(),
-            messages: Vec::new(),
+            messages: None,
+            seen: Vec::new(),
             victims,
             ending,
             sent: 0,
@@ -341,7 +412,10 @@ impl Sending {
         let round_trip = flows.iter().map(Sender::round_trip).max();
         let duration = match &self.ending {
             Some(ending) => ending.duration,
-            None => duration(meter.time_ns(), round_trip.unwrap_or_default()),
+            None => duration(
+                (meter.time_ns(), least(point)),
+                round_trip.unwrap_or_default(),
+            ),
         };
         if let Some(ending) = &self.ending {
             for flow in &mut *flows {
@@ -421,7 +495,7 @@ impl Sending {
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
         let idle = IDLE + 2 * flow.round_trip();
-        for _ in 0..REUSES {
+        for _ in 0..reuses(point) {
             // What was sent before leaves the socket.
             sleep(idle);
             let ns = flow.reusable_after_ns();
@@ -507,22 +581,26 @@ impl Role for Sending {
     }
 
     fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
-        // What an earlier point has used is given back first.
-        self.messages = Vec::new();
         check(point)?;
         if self.meeting.sink.is_some() && over(point) == Over::Unix {
             return Err(Failure::unsupported(
                 "a Unix socket does not lead to a sink (--link loopback)",
             ));
         }
-        self.messages = messages(point, &mut self.random)?;
+        let laid = Laid::of(point);
+        if self.messages.as_ref().is_none_or(|(has, _)| *has != laid) {
+            // What an earlier point has used is given back first.
+            self.messages = None;
+            self.messages = Some((laid, messages(point, &mut self.random)?));
+        }
         self.offers = offers.clone();
         Ok(Offers::new())
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let messages = std::mem::take(&mut self.messages);
+        let (laid, messages) = self.messages.take().expect("a point is prepared");
         let primitive = primitive(point)?;
+        let is_first = is_first(&mut self.seen, point);
         let (over, control) = (over(point), control(point));
         if let Some(sink) = self.meeting.sink {
             let acknowledger = match over {
@@ -535,18 +613,25 @@ impl Role for Sending {
                 delivery::into_sink(over, ends, acknowledged, control, primitive, messages)
                     .map_err(|error| self.reached(point, &error))?;
             self.segment(point, &mut flows)?;
-            self.singles(point, &mut flows[0], meter)?;
+            if is_first {
+                self.singles(point, &mut flows[0], meter)?;
+            }
             self.send(point, &mut flows, meter)?;
             each(&mut flows, &self.cpus, Sender::end_in_sink)
                 .map_err(|error| failed(point, &error))?;
-            return Self::count(point, &flows, meter);
+            Self::count(point, &flows, meter)?;
+            // Nobody there looks which message it is: the next point goes on with those that were not
+            // sent for longest, so that cold ones are.
+            let messages = flows.into_iter().map(Sender::into_messages);
+            self.messages = Some((laid, messages.collect()));
+            return Ok(());
         }
         let address: Address = meeting::offered(&self.offers)?;
         let token = self.meeting.token.as_bytes();
         let mut flows = delivery::call(over, &address, control, token, primitive, messages)
             .map_err(|error| self.reached(point, &error))?;
         self.segment(point, &mut flows)?;
-        if self.ending.is_none() && pattern(point) == Pattern::Stream {
+        if self.ending.is_none() && pattern(point) == Pattern::Stream && is_first {
             self.singles(point, &mut flows[0], meter)?;
         }
         let sent = self.send(point, &mut flows, meter);
@@ -597,7 +682,7 @@ fn failed(point: &Point, error: &io::Error) -> Failure {
 }
 
 /// How long to send, where a point is to be measured for so long.
-fn duration(point_ns: f64, round_trip: Duration) -> Duration {
+fn duration((point_ns, least): (f64, Duration), round_trip: Duration) -> Duration {
     let asked = Duration::from_nanos(point_ns as u64);
-    asked.max(LEAST).max(ROUND_TRIPS * round_trip).min(MOST)
+    asked.max(least).max(ROUND_TRIPS * round_trip).min(MOST)
 }
