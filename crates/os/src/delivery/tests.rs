@@ -233,18 +233,21 @@ fn a_flow_may_end_in_another_thread_than_the_one_that_sent() {
                     .for_each(|receiver| receiver.receive(&stop).unwrap());
             });
             let to_send = vec![messages(shape)];
-            match call(Over::Tcp, &address, None, TOKEN, primitive, to_send) {
-                Ok(mut senders) => {
+            let sent =
+                call(Over::Tcp, &address, None, TOKEN, primitive, to_send).map(|mut senders| {
                     let sender = &mut senders[0];
                     let sending = || sender.stream(Duration::from_millis(20));
-                    thread::scope(|scope| scope.spawn(sending).join().unwrap()).unwrap();
-                    sender.end().unwrap();
-                    let counts = sender.counts();
+                    let streamed = thread::scope(|scope| scope.spawn(sending).join().unwrap());
+                    (streamed.and_then(|()| sender.end()), sender.counts())
+                });
+            stop.store(true, Ordering::Release);
+            match sent {
+                Ok((ended, counts)) => {
+                    ended.unwrap();
                     assert!(counts.asked > 0 && counts.completed == counts.asked);
                 }
                 Err(error) => eprintln!("skipped: {primitive:?}: {error}"),
             }
-            stop.store(true, Ordering::Release);
             receiving.join().unwrap();
         });
     }
