@@ -53,6 +53,7 @@ fn expect_said(ended: &Ended, words: &[&str]) {
     }
 }
 
+#[expect(clippy::print_stderr, reason = "what was not tried is said")]
 #[test]
 fn a_receiver_on_this_machine_is_why_all_was_copied() {
     for link in ["loopback", "veth"] {
@@ -68,6 +69,7 @@ fn a_receiver_on_this_machine_is_why_all_was_copied() {
     }
 }
 
+#[expect(clippy::print_stderr, reason = "what was not tried is said")]
 #[test]
 fn into_a_sink_nothing_was_copied() {
     let place = Place::new();
@@ -103,6 +105,7 @@ fn a_packet_sniffer_is_named() {
 }
 
 /// A run beside which tcpdump looks at all that a link carries.
+#[expect(clippy::print_stderr, reason = "what was not tried is said")]
 fn sniffed(place: &Place, link: &str) -> Option<Ended> {
     if Command::new("tcpdump").arg("--version").output().is_err() {
         eprintln!("skipped: there is no tcpdump (apt-get install tcpdump)");
