@@ -53,7 +53,6 @@ fn expect_said(ended: &Ended, words: &[&str]) {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "what was not tried is said")]
 #[test]
 fn a_receiver_on_this_machine_is_why_all_was_copied() {
     for link in ["loopback", "veth"] {
@@ -69,7 +68,6 @@ fn a_receiver_on_this_machine_is_why_all_was_copied() {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "what was not tried is said")]
 #[test]
 fn into_a_sink_nothing_was_copied() {
     let place = Place::new();
