@@ -1,6 +1,8 @@
 //! The system calls of the loops that `copy.send` measures, as strace sees them: those that each
 //! way of sending names, and the clock of processor time beside them.
 
+#![expect(clippy::print_stderr, reason = "what was not tried is said")]
+
 use crate::common::{Place, read, run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

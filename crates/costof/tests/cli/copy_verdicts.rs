@@ -1,6 +1,8 @@
 //! What `costof run` says of sends that ask for no copy: whether the kernel has copied them after
 //! all, and why, over links of which that is known.
 
+#![expect(clippy::print_stderr, reason = "what was not tried is said")]
+
 use crate::common::{Ended, Place, Running, ended, read, run, signal, spawn, wait_for};
 use costof_model::run_file::Run;
 use rustix::process::{Signal, geteuid};
