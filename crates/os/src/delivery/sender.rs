@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
+use rustix::net::{RecvFlags, Shutdown, recv, shutdown, sockopt};
 
 use super::counted::Counted;
 use super::echo::{Echo, OVERHEAD_MOST_BYTES, UNANSWERED_MOST_BYTES, Waits};
@@ -158,6 +158,17 @@ impl Sender {
         segments::enable(&self.fields.socket())?;
         self.is_segmented = true;
         Ok(())
+    }
+
+    /// Holds back what does not fill a packet, as long as something is unacknowledged, so that the end
+    /// of a message goes with the beginning of the next (Nagle's algorithm, RFC 896): of TCP, whose
+    /// messages each end in a packet of their own otherwise.
+    ///
+    /// # Errors
+    ///
+    /// What setsockopt(2) says.
+    pub fn join_small(&mut self) -> io::Result<()> {
+        Ok(sockopt::set_tcp_nodelay(self.fields.socket(), false)?)
     }
 
     /// Compares every byte of answers with what they have to be, and not a word of each piece.

@@ -70,6 +70,11 @@ fn threads(point: &Point) -> usize {
     point.axes.number("threads") as usize
 }
 
+/// Whether the end of a message waits for what comes behind it.
+fn is_joined(point: &Point) -> bool {
+    point.axes.word("nagle") == "on"
+}
+
 /// Whether a message goes as several datagrams.
 fn is_segmented(point: &Point) -> bool {
     point.axes.word("over") == "udp_gso"
@@ -171,6 +176,12 @@ fn check(point: &Point) -> Result<(), Failure> {
     }
     if over(point) != Over::Tcp && control(point).is_some() {
         return unsupported("only TCP has a congestion control (--set congestion_control=default)");
+    }
+    if is_joined(point) && (over(point) != Over::Tcp || pattern(point) != Pattern::Stream) {
+        return unsupported(
+            "Nagle's algorithm is TCP's, and would keep the end of a message from whoever is to \
+             answer it (--set nagle=off, or over=tcp and pattern=stream)",
+        );
     }
     if pattern(point) == Pattern::Stream && in_flight(point) > 1 {
         return unsupported(
@@ -285,6 +296,16 @@ mod tests {
                 "only TCP",
             ),
             (default().with("in_flight", 2), "loopback", "pattern=echo"),
+            (
+                default().with("nagle", "on").with("over", "unix"),
+                "loopback",
+                "nagle=off",
+            ),
+            (
+                default().with("nagle", "on").with("pattern", "echo"),
+                "loopback",
+                "nagle=off",
+            ),
             (echo.clone(), "sink", "nobody answers"),
             (echo.with("pattern", "trigger"), "sink", "pattern=stream"),
             (

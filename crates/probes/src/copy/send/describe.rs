@@ -167,7 +167,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
             "over",
             "what carries them",
             list![
-                word("tcp", "TCP with TCP_NODELAY"),
+                word("tcp", "TCP"),
                 word("udp", "UDP, a datagram for each message, whatever is lost"),
                 word(
                     "udp_gso",
@@ -184,6 +184,20 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
                 word("cubic", "CUBIC (RFC 9438)"),
                 word("bbr", "BBR, as the kernel has it"),
                 word("reno", "NewReno (RFC 6582)"),
+            ],
+        ),
+        words(
+            "nagle",
+            "whether TCP holds back what does not fill a packet (RFC 896)",
+            list![
+                word(
+                    "off",
+                    "TCP_NODELAY: the end of a message leaves at once, in a packet of its own"
+                ),
+                word(
+                    "on",
+                    "as a socket is that nobody asked: it waits for the beginning of the next message, or for an acknowledgement"
+                ),
             ],
         ),
         number(

@@ -1,8 +1,8 @@
 //! The two ends: one sends messages, the other takes them in, and answers them where it is to.
 
 use super::{
-    LEFT, LEFT_COST, Pattern, check, control, in_flight, is_segmented, over, pattern, primitive,
-    shape, threads,
+    LEFT, LEFT_COST, Pattern, check, control, in_flight, is_joined, is_segmented, over, pattern,
+    primitive, shape, threads,
 };
 use crate::arenas;
 use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
@@ -394,13 +394,14 @@ impl Sending {
         })
     }
 
-    /// Has messages go as several datagrams where they are to.
-    fn segment(&self, point: &Point, flows: &mut [Sender]) -> Result<(), Failure> {
-        if is_segmented(point) {
-            let segmented = flows.iter_mut().try_for_each(Sender::segment);
-            segmented.map_err(|error| self.reached(point, &error))?;
-        }
-        Ok(())
+    /// Has messages go as several datagrams, or the end of each with the next one, where they are to.
+    fn shape_packets(&self, point: &Point, flows: &mut [Sender]) -> Result<(), Failure> {
+        let shaped = match (is_segmented(point), is_joined(point)) {
+            (true, _) => flows.iter_mut().try_for_each(Sender::segment),
+            (_, true) => flows.iter_mut().try_for_each(Sender::join_small),
+            _ => Ok(()),
+        };
+        shaped.map_err(|error| self.reached(point, &error))
     }
 
     /// Sends through these flows, and adds what that was.
@@ -613,7 +614,7 @@ impl Role for Sending {
             let mut flows =
                 delivery::into_sink(over, ends, acknowledged, control, primitive, messages)
                     .map_err(|error| self.reached(point, &error))?;
-            self.segment(point, &mut flows)?;
+            self.shape_packets(point, &mut flows)?;
             if is_first {
                 self.singles(point, &mut flows[0], meter)?;
             }
@@ -631,7 +632,7 @@ impl Role for Sending {
         let token = self.meeting.token.as_bytes();
         let mut flows = delivery::call(over, &address, control, token, primitive, messages)
             .map_err(|error| self.reached(point, &error))?;
-        self.segment(point, &mut flows)?;
+        self.shape_packets(point, &mut flows)?;
         if self.ending.is_none() && pattern(point) == Pattern::Stream && is_first {
             self.singles(point, &mut flows[0], meter)?;
         }
