@@ -139,14 +139,29 @@ impl Messages {
     /// If the buffer is shorter than the message, or there is no message of this number.
     #[inline]
     pub fn serialise(&self, number: usize, buffer: &mut [u8]) {
-        let start = self.arena.address();
         let mut rest = buffer;
-        for part in self.parts(number) {
-            let at = part.iov_base.addr() - start;
-            let (place, behind) = rest.split_at_mut(part.iov_len);
-            place.copy_from_slice(&self.arena.as_slice()[at..][..part.iov_len]);
+        for field in self.fields_of(number) {
+            let (place, behind) = rest.split_at_mut(field.len());
+            place.copy_from_slice(field);
             rest = behind;
         }
+    }
+
+    /// Copies a message's fields to the end of a buffer, which has room for them or gets it.
+    #[inline]
+    pub fn append(&self, number: usize, buffer: &mut Vec<u8>) {
+        for field in self.fields_of(number) {
+            buffer.extend_from_slice(field);
+        }
+    }
+
+    #[inline]
+    fn fields_of(&self, number: usize) -> impl Iterator<Item = &[u8]> {
+        let start = self.arena.address();
+        self.parts(number).iter().map(move |part| {
+            let at = part.iov_base.addr() - start;
+            &self.arena.as_slice()[at..][..part.iov_len]
+        })
     }
 }
 

@@ -6,13 +6,10 @@
 //! kernel it exists and what it returns where it does not.
 //!
 //! Functions on measured paths (`branches`, `calls`, `chase`, `clock_reads`, `connections`,
-//! `conversation`, `copies`, `core_chain`, `field_sender`, `flow`, `hypervisor`, `icmp`, `line`,
-//! `line_counters`, `locks`, `loops`, `mappings`, `receive`, `registered_buffer`, `signals`,
-//! `streams`, `syscalls`, `timers`, `timestamping`, `token`, `touch`, `transfer`, `tsc`, `vmsplice`,
-//! `zerocopy`) allocate nothing,
-//! `conversation`, `copies`, `core_chain`, `delivery`, `field_sender`, `flow`, `hypervisor`, `icmp`, `line`, `line_counters`,
-//! `locks`, `loops`, `mappings`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`,
-//! `timestamping`, `token`, `touch`, `transfer`, `tsc`, `victim`, `vmsplice`, `zerocopy`) allocate nothing,
+//! `conversation`, `copies`, `core_chain`, `delivery`, `field_sender`, `flow`, `hypervisor`, `icmp`,
+//! `line`, `line_counters`, `locks`, `loops`, `mappings`, `receive`, `registered_buffer`, `signals`,
+//! `streams`, `syscalls`, `timers`, `timestamping`, `token`, `touch`, `transfer`, `tsc`, `victim`,
+//! `vmsplice`, `zerocopy`) allocate nothing,
 //! take no lock, and make no system call but those that they are there to measure. Set-up
 //! functions may allocate.
 

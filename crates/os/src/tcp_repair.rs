@@ -159,8 +159,10 @@ pub(crate) fn sent(stream: &TcpStream) -> io::Result<u32> {
 ///
 /// What ioctl(2) says.
 pub(crate) fn in_flight(stream: &TcpStream) -> io::Result<u32> {
-    let unacknowledged = queued(stream, libc::TIOCOUTQ)?;
-    Ok(unacknowledged.saturating_sub(queued(stream, libc::SIOCOUTQNSD)?))
+    // In this order: what is sent or acknowledged between the two makes it less, and never more than
+    // there may be.
+    let unsent = queued(stream, libc::SIOCOUTQNSD)?;
+    Ok(queued(stream, libc::TIOCOUTQ)?.saturating_sub(unsent))
 }
 
 #[inline]

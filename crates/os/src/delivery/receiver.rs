@@ -248,8 +248,11 @@ impl Receiver {
     /// The sender is done; it learns that all has arrived, unless it has closed already.
     fn end(&mut self) {
         self.ended = true;
-        // What came last is in no mark yet.
-        self.marks.end(self.intake.bytes());
+        // Of little there is no other mark than this one. Of more it would say how long the end of a
+        // stream is in coming, when the last bytes of it are there.
+        if self.marks.marks().len() < 2 {
+            self.marks.end(self.intake.bytes());
+        }
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
 

@@ -359,9 +359,7 @@ impl Sender {
             let allocated = allocations();
             let worked = work(self);
             self.allocations += allocations() - allocated;
-            worked?;
-            // Who has sent is who hears of it.
-            self.fields.complete()
+            worked
         });
         self.sent = self.fields.counts().since(&counts);
         self.counted = counted;

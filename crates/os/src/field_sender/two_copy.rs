@@ -41,8 +41,8 @@ impl TwoCopy {
                 send_all(socket, buffer, 0, call)
             }
             None => {
-                let mut buffer = black_box(vec![0; messages.size()]);
-                messages.serialise(number, &mut buffer);
+                let mut buffer = black_box(Vec::with_capacity(messages.size()));
+                messages.append(number, &mut buffer);
                 send_all(socket, &buffer, 0, call)
             }
         }

@@ -1,5 +1,4 @@
 //! io_uring: a message is a request, or a chain of one for each field from registered memory, and
-//! io_uring: a message is a request, or a chain of one for each field from registered memory, and
 //! one io_uring_enter(2) submits it. Where it is not sent when that returns, as of a stream that has
 //! no room, another one waits for it. A request of one field without a copy names its memory itself,
 //! registered or not, and needs no message header. When the kernel is done with the bytes of a send
@@ -137,7 +136,7 @@ impl Uring {
             self.reap(call)?;
         }
         // What nobody has read must never be more than there is room for.
-        while call.asked - call.completed > u64::from(COMPLETIONS / 2) {
+        while call.asked.saturating_sub(call.completed) > u64::from(COMPLETIONS / 2) {
             self.wait_for_one(call)?;
         }
         Ok(())
@@ -174,10 +173,12 @@ impl Uring {
                     error if -error == libc::ECANCELED => {}
                     error => failed = Some(io::Error::from_raw_os_error(-error)),
                 }
-                if self.in_vain.len() == IN_VAIN_MOST {
-                    self.in_vain.pop_front();
+                if cqueue::more(completion.flags()) {
+                    if self.in_vain.len() == IN_VAIN_MOST {
+                        self.in_vain.pop_front();
+                    }
+                    self.in_vain.push_back(completion.user_data());
                 }
-                self.in_vain.push_back(completion.user_data());
             }
             if pending == 0 {
                 break;

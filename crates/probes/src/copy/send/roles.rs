@@ -394,14 +394,23 @@ impl Sending {
         })
     }
 
-    /// Has messages go as several datagrams, or the end of each with the next one, where they are to.
-    fn shape_packets(&self, point: &Point, flows: &mut [Sender]) -> Result<(), Failure> {
-        let shaped = match (is_segmented(point), is_joined(point)) {
-            (true, _) => flows.iter_mut().try_for_each(Sender::segment),
-            (_, true) => flows.iter_mut().try_for_each(Sender::join_small),
-            _ => Ok(()),
-        };
-        shaped.map_err(|error| self.reached(point, &error))
+    /// Has messages go as several datagrams where they are to.
+    fn segment(&self, point: &Point, flows: &mut [Sender]) -> Result<(), Failure> {
+        if is_segmented(point) {
+            let segmented = flows.iter_mut().try_for_each(Sender::segment);
+            segmented.map_err(|error| self.reached(point, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Has the end of a message wait for the next one where it is to: not of single messages, behind
+    /// which nothing comes.
+    fn join(point: &Point, flows: &mut [Sender]) -> Result<(), Failure> {
+        if is_joined(point) {
+            let joined = flows.iter_mut().try_for_each(Sender::join_small);
+            joined.map_err(|error| failed(point, &error))?;
+        }
+        Ok(())
     }
 
     /// Sends through these flows, and adds what that was.
@@ -614,10 +623,11 @@ impl Role for Sending {
             let mut flows =
                 delivery::into_sink(over, ends, acknowledged, control, primitive, messages)
                     .map_err(|error| self.reached(point, &error))?;
-            self.shape_packets(point, &mut flows)?;
+            self.segment(point, &mut flows)?;
             if is_first {
                 self.singles(point, &mut flows[0], meter)?;
             }
+            Self::join(point, &mut flows)?;
             self.send(point, &mut flows, meter)?;
             each(&mut flows, &self.cpus, Sender::end_in_sink)
                 .map_err(|error| failed(point, &error))?;
@@ -632,10 +642,11 @@ impl Role for Sending {
         let token = self.meeting.token.as_bytes();
         let mut flows = delivery::call(over, &address, control, token, primitive, messages)
             .map_err(|error| self.reached(point, &error))?;
-        self.shape_packets(point, &mut flows)?;
+        self.segment(point, &mut flows)?;
         if self.ending.is_none() && pattern(point) == Pattern::Stream && is_first {
             self.singles(point, &mut flows[0], meter)?;
         }
+        Self::join(point, &mut flows)?;
         let sent = self.send(point, &mut flows, meter);
         self.sent = flows.iter().map(|flow| flow.counts().messages).sum();
         sent?;
