@@ -174,15 +174,21 @@ pub(crate) fn plan(
         false => may_be_over(link),
     };
     let mut blocks = Vec::new();
-    let levels = plan::levels(&asked.infos);
-    for info in &asked.infos {
+    let before = before(table, asked);
+    let infos: Vec<&ProbeInfo> = before.iter().chain(&asked.infos).copied().collect();
+    let levels = plan::levels(&infos);
+    for info in &infos {
         let level = levels.iter().position(|level| level.contains(info));
+        let headlines_only = asked.headlines_only || before.contains(info);
         let probe = probe::find(table, &info.id).expect("the table was asked for its own");
         let mut headlines = (probe.headlines)(facts);
         headlines.retain(|headline| headline.link.is_none_or(may_be_over));
         let mut more = (probe.more_points)(facts);
         more.retain(|planned| planned.link.is_none_or(is_planned));
-        let points = points(probe, asked, facts, (&headlines, more), &links)?;
+        let points = match headlines_only {
+            true => headline_points(info, &headlines, &links),
+            false => points(probe, asked, facts, (&headlines, more), &links)?,
+        };
         for points in split(probe, points) {
             blocks.push(Block {
                 labels: labels(&points, &headlines),
@@ -200,6 +206,66 @@ pub(crate) fn plan(
     })
 }
 
+/// What a plan of minutes has beside the chosen probes: those that its predictions build on, each with
+/// its headlines alone. A plan that was spelt out, or takes seconds, has what was asked for.
+fn before<'a>(table: &'a [&'static Probe], asked: &Asked<'a>) -> Vec<&'a ProbeInfo> {
+    let takes_minutes = |info: &&ProbeInfo| {
+        let probe = probe::find(table, &info.id);
+        probe.is_some_and(|probe| probe.budget.is_some())
+    };
+    if asked.headlines_only || !asked.settings.is_empty() || !asked.infos.iter().any(takes_minutes)
+    {
+        return Vec::new();
+    }
+    let needed = |info: &&ProbeInfo| {
+        asked
+            .infos
+            .iter()
+            .any(|asked| asked.after.contains(&info.id))
+    };
+    table
+        .iter()
+        .map(|probe| &probe.info)
+        .filter(|info| needed(info) && !asked.infos.contains(info))
+        .collect()
+}
+
+/// The links over which a probe is measured: none where it has one end.
+fn links_of<'a>(info: &ProbeInfo, links: &'a [Text]) -> &'a [Text] {
+    const NONE: &[Text] = &[Text::Borrowed("none")];
+    match info.needs_link() {
+        true => links,
+        false => NONE,
+    }
+}
+
+fn point_at(info: &ProbeInfo, axes: Axes, link: &Text) -> Point {
+    Point {
+        probe: info.id.clone(),
+        axes,
+        link: link.clone(),
+    }
+}
+
+fn headline_points(info: &ProbeInfo, headlines: &[Headline], links: &[Text]) -> Vec<Point> {
+    let links = links_of(info, links);
+    let mut points: Vec<Point> = Vec::new();
+    for headline in headlines {
+        let own = headline.link.map(Text::Borrowed);
+        let over = own.as_ref().map_or(links, std::slice::from_ref);
+        for point in over
+            .iter()
+            .map(|link| point_at(info, headline.axes.clone(), link))
+        {
+            // One headline may be about a link that is asked for.
+            if !points.contains(&point) {
+                points.push(point);
+            }
+        }
+    }
+    points
+}
+
 fn points(
     probe: &Probe,
     asked: &Asked<'_>,
@@ -208,30 +274,7 @@ fn points(
     links: &[Text],
 ) -> Result<Vec<Point>, Error> {
     let info = &probe.info;
-    let at = |axes, link: &Text| Point {
-        probe: info.id.clone(),
-        axes,
-        link: link.clone(),
-    };
-    let none = [Text::Borrowed("none")];
-    let links = match info.needs_link() {
-        true => links,
-        false => &none,
-    };
-    if asked.headlines_only {
-        let mut points: Vec<Point> = Vec::new();
-        for headline in headlines {
-            let own = headline.link.map(Text::Borrowed);
-            let over = own.as_ref().map_or(links, std::slice::from_ref);
-            for point in over.iter().map(|link| at(headline.axes.clone(), link)) {
-                // One headline may be about a link that is asked for.
-                if !points.contains(&point) {
-                    points.push(point);
-                }
-            }
-        }
-        return Ok(points);
-    }
+    let links = links_of(info, links);
     let settings = settings_of(info, &asked.settings);
     let mut axes: Vec<Axes> = plan::points(info, &settings).map_err(wrong)?;
     let mut over_their_own = Vec::new();
@@ -247,7 +290,9 @@ fn points(
         }
         for planned in more {
             match planned.link {
-                Some(link) => over_their_own.push(at(planned.axes, &Text::Borrowed(link))),
+                Some(link) => {
+                    over_their_own.push(point_at(info, planned.axes, &Text::Borrowed(link)))
+                }
                 None if axes.contains(&planned.axes) => {}
                 None => axes.push(planned.axes),
             }
@@ -255,7 +300,7 @@ fn points(
     }
     let over_all = links
         .iter()
-        .flat_map(|link| axes.iter().map(|axes| at(axes.clone(), link)));
+        .flat_map(|link| axes.iter().map(|axes| point_at(info, axes.clone(), link)));
     let mut points: Vec<Point> = over_all.collect();
     for point in over_their_own {
         if !points.contains(&point) {
@@ -478,6 +523,7 @@ impl Takes {
 mod tests {
     use super::*;
     use costof_model::facts::CpuSet;
+    use std::collections::BTreeSet;
 
     /// The processors between which a run on `cpus` of eight sends a line.
     fn pairs(cpus: &[u32], headlines_only: bool) -> Vec<[u64; 2]> {
@@ -526,7 +572,8 @@ mod tests {
     /// The links of a plan, each with how many ways of sending it compares at 1 MiB.
     fn compared(plan: &Plan) -> Vec<(&str, usize)> {
         let mut links: BTreeMap<&str, usize> = BTreeMap::new();
-        for point in plan.blocks.iter().flat_map(|block| &block.points) {
+        let points = plan.blocks.iter().flat_map(|block| &block.points);
+        for point in points.filter(|point| point.probe == "copy.send") {
             let is_large = point.axes.number("size") == 1 << 20;
             *links.entry(&point.link).or_default() += usize::from(is_large);
         }
@@ -549,6 +596,30 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_of_minutes_has_what_its_predictions_build_on() {
+        let table = costof_probes::TABLE;
+        let probes = |plan: &Plan| {
+            let points = plan.blocks.iter().flat_map(|block| &block.points);
+            points
+                .map(|point| point.probe.clone())
+                .collect::<BTreeSet<_>>()
+        };
+        let plan = sends(&[], None, false);
+        let info = &probe::find(table, "copy.send").unwrap().info;
+        for before in info.after.iter() {
+            assert!(probes(&plan).contains(before), "{before}");
+        }
+        let level = |id: &str| {
+            let mut blocks = plan.blocks.iter();
+            blocks
+                .find(|block| block.points[0].probe == id)
+                .map(|block| block.level)
+        };
+        assert!(level("os.syscall") < level("copy.send"));
+        assert_eq!(probes(&sends(&[], None, true)).len(), 1);
+    }
+
+    #[test]
     fn only_what_is_more_than_headlines_takes_longer_than_usual() {
         let table = costof_probes::TABLE;
         let of = |headlines_only| {
@@ -560,7 +631,8 @@ mod tests {
         let takes = takes(table, &sends(&[], None, false), Precision::Quick);
         let planned: usize = takes.links.values().map(|(points, _)| points).sum();
         assert_eq!(planned, takes.points);
-        assert_eq!(takes.sentence().lines().count(), 4);
+        // A line for each of three links, for `lan`, for none, and the whole.
+        assert_eq!(takes.sentence().lines().count(), 6);
     }
 
     /// What a launch of a probe's defaults takes, as far as measuring goes, in milliseconds.

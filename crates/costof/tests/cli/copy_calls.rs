@@ -60,7 +60,6 @@ fn one_that_allocates_may_ask_for_memory_and_one_that_is_answered_receives() {
 
 /// Every loop of a run calls what one of these ways calls, each of which has equally many loops, and
 /// beside that nothing but what may be.
-#[expect(clippy::print_stderr, reason = "what was not tried is said")]
 fn expect_calls(settings: &[String], ways: &[(&str, &[&str])], may: &[&str]) {
     let place = Place::new();
     let Some(loops) = traced(&place, settings) else {
@@ -101,7 +100,6 @@ fn expect_calls(settings: &[String], ways: &[(&str, &[&str])], may: &[&str]) {
 }
 
 /// What each loop of a run calls whose workers strace looks at; none where it may not.
-#[expect(clippy::print_stderr, reason = "what was not tried is said")]
 fn traced(place: &Place, settings: &[String]) -> Option<Vec<Calls>> {
     let tried = Command::new("strace")
         .args(["-o", "/dev/null", "true"])

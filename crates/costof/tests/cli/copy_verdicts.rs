@@ -105,7 +105,6 @@ fn a_packet_sniffer_is_named() {
 }
 
 /// A run beside which tcpdump looks at all that a link carries.
-#[expect(clippy::print_stderr, reason = "what was not tried is said")]
 fn sniffed(place: &Place, link: &str) -> Option<Ended> {
     if Command::new("tcpdump").arg("--version").output().is_err() {
         eprintln!("skipped: there is no tcpdump (apt-get install tcpdump)");

@@ -38,13 +38,22 @@ pub(super) fn budget(precision: Precision) -> Duration {
 /// Beside one axis at a time: the three ways of the study at every size, on every link that this
 /// machine makes and to another host; on the sink, where no copy is made later, from cached messages
 /// and from a working set beyond the caches, on small pages and on large ones; by several threads
-/// between two namespaces; and io_uring with registered buffers, which nothing else has.
+/// between two namespaces; sixteen messages under way at a time; and io_uring with registered buffers,
+/// which nothing else has.
 pub(super) fn more_points(facts: &Facts) -> Vec<Planned> {
     let default = PROBE.info.defaults();
     let registered = default.clone().with("buffers", "registered");
     let registered = ["uring_send", "uring_zero_copy"]
         .map(|primitive| registered.clone().with("primitive", primitive));
     let mut points = Planned::anywhere(registered.to_vec());
+    // What waits for the other end waits less often where more is under way.
+    let under_way = default.clone().with("in_flight", 16);
+    for pattern in ["echo", "trigger"] {
+        points.extend(study(
+            under_way.clone().with("pattern", pattern),
+            "loopback",
+        ));
+    }
     for link in ["loopback", "veth", "remote"] {
         for size in SIZES {
             points.extend(study(default.clone().with("size", *size), link));
