@@ -41,7 +41,8 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
 
 /// Eight fields of 16 KiB in one sendmsg(2); iperf3 writes one buffer of 128 KiB.
 fn stream() -> Contest<'static> {
-    let axes = "primitive=one_copy size=128KiB pattern=stream over=tcp congestion_control=cubic nagle=on";
+    let axes =
+        "primitive=one_copy size=128KiB pattern=stream over=tcp congestion_control=cubic nagle=on";
     Contest {
         metric: "throughput",
         unit: Unit::BytesPerSecond,

@@ -29,6 +29,8 @@ enum Fate {
     Copied,
     NotCopied,
     Both,
+    /// For none was there room to go without a copy, so that no completion tells of any.
+    NoRoom,
 }
 
 /// A sentence for each link, protocol and way of asking, and what the processor time says of it.
@@ -39,13 +41,8 @@ pub(crate) fn zero_copy(run: &Run) -> Vec<Finding> {
         .iter()
         .filter(|row| row.point.probe == "copy.send")
     {
-        let Some(copied) = row.estimate("copied") else {
+        let Some(fate) = fate(row) else {
             continue;
-        };
-        let fate = match copied.median {
-            copied if copied >= ALL => Fate::Copied,
-            copied if copied <= NONE => Fate::NotCopied,
-            _ => Fate::Both,
         };
         let alike = |(known, rows): &&mut (Fate, Vec<&PointRow>)| {
             *known == fate && subject(rows[0]) == subject(row)
@@ -57,6 +54,24 @@ pub(crate) fn zero_copy(run: &Run) -> Vec<Finding> {
     }
     let said = groups.iter().map(|(fate, rows)| said(run, *fate, rows));
     said.collect()
+}
+
+/// None where nobody asked.
+fn fate(row: &PointRow) -> Option<Fate> {
+    let Some(copied) = row.estimate("copied") else {
+        return falls_back(row).then_some(Fate::NoRoom);
+    };
+    Some(match copied.median {
+        copied if copied >= ALL => Fate::Copied,
+        copied if copied <= NONE => Fate::NotCopied,
+        _ => Fate::Both,
+    })
+}
+
+/// Whether more than a few messages were copied at once, though the point asks for none to be.
+pub(crate) fn falls_back(row: &PointRow) -> bool {
+    row.estimate("fallbacks")
+        .is_some_and(|fallbacks| fallbacks.median > NONE)
 }
 
 /// The link, what goes over it, and who asks.
@@ -97,11 +112,16 @@ fn said(run: &Run, fate: Fate, rows: &[&PointRow]) -> Finding {
             "copied {copied:.0} %, in part: {}",
             why_copied(run, rows[0])
         ),
+        Fate::NoRoom => {
+            "none was sent without a copy: ENOBUFS, as the socket's memory for options \
+                         or that of locked pages had no room, so this measures a copy"
+                .to_owned()
+        }
     };
     let doubts = [
         time_beside_a_copy(run, rows),
         doubt(run, fate, rows),
-        no_room(rows),
+        no_room(rows).filter(|_| fate != Fate::NoRoom),
     ];
     let doubts: String = doubts.into_iter().flatten().collect();
     let real = "--link sink measures the sender's half where nothing is copied; between two machines \
@@ -530,6 +550,25 @@ mod tests {
             found.advice.as_deref(),
             Some("more room by a larger net.core.optmem_max (sysctl, 131072 B here)")
         );
+    }
+
+    #[test]
+    fn where_there_is_room_for_none_that_is_said_though_nothing_was_completed() {
+        let mut row = send("sink", "zero_copy", 65_536, 60.0);
+        let mut fallbacks = row.metrics[0].clone();
+        (fallbacks.name, fallbacks.median) = ("fallbacks".into(), 1.0);
+        row.metrics.push(fallbacks);
+        let mut run = run(&CLAIMED);
+        run.points.push(row);
+        let found = zero_copy(&run).remove(0);
+        assert_eq!(
+            found.sentence,
+            "zero_copy by tcp over sink at 64KiB: none was sent without a copy: ENOBUFS, as the \
+             socket's memory for options or that of locked pages had no room, so this measures a copy"
+        );
+        assert!(found.advice.unwrap().starts_with("more room by"));
+        run.points[0].metrics[1].median = 0.0;
+        assert_eq!(zero_copy(&run), []);
     }
 
     #[test]
