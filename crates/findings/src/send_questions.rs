@@ -28,13 +28,15 @@ const QUESTIONS: [Asked; 6] = [
     Asked {
         question: "2. Which cache level's misses fall most?",
         kinds: &[cache_pollution::KIND],
-        lacks: "this processor counts no misses here, and the machine tells of no caches whose pollution \
-                could be measured",
+        lacks: "two_copy was at no size measured beside one_copy or zero_copy with misses or pollution of \
+                caches that have an interval, or others used the processors: this processor may count no \
+                misses here, the machine may tell of no caches, or the launches were too few",
     },
     Asked {
         question: "3. How do threads interact with cache contention?",
         kinds: &["thread_scaling"],
-        lacks: "one number of threads alone was measured: --set threads=1,2,4,8",
+        lacks: "several threads and one have no throughput with an interval at the same size: --set \
+                threads=1,2,4,8, or more launches",
     },
     Asked {
         question: "4. From which size on does one copy beat two?",
@@ -49,8 +51,9 @@ const QUESTIONS: [Asked; 6] = [
     Asked {
         question: "6. Which result was unexpected?",
         kinds: &["unexpected"],
-        lacks: "no prediction could be held against what was measured undisturbed; those of copy.send \
-                build on other probes, which `costof run copy` has",
+        lacks: "no prediction could be held against what was measured, or others used the processors; \
+                those of copy.send build on other probes, which `costof run copy.send` and `costof run \
+                copy` measure too",
     },
 ];
 
