@@ -28,15 +28,15 @@ const QUESTIONS: [Asked; 6] = [
     Asked {
         question: "2. Which cache level's misses fall most?",
         kinds: &[cache_pollution::KIND],
-        lacks: "two_copy was at no size measured beside one_copy or zero_copy with misses or pollution of \
-                caches that have an interval, or others used the processors: this processor may count no \
-                misses here, the machine may tell of no caches, or the launches were too few",
+        lacks: "at no size can two_copy be held against one_copy or zero_copy by misses or by pollution: \
+                this processor counts none and the machine tells of no caches whose pollution could be \
+                measured, or the points have no interval, or others used the processors",
     },
     Asked {
         question: "3. How do threads interact with cache contention?",
         kinds: &["thread_scaling"],
-        lacks: "several threads and one have no throughput with an interval at the same size: --set \
-                threads=1,2,4,8, or more launches",
+        lacks: "one number of threads alone was measured (--set threads=1,2,4,8), or the points have no \
+                interval, as of a single launch",
     },
     Asked {
         question: "4. From which size on does one copy beat two?",
