@@ -380,7 +380,7 @@ mod tests {
         row
     }
 
-    /// CPU µs per message of FACTS as they were found: two-copy, one-copy, zero-copy.
+    /// CPU µs per message as they were found: two-copy, one-copy, zero-copy.
     const COLD: [(u64, f64, f64, f64); 4] = [
         (4, 1.41, 1.65, 3.57),
         (16, 3.31, 3.52, 3.99),
