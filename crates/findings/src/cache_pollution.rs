@@ -23,8 +23,10 @@ const LEVELS: [(&str, &str, &str); 3] = [
 /// What a level has of the fewer copies.
 struct Change {
     level: &'static str,
+    /// Whether it surely has less or more.
+    is_sure: bool,
     /// As a share of what it has with all copies, below nothing where it has less; none where that
-    /// cannot be told.
+    /// cannot be told, as where that is nothing.
     share: Option<f64>,
     said: String,
     is_counted: bool,
@@ -90,7 +92,7 @@ fn found(run: &Run, group: &[&PointRow], common: &Point) -> Option<Finding> {
         circumstances(run, common),
         about(largest as f64)
     );
-    let sentence = match all.iter().any(|change| change.share.is_some()) {
+    let sentence = match all.iter().any(|change| change.is_sure) {
         true => format!(
             "{measured}, against {ALL_COPIES} {sends}: {}",
             said.join("; ")
@@ -105,31 +107,44 @@ fn found(run: &Run, group: &[&PointRow], common: &Point) -> Option<Finding> {
     })
 }
 
-/// The levels that can be told, and which of them gains most.
+/// The levels that can be told, and which of them gains most: misses are held against misses alone,
+/// and time against time.
 fn told(changes: &[Change]) -> String {
     let (sure, unsure): (Vec<&Change>, Vec<&Change>) =
-        changes.iter().partition(|change| change.share.is_some());
+        changes.iter().partition(|change| change.is_sure);
     let unsure: Vec<&str> = unsure.iter().map(|change| change.level).collect();
     if sure.is_empty() {
         return format!("{} cannot be told", unsure.join(", "));
     }
     let said: Vec<&str> = sure.iter().map(|change| &*change.said).collect();
-    let fall = |change: &Change| change.share.filter(|share| *share < 0.0);
-    let mut falls: Vec<(f64, &str)> = sure
-        .iter()
-        .filter_map(|change| Some((fall(change)?, change.level)))
-        .collect();
-    falls.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let which = match falls.as_slice() {
-        [] => ", so that none suffers less".to_owned(),
-        [(_, level)] => format!(", so that {level} alone surely suffers less"),
-        [(_, level), ..] => format!(", so that {level} suffers least"),
+    let which = match (gains(&sure, true), gains(&sure, false)) {
+        (None, None) => ", so that none suffers less".to_owned(),
+        (Some(gains), None) | (None, Some(gains)) => format!(", so that {gains}"),
+        (Some(counted), Some(timed)) => {
+            format!(", so that of those counted {counted}, and of those timed {timed}")
+        }
     };
     let rest = match unsure.as_slice() {
         [] => String::new(),
         levels => format!(" ({} cannot be told)", levels.join(", ")),
     };
     format!("{}{which}{rest}", said.join(", "))
+}
+
+/// Which of the levels that are counted, or else timed, gains most; none where none has less.
+fn gains(sure: &[&Change], is_counted: bool) -> Option<String> {
+    let falls = sure
+        .iter()
+        .filter(|change| change.is_counted == is_counted)
+        .filter_map(|change| Some((change.share.filter(|share| *share < 0.0)?, change.level)));
+    let falls: Vec<(f64, &str)> = falls.collect();
+    let (_, level) = falls
+        .iter()
+        .min_by(|one, other| one.0.total_cmp(&other.0))?;
+    Some(match falls.len() {
+        1 => format!("{level} alone surely suffers less"),
+        _ => format!("{level} suffers least"),
+    })
 }
 
 /// By how much less or more a level has.
@@ -145,6 +160,7 @@ fn change(
         let percent = |share: f64| format!("{:+.0} %", 100.0 * share);
         return Some(Change {
             level,
+            is_sure: surely,
             share: surely.then_some(share),
             said: format!(
                 "{level} {} ({} to {})",
@@ -168,15 +184,21 @@ fn change(
         true => "less",
         false => "more",
     };
+    let longer = |time: f64| match time > 0.0 {
+        true => format!("{} longer", ns(time)),
+        false => "no longer".to_owned(),
+    };
     let (low, high) = (difference.low.abs(), difference.high.abs());
+    let share = (surely && before > 0.0).then(|| (difference.middle / before).max(-1.0));
     Some(Change {
         level,
-        share: surely
-            .then(|| (difference.middle / before.max(f64::MIN_POSITIVE)).clamp(-1.0, f64::MAX)),
+        // Less than nothing is no less.
+        is_sure: surely && (before > 0.0 || difference.middle > 0.0),
+        share,
         said: format!(
             "{level} takes {} instead of {} to read again ({} to {} {by})",
-            ns(after),
-            ns(before),
+            longer(after),
+            longer(before),
             ns(low.min(high)),
             ns(low.max(high)),
         ),
@@ -234,8 +256,8 @@ mod tests {
         assert_eq!(
             findings[0].sentence,
             "of what the sender's caches held before, against two_copy over sink at 1MiB: with one_copy \
-             L1, L2, L3 cannot be told; with zero_copy L2 takes nothing instead of 17.1 µs to read \
-             again (9.92 µs to 26.0 µs less), so that L2 alone surely suffers less (L1, L3 cannot be \
+             L1, L2, L3 cannot be told; with zero_copy L2 takes no longer instead of 17.1 µs \
+             longer to read again (9.92 µs to 26.0 µs less), so that L2 alone surely suffers less (L1, L3 cannot be \
              told)"
         );
         assert_eq!(findings[0].evidence.len(), 3);
@@ -305,7 +327,13 @@ mod tests {
             sentence.contains("counts, and of what the sender's caches held"),
             "{sentence}"
         );
-        assert!(sentence.ends_with("so that L2 suffers least"), "{sentence}");
+        assert!(
+            sentence.ends_with(
+                "so that of those counted L1 alone surely suffers less, and of those timed L2 alone \
+                 surely suffers less"
+            ),
+            "{sentence}"
+        );
         for row in &mut run.points {
             row.warnings.push(costof_model::noise::Warning {
                 kind: "others".into(),
@@ -315,6 +343,22 @@ mod tests {
             });
         }
         assert_eq!(cache_pollution(&run), []);
+    }
+
+    #[test]
+    fn of_a_level_that_took_nothing_there_is_no_share() {
+        let mut run = run(&[]);
+        run.points = vec![
+            measured("two_copy", -5000.0, (-6000.0, -4000.0)),
+            measured("one_copy", -20_000.0, (-21_000.0, -19_000.0)),
+            measured("zero_copy", 9000.0, (8000.0, 10_000.0)),
+        ];
+        assert_eq!(
+            cache_pollution(&run)[0].sentence,
+            "of what the sender's caches held before, against two_copy over sink at 1MiB: with one_copy \
+             L1, L2, L3 cannot be told; with zero_copy L2 takes 9.00 µs longer instead of no longer to \
+             read again (12.6 µs to 15.4 µs more), so that none suffers less (L1, L3 cannot be told)"
+        );
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub(crate) fn mapped_pages(run: &Run) -> Vec<Finding> {
         .filter(|row| row.point.probe == PROBE && row.estimate("mapped").is_some())
         .collect();
     let mut links: Vec<&Text> = mapped.iter().map(|row| &row.point.link).collect();
+    links.sort_unstable();
     links.dedup();
     let of_link = |link: &Text| {
         let rows = mapped.iter().copied();
@@ -136,6 +137,16 @@ mod tests {
              of whole pages"
         );
         assert_eq!(findings[0].evidence.len(), 4);
+    }
+
+    #[test]
+    fn a_link_is_told_once_though_others_lie_between() {
+        let mut run = run(&[]);
+        for link in ["loopback", "veth", "loopback"] {
+            run.points.push(row("send", "usual", 65536, 0.0));
+            run.points.last_mut().unwrap().point.link = link.into();
+        }
+        assert_eq!(mapped_pages(&run).len(), 2);
     }
 
     /// As with a card that puts headers elsewhere.

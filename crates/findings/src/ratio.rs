@@ -112,7 +112,7 @@ fn both<'a>(
 }
 
 /// What a launch says of a metric of a point.
-fn value(point: &LaunchPoint, metric: &str) -> Option<f64> {
+pub(crate) fn value(point: &LaunchPoint, metric: &str) -> Option<f64> {
     if point.state != State::Ok {
         return None;
     }

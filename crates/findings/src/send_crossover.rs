@@ -3,6 +3,7 @@
 use crate::crossover::{Crossover, crossover};
 use crate::finding::{Finding, grade_by_others};
 use crate::ratio::LogRatio;
+use crate::zero_copy::falls_back;
 use costof_model::link::Link;
 use costof_model::noise::Grade;
 use costof_model::point::Point;
@@ -47,7 +48,7 @@ pub struct SendCrossover {
 }
 
 /// Each pair on each link, for each kind of message and by each metric; of sizes for which the
-/// processors were not free, none.
+/// processors were not free, or sends without a copy had no room, none.
 pub fn send_crossovers(run: &Run) -> Vec<SendCrossover> {
     let (rows, _) = comparable(run);
     let mut crossovers = Vec::new();
@@ -60,12 +61,18 @@ pub fn send_crossovers(run: &Run) -> Vec<SendCrossover> {
     crossovers
 }
 
-/// Points for which the processors were free, and others.
+/// Points for which the processors were free, and others; none of messages that were to be sent
+/// without a copy and had no room for that, since they are not what they are called.
 pub(crate) fn comparable(run: &Run) -> (Vec<&PointRow>, Vec<&PointRow>) {
+    of_sends(run)
+        .filter(|row| !falls_back(row))
+        .partition(|row| grade_by_others(row) <= Grade::B)
+}
+
+fn of_sends(run: &Run) -> impl Iterator<Item = &PointRow> {
     run.points
         .iter()
         .filter(|row| row.point.probe == PROBE && row.axes().find_word("primitive").is_some())
-        .partition(|row| grade_by_others(row) <= Grade::B)
 }
 
 /// A sentence for each pair on each link, and for each kind of message otherwise; of sizes for which
@@ -80,30 +87,45 @@ pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
     let mut findings: Vec<Finding> = pairs.map(|by_metric| said(run, by_metric)).collect();
     let (rows, busy) = comparable(run);
     findings.extend(paced(run, &rows, &findings));
-    findings.extend(left_out(&busy, &rows));
+    let without_room: Vec<&PointRow> = of_sends(run).filter(|row| falls_back(row)).collect();
+    let all = [&rows, &busy, &without_room].map(|rows| rows.iter().filter(compared).count());
+    let all = all.iter().sum();
+    findings.extend(left_out(
+        &busy,
+        all,
+        "others used their processors",
+        "stop what else runs, or choose free processors by --cpu",
+    ));
+    findings.extend(left_out(
+        &without_room,
+        all,
+        "there was no room to send without a copy (ENOBUFS)",
+        "more room by a larger net.core.optmem_max (sysctl) or limit of locked memory (ulimit -l)",
+    ));
     findings
 }
 
-/// Points that could have been compared, had others not used their processors.
-fn left_out(busy: &[&PointRow], rows: &[&PointRow]) -> Option<Finding> {
-    let compared = |row: &&&PointRow| {
-        let primitive = row.axes().find_word("primitive");
-        let pairs = PAIRS
-            .iter()
-            .flat_map(|(better, other, _)| [*better, *other]);
-        pairs.into_iter().any(|wanted| primitive == Some(wanted))
-    };
-    let busy: Vec<&PointRow> = busy.iter().filter(compared).copied().collect();
-    let all = busy.len() + rows.iter().filter(compared).count();
-    (!busy.is_empty() && all > 2).then(|| Finding {
+/// Whether a way of sending is compared with another.
+fn compared(row: &&&PointRow) -> bool {
+    let primitive = row.axes().find_word("primitive");
+    let mut pairs = PAIRS
+        .iter()
+        .flat_map(|(better, other, _)| [*better, *other]);
+    pairs.any(|wanted| primitive == Some(wanted))
+}
+
+/// Points of `all` that could have been compared, but for this reason.
+fn left_out(rows: &[&PointRow], all: usize, reason: &str, advice: &str) -> Option<Finding> {
+    let rows: Vec<&PointRow> = rows.iter().filter(compared).copied().collect();
+    (!rows.is_empty() && all > 2).then(|| Finding {
         kind: DISTURBED.into(),
         sentence: format!(
             "{} of the {all} points by which ways of sending are compared are in no crossover, as \
-             others used their processors",
-            busy.len()
+             {reason}",
+            rows.len()
         ),
-        advice: Some("stop what else runs, or choose free processors by --cpu".to_owned()),
-        evidence: busy.iter().map(|row| row.point.clone()).collect(),
+        advice: Some(advice.to_owned()),
+        evidence: rows.iter().map(|row| row.point.clone()).collect(),
     })
 }
 
@@ -358,7 +380,7 @@ mod tests {
         row
     }
 
-    /// CPU µs per message of FACTS as they were found: two-copy, one-copy, zero-copy.
+    /// CPU µs per message as they were found: two-copy, one-copy, zero-copy.
     const COLD: [(u64, f64, f64, f64); 4] = [
         (4, 1.41, 1.65, 3.57),
         (16, 3.31, 3.52, 3.99),
@@ -432,6 +454,31 @@ mod tests {
             findings[0].sentence,
             "12 of the 12 points by which ways of sending are compared are in no crossover, as others \
              used their processors"
+        );
+    }
+
+    #[test]
+    fn sends_that_had_no_room_to_go_without_a_copy_are_none_without() {
+        let mut run = cold();
+        for row in &mut run.points {
+            let mut fallbacks = row.metrics[0].clone();
+            (fallbacks.name, fallbacks.median) = ("fallbacks".into(), 0.001);
+            row.metrics.push(fallbacks);
+        }
+        let told = send_crossover(&run);
+        assert_eq!(told.len(), 3);
+        for row in &mut run.points {
+            if row.axes().find_word("primitive") == Some("zero_copy") {
+                row.metrics[1].median = 1.0;
+            }
+        }
+        let findings = send_crossover(&run);
+        assert_eq!(findings.len(), 2);
+        assert_eq!(findings[0], told[0]);
+        assert_eq!(
+            findings[1].sentence,
+            "4 of the 12 points by which ways of sending are compared are in no crossover, as there \
+             was no room to send without a copy (ENOBUFS)"
         );
     }
 

@@ -28,13 +28,15 @@ const QUESTIONS: [Asked; 6] = [
     Asked {
         question: "2. Which cache level's misses fall most?",
         kinds: &[cache_pollution::KIND],
-        lacks: "this processor counts no misses here, and the machine tells of no caches whose pollution \
-                could be measured",
+        lacks: "at no size can two_copy be held against one_copy or zero_copy by misses or by pollution: \
+                this processor counts none and the machine tells of no caches whose pollution could be \
+                measured, or the points have no interval, or others used the processors",
     },
     Asked {
         question: "3. How do threads interact with cache contention?",
         kinds: &["thread_scaling"],
-        lacks: "one number of threads alone was measured: --set threads=1,2,4,8",
+        lacks: "one number of threads alone was measured (--set threads=1,2,4,8), or the points have no \
+                interval, as of a single launch",
     },
     Asked {
         question: "4. From which size on does one copy beat two?",
@@ -49,8 +51,9 @@ const QUESTIONS: [Asked; 6] = [
     Asked {
         question: "6. Which result was unexpected?",
         kinds: &["unexpected"],
-        lacks: "no prediction could be held against what was measured undisturbed; those of copy.send \
-                build on other probes, which `costof run copy` has",
+        lacks: "no prediction could be held against what was measured, or others used the processors; \
+                those of copy.send build on other probes, which `costof run copy.send` and `costof run \
+                copy` measure too",
     },
 ];
 

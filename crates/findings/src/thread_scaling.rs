@@ -76,7 +76,7 @@ fn found(run: &Run, group: &[&PointRow], common: &Point) -> Option<Finding> {
             common.link,
             circumstances(run, &circumstances_of),
             range((efficiency(least), efficiency(greatest)), 0),
-            dearer(run, &scaled),
+            dearer(run, &scaled, most),
             waits(&scaled),
             limit(run, &scaled, most, greatest),
             disturbed(&scaled),
@@ -100,7 +100,7 @@ fn range((low, high): (f64, f64), digits: usize) -> String {
 
 /// How many times the processor time of a KiB is what it is with one thread: what threads that share
 /// caches, memory and locks take from each other.
-fn dearer(run: &Run, scaled: &[Scaled<'_>]) -> String {
+fn dearer(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> String {
     let ratios: Vec<LogRatio> = scaled
         .iter()
         .filter_map(|scaled| LogRatio::of(run, scaled.most, scaled.one, "cpu_sender"))
@@ -113,7 +113,12 @@ fn dearer(run: &Run, scaled: &[Scaled<'_>]) -> String {
         return String::new();
     };
     let contention = match (low.0 > 1.0, high.1 < 1.0) {
-        (true, _) => ", so they take cache, memory or locks from each other",
+        (true, _) if has_one_each(run, scaled, threads) => {
+            ", so they take cache, memory or locks from each other"
+        }
+        (true, _) => {
+            ", so they take cache, memory or locks from each other, or switches between them take it"
+        }
         (_, true) => "",
         _ => ", so that no contention can be told",
     };
@@ -124,6 +129,15 @@ fn dearer(run: &Run, scaled: &[Scaled<'_>]) -> String {
         high.1,
         misses(run, scaled)
     )
+}
+
+/// Whether each sending thread surely has a processor of its own.
+fn has_one_each(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> bool {
+    let usable = facts(run).map_or(0, |facts| facts.usable_cpus().len());
+    scaled.iter().all(|scaled| {
+        let own = processors(run, scaled.most, "sender", threads);
+        own.unwrap_or(usable) as u64 >= threads
+    })
 }
 
 /// How many times the misses, where the processor counts them.
@@ -351,10 +365,15 @@ mod tests {
         assert!(
             told.ends_with(
                 "an efficiency of 25 %; a KiB takes the sender 1.20 times the processor time (1.04 to \
-                 1.38), so they take cache, memory or locks from each other; what limits is the senders' processors: they used 1.00 of 1 processor"
+                 1.38), so they take cache, memory or locks from each other, or switches between them take it; what limits is the senders' processors: they used 1.00 of 1 processor"
             ),
             "{told}"
         );
+        let mut apart = rows(0.25, 0.1);
+        apart[1].placement.0 = [("sender".into(), (0..8).collect())].into();
+        let told = sentence(apart);
+        assert!(told.contains("locks from each other"), "{told}");
+        assert!(!told.contains("switches"), "{told}");
         for (sender, receiver, says) in [
             (0.1, 0.25, "is the receivers' processors"),
             (

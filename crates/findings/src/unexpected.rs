@@ -9,6 +9,7 @@ use costof_model::noise::Grade;
 use costof_model::prediction::Prediction;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_model::unit::Better;
 
 /// Probes whose predictions are sums of pieces that others have measured.
 const LAYER: &str = "copy.";
@@ -88,7 +89,7 @@ fn said(run: &Run, rows: &[Surprise<'_>]) -> Option<Finding> {
     let less = ratio < 1.0;
     let sentence = format!(
         "{} of {} predictions of {}{over} were missed; most unexpected is{}: {} of \
-         {}, a factor of {:.1} {} than the {} {} predicted{}",
+         {}, at least a factor of {:.1} {} than the {} {} predicted{}",
         missed.len(),
         rows.len(),
         point.probe,
@@ -126,7 +127,11 @@ fn points_to(surprise: &Surprise<'_>, less: bool) -> String {
         .map(|(end, _)| *end)
         .collect();
     let known = || ends.iter().filter_map(|(_, share)| *share);
-    let faster = surprise.expected.metric == "throughput" && !less;
+    let faster = match surprise.measured.better {
+        Better::Higher => !less,
+        Better::Lower => less,
+        Better::Neither => false,
+    };
     match saturated.as_slice() {
         _ if known().next().is_none() => String::new(),
         _ if faster => ": a piece costs less here than where it was measured alone".to_owned(),
@@ -161,6 +166,7 @@ mod tests {
             value,
             (0.9 * value, 1.1 * value),
         );
+        row.metrics[0].better = Better::Higher;
         row.point.link = "sink".into();
         row.prediction = Some(Prediction {
             metric: "throughput".into(),
@@ -198,7 +204,7 @@ mod tests {
         assert_eq!(told.len(), 1);
         assert!(told[0].starts_with("2 of 3 predictions of copy.send over sink were missed"));
         assert!(
-            told[0].contains("a factor of 3.6 less than the 4"),
+            told[0].contains("at least a factor of 3.6 less than the 4"),
             "{told:?}"
         );
         assert!(told[0].contains("the sender had no time left"), "{told:?}");
@@ -210,6 +216,22 @@ mod tests {
         assert!(told[0].contains("a piece costs less here"), "{told:?}");
         let told = sentences(vec![row(64, 1.0, [0.5, 0.6])]);
         assert!(told[0].contains("waiting that no piece has"), "{told:?}");
+    }
+
+    #[test]
+    fn what_takes_less_time_than_predicted_costs_less() {
+        let latency = |ns: f64| {
+            let mut row = row(64, ns / 1e9, [1.0, 0.5]);
+            (row.metrics[0].name, row.metrics[0].better) = ("latency".into(), Better::Lower);
+            row.prediction.as_mut().unwrap().metric = "latency".into();
+            sentences(vec![row]).remove(0)
+        };
+        let less = latency(1e9);
+        assert!(less.contains("less than the 4"), "{less}");
+        assert!(less.contains("a piece costs less here"), "{less}");
+        let more = latency(20e9);
+        assert!(more.contains("more than the 4"), "{more}");
+        assert!(more.contains("the sender had no time left"), "{more}");
     }
 
     #[test]

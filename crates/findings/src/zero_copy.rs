@@ -2,7 +2,7 @@
 
 use crate::finding::Finding;
 use crate::memory_latency::facts;
-use crate::ratio::LogRatio;
+use crate::ratio::{LogRatio, value};
 use crate::send_crossover::is_paced;
 use costof_model::Text;
 use costof_model::link::Link;
@@ -29,6 +29,8 @@ enum Fate {
     Copied,
     NotCopied,
     Both,
+    /// For none was there room to go without a copy, so that no completion tells of any.
+    NoRoom,
 }
 
 /// A sentence for each link, protocol and way of asking, and what the processor time says of it.
@@ -39,13 +41,8 @@ pub(crate) fn zero_copy(run: &Run) -> Vec<Finding> {
         .iter()
         .filter(|row| row.point.probe == "copy.send")
     {
-        let Some(copied) = row.estimate("copied") else {
+        let Some(fate) = fate(row) else {
             continue;
-        };
-        let fate = match copied.median {
-            copied if copied >= ALL => Fate::Copied,
-            copied if copied <= NONE => Fate::NotCopied,
-            _ => Fate::Both,
         };
         let alike = |(known, rows): &&mut (Fate, Vec<&PointRow>)| {
             *known == fate && subject(rows[0]) == subject(row)
@@ -57,6 +54,24 @@ pub(crate) fn zero_copy(run: &Run) -> Vec<Finding> {
     }
     let said = groups.iter().map(|(fate, rows)| said(run, *fate, rows));
     said.collect()
+}
+
+/// None where nobody asked.
+fn fate(row: &PointRow) -> Option<Fate> {
+    let Some(copied) = row.estimate("copied") else {
+        return falls_back(row).then_some(Fate::NoRoom);
+    };
+    Some(match copied.median {
+        copied if copied >= ALL => Fate::Copied,
+        copied if copied <= NONE => Fate::NotCopied,
+        _ => Fate::Both,
+    })
+}
+
+/// Whether more than a few messages were copied at once, though the point asks for none to be.
+pub(crate) fn falls_back(row: &PointRow) -> bool {
+    row.estimate("fallbacks")
+        .is_some_and(|fallbacks| fallbacks.median > NONE)
 }
 
 /// The link, what goes over it, and who asks.
@@ -72,15 +87,11 @@ fn subject(row: &PointRow) -> (&Text, Option<&str>, Option<&str>) {
 fn said(run: &Run, fate: Fate, rows: &[&PointRow]) -> Finding {
     let (link, over, primitive) = subject(rows[0]);
     let (over, primitive) = (over.unwrap_or(""), primitive.unwrap_or(""));
-    let of = |metric| -> f64 {
-        let estimates = rows.iter().filter_map(|row| row.estimate(metric));
-        estimates.map(|estimate| estimate.median).sum()
-    };
-    let asked = of("asked").round();
-    let copies: f64 = rows
-        .iter()
-        .filter_map(|row| Some(row.estimate("asked")?.median * row.estimate("copied")?.median))
-        .sum();
+    let Sends {
+        asked,
+        copied: copies,
+        counted,
+    } = Sends::of(run, rows);
     let sends = format!("{primitive} by {over} over {link}{}", sizes(rows));
     let copied = 100.0 * copies / asked.max(1.0);
     let verdict = match fate {
@@ -89,7 +100,7 @@ fn said(run: &Run, fate: Fate, rows: &[&PointRow]) -> Finding {
             why_copied(run, rows[0]),
         ),
         Fate::NotCopied => format!(
-            "{} of {} sends not copied",
+            "{} of {} sends{counted} not copied",
             thousands(asked - copies.round()),
             thousands(asked),
         ),
@@ -97,14 +108,19 @@ fn said(run: &Run, fate: Fate, rows: &[&PointRow]) -> Finding {
             "copied {copied:.0} %, in part: {}",
             why_copied(run, rows[0])
         ),
+        Fate::NoRoom => {
+            "none was sent without a copy: ENOBUFS, as the socket's memory for options \
+                         or that of locked pages had no room, so this measures a copy"
+                .to_owned()
+        }
     };
     let doubts = [
         time_beside_a_copy(run, rows),
         doubt(run, fate, rows),
-        no_room(rows),
+        no_room(rows).filter(|_| fate != Fate::NoRoom),
     ];
     let doubts: String = doubts.into_iter().flatten().collect();
-    let real = "--link sink measures the sender's half where nothing is copied; between two machines \
+    let real = "`costof run copy.send --link sink` measures the sender's half where nothing is copied; between two machines \
                 the network card decides";
     let close = "close it (ss --packet --processes names whose it is), and measure again";
     let advice = match (fate, link.parse()) {
@@ -121,6 +137,40 @@ fn said(run: &Run, fate: Fate, rows: &[&PointRow]) -> Finding {
         sentence: format!("{sends}: {verdict}{doubts}"),
         advice,
         evidence: rows.iter().map(|row| row.point.clone()).collect(),
+    }
+}
+
+/// Sends that asked for no copy, and how many of them the kernel copied.
+struct Sends {
+    asked: f64,
+    copied: f64,
+    /// What is counted: a launch says what a round of it had.
+    counted: &'static str,
+}
+
+impl Sends {
+    /// Of all launches; where the run has none, as many as a launch has by the median.
+    fn of(run: &Run, rows: &[&PointRow]) -> Sends {
+        let launches = run.launches.iter().flat_map(|launch| &launch.points);
+        let of_rows = launches.filter(|point| rows.iter().any(|row| row.point == point.point));
+        let of_launches: Vec<(f64, f64)> = of_rows
+            .filter_map(|point| Some((value(point, "asked")?, value(point, "copied")?)))
+            .collect();
+        let median = |row: &PointRow, metric| Some(row.estimate(metric)?.median);
+        let of_medians = || {
+            let rows = rows.iter();
+            rows.filter_map(|row| Some((median(row, "asked")?, median(row, "copied")?)))
+                .collect()
+        };
+        let (sends, counted): (Vec<(f64, f64)>, _) = match of_launches.is_empty() {
+            true => (of_medians(), " a launch"),
+            false => (of_launches, " in a round of each launch"),
+        };
+        Sends {
+            asked: sends.iter().map(|(asked, _)| asked).sum::<f64>().round(),
+            copied: sends.iter().map(|(asked, copied)| asked * copied).sum(),
+            counted,
+        }
     }
 }
 
@@ -181,12 +231,41 @@ fn why_copied(run: &Run, row: &PointRow) -> String {
         causes.extend(ends.iter().find_map(|end| cause(end)));
     }
     match causes.as_slice() {
-        [] => {
-            "no cause is seen: no local route, tunnel or sniffer, and the device gathers (a filter \
-               or driver on the way may copy)"
-                .to_owned()
-        }
+        [] => format!(
+            "no cause is seen{} (a filter or driver on the way may copy)",
+            no_causes(&ends, row)
+        ),
         causes => causes.join(", and "),
+    }
+}
+
+/// Which causes were looked at: what the kernel does not tell of a device is absent.
+fn no_causes(ends: &[&LinkEnd], row: &PointRow) -> String {
+    let known = |is_known: fn(&LinkEnd) -> bool| {
+        let mut ends = ends.iter().filter(|end| end.device.is_some());
+        ends.any(|end| is_known(end))
+    };
+    let is_sink = matches!(row.point.link.parse(), Ok(Link::Sink));
+    let looked_at = [
+        (!is_sink && known(|_| true), "no local route"),
+        (
+            !is_sink && known(|end| end.driver.is_some()),
+            "no tun or tap device",
+        ),
+        (known(|end| end.sniffers.is_some()), "no sniffer"),
+        (
+            known(|end| end.offloads.contains_key("sg")),
+            "the device gathers",
+        ),
+    ];
+    let looked_at: Vec<&str> = looked_at
+        .iter()
+        .filter_map(|(is_known, cause)| is_known.then_some(*cause))
+        .collect();
+    match looked_at.split_last() {
+        None => ", as the run tells nothing of the device".to_owned(),
+        Some((only, [])) => format!(": {only}"),
+        Some((last, others)) => format!(": {} and {last}", others.join(", ")),
     }
 }
 
@@ -336,7 +415,7 @@ fn doubt(run: &Run, fate: Fate, rows: &[&PointRow]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{CLAIMED, point_row, run};
+    use crate::memory_sample::{CLAIMED, launch, point_row, run};
     use costof_model::axis::Axes;
 
     fn send(link: &'static str, primitive: &'static str, size: u64, cpu: f64) -> PointRow {
@@ -383,9 +462,24 @@ mod tests {
                 "zero_copy by tcp over loopback at 64KiB: copied 100 %: the receiver is on this machine \
                  (loopback), so this measures a deferred copy; the sender's processor time is 1.50 \
                  at 64KiB of that of two copies",
-                "zero_copy by tcp over sink at 64KiB to 1MiB: 127,212 of 127,212 sends not copied; the sender's processor \
+                "zero_copy by tcp over sink at 64KiB to 1MiB: 127,212 of 127,212 sends a launch not copied; the sender's processor \
                  time is 0.25 at 1MiB to 0.50 at 64KiB of that of two copies",
             ]
+        );
+    }
+
+    #[test]
+    fn sends_are_counted_in_all_launches() {
+        let mut run = run(&CLAIMED);
+        let row = completed(send("sink", "zero_copy", 65_536, 60.0), 900.0, 0.001);
+        for (asked, copied) in [(1000.0, 0.001), (2000.0, 0.002)] {
+            launch(&mut run, &[(&row, &[("asked", asked), ("copied", copied)])]);
+        }
+        run.points.push(row);
+        assert_eq!(
+            zero_copy(&run)[0].sentence,
+            "zero_copy by tcp over sink at 64KiB: 2,995 of 3,000 sends in a round of each launch not \
+             copied"
         );
     }
 
@@ -465,7 +559,21 @@ mod tests {
             (
                 "remote",
                 device("eth0", Some("mlx5_core")),
-                "no cause is seen",
+                "no cause is seen: no local route, no tun or tap device, no sniffer and the device \
+                 gathers (a filter",
+            ),
+            (
+                "remote",
+                LinkEnd {
+                    device: Some("eth0".to_owned()),
+                    ..LinkEnd::default()
+                },
+                "no cause is seen: no local route (a filter",
+            ),
+            (
+                "remote",
+                LinkEnd::default(),
+                "no cause is seen, as the run tells nothing of the device (a filter",
             ),
             (
                 "remote",
@@ -530,6 +638,25 @@ mod tests {
             found.advice.as_deref(),
             Some("more room by a larger net.core.optmem_max (sysctl, 131072 B here)")
         );
+    }
+
+    #[test]
+    fn where_there_is_room_for_none_that_is_said_though_nothing_was_completed() {
+        let mut row = send("sink", "zero_copy", 65_536, 60.0);
+        let mut fallbacks = row.metrics[0].clone();
+        (fallbacks.name, fallbacks.median) = ("fallbacks".into(), 1.0);
+        row.metrics.push(fallbacks);
+        let mut run = run(&CLAIMED);
+        run.points.push(row);
+        let found = zero_copy(&run).remove(0);
+        assert_eq!(
+            found.sentence,
+            "zero_copy by tcp over sink at 64KiB: none was sent without a copy: ENOBUFS, as the \
+             socket's memory for options or that of locked pages had no room, so this measures a copy"
+        );
+        assert!(found.advice.unwrap().starts_with("more room by"));
+        run.points[0].metrics[1].median = 0.0;
+        assert_eq!(zero_copy(&run), []);
     }
 
     #[test]

@@ -87,10 +87,11 @@ fn price(run: &Run, group: &[&PointRow], common: &Point) -> Option<Price> {
             let copying =
                 of("two_copy").find(|row| row.axes().find_number("size") == Some(size))?;
             let ratio = LogRatio::of(run, zero, copying, TIME)?;
-            let ns = |row: &PointRow| Some(row.estimate(TIME)?.median * size as f64 / 1024.0);
+            let copying_ns = copying.estimate(TIME)?.median * size as f64 / 1024.0;
+            // By the ratio within launches: the medians may be of different ones.
             Some(More {
                 size,
-                ns: ns(zero)? - ns(copying)?,
+                ns: copying_ns * (ratio.middle.exp() - 1.0),
                 is_sure: ratio.low > 0.0 || ratio.high < 0.0,
                 rows: [zero, copying],
             })
@@ -184,7 +185,7 @@ fn parts(run: &Run) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, run};
+    use crate::memory_sample::{launch, point_row, run};
     use crate::send_crossover::PROBE;
     use costof_model::axis::Axes;
 
@@ -234,6 +235,33 @@ mod tests {
                 "of what asking for no copy takes: a completion 600 ns alone to 12.0 ns in batches of \
                  64; finding and holding pages 310 ns at 4KiB to 800 ns at 63KiB",
             ]
+        );
+    }
+
+    /// As on a machine that is slower in some launches.
+    #[test]
+    fn more_and_less_are_those_of_the_same_launches() {
+        let mut run = run(&[]);
+        let rows = [
+            send("two_copy", 4, 100.0, 0.0),
+            send("two_copy", 1024, 100.0, 0.0),
+            send("zero_copy", 4, 90.0, 0.0),
+            send("zero_copy", 1024, 150.0, 0.0),
+        ];
+        for slow in [1.0, 2.0, 3.0] {
+            let cost = [100.0, 100.0, 120.0, 50.0].map(|cost| [(TIME, slow * cost)]);
+            let points: Vec<_> = rows
+                .iter()
+                .zip(&cost)
+                .map(|(row, of)| (row, &of[..]))
+                .collect();
+            launch(&mut run, &points);
+        }
+        run.points = rows.to_vec();
+        let sentence = &zero_copy_price(&run)[0].sentence;
+        assert!(
+            sentence.contains("80.0 ns more at 4KiB, 51.2 µs less at 1MiB"),
+            "{sentence}"
         );
     }
 

@@ -102,7 +102,9 @@ fn accept_by(
         if is_segmented {
             segments::enable(&flow.socket)?;
         }
-        receivers.push(Receiver::of(flow.socket, flow.over, shape, is_segmented)?);
+        let mut receiver = Receiver::of(flow.socket, flow.over, shape, is_segmented)?;
+        receiver.met_by(listener.token());
+        receivers.push(receiver);
     }
     // All are ready when the other end learns that it may begin.
     for receiver in &receivers {

@@ -3,8 +3,9 @@
 
 use std::io::{self, ErrorKind};
 use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
 
-use rustix::net::{RecvFlags, recv};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::{MESSAGE_LEAST_BYTES, Shape, other_bytes};
 use crate::arena::{Arena, PageSize};
@@ -16,6 +17,8 @@ use crate::segments::{self, SEGMENT_BYTES};
 /// How much is received at once, at most.
 const RECEIVE_BYTES: usize = 128 << 10;
 const WORD_BYTES: usize = 8;
+/// How long the token is said again before it is answered again.
+const UNANSWERED: Duration = Duration::from_secs(1);
 
 /// A message's number, and where in it something is.
 type Place = (usize, usize);
@@ -45,6 +48,10 @@ pub(super) struct Intake {
     last: (Place, usize, usize),
     /// Room for what a piece has to be, where every byte is compared.
     expected: Option<Vec<u8>>,
+    /// What the sender of datagrams says first; empty where nothing is said here.
+    token: Vec<u8>,
+    /// When it was first said again.
+    said_again: Option<Instant>,
 }
 
 impl Intake {
@@ -84,6 +91,8 @@ impl Intake {
             datagrams: 0,
             last: ((0, 0), 0, 0),
             expected: None,
+            token: Vec::new(),
+            said_again: None,
         })
     }
 
@@ -92,11 +101,19 @@ impl Intake {
         self.expected = Some(vec![0; RECEIVE_BYTES]);
     }
 
-    /// Receives once, looks at what came, and says how much that was: 0 at the end of a stream.
+    /// Takes no datagram with this token for a message: its sender says it again until it has been
+    /// answered, and so also while the answer is on its way.
+    pub(super) fn met_by(&mut self, token: &[u8]) {
+        self.token = token.to_vec();
+    }
+
+    /// Receives once, looks at what came, and says how much of messages that was: 0 at the end of a
+    /// stream.
     ///
     /// # Errors
     ///
-    /// What recv(2) says; `InvalidData` where something came that was not sent.
+    /// What recv(2) says; `WouldBlock` also where nothing came but the token once more; `InvalidData`
+    /// where something came that was not sent.
     #[inline]
     pub(super) fn receive(
         &mut self,
@@ -113,19 +130,32 @@ impl Intake {
             let (_, length) = recv(socket, buffer, flags)?;
             (length, length)
         };
-        match self.datagram {
+        let length = match self.datagram {
             Some(_) if length == 0 => return Err(other_bytes()),
             Some(datagram) => {
-                let mut at = 0;
+                let (mut at, mut bytes) = (0, 0);
                 while at < length {
                     let here = each.clamp(1, length - at);
-                    self.check_datagram(datagram, at, here)?;
+                    if self.check_datagram(datagram, at, here)? {
+                        bytes += here;
+                    } else {
+                        self.hear_again(socket);
+                    }
                     at += here;
                 }
+                if bytes == 0 {
+                    // What came before it has been written over.
+                    self.last = ((0, 0), 0, 0);
+                    return Err(ErrorKind::WouldBlock.into());
+                }
+                bytes
             }
             None if length == 0 => return Ok(0),
-            None => self.check_stream(length)?,
-        }
+            None => {
+                self.check_stream(length)?;
+                length
+            }
+        };
         self.bytes += length as u64;
         if self.datagram.is_none() {
             self.whole = self.bytes / self.shape.size as u64;
@@ -170,9 +200,22 @@ impl Intake {
         }
     }
 
-    /// Finds out whose a datagram is, by its first word, and whether its message is whole by it.
+    /// Answers the token again, where the sender waits for it: the answer has been lost if it is said
+    /// for longer than any round trip takes. One that comes while messages go would be taken for one.
+    #[cold]
+    fn hear_again(&mut self, socket: BorrowedFd<'_>) {
+        let now = Instant::now();
+        let since = *self.said_again.get_or_insert(now);
+        if now - since >= UNANSWERED {
+            // Where that fails it is said again.
+            let _ = send(socket, &self.token, SendFlags::NOSIGNAL);
+        }
+    }
+
+    /// Finds out whose a datagram is, by its first word, and whether its message is whole by it; false
+    /// where it is the token.
     #[inline]
-    fn check_datagram(&mut self, datagram: usize, at: usize, length: usize) -> io::Result<()> {
+    fn check_datagram(&mut self, datagram: usize, at: usize, length: usize) -> io::Result<bool> {
         let Shape { size, count } = self.shape;
         let piece = &self.buffer.as_slice()[at..at + length];
         let mut word = [0; WORD_BYTES];
@@ -184,7 +227,11 @@ impl Intake {
             // Something is lost, or came by another way.
             false => {
                 let found = self.begins.binary_search_by(|(begin, _)| begin.cmp(&word));
-                self.begins[found.map_err(|_| other_bytes())?].1
+                match found {
+                    Ok(found) => self.begins[found].1,
+                    Err(_) if !self.token.is_empty() && *piece == *self.token => return Ok(false),
+                    Err(_) => return Err(other_bytes()),
+                }
             }
         };
         if length != datagram.min(size - offset) {
@@ -200,10 +247,10 @@ impl Intake {
             }
             false => (message, offset + length),
         };
-        match self.expected {
-            Some(_) => self.check_all(),
-            None => Ok(()),
+        if self.expected.is_some() {
+            self.check_all()?;
         }
+        Ok(true)
     }
 
     fn check_all(&mut self) -> io::Result<()> {

@@ -59,6 +59,11 @@ impl Receiver {
         })
     }
 
+    /// What the other end has said, and may say again.
+    pub(super) fn met_by(&mut self, token: &[u8]) {
+        self.intake.met_by(token);
+    }
+
     pub(super) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -731,3 +731,64 @@ fn the_first_request_may_come_with_the_token() {
         });
     }
 }
+
+/// Whoever calls says the token until it is answered: over a longer way, when it has been already.
+#[test]
+fn a_token_that_is_said_again_is_no_message() {
+    let shape = Shape {
+        size: 3000,
+        count: 2,
+    };
+    for segmented in [false, true] {
+        let what = format!("segmented: {segmented}");
+        let met = try_meet(Over::Udp, 1, shape, Primitive::OneCopy, segmented);
+        let Some((mut receivers, mut senders)) = there(met, &what) else {
+            continue;
+        };
+        receivers[0].verify();
+        let again = |sender: &Sender| send(sender.socket(), TOKEN, SendFlags::NOSIGNAL).unwrap();
+        let answered = |sender: &Sender| {
+            recv(
+                sender.socket(),
+                &mut [0; 64],
+                rustix::net::RecvFlags::DONTWAIT,
+            )
+            .is_ok()
+        };
+        let (received, sent) = work(
+            (&mut receivers, &mut senders),
+            &[],
+            Receiver::receive,
+            |sender| {
+                sender.send_or_lose()?;
+                again(sender);
+                sender.send_or_lose()?;
+                sender.end_within(STALLED)?;
+                Ok(answered(sender))
+            },
+        );
+        all(received, &what);
+        // Whoever waits for messages would take the answer for one.
+        assert_eq!(all(sent, &what), [false], "{what}");
+        assert!(receivers[0].last_piece_is_right(), "{what}");
+        let bytes = receivers[0].bytes();
+        assert!(bytes > 0 && bytes <= 2 * 3000, "{bytes}, {what}");
+        // The answer has been lost where it is said and said.
+        let (received, sent) = work(
+            (&mut receivers, &mut senders),
+            &[],
+            Receiver::receive,
+            |sender| {
+                let said = (0..1000).any(|_| {
+                    again(sender);
+                    thread::sleep(Duration::from_millis(10));
+                    answered(sender)
+                });
+                Ok(said)
+            },
+        );
+        all(received, &what);
+        assert_eq!(all(sent, &what), [true], "{what}");
+        assert_eq!(receivers[0].bytes(), bytes, "{what}");
+    }
+}

@@ -122,7 +122,7 @@ pub(crate) static PROBE: Probe = Probe {
                 "Documentation/networking/msg_zerocopy.rst of the kernel, on completions that are joined"
             ),
             text(
-                "Network I/O primitives, course report MT25066, 2026, which asserts 50 to 100 ns for eight entries, 1 to 2 µs for a batch of the error queue and 2 to 5 µs for pinning a message, unmeasured"
+                "Network I/O primitives, a course report, 2026, which asserts 50 to 100 ns for eight entries, 1 to 2 µs for a batch of the error queue and 2 to 5 µs for pinning a message, unmeasured"
             ),
         ],
         predicted_from: text(

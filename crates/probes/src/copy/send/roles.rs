@@ -570,6 +570,9 @@ impl Sending {
         if completed > 0.0 {
             meter.value("asked", completed);
             meter.value("copied", sum(|counts| counts.copied) / completed);
+        }
+        // Said of every send that would ask: where there was room for none, nothing is completed.
+        if point.axes.word("primitive").ends_with("zero_copy") {
             meter.value("fallbacks", sum(|counts| counts.fallbacks) / messages);
         }
         let infos = flows.iter().map(Sender::tcp_info);

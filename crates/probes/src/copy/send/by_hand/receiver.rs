@@ -7,7 +7,7 @@ use super::channel::{Channel, Lines};
 use super::words::{self, Answer, FIRST_MOST_BYTES, LINE_MOST_BYTES, Said};
 use super::{Address, Ends, Instruments, Refusal, are_axes, between, nothing, point, shown, token};
 use crate::copy::send::roles::Receiving;
-use crate::copy::send::{PROBE, check, memory_bytes};
+use crate::copy::send::{PROBE, Pattern, check, memory_bytes, pattern, shape, threads};
 use costof_measure::clock;
 use costof_measure::meter::{Meter, Record};
 use costof_measure::probe::Role;
@@ -23,7 +23,7 @@ use std::net::{IpAddr, TcpListener};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Builder, scope, sleep};
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ const TROUBLE: Duration = Duration::from_secs(1);
 /// How many callers there may be beside the clients that are served: if they are more, the last one
 /// is dropped.
 const CALLERS_MOST: usize = 64;
-/// What may be asked of this end's memory by a client.
+/// What may be asked of this end's memory by all clients that are served.
 const MEMORY_MOST_BYTES: u64 = 4 << 30;
 
 /// The end that listens.
@@ -48,8 +48,10 @@ pub struct Receiver {
     clients_most: usize,
     data_ports: (u16, u16),
     instruments: Instruments,
-    clients: AtomicUsize,
-    callers: AtomicUsize,
+    clients: AtomicU64,
+    /// What the clients that are served were promised of its memory.
+    promised_bytes: AtomicU64,
+    callers: AtomicU64,
     served: AtomicU64,
 }
 
@@ -134,8 +136,9 @@ impl Receiver {
             clients_most,
             data_ports,
             instruments: Instruments::new(),
-            clients: AtomicUsize::new(0),
-            callers: AtomicUsize::new(0),
+            clients: AtomicU64::new(0),
+            promised_bytes: AtomicU64::new(0),
+            callers: AtomicU64::new(0),
             served: AtomicU64::new(0),
         })
     }
@@ -166,16 +169,16 @@ impl Receiver {
                         continue;
                     }
                 };
-                if self.callers.fetch_add(1, Ordering::AcqRel) >= CALLERS_MOST + self.clients_most {
-                    self.callers.fetch_sub(1, Ordering::AcqRel);
+                let callers_most = (CALLERS_MOST + self.clients_most) as u64;
+                let Ok(called) = Taken::of(&self.callers, 1, callers_most) else {
                     continue;
-                }
+                };
+                // Also where no thread can be started, its place is given back.
                 let started = Builder::new().spawn_scoped(scope, move || {
+                    let _called = called;
                     self.caller(channel, stop, hear);
-                    self.callers.fetch_sub(1, Ordering::AcqRel);
                 });
                 if let Err(error) = started {
-                    self.callers.fetch_sub(1, Ordering::AcqRel);
                     hear(Heard::Trouble(format!("cannot start a thread: {error}")));
                 }
             }
@@ -219,7 +222,7 @@ impl Receiver {
                 }
                 refused(reason);
             }
-            Ok((point, place)) => {
+            Ok((point, place, _slot)) => {
                 let guest = Guest {
                     receiver: self,
                     client: self.served.fetch_add(1, Ordering::AcqRel) + 1,
@@ -228,7 +231,6 @@ impl Receiver {
                     place,
                 };
                 guest.serve(channel, lines, stop, hear);
-                self.clients.fetch_sub(1, Ordering::AcqRel);
             }
         }
     }
@@ -239,7 +241,7 @@ impl Receiver {
         &self,
         lines: &mut Lines,
         stop: &AtomicBool,
-    ) -> Result<(Point, words::Place), Stranger> {
+    ) -> Result<(Point, words::Place, Slot<'_>), Stranger> {
         let until = Instant::now() + GREETING;
         let wanted = || !stop.load(Ordering::Acquire) && Instant::now() < until;
         let first = lines
@@ -285,7 +287,12 @@ impl Receiver {
         let link = between(&self.instruments.place, &place);
         let point = point(&axes, &link);
         check(&point).map_err(|failure| Stranger::Refused(failure.reason, true))?;
-        let bytes = memory_bytes(&point);
+        let slot = self.slot(held_bytes(&point))?;
+        Ok((point, place, slot))
+    }
+
+    /// Room for one more client, which holds so much memory.
+    fn slot(&self, bytes: u64) -> Result<Slot<'_>, Stranger> {
         if bytes > MEMORY_MOST_BYTES {
             return Err(Stranger::Refused(
                 format!(
@@ -297,19 +304,76 @@ impl Receiver {
                 true,
             ));
         }
-        let taken = self
-            .clients
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |clients| {
-                (clients < self.clients_most).then_some(clients + 1)
-            });
-        match taken {
-            Ok(_) => Ok((point, place)),
-            Err(clients) => Err(Stranger::Refused(
+        let client = Taken::of(&self.clients, 1, self.clients_most as u64);
+        let client = client.map_err(|clients| {
+            Stranger::Refused(
                 format!("the receiver serves {clients} clients, and no more (--max-clients there)"),
                 false,
-            )),
-        }
+            )
+        })?;
+        let memory = Taken::of(&self.promised_bytes, bytes, MEMORY_MOST_BYTES);
+        let memory = memory.map_err(|promised| {
+            Stranger::Refused(
+                format!(
+                    "this would take {} of the receiver's memory, of which the clients that it serves \
+                     have {}, and {} are the most (later, or fewer threads, a smaller size or \
+                     working_set)",
+                    display_bytes(bytes),
+                    display_bytes(promised),
+                    display_bytes(MEMORY_MOST_BYTES)
+                ),
+                false,
+            )
+        })?;
+        Ok(Slot {
+            _client: client,
+            _memory: memory,
+        })
     }
+}
+
+/// How much memory this end holds for a client, about. Only answers are messages of its own.
+fn held_bytes(point: &Point) -> u64 {
+    /// What a thread receives into, what it notes, and its bursts where it asks for them.
+    const THREAD_BYTES: u64 = 24 << 20;
+    if pattern(point) == Pattern::Echo {
+        return memory_bytes(point);
+    }
+    // Of datagrams it knows what each begins with and whose it is: 24 bytes, of 64 or more.
+    let begins = match point.axes.word("over").starts_with("udp") {
+        true => (shape(point).size as u64).saturating_mul(shape(point).count as u64) / 2,
+        false => 0,
+    };
+    (threads(point) as u64).saturating_mul(begins.saturating_add(THREAD_BYTES))
+}
+
+/// So many of something, until this is dropped: also where who has them panics.
+#[derive(Debug)]
+struct Taken<'a> {
+    from: &'a AtomicU64,
+    amount: u64,
+}
+
+impl<'a> Taken<'a> {
+    /// Unless there were more than the most then: how many are taken already.
+    fn of(from: &'a AtomicU64, amount: u64, most: u64) -> Result<Taken<'a>, u64> {
+        let more = |taken: u64| taken.checked_add(amount).filter(|taken| *taken <= most);
+        from.fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
+            .map(|_| Taken { from, amount })
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.from.fetch_sub(self.amount, Ordering::AcqRel);
+    }
+}
+
+/// The room of a client that is served.
+#[derive(Debug)]
+struct Slot<'a> {
+    _client: Taken<'a>,
+    _memory: Taken<'a>,
 }
 
 /// One that is not served.
@@ -556,5 +620,43 @@ mod tests {
         for other in [&b"abd"[..], b"ab", b"abcd", b""] {
             assert!(!is_same(b"abc", other));
         }
+    }
+
+    /// What the largest messages need, of many threads.
+    fn held(pattern: &'static str) -> u64 {
+        let axes = PROBE.info.defaults().with("pattern", pattern);
+        let axes = axes.with("threads", 64).with("size", 64 << 20);
+        held_bytes(&point(&axes, &Link::Loopback))
+    }
+
+    #[test]
+    fn a_client_is_promised_what_it_holds_and_gives_it_back() {
+        for pattern in ["stream", "trigger"] {
+            let bytes = held(pattern);
+            assert!(bytes <= MEMORY_MOST_BYTES / 2, "{pattern}: {bytes}");
+        }
+        assert!(held("echo") > MEMORY_MOST_BYTES);
+        let anywhere = Address::Ip("127.0.0.1".to_owned(), 0);
+        let receiver = Receiver::open(&anywhere, None, 2, (0, 0)).expect("it listens");
+        let half = MEMORY_MOST_BYTES / 2;
+        let refused = |bytes| match receiver.slot(bytes) {
+            Err(Stranger::Refused(_, wrong)) => Some(wrong),
+            _ => None,
+        };
+        assert_eq!(refused(MEMORY_MOST_BYTES + 1), Some(true));
+        let first = receiver.slot(half + 1);
+        assert!(first.is_ok());
+        // Who is refused has taken nothing.
+        assert_eq!((refused(half), refused(half)), (Some(false), Some(false)));
+        let second = receiver.slot(1);
+        assert!(second.is_ok());
+        assert_eq!(refused(1), Some(false));
+        drop((first, second));
+        let panicked = std::panic::catch_unwind(|| {
+            let _taken = receiver.slot(MEMORY_MOST_BYTES);
+            std::panic::resume_unwind(Box::new(()));
+        });
+        assert!(panicked.is_err());
+        assert!(receiver.slot(MEMORY_MOST_BYTES).is_ok());
     }
 }

@@ -175,6 +175,7 @@ impl Session<'_> {
                 self.stop.store(true, Ordering::Release);
                 told
             });
+            let ending = Hearing(&until);
             let (measured, messages) = match self.prepare(&point, offers) {
                 Ok(mut sending) => (self.measure(&mut sending, &point), sending.sent),
                 Err(failure) => (Err(failure), 0),
@@ -185,11 +186,10 @@ impl Session<'_> {
                     reason: failure.reason.clone(),
                 }),
             };
-            let patience = match (&measured, said) {
-                (Ok(_), Ok(())) => ANSWER,
-                _ => REASON,
-            };
-            let _ = until.set(Instant::now() + patience);
+            if let (Ok(_), Ok(())) = (&measured, said) {
+                ending.for_at_most(ANSWER);
+            }
+            drop(ending);
             (measured, messages, hearing.join().unwrap_or_default())
         });
         let report = measured.map_err(|failure| self.failed(&failure, messages, &told))?;
@@ -256,6 +256,23 @@ impl Session<'_> {
                 failure.reason
             ),
         })
+    }
+}
+
+/// As long as it is there, the receiver is heard; then for as long as it may still know why something
+/// has failed, if nothing else is said. So also where this end panics nobody waits for ever.
+struct Hearing<'a>(&'a OnceLock<Instant>);
+
+impl Hearing<'_> {
+    fn for_at_most(&self, time: Duration) {
+        // Only the first time counts.
+        let _ = self.0.set(Instant::now() + time);
+    }
+}
+
+impl Drop for Hearing<'_> {
+    fn drop(&mut self) {
+        self.for_at_most(REASON);
     }
 }
 
@@ -357,6 +374,20 @@ mod tests {
         let offers = offers_at(meeting::offer("unix:@0012f"), peer);
         let address: Meets = meeting::offered(&offers).expect("an address");
         assert_eq!(address.to_string(), "unix:@0012f");
+    }
+
+    #[test]
+    fn an_end_that_panics_hears_no_more_soon() {
+        let until = OnceLock::new();
+        let panicked = std::panic::catch_unwind(|| {
+            let _ending = Hearing(&until);
+            std::panic::resume_unwind(Box::new(()));
+        });
+        assert!(panicked.is_err());
+        assert!(until.get().is_some());
+        let (until, before) = (OnceLock::new(), Instant::now());
+        Hearing(&until).for_at_most(ANSWER);
+        assert!(until.get().is_some_and(|until| *until >= before + ANSWER));
     }
 
     #[test]
