@@ -82,7 +82,7 @@ fn least(point: &Point) -> Duration {
 /// What finding each other, looking at single messages and ending takes in a round, about.
 const SET_UP_NS: f64 = 20e6;
 /// How many messages a round has at least, about, and how many bytes of large ones a nanosecond.
-const MESSAGES: f64 = 16.0;
+const MESSAGES: f64 = 24.0;
 const BYTES_PER_NS: f64 = 2.0;
 
 /// How long a round takes at least.
