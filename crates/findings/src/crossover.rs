@@ -2,9 +2,13 @@
 //!
 //! Each measured size has the logarithm of the ratio of the two, positive where the one is better,
 //! with its interval. Between neighbouring sizes all three lie on a line over the logarithm of the
-//! size; where the last rise of each above nothing lies, the crossover and its interval do.
+//! size; where the last rise of each above nothing lies, the crossover and its interval do. Between
+//! neighbours that are far apart nobody knows that line, so that there the interval ends at them.
 
 use crate::ratio::LogRatio;
+
+/// How many times as large the next size may be for the interval to end between the two.
+const NEAR: f64 = 4.0;
 
 /// From which size on, in bytes, between the smallest and the largest that was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,8 +53,26 @@ pub enum Crossover {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Rise {
     Always,
-    At(f64),
+    At(Between),
     Never,
+}
+
+/// Where a curve rises above nothing, and the sizes between which it does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Between {
+    size: f64,
+    left: f64,
+    right: f64,
+}
+
+impl Between {
+    /// At the earliest and at the latest, of the curve that an end of the interval follows.
+    fn ends(self) -> (f64, f64) {
+        match self.right > NEAR * self.left {
+            true => (self.left, self.right),
+            false => (self.size, self.size),
+        }
+    }
 }
 
 /// From which size on it is better; none with fewer than two sizes, which are in their order.
@@ -60,7 +82,7 @@ pub(crate) fn crossover(sizes: &[(f64, LogRatio)]) -> Option<Crossover> {
     };
     let earliest = last_rise(sizes, |ratio| ratio.high);
     let about = match last_rise(sizes, |ratio| ratio.middle) {
-        Rise::At(size) => Some(size),
+        Rise::At(between) => Some(between.size),
         Rise::Always | Rise::Never => None,
     };
     let latest = last_rise(sizes, |ratio| ratio.low);
@@ -76,15 +98,18 @@ pub(crate) fn crossover(sizes: &[(f64, LogRatio)]) -> Option<Crossover> {
             }
         }
         (_, Rise::Always) => Crossover::Everywhere { from: smallest },
-        (earliest, Rise::At(high)) => Crossover::From {
+        (earliest, Rise::At(latest)) => Crossover::From {
             about,
             low: match earliest {
-                Rise::At(low) => Some(low),
+                Rise::At(earliest) => Some(earliest.ends().0),
                 _ => None,
             },
-            high,
+            high: latest.ends().1,
         },
-        (Rise::At(low), Rise::Never) => Crossover::Untold { low, high: largest },
+        (Rise::At(earliest), Rise::Never) => Crossover::Untold {
+            low: earliest.ends().0,
+            high: largest,
+        },
         (Rise::Always, Rise::Never) => Crossover::Untold {
             low: smallest,
             high: largest,
@@ -103,7 +128,11 @@ fn last_rise(sizes: &[(f64, LogRatio)], curve: impl Fn(&LogRatio) -> f64) -> Ris
     };
     let (low, high) = (curve(low), curve(high));
     let share = -low / (high - low);
-    Rise::At((left.ln() + share * (right / left).ln()).exp())
+    Rise::At(Between {
+        size: (left.ln() + share * (right / left).ln()).exp(),
+        left: *left,
+        right: *right,
+    })
 }
 
 #[cfg(test)]
@@ -139,6 +168,34 @@ mod tests {
         close(about, 2.0 * 2.0_f64.powf(0.5));
         close(low, 2.0 * 2.0_f64.powf(0.25));
         close(high, 2.0 * 2.0_f64.powf(0.75));
+    }
+
+    #[test]
+    fn between_sizes_far_apart_the_interval_ends_at_them() {
+        let mut sizes = curve(&[-0.2, 0.2], 0.1);
+        let between = |sizes: &[(f64, LogRatio)]| match crossover(sizes).unwrap() {
+            Crossover::From {
+                about: Some(about),
+                low: Some(low),
+                high,
+            } => (low, about, high),
+            other => panic!("{other:?}"),
+        };
+        sizes[1].0 = 4.0;
+        let (low, about, high) = between(&sizes);
+        assert!(1.0 < low && low < about && about < high && high < 4.0);
+        sizes[1].0 = 16.0;
+        let (low, about, high) = between(&sizes);
+        close(about, 4.0);
+        assert_eq!((low, high), (1.0, 16.0));
+        sizes[1].1.low = -0.1;
+        assert_eq!(
+            crossover(&sizes),
+            Some(Crossover::Untold {
+                low: 1.0,
+                high: 16.0
+            })
+        );
     }
 
     #[test]

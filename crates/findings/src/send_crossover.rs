@@ -331,7 +331,7 @@ fn words(crossover: Crossover) -> String {
         Crossover::Only { from, to } => {
             format!(" from {} to {} only", about(from), about(to))
         }
-        Crossover::Nowhere { up_to } => format!(" nowhere up to {}", about(up_to)),
+        Crossover::Nowhere { up_to } => format!(" nowhere for certain up to {}", about(up_to)),
         Crossover::Untold { low, high } => format!(
             " it cannot be told between {} and {}",
             about(low),
@@ -408,7 +408,7 @@ mod tests {
             sentences,
             [
                 "one_copy beats two_copy over sink: by the sender's processor time \
-                 nowhere up to 1MiB",
+                 nowhere for certain up to 1MiB",
                 "zero_copy beats two_copy over sink: by the sender's processor time \
                  from about 26KiB on (24KiB to 28KiB)",
                 "zero_copy beats one_copy over sink: by the sender's processor time from about \
