@@ -31,6 +31,9 @@ pub(super) const UNANSWERED_MOST_BYTES: u64 = 64 << 10;
 /// of 64 bytes in 208 KiB.
 pub(super) const OVERHEAD_MOST_BYTES: u64 = 1 << 10;
 
+/// How long the first messages are not heard at most where people may stop it, who would hear none.
+const RAMP_MOST_NS: u64 = 1_000_000_000;
+
 /// What is asked and answered.
 pub(super) struct Echo<'l> {
     /// When each message that is not answered was sent; its place is its number's rest.
@@ -72,7 +75,9 @@ impl<'l> Echo<'l> {
     }
 
     pub(super) fn begin(&mut self, begin_ns: u64, limits: Limits) {
-        self.ramp_ns = begin_ns + (limits.end_ns - begin_ns) / 3;
+        let third_ns = (limits.end_ns - begin_ns) / 3;
+        let most_ns = limits.stop.as_ref().map_or(u64::MAX, |_| RAMP_MOST_NS);
+        self.ramp_ns = begin_ns + third_ns.min(most_ns);
         self.limits = limits;
         self.at_ns = begin_ns;
     }
@@ -146,10 +151,10 @@ impl Sender {
             match answers.receive(self.fields.socket(), RecvFlags::empty()) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(_) => waits = Waits::default(),
-                Err(error) => {
-                    waits.after(error)?;
-                    continue;
-                }
+                Err(error) => match waits.go_on(error, echo.limits.is_stopped(), echo.patience)? {
+                    true => continue,
+                    false => return Ok(()),
+                },
             }
             self.bytes += size * echo.heard(answers.whole())?;
             self.marks.note(self.bytes);
@@ -189,7 +194,8 @@ impl Sender {
                             marks.note(*bytes);
                         }
                         None => {
-                            wait(socket, PollFlags::IN | PollFlags::OUT)?;
+                            let able = wait(socket, PollFlags::IN | PollFlags::OUT, STALLED)?;
+                            able.ok_or_else(nothing_comes)?;
                         }
                     }
                     Ok(())
@@ -204,10 +210,11 @@ impl Sender {
                     self.marks.note(self.bytes);
                 }
                 // Completions wait to be read, and poll(2) returns as long as they do.
-                None if wait(socket, PollFlags::IN)?.contains(PollFlags::ERR) => {
-                    self.fields.reap()?;
-                }
-                None => {}
+                None => match wait_for_answer(socket, echo)? {
+                    Some(able) if able.contains(PollFlags::ERR) => self.fields.reap()?,
+                    Some(_) => {}
+                    None => return Ok(()),
+                },
             }
         }
     }
@@ -281,17 +288,33 @@ fn take(
     }
 }
 
-/// Waits until a socket can do one of these things, or has an error to tell: what it can.
-fn wait(socket: BorrowedFd<'_>, what: PollFlags) -> io::Result<PollFlags> {
+/// Waits until a socket can do one of these things, or has an error to tell: what it can; none
+/// where that is nothing for so long.
+fn wait(socket: BorrowedFd<'_>, what: PollFlags, time: Duration) -> io::Result<Option<PollFlags>> {
     let time = Timespec {
-        tv_sec: STALLED.as_secs().cast_signed(),
-        tv_nsec: 0,
+        tv_sec: time.as_secs().cast_signed(),
+        tv_nsec: time.subsec_nanos().into(),
     };
     let mut polled = [PollFd::new(&socket, what)];
     match poll(&mut polled, Some(&time)) {
-        Ok(0) => Err(nothing_comes()),
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(polled[0].revents()),
+        Ok(0) => Ok(None),
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(Some(polled[0].revents())),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until a socket gives something, or has an error to tell: which; none where it is stopped and
+/// no answers come any more.
+fn wait_for_answer(socket: BorrowedFd<'_>, echo: &Echo<'_>) -> io::Result<Option<PollFlags>> {
+    let mut waits = Waits::default();
+    loop {
+        if let Some(able) = wait(socket, PollFlags::IN, LOOK)? {
+            return Ok(Some(able));
+        }
+        let nothing = ErrorKind::WouldBlock.into();
+        if !waits.go_on(nothing, echo.limits.is_stopped(), echo.patience)? {
+            return Ok(None);
+        }
     }
 }
 
@@ -300,12 +323,19 @@ fn wait(socket: BorrowedFd<'_>, what: PollFlags) -> io::Result<PollFlags> {
 pub(super) struct Waits(u32);
 
 impl Waits {
-    /// Another one, each of which lasts for [`LOOK`].
-    pub(super) fn after(&mut self, error: io::Error) -> io::Result<()> {
+    /// Another one, each of which lasts for [`LOOK`]: false where it is to stop, and nothing has come
+    /// for as long as what is on its way may take.
+    pub(super) fn go_on(
+        &mut self,
+        error: io::Error,
+        is_stopped: bool,
+        patience: Duration,
+    ) -> io::Result<bool> {
         self.0 += 1;
         match is_passing(&error) {
-            true if self.0 > STALLED.div_duration_f64(LOOK) as u32 => Err(nothing_comes()),
-            true => Ok(()),
+            true if is_stopped => Ok(self.0 * LOOK < patience),
+            true if self.0 * LOOK > STALLED => Err(nothing_comes()),
+            true => Ok(true),
             false => Err(error),
         }
     }

@@ -170,6 +170,8 @@ impl Intake {
                 Ok((_, 0)) if self.over != Over::Udp => return Ok(()),
                 Ok(_) => {}
                 Err(rustix::io::Errno::AGAIN) => return Ok(()),
+                // Nobody has received what was sent before; it is said once.
+                Err(rustix::io::Errno::CONNREFUSED | rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }

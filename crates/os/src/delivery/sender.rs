@@ -10,7 +10,7 @@ use rustix::net::{RecvFlags, Shutdown, recv, shutdown, sockopt};
 use super::counted::Counted;
 use super::echo::{Echo, OVERHEAD_MOST_BYTES, UNANSWERED_MOST_BYTES, Waits};
 use super::intake::Intake;
-use super::{REQUEST_BYTES, Shape, other_bytes, request};
+use super::{LOOK, REQUEST_BYTES, Shape, other_bytes, request};
 use crate::allocator::allocations;
 use crate::clock::{ClockId, now_ns};
 use crate::field_sender::{Counts, FieldSender};
@@ -70,19 +70,23 @@ pub(super) struct Limits {
     marks_least: usize,
     /// How many messages it may send.
     pub(super) messages: u64,
-    stop: Option<Arc<AtomicBool>>,
+    pub(super) stop: Option<Arc<AtomicBool>>,
 }
 
 impl Limits {
     /// Whether it is over at a time, with so many marks.
     #[inline]
     pub(super) fn is_over(&self, at_ns: u64, marks: usize) -> bool {
-        let is_stopped = || {
-            self.stop
-                .as_ref()
-                .is_some_and(|stop| stop.load(Ordering::Relaxed))
-        };
-        (at_ns >= self.end_ns && marks >= self.marks_least) || at_ns >= self.last_ns || is_stopped()
+        (at_ns >= self.end_ns && marks >= self.marks_least)
+            || at_ns >= self.last_ns
+            || self.is_stopped()
+    }
+
+    /// Whether whoever asked wants no more.
+    #[inline]
+    pub(super) fn is_stopped(&self) -> bool {
+        let stop = self.stop.as_ref();
+        stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 }
 
@@ -216,7 +220,7 @@ impl Sender {
     /// Sends messages for so long, each of which is answered by one, and has at most `in_flight` of
     /// them unanswered. `latency` hears how long each took, in nanoseconds from before it was sent
     /// until its answer had come whole; those of the first third it does not hear, by time or by
-    /// number, whichever ends first.
+    /// number, whichever ends first; with [`Sender::end_by`], a second at most.
     ///
     /// # Errors
     ///
@@ -279,8 +283,11 @@ impl Sender {
                 Ok((_, 0)) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok((_, length)) => have += length,
                 Err(error) => {
-                    waits.after(error.into())?;
-                    continue;
+                    if waits.go_on(error.into(), limits.is_stopped(), LOOK)? {
+                        continue;
+                    }
+                    self.mark_end();
+                    return Ok(());
                 }
             }
             waits = Waits::default();

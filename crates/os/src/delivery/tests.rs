@@ -6,6 +6,7 @@ use crate::fields::write_contents;
 use rustix::net::recv;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -791,4 +792,79 @@ fn a_token_that_is_said_again_is_no_message() {
         assert_eq!(all(sent, &what), [true], "{what}");
         assert_eq!(receivers[0].bytes(), bytes, "{what}");
     }
+}
+
+#[test]
+fn a_stop_is_heard_while_nothing_comes() {
+    let shape = Shape {
+        size: 20_000,
+        count: 1,
+    };
+    let hour = Duration::from_secs(3600);
+    // Of 16 more is unanswered than one end can send before it reads.
+    for (pattern, in_flight) in [("echo", 1), ("echo", 16), ("trigger", 1)] {
+        let (mut receivers, mut senders) = meet(Over::Tcp, 1, shape, Primitive::OneCopy);
+        let (receiver, sender) = (&mut receivers[0], &mut senders[0]);
+        let (enough, stop) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
+        sender.end_by(u64::MAX, Arc::clone(&stop));
+        thread::scope(|scope| {
+            let ending = Ending(&enough);
+            // It answers nothing, and asks for nothing.
+            scope.spawn(|| receiver.receive(&enough).unwrap());
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(20));
+                stop.store(true, Ordering::Release);
+            });
+            let ended = match pattern {
+                "echo" => sender.echo(hour, in_flight, &mut |_| {}),
+                _ => sender.trigger(hour, 1),
+            };
+            drop(ending);
+            ended.unwrap_or_else(|error| panic!("{pattern}, {in_flight}: {error}"));
+        });
+        assert!(!sender.marks().is_empty(), "{pattern}, {in_flight}");
+    }
+}
+
+#[test]
+fn an_echo_that_is_stopped_has_latencies() {
+    let shape = Shape { size: 64, count: 1 };
+    let (mut receivers, mut senders) = meet(Over::Unix, 1, shape, Primitive::OneCopy);
+    let (receiver, sender) = (&mut receivers[0], &mut senders[0]);
+    let (enough, stop) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
+    sender.end_by(u64::MAX, Arc::clone(&stop));
+    let mut heard = 0;
+    thread::scope(|scope| {
+        let ending = Ending(&enough);
+        scope.spawn(|| receiver.answer(Primitive::OneCopy, messages(shape), &enough));
+        scope.spawn(|| {
+            // Also of one that waits in vain.
+            for _ in 0..500 {
+                if stop.load(Ordering::Acquire) {
+                    return;
+                }
+                thread::sleep(Duration::from_millis(10));
+            }
+            stop.store(true, Ordering::Release);
+        });
+        let echoed = sender.echo(Duration::from_secs(3600), 1, &mut |_| {
+            heard += 1;
+            stop.store(true, Ordering::Release);
+        });
+        drop(ending);
+        echoed.unwrap();
+    });
+    assert!(heard > 0);
+}
+
+#[test]
+fn what_nobody_received_is_no_reason_to_give_up() {
+    let shape = Shape { size: 64, count: 1 };
+    let gone = UdpSocket::bind((LOCAL, 0)).unwrap();
+    let socket = UdpSocket::bind((LOCAL, 0)).unwrap();
+    socket.connect(gone.local_addr().unwrap()).unwrap();
+    drop(gone);
+    socket.send(&[0; 64]).unwrap();
+    let mut intake = intake::Intake::of(Over::Udp, shape, false).unwrap();
+    intake.drain(socket.as_fd()).unwrap();
 }
