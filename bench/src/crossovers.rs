@@ -63,8 +63,8 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     for messages in MESSAGES {
         let far_apart = FAR_APART_KIB.map(|kib| kib << 10);
         let first = messages.measure(bench, "first", &["--quick"], &far_apart)?;
-        println!("{messages}: a first look says {}", Shown(&first));
-        begun.push(first.map(|found| found.about));
+        println!("{messages}: a first look says {}", Shown(&said(&first)));
+        begun.push(crossed(&first).and_then(about));
     }
     println!();
     let mut random = Rng::new();
@@ -73,8 +73,12 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         random.shuffle(&mut order);
         for position in order {
             let messages = MESSAGES[position];
-            let Ok(about) = begun[position] else { continue };
-            let found = messages.measure(bench, &round.to_string(), &[], &around(about))?;
+            let Some(about) = begun[position] else {
+                continue;
+            };
+            let precision = messages.precision();
+            let run = messages.measure(bench, &round.to_string(), precision, &around(about))?;
+            let found = said(&run);
             println!("{messages}, run {round}: {}", Shown(&found));
             said[position].push(found);
         }
@@ -99,9 +103,18 @@ impl Messages {
         Messages { source, pages }
     }
 
-    /// A run of these sizes. Of the usual nine launches the interval leaves out the one farthest off
-    /// at either side, of a quick run's six none.
-    fn measure(self, bench: &Bench, name: &str, precision: &[&str], sizes: &[u64]) -> Result<Said> {
+    /// Of the usual nine launches the interval leaves out the one farthest off at either side, of the
+    /// fifteen of a full run three, and of a quick run's six none. How long memory takes that is not
+    /// cached differs most.
+    fn precision(self) -> &'static [&'static str] {
+        match self.source {
+            "cold" => &["--full"],
+            _ => &[],
+        }
+    }
+
+    /// A run of these sizes.
+    fn measure(self, bench: &Bench, name: &str, precision: &[&str], sizes: &[u64]) -> Result<Run> {
         let Messages { source, pages } = self;
         let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
         let settings = [
@@ -116,17 +129,30 @@ impl Messages {
         let mut arguments = vec!["copy.send", "--link", "sink", "--cpu", &cpus];
         arguments.extend(precision);
         arguments.extend(crate::costof::settings(&settings));
-        let run = Costof::run(bench, &format!("{source}-{pages}-{name}.jsonl"), &arguments)?;
-        Ok(said(&run))
+        Costof::run(bench, &format!("{source}-{pages}-{name}.jsonl"), &arguments)
+    }
+}
+
+/// The crossover of a run of one kind of messages.
+fn crossed(run: &Run) -> Option<Crossover> {
+    let found = send_crossovers(run).into_iter().find(|found| {
+        (found.better, found.other, found.metric) == ("zero_copy", "two_copy", "cpu_sender")
+    });
+    found.map(|found| found.crossover)
+}
+
+/// About where it lies, however surely.
+fn about(crossover: Crossover) -> Option<f64> {
+    match crossover {
+        Crossover::From { about, .. } => about,
+        Crossover::Untold { low, high } => Some((low * high).sqrt()),
+        _ => None,
     }
 }
 
 /// What a run of one kind of messages says.
 fn said(run: &Run) -> Said {
-    let found = send_crossovers(run).into_iter().find(|found| {
-        (found.better, found.other, found.metric) == ("zero_copy", "two_copy", "cpu_sender")
-    });
-    match found.map(|found| found.crossover) {
+    match crossed(run) {
         Some(Crossover::From {
             low: Some(low),
             about: Some(about),

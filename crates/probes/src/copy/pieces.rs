@@ -334,11 +334,17 @@ impl<'a> Pieces<'a> {
         if !control.starts_with("bbr") {
             return Some(None);
         }
-        let late = |wake| {
-            let axes = [("slack", "least"), ("wake", wake)];
-            self.known.primary("os.timer", &axes)
+        let late = |slack| {
+            let of = |wake| {
+                let axes = [("slack", slack), ("wake", wake)];
+                self.known.primary("os.timer", &axes)
+            };
+            of("awake").or_else(|| of("idle"))
         };
-        let late = late("awake").or_else(|| late("idle"))?;
+        // The kernel's own timers have no slack, which is in the lateness of a process's.
+        let slack_ns = self.facts.inherited.timer_slack_ns;
+        let less_slack = || Some((late("default")? - slack_ns? as f64).max(0.0));
+        let late = late("least").or_else(less_slack)?;
         // Small messages that wait meanwhile fill a packet.
         let added = Range(0.0, late) * (bytes / PACKET_BYTES);
         let words = format!(

@@ -337,11 +337,24 @@ mod tests {
         assert_eq!(of(bbr.clone(), "loopback", &facts, &rows), None);
         let timer = os::timer::PROBE.info.defaults().with("slack", "least");
         rows.push(measured(&os::timer::PROBE, timer, 16_000.0));
-        let paced = of(bbr, "loopback", &facts, &rows).unwrap();
+        let bbr_again = bbr.clone();
+        let paced = of(bbr.clone(), "loopback", &facts, &rows).unwrap();
         let plain = takes_ns(&expected(default(), "loopback"));
         // A sixteenth of a packet's wait.
         assert_eq!(takes_ns(&paced), (plain.0, plain.1 + 1000.0));
         assert!(paced.because.contains("bbr"), "{}", paced.because);
+
+        // A process's timer is as much later as its slack is.
+        let mut with_slack = facts.clone();
+        with_slack.inherited.timer_slack_ns = Some(50_000);
+        rows.pop();
+        let timer = os::timer::PROBE.info.defaults().with("slack", "default");
+        rows.push(measured(&os::timer::PROBE, timer, 66_000.0));
+        assert_eq!(of(bbr, "loopback", &with_slack, &rows), Some(paced.clone()));
+        assert_eq!(of(bbr_again, "loopback", &facts, &rows), None);
+        rows.pop();
+        let timer = os::timer::PROBE.info.defaults().with("slack", "least");
+        rows.push(measured(&os::timer::PROBE, timer, 16_000.0));
 
         let mut by_default = facts;
         let control = "net.ipv4.tcp_congestion_control".to_owned();
