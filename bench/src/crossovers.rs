@@ -58,7 +58,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         bench.cpu
     ));
     let watch = Watch::start();
-    let mut said: Vec<Vec<Said>> = vec![Vec::new(); MESSAGES.len()];
+    let mut all: Vec<Vec<Said>> = vec![Vec::new(); MESSAGES.len()];
     let mut begun = Vec::new();
     for messages in MESSAGES {
         let far_apart = FAR_APART_KIB.map(|kib| kib << 10);
@@ -80,12 +80,12 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
             let run = messages.measure(bench, &round.to_string(), precision, &around(about))?;
             let found = said(&run);
             println!("{messages}, run {round}: {}", Shown(&found));
-            said[position].push(found);
+            all[position].push(found);
         }
     }
     println!();
     let quiet = machine::was_quiet(&watch);
-    let verdicts = MESSAGES.iter().zip(&said).map(|(messages, said)| {
+    let verdicts = MESSAGES.iter().zip(&all).map(|(messages, said)| {
         let verdict = match judge(said) {
             Verdict::DoesNotHold => Verdict::DoesNotHold.only_if_quiet(quiet),
             verdict => verdict,
