@@ -208,7 +208,7 @@ pub(crate) struct DoctorOptions {
                         COSTOF_TOKEN=… costof send --to 127.0.0.1:7000 --primitive zero_copy\n\n\
                         `costof explain copy.send` says what is sent and measured, and how.")]
 pub(crate) struct SendOptions {
-    /// Listen, until Ctrl-C: HOST:PORT ([::1]:7000 for IPv6, port 0 for any), or unix:PATH
+    /// Listen, until Ctrl-C: HOST:PORT (an IPv6 address in brackets, port 0 for any), or unix:PATH
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<Address>,
     /// Send to who listens there
