@@ -2,11 +2,24 @@
 //! terms of the sums that `copy.send` and `copy.receive` expect. A piece that is not measured comes
 //! from a simpler cost; nothing here is fitted to what it predicts.
 
+use crate::literal::{list, text};
 use crate::sizes;
 use costof_model::facts::Facts;
 use costof_model::prediction::Known;
 use costof_model::unit::Unit;
+use costof_model::{List, Text};
 use std::ops::{Add, Mul};
+
+/// The probes that have measured them.
+pub(super) const AFTER: List<Text> = list![
+    text("os.syscall"),
+    text("memory.bandwidth"),
+    text("cpu.memcpy"),
+    text("copy.parts"),
+    text("os.pin"),
+    text("os.timer"),
+    text("net.rtt"),
+];
 
 /// What TCP hands down at once within a machine, at most.
 const PACKET_BYTES: f64 = 65_536.0;

@@ -1,6 +1,6 @@
 //! `copy.receive`: what receiving a message of several fields costs, by each way to do it.
 
-use super::pieces::{Pieces, Range, Sum, packets};
+use super::pieces::{AFTER, Pieces, Range, Sum, packets};
 use crate::derived;
 use crate::expect::throughput;
 use crate::literal::{cost, list, metric, text, word, words};
@@ -192,15 +192,7 @@ pub(crate) static PROBE: Probe = Probe {
         predicted_from: text(
             "each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as os.timer; the slower end decides, or both on one processor",
         ),
-        after: list![
-            text("os.syscall"),
-            text("memory.bandwidth"),
-            text("cpu.memcpy"),
-            text("copy.parts"),
-            text("os.pin"),
-            text("os.timer"),
-            text("net.rtt")
-        ],
+        after: AFTER,
         needs: list![
             text("how=zero_copy: TCP, and Linux 4.18"),
             text("how=multishot: io_uring of Linux 6.0, not disabled (kernel.io_uring_disabled)"),

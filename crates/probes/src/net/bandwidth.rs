@@ -4,7 +4,7 @@ mod predict;
 
 use crate::literal::{cost, list, metric, text, word, words};
 use crate::net::both_ends::{ARRIVED, DROPPED, SENT, joined};
-use crate::net::congestion_control::{control, refused};
+use crate::net::congestion_control::{CONGESTION_CONTROL, control, refused};
 use crate::net::echo::{over, size};
 use crate::net::flows::{Processors, each};
 use crate::net::meeting::{self, broken, cannot_reach};
@@ -72,16 +72,7 @@ pub(crate) static PROBE: Probe = Probe {
                     usual: list![1, 2, 4],
                 },
             },
-            words(
-                "congestion_control",
-                "by what TCP decides how much may be under way",
-                list![
-                    word("default", "the kernel's own choice"),
-                    word("cubic", "CUBIC (RFC 9438)"),
-                    word("bbr", "BBR, as the kernel has it"),
-                    word("reno", "NewReno (RFC 6582)"),
-                ],
-            ),
+            CONGESTION_CONTROL,
         ],
         crossings: list![list![text("over"), text("size")]],
         metrics: list![

@@ -1,8 +1,22 @@
 //! By what TCP decides how much may be under way, where a point asks for one.
 
+use crate::literal::{list, word, words};
+use costof_model::axis::Axis;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
 use std::io;
+
+/// The axis.
+pub(crate) const CONGESTION_CONTROL: Axis = words(
+    "congestion_control",
+    "by what TCP decides how much may be under way",
+    list![
+        word("default", "the kernel's own choice"),
+        word("cubic", "CUBIC (RFC 9438)"),
+        word("bbr", "BBR, as the kernel has it"),
+        word("reno", "NewReno (RFC 6582)"),
+    ],
+);
 
 /// The congestion control that is asked for.
 pub(crate) fn control(point: &Point) -> Option<&str> {

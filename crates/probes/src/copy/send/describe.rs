@@ -1,7 +1,9 @@
 //! What `copy.send` says of itself.
 
 use crate::arenas::PAGES;
+use crate::copy::pieces::AFTER;
 use crate::literal::{cost, latency, list, metric, text, word, words};
+use crate::net::congestion_control::CONGESTION_CONTROL;
 use costof_model::axis::{Axis, Domain};
 use costof_model::metric::MetricInfo;
 use costof_model::probe_info::ProbeInfo;
@@ -27,6 +29,7 @@ pub(super) const STUDY: [&str; 3] = ["two_copy", "one_copy", "zero_copy"];
 const fn number(
     name: &'static str,
     about: &'static str,
+    unit: Unit,
     (low, high): (u64, u64),
     usual: &'static [u64],
 ) -> Axis {
@@ -34,25 +37,7 @@ const fn number(
         name: text(name),
         about: text(about),
         domain: Domain::Number {
-            unit: Unit::One,
-            low,
-            high,
-            usual: costof_model::List::Borrowed(usual),
-        },
-    }
-}
-
-const fn bytes(
-    name: &'static str,
-    about: &'static str,
-    (low, high): (u64, u64),
-    usual: &'static [u64],
-) -> Axis {
-    Axis {
-        name: text(name),
-        about: text(about),
-        domain: Domain::Number {
-            unit: Unit::Bytes,
+            unit,
             low,
             high,
             usual: costof_model::List::Borrowed(usual),
@@ -112,9 +97,10 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
                 ),
             ],
         ),
-        bytes(
+        number(
             "size",
             "bytes of a message; a datagram has 65507 at most",
+            Unit::Bytes,
             (MESSAGE_LEAST_BYTES as u64, 16 << 20),
             SIZES,
         ),
@@ -139,12 +125,14 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
         number(
             "in_flight",
             "echo: how many messages may be unanswered at a time; trigger: how many are asked for at once",
+            Unit::One,
             (1, 1024),
             &[1],
         ),
         number(
             "threads",
             "how many connections, each with a thread at both ends",
+            Unit::One,
             (1, 64),
             &[1, 2, 4, 8],
         ),
@@ -176,16 +164,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
                 word("unix", "Unix stream sockets; both ends on this machine"),
             ],
         ),
-        words(
-            "congestion_control",
-            "by what TCP decides how much may be under way",
-            list![
-                word("default", "the kernel's own choice"),
-                word("cubic", "CUBIC (RFC 9438)"),
-                word("bbr", "BBR, as the kernel has it"),
-                word("reno", "NewReno (RFC 6582)"),
-            ],
-        ),
+        CONGESTION_CONTROL,
         words(
             "nagle",
             "whether TCP holds back what does not fill a packet (RFC 896)",
@@ -203,6 +182,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
         number(
             "fields",
             "separately allocated fields of a message: equal shares, the rest in the last",
+            Unit::One,
             (1, MESSAGE_LEAST_BYTES as u64),
             &[8, 1],
         ),
@@ -225,9 +205,10 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
                 ),
             ],
         ),
-        bytes(
+        number(
             "working_set",
             "from how much memory cold messages come, all threads together",
+            Unit::Bytes,
             (1 << 20, 1 << 40),
             &[128 << 20],
         ),
@@ -401,15 +382,7 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
     predicted_from: text(
         "each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as os.timer; the slower end decides, or both where they share a processor. An echo: net.rtt's round trip and the parts",
     ),
-    after: list![
-        text("os.syscall"),
-        text("memory.bandwidth"),
-        text("cpu.memcpy"),
-        text("copy.parts"),
-        text("os.pin"),
-        text("os.timer"),
-        text("net.rtt")
-    ],
+    after: AFTER,
     needs: list![
         text("primitive=zero_copy: Linux 4.14, for UDP 5.0"),
         text("over=udp_gso: Linux 5.0, and packets of 1500 B or more on the way"),
