@@ -1,5 +1,5 @@
-//! The link of which only the sender's half exists: packets are dropped when
-//! the sender's part of the work is done, before anybody receives them.
+//! The link of which only the sender's half exists: packets are dropped where
+//! they would be handed to a device's driver, before anybody receives them.
 //!
 //! With a receiver, the kernel copies what a sender asked it not to copy as
 //! soon as a packet enters a receiving socket's stack on the same machine. Here
@@ -17,9 +17,11 @@ const MTU: u32 = 65_535;
 const DEVICE_ETHERNET: &str = "02:00:00:00:00:02";
 const BACK_ETHERNET: &str = "02:00:00:00:00:01";
 
-/// One instruction of classic BPF: return 2, which is `TC_ACT_SHOT`, whatever
-/// the packet. It needs neither a compiler nor the system call bpf(2).
-const DROP: &str = "1,6 0 0 2";
+/// One instruction of classic BPF: return 4, which is `TC_ACT_STOLEN`, whatever
+/// the packet. It needs neither a compiler nor the system call bpf(2). The sender
+/// hears that the packet has left; after `TC_ACT_SHOT` it would hear that a queue
+/// was full, and TCP would slow down and send it again.
+const DROP: &str = "1,6 0 0 4";
 
 /// A way to lay the link out.
 type Way = fn(&Namespace) -> Result<(), String>;
@@ -30,7 +32,7 @@ type Way = fn(&Namespace) -> Result<(), String>;
 /// Why it cannot be, for each way that was tried.
 pub(crate) fn lay(near: &Namespace) -> Result<(), String> {
     let ways: [(&str, Way); 3] = [
-        ("veth", veth_that_drops),
+        ("veth", veth_before_which_is_dropped),
         ("ifb", |near| device_that_drops(near, "ifb")),
         ("dummy", |near| device_that_drops(near, "dummy")),
     ];
@@ -46,16 +48,16 @@ pub(crate) fn lay(near: &Namespace) -> Result<(), String> {
     Err(reasons.join("; "))
 }
 
-/// A cable whose other end drops all that comes in, and through which
+/// A cable before which all that is sent is dropped, and through which
 /// acknowledgements can be sent back.
-fn veth_that_drops(near: &Namespace) -> Result<(), String> {
+fn veth_before_which_is_dropped(near: &Namespace) -> Result<(), String> {
     let cable = format!(
         "link add {DEVICE} address {DEVICE_ETHERNET} mtu {MTU} type veth \
          peer name {BACK} address {BACK_ETHERNET} mtu {MTU}"
     );
     ip(near, &[&cable])?;
-    tc(near, &["qdisc", "add", "dev", BACK, "clsact"])?;
-    let filter = ["filter", "add", "dev", BACK, "ingress"];
+    tc(near, &["qdisc", "add", "dev", DEVICE, "clsact"])?;
+    let filter = ["filter", "add", "dev", DEVICE, "egress"];
     let drop = ["bpf", "bytecode", DROP, "direct-action"];
     tc(near, &[&filter[..], &drop[..]].concat())?;
     // No hardware address is asked for, since nobody would answer.
