@@ -5,7 +5,7 @@
 //! that is copied (though that is read and written).
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
+use crate::contest::{self, Contest, How, Peer, Program, Says, number_before, words};
 use crate::error::Result;
 use crate::machine;
 use crate::verdict::{Bounds, Verdict};
@@ -34,6 +34,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         bounds: Bounds::RATE,
         rounds: 9,
         processors: 1,
+        how: How::default(),
         peers,
     };
     let contests = vec![

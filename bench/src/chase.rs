@@ -2,7 +2,7 @@
 //! random cycle through 512 MiB on 4 KiB pages, a word every 64 bytes.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
+use crate::contest::{self, Contest, How, Peer, Program, Says, number_before, words};
 use crate::error::Result;
 use crate::verdict::{Bounds, Verdict};
 use costof_model::unit::Unit;
@@ -39,6 +39,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         },
         rounds: 9,
         processors: 1,
+        how: How::default(),
         peers: vec![chase],
     };
     contest::hold(

@@ -2,7 +2,7 @@
 //! runs on the next processor.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
+use crate::contest::{self, Contest, How, Peer, Program, Says, number_before, words};
 use crate::error::{Result, failed};
 use crate::verdict::{Bounds, Verdict};
 use costof_model::unit::Unit;
@@ -23,6 +23,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         bounds: Bounds::COST,
         rounds: 15,
         processors: 2,
+        how: How::default(),
         peers: vec![Peer {
             name: "connect.c",
             says: Says::Median,

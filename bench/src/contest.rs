@@ -13,6 +13,7 @@ use crate::verdict::{Bounds, Verdict};
 use costof_measure::statistics::quantile::median;
 use costof_measure::statistics::ratio::ratio_interval;
 use costof_model::unit::Unit;
+use costof_os::awake::Spinners;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,7 +32,18 @@ pub(crate) struct Contest<'a> {
     pub(crate) rounds: usize,
     /// On how many processors both sides run, the measured one first.
     pub(crate) processors: usize,
+    pub(crate) how: How,
     pub(crate) peers: Vec<Peer<'a>>,
+}
+
+/// What is not as usual about a contest.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct How {
+    /// The processors are kept from sleeping meanwhile, for either side: waking one that sleeps may
+    /// take longer than all the rest, and differs more.
+    pub(crate) awake: bool,
+    /// costof measures by `--full` instead of `--quick`.
+    pub(crate) full: bool,
 }
 
 /// A program that measures what costof measures.
@@ -98,6 +110,7 @@ impl Contest<'_> {
         let (point, metric) = (self.point(), self.metric);
         println!("{point}: {metric} in {}", symbol(self.unit));
         let watch = Watch::start();
+        let _spinners = self.how.awake.then(|| self.keep_awake(bench)).transpose()?;
         let mut peers = std::mem::take(&mut self.peers);
         let mut costof_means = Vec::new();
         let mut sides = vec![self.costof(bench, &mut costof_means)];
@@ -132,6 +145,14 @@ impl Contest<'_> {
         format!("{} {}", self.probe, self.axes.join(" "))
     }
 
+    fn keep_awake(&self, bench: &Bench) -> Result<Spinners> {
+        let mut cpus = bench.measured_first();
+        cpus.truncate(self.processors);
+        println!("processors {cpus:?} are kept awake, for either side");
+        Spinners::start(&cpus)
+            .map_err(|error| failed(format!("cannot keep processors {cpus:?} awake: {error}")))
+    }
+
     /// costof's side; the mean of each round goes into `means`.
     fn costof<'b>(&'b self, bench: &'b Bench, means: &'b mut Vec<f64>) -> Side<'b> {
         let cpus: Vec<String> = bench
@@ -145,7 +166,8 @@ impl Contest<'_> {
         Side {
             name: "costof",
             measure: Box::new(move |round| {
-                let mut arguments = vec![self.probe, "--quick", "--cpu", &cpus];
+                let precision = if self.how.full { "--full" } else { "--quick" };
+                let mut arguments = vec![self.probe, precision, "--cpu", &cpus];
                 arguments.extend(settings(&self.axes));
                 let run = Costof::run(bench, &format!("{file}-{}.jsonl", round + 1), &arguments)?;
                 let estimate = the_only(&run, self.metric)?;

@@ -22,7 +22,10 @@ const RUNS: usize = 3;
 /// The sizes by which it is found where to look, in KiB.
 const FAR_APART_KIB: [u64; 5] = [4, 16, 64, 256, 1024];
 /// The sizes that are then measured, in those of the crossover.
-const AROUND: [f64; 4] = [0.4, 0.74, 1.35, 2.5];
+const AROUND: [f64; 7] = [0.5, 0.63, 0.8, 1.0, 1.26, 1.6, 2.0];
+/// Of the usual nine launches the interval leaves out the one farthest off at either side, of the
+/// fifteen of a full run three, and of a quick run's six none. By nine, one of twelve runs had no end.
+const PRECISION: &str = "--full";
 /// Sizes are multiples of this, so that fields begin as they do at other sizes.
 const STEP_BYTES: f64 = 512.0;
 
@@ -62,7 +65,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let mut begun = Vec::new();
     for messages in MESSAGES {
         let far_apart = FAR_APART_KIB.map(|kib| kib << 10);
-        let first = messages.measure(bench, "first", &["--quick"], &far_apart)?;
+        let first = messages.measure(bench, "first", "--quick", &far_apart)?;
         println!("{messages}: a first look says {}", Shown(&said(&first)));
         begun.push(crossed(&first).and_then(about));
     }
@@ -76,8 +79,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
             let Some(about) = begun[position] else {
                 continue;
             };
-            let precision = messages.precision();
-            let run = messages.measure(bench, &round.to_string(), precision, &around(about))?;
+            let run = messages.measure(bench, &round.to_string(), PRECISION, &around(about))?;
             let found = said(&run);
             println!("{messages}, run {round}: {}", Shown(&found));
             all[position].push(found);
@@ -103,18 +105,8 @@ impl Messages {
         Messages { source, pages }
     }
 
-    /// Of the usual nine launches the interval leaves out the one farthest off at either side, of the
-    /// fifteen of a full run three, and of a quick run's six none. How long memory takes that is not
-    /// cached differs most.
-    fn precision(self) -> &'static [&'static str] {
-        match self.source {
-            "cold" => &["--full"],
-            _ => &[],
-        }
-    }
-
     /// A run of these sizes.
-    fn measure(self, bench: &Bench, name: &str, precision: &[&str], sizes: &[u64]) -> Result<Run> {
+    fn measure(self, bench: &Bench, name: &str, precision: &str, sizes: &[u64]) -> Result<Run> {
         let Messages { source, pages } = self;
         let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
         let settings = [
@@ -126,8 +118,7 @@ impl Messages {
             "congestion_control=reno".to_owned(),
         ];
         let cpus = bench.cpu_list();
-        let mut arguments = vec!["copy.send", "--link", "sink", "--cpu", &cpus];
-        arguments.extend(precision);
+        let mut arguments = vec!["copy.send", "--link", "sink", precision, "--cpu", &cpus];
         arguments.extend(crate::costof::settings(&settings));
         Costof::run(bench, &format!("{source}-{pages}-{name}.jsonl"), &arguments)
     }
@@ -255,7 +246,7 @@ mod tests {
     #[test]
     fn sizes_lie_on_both_sides() {
         let sizes = around(65_536.0);
-        assert!(sizes[1] < 65_536 && sizes[2] > 65_536);
+        assert!(sizes[2] < 65_536 && sizes[4] > 65_536);
         assert!(sizes.iter().all(|size| size % 512 == 0));
         assert_eq!(around(100.0)[0], 512);
     }

@@ -1,7 +1,7 @@
 //! `sync.mutex` with one thread beside a pthread mutex around a counter in plain C.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
+use crate::contest::{self, Contest, How, Peer, Program, Says, number_before, words};
 use crate::error::Result;
 use crate::verdict::{Bounds, Verdict};
 use costof_model::unit::Unit;
@@ -18,6 +18,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         bounds: Bounds::COST,
         rounds: 15,
         processors: 1,
+        how: How::default(),
         peers: vec![Peer {
             name: "mutex.c",
             says: Says::Median,

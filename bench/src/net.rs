@@ -5,7 +5,7 @@
 //! Both say what the receiver got in its time, the beginning left out.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, words};
+use crate::contest::{self, Contest, How, Peer, Program, Says, words};
 use crate::error::{Result, failed};
 use crate::server::Transport;
 use crate::verdict::{Bounds, Verdict};
@@ -38,6 +38,7 @@ fn contest(control: &'static str) -> Contest<'static> {
         bounds: Bounds::RATE,
         rounds: 15,
         processors: 2,
+        how: How::default(),
         peers: vec![iperf3(control)],
     }
 }

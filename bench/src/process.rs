@@ -1,7 +1,7 @@
 //! `os.process` beside fork, vfork, `_exit` and waitpid in plain C.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
+use crate::contest::{self, Contest, How, Peer, Program, Says, number_before, words};
 use crate::costof::{Costof, RUN_LIMIT, settings};
 use crate::error::{Result, failed};
 use crate::machine;
@@ -25,6 +25,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         bounds: Bounds::COST,
         rounds: 15,
         processors: 1,
+        how: How::default(),
         peers: std::iter::once(in_c(how, private)).chain(other).collect(),
     };
     let contests = vec![contest("fork", None), contest("vfork", Some(stress_ng()))];

@@ -7,7 +7,7 @@
 //! awake for either.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, words};
+use crate::contest::{self, Contest, How, Peer, Program, Says, words};
 use crate::error::Result;
 use crate::server::Transport;
 use crate::verdict::{Bounds, Verdict};
@@ -47,6 +47,7 @@ fn contest(over: &'static str, wait: &'static str) -> Contest<'static> {
         bounds: Bounds::COST,
         rounds: 15,
         processors: 2,
+        how: How::default(),
         peers: vec![sockperf(over, wait, BYTES)],
     }
 }

@@ -2,7 +2,7 @@
 //! threads, on one processor, that hand a token to and fro through two pipes.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, words};
+use crate::contest::{self, Contest, How, Peer, Program, Says, words};
 use crate::error::Result;
 use crate::syscall::ns_per_operation;
 use crate::verdict::{Bounds, Verdict};
@@ -25,6 +25,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         bounds: Bounds::COST,
         rounds: 15,
         processors: 1,
+        how: How::default(),
         peers: vec![Peer {
             name: "perf",
             says: Says::Mean,

@@ -2,7 +2,7 @@
 //! a loop, through the same C library, on the same processor.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
+use crate::contest::{self, Contest, How, Peer, Program, Says, number_before, words};
 use crate::error::Result;
 use crate::verdict::{Bounds, Verdict};
 use costof_model::unit::Unit;
@@ -23,6 +23,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         bounds: Bounds::COST,
         rounds: 15,
         processors: 1,
+        how: How::default(),
         peers: vec![perf],
     };
     contest::hold(bench, "os.syscall beside perf bench syscall", vec![contest])

@@ -1,7 +1,7 @@
 //! `os.thread` beside `pthread_create` and `pthread_join` in plain C.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
+use crate::contest::{self, Contest, How, Peer, Program, Says, number_before, words};
 use crate::error::Result;
 use crate::verdict::{Bounds, Verdict};
 use costof_model::unit::Unit;
@@ -17,6 +17,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         bounds: Bounds::COST,
         rounds: 15,
         processors: 1,
+        how: How::default(),
         peers: vec![Peer {
             name: "thread.c",
             says: Says::Median,
