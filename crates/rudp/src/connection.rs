@@ -289,13 +289,23 @@ impl Connection {
             return Some(event);
         }
         if let Some(message) = self.reassembly.next() {
-            let (now, told) = (self.reassembly.credit(), self.told);
-            self.is_credit_due |= now.bytes - told.bytes >= self.config.window_bytes / 4
-                || now.messages - told.messages
-                    >= u64::from(self.config.window_messages).div_ceil(4);
+            self.is_credit_due |= self.is_credit_worth_telling();
             return Some(Event::Message(message));
         }
         self.closed.take().map(Event::Closed)
+    }
+
+    /// Whether the other end may send so much more than it knows that it should be told. A
+    /// quarter of the window, unless with less the longest message would not fit any more:
+    /// both ends would then wait for each other.
+    fn is_credit_worth_telling(&self) -> bool {
+        let (now, told) = (self.reassembly.credit(), self.told);
+        let window = self.config.window_bytes;
+        let bytes = (window / 4)
+            .min(window - self.config.message_bytes as u64)
+            .max(1);
+        let messages = u64::from(self.config.window_messages).div_ceil(4);
+        now.bytes - told.bytes >= bytes || now.messages - told.messages >= messages
     }
 
     pub(crate) fn has_event(&self) -> bool {

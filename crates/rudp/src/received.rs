@@ -84,12 +84,6 @@ impl Received {
         self.due.is_some_and(|due| due <= now)
     }
 
-    /// Asks for an acknowledgement at once, though nothing new came: the other end
-    /// does not know what it was told.
-    pub(crate) fn tell_again(&mut self, now: Time) {
-        self.due = Some(now);
-    }
-
     /// Appends what there is to be told, if anything, in at most so many bytes.
     pub(crate) fn write_ack(&mut self, now: Time, out: &mut Vec<u8>, room: usize) {
         if self.due.is_none() {

@@ -64,9 +64,9 @@ mod tests {
     #[test]
     fn the_first_sample_stands_alone_and_later_ones_weigh_an_eighth() {
         let mut rtt = Rtt::new();
-        rtt.sample(100 * MS, 0 * MS);
+        rtt.sample(100 * MS, Duration::ZERO);
         assert_eq!((rtt.smoothed, rtt.variation), (100 * MS, 50 * MS));
-        rtt.sample(180 * MS, 0 * MS);
+        rtt.sample(180 * MS, Duration::ZERO);
         assert_eq!(rtt.smoothed, 110 * MS);
         assert_eq!(rtt.variation, (150 * MS + 80 * MS) / 4);
     }
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn a_delay_that_cannot_be_is_not_taken_off() {
         let mut rtt = Rtt::new();
-        rtt.sample(100 * MS, 0 * MS);
+        rtt.sample(100 * MS, Duration::ZERO);
         rtt.sample(104 * MS, 4 * MS);
         assert_eq!(rtt.smoothed, 100 * MS);
         rtt.sample(108 * MS, 90 * MS);

@@ -25,6 +25,11 @@ impl Connection {
                 self.received.due(),
                 self.released_at,
             ]),
+            State::Lingering {
+                until,
+                abort: Some(_),
+                ..
+            } => Some(until),
             State::Lingering { until, .. } => earliest([Some(until), self.received.due()]),
             State::Drained => None,
         }

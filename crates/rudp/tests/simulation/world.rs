@@ -1,0 +1,109 @@
+//! Two endpoints and the network between them, step by step in virtual time.
+
+use crate::network::{Network, Path};
+use rudp::{Accept, Config, ConnectionId, Endpoint, Event, Time};
+use std::net::{Ipv4Addr, SocketAddr};
+
+pub(crate) struct World {
+    pub(crate) now: u64,
+    pub(crate) ends: [End; 2],
+    pub(crate) network: Network,
+    buffer: Vec<u8>,
+    /// How many datagrams leave in one go at most.
+    pub(crate) batch: usize,
+}
+
+pub(crate) struct End {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) address: SocketAddr,
+}
+
+/// The client's end and the server's.
+pub(crate) const CLIENT: usize = 0;
+pub(crate) const SERVER: usize = 1;
+
+impl World {
+    pub(crate) fn new(seed: u64, paths: [Path; 2], accept: Accept) -> World {
+        let end = |which: u8, accept| {
+            let mut secret = [which; 16];
+            secret[..8].copy_from_slice(&seed.to_be_bytes());
+            End {
+                endpoint: Endpoint::new(secret, accept).expect("the configuration is sound"),
+                address: (Ipv4Addr::new(192, 0, 2, which), 7000).into(),
+            }
+        };
+        World {
+            now: 1,
+            ends: [end(1, None), end(2, Some(accept))],
+            network: Network::new(seed, paths),
+            buffer: Vec::new(),
+            batch: 8,
+        }
+    }
+
+    pub(crate) fn time(&self) -> Time {
+        Time::from_nanos(self.now)
+    }
+
+    pub(crate) fn connect(&mut self, config: Config) -> ConnectionId {
+        let (now, to) = (self.time(), self.ends[SERVER].address);
+        let client = &mut self.ends[CLIENT].endpoint;
+        client
+            .connect(now, to, config)
+            .expect("the configuration is sound")
+    }
+
+    /// Lets out what is to leave, then moves on to when something happens and lets it
+    /// happen. Whether anything is still to happen.
+    pub(crate) fn step(
+        &mut self,
+        mut tell: impl FnMut(&mut World, usize, ConnectionId, Event),
+    ) -> bool {
+        for end in [CLIENT, SERVER] {
+            while let Some((id, event)) = self.ends[end].endpoint.poll_event() {
+                tell(self, end, id, event);
+            }
+            self.transmit(end);
+        }
+        let timers = self
+            .ends
+            .iter()
+            .filter_map(|end| end.endpoint.poll_timeout());
+        let next = timers
+            .map(Time::as_nanos)
+            .chain(self.network.next_ns())
+            .min();
+        let Some(next) = next else {
+            return false;
+        };
+        self.now = self.now.max(next);
+        let now = self.time();
+        while let Some(datagram) = self.network.receive(self.now) {
+            let end = self.ends.iter_mut().find(|end| end.address == datagram.to);
+            if let Some(end) = end {
+                end.endpoint
+                    .handle_datagram(now, datagram.from, &datagram.bytes);
+            }
+        }
+        for end in &mut self.ends {
+            if end.endpoint.poll_timeout().is_some_and(|at| at <= now) {
+                end.endpoint.handle_timeout(now);
+            }
+        }
+        true
+    }
+
+    fn transmit(&mut self, which: usize) {
+        let now = self.time();
+        let end = &mut self.ends[which];
+        while let Some(transmit) = end
+            .endpoint
+            .poll_transmit(now, self.batch, &mut self.buffer)
+        {
+            for datagram in self.buffer.chunks(transmit.datagram_bytes) {
+                self.network
+                    .send(self.now, which, end.address, transmit.to, datagram);
+            }
+        }
+    }
+}
