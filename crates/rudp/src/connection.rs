@@ -111,8 +111,14 @@ enum Finish {
 }
 
 /// After so many probe timeouts without an answer the network is taken for congested (RFC
-/// 9002 section 7.6), or an other end that has said its last word for gone.
+/// 9002 section 7.6).
 const TIMEOUTS_PERSISTENT: u32 = 3;
+/// After so many an end that has everything, and whose own last word alone is not
+/// acknowledged, takes the other end for gone: it lingers for less than these take. By then
+/// the word was said fifteen times, so that the other end has heard it.
+const TIMEOUTS_LAST_WORD: u32 = 8;
+/// For how many probe timeouts an end that is done still answers: that is three doublings.
+const LINGERS: u32 = 8;
 
 impl Connection {
     /// The client's end, which begins to ask now.
@@ -328,7 +334,7 @@ impl Connection {
     }
 
     fn linger(&mut self, now: Time, abort: Option<u64>) {
-        let until = now + 3 * self.recovery.probe_timeout();
+        let until = now + LINGERS * self.recovery.probe_timeout();
         self.state = State::Lingering {
             until,
             abort,

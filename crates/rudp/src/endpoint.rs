@@ -185,16 +185,19 @@ impl Endpoint {
                 nonce,
                 parameters,
                 token,
-            } => match self.clients.get(&(from, client)) {
-                Some(Client::Here(slot)) => Some(*slot),
-                Some(Client::Gone) => None,
-                None => {
-                    let token =
-                        token.map(|token| self.cookies.check(&token, now, from, client, nonce));
-                    self.meet(now, from, client, nonce, &parameters, token);
-                    None
+            } => {
+                self.forget_gone(now);
+                match self.clients.get(&(from, client)) {
+                    Some(Client::Here(slot)) => Some(*slot),
+                    Some(Client::Gone) => None,
+                    None => {
+                        let cookies = &self.cookies;
+                        let check = |token| cookies.check(&token, now, from, client, nonce);
+                        self.meet(now, from, client, nonce, &parameters, token.and_then(check));
+                        None
+                    }
                 }
-            },
+            }
             Packet::Retry { client, .. } | Packet::Accept { client, .. } => self.slot_of(client),
             Packet::Data(data) => self.slot_of(data.receiver),
         };
@@ -209,7 +212,7 @@ impl Endpoint {
         }
     }
 
-    /// Somebody says hello who is not known: with a token that was checked, or without.
+    /// Somebody says hello who is not known: with a token that is good until then, or without.
     fn meet(
         &mut self,
         now: Time,
@@ -217,12 +220,12 @@ impl Endpoint {
         client: u64,
         nonce: u64,
         parameters: &Parameters,
-        token: Option<Option<Time>>,
+        token_until: Option<Time>,
     ) {
         if self.accept.is_none() {
             return;
         }
-        let Some(token_until) = token.flatten() else {
+        let Some(token_until) = token_until else {
             if self.retries.len() < RETRIES_MAX {
                 let token = self.cookies.issue(now, from, client, nonce);
                 self.retries.push_back((
@@ -236,7 +239,6 @@ impl Endpoint {
             }
             return;
         };
-        self.forget_gone(now);
         let Some(accept) = &self.accept else {
             return;
         };

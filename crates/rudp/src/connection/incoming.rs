@@ -14,6 +14,7 @@ impl Connection {
     /// A packet for this connection came from the other end's address.
     pub(crate) fn handle_packet(&mut self, now: Time, packet: &Packet<'_>) {
         match *packet {
+            // Also where there is a token: it may be too old by now.
             Packet::Retry {
                 nonce, token: new, ..
             } if nonce == self.ids.nonce => {
@@ -23,7 +24,6 @@ impl Connection {
                     asked,
                     ..
                 } = &mut self.state
-                    && token.is_none()
                 {
                     (*token, *asks_at, *asked) = (Some(new), now, 0);
                 }

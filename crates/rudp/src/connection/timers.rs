@@ -1,6 +1,6 @@
 //! What a connection does when nothing comes.
 
-use super::{Connection, State, TIMEOUTS_PERSISTENT};
+use super::{Connection, State, TIMEOUTS_LAST_WORD, TIMEOUTS_PERSISTENT};
 use crate::event::Reason;
 use crate::recovery::PROBES;
 use crate::time::{Time, earliest};
@@ -74,12 +74,13 @@ impl Connection {
         if self.recovery.timeout(now, &mut self.outcome) {
             self.probes = PROBES;
             self.stats.probe_timeouts += 1;
-            if self.recovery.timeouts() == TIMEOUTS_PERSISTENT {
+            let timeouts = self.recovery.timeouts();
+            if timeouts == TIMEOUTS_PERSISTENT {
                 self.controller.persistent();
-                if self.has_only_finish_open() {
-                    self.end(Reason::Finished);
-                    self.linger(now, None);
-                }
+            }
+            if timeouts >= TIMEOUTS_LAST_WORD && self.has_only_finish_open() {
+                self.end(Reason::Finished);
+                self.linger(now, None);
             }
         }
         self.apply_outcome(now);
