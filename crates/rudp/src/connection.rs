@@ -3,6 +3,8 @@
 
 mod incoming;
 mod outgoing;
+#[cfg(test)]
+mod tests;
 mod timers;
 
 use crate::config::Config;

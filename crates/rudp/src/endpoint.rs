@@ -299,12 +299,14 @@ impl Endpoint {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Writes the next datagrams into the buffer, which is emptied before: up to so many,
-    /// all for one address and of one size but for the last.
+    /// Writes the next datagrams into the buffer, which is emptied before: all for one
+    /// address and of one size but for the last, up to so many, and no more than one if
+    /// two would be longer than `bytes`.
     pub fn poll_transmit(
         &mut self,
         now: Time,
         datagrams: usize,
+        bytes: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         out.clear();
@@ -318,7 +320,7 @@ impl Endpoint {
         while let Some(slot) = self.to_send.front().copied() {
             let place = &mut self.slots[slot as usize];
             if let Some(connection) = &mut place.connection
-                && let Some(transmit) = transmit(connection, now, datagrams, out)
+                && let Some(transmit) = transmit(connection, now, datagrams, bytes, out)
             {
                 // The others are to have their turn.
                 self.to_send.rotate_left(1);
@@ -459,6 +461,7 @@ fn transmit(
     connection: &mut Connection,
     now: Time,
     datagrams: usize,
+    bytes_max: usize,
     out: &mut Vec<u8>,
 ) -> Option<Transmit> {
     let mut datagram_bytes = 0;
@@ -472,7 +475,8 @@ fn transmit(
             datagram_bytes = bytes;
         }
         // Only a full one may be followed by others, none of which is longer.
-        if bytes < datagram_bytes || !connection.is_full(bytes) {
+        let has_room = out.len() + datagram_bytes <= bytes_max;
+        if bytes < datagram_bytes || !connection.is_full(bytes) || !has_room {
             break;
         }
     }

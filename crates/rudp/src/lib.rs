@@ -1,4 +1,37 @@
-//! Reliable messages over UDP.
+//! Reliable messages over UDP, for networks that one trusts.
+//!
+//! Messages of up to 16 MiB, handed over once, unchanged, in order or as they come, or
+//! reported as undeliverable; over links that lose, duplicate, reorder and damage what
+//! they carry; at the rate that the link has. Nothing is encrypted.
+//!
+//! The protocol is a state machine. It has no socket, clock, thread or randomness of its
+//! own: datagrams, the time and a secret go in, datagrams, events and the time of the next
+//! timeout come out. So it runs over any socket, and in virtual time over a simulated
+//! network (`tests/simulation` does that).
+//!
+//! | | |
+//! |---|---|
+//! | [`Endpoint`] | many [connections](Connection) over one socket: [`connect`](Endpoint::connect), [`handle_datagram`](Endpoint::handle_datagram), [`handle_timeout`](Endpoint::handle_timeout), [`poll_transmit`](Endpoint::poll_transmit), [`poll_timeout`](Endpoint::poll_timeout), [`poll_event`](Endpoint::poll_event) |
+//! | [`Connection`] | [`send`](Connection::send), [`close`](Connection::close), [`abort`](Connection::abort), [`stats`](Connection::stats) |
+//! | [`Config`] | order, windows, timeouts, and the [`Control`] of the rate |
+//! | [`Event`] | what happened |
+//! | [`socket`] | an endpoint over a UDP socket, driven by the thread that calls it |
+//! | [`study`] | the much simpler protocol that this one is measured against |
+//!
+//! # How it works
+//!
+//! - **Connecting** takes two round trips. The first proves the client's address by a token
+//!   that the server makes and checks without remembering anything (RFC 9000 section 8.1.2), so
+//!   that a stranger costs it one hash and gets less than was sent.
+//! - **Recovery** follows RFC 9002: a packet number for every transmission, acknowledged
+//!   ranges, loss by packets and by time, probe timeouts; and draws its thresholds from what
+//!   turned out not to be lost.
+//! - **Flow control** is credit in bytes and in messages, given as the caller takes what came;
+//!   that bounds what a connection holds.
+//! - **Closing** by either end closes both: whatever either had taken to be sent arrives and
+//!   is acknowledged first.
+//! - A packet that is damaged, forged, of an older connection or against the rules changes
+//!   nothing; a tag in every packet tells.
 //!
 //! # Example
 //!
@@ -17,10 +50,10 @@
 //! let mut is_closed = false;
 //! while !is_closed {
 //!     // What one end sends the other one gets.
-//!     while client.poll_transmit(now, 1, &mut datagrams).is_some() {
+//!     while client.poll_transmit(now, 1, 1500, &mut datagrams).is_some() {
 //!         server.handle_datagram(now, here, &datagrams);
 //!     }
-//!     while server.poll_transmit(now, 1, &mut datagrams).is_some() {
+//!     while server.poll_transmit(now, 1, 1500, &mut datagrams).is_some() {
 //!         client.handle_datagram(now, there, &datagrams);
 //!     }
 //!     while let Some((_, event)) = server.poll_event() {
@@ -65,7 +98,10 @@ mod received;
 mod recovery;
 mod rtt;
 mod send;
+#[cfg(feature = "socket")]
+pub mod socket;
 mod stats;
+pub mod study;
 mod time;
 mod wire;
 

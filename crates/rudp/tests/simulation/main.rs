@@ -3,8 +3,11 @@
 //!
 //! `RUDP_SEED=n` runs one seed, `RUDP_SEEDS=n` so many.
 
+mod goodput;
+mod lasting;
 mod network;
 mod scenario;
+mod strangers;
 mod world;
 
 use scenario::{Scenario, Totals};

@@ -55,6 +55,8 @@ impl AddAssign for Faults {
 pub(crate) struct Network {
     pub(crate) paths: [Path; 2],
     pub(crate) faults: Faults,
+    /// Everything that was sent, if it is to be kept.
+    pub(crate) keeps: Option<Vec<Datagram>>,
     lines: [Line; 2],
     random: Rng,
     /// When it arrives, its turn among those, and where it is kept.
@@ -83,6 +85,7 @@ impl Network {
         Network {
             paths,
             faults: Faults::default(),
+            keeps: None,
             lines: Default::default(),
             random: Rng::with_seed(seed),
             under_way: BinaryHeap::new(),
@@ -100,6 +103,13 @@ impl Network {
         to: SocketAddr,
         bytes: &[u8],
     ) {
+        if let Some(kept) = &mut self.keeps {
+            kept.push(Datagram {
+                from,
+                to,
+                bytes: bytes.to_vec(),
+            });
+        }
         let path = self.paths[way];
         self.faults.carried += 1;
         if self.random.f64() < path.loss {

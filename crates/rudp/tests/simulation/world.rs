@@ -11,6 +11,8 @@ pub(crate) struct World {
     buffer: Vec<u8>,
     /// How many datagrams leave in one go at most.
     pub(crate) batch: usize,
+    /// The end whose events nobody fetches.
+    pub(crate) deaf: Option<usize>,
 }
 
 pub(crate) struct End {
@@ -38,6 +40,7 @@ impl World {
             network: Network::new(seed, paths),
             buffer: Vec::new(),
             batch: 8,
+            deaf: None,
         }
     }
 
@@ -60,7 +63,9 @@ impl World {
         mut tell: impl FnMut(&mut World, usize, ConnectionId, Event),
     ) -> bool {
         for end in [CLIENT, SERVER] {
-            while let Some((id, event)) = self.ends[end].endpoint.poll_event() {
+            while self.deaf != Some(end)
+                && let Some((id, event)) = self.ends[end].endpoint.poll_event()
+            {
                 tell(self, end, id, event);
             }
             self.transmit(end);
@@ -96,9 +101,9 @@ impl World {
     fn transmit(&mut self, which: usize) {
         let now = self.time();
         let end = &mut self.ends[which];
-        while let Some(transmit) = end
-            .endpoint
-            .poll_transmit(now, self.batch, &mut self.buffer)
+        while let Some(transmit) =
+            end.endpoint
+                .poll_transmit(now, self.batch, 65_000, &mut self.buffer)
         {
             for datagram in self.buffer.chunks(transmit.datagram_bytes) {
                 self.network
