@@ -56,7 +56,7 @@ fn share(controls: &[Control], paths: [Path; 2], from: u64, to: u64) -> Vec<Flow
     let mut seconds: Vec<BTreeMap<u64, u64>> = vec![BTreeMap::new(); ids.len()];
     let mut happened = Vec::new();
     while world.now < to * SECOND {
-        world.step(|_, end, _, event| {
+        world.tell(|end, _, event| {
             if let (SERVER, Event::Message(message)) = (end, event) {
                 happened.push((usize::from(message[0]), message.len() as u64));
             }
@@ -79,6 +79,7 @@ fn share(controls: &[Control], paths: [Path; 2], from: u64, to: u64) -> Vec<Flow
                 }
             }
         }
+        world.advance();
     }
     ids.iter()
         .zip(seconds)

@@ -210,13 +210,13 @@ impl Scenario {
         }
         let mut happened = Vec::new();
         loop {
-            let is_more = self
-                .world
-                .step(|_, end, id, event| happened.push((end, id, event)));
+            self.world
+                .tell(|end, id, event| happened.push((end, id, event)));
             for (end, id, event) in happened.drain(..) {
                 self.tell(end, id, event)?;
             }
             self.push()?;
+            let is_more = self.world.advance();
             self.totals.steps += 1;
             self.check_bounds()?;
             if !is_more {

@@ -138,7 +138,7 @@ fn rubbish_changes_nothing() {
 fn run(world: &mut World, until_ns: u64) -> Vec<(ConnectionId, Event)> {
     let mut told = Vec::new();
     while world.now < until_ns {
-        let is_more = world.step(|_, end, id, event| {
+        let is_more = world.step(|end, id, event| {
             if end == SERVER {
                 told.push((id, event));
             }
@@ -182,7 +182,7 @@ fn packets_that_are_replayed_from_anywhere_or_of_an_older_connection_change_noth
     let kept = world.network.keeps.take().unwrap();
     assert!(kept.len() > 10);
     let now = Time::from_nanos(world.now);
-    let mut stats = |world: &mut World| {
+    let stats = |world: &mut World| {
         let server = world.ends[SERVER]
             .endpoint
             .connection(there)

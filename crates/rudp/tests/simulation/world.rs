@@ -56,18 +56,27 @@ impl World {
             .expect("the configuration is sound")
     }
 
+    /// Hands over what happened, then moves on. Whether anything is still to happen.
+    pub(crate) fn step(&mut self, tell: impl FnMut(usize, ConnectionId, Event)) -> bool {
+        self.tell(tell);
+        self.advance()
+    }
+
+    /// Hands over what happened.
+    pub(crate) fn tell(&mut self, mut tell: impl FnMut(usize, ConnectionId, Event)) {
+        for (which, end) in self.ends.iter_mut().enumerate() {
+            while self.deaf != Some(which)
+                && let Some((id, event)) = end.endpoint.poll_event()
+            {
+                tell(which, id, event);
+            }
+        }
+    }
+
     /// Lets out what is to leave, then moves on to when something happens and lets it
     /// happen. Whether anything is still to happen.
-    pub(crate) fn step(
-        &mut self,
-        mut tell: impl FnMut(&mut World, usize, ConnectionId, Event),
-    ) -> bool {
+    pub(crate) fn advance(&mut self) -> bool {
         for end in [CLIENT, SERVER] {
-            while self.deaf != Some(end)
-                && let Some((id, event)) = self.ends[end].endpoint.poll_event()
-            {
-                tell(self, end, id, event);
-            }
             self.transmit(end);
         }
         let timers = self
