@@ -30,6 +30,11 @@ const START_GAIN: f64 = 2.0;
 /// The start is over when the rate did not grow by this factor in so many rounds.
 const START_GROWTH: f64 = 1.25;
 const START_ROUNDS: u32 = 3;
+/// Rounds of fewer packets than this are too noisy to tell: so many more are waited for.
+const START_PACKETS: f64 = 64.0;
+const START_ROUNDS_SMALL: u32 = 9;
+/// Trying whether there is more goes on while the rate grows by this factor in a round.
+const UP_GROWTH: f64 = 1.1;
 /// Rounds at the rate as it is, between trying whether there is more.
 const CRUISE_ROUNDS: u32 = 5;
 const UP_GAIN: f64 = 1.25;
@@ -64,8 +69,10 @@ pub(crate) struct Rate {
     rates: [f64; ROUNDS],
     has_rate: bool,
     rate: f64,
-    start_rate: f64,
-    start_rounds: u32,
+    /// The rate when it last grew, and for how many rounds it has not.
+    grown_rate: f64,
+    level_rounds: u32,
+    round_bytes: f64,
     /// The loss of each of the last rounds.
     losses: Vec<f64>,
     loss: f64,
@@ -90,8 +97,9 @@ impl Rate {
             rates: [0.0; ROUNDS],
             has_rate: false,
             rate: 0.0,
-            start_rate: 0.0,
-            start_rounds: 0,
+            grown_rate: 0.0,
+            level_rounds: 0,
+            round_bytes: 0.0,
             losses: Vec::with_capacity(ROUNDS),
             loss: 0.0,
             acknowledged_bytes: 0.0,
@@ -155,6 +163,7 @@ impl Rate {
 
     pub(crate) fn acknowledged(&mut self, what: &Acknowledged<'_>) {
         self.acknowledged_bytes += what.bytes as f64;
+        self.round_bytes += what.bytes as f64;
         if what.has_rtt {
             self.measure_queue(what.now, what.rtt.latest);
         }
@@ -232,23 +241,41 @@ impl Rate {
         let next = match self.phase {
             Phase::Start => {
                 if is_round && !is_app_limited {
-                    self.start_rounds += 1;
-                    if self.rate >= self.start_rate * START_GROWTH {
-                        self.start_rate = self.rate;
-                        self.start_rounds = 0;
-                    }
+                    self.has_grown(START_GROWTH);
                 }
-                let is_over = has_queue || self.start_rounds >= START_ROUNDS;
-                is_over.then_some(Phase::Drain)
+                let is_small = self.round_bytes < START_PACKETS * self.packet;
+                let most = if is_small {
+                    START_ROUNDS_SMALL
+                } else {
+                    START_ROUNDS
+                };
+                (has_queue || self.level_rounds >= most).then_some(Phase::Drain)
             }
             Phase::Drain => (!has_queue || self.rounds > 4).then_some(Phase::Cruise),
             Phase::Cruise => (self.rounds > CRUISE_ROUNDS && !has_queue).then_some(Phase::Up),
-            Phase::Up => (self.rounds > 1 || has_queue).then_some(Phase::Down),
+            Phase::Up => {
+                let is_over = is_round && self.rounds > 1 && !self.has_grown(UP_GROWTH);
+                (is_over || has_queue).then_some(Phase::Down)
+            }
             Phase::Down => (self.rounds > 1 && !has_queue).then_some(Phase::Cruise),
         };
         if let Some(next) = next {
             self.phase = next;
             self.rounds = 0;
+            self.grown_rate = self.rate;
         }
+        if is_round {
+            self.round_bytes = 0.0;
+        }
+    }
+
+    /// A round is over: whether the rate is this factor above what it was when it last was.
+    fn has_grown(&mut self, factor: f64) -> bool {
+        let has_grown = self.rate >= self.grown_rate * factor;
+        self.level_rounds = if has_grown { 0 } else { self.level_rounds + 1 };
+        if has_grown {
+            self.grown_rate = self.rate;
+        }
+        has_grown
     }
 }
