@@ -189,6 +189,8 @@ impl Socket {
             }
             self.events = 0;
             self.transmit(now)?;
+            // Sending took its time: an answer must not seem to have come before it.
+            now = self.now();
             let has_received = self.receive(now)?;
             if self.endpoint.poll_timeout().is_some_and(|at| at <= now) {
                 self.endpoint.handle_timeout(now);

@@ -73,9 +73,6 @@ fn transfer(control: Control, datagram_bytes: usize, messages: u32, bytes: usize
         if sent == messages {
             connection.close(now);
         }
-        if connection.stats().queued_bytes == 0 {
-            println!("{:?}", connection.stats());
-        }
     };
     let seconds = began.elapsed().as_secs_f64();
     assert_eq!(reason, Reason::Finished);

@@ -22,6 +22,7 @@ type Told = Vec<(usize, Event)>;
 
 fn run(world: &mut World, until_ns: u64) -> Told {
     let mut told = Vec::new();
+    world.until = until_ns;
     while world.now < until_ns && world.step(|end, _, event| told.push((end, event))) {}
     told
 }

@@ -137,6 +137,7 @@ fn rubbish_changes_nothing() {
 /// Runs until nothing happens or this time has come; what the server was told.
 fn run(world: &mut World, until_ns: u64) -> Vec<(ConnectionId, Event)> {
     let mut told = Vec::new();
+    world.until = until_ns;
     while world.now < until_ns {
         let is_more = world.step(|end, id, event| {
             if end == SERVER {

@@ -13,6 +13,8 @@ pub(crate) struct World {
     pub(crate) batch: usize,
     /// The end whose events nobody fetches.
     pub(crate) deaf: Option<usize>,
+    /// Time does not move on beyond this.
+    pub(crate) until: u64,
 }
 
 pub(crate) struct End {
@@ -41,6 +43,7 @@ impl World {
             buffer: Vec::new(),
             batch: 8,
             deaf: None,
+            until: u64::MAX,
         }
     }
 
@@ -90,7 +93,7 @@ impl World {
         let Some(next) = next else {
             return false;
         };
-        self.now = self.now.max(next);
+        self.now = self.now.max(next.min(self.until));
         let now = self.time();
         while let Some(datagram) = self.network.receive(self.now) {
             let end = self.ends.iter_mut().find(|end| end.address == datagram.to);
