@@ -2,6 +2,7 @@
 //! all of it is in order, then to act upon it, so that one that is not changes
 //! nothing.
 
+use super::timers::ACCEPT_LASTS;
 use super::{Connection, Finish, State};
 use crate::event::{Event, Reason};
 use crate::frame::Frame;
@@ -38,8 +39,13 @@ impl Connection {
                 self.handle_accept(now, server, server_nonce, &parameters);
             }
             Packet::Hello { nonce, .. } if nonce == self.ids.nonce => {
-                if let State::Accepting { is_answer_due, .. } = &mut self.state {
-                    *is_answer_due = true;
+                if let State::Accepting { .. } = self.state {
+                    // Who still asks is still there.
+                    let until = now + self.idle.min(ACCEPT_LASTS);
+                    self.state = State::Accepting {
+                        is_answer_due: true,
+                        until,
+                    };
                 }
             }
             Packet::Data(data) => self.handle_data(now, &data),

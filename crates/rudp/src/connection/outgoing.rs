@@ -14,7 +14,7 @@ const FILLED: usize = 100;
 /// on two to arrive, which would be acknowledged at once.
 const PACKETS_AWAITED: u64 = 4;
 /// The longest pause between two hellos.
-const HELLO_WAIT_MAX: Duration = Duration::from_secs(1);
+const HELLO_WAIT_MAX: Duration = Duration::from_millis(500);
 
 impl Connection {
     /// Appends the next datagram, if there is one to go now.

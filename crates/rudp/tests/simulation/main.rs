@@ -3,6 +3,7 @@
 //!
 //! `RUDP_SEED=n` runs one seed, `RUDP_SEEDS=n` so many.
 
+mod echoes;
 mod goodput;
 mod lasting;
 mod network;
