@@ -192,6 +192,10 @@ impl Socket {
             // Sending took its time: an answer must not seem to have come before it.
             now = self.now();
             let has_received = self.receive(now)?;
+            if has_received {
+                // Before the caller hears of it, who may go away then, the other end does.
+                self.transmit(now)?;
+            }
             if self.endpoint.poll_timeout().is_some_and(|at| at <= now) {
                 self.endpoint.handle_timeout(now);
             } else if !has_received {

@@ -1,6 +1,9 @@
 //! Two real sockets on loopback: much arrives whole, and one end hears of the other's
 //! end.
 
+#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![expect(clippy::print_stdout, reason = "a test says what it measured")]
+
 use rudp::socket::Socket;
 use rudp::{Accept, Config, Control, Event, Reason, SendError};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -226,10 +226,7 @@ fn the_study_waits_a_second_for_each_loss() {
                         .min()
                         .expect("something is under way"),
                 );
-                loop {
-                    let Some(datagram) = network.receive(now) else {
-                        break;
-                    };
+                while let Some(datagram) = network.receive(now) {
                     if datagram.to == here {
                         sender.handle_datagram(&datagram.bytes);
                         continue;

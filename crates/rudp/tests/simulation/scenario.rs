@@ -3,7 +3,7 @@
 use crate::network::{Faults, Path};
 use crate::world::{CLIENT, SERVER, World};
 use fastrand::Rng;
-use rudp::{Accept, Config, ConnectionId, Control, Event, Reason, SendError};
+use rudp::{Accept, Config, ConnectionId, Control, Event, Reason, SendError, Stats};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) struct Totals {
     pub(crate) faults: Faults,
     pub(crate) rejected: u64,
     pub(crate) duplicates: u64,
-    pub(crate) resent: u64,
+    pub(crate) taken_for_lost: u64,
     pub(crate) spurious: u64,
     pub(crate) timeouts: u64,
 }
@@ -38,7 +38,7 @@ impl AddAssign for Totals {
         self.faults += other.faults;
         self.rejected += other.rejected;
         self.duplicates += other.duplicates;
-        self.resent += other.resent;
+        self.taken_for_lost += other.taken_for_lost;
         self.spurious += other.spurious;
         self.timeouts += other.timeouts;
     }
@@ -66,6 +66,8 @@ struct Side {
     last_came: Option<u32>,
     closed: Option<Reason>,
     window_most: u64,
+    /// As it was counted last.
+    stats: Stats,
 }
 
 pub(crate) struct Scenario {
@@ -141,6 +143,7 @@ impl Side {
             last_came: None,
             closed: None,
             window_most: 0,
+            stats: Stats::default(),
         }
     }
 
@@ -232,6 +235,13 @@ impl Scenario {
         }
         self.check_end()?;
         self.totals.faults = self.world.network.faults;
+        for side in self.sides.values() {
+            self.totals.rejected += side.stats.packets_rejected;
+            self.totals.duplicates += side.stats.packets_duplicate;
+            self.totals.taken_for_lost += side.stats.packets_lost;
+            self.totals.spurious += side.stats.packets_spuriously_lost;
+            self.totals.timeouts += side.stats.probe_timeouts;
+        }
         Ok(())
     }
 
@@ -324,7 +334,7 @@ impl Scenario {
             is_all_sent &= side.sent == side.to_send;
         }
         if is_all_sent {
-            for ((end, id), _) in &self.sides {
+            for (end, id) in self.sides.keys() {
                 if *end == self.closer
                     && let Some(connection) = self.world.ends[*end].endpoint.connection(*id)
                 {
@@ -343,6 +353,7 @@ impl Scenario {
             let stats = connection.stats();
             let config = &self.configs[*end];
             side.window_most = side.window_most.max(stats.window_bytes);
+            side.stats = stats;
             // Probes leave whatever the window says: two each time.
             let slack = (3 + 2 * stats.probe_timeouts) * config.datagram_bytes as u64;
             let bounds = [

@@ -15,7 +15,7 @@ fn address(host: u8, port: u16) -> SocketAddr {
 }
 
 fn server(accept: Accept) -> Endpoint {
-    Endpoint::new([1; 16], Some(accept)).unwrap()
+    Endpoint::new([1; 16], Some(accept)).expect("the configuration is sound")
 }
 
 /// All that an endpoint has to send now, each datagram by itself.
