@@ -10,9 +10,9 @@
 //!
 //! **The tag** is XXH3 with 64 bits over everything before it. UDP's own sum has
 //! 16 bits, is optional in IPv4, and is often done by the device that garbles: of
-//! the packets that a path damages it would let one in 65,536 through, which at
-//! line rate is several a day. XXH3 lets one in 2⁶⁴ through and runs at the speed
-//! of memory, where a keyed cryptographic hash would halve the rate on loopback.
+//! the packets that a path damages it would let one in 65,536 through. XXH3 lets one
+//! in 2⁶⁴ through and is several times as fast as a keyed cryptographic hash, which
+//! would be what limits the rate on loopback.
 //! The seed of a connection comes from both ends' nonces, so that packets of an
 //! older connection, and those of a stranger who saw none of ours, do not pass. It
 //! is no protection from who reads the packets: a version that encrypts puts its
