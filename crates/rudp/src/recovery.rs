@@ -447,3 +447,155 @@ impl Recovery {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{self, Frame};
+    use crate::ranges::Ranges;
+    use crate::wire::Reader;
+
+    const MS: Duration = Duration::from_millis(1);
+    const ROUND: Duration = Duration::from_millis(100);
+
+    fn at(ms: u32) -> Time {
+        Time::from_nanos(1_000_000_000) + MS * ms
+    }
+
+    fn part(id: u64) -> Part {
+        Part { id, offset: 0, len: 100 }
+    }
+
+    /// One whose packet n was sent after n milliseconds and carried message n.
+    fn with_sent(packets: u32) -> Recovery {
+        let mut recovery = Recovery::new();
+        for number in 0..packets {
+            send(&mut recovery, number, number.into());
+        }
+        recovery
+    }
+
+    fn send(recovery: &mut Recovery, ms: u32, id: u64) {
+        recovery.sent(at(ms), 1000, Carried::default(), &[part(id)]);
+    }
+
+    fn acknowledge(recovery: &mut Recovery, now: Time, numbers: &[u64]) -> Outcome {
+        let mut came = Ranges::new();
+        for number in numbers {
+            came.insert(*number..number + 1);
+        }
+        let mut out = Vec::new();
+        assert!(frame::put_ack(&mut out, &came, Duration::ZERO, 99, 999));
+        let Some(Frame::Ack(ack)) = Frame::read(&mut Reader(&out)) else {
+            panic!("{out:?}");
+        };
+        let mut outcome = Outcome::default();
+        recovery.acknowledge(now, &ack, &mut outcome);
+        outcome
+    }
+
+    fn timeout(recovery: &mut Recovery) -> (Time, Outcome) {
+        let now = recovery.timeout_at().expect("something is under way");
+        let mut outcome = Outcome::default();
+        recovery.timeout(now, &mut outcome);
+        (now, outcome)
+    }
+
+    #[test]
+    fn a_packet_that_three_later_ones_overtook_is_lost() {
+        let mut recovery = with_sent(5);
+        let outcome = acknowledge(&mut recovery, at(100), &[1, 2]);
+        assert_eq!(outcome.acknowledged, [part(2), part(1)]);
+        assert_eq!(outcome.lost, []);
+        let outcome = acknowledge(&mut recovery, at(103), &[1, 2, 3]);
+        assert_eq!(outcome.acknowledged, [part(3)]);
+        assert_eq!((outcome.lost, outcome.lost_bytes), (vec![part(0)], 1000));
+        assert_eq!((recovery.packets_under_way(), recovery.bytes_under_way()), (1, 1000));
+    }
+
+    #[test]
+    fn a_packet_is_lost_an_eighth_of_a_round_trip_after_one_that_was_sent_later() {
+        let mut recovery = with_sent(2);
+        let outcome = acknowledge(&mut recovery, at(101), &[1]);
+        assert_eq!(outcome.lost, []);
+        let (now, outcome) = timeout(&mut recovery);
+        assert_eq!(now, at(0) + ROUND + ROUND / 8);
+        assert_eq!(outcome.lost, [part(0)]);
+        assert_eq!(recovery.timeouts(), 0, "that is no probe timeout");
+    }
+
+    #[test]
+    fn probe_timeouts_are_repeated_once_and_double_then_until_something_is_acknowledged() {
+        let mut recovery = with_sent(1);
+        acknowledge(&mut recovery, at(100), &[0]);
+        send(&mut recovery, 200, 1);
+        send(&mut recovery, 200, 2);
+        send(&mut recovery, 200, 3);
+        let once = recovery.probe_timeout();
+        let mut sent_at = at(200);
+        let mut waits = Vec::new();
+        for probe in 0..5 {
+            let (now, outcome) = timeout(&mut recovery);
+            waits.push(now.since(sent_at).as_nanos() / once.as_nanos());
+            let carried = if probe == 0 { vec![part(1), part(2)] } else { outcome.lost.clone() };
+            assert_eq!(outcome.lost, carried);
+            assert_eq!(outcome.lost_packets, 0, "a probe is no loss");
+            sent_at = now;
+            recovery.sent(now, 1000, Carried::default(), &outcome.lost);
+        }
+        assert_eq!(waits, [1, 1, 2, 4, 8]);
+        acknowledge(&mut recovery, sent_at + ROUND, &[4]);
+        assert_eq!(recovery.timeouts(), 0);
+    }
+
+    #[test]
+    fn what_was_probed_for_is_not_sent_a_third_time_when_it_is_lost() {
+        let mut recovery = with_sent(1);
+        let (now, outcome) = timeout(&mut recovery);
+        assert_eq!(outcome.lost, [part(0)]);
+        recovery.sent(now, 1000, Carried::default(), &outcome.lost);
+        for id in [8, 9, 10] {
+            recovery.sent(now, 1000, Carried::default(), &[part(id)]);
+        }
+        let outcome = acknowledge(&mut recovery, now + ROUND, &[1, 2, 3, 4]);
+        assert_eq!((outcome.lost_packets, outcome.lost), (1, vec![]));
+    }
+
+    #[test]
+    fn one_that_was_taken_for_lost_and_arrives_makes_later_ones_wait_longer() {
+        let mut recovery = with_sent(10);
+        let outcome = acknowledge(&mut recovery, at(105), &[1, 2, 3, 4, 5]);
+        assert_eq!(outcome.lost, [part(0)]);
+        let outcome = acknowledge(&mut recovery, at(106), &[0, 1, 2, 3, 4, 5]);
+        assert_eq!((outcome.spurious_packets, outcome.acknowledged), (1, vec![part(0)]));
+        let outcome = acknowledge(&mut recovery, at(109), &[0, 1, 2, 3, 4, 5, 9]);
+        assert_eq!(outcome.lost, [], "4 later ones are no loss any more");
+    }
+
+    #[test]
+    fn what_can_teach_nothing_more_is_forgotten() {
+        let mut recovery = with_sent(200);
+        assert_eq!((recovery.waits_from(), recovery.remembered()), (0, 200));
+        let all: Vec<u64> = (1..200).collect();
+        acknowledge(&mut recovery, at(300), &all);
+        assert_eq!((recovery.waits_from(), recovery.remembered()), (0, 200));
+        recovery.sent_unanswered(at(900));
+        assert_eq!((recovery.waits_from(), recovery.remembered()), (201, 0));
+        assert_eq!(recovery.next_number(), 201);
+    }
+
+    #[test]
+    fn the_delivered_rate_is_that_of_the_path() {
+        let mut recovery = Recovery::new();
+        let mut outcome = Outcome::default();
+        // Each arrives 100 ms after it was sent: 1000 bytes in a millisecond.
+        for number in 0..500 {
+            send(&mut recovery, number, number.into());
+            if let Some(arrives) = number.checked_sub(100) {
+                outcome = acknowledge(&mut recovery, at(number), &[arrives.into()]);
+            }
+        }
+        let delivery = outcome.delivery.expect("a round trip is over");
+        assert!((0.95e6..1.05e6).contains(&delivery.rate), "{delivery:?}");
+    }
+}

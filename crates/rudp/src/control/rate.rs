@@ -10,6 +10,8 @@
 //! - A growing round trip means that a queue grows; it then sends less than is delivered.
 //! - The loss that it makes up for is the *lowest* of the last rounds, among them one
 //!   that sends less on purpose: loss that goes away with that is not made up for.
+//! - Where the queue overflows, or doubles the round trip, the link is not what it was: only
+//!   the rates of the last two rounds count then.
 
 use super::{Acknowledged, INITIAL_PACKETS};
 use crate::time::Time;
@@ -19,6 +21,8 @@ use std::time::Duration;
 const ROUNDS: usize = 10;
 /// How many packets a measured loss is the share of, at least.
 const LOSS_PACKETS: f64 = 128.0;
+/// So much more than the lowest loss, while there is a queue, is its overflow.
+const LOSS_OVERFLOW: f64 = 0.1;
 /// No more loss than this is made up for.
 const LOSS_MAX: f64 = 0.6;
 /// How much of what the rate gives in a round trip may be under way.
@@ -73,7 +77,7 @@ pub(crate) struct Rate {
     grown_rate: f64,
     level_rounds: u32,
     round_bytes: f64,
-    /// The loss of each of the last rounds.
+    /// The loss of each of the last rounds, and the lowest of them.
     losses: Vec<f64>,
     loss: f64,
     acknowledged_bytes: f64,
@@ -179,6 +183,7 @@ impl Rate {
             self.round_end = what.delivered;
             self.rounds += 1;
             self.measure_loss();
+            self.forget_rates_of_a_faster_link();
         }
         self.next_phase(is_round, what.is_app_limited);
         if is_round && self.has_rate {
@@ -234,6 +239,17 @@ impl Rate {
         self.losses.push(self.lost_bytes / bytes);
         (self.acknowledged_bytes, self.lost_bytes) = (0.0, 0.0);
         self.loss = self.losses.iter().copied().fold(LOSS_MAX, f64::min);
+    }
+
+    fn forget_rates_of_a_faster_link(&mut self) {
+        let least = self.least.map_or(Duration::ZERO, |(least, _)| least);
+        let is_doubled = self.queue > least.max(10 * QUEUE_LEAST);
+        let last = self.losses.last().copied().unwrap_or(0.0);
+        let overflows = self.queue > self.slack() && last > self.loss + LOSS_OVERFLOW;
+        if is_doubled || overflows {
+            self.rates[2..].fill(0.0);
+            self.rate = self.rates[0].max(self.rates[1]);
+        }
     }
 
     fn next_phase(&mut self, is_round: bool, is_app_limited: bool) {

@@ -11,6 +11,7 @@ const LINK: Path = Path {
     delay_ns: 95_000_000,
     jitter_ns: 0,
     loss: 0.0,
+    loses_late: false,
     duplicate: 0.0,
     reorder: 0.0,
     corrupt: 0.0,
@@ -40,6 +41,18 @@ impl Flow {
 /// Connections with these controls share the paths; what counts is from `from` to `to`
 /// seconds.
 fn share(controls: &[Control], paths: [Path; 2], from: u64, to: u64) -> Vec<Flow> {
+    share_changing(controls, paths, None, from, to)
+}
+
+/// The same over a link whose rate changes: after how many seconds, and to how many bytes
+/// per second.
+fn share_changing(
+    controls: &[Control],
+    paths: [Path; 2],
+    changes: Option<(u64, f64)>,
+    from: u64,
+    to: u64,
+) -> Vec<Flow> {
     let mut world = World::new(1, paths, Accept::default());
     world.batch = 16;
     let ids: Vec<ConnectionId> = controls
@@ -56,6 +69,11 @@ fn share(controls: &[Control], paths: [Path; 2], from: u64, to: u64) -> Vec<Flow
     let mut seconds: Vec<BTreeMap<u64, u64>> = vec![BTreeMap::new(); ids.len()];
     let mut happened = Vec::new();
     while world.now < to * SECOND {
+        if let Some((at, rate)) = changes
+            && world.now > at * SECOND
+        {
+            world.network.paths[CLIENT].rate = Some(rate);
+        }
         world.tell(|end, _, event| {
             if let (SERVER, Event::Message(message)) = (end, event) {
                 happened.push((usize::from(message[0]), message.len() as u64));
@@ -141,6 +159,9 @@ fn measure(control: Control, paths: [Path; 2], way: &str) -> f64 {
 
 #[test]
 fn rate_fills_a_link_that_loses_at_random() {
+    // Before the line, where more can be sent than it carries, and behind it.
+    let late = Path { loss: 0.3, loses_late: true, ..LINK };
+    measure(Control::Rate, [late, LINK], "one way, behind the line");
     measure(Control::Rate, one_way_loss(0.1), "one way");
     measure(Control::Rate, [Path { loss: 0.3, ..LINK }; 2], "both ways");
 }
@@ -195,6 +216,23 @@ fn rate_does_not_make_up_for_loss_of_its_own_making() {
             megabits > 0.7 * 100.0 * (1.0 - loss),
             "{megabits} Mb/s arrive"
         );
+    }
+}
+
+#[test]
+fn rate_follows_a_link_that_becomes_slower_or_faster() {
+    for (before, after) in [(100e6, 20e6), (20e6, 100e6)] {
+        let path = Path { rate: Some(before / 8.0), ..LINK };
+        let changes = Some((8, after / 8.0));
+        let flow = share_changing(&[Control::Rate], [path, LINK], changes, 14, 24)[0];
+        let part = flow.megabits(10) / (after * 1e-6);
+        println!(
+            "from {before:.0} to {after:.0} bit/s: {part:.3} of it 6 s later, round trip {:.0?}, \
+             lost {} of {}",
+            flow.stats.round_trip, flow.stats.packets_lost, flow.stats.packets_sent,
+        );
+        assert!(part > 0.8, "{part}");
+        assert!(flow.stats.packets_lost * 5 < flow.stats.packets_sent);
     }
 }
 

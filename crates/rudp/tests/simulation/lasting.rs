@@ -10,6 +10,7 @@ const PATH: Path = Path {
     delay_ns: 10_000_000,
     jitter_ns: 0,
     loss: 0.0,
+    loses_late: false,
     duplicate: 0.0,
     reorder: 0.0,
     corrupt: 0.0,

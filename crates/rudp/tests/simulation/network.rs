@@ -14,6 +14,8 @@ pub(crate) struct Path {
     pub(crate) jitter_ns: u64,
     /// The share that is lost.
     pub(crate) loss: f64,
+    /// Whether what is lost has passed the line before.
+    pub(crate) loses_late: bool,
     pub(crate) duplicate: f64,
     /// The share that is held up for up to two more delays, so that others overtake.
     pub(crate) reorder: f64,
@@ -114,6 +116,9 @@ impl Network {
         self.faults.carried += 1;
         if self.random.f64() < path.loss {
             self.faults.lost += 1;
+            if path.loses_late {
+                self.pass_line(now, way, bytes.len());
+            }
             return;
         }
         let copies = 1 + usize::from(self.random.f64() < path.duplicate);

@@ -97,6 +97,7 @@ fn path(random: &mut Rng) -> Path {
         delay_ns,
         jitter_ns: pick(random, &[0, 0, delay_ns / 10, delay_ns]),
         loss: pick(random, &[0.0, 0.01, 0.05, 0.1, 0.2, 0.3]),
+        loses_late: random.bool(),
         duplicate: pick(random, &[0.0, 0.01, 0.1]),
         reorder: pick(random, &[0.0, 0.02, 0.2]),
         corrupt: pick(random, &[0.0, 0.01, 0.1]),
