@@ -13,7 +13,9 @@ mod chase;
 mod child;
 mod connect;
 mod contest;
+mod copy;
 mod costof;
+mod crossovers;
 mod error;
 mod grades;
 mod link;
@@ -78,6 +80,10 @@ enum Comparison {
     Net,
     /// net.connect beside a loop of connect() in C: at most 1.05 times
     Connect,
+    /// copy.send beside iperf3 and sockperf, and without a copy beside with one: at least 1.4 times
+    Copy,
+    /// Where sends without a copy begin to pay, into a sink: three runs that agree within 1.5 times
+    Crossovers,
     /// A link's delay by ping, idle and beside 50 Mb/s, its losses and its rate by iperf3
     Link,
     /// Runs in a row: by how much each row varies, and the share of grades A and B
@@ -112,6 +118,8 @@ fn main() -> ExitCode {
         Comparison::Rtt => rtt::compare,
         Comparison::Net => net::compare,
         Comparison::Connect => connect::compare,
+        Comparison::Copy => copy::compare,
+        Comparison::Crossovers => crossovers::compare,
         Comparison::Link => link::compare,
         Comparison::Variation => variation::compare,
         Comparison::Speed => speed::compare,

@@ -38,22 +38,27 @@ fn contest(control: &'static str) -> Contest<'static> {
         bounds: Bounds::RATE,
         rounds: 15,
         processors: 2,
-        peers: vec![Peer {
+        peers: vec![iperf3(control)],
+    }
+}
+
+/// Writes of 128 KiB from one buffer by this congestion control, the beginning left out.
+pub(crate) fn iperf3(control: &'static str) -> Peer<'static> {
+    Peer {
+        name: "iperf3",
+        says: Says::Mean,
+        program: Program::TwoEnds {
             name: "iperf3",
-            says: Says::Mean,
-            program: Program::TwoEnds {
-                name: "iperf3",
-                server: words("--server --one-off --bind 127.0.0.1 --port PORT"),
-                transport: Transport::Tcp,
-            },
-            arguments: Box::new(move || {
-                words(&format!(
-                    "--client 127.0.0.1 --port PORT --length 128K --congestion {control} \
-                     --omit 1 --time 2 --format m"
-                ))
-            }),
-            read: bytes_per_second,
-        }],
+            server: words("--server --one-off --bind 127.0.0.1 --port PORT"),
+            transport: Transport::Tcp,
+        },
+        arguments: Box::new(move || {
+            words(&format!(
+                "--client 127.0.0.1 --port PORT --length 128K --congestion {control} \
+                 --omit 1 --time 2 --format m"
+            ))
+        }),
+        read: bytes_per_second,
     }
 }
 

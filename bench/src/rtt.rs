@@ -47,11 +47,12 @@ fn contest(over: &'static str, wait: &'static str) -> Contest<'static> {
         bounds: Bounds::COST,
         rounds: 15,
         processors: 2,
-        peers: vec![sockperf(over, wait)],
+        peers: vec![sockperf(over, wait, BYTES)],
     }
 }
 
-fn sockperf(over: &'static str, wait: &'static str) -> Peer<'static> {
+/// Round trips of messages of so many bytes.
+pub(crate) fn sockperf(over: &'static str, wait: &'static str, bytes: u32) -> Peer<'static> {
     let transport = match over {
         "tcp" => Transport::Tcp,
         _ => Transport::Udp,
@@ -70,7 +71,7 @@ fn sockperf(over: &'static str, wait: &'static str) -> Peer<'static> {
             server,
             transport,
         },
-        arguments: Box::new(move || words(&format!("ping-pong {both} -m {BYTES} -t 2 --full-rtt"))),
+        arguments: Box::new(move || words(&format!("ping-pong {both} -m {bytes} -t 2 --full-rtt"))),
         read: median_ns,
     }
 }

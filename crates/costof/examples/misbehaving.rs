@@ -322,6 +322,7 @@ const fn probe(
         processors: |_| 1,
         headlines: |_| Vec::new(),
         more_points: |_| Vec::new(),
+        budget: None,
         predict: |_, _, _| None,
         roles,
         derive: of_the_last,

@@ -1,12 +1,16 @@
 //! The command line: every command and option, described where it is defined.
 //! Help, man page and completions come from here.
 
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use costof_lab::host::Host;
+use costof_model::axis::{AxisValue, Domain};
 use costof_model::link::Link;
+use costof_probes::by_hand::{self, Address};
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What does this cost here? A clock read, a system call, a cache miss: measured
 /// on this machine, with a 95 % interval, a prediction to hold it against, and a
@@ -41,6 +45,8 @@ pub(crate) enum Command {
     /// Make a link between two named network namespaces, for people to enter
     #[command(subcommand)]
     Link(LinkCommand),
+    /// Send messages by hand, as copy.send does: one terminal listens, others send to it
+    Send(SendOptions),
     /// Write a run without its launches: small, and without names if asked
     Export(ExportOptions),
     /// Write completions for a shell
@@ -104,7 +110,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
     /// The path between the two ends of what has two: loopback, veth, lan, wan, or spelt out, such as
-    /// delay=10ms,loss=1%,up.rate=100Mbit (sink, the sender's half only, is used by no probe yet);
+    /// delay=10ms,loss=1%,up.rate=100Mbit; sink has the sender's half only, for copy.send;
     /// several are measured in turns
     #[arg(long = "link", value_name = "LINK", group = "path")]
     pub(crate) links: Vec<Link>,
@@ -196,6 +202,81 @@ pub(crate) struct DoctorOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("end").args(["listen", "to"]).required(true)),
+          after_help = "In one terminal:  costof send --listen 127.0.0.1:7000\n\
+                        In another one, with the token that the first one shows:\n  \
+                        COSTOF_TOKEN=… costof send --to 127.0.0.1:7000 --primitive zero_copy\n\n\
+                        `costof explain copy.send` says what is sent and measured, and how.")]
+pub(crate) struct SendOptions {
+    /// Listen, until Ctrl-C: HOST:PORT (an IPv6 address in brackets, port 0 for any), or unix:PATH
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<Address>,
+    /// Send to who listens there
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) to: Option<Address>,
+    /// What a sender must say before anything else; without, COSTOF_TOKEN or a file, and who
+    /// listens draws one and shows it
+    #[arg(long, value_name = "TOKEN", value_parser = token)]
+    pub(crate) token: Option<String>,
+    /// The file that holds the token; who listens writes one there if there is none, and takes it
+    /// away at its end
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "token")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Listen to whoever calls, without a token
+    #[arg(long, conflicts_with_all = ["to", "token", "token_file"])]
+    pub(crate) open: bool,
+    /// How many senders may be served at a time
+    #[arg(long, value_name = "N", conflicts_with = "to", default_value = "16",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) max_clients: u16,
+    /// The ports on which messages may come, where a firewall lets only some through
+    #[arg(long, value_name = "FIRST-LAST", conflicts_with = "to", value_parser = ports)]
+    pub(crate) data_port: Option<(u16, u16)>,
+    #[arg(long, value_name = "WORD", requires = "to", value_parser = word("primitive"), help = about("primitive"),
+          help_heading = SENDING)]
+    pub(crate) primitive: Option<AxisValue>,
+    #[arg(long, value_name = "BYTES", requires = "to", value_parser = value("size"), help = about("size"),
+          help_heading = SENDING)]
+    pub(crate) size: Option<AxisValue>,
+    /// End after so many messages of each connection
+    #[arg(long, value_name = "N", requires = "to",
+          value_parser = clap::value_parser!(u64).range(1..), help_heading = SENDING)]
+    pub(crate) count: Option<u64>,
+    /// End after this time, such as 500ms or 1min; without, and without --count, 10s
+    #[arg(long, value_name = "TIME", requires = "to", value_parser = time,
+          help_heading = SENDING)]
+    pub(crate) duration: Option<Duration>,
+    #[arg(long, value_name = "N", requires = "to", value_parser = value("threads"), help = about("threads"),
+          help_heading = SENDING)]
+    pub(crate) threads: Option<AxisValue>,
+    #[arg(long, value_name = "WORD", requires = "to", value_parser = word("pattern"), help = about("pattern"),
+          help_heading = SENDING)]
+    pub(crate) pattern: Option<AxisValue>,
+    #[arg(long, value_name = "N", requires = "to", value_parser = value("in_flight"), help = about("in_flight"),
+          help_heading = SENDING)]
+    pub(crate) in_flight: Option<AxisValue>,
+    #[arg(long, value_name = "N", requires = "to", value_parser = value("fields"), help = about("fields"),
+          help_heading = SENDING)]
+    pub(crate) fields: Option<AxisValue>,
+    #[arg(long, value_name = "WORD", requires = "to", value_parser = word("buffers"), help = about("buffers"),
+          help_heading = SENDING)]
+    pub(crate) buffers: Option<AxisValue>,
+    #[arg(long, value_name = "WORD", requires = "to", value_parser = word("over"), help = about("over"),
+          help_heading = SENDING)]
+    pub(crate) over: Option<AxisValue>,
+    /// A value on any axis of copy.send, such as source=cold
+    #[arg(long = "set", value_name = "AXIS=V", requires = "to", value_parser = setting,
+          help_heading = SENDING)]
+    pub(crate) settings: Vec<(String, Vec<String>)>,
+    /// Write what was measured as JSON, one object a line, instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What only who sends may say.
+const SENDING: &str = "Options of --to";
+
+#[derive(Debug, Args)]
 pub(crate) struct ExportOptions {
     /// The run
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -209,6 +290,47 @@ pub(crate) struct ExportOptions {
 pub(crate) struct CompletionsOptions {
     /// For which shell
     pub(crate) shell: Shell,
+}
+
+/// What an axis of copy.send is about.
+fn about(axis: &'static str) -> String {
+    let found = by_hand::axes().iter().find(|found| found.name == axis);
+    found.map_or_else(String::new, |axis| axis.about.to_string())
+}
+
+/// A word on an axis of copy.send, which has them once, for completions and help too.
+fn word(axis: &'static str) -> impl TypedValueParser<Value = AxisValue> {
+    let found = by_hand::axes().iter().find(|found| found.name == axis);
+    let words = match found.map(|axis| &axis.domain) {
+        Some(Domain::Choice(choices)) => choices.iter(),
+        _ => [].iter(),
+    };
+    let words = words
+        .map(|choice| PossibleValue::new(choice.value.to_string()).help(choice.about.to_string()));
+    PossibleValuesParser::new(words).try_map(move |word| by_hand::value(axis, &word))
+}
+
+/// A number on an axis of copy.send.
+fn value(axis: &'static str) -> impl TypedValueParser<Value = AxisValue> {
+    move |text: &str| by_hand::value(axis, text)
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text)
+        .ok()
+        .filter(|time| !time.is_zero() && *time <= Duration::from_secs(86_400))
+        .ok_or_else(|| format!("`{text}` is no time of up to a day, such as 500ms, 10s or 1min"))
+}
+
+/// A token goes in one line, and on a command line.
+pub(crate) fn token(text: &str) -> Result<String, String> {
+    const MOST: usize = 256;
+    match text.len() {
+        1..=MOST if text.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(text.to_owned()),
+        _ => Err(format!(
+            "a token is 1 to {MOST} letters, digits and signs of ASCII without blanks"
+        )),
+    }
 }
 
 /// An address at which one end can be called. Link-local ones would need an interface too.

@@ -170,7 +170,8 @@ impl Controller<'_> {
             })
             .collect();
         let spent = time_spent(self.run.launches.iter()).unwrap_or_default();
-        let left = self.precision.budget().saturating_sub(spent);
+        let budget = planning::budget(self.table, &self.run.run.plan, self.precision);
+        let left = budget.saturating_sub(spent);
         let time_of = |levels: &dyn Fn(u32) -> bool| -> f64 {
             self.blocks()
                 .iter()

@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod controller;
 mod error;
+mod interrupts;
 mod machine;
 mod placement;
 mod planning;
@@ -38,6 +39,7 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
         Command::Worker { end_with_parent } => commands::worker::run(table, end_with_parent),
         Command::Hold { link, named } => commands::hold::run(&link, named),
         Command::Link(command) => commands::link::run(&command),
+        Command::Send(options) => commands::send::run(&options),
     };
     match done {
         Ok(code) => code,

@@ -4,13 +4,13 @@ use crate::cli::RunOptions;
 use crate::error::{Error, wrong};
 use costof_lab::link;
 use costof_measure::probe::{self, Probe};
-use costof_measure::schedule::Precision;
+use costof_measure::schedule::{self, Precision};
 use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::link::Link;
 use costof_model::noise::Placement;
 use costof_model::plan::{self, Settings};
-use costof_model::point::{Headline, Point};
+use costof_model::point::{Headline, Planned, Point};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::{Block, Hosts, Plan};
 use costof_model::unit::{Unit, display_bytes};
@@ -26,6 +26,8 @@ pub(crate) struct Asked<'a> {
     settings: Settings,
     /// The links of what needs one, as they are written down.
     links: Vec<Text>,
+    /// Whether these were asked for: a probe's own plan goes over others too where they were not.
+    links_asked: bool,
     pub(crate) precision: Precision,
 }
 
@@ -84,6 +86,7 @@ pub(crate) fn asked<'a>(
     Ok(Asked {
         infos,
         links: links.iter().map(|link| link.to_string().into()).collect(),
+        links_asked: !options.links.is_empty(),
         headlines_only: options.probes.is_empty() && settings.is_empty() && !options.full,
         settings,
         precision: match (options.quick, options.full) {
@@ -156,31 +159,47 @@ pub(crate) fn plan(
         Some(link) => vec![link.to_string().into()],
         None => asked.links.clone(),
     };
+    // What is about another link than the one to the peer is not asked of it, nor what is
+    // about a link whose far end has not the address that was asked for.
+    let has_address = |link: &str| {
+        let link: Result<Link, String> = link.parse();
+        link.is_ok_and(|link| link::addresses(&link, hosts.peer_address).is_ok())
+    };
+    let may_be_over = |link: &str| match to_peer {
+        Some(_) => links[0] == link,
+        None => has_address(link),
+    };
+    let is_planned = |link: &str| match asked.links_asked {
+        true => links.iter().any(|asked| asked == link),
+        false => may_be_over(link),
+    };
     let mut blocks = Vec::new();
-    let levels = plan::levels(&asked.infos);
-    for info in &asked.infos {
+    let before = before(table, asked);
+    let infos: Vec<&ProbeInfo> = before.iter().chain(&asked.infos).copied().collect();
+    let levels = plan::levels(&infos);
+    for info in &infos {
         let level = levels.iter().position(|level| level.contains(info));
         let probe = probe::find(table, &info.id).expect("the table was asked for its own");
         let mut headlines = (probe.headlines)(facts);
-        // What is about another link than the one to the peer is not asked of it, nor what is
-        // about a link whose far end has not the address that was asked for.
-        let has_address = |link: &str| {
-            let link: Result<Link, String> = link.parse();
-            link.is_ok_and(|link| link::addresses(&link, hosts.peer_address).is_ok())
-        };
+        let is_before = before.contains(info);
+        // What comes before is needed over the links of the plan, not over others of its own.
         headlines.retain(|headline| {
-            headline.link.is_none_or(|link| match to_peer {
-                Some(_) => links[0] == link,
-                None => has_address(link),
-            })
+            headline
+                .link
+                .is_none_or(|link| !is_before && may_be_over(link))
         });
-        let points = points(probe, asked, facts, &headlines, &links)?;
+        let mut more = (probe.more_points)(facts);
+        more.retain(|planned| planned.link.is_none_or(is_planned));
+        let points = match asked.headlines_only || is_before {
+            true => headline_points(info, &headlines, &links),
+            false => points(probe, asked, facts, (&headlines, more), &links)?,
+        };
         for points in split(probe, points) {
             blocks.push(Block {
                 labels: labels(&points, &headlines),
-                points,
                 level: level.unwrap_or(0) as u32,
-                rounds: probe.rounds,
+                rounds: rounds(probe, asked.precision),
+                points,
             });
         }
     }
@@ -192,56 +211,108 @@ pub(crate) fn plan(
     })
 }
 
+/// What a plan of minutes has beside the chosen probes: those that its predictions build on, each with
+/// its headlines alone. A plan that was spelt out, or takes seconds, has what was asked for.
+fn before<'a>(table: &'a [&'static Probe], asked: &Asked<'a>) -> Vec<&'a ProbeInfo> {
+    let takes_minutes = |info: &&ProbeInfo| {
+        let probe = probe::find(table, &info.id);
+        probe.is_some_and(|probe| probe.budget.is_some())
+    };
+    if asked.headlines_only || !asked.settings.is_empty() || !asked.infos.iter().any(takes_minutes)
+    {
+        return Vec::new();
+    }
+    let needed = |info: &&ProbeInfo| {
+        asked
+            .infos
+            .iter()
+            .any(|asked| asked.after.contains(&info.id))
+    };
+    table
+        .iter()
+        .map(|probe| &probe.info)
+        .filter(|info| needed(info) && !asked.infos.contains(info))
+        .collect()
+}
+
+/// The links over which a probe is measured: none where it has one end.
+fn links_of<'a>(info: &ProbeInfo, links: &'a [Text]) -> &'a [Text] {
+    const NONE: &[Text] = &[Text::Borrowed("none")];
+    match info.needs_link() {
+        true => links,
+        false => NONE,
+    }
+}
+
+fn point_at(info: &ProbeInfo, axes: Axes, link: &Text) -> Point {
+    Point {
+        probe: info.id.clone(),
+        axes,
+        link: link.clone(),
+    }
+}
+
+fn headline_points(info: &ProbeInfo, headlines: &[Headline], links: &[Text]) -> Vec<Point> {
+    let links = links_of(info, links);
+    let mut points: Vec<Point> = Vec::new();
+    for headline in headlines {
+        let own = headline.link.map(Text::Borrowed);
+        let over = own.as_ref().map_or(links, std::slice::from_ref);
+        for point in over
+            .iter()
+            .map(|link| point_at(info, headline.axes.clone(), link))
+        {
+            // One headline may be about a link that is asked for.
+            if !points.contains(&point) {
+                points.push(point);
+            }
+        }
+    }
+    points
+}
+
 fn points(
     probe: &Probe,
     asked: &Asked<'_>,
     facts: &Facts,
-    headlines: &[Headline],
+    (headlines, more): (&[Headline], Vec<Planned>),
     links: &[Text],
 ) -> Result<Vec<Point>, Error> {
     let info = &probe.info;
-    let at = |axes, link: &Text| Point {
-        probe: info.id.clone(),
-        axes,
-        link: link.clone(),
-    };
-    let none = [Text::Borrowed("none")];
-    let links = match info.needs_link() {
-        true => links,
-        false => &none,
-    };
-    if asked.headlines_only {
-        let mut points: Vec<Point> = Vec::new();
-        for headline in headlines {
-            let own = headline.link.map(Text::Borrowed);
-            let over = own.as_ref().map_or(links, std::slice::from_ref);
-            for point in over.iter().map(|link| at(headline.axes.clone(), link)) {
-                // One headline may be about a link that is asked for.
-                if !points.contains(&point) {
-                    points.push(point);
-                }
-            }
-        }
-        return Ok(points);
-    }
+    let links = links_of(info, links);
     let settings = settings_of(info, &asked.settings);
     let mut axes: Vec<Axes> = plan::points(info, &settings).map_err(wrong)?;
+    let mut over_their_own = Vec::new();
     if settings.is_empty() {
         // A probe's own plan has its headlines too, and what the machine adds, but
         // nothing on processors that are not the run's.
         let cpus = facts.planned_cpus();
         axes.retain(|axes| named_cpus(info, axes).all(|cpu| cpus.contains(&(cpu as u32))));
-        let headlines = headlines.iter().map(|headline| headline.axes.clone());
-        for more in headlines.chain((probe.more_points)(facts)) {
-            if !axes.contains(&more) {
-                axes.push(more);
+        for headline in headlines {
+            if !axes.contains(&headline.axes) {
+                axes.push(headline.axes.clone());
+            }
+        }
+        for planned in more {
+            match planned.link {
+                Some(link) => {
+                    over_their_own.push(point_at(info, planned.axes, &Text::Borrowed(link)))
+                }
+                None if axes.contains(&planned.axes) => {}
+                None => axes.push(planned.axes),
             }
         }
     }
-    Ok(links
+    let over_all = links
         .iter()
-        .flat_map(|link| axes.iter().map(|axes| at(axes.clone(), link)))
-        .collect())
+        .flat_map(|link| axes.iter().map(|axes| point_at(info, axes.clone(), link)));
+    let mut points: Vec<Point> = over_all.collect();
+    for point in over_their_own {
+        if !points.contains(&point) {
+            points.push(point);
+        }
+    }
+    Ok(points)
 }
 
 /// The processors that a point's axes name.
@@ -293,8 +364,8 @@ fn labels(points: &[Point], headlines: &[Headline]) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// What starting a worker, opening a launch and closing it take, beside the
-/// measuring: process start, clock check, core clock and gaps.
+/// What starting a worker for each role, opening a launch and closing it take, beside
+/// the measuring: process start, clock check, core clock and gaps.
 const LAUNCH_OVERHEAD: Duration = Duration::from_millis(15);
 /// Sizing a batch and warming up, as a share of the time that is measured.
 const WARM_UP_SHARE: f64 = 0.4;
@@ -304,13 +375,44 @@ const SET_UP_NS_PER_BYTE: f64 = 2.0;
 const FILE_BYTES_PER_POINT: u64 = 2500;
 
 /// What a plan takes, roughly, before anything of it has run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Takes {
     pub(crate) points: usize,
     pub(crate) launches: u32,
     pub(crate) time: Duration,
+    pub(crate) budget: Duration,
+    /// What is over each link: points, and how long a launch of all of them takes.
+    pub(crate) links: BTreeMap<Text, (usize, Duration)>,
     pub(crate) memory_bytes: u64,
     pub(crate) file_bytes: u64,
+}
+
+/// In how many rounds points take turns: in one by a quick run, where a probe asks for more time than
+/// runs have.
+fn rounds(probe: &Probe, precision: Precision) -> u32 {
+    match precision {
+        Precision::Quick if probe.budget.is_some() => 1,
+        _ => probe.rounds,
+    }
+}
+
+/// How long the plan may take: as long as the precision says, and as much longer as the probes ask for
+/// of which it has more than headlines.
+pub(crate) fn budget(table: &[&'static Probe], plan: &Plan, precision: Precision) -> Duration {
+    let more = |block: &&Block| block.labels.len() < block.points.len();
+    let mut asking: Vec<&str> = plan
+        .blocks
+        .iter()
+        .filter(more)
+        .filter_map(|block| block.points.first())
+        .map(|point| &*point.probe)
+        .collect();
+    asking.sort_unstable();
+    asking.dedup();
+    let own = asking
+        .into_iter()
+        .filter_map(|id| Some((probe::find(table, id)?.budget?)(precision)));
+    precision.budget() + own.sum::<Duration>()
 }
 
 /// How long one launch of a block takes, roughly.
@@ -320,16 +422,29 @@ pub(crate) fn launch_time(
     precision: Precision,
 ) -> Duration {
     let usual_ns = precision.batch_time_per_point().as_nanos() as f64 * (1.0 + WARM_UP_SHARE);
-    let ns: f64 = block
+    let probe = block
+        .points
+        .first()
+        .and_then(|point| probe::find(table, &point.probe));
+    let roles = probe.map_or(1, |probe| probe.roles.len() as u32);
+    let measured = block.points.iter().map(|point| {
+        // What it takes at least is for all rounds that the probe has.
+        let least_ns = probe.map_or(0.0, |probe| {
+            (probe.least_ns)(point) * f64::from(block.rounds) / f64::from(probe.rounds)
+        });
+        usual_ns.max(least_ns)
+    });
+    // Points of a block that ask for equally much memory share it, as a rule.
+    let mut set_up: Vec<u64> = block
         .points
         .iter()
-        .map(|point| {
-            let least_ns =
-                probe::find(table, &point.probe).map_or(0.0, |probe| (probe.least_ns)(point));
-            usual_ns.max(least_ns) + memory_bytes(table, point) as f64 * SET_UP_NS_PER_BYTE
-        })
-        .sum();
-    LAUNCH_OVERHEAD + Duration::from_nanos(ns as u64)
+        .map(|point| memory_bytes(table, point))
+        .collect();
+    set_up.sort_unstable();
+    set_up.dedup();
+    let set_up_bytes: u64 = set_up.into_iter().sum();
+    let ns = measured.sum::<f64>() + set_up_bytes as f64 * SET_UP_NS_PER_BYTE;
+    LAUNCH_OVERHEAD * roles + Duration::from_nanos(ns as u64)
 }
 
 fn memory_bytes(table: &[&'static Probe], point: &Point) -> u64 {
@@ -341,10 +456,21 @@ pub(crate) fn takes(table: &[&'static Probe], plan: &Plan, precision: Precision)
     let points: Vec<&Point> = plan.blocks.iter().flat_map(|block| &block.points).collect();
     let launch = |block| launch_time(table, block, precision);
     let once: Duration = plan.blocks.iter().map(launch).sum();
+    let budget = budget(table, plan, precision);
+    let mut links: BTreeMap<Text, (usize, Duration)> = BTreeMap::new();
+    for block in &plan.blocks {
+        if let Some(point) = block.points.first() {
+            let (points, time) = links.entry(point.link.clone()).or_default();
+            *points += block.points.len();
+            *time += launch(block);
+        }
+    }
     Takes {
         points: points.len(),
         launches: precision.launches(),
-        time: (once * precision.launches()).min(precision.budget().max(once * 3)),
+        time: (once * precision.launches()).min(budget.max(once * schedule::LEAST_LAUNCHES)),
+        budget,
+        links,
         memory_bytes: points
             .iter()
             .map(|point| memory_bytes(table, point))
@@ -354,19 +480,47 @@ pub(crate) fn takes(table: &[&'static Probe], plan: &Plan, precision: Precision)
     }
 }
 
+/// Whole MiB, where it is more than one.
+fn rounded(bytes: u64) -> u64 {
+    const MIB: u64 = 1 << 20;
+    match bytes {
+        small if small < MIB => small,
+        large => large.next_multiple_of(MIB),
+    }
+}
+
 impl Takes {
-    /// One sentence.
-    pub(crate) fn sentence(&self, precision: Precision) -> String {
-        format!(
+    /// A line for each link where there are several, and a sentence on the whole.
+    pub(crate) fn sentence(&self) -> String {
+        let links: String = match self.links.len() {
+            0 | 1 => String::new(),
+            _ => self
+                .links
+                .iter()
+                .map(|(link, (points, time))| {
+                    let over = match &**link {
+                        "none" => "over no link".to_owned(),
+                        link => format!("over {link}"),
+                    };
+                    let time_s = time.as_secs_f64().ceil();
+                    format!(
+                        "{over}: {}, about {time_s} s for a launch of each\n",
+                        points_counted(*points)
+                    )
+                })
+                .collect(),
+        };
+        let all = format!(
             "{}, up to {} launches of each, about {} s (the budget is {} s), up to {} of \
              memory beside the worker's own, about {} of disk",
             points_counted(self.points),
             self.launches,
             self.time.as_secs_f64().ceil(),
-            precision.budget().as_secs(),
-            display_bytes(self.memory_bytes),
+            self.budget.as_secs(),
+            display_bytes(rounded(self.memory_bytes)),
             display_bytes((self.file_bytes >> 10).max(1) << 10),
-        )
+        );
+        links + &all
     }
 }
 
@@ -374,12 +528,14 @@ impl Takes {
 mod tests {
     use super::*;
     use costof_model::facts::CpuSet;
+    use std::collections::BTreeSet;
 
     /// The processors between which a run on `cpus` of eight sends a line.
     fn pairs(cpus: &[u32], headlines_only: bool) -> Vec<[u64; 2]> {
         let probe = probe::find(costof_probes::TABLE, "sync.core_to_core").unwrap();
         let asked = Asked {
             links: vec![Text::Borrowed("loopback")],
+            links_asked: false,
             infos: vec![&probe.info],
             headlines_only,
             settings: Settings::new(),
@@ -395,6 +551,93 @@ mod tests {
         points
             .map(|point| ["from", "to"].map(|axis| point.axes.number(axis)))
             .collect()
+    }
+
+    /// What is planned of `copy.send` without settings: over these links where they are asked for, or
+    /// to a peer.
+    fn sends(links_asked: &[&'static str], to_peer: Option<Link>, headlines_only: bool) -> Plan {
+        let probe = probe::find(costof_probes::TABLE, "copy.send").unwrap();
+        let links = match links_asked {
+            [] => &["loopback"],
+            asked => asked,
+        };
+        let asked = Asked {
+            links: links.iter().copied().map(Text::Borrowed).collect(),
+            links_asked: !links_asked.is_empty(),
+            infos: vec![&probe.info],
+            headlines_only,
+            settings: Settings::new(),
+            precision: Precision::Quick,
+        };
+        let (facts, table) = (Facts::default(), costof_probes::TABLE);
+        let placement = Placement::default();
+        plan(table, &asked, &facts, placement, to_peer, Hosts::default()).unwrap()
+    }
+
+    /// The links of a plan, each with how many ways of sending it compares at 1 MiB.
+    fn compared(plan: &Plan) -> Vec<(&str, usize)> {
+        let mut links: BTreeMap<&str, usize> = BTreeMap::new();
+        let points = plan.blocks.iter().flat_map(|block| &block.points);
+        for point in points.filter(|point| point.probe == "copy.send") {
+            let is_large = point.axes.number("size") == 1 << 20;
+            *links.entry(&point.link).or_default() += usize::from(is_large);
+        }
+        links.into_iter().collect()
+    }
+
+    #[test]
+    fn a_probes_own_plan_goes_over_the_links_that_it_names() {
+        assert_eq!(
+            compared(&sends(&[], None, false)),
+            [("loopback", 3), ("sink", 12), ("veth", 3)]
+        );
+        // And one axis at a time, over each that is asked for.
+        assert_eq!(compared(&sends(&["veth"], None, false)), [("veth", 3)]);
+        assert_eq!(compared(&sends(&["sink"], None, false)), [("sink", 13)]);
+        assert_eq!(compared(&sends(&["wan"], None, false)), [("wan", 1)]);
+        let far = sends(&[], Some(Link::Remote), false);
+        assert_eq!(compared(&far), [("remote", 3)]);
+        assert_eq!(compared(&sends(&[], None, true)), [("loopback", 0)]);
+    }
+
+    #[test]
+    fn a_plan_of_minutes_has_what_its_predictions_build_on() {
+        let table = costof_probes::TABLE;
+        let probes = |plan: &Plan| {
+            let points = plan.blocks.iter().flat_map(|block| &block.points);
+            points
+                .map(|point| point.probe.clone())
+                .collect::<BTreeSet<_>>()
+        };
+        let plan = sends(&[], None, false);
+        let info = &probe::find(table, "copy.send").unwrap().info;
+        for before in info.after.iter() {
+            assert!(probes(&plan).contains(before), "{before}");
+        }
+        let level = |id: &str| {
+            let mut blocks = plan.blocks.iter();
+            blocks
+                .find(|block| block.points[0].probe == id)
+                .map(|block| block.level)
+        };
+        assert!(level("os.syscall") < level("copy.send"));
+        assert_eq!(probes(&sends(&[], None, true)).len(), 1);
+    }
+
+    #[test]
+    fn only_what_is_more_than_headlines_takes_longer_than_usual() {
+        let table = costof_probes::TABLE;
+        let of = |headlines_only| {
+            let plan = sends(&[], None, headlines_only);
+            budget(table, &plan, Precision::Quick)
+        };
+        assert_eq!(of(true), Precision::Quick.budget());
+        assert!(of(false) > Precision::Quick.budget());
+        let takes = takes(table, &sends(&[], None, false), Precision::Quick);
+        let planned: usize = takes.links.values().map(|(points, _)| points).sum();
+        assert_eq!(planned, takes.points);
+        // A line for each of three links, for none, and the whole.
+        assert_eq!(takes.sentence().lines().count(), 5);
     }
 
     /// What a launch of a probe's defaults takes, as far as measuring goes, in milliseconds.

@@ -1,13 +1,21 @@
 //! Every finding of a run.
 
 use crate::cache_levels::cache_levels;
+use crate::cache_pollution::cache_pollution;
 use crate::cache_references::cache_references;
-use crate::finding::Finding;
+use crate::finding::{Finding, Question};
 use crate::fork_growth::fork_growth;
+use crate::mapped_pages::mapped_pages;
 use crate::page_sizes::page_sizes;
 use crate::round_trip::round_trip;
 use crate::saturated::saturated;
+use crate::send_crossover::send_crossover;
+use crate::send_questions::send_questions;
 use crate::sequential::sequential;
+use crate::thread_scaling::thread_scaling;
+use crate::unexpected::unexpected;
+use crate::zero_copy::zero_copy;
+use crate::zero_copy_price::zero_copy_price;
 use costof_model::run_file::Run;
 
 /// What one function finds in a run; empty where the rows do not carry it.
@@ -22,10 +30,34 @@ const FINDERS: &[Find] = &[
     fork_growth,
     round_trip,
     saturated,
+    zero_copy,
+    zero_copy_price,
+    send_crossover,
+    cache_pollution,
+    thread_scaling,
+    mapped_pages,
+    unexpected,
 ];
 
-/// Everything that the points of a run say, in words.
+/// Everything that the points of a run say, in words, but for what answers a question of
+/// [`questions()`].
 pub fn findings(run: &Run) -> Vec<Finding> {
+    let mut found = everything(run);
+    let questions = send_questions(run, &found);
+    let answers = |found: &Finding| {
+        let mut answers = questions.iter().flat_map(|asked| &asked.answers);
+        answers.any(|answer| answer == found)
+    };
+    found.retain(|found| !answers(found));
+    found
+}
+
+/// The questions of a study that the run is, each with what answers it.
+pub fn questions(run: &Run) -> Vec<Question> {
+    send_questions(run, &everything(run))
+}
+
+fn everything(run: &Run) -> Vec<Finding> {
     FINDERS.iter().flat_map(|find| find(run)).collect()
 }
 

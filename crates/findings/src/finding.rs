@@ -18,6 +18,17 @@ pub struct Finding {
     pub evidence: Vec<Point>,
 }
 
+/// A question that a study asks, with the findings that answer it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// As a person asks it, with its number.
+    pub question: &'static str,
+    /// What answers it, from the run.
+    pub answers: Vec<Finding>,
+    /// What the run lacks for an answer; none where it has one.
+    pub lacks: Option<&'static str>,
+}
+
 /// Warnings of what takes a processor from a thread that would run.
 const OTHERS: [&str; 4] = ["others", "run_queue_wait", "steal", "throttled"];
 

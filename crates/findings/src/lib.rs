@@ -4,15 +4,25 @@
 
 pub mod all;
 mod cache_levels;
+mod cache_pollution;
 mod cache_references;
 pub mod changepoints;
+pub mod crossover;
 pub mod doctor;
 pub mod finding;
 mod fork_growth;
+mod mapped_pages;
 mod memory_latency;
 #[cfg(test)]
 mod memory_sample;
 mod page_sizes;
+mod ratio;
 mod round_trip;
 mod saturated;
+pub mod send_crossover;
+mod send_questions;
 mod sequential;
+mod thread_scaling;
+mod unexpected;
+mod zero_copy;
+mod zero_copy_price;

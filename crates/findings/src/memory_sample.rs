@@ -2,12 +2,14 @@
 
 use costof_model::axis::Axes;
 use costof_model::facts::{Cache, CacheKind, CacheSource, Facts};
-use costof_model::metric::{Estimate, IntervalKind};
-use costof_model::noise::{Grade, Placement};
+use costof_model::metric::{Data, Estimate, IntervalKind, Measured};
+use costof_model::noise::{Grade, Noise, Placement};
 use costof_model::point::Point;
 use costof_model::prediction::Prediction;
 use costof_model::protocol::{ClockInfo, ClockSource, CounterInfo};
-use costof_model::rows::{AttemptRow, Plan, PointRow, RunRow, SCHEMA, State};
+use costof_model::rows::{
+    AttemptRow, LaunchPoint, LaunchRow, Plan, PointRow, RunRow, SCHEMA, State,
+};
 use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit};
 use std::collections::BTreeMap;
@@ -328,6 +330,31 @@ pub(crate) fn point_row(
         warnings: Vec::new(),
         placement: Placement::default(),
     }
+}
+
+/// Adds a launch that measured these metrics of each point.
+pub(crate) fn launch(run: &mut Run, points: &[(&PointRow, &[(&'static str, f64)])]) {
+    let measured = |(name, value): &(&'static str, f64)| Measured {
+        name: (*name).into(),
+        data: Data::Value(*value),
+        disturbed: Vec::new(),
+    };
+    let points = points.iter().map(|(row, metrics)| LaunchPoint {
+        point: row.point.clone(),
+        state: State::Ok,
+        metrics: metrics.iter().map(measured).collect(),
+        allocations: 0,
+    });
+    run.launches.push(LaunchRow {
+        block: 0,
+        launch: run.launches.len() as u32,
+        of: 1,
+        wall_ns: 1e9,
+        points: points.collect(),
+        noise: Noise::default(),
+        placement: Placement::default(),
+        link: None,
+    });
 }
 
 /// Says what was expected of the last point that was added.

@@ -9,9 +9,9 @@ use costof_model::run_file::Run;
 use costof_model::unit::{Unit, display_bytes};
 
 /// From which share of the time on a thread that runs has no more to give.
-const SATURATED: f64 = 0.95;
+pub(crate) const SATURATED: f64 = 0.95;
 /// Below which share it surely has.
-const HAS_TIME: f64 = 0.9;
+pub(crate) const HAS_TIME: f64 = 0.9;
 /// From which share of a link's rate on, in payload, the rate is what limits.
 const OF_RATE: f64 = 0.85;
 /// From which share of datagrams on that do not arrive, what arrives says nothing of the sender.

@@ -180,8 +180,13 @@ fn begins() {
     println!("begins");
 }
 
-/// Sends small packets without a pause, from every processor, to where nobody
-/// listens.
+/// Of large packets so many are sent at once and then none for so long, from each processor: more than
+/// the line takes, and little enough that the relay has time to drop what is too much.
+const LARGE_BYTES: usize = 1000;
+const FLOOD_PACKETS: u32 = 32;
+const FLOOD_PAUSE: Duration = Duration::from_millis(2);
+
+/// Sends packets, small ones without a pause, from every processor, to where nobody listens.
 fn flood(bytes: &str) {
     let bytes: usize = bytes.parse().unwrap();
     let threads = std::thread::available_parallelism().unwrap().get();
@@ -190,8 +195,13 @@ fn flood(bytes: &str) {
         std::thread::spawn(move || {
             let packet = vec![7; bytes];
             loop {
-                // One that is refused is not missed.
-                let _ = socket.send_to(&packet, (FAR_ADDRESS, NOBODY));
+                for _ in 0..FLOOD_PACKETS {
+                    // One that is refused is not missed.
+                    let _ = socket.send_to(&packet, (FAR_ADDRESS, NOBODY));
+                }
+                if bytes >= LARGE_BYTES {
+                    std::thread::sleep(FLOOD_PAUSE);
+                }
             }
         });
     }

@@ -13,14 +13,15 @@ const CONGESTION_CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 const SOCKET_BUFFERS: [&str; 2] = ["tcp_rmem", "tcp_wmem"];
 
-const OFFLOADS: [(&str, Offload); 3] = [
+const OFFLOADS: [(&str, Offload); 4] = [
+    ("sg", Offload::ScatterGather),
     ("tso", Offload::TcpSegmentation),
     ("gso", Offload::Segmentation),
     ("gro", Offload::Receive),
 ];
 
 /// The end that has this address, in the network namespace of this thread.
-pub(crate) fn at(address: IpAddr) -> LinkEnd {
+pub fn at(address: IpAddr) -> LinkEnd {
     let mut end = LinkEnd::default();
     let control = fs::read_to_string(CONGESTION_CONTROL);
     end.congestion_control = end
@@ -49,6 +50,7 @@ pub(crate) fn at(address: IpAddr) -> LinkEnd {
 /// What is known of the device.
 fn about(device: &str, end: &mut LinkEnd) {
     end.device = Some(device.to_owned());
+    end.driver = end.told("driver", network_device::driver(device)).flatten();
     end.mtu_bytes = end.told("mtu_bytes", network_device::mtu_bytes(device));
     for (name, offload) in OFFLOADS {
         let is_on = end.told(name, network_device::is_on(device, offload));
@@ -62,7 +64,7 @@ fn about(device: &str, end: &mut LinkEnd) {
 }
 
 /// The end as it is now, with the sniffers of either time: one that came or went has seen packets.
-pub(crate) fn since(before: &LinkEnd, mut now: LinkEnd) -> LinkEnd {
+pub fn since(before: &LinkEnd, mut now: LinkEnd) -> LinkEnd {
     now.sniffers = now.sniffers.max(before.sniffers);
     now
 }

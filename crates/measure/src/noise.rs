@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use crate::core_clock::CoreClock;
 use crate::facts;
 use crate::gaps::Watch;
+use crate::processor_ticks::{self, TICK_NS, Ticks, difference};
 use costof_model::facts::Cgroup;
 use costof_model::noise::{Gaps, Noise};
 use costof_os::affinity;
@@ -16,9 +17,6 @@ use std::fs;
 const WATCH_NS: f64 = 2e6;
 /// How often at most.
 const WATCHES: usize = 3;
-/// `/proc/stat` counts in hundredths of a second, on every architecture.
-pub(crate) const TICK_NS: f64 = 1e7;
-
 /// What is recorded of a launch that has begun.
 pub struct Ledger {
     cpus: Vec<usize>,
@@ -40,16 +38,7 @@ struct Snapshot {
     wait_ns: Option<f64>,
     throttled_ns: Option<f64>,
     migrations: Option<u64>,
-    ticks: Option<Vec<CpuTicks>>,
-}
-
-/// One processor's line of `/proc/stat`, in ticks.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct CpuTicks {
-    pub(crate) cpu: usize,
-    pub(crate) busy: u64,
-    pub(crate) steal: u64,
-    pub(crate) total: u64,
+    ticks: Option<Vec<Ticks>>,
 }
 
 impl Ledger {
@@ -124,11 +113,11 @@ struct Shares {
 /// Of the processors `cpus`, or all where none are named, the mean: what they
 /// suffer is compared with the time that passed, which passed on each of them.
 /// `own_ns` is what the worker itself used.
-fn shares(ticks: &[CpuTicks], cpus: &[usize], own_ns: f64) -> Shares {
-    let (measured, others): (Vec<&CpuTicks>, Vec<&CpuTicks>) = ticks
+fn shares(ticks: &[Ticks], cpus: &[usize], own_ns: f64) -> Shares {
+    let (measured, others): (Vec<&Ticks>, Vec<&Ticks>) = ticks
         .iter()
         .partition(|ticks| cpus.is_empty() || cpus.contains(&ticks.cpu));
-    let sum = |of: fn(&CpuTicks) -> u64, ticks: &[&CpuTicks]| {
+    let sum = |of: fn(&Ticks) -> u64, ticks: &[&Ticks]| {
         ticks.iter().map(|ticks| of(ticks)).sum::<u64>() as f64
     };
     let count = measured.len() as f64;
@@ -180,59 +169,12 @@ impl Snapshot {
                 .ok()
                 .and_then(|text| text.split_whitespace().nth(1)?.parse().ok()),
             throttled_ns: facts::throttled_ns(cgroup),
-            migrations: fs::read_to_string("/proc/thread-self/sched")
-                .ok()
-                .and_then(|text| migrations(&text))
+            migrations: usage::migrations()
                 // A probe may move its thread on purpose.
                 .map(|all| all.saturating_sub(affinity::moves())),
-            ticks: fs::read_to_string("/proc/stat")
-                .ok()
-                .map(|text| cpu_ticks(&text)),
+            ticks: processor_ticks::read(),
         }
     }
-}
-
-/// `se.nr_migrations` of `/proc/thread-self/sched`.
-fn migrations(text: &str) -> Option<u64> {
-    let line = text.lines().find(|line| line.contains("nr_migrations"))?;
-    line.rsplit(':').next()?.trim().parse().ok()
-}
-
-/// The processors' lines of `/proc/stat` (proc_stat(5)).
-pub(crate) fn cpu_ticks(text: &str) -> Vec<CpuTicks> {
-    text.lines()
-        .filter_map(|line| {
-            // The first line, `cpu  …`, is the sum of all.
-            let line = line.strip_prefix("cpu")?;
-            let line = (!line.starts_with(' ')).then_some(line)?;
-            let mut words = line.split_whitespace();
-            let cpu = words.next()?.parse().ok()?;
-            let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
-            let [user, nice, system, idle, iowait, irq, softirq, steal] = *ticks.first_chunk()?;
-            let busy = user + nice + system + irq + softirq;
-            Some(CpuTicks {
-                cpu,
-                busy,
-                steal,
-                total: busy + idle + iowait + steal,
-            })
-        })
-        .collect()
-}
-
-pub(crate) fn difference(before: &[CpuTicks], after: &[CpuTicks]) -> Vec<CpuTicks> {
-    after
-        .iter()
-        .filter_map(|after| {
-            let before = before.iter().find(|before| before.cpu == after.cpu)?;
-            Some(CpuTicks {
-                cpu: after.cpu,
-                busy: after.busy.saturating_sub(before.busy),
-                steal: after.steal.saturating_sub(before.steal),
-                total: after.total.saturating_sub(before.total),
-            })
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -240,29 +182,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processor_times_are_read_from_proc_stat() {
-        let before = cpu_ticks("cpu  9 9 9 9 9 9 9 9 0 0\ncpu1 10 0 5 100 2 0 1 3 0 0\nintr 5\n");
-        // What all have used in user mode looks like a processor's number.
-        let after = cpu_ticks("cpu  9 29 9 9 9 9 9 9 9 0\ncpu1 30 0 6 101 2 0 1 4 0 0\n");
-        assert_eq!(
-            difference(&before, &after),
-            [CpuTicks {
-                cpu: 1,
-                busy: 21,
-                steal: 1,
-                total: 23
-            }]
-        );
-        assert!(cpu_ticks("cpu1 10 0\ncpux\n").is_empty());
-    }
-
-    #[test]
     fn steal_and_others_are_means_over_the_measured_processors() {
         // Each of 16 processors lost 1 of 100 ticks, and was used for 52.
-        let ticks: Vec<CpuTicks> = (0..17)
-            .map(|cpu| CpuTicks {
+        let ticks: Vec<Ticks> = (0..17)
+            .map(|cpu| Ticks {
                 cpu,
                 busy: 52,
+                softirq: 0,
                 steal: 1,
                 total: 100,
             })
@@ -283,9 +209,10 @@ mod tests {
 
     #[test]
     fn a_partner_that_is_busy_is_no_disturbance() {
-        let ticks = [(0, 40), (1, 100), (2, 30)].map(|(cpu, busy)| CpuTicks {
+        let ticks = [(0, 40), (1, 100), (2, 30)].map(|(cpu, busy)| Ticks {
             cpu,
             busy,
+            softirq: 0,
             steal: 0,
             total: 100,
         });
@@ -303,12 +230,5 @@ mod tests {
         noise.less_partner(100.0 * TICK_NS, 2, true);
         assert_eq!(noise.others_ns, Some(0.0));
         assert_eq!(noise.run_queue_wait_ns, Some(0.0));
-    }
-
-    #[test]
-    fn migrations_are_read_where_the_kernel_tells() {
-        let text = "worker (5, #threads: 2)\n---\nse.nr_migrations   :     17\nnr_switches : 4\n";
-        assert_eq!(migrations(text), Some(17));
-        assert_eq!(migrations("nothing"), None);
     }
 }

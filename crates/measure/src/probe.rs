@@ -1,13 +1,14 @@
 //! What a probe is: its description, and functions that predict, measure and derive.
 
 use crate::meter::Meter;
-use costof_model::axis::Axes;
+use crate::schedule::Precision;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
+use costof_model::point::{Headline, Planned, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers, Report};
+use std::time::Duration;
 
 /// One question with a number for an answer, and how it gets it. A literal of
 /// this type has no defaults, so that nothing can be forgotten.
@@ -35,8 +36,13 @@ pub struct Probe {
     pub headlines: fn(&Facts) -> Vec<Headline>,
     /// What the probe's own plan has beside the headlines and the usual values
     /// of its axes, because it depends on the machine: every pair of its cores,
-    /// as many threads as it has processors.
-    pub more_points: fn(&Facts) -> Vec<Axes>,
+    /// as many threads as it has processors; or because it is asked over another
+    /// link. What is about a link is planned where that one is asked for, or none
+    /// is, and this machine can make it.
+    pub more_points: fn(&Facts) -> Vec<Planned>,
+    /// How much longer a run with more of this probe than its headlines may take, where
+    /// its own plan is worth that; a quick one measures it in one round then.
+    pub budget: Option<fn(Precision) -> Duration>,
     /// The range expected at a point; none where nothing is known to expect.
     pub predict: fn(&Point, &Facts, &Known<'_>) -> Option<Prediction>,
     /// How each role starts, in the order of `info.roles`. The last one leads.

@@ -2,7 +2,7 @@
 //!
 //! Pure: durations in, counts out; random only by the seed given. The number of launches is decided
 //! once, from the pilots and the budget, and never by looking at results: stopping as soon as an
-//! interval looks narrow costs about three points of its coverage (FACTS.md).
+//! interval looks narrow costs about three points of its coverage.
 
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 //!
 //! Nothing here fails, nothing stays behind, and nothing is judged: that is `costof-findings`'.
 
-use crate::noise::{CpuTicks, TICK_NS, cpu_ticks, difference};
+use crate::processor_ticks::{self, TICK_NS, Ticks, difference};
 use crate::statistics::quantile::median;
 use costof_model::facts::{Probed, Trial};
 use costof_os::arena::{self, Arena, PageSize};
@@ -148,9 +148,9 @@ fn huge_page() -> Option<Trial> {
 /// What a wake-up costs, and what the hypervisor took from the two processors meanwhile: they are
 /// kept busy for most of it.
 fn wake_up_and_steal() -> (Option<WakeUp>, Option<f64>) {
-    let before = processor_ticks();
+    let before = processor_ticks::read();
     let wake_up = wake_ups();
-    let after = processor_ticks();
+    let after = processor_ticks::read();
     let steal_share = wake_up.as_ref().and_then(|wake_up| {
         let kept_busy = [wake_up.waker_cpu, wake_up.woken_cpu];
         let spent = difference(&before?, &after?);
@@ -173,7 +173,7 @@ fn wake_ups() -> Option<WakeUp> {
 }
 
 /// The steal among what the processors worked or wanted to.
-fn steal_share<'a>(spent: impl Iterator<Item = &'a CpuTicks>) -> Option<f64> {
+fn steal_share<'a>(spent: impl Iterator<Item = &'a Ticks>) -> Option<f64> {
     let (steal, wanted) = spent.fold((0, 0), |(steal, wanted), ticks| {
         (steal + ticks.steal, wanted + ticks.steal + ticks.busy)
     });
@@ -182,22 +182,17 @@ fn steal_share<'a>(spent: impl Iterator<Item = &'a CpuTicks>) -> Option<f64> {
 
 /// What others use of all processors while this process sleeps.
 fn busy_share() -> Option<f64> {
-    let (before, own_before_ns) = (processor_ticks()?, now_ns(ClockId::ProcessCpu));
+    let (before, own_before_ns) = (processor_ticks::read()?, now_ns(ClockId::ProcessCpu));
     sleep(WATCH);
-    let (after, own_after_ns) = (processor_ticks()?, now_ns(ClockId::ProcessCpu));
+    let (after, own_after_ns) = (processor_ticks::read()?, now_ns(ClockId::ProcessCpu));
     let own_ticks = (own_after_ns - own_before_ns) as f64 / TICK_NS;
     others_share(&difference(&before, &after), own_ticks)
 }
 
-fn others_share(spent: &[CpuTicks], own_ticks: f64) -> Option<f64> {
+fn others_share(spent: &[Ticks], own_ticks: f64) -> Option<f64> {
     let busy: u64 = spent.iter().map(|ticks| ticks.busy).sum();
     let total: u64 = spent.iter().map(|ticks| ticks.total).sum();
     (total > 0).then(|| (busy as f64 - own_ticks).max(0.0) / total as f64)
-}
-
-fn processor_ticks() -> Option<Vec<CpuTicks>> {
-    let text = std::fs::read_to_string("/proc/stat").ok()?;
-    Some(cpu_ticks(&text)).filter(|ticks| !ticks.is_empty())
 }
 
 #[cfg(test)]
@@ -248,9 +243,10 @@ mod tests {
 
     #[test]
     fn shares_leave_out_what_is_ones_own_and_what_is_idle() {
-        let ticks = |cpu, busy, steal, total| CpuTicks {
+        let ticks = |cpu, busy, steal, total| Ticks {
             cpu,
             busy,
+            softirq: 0,
             steal,
             total,
         };

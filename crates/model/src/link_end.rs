@@ -11,6 +11,10 @@ pub struct LinkEnd {
     /// The network device that has the end's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// The device's driver, as ethtool(8) names it: `veth`, `tun`, `virtio_net`;
+    /// loopback has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
     /// The congestion control of TCP sockets that ask for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
@@ -25,8 +29,9 @@ pub struct LinkEnd {
     /// root first, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue_disciplines: Vec<String>,
-    /// Which work on several packets at once is switched on: `tso`, `gso` and
-    /// `gro`, as ethtool(8) names them.
+    /// Which work of the protocols the device does, or the kernel beside it: `sg`
+    /// (takes packets that lie in several pieces), `tso`, `gso` and `gro`, as
+    /// ethtool(8) names them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub offloads: BTreeMap<Text, bool>,
     /// How many sockets are given copies of the device's packets (AF_PACKET,

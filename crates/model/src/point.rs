@@ -47,6 +47,31 @@ impl Headline {
     }
 }
 
+/// A point of a probe's own plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// Where it stands.
+    pub axes: Axes,
+    /// The link that it is about; none: every link of the run.
+    pub link: Option<&'static str>,
+}
+
+impl Planned {
+    /// These, over every link of the run.
+    pub fn anywhere(points: Vec<Axes>) -> Vec<Planned> {
+        let planned = |axes| Planned { axes, link: None };
+        points.into_iter().map(planned).collect()
+    }
+
+    /// One over this link alone.
+    pub const fn over(axes: Axes, link: &'static str) -> Planned {
+        Planned {
+            axes,
+            link: Some(link),
+        }
+    }
+}
+
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.probe)?;

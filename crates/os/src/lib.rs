@@ -6,9 +6,10 @@
 //! kernel it exists and what it returns where it does not.
 //!
 //! Functions on measured paths (`branches`, `calls`, `chase`, `clock_reads`, `connections`,
-//! `conversation`, `copies`, `core_chain`, `flow`, `hypervisor`, `icmp`, `line`, `line_counters`,
-//! `locks`, `loops`, `mappings`, `registered_buffer`, `signals`, `streams`, `syscalls`, `timers`,
-//! `timestamping`, `token`, `touch`, `transfer`, `tsc`, `vmsplice`, `zerocopy`) allocate nothing,
+//! `conversation`, `copies`, `core_chain`, `delivery`, `field_sender`, `flow`, `hypervisor`, `icmp`,
+//! `line`, `line_counters`, `locks`, `loops`, `mappings`, `receive`, `registered_buffer`, `signals`,
+//! `streams`, `syscalls`, `timers`, `timestamping`, `token`, `touch`, `transfer`, `tsc`, `victim`,
+//! `vmsplice`, `zerocopy`) allocate nothing,
 //! take no lock, and make no system call but those that they are there to measure. Set-up
 //! functions may allocate.
 
@@ -34,6 +35,9 @@ mod control_message;
 pub mod conversation;
 pub mod copies;
 pub mod core_chain;
+pub mod delivery;
+pub mod field_sender;
+pub mod fields;
 pub mod flow;
 pub mod hypervisor;
 pub mod icmp;
@@ -56,16 +60,17 @@ pub mod queue_disciplines;
 pub mod random;
 pub mod readable;
 pub mod real_time;
+pub mod receive;
 pub mod registered_buffer;
 mod repeat;
 pub mod scratch;
+pub mod segments;
 mod shared;
 pub mod signals;
 pub mod sink;
 pub mod sniffers;
 pub mod socket;
 mod socket_option;
-pub mod softirq;
 pub mod spawn;
 pub mod streams;
 pub mod syscalls;
@@ -79,5 +84,6 @@ pub mod transfer;
 pub mod tsc;
 pub mod tun;
 pub mod usage;
+pub mod victim;
 pub mod vmsplice;
 pub mod zerocopy;

@@ -25,6 +25,7 @@ use rustix::net::{
 };
 
 use crate::socket;
+use crate::socket_option;
 
 /// How long the ends have to find each other.
 const GREETING: Duration = Duration::from_secs(10);
@@ -170,6 +171,32 @@ impl Listener {
                 Ok(Address::Ip(addresses.collect::<Result<_, _>>()?))
             }
         }
+    }
+
+    /// Has the connections of those who call later send no larger segments than of so many bytes
+    /// of payload, TCP's options included (`TCP_MAXSEG`).
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` (EINVAL) for less than 88 or more than 32,767 bytes; what setsockopt(2) says of a
+    /// listener that is none of TCP's.
+    pub fn limit_segments(&self, bytes: u32) -> io::Result<()> {
+        let option = (libc::IPPROTO_TCP, libc::TCP_MAXSEG);
+        self.sockets
+            .iter()
+            .try_for_each(|socket| socket_option::set(socket, option, &[bytes]))
+    }
+
+    /// Has the connections of those who call later begin by this congestion control at this end too
+    /// (a socket that is accepted inherits the listener's).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`socket::set_congestion_control`].
+    pub fn set_congestion_control(&self, name: &str) -> io::Result<()> {
+        self.sockets
+            .iter()
+            .try_for_each(|socket| socket::set_congestion_control(socket, name))
     }
 
     /// The flows of who says the token, all of which wait until it is said back to them.
@@ -349,8 +376,9 @@ impl Met {
 /// said again, by all of them: the other end answers none before it has heard every one.
 fn await_token(flows: &[Met], token: &[u8], until: Instant) -> io::Result<()> {
     let first = &flows[0];
-    // A stream has nothing behind it yet; a longer datagram is cut, and then as long as this.
-    let mut said = vec![0; token.len() + 1];
+    // What a stream has behind it is left there; a longer datagram is cut, and then as long as this.
+    let longer = usize::from(first.over == Over::Udp);
+    let mut said = vec![0; token.len() + longer];
     let mut received = 0;
     loop {
         in_time(until)?;

@@ -1,20 +1,26 @@
 //! What the kernel says of a network device of the calling thread's network namespace.
 //!
-//! Source: netdevice(7), linux/ethtool.h (`ETHTOOL_GTSO`, `ETHTOOL_GGSO`, `ETHTOOL_GGRO`).
+//! Source: netdevice(7), linux/ethtool.h (`ETHTOOL_GSG`, `ETHTOOL_GTSO`, `ETHTOOL_GGSO`,
+//! `ETHTOOL_GGRO`, `ETHTOOL_GDRVINFO`).
 
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
-/// Ask for one offload of a device. Linux 2.4, 2.6.18 and 2.6.29.
+/// Ask for one offload of a device. Linux 2.4 (the first two), 2.6.18 and 2.6.29.
+const ETHTOOL_GSG: u32 = 0x18;
 const ETHTOOL_GTSO: u32 = 0x1e;
 const ETHTOOL_GGSO: u32 = 0x23;
 const ETHTOOL_GGRO: u32 = 0x2b;
+/// Ask which driver a device has. Linux 2.4.
+const ETHTOOL_GDRVINFO: u32 = 0x3;
 
-/// Work on several packets at once that a device, or the kernel just before and after it, does in
-/// the place of the protocols.
+/// Work that a device, or the kernel just before and after it, does in the place of the protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
+    /// The device takes packets whose parts lie at several places; one that does not has each packet
+    /// copied into one piece before.
+    ScatterGather,
     /// The device cuts what TCP sends into packets.
     TcpSegmentation,
     /// The kernel does so after the queue discipline.
@@ -50,6 +56,7 @@ pub fn mtu_bytes(device: &str) -> io::Result<u32> {
 pub fn is_on(device: &str, offload: Offload) -> io::Result<bool> {
     let mut value = EthtoolValue {
         command: match offload {
+            Offload::ScatterGather => ETHTOOL_GSG,
             Offload::TcpSegmentation => ETHTOOL_GTSO,
             Offload::Segmentation => ETHTOOL_GGSO,
             Offload::Receive => ETHTOOL_GGRO,
@@ -60,6 +67,39 @@ pub fn is_on(device: &str, offload: Offload) -> io::Result<bool> {
     question.ifr_ifru.ifru_data = (&raw mut value).cast();
     ask(question, libc::SIOCETHTOOL)?;
     Ok(value.data != 0)
+}
+
+/// `struct ethtool_drvinfo`.
+#[repr(C)]
+struct EthtoolDriver {
+    command: u32,
+    driver: [u8; 32],
+    /// Versions, the bus, and numbers of other answers.
+    rest: [u8; 160],
+}
+
+/// The name of the device's driver: `veth`, `tun` (tap devices too), `virtio_net`; none where it has
+/// none, as loopback.
+///
+/// # Errors
+///
+/// ENODEV where there is no such device.
+pub fn driver(device: &str) -> io::Result<Option<String>> {
+    let mut answer = EthtoolDriver {
+        command: ETHTOOL_GDRVINFO,
+        driver: [0; 32],
+        rest: [0; 160],
+    };
+    let mut question = question(device)?;
+    question.ifr_ifru.ifru_data = (&raw mut answer).cast();
+    match ask(question, libc::SIOCETHTOOL) {
+        Ok(_) => {}
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let name = answer.driver.split(|byte| *byte == 0).next();
+    let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
+    Ok(Some(name).filter(|name| !name.is_empty()))
 }
 
 /// The number by which the kernel knows the device.
@@ -125,6 +165,7 @@ mod tests {
         // The largest packet of IPv4 and more fits through.
         assert!(mtu_bytes("lo").unwrap() >= 1280);
         let offloads = [
+            Offload::ScatterGather,
             Offload::TcpSegmentation,
             Offload::Segmentation,
             Offload::Receive,
@@ -132,6 +173,9 @@ mod tests {
         for offload in offloads {
             is_on("lo", offload).unwrap();
         }
+        assert!(is_on("lo", Offload::ScatterGather).unwrap());
+        assert_eq!(size_of::<EthtoolDriver>(), 196);
+        assert_eq!(driver("lo").unwrap(), None);
     }
 
     #[test]
@@ -139,6 +183,7 @@ mod tests {
         for name in ["nosuchdevice", "a_name_that_is_longer_than_any"] {
             assert!(mtu_bytes(name).is_err(), "{name}");
             assert!(is_on(name, Offload::Receive).is_err(), "{name}");
+            assert!(driver(name).is_err(), "{name}");
         }
     }
 }

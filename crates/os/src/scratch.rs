@@ -60,10 +60,7 @@ impl Scratch {
                 Err(error) => refused.push(format!("{}: {error}", folder.display())),
             }
         }
-        Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            format!("no folder on a disk to write to ({})", refused.join("; ")),
-        ))
+        Err(no_folder(&refused))
     }
 
     fn fill(&self, pages: usize, stride: usize) -> io::Result<()> {
@@ -172,6 +169,29 @@ fn candidates() -> Vec<PathBuf> {
     folders.extend(variable("HOME").map(PathBuf::from));
     folders.push("/var/tmp".into());
     folders
+}
+
+/// A nameless file to read and write, empty, in the first folder that [`Scratch::write`] would take.
+///
+/// # Errors
+///
+/// `Unsupported` with why each folder was left out.
+pub(crate) fn nameless() -> io::Result<File> {
+    let mut refused = Vec::new();
+    for folder in candidates() {
+        match nameless_file(&folder) {
+            Ok(file) => return Ok(file),
+            Err(error) => refused.push(format!("{}: {error}", folder.display())),
+        }
+    }
+    Err(no_folder(&refused))
+}
+
+fn no_folder(refused: &[String]) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        format!("no folder on a disk to write to ({})", refused.join("; ")),
+    )
 }
 
 fn nameless_file(folder: &Path) -> io::Result<File> {

@@ -93,8 +93,25 @@ impl Acknowledger {
         to: SocketAddrV4,
         receiver: Receiver,
     ) -> io::Result<TcpStream> {
+        self.connect_by(from, to, receiver, None)
+    }
+
+    /// As [`Acknowledger::connect`], by a congestion control where one is named. It is chosen before
+    /// the connection begins: one that has begun by BBR is paced for as long as it lasts, by
+    /// whichever control it goes on.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Acknowledger::connect`] and [`crate::socket::set_congestion_control`].
+    pub fn connect_by(
+        &self,
+        from: Ipv4Addr,
+        to: SocketAddrV4,
+        receiver: Receiver,
+        control: Option<&str>,
+    ) -> io::Result<TcpStream> {
         let from = SocketAddrV4::new(from, 0);
-        let stream = tcp_repair::establish(from, to, receiver, SEQUENCE)?;
+        let stream = tcp_repair::establish(from, to, receiver, SEQUENCE, control)?;
         let flow = Flow::of(stream.try_clone()?, receiver)?;
         let flows = self.flows.as_ref().expect("it is not being dropped");
         flows

@@ -141,6 +141,23 @@ pub fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
     Ok(sockopt::set_socket_linger(socket, Some(Duration::ZERO))?)
 }
 
+/// Has TCP find out in about so many seconds, 3 or more, that a silent peer is no longer there: reads
+/// then fail with `TimedOut`.
+///
+/// # Errors
+///
+/// What setsockopt(2) says of a socket that is none of TCP's.
+pub fn notice_loss_after(socket: impl AsFd, seconds: u32) -> io::Result<()> {
+    const PROBES: u32 = 3;
+    let each = Duration::from_secs((seconds / PROBES).max(1).into());
+    let socket = socket.as_fd();
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, each)?;
+    sockopt::set_tcp_keepintvl(socket, each)?;
+    sockopt::set_tcp_keepcnt(socket, PROBES - 1)?;
+    Ok(sockopt::set_tcp_user_timeout(socket, seconds * 1000)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +194,16 @@ mod tests {
         drop(client);
         let reset = server.read(&mut [0]).unwrap_err();
         assert_eq!(reset.kind(), io::ErrorKind::ConnectionReset);
+    }
+
+    #[test]
+    fn what_is_asked_of_tcp_is_set() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        notice_loss_after(&stream, 30).unwrap();
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), 30_000);
+        assert!(notice_loss_after(UdpSocket::bind("127.0.0.1:0").unwrap(), 30).is_err());
     }
 
     #[test]

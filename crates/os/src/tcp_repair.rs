@@ -8,6 +8,7 @@ use std::io;
 use std::net::{SocketAddr, SocketAddrV4, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use crate::socket;
 use crate::socket_option::{ask, set};
 
 const REPAIR: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_REPAIR);
@@ -50,7 +51,8 @@ pub(crate) struct Sequence {
     pub(crate) receiver: u32,
 }
 
-/// A connection from `from`, whose port may be 0, to nobody at `to`. No packet is sent. It has
+/// A connection from `from`, whose port may be 0, to nobody at `to`, by a congestion control where one
+/// is named. No packet is sent. It has
 /// neither timestamps nor selective acknowledgements. Closing it sends a reset and forgets what was
 /// not acknowledged, so that nothing of it outlives its process.
 ///
@@ -63,6 +65,7 @@ pub(crate) fn establish(
     to: SocketAddrV4,
     receiver: Receiver,
     sequence: Sequence,
+    control: Option<&str>,
 ) -> io::Result<TcpStream> {
     let scale = receiver.window_scale();
     if scale > SCALE_MAX {
@@ -79,6 +82,9 @@ pub(crate) fn establish(
         }
         OwnedFd::from_raw_fd(socket)
     };
+    if let Some(control) = control {
+        socket::set_congestion_control(&socket, control)?;
+    }
     set(&socket, REPAIR, &[1_u32])?;
     set(&socket, QUEUE, &[RECEIVE_QUEUE])?;
     set(&socket, SEQUENCE, &[sequence.receiver])?;
@@ -153,8 +159,10 @@ pub(crate) fn sent(stream: &TcpStream) -> io::Result<u32> {
 ///
 /// What ioctl(2) says.
 pub(crate) fn in_flight(stream: &TcpStream) -> io::Result<u32> {
-    let unacknowledged = queued(stream, libc::TIOCOUTQ)?;
-    Ok(unacknowledged.saturating_sub(queued(stream, libc::SIOCOUTQNSD)?))
+    // In this order: what is sent or acknowledged between the two makes it less, and never more than
+    // there may be.
+    let unsent = queued(stream, libc::SIOCOUTQNSD)?;
+    Ok(queued(stream, libc::TIOCOUTQ)?.saturating_sub(unsent))
 }
 
 #[inline]

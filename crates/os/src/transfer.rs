@@ -10,7 +10,7 @@
 //! Source: tcp(7), udp(7), unix(7), socket(7) on `SO_RCVTIMEO`; `CLOCK_THREAD_CPUTIME_ID`.
 
 mod channel;
-mod marks;
+pub(crate) mod marks;
 mod receiver;
 mod sender;
 #[cfg(test)]
@@ -101,7 +101,7 @@ pub fn call(
 }
 
 /// What a block holds behind its number: the same at both ends, and no run of zeroes.
-fn contents(size: usize) -> Vec<u8> {
+pub(crate) fn contents(size: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
         // xorshift64

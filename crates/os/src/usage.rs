@@ -75,6 +75,18 @@ pub fn device_read_bytes() -> io::Result<u64> {
         .ok_or_else(|| io::Error::other(format!("{FILE} has no read_bytes")))
 }
 
+/// How often the calling thread has come to another processor, as /proc/thread-self/sched says (Linux
+/// 3.17); none where it does not (`CONFIG_SCHED_DEBUG`). Allocates.
+pub fn migrations() -> Option<u64> {
+    migrations_in(&fs::read_to_string("/proc/thread-self/sched").ok()?)
+}
+
+/// `se.nr_migrations` of that file.
+fn migrations_in(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.contains("nr_migrations"))?;
+    line.rsplit(':').next()?.trim().parse().ok()
+}
+
 fn usage(whose: libc::c_int) -> Usage {
     let mut raw = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `raw` is a valid rusage to write to.
@@ -103,6 +115,13 @@ mod tests {
     use crate::arena::{Arena, PageSize, base_page_bytes};
     use std::thread::sleep;
     use std::time::Duration;
+
+    #[test]
+    fn migrations_are_read_where_the_kernel_tells() {
+        let text = "worker (5, #threads: 2)\n---\nse.nr_migrations   :     17\nnr_switches : 4\n";
+        assert_eq!(migrations_in(text), Some(17));
+        assert_eq!(migrations_in("nothing"), None);
+    }
 
     #[test]
     fn sleeping_is_a_voluntary_switch() {

@@ -55,6 +55,8 @@ pub struct Completions {
     pub done: u64,
     /// Those whose bytes it has copied after all.
     pub copied: u64,
+    /// System calls that asked for them.
+    pub system_calls: u64,
 }
 
 impl Completions {
@@ -65,7 +67,11 @@ impl Completions {
     /// What recvmsg(2) says; `Other` for an error of the network that was in the queue.
     #[inline]
     pub fn collect(&mut self, socket: &impl AsFd) -> io::Result<()> {
-        while let Some(error) = next(socket)? {
+        loop {
+            self.system_calls += 1;
+            let Some(error) = next(socket)? else {
+                return Ok(());
+            };
             if error.origin != ORIGIN_ZEROCOPY || error.errno != 0 {
                 let number = error.errno.cast_signed();
                 return Err(io::Error::other(format!(
@@ -80,7 +86,6 @@ impl Completions {
                 self.copied += sends;
             }
         }
-        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 //! This crate never prints.
 
 mod arenas;
+mod copy;
 mod cpu;
 mod derived;
 mod ends;
@@ -12,6 +13,7 @@ mod ipc;
 mod literal;
 mod memory;
 mod net;
+pub mod notes;
 mod null;
 mod os;
 mod sizes;
@@ -20,4 +22,5 @@ mod table;
 mod threads;
 mod wake;
 
+pub use copy::send::by_hand;
 pub use table::TABLE;

@@ -45,6 +45,7 @@ pub(crate) static PROBE: Probe = Probe {
     processors: |_| 1,
     headlines: |_| vec![Headline::new("empty batch (harness)", Axes::default())],
     more_points: |_| Vec::new(),
+    budget: None,
     predict,
     roles: &[|_| Ok(Box::new(Only(run)))],
     derive: the_only_report,

@@ -35,4 +35,7 @@ pub static TABLE: &[&Probe] = &[
     &crate::net::ping::PROBE,
     &crate::net::connect::PROBE,
     &crate::net::stages::PROBE,
+    &crate::copy::send::PROBE,
+    &crate::copy::receive::PROBE,
+    &crate::copy::parts::PROBE,
 ];

@@ -3,6 +3,7 @@
 
 use crate::names::{points_counted, short_point};
 use crate::table::{cycles, in_order, is_hit};
+use costof_findings::finding::Finding;
 use costof_model::Text;
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
@@ -178,7 +179,7 @@ pub(crate) fn links(run: &Run) -> String {
     paragraph(&lines.collect::<String>())
 }
 
-/// An end of a link: `lo, MTU 65536, noqueue, TCP by cubic, tso gso gro`.
+/// An end of a link: `lo, MTU 65536, noqueue, TCP by default cubic, tso gso gro`.
 fn end(end: &LinkEnd) -> String {
     let on = |wanted| -> Vec<&str> {
         let offloads = end.offloads.iter();
@@ -194,7 +195,7 @@ fn end(end: &LinkEnd) -> String {
     let queues: Vec<&str> = end.queue_disciplines.iter().map(|kind| &**kind).collect();
     parts.extend(named("", &queues));
     let control = end.congestion_control.as_ref();
-    parts.extend(control.map(|name| format!("TCP by {name}")));
+    parts.extend(control.map(|name| format!("TCP by default {name}")));
     parts.extend(named("", &on(true)));
     parts.extend(named("no ", &on(false)));
     let absent = end.absent.iter();
@@ -242,15 +243,35 @@ pub(crate) fn absent(run: &Run) -> String {
 
 /// What was found in the rows.
 pub(crate) fn findings(run: &Run) -> String {
-    let lines = costof_findings::all::findings(run)
-        .into_iter()
-        .map(|finding| {
-            let advice = finding
-                .advice
-                .map_or_else(String::new, |advice| format!(": {advice}"));
-            format!("{}{advice}\n", finding.sentence)
-        });
-    paragraph(&lines.collect::<String>())
+    let lines = costof_findings::all::findings(run);
+    paragraph(&lines.iter().map(finding).collect::<String>())
+}
+
+/// A finding in a line, with what to do about it.
+fn finding(finding: &Finding) -> String {
+    let advice = match &finding.advice {
+        Some(advice) => format!(": {advice}"),
+        None => String::new(),
+    };
+    format!("{}{advice}\n", finding.sentence)
+}
+
+/// The questions of a study that the run is, with their answers.
+pub(crate) fn questions(run: &Run) -> String {
+    let questions = costof_findings::all::questions(run);
+    let lines = questions.iter().map(|asked| {
+        let answers = asked.answers.iter().map(finding);
+        let lacks = asked
+            .lacks
+            .map(|lacks| format!("not told by this run: {lacks}\n"));
+        let answers = answers.chain(lacks).map(|line| format!("  {line}"));
+        format!("{}\n{}", asked.question, answers.collect::<String>())
+    });
+    let lines: String = lines.collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("\nSix questions of a study (network I/O primitives, 2026)\n{lines}"),
+    }
 }
 
 /// The doubts about the points, each kind once and at its worst, with advice.
@@ -313,7 +334,7 @@ mod tests {
         };
         assert_eq!(
             end(&cable),
-            "eth0, MTU 1500, mq fq_codel, TCP by cubic, gro gso, no tso"
+            "eth0, MTU 1500, mq fq_codel, TCP by default cubic, gro gso, no tso"
         );
         (cable.device, cable.mtu_bytes) = (None, None);
         cable.queue_disciplines.clear();
@@ -321,6 +342,9 @@ mod tests {
         cable
             .absent
             .insert("device".into(), "translated".to_owned());
-        assert_eq!(end(&cable), "TCP by cubic, device unknown (translated)");
+        assert_eq!(
+            end(&cable),
+            "TCP by default cubic, device unknown (translated)"
+        );
     }
 }

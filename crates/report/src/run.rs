@@ -17,6 +17,7 @@ pub fn text(run: &Run) -> String {
     text.push_str(&notes::links(run));
     text.push_str(&notes::absent(run));
     text.push_str(&notes::findings(run));
+    text.push_str(&notes::questions(run));
     text.push_str(&notes::doubts(run));
     text
 }

@@ -86,15 +86,23 @@ fn prediction(row: &PointRow) -> String {
     } else {
         "✓"
     };
-    format!("{} {mark}", beside(estimate, (expected.low, expected.high)))
+    let range = beside(estimate, (expected.low, expected.high));
+    match expected.metric == row.primary {
+        true => format!("{range} {mark}"),
+        // It stands beside another metric than its own.
+        false => format!(
+            "{} {range} {} {mark}",
+            expected.metric,
+            estimate.unit.symbol_of(estimate.median)
+        ),
+    }
 }
 
 /// Whether the interval of what was measured meets what was expected.
 pub(crate) fn is_hit(row: &PointRow) -> Option<bool> {
     let expected = row.prediction.as_ref()?;
     let estimate = row.estimate(&expected.metric)?;
-    let (low, high) = estimate.ci95.unwrap_or((estimate.median, estimate.median));
-    Some(low <= expected.high && high >= expected.low)
+    Some(expected.missed_by(estimate).is_none())
 }
 
 /// PMU cycles where there are any, else estimated ones, marked by `~`.

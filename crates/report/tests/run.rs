@@ -29,3 +29,19 @@ fn estimated_cycles_say_why_although_those_of_user_mode_are_counted() {
     );
     assert!(text.contains("perf_event_paranoid=1"), "{text}");
 }
+
+#[test]
+fn what_is_predicted_of_another_metric_is_named() {
+    let mut run = costof_model::run_file::read(BufReader::new(RUN)).expect("a run");
+    let rows = run.points.iter_mut();
+    let mut predicted = rows.filter(|row| row.prediction.is_some() && row.primary().is_some());
+    let row = predicted.next().expect("a predicted point");
+    let mut other = row.primary().expect("it is measured").clone();
+    other.name = "latency".into();
+    row.metrics.push(other);
+    let expected = row.prediction.as_mut().expect("it is predicted");
+    expected.metric = "latency".into();
+    let text = run::text(&run);
+    assert!(!TEXT.contains("  latency "), "{TEXT}");
+    assert!(text.contains("  latency "), "{text}");
+}

@@ -8,6 +8,7 @@ use costof_measure::probe::Probe;
 use costof_model::axis::Domain;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::run_file::Run;
+use costof_probes::notes::{NOTES, Note};
 use costof_report::predictions;
 use costof_report::text::wrapped;
 use std::io::{self, BufWriter, Write};
@@ -41,6 +42,9 @@ fn explain(info: &ProbeInfo) -> String {
         &format!("How (method {})", info.method),
         [&*info.how],
     );
+    for note in NOTES.iter().filter(|note| info.id == note.probe) {
+        text.push_str(&drawn(note));
+    }
     let metrics = info.metrics.iter().enumerate().map(|(position, metric)| {
         let primary = if position == 0 { ", the answer" } else { "" };
         let unit = serde_json::to_value(metric.unit).unwrap_or_default();
@@ -98,6 +102,15 @@ fn sums(info: &ProbeInfo, measured: Option<(PathBuf, Run)>) -> String {
         true => format!("\n{heading}\n  that run has no prediction for it\n"),
         false => format!("\n{heading}\n{sums}"),
     }
+}
+
+/// A heading and a text whose lines stay as they are.
+fn drawn(note: &Note) -> String {
+    let lines = note.text.lines().map(|line| match line {
+        "" => "\n".to_owned(),
+        line => format!("  {line}\n"),
+    });
+    format!("\n{}\n{}", note.heading, lines.collect::<String>())
 }
 
 /// A heading and its lines, wrapped; nothing where there is no line.

@@ -9,4 +9,5 @@ pub(crate) mod link;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod run;
+pub(crate) mod send;
 pub(crate) mod worker;

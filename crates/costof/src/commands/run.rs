@@ -3,6 +3,7 @@
 use crate::cli::RunOptions;
 use crate::controller::Controller;
 use crate::error::{Error, wrong};
+use crate::interrupts;
 use crate::machine::{Asking, Machine, Waiting};
 use crate::planning::{self, Asked};
 use crate::progress::Display;
@@ -25,7 +26,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -39,7 +40,7 @@ pub(crate) fn run(
     if several {
         several_can(options)?;
     }
-    let interrupted = watch_for_interrupts()?;
+    let interrupted = interrupts::watch()?;
     let own = |arguments: &[&str]| {
         WorkerCommand::own_executable(arguments)
             .map_err(|error| wrong(format!("cannot open costof's own executable: {error}")))
@@ -406,16 +407,6 @@ impl Session<'_> {
     }
 }
 
-/// A flag that Ctrl-C and a termination signal set. The worker does not see
-/// them: it leads a process group of its own.
-fn watch_for_interrupts() -> Result<Arc<AtomicBool>, Error> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
-        .map_err(|error| wrong(format!("cannot watch for interrupts: {error}")))?;
-    Ok(interrupted)
-}
-
 fn dry_run(
     name: Option<&str>,
     table: &[&'static Probe],
@@ -439,7 +430,7 @@ fn dry_run(
         }
     }
     let takes = planning::takes(table, plan, asked.precision);
-    writeln!(output, "\n{}", takes.sentence(asked.precision))?;
+    writeln!(output, "\n{}", takes.sentence())?;
     Ok(())
 }
 

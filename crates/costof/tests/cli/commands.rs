@@ -176,6 +176,21 @@ fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run()
 }
 
 #[test]
+fn copies_are_drawn_line_by_line() {
+    let text = costof("explain copy.send").out;
+    for line in [
+        "Where bytes are copied, and who pays",
+        "  one_copy         │ fields ═════════════╪═1═▶ socket buf ─┼───────────────▶ queue ╪═2═▶ buffer    │",
+        "The two copies",
+    ] {
+        assert!(text.lines().any(|have| have == line), "{text}");
+    }
+    let widest = text.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(100), "{widest:?}");
+    assert!(!costof("explain null").out.contains("═▶"));
+}
+
+#[test]
 fn every_probe_is_explained() {
     let probes: Vec<Value> = serde_json::from_str(&costof("list --json").out).unwrap();
     for probe in &probes {

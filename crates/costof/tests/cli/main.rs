@@ -6,6 +6,9 @@
 mod bandwidth;
 mod commands;
 mod common;
+mod copies;
+mod copy_calls;
+mod copy_verdicts;
 mod ends;
 mod export;
 mod graded;
@@ -18,6 +21,7 @@ mod misbehaving;
 mod namespaces;
 mod readers;
 mod resumed;
+mod send;
 mod ssh;
 mod turns;
 mod two_ends;

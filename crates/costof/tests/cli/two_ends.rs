@@ -10,7 +10,7 @@ use rustix::process::{Signal, geteuid};
 use std::fs;
 
 /// Each probe, and what its points must have.
-const PROBES: [(&str, &[&str]); 5] = [
+const PROBES: [(&str, &[&str]); 6] = [
     ("net.rtt", &["latency"]),
     ("net.ping", &["latency", "lost"]),
     (
@@ -30,6 +30,10 @@ const PROBES: [(&str, &[&str]); 5] = [
             "driver_to_stack",
             "stack_to_receive",
         ],
+    ),
+    (
+        "copy.send",
+        &["throughput", "rate", "cost", "cpu_sender", "cpu_receiver"],
     ),
 ];
 

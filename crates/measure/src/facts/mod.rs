@@ -26,7 +26,7 @@ mod machines;
 use std::fs;
 use std::path::Path;
 
-use costof_model::facts::{Cgroup, Facts, Inherited};
+use costof_model::facts::{Cache, Cgroup, CpuSet, Facts, Inherited};
 
 use cpuid::Cpuid;
 use roots::Roots;
@@ -40,6 +40,15 @@ pub fn gather() -> Facts {
 /// What this process inherited, without the rest: cheap enough for each launch.
 pub fn inherited() -> Inherited {
     inherited::inherited(&Roots::live())
+}
+
+/// The caches of one processor, without the rest: cheap enough for each launch.
+pub fn caches_of(cpu: u32) -> Vec<Cache> {
+    let found = caches::caches(&Roots::live(), &CpuSet::from_iter([cpu]));
+    match found.is_empty() {
+        true => Cpuid::read().caches,
+        false => found,
+    }
 }
 
 /// For how long the processor quota of `cgroup` has held its processes back so far, in nanoseconds;

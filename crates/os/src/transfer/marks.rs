@@ -17,13 +17,13 @@ pub struct Mark {
 /// Marks, in the order of time, a quarter of a millisecond apart or more. Where they become too
 /// many, every second one goes.
 #[derive(Debug)]
-pub(super) struct Marks {
+pub(crate) struct Marks {
     pub(super) marks: Vec<Mark>,
     pub(super) every_ns: u64,
     pub(super) next_ns: u64,
     /// When the time was looked at last, and after how many calls it is to be again.
     looked_ns: u64,
-    pub(super) look_calls: u32,
+    pub(crate) look_calls: u32,
 }
 
 /// The most marks.
@@ -32,7 +32,7 @@ pub(super) const MARKS: usize = 1024;
 pub(super) const MARK_EVERY_NS: u64 = 250_000;
 
 impl Marks {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             marks: Vec::with_capacity(MARKS),
             every_ns: MARK_EVERY_NS,
@@ -44,7 +44,7 @@ impl Marks {
 
     /// Notes how far it is if it is time to, and returns the time.
     #[inline]
-    pub(super) fn note(&mut self, bytes: u64) -> u64 {
+    pub(crate) fn note(&mut self, bytes: u64) -> u64 {
         let at_ns = now_ns(ClockId::MonotonicRaw);
         // Where little goes, whatever goes is noted.
         let is_slow = at_ns - self.looked_ns > MARK_EVERY_NS;
@@ -58,6 +58,16 @@ impl Marks {
             });
         }
         at_ns
+    }
+
+    /// Notes how far it is, however soon after the last time.
+    pub(crate) fn end(&mut self, bytes: u64) {
+        self.next_ns = 0;
+        self.note(bytes);
+    }
+
+    pub(crate) fn marks(&self) -> &[Mark] {
+        &self.marks
     }
 
     pub(super) fn add(&mut self, mark: Mark) {

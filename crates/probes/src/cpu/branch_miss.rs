@@ -113,6 +113,7 @@ pub(crate) static PROBE: Probe = Probe {
     processors: |_| 1,
     headlines: |_| vec![Headline::new("branch misprediction", Axes::default())],
     more_points: |_| Vec::new(),
+    budget: None,
     predict,
     roles: &[|launch| Ok(Box::new(Branches::start(launch)))],
     derive: the_only_report,

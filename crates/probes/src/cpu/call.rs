@@ -75,6 +75,7 @@ pub(crate) static PROBE: Probe = Probe {
     processors: |_| 1,
     headlines,
     more_points: |_| Vec::new(),
+    budget: None,
     predict,
     roles: &[|_| Ok(Box::new(Call { sum: 0 }))],
     derive: the_only_report,

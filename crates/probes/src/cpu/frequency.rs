@@ -69,6 +69,7 @@ pub(crate) static PROBE: Probe = Probe {
     processors: |_| 1,
     headlines: |_| vec![Headline::new("core clock", Axes::default())],
     more_points: |_| Vec::new(),
+    budget: None,
     predict,
     roles: &[|_| Ok(Box::new(Only(run)))],
     derive: the_only_report,

@@ -114,6 +114,7 @@ pub(crate) static PROBE: Probe = Probe {
     processors: |_| 1,
     headlines,
     more_points: |_| Vec::new(),
+    budget: None,
     predict,
     roles: &[|_| Ok(Box::new(Snappy::start()))],
     derive,

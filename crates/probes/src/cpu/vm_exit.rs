@@ -51,6 +51,7 @@ pub(crate) static PROBE: Probe = Probe {
     processors: |_| 1,
     headlines: |_| vec![Headline::new("VM exit and entry: cpuid", Axes::default())],
     more_points: |_| Vec::new(),
+    budget: None,
     predict,
     roles: &[|_| Ok(Box::new(Exit { answered: false }))],
     derive: the_only_report,

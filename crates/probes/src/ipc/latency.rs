@@ -109,6 +109,7 @@ pub(crate) static PROBE: Probe = Probe {
     processors,
     headlines,
     more_points: |_| Vec::new(),
+    budget: None,
     predict,
     roles: &[|launch: &Launch| {
         Ok(Box::new(MessageLatency {

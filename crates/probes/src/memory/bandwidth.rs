@@ -11,7 +11,7 @@ use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
+use costof_model::point::{Headline, Planned, Point};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers, Report};
 use costof_model::unit::{Better, Unit};
@@ -152,7 +152,8 @@ pub(crate) static PROBE: Probe = Probe {
     memory_bytes: |point| arena_bytes(point).saturating_mul(point.axes.number("threads")),
     processors: |point| point.axes.number("threads") as usize,
     headlines,
-    more_points,
+    more_points: |facts| Planned::anywhere(more_points(facts)),
+    budget: None,
     predict,
     roles: &[|launch| Ok(Box::new(Streaming::start(launch)))],
     derive,

@@ -166,6 +166,7 @@ pub(crate) static PROBE: Probe = Probe {
     processors: |_| 1,
     headlines,
     more_points: |_| Vec::new(),
+    budget: None,
     predict,
     roles: &[|launch| Ok(Box::new(Chase::start(launch)))],
     derive: the_only_report,

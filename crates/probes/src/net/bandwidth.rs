@@ -1,33 +1,31 @@
 //! `net.bandwidth`: how many bytes a second reach the other end of a link.
 
 mod predict;
-mod windows;
 
-use crate::derived;
 use crate::literal::{cost, list, metric, text, word, words};
+use crate::net::both_ends::{ARRIVED, DROPPED, SENT, joined};
+use crate::net::congestion_control::{CONGESTION_CONTROL, control, refused};
 use crate::net::echo::{over, size};
+use crate::net::flows::{Processors, each};
 use crate::net::meeting::{self, broken, cannot_reach};
-use crate::net::path;
+use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, left_to_count, listed};
+use crate::net::{path, windows};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
 use costof_model::axis::{Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
-use costof_model::metric::{Data, MetricInfo};
+use costof_model::metric::MetricInfo;
 use costof_model::point::{Headline, Point};
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Meeting, Offers, Report};
-use costof_model::rows::State;
+use costof_model::protocol::{Launch, Meeting, Offers};
 use costof_model::unit::{Better, Unit};
 use costof_os::meeting::{Address, DATAGRAM_MOST_BYTES, Listener, Over};
 use costof_os::transfer::{self, BLOCK_LEAST_BYTES, Receiver, Sender};
-use costof_os::{affinity, softirq};
 use predict::predict;
-use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
-const KIB: f64 = 1024.0;
 /// How long a transfer lasts at least. What a KiB takes of a processor falls in the first 0.1 s, in
 /// which buffers grow, by about a tenth.
 const LEAST: Duration = Duration::from_millis(300);
@@ -74,16 +72,7 @@ pub(crate) static PROBE: Probe = Probe {
                     usual: list![1, 2, 4],
                 },
             },
-            words(
-                "congestion_control",
-                "by what TCP decides how much may be under way",
-                list![
-                    word("default", "the kernel's own choice"),
-                    word("cubic", "CUBIC (RFC 9438)"),
-                    word("bbr", "BBR, as the kernel has it"),
-                    word("reno", "NewReno (RFC 6582)"),
-                ],
-            ),
+            CONGESTION_CONTROL,
         ],
         crossings: list![list![text("over"), text("size")]],
         metrics: list![
@@ -185,12 +174,13 @@ pub(crate) static PROBE: Probe = Probe {
     processors: |point| 2 * flows(point),
     headlines,
     more_points: |_| Vec::new(),
+    budget: None,
     predict,
     roles: &[
         |launch| Ok(Box::new(Receiving::start(launch)?)),
         |launch| Ok(Box::new(Sending::start(launch)?)),
     ],
-    derive,
+    derive: |_, reports| joined(reports),
 };
 
 const fn ns_per_kib(name: &'static str, about: &'static str) -> MetricInfo {
@@ -216,11 +206,6 @@ fn flows(point: &Point) -> usize {
     point.axes.number("flows") as usize
 }
 
-/// The congestion control that is asked for.
-fn control(point: &Point) -> Option<&str> {
-    Some(point.axes.word("congestion_control")).filter(|control| *control != "default")
-}
-
 /// What cannot be, wherever it is tried.
 fn check(point: &Point) -> Result<(), Failure> {
     let unsupported = |reason: &str| Err(Failure::unsupported(reason));
@@ -232,117 +217,6 @@ fn check(point: &Point) -> Result<(), Failure> {
             unsupported("only TCP has a congestion control (--set congestion_control=default)")
         }
         _ => Ok(()),
-    }
-}
-
-/// Where the flows of one end run, in their order; anywhere if it is empty.
-struct Processors(Vec<usize>);
-
-impl Processors {
-    /// Those of a role: on one machine every second one, since the other role has the same in an
-    /// order turned by one; where the roles are on two machines, each has all of its own.
-    fn of(cpus: &[usize], meeting: &Meeting) -> Processors {
-        if meeting.apart {
-            return Processors(cpus.to_vec());
-        }
-        let every_second = (0..cpus.len()).map(|number| cpus[2 * number % cpus.len()]);
-        Processors(every_second.collect())
-    }
-
-    fn of_flow(&self, flow: usize) -> Option<usize> {
-        self.0.iter().copied().cycle().nth(flow)
-    }
-
-    /// Those that so many flows use.
-    fn used(&self, flows: usize) -> BTreeSet<usize> {
-        self.0.iter().copied().take(flows).collect()
-    }
-}
-
-/// Lets each flow do its work at the same time as the others, the first in this thread, each on its
-/// processor.
-fn each<F: Send, T: Send>(
-    flows: &mut [F],
-    cpus: &Processors,
-    work: impl Fn(&mut F) -> io::Result<T> + Sync,
-) -> io::Result<Vec<T>> {
-    let work = |position: usize, flow: &mut F| {
-        if let Some(cpu) = cpus.of_flow(position) {
-            affinity::pin(&[cpu])?;
-        }
-        work(flow)
-    };
-    let (first, others) = flows.split_first_mut().expect("there is a flow");
-    std::thread::scope(|scope| {
-        let started: Vec<_> = others
-            .iter_mut()
-            .zip(1..)
-            .map(|(flow, position)| {
-                let thread = std::thread::Builder::new().name(format!("flow {position}"));
-                thread.spawn_scoped(scope, move || work(position, flow))
-            })
-            .collect();
-        let first = work(0, first);
-        let others = started.into_iter().map(|thread| {
-            let ended = thread?.join();
-            ended.map_err(|_| io::Error::other("a thread of a flow has panicked"))?
-        });
-        std::iter::once(first).chain(others).collect()
-    })
-}
-
-/// By which name the receiver offers the processors whose soft interrupts it counts, and names of
-/// what the roles count for [`derive()`].
-const COUNTED: &str = "counted";
-const SENT: &str = "datagrams_sent";
-const ARRIVED: &str = "datagrams_arrived";
-const DROPPED: &str = "datagrams_dropped";
-
-fn listed(cpus: &BTreeSet<usize>) -> String {
-    let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
-    cpus.join(",")
-}
-
-/// The processors whose soft interrupts the sender counts, of those that it uses: not those which
-/// the receiver, as it offers, counts on the same machine. None where nothing is left, or the
-/// receiver counts all there are.
-fn left_to_count(mut used: BTreeSet<usize>, offers: &Offers, apart: bool) -> Option<Vec<usize>> {
-    if apart {
-        return Some(used.into_iter().collect());
-    }
-    let counted = offers.get(COUNTED).map_or("", String::as_str);
-    for cpu in counted.split(',').filter_map(|cpu| cpu.parse().ok()) {
-        used.remove(&cpu);
-    }
-    (!counted.is_empty() && !used.is_empty()).then(|| used.into_iter().collect())
-}
-
-/// What a role's processors did in soft interrupts.
-struct SoftInterrupts {
-    cpus: Vec<usize>,
-    before_ns: Option<u64>,
-}
-
-impl SoftInterrupts {
-    fn watch(cpus: Vec<usize>) -> SoftInterrupts {
-        SoftInterrupts {
-            before_ns: softirq::spent_ns(&cpus).ok(),
-            cpus,
-        }
-    }
-
-    /// For each KiB of `bytes`; nothing where the kernel does not tell.
-    fn report(&self, bytes: u64, meter: &mut Meter<'_>) {
-        let after_ns = softirq::spent_ns(&self.cpus).ok();
-        if let (Some(before_ns), Some(after_ns)) = (self.before_ns, after_ns)
-            && bytes > 0
-        {
-            let kib = bytes as f64 / KIB;
-            let spent_ns = after_ns.saturating_sub(before_ns);
-            let error_ns = softirq::TICK_NS * self.cpus.len().max(1) as u64;
-            meter.value("softirq", spent_ns as f64 / kib);
-            meter.value("softirq_error", error_ns as f64 / kib);
-        }
     }
 }
 
@@ -446,20 +320,8 @@ impl Sending {
         let address: Address = meeting::offered(&self.offers)?;
         let shape = (flows(point), size(point));
         let token = self.meeting.token.as_bytes();
-        transfer::call(over(point), &address, shape, control(point), token).map_err(|error| match (
-            control(point),
-            error.kind(),
-        ) {
-            (Some(control), io::ErrorKind::NotFound) => Failure::unsupported(format!(
-                "this kernel has no congestion control {control} \
-                     (net.ipv4.tcp_available_congestion_control lists those it has; modprobe \
-                     tcp_{control} may add it)"
-            )),
-            (Some(control), io::ErrorKind::PermissionDenied) => Failure::unsupported(format!(
-                "only the administrator may use the congestion control {control} here \
-                     (net.ipv4.tcp_allowed_congestion_control)"
-            )),
-            _ => cannot_reach(&address, &error),
+        transfer::call(over(point), &address, shape, control(point), token).map_err(|error| {
+            refused(point, &error).unwrap_or_else(|| cannot_reach(&address, &error))
         })
     }
 }
@@ -531,181 +393,10 @@ fn duration(point: &Point, point_ns: f64, round_trip: Duration) -> Duration {
     asked.max(LEAST).max(until_full).min(MOST)
 }
 
-/// The receiver's report and the sender's in one; soft interrupts of both ends together. What was
-/// sent is known at one end, and what of it arrived at the other.
-fn derive(_: &Point, reports: Vec<Report>) -> Report {
-    let [mut report, sender] = <[Report; 2]>::try_from(reports).expect("a report of each role");
-    if sender.state != State::Ok || report.state != State::Ok {
-        report.state = State::Failed;
-        report.metrics.clear();
-        return report;
-    }
-    for measured in sender.metrics {
-        let same = report
-            .metrics
-            .iter_mut()
-            .find(|have| have.name == measured.name);
-        match (same.map(|have| &mut have.data), &measured.data) {
-            (Some(Data::Value(sum)), Data::Value(more)) => *sum += more,
-            _ => report.metrics.push(measured),
-        }
-    }
-    report.allocations += sender.allocations;
-    let [sent, arrived, dropped] = [SENT, ARRIVED, DROPPED].map(|name| take(&mut report, name));
-    if let (Some(sent), Some(arrived), Some(dropped)) = (sent, arrived, dropped)
-        && sent > 0.0
-    {
-        // A duplicate arrives twice.
-        derived::add(&mut report, "lost", (sent - arrived).max(0.0) / sent);
-        derived::add(&mut report, "lost_in_queue", dropped / sent);
-    }
-    report
-}
-
-/// Takes a number out of a report.
-fn take(report: &mut Report, name: &str) -> Option<f64> {
-    let at = report
-        .metrics
-        .iter()
-        .position(|metric| metric.name == name)?;
-    match report.metrics.swap_remove(at).data {
-        Data::Value(value) => Some(value),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::literal::point;
-    use costof_model::metric::Measured;
-
-    fn report(metrics: &[(&'static str, Data)]) -> Report {
-        Report {
-            state: State::Ok,
-            allocations: 1,
-            metrics: metrics
-                .iter()
-                .map(|(name, data)| Measured {
-                    name: text(name),
-                    data: data.clone(),
-                    disturbed: Vec::new(),
-                })
-                .collect(),
-        }
-    }
-
-    #[test]
-    fn both_ends_reports_become_one() {
-        let point = point(&PROBE, PROBE.info.defaults());
-        let receiver = report(&[
-            ("throughput", Data::Value(1e9)),
-            ("softirq", Data::Value(3.0)),
-        ]);
-        let sender = report(&[
-            ("cpu_sender", Data::Value(200.0)),
-            ("softirq", Data::Value(4.0)),
-        ]);
-        let report = derive(&point, vec![receiver.clone(), sender.clone()]);
-        let value = |name: &str| {
-            let found = report.metrics.iter().find(|metric| metric.name == name);
-            found.map(|metric| metric.data.clone())
-        };
-        assert_eq!(value("throughput"), Some(Data::Value(1e9)));
-        assert_eq!(value("softirq"), Some(Data::Value(7.0)));
-        assert_eq!(value("cpu_sender"), Some(Data::Value(200.0)));
-        assert_eq!(report.allocations, 2);
-        let failed = Report {
-            state: State::Failed,
-            ..sender
-        };
-        let report = derive(&point, vec![receiver, failed]);
-        assert_eq!((report.state, report.metrics.len()), (State::Failed, 0));
-    }
-
-    /// Where a role's flows run that is told of these processors.
-    fn processors(cpus: &[usize], apart: bool) -> Processors {
-        let meeting = Meeting {
-            address: std::net::Ipv4Addr::LOCALHOST.into(),
-            ports: (0, 0),
-            token: String::new(),
-            apart,
-            sink: None,
-        };
-        Processors::of(cpus, &meeting)
-    }
-
-    fn of_flows(cpus: &[usize], apart: bool, flows: usize) -> Vec<usize> {
-        let processors = processors(cpus, apart);
-        (0..flows)
-            .filter_map(|flow| processors.of_flow(flow))
-            .collect()
-    }
-
-    #[test]
-    fn ends_share_no_processor_where_there_are_enough() {
-        assert_eq!(of_flows(&[4, 5, 6, 7], false, 2), [4, 6]);
-        assert_eq!(of_flows(&[5, 6, 7, 4], false, 2), [5, 7]);
-        assert_eq!(of_flows(&[0, 1], false, 3), [0, 0, 0]);
-        assert_eq!(of_flows(&[1, 0], false, 3), [1, 1, 1]);
-        assert_eq!(of_flows(&[0, 1, 2], false, 4), [0, 2, 1, 0]);
-        assert_eq!(of_flows(&[9], false, 2), [9, 9]);
-        assert!(of_flows(&[], false, 2).is_empty());
-    }
-
-    #[test]
-    fn on_two_machines_each_end_uses_all_of_its_own() {
-        assert_eq!(of_flows(&[4, 5, 6, 7], true, 3), [4, 5, 6]);
-        assert_eq!(of_flows(&[4, 5], true, 3), [4, 5, 4]);
-        assert!(of_flows(&[], true, 2).is_empty());
-    }
-
-    #[test]
-    fn soft_interrupts_of_a_processor_are_counted_at_one_end() {
-        let left = |own: &[usize], others: &[usize], apart: bool, flows: usize| {
-            let counted = processors(others, apart).used(flows);
-            let offers = Offers::from([(COUNTED.into(), listed(&counted))]);
-            left_to_count(processors(own, apart).used(flows), &offers, apart)
-        };
-        assert_eq!(
-            left(&[4, 5, 6, 7], &[5, 6, 7, 4], false, 2),
-            Some(vec![4, 6])
-        );
-        // An odd number, of which both ends use some, or all.
-        assert_eq!(left(&[0, 1, 2], &[1, 2, 0], false, 2), Some(vec![2]));
-        assert_eq!(left(&[0, 1, 2], &[1, 2, 0], false, 3), None);
-        assert_eq!(left(&[9], &[9], false, 1), None);
-        // Without processors of its own, an end counts all that there are.
-        assert_eq!(left(&[], &[], false, 1), None);
-        assert_eq!(left(&[3], &[], false, 1), None);
-        // The same numbers on two machines are not the same processors.
-        assert_eq!(left(&[0, 1], &[0, 1], true, 2), Some(vec![0, 1]));
-        assert_eq!(left(&[], &[], true, 2), Some(vec![]));
-    }
-
-    #[test]
-    fn what_was_lost_is_known_from_both_ends() {
-        let point = point(&PROBE, PROBE.info.defaults().with("over", "udp"));
-        let lost = |sent: f64, arrived: f64| {
-            let receiver = report(&[
-                (ARRIVED, Data::Value(arrived)),
-                (DROPPED, Data::Value(20.0)),
-            ]);
-            let sender = report(&[(SENT, Data::Value(sent))]);
-            let report = derive(&point, vec![receiver, sender]);
-            let names: Vec<&str> = report.metrics.iter().map(|metric| &*metric.name).collect();
-            if names.is_empty() {
-                return None;
-            }
-            assert_eq!(names, ["lost", "lost_in_queue"]);
-            let values = report.metrics.iter().map(|metric| metric.data.clone());
-            Some(values.collect::<Vec<_>>())
-        };
-        let value = Data::Value;
-        assert_eq!(lost(200.0, 150.0), Some(vec![value(0.25), value(0.1)]));
-        assert_eq!(lost(200.0, 201.0), Some(vec![value(0.0), value(0.1)]));
-        assert_eq!(lost(0.0, 0.0), None);
-    }
 
     #[test]
     fn what_cannot_be_says_the_way_out() {
@@ -745,17 +436,5 @@ mod tests {
         point.link = text("wan");
         point.axes = point.axes.with("over", "udp");
         assert_eq!((PROBE.least_ns)(&point), 300e6);
-    }
-
-    #[test]
-    fn work_of_all_flows_is_done_and_its_errors_are_told() {
-        let mut flows = [1, 2, 3];
-        let doubled = each(&mut flows, &Processors(Vec::new()), |flow| Ok(2 * *flow)).unwrap();
-        assert_eq!(doubled, [2, 4, 6]);
-        let failed = each(&mut flows, &Processors(Vec::new()), |flow| match flow {
-            2 => Err(io::Error::other("no")),
-            _ => Ok(()),
-        });
-        assert_eq!(failed.unwrap_err().to_string(), "no");
     }
 }

@@ -89,6 +89,7 @@ pub(crate) static PROBE: Probe = Probe {
     processors,
     headlines,
     more_points: |_| Vec::new(),
+    budget: None,
     predict,
     roles: &[
         |launch| Ok(Box::new(Server::start(launch)?)),

@@ -18,9 +18,7 @@ const ADDRESS: &str = "address";
 /// `Unsupported` where it does neither. A launch of two roles that is told
 /// nothing of it is a bug of the controller.
 pub(crate) fn meeting(launch: &Launch) -> Result<Meeting, Failure> {
-    let told = launch.meeting.clone();
-    let meeting =
-        told.ok_or_else(|| Failure::error("the launch does not say where its roles meet"))?;
+    let meeting = place(launch)?;
     match meeting.sink {
         Some(_) => Err(Failure::unsupported(
             "this needs the other end, and the link sink is the sender's half only: nothing \
@@ -28,6 +26,16 @@ pub(crate) fn meeting(launch: &Launch) -> Result<Meeting, Failure> {
         )),
         None => Ok(meeting),
     }
+}
+
+/// Where the roles of this launch meet, for a probe that also measures the
+/// sender's half alone.
+///
+/// # Errors
+/// A launch of two roles that is told nothing of it is a bug of the controller.
+pub(crate) fn place(launch: &Launch) -> Result<Meeting, Failure> {
+    let told = launch.meeting.clone();
+    told.ok_or_else(|| Failure::error("the launch does not say where its roles meet"))
 }
 
 /// Refuses a point whose ends are to share a processor, where they are on two
@@ -59,7 +67,8 @@ pub(crate) fn listen(
         not_met(
             &error,
             format!(
-                "cannot listen at {}: {error} (--peer-address and --peer-port choose where)",
+                "cannot listen at {}: {error} (--peer-address and --peer-port choose where; \
+                 --data-port of `costof send`)",
                 meeting.address
             ),
         )
@@ -119,7 +128,7 @@ pub(crate) fn cannot_reach(address: &dyn Display, error: &io::Error) -> Failure 
         error,
         format!(
             "cannot reach the other end at {address}: {error} (a firewall may forbid it; \
-             --peer-address and --peer-port choose where)"
+             --peer-address and --peer-port choose where; --data-port of `costof send`)"
         ),
     )
 }

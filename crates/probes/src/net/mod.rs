@@ -1,13 +1,18 @@
 //! Between two ends of a link.
 
 pub(crate) mod bandwidth;
+pub(crate) mod both_ends;
 mod caller;
+pub(crate) mod congestion_control;
 pub(crate) mod connect;
 mod echo;
+pub(crate) mod flows;
 mod load;
 mod lost;
 pub(crate) mod meeting;
 mod path;
 pub(crate) mod ping;
 pub(crate) mod rtt;
+pub(crate) mod soft_interrupts;
 pub(crate) mod stages;
+pub(crate) mod windows;

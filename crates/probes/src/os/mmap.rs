@@ -9,7 +9,7 @@ use costof_measure::statistics::quantile::median;
 use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
+use costof_model::point::{Headline, Planned, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::Offers;
@@ -113,12 +113,10 @@ pub(crate) static PROBE: Probe = Probe {
         )]
     },
     more_points: |_| {
-        vec![
-            Axes::default()
-                .with("size", 1 << 20)
-                .with("populate", "yes"),
-        ]
+        let populated = Axes::default().with("populate", "yes");
+        Planned::anywhere(vec![populated.with("size", 1 << 20)])
     },
+    budget: None,
     predict,
     roles: &[|_| {
         Ok(Box::new(Mapping {

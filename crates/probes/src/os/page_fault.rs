@@ -141,6 +141,7 @@ pub(crate) static PROBE: Probe = Probe {
     processors: |_| 1,
     headlines,
     more_points: |_| Vec::new(),
+    budget: None,
     predict,
     roles: &[|launch| Ok(Box::new(PageFault::start(launch)))],
     derive: the_only_report,

@@ -114,6 +114,7 @@ pub(crate) static PROBE: Probe = Probe {
         )]
     },
     more_points: |_| Vec::new(),
+    budget: None,
     predict,
     roles: &[|_| Ok(Box::new(Pin { buffer: None }))],
     derive,

@@ -98,6 +98,7 @@ pub(crate) static PROBE: Probe = Probe {
         )]
     },
     more_points: |_| Vec::new(),
+    budget: None,
     predict,
     roles: &[|launch| Ok(Box::new(Thread::start(launch)))],
     derive: the_only_report,

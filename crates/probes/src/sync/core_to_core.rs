@@ -10,7 +10,7 @@ use costof_model::List;
 use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
+use costof_model::point::{Headline, Planned, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::Launch;
@@ -77,7 +77,8 @@ pub(crate) static PROBE: Probe = Probe {
     // Which ones a point needs is in its axes, so all must be at hand.
     processors: |_| usize::MAX,
     headlines,
-    more_points,
+    more_points: |facts| Planned::anywhere(more_points(facts)),
+    budget: None,
     predict,
     roles: &[|launch| Ok(Box::new(Pair::start(launch)?))],
     derive: the_only_report,

@@ -11,7 +11,7 @@ use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::axis::Axes;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
+use costof_model::point::{Headline, Planned, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers};
@@ -91,10 +91,11 @@ pub(crate) static PROBE: Probe = Probe {
         ]
     },
     more_points: |facts| {
-        threads::more(threads::processors(facts))
-            .flat_map(|threads| ["same", "separate"].map(|lines| axes(lines, threads)))
-            .collect()
+        let more = threads::more(threads::processors(facts))
+            .flat_map(|threads| ["same", "separate"].map(|lines| axes(lines, threads)));
+        Planned::anywhere(more.collect())
     },
+    budget: None,
     predict,
     roles: &[|launch| Ok(Box::new(Counting::start(launch)))],
     derive: the_only_report,

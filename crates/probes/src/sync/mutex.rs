@@ -10,7 +10,7 @@ use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::axis::Axes;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
+use costof_model::point::{Headline, Planned, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers};
@@ -126,7 +126,8 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ]
     },
-    more_points,
+    more_points: |facts| Planned::anywhere(more_points(facts)),
+    budget: None,
     predict,
     roles: &[|launch| Ok(Box::new(Contenders::start(launch)))],
     derive: the_only_report,

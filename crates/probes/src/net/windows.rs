@@ -1,8 +1,8 @@
 //! From marks of how far each flow was to what arrived in which time, all flows together.
 
-use super::KIB;
 use costof_os::transfer::Mark;
 
+pub(crate) const KIB: f64 = 1024.0;
 /// The share that is left out at the beginning.
 const RAMP: f64 = 1.0 / 3.0;
 /// The most windows.
@@ -11,19 +11,34 @@ const WINDOWS: usize = 24;
 const MARKS_PER_WINDOW: usize = 4;
 
 /// A stretch of time, in nanoseconds of the marks' clock.
-type Stretch = (f64, f64);
+pub(crate) type Stretch = (f64, f64);
 
 /// What threads used in a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Used {
-    pub(super) cpu_ns_per_kib: f64,
+pub(crate) struct Used {
+    pub(crate) cpu_ns_per_kib: f64,
     /// The share of the time for which they ran, in the mean over them.
-    pub(super) running: f64,
+    pub(crate) running: f64,
 }
 
 /// The time in which all flows went on, without its first third; none where there is no such time,
 /// or nothing came.
-pub(super) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
+pub(crate) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
+    let (begin, end) = together(flows)?;
+    let settled = (begin + RAMP * (end - begin), end);
+    let something_came = || bytes_at(flows, settled.1) - bytes_at(flows, settled.0) >= KIB;
+    (end > begin && something_came()).then_some(settled)
+}
+
+/// The same with its first third: of little there is nothing to be left out.
+pub(crate) fn whole(flows: &[&[Mark]]) -> Option<Stretch> {
+    let (begin, end) = together(flows)?;
+    let something_came = || bytes_at(flows, end) > bytes_at(flows, begin);
+    (end > begin && something_came()).then_some((begin, end))
+}
+
+/// From when the last flow has begun until the first has ended.
+fn together(flows: &[&[Mark]]) -> Option<Stretch> {
     let begin = flows
         .iter()
         .map(|marks| marks.first())
@@ -34,18 +49,16 @@ pub(super) fn settled(flows: &[&[Mark]]) -> Option<Stretch> {
         .collect::<Option<Vec<_>>>()?;
     let begin = begin.iter().map(|mark| mark.at_ns).max()? as f64;
     let end = end.iter().map(|mark| mark.at_ns).min()? as f64;
-    let settled = (begin + RAMP * (end - begin), end);
-    let something_came = || bytes_at(flows, settled.1) - bytes_at(flows, settled.0) >= KIB;
-    (end > begin && something_came()).then_some(settled)
+    Some((begin, end))
 }
 
 /// Payload that arrived in a second, stalls included.
-pub(super) fn throughput(flows: &[&[Mark]], (begin, end): Stretch) -> f64 {
+pub(crate) fn throughput(flows: &[&[Mark]], (begin, end): Stretch) -> f64 {
     (bytes_at(flows, end) - bytes_at(flows, begin)) / (end - begin) * 1e9
 }
 
 /// Windows in which equally many KiB arrived: how many, and how long they took.
-pub(super) fn windows(flows: &[&[Mark]], (begin, end): Stretch) -> Vec<(u64, f64)> {
+pub(crate) fn windows(flows: &[&[Mark]], (begin, end): Stretch) -> Vec<(u64, f64)> {
     let before = bytes_at(flows, begin);
     let all = ((bytes_at(flows, end) - before) / KIB) as usize;
     let marks = flows.iter().map(|marks| inside(marks, (begin, end)));
@@ -79,7 +92,7 @@ fn bytes_at(flows: &[&[Mark]], at: f64) -> f64 {
 }
 
 /// What the flows' threads used.
-pub(super) fn used(flows: &[&[Mark]], (begin, end): Stretch) -> Used {
+pub(crate) fn used(flows: &[&[Mark]], (begin, end): Stretch) -> Used {
     let difference = |of: fn(&Mark) -> u64| -> f64 {
         let of_one = |marks: &&[Mark]| value_at(marks, end, of) - value_at(marks, begin, of);
         flows.iter().map(of_one).sum()
@@ -92,7 +105,7 @@ pub(super) fn used(flows: &[&[Mark]], (begin, end): Stretch) -> Used {
 }
 
 /// Payload of a flow until its last mark.
-pub(super) fn bytes(marks: &[Mark]) -> u64 {
+pub(crate) fn bytes(marks: &[Mark]) -> u64 {
     marks.last().map_or(0, |mark| mark.bytes)
 }
 
@@ -189,6 +202,22 @@ mod tests {
             assert!((1..=WINDOWS).contains(&windows.len()), "{kib} {windows:?}");
             assert!(all + windows[0].0 > kib, "{kib} {windows:?}");
         }
+    }
+
+    #[test]
+    fn of_little_nothing_is_left_out() {
+        let marks: Vec<Mark> = steady(0, 4, 1)
+            .into_iter()
+            .map(|mark| Mark {
+                bytes: mark.bytes / 16,
+                ..mark
+            })
+            .collect();
+        assert_eq!(settled(&[&marks]), None);
+        let all = whole(&[&marks]).unwrap();
+        assert_eq!(all, (0.0, 3e6));
+        assert!((throughput(&[&marks], all) - 64e3).abs() < 1.0);
+        assert_eq!(whole(&[&steady(0, 4, 0)]), None);
     }
 
     #[test]

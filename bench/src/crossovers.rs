@@ -1,0 +1,262 @@
+//! From which size on sends without a copy pay: three runs of the same, into a sink over
+//! TCP, for messages that are in the caches or not and lie on small pages or large ones.
+//!
+//! Where to look is found beforehand by few sizes far apart; each run then measures some
+//! around that. costof's own findings say from which size on, and how surely.
+
+use crate::bench::Bench;
+use crate::costof::{Costof, failures};
+use crate::error::Result;
+use crate::machine::{self, Watch};
+use crate::verdict::Verdict;
+use costof_findings::crossover::Crossover;
+use costof_findings::send_crossover::send_crossovers;
+use costof_model::run_file::Run;
+use fastrand::Rng;
+use std::fmt;
+
+/// The end of an interval over its beginning, and the largest crossover of all runs over
+/// the smallest, at most.
+const FACTOR: f64 = 1.5;
+const RUNS: usize = 3;
+/// The sizes by which it is found where to look, in KiB.
+const FAR_APART_KIB: [u64; 5] = [4, 16, 64, 256, 1024];
+/// The sizes that are then measured, in those of the crossover.
+const AROUND: [f64; 4] = [0.4, 0.74, 1.35, 2.5];
+/// Sizes are multiples of this, so that fields begin as they do at other sizes.
+const STEP_BYTES: f64 = 512.0;
+
+/// Where the messages are before.
+#[derive(Clone, Copy, Debug)]
+struct Messages {
+    source: &'static str,
+    pages: &'static str,
+}
+
+const MESSAGES: [Messages; 4] = [
+    Messages::of("hot", "4KiB"),
+    Messages::of("hot", "2MiB"),
+    Messages::of("cold", "4KiB"),
+    Messages::of("cold", "2MiB"),
+];
+
+/// A crossover, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Found {
+    low: f64,
+    about: f64,
+    high: f64,
+}
+
+/// What a run found, or why it has found none.
+type Said = std::result::Result<Found, String>;
+
+pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
+    bench.introduce(&format!(
+        "from which size on zero_copy takes the sender less processor time than two_copy, by TCP \
+         into a sink, on processor {}",
+        bench.cpu
+    ));
+    let watch = Watch::start();
+    let mut all: Vec<Vec<Said>> = vec![Vec::new(); MESSAGES.len()];
+    let mut begun = Vec::new();
+    for messages in MESSAGES {
+        let far_apart = FAR_APART_KIB.map(|kib| kib << 10);
+        let first = messages.measure(bench, "first", &["--quick"], &far_apart)?;
+        println!("{messages}: a first look says {}", Shown(&said(&first)));
+        begun.push(crossed(&first).and_then(about));
+    }
+    println!();
+    let mut random = Rng::new();
+    for round in 1..=bench.rounds(RUNS) {
+        let mut order: Vec<usize> = (0..MESSAGES.len()).collect();
+        random.shuffle(&mut order);
+        for position in order {
+            let messages = MESSAGES[position];
+            let Some(about) = begun[position] else {
+                continue;
+            };
+            let precision = messages.precision();
+            let run = messages.measure(bench, &round.to_string(), precision, &around(about))?;
+            let found = said(&run);
+            println!("{messages}, run {round}: {}", Shown(&found));
+            all[position].push(found);
+        }
+    }
+    println!();
+    let quiet = machine::was_quiet(&watch);
+    let verdicts = MESSAGES.iter().zip(&all).map(|(messages, said)| {
+        let verdict = match judge(said) {
+            Verdict::DoesNotHold => Verdict::DoesNotHold.only_if_quiet(quiet),
+            verdict => verdict,
+        };
+        println!("verdict on {messages}: {verdict}");
+        verdict
+    });
+    let verdicts = verdicts.collect();
+    bench.conclude();
+    Ok(verdicts)
+}
+
+impl Messages {
+    const fn of(source: &'static str, pages: &'static str) -> Messages {
+        Messages { source, pages }
+    }
+
+    /// Of the usual nine launches the interval leaves out the one farthest off at either side, of the
+    /// fifteen of a full run three, and of a quick run's six none. How long memory takes that is not
+    /// cached differs most.
+    fn precision(self) -> &'static [&'static str] {
+        match self.source {
+            "cold" => &["--full"],
+            _ => &[],
+        }
+    }
+
+    /// A run of these sizes.
+    fn measure(self, bench: &Bench, name: &str, precision: &[&str], sizes: &[u64]) -> Result<Run> {
+        let Messages { source, pages } = self;
+        let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
+        let settings = [
+            "primitive=two_copy,zero_copy".to_owned(),
+            format!("size={}", sizes.join(",")),
+            format!("source={source}"),
+            format!("pages={pages}"),
+            // The kernel's own may pace, which would be most of what sending takes.
+            "congestion_control=reno".to_owned(),
+        ];
+        let cpus = bench.cpu_list();
+        let mut arguments = vec!["copy.send", "--link", "sink", "--cpu", &cpus];
+        arguments.extend(precision);
+        arguments.extend(crate::costof::settings(&settings));
+        Costof::run(bench, &format!("{source}-{pages}-{name}.jsonl"), &arguments)
+    }
+}
+
+/// The crossover of a run of one kind of messages.
+fn crossed(run: &Run) -> Option<Crossover> {
+    let found = send_crossovers(run).into_iter().find(|found| {
+        (found.better, found.other, found.metric) == ("zero_copy", "two_copy", "cpu_sender")
+    });
+    found.map(|found| found.crossover)
+}
+
+/// About where it lies, however surely.
+fn about(crossover: Crossover) -> Option<f64> {
+    match crossover {
+        Crossover::From { about, .. } => about,
+        Crossover::Untold { low, high } => Some((low * high).sqrt()),
+        _ => None,
+    }
+}
+
+/// What a run of one kind of messages says.
+fn said(run: &Run) -> Said {
+    match crossed(run) {
+        Some(Crossover::From {
+            low: Some(low),
+            about: Some(about),
+            high,
+        }) => Ok(Found { low, about, high }),
+        Some(other) => Err(format!("no interval with two ends: {other:?}")),
+        None => Err(format!(
+            "too few sizes for which the processors were free{}",
+            failures(run)
+        )),
+    }
+}
+
+/// The sizes around a crossover.
+fn around(about: f64) -> [u64; AROUND.len()] {
+    AROUND.map(|times| ((about * times / STEP_BYTES).round().max(1.0) * STEP_BYTES) as u64)
+}
+
+/// Whether each interval is narrow enough, and all runs say the same.
+fn judge(runs: &[Said]) -> Verdict {
+    let found: Vec<Found> = runs.iter().filter_map(|said| said.clone().ok()).collect();
+    if runs.len() < 2 || found.len() < runs.len() {
+        return Verdict::CannotBeTold(format!(
+            "{} of {} runs have found one",
+            found.len(),
+            runs.len()
+        ));
+    }
+    let abouts = || found.iter().map(|found| found.about);
+    let apart = abouts().fold(0.0, f64::max) / abouts().fold(f64::INFINITY, f64::min);
+    let are_narrow = found.iter().all(|found| found.high / found.low <= FACTOR);
+    Verdict::from(are_narrow && apart <= FACTOR)
+}
+
+impl fmt::Display for Messages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "source={} pages={}", self.source, self.pages)
+    }
+}
+
+/// In words.
+struct Shown<'a>(&'a Said);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Ok(Found { low, about, high }) => write!(
+                f,
+                "from about {} on ({} to {}, a factor {:.2})",
+                kib(*about),
+                kib(*low),
+                kib(*high),
+                high / low
+            ),
+            Err(why) => f.write_str(why),
+        }
+    }
+}
+
+fn kib(bytes: f64) -> String {
+    format!("{:.1} KiB", bytes / 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(low: f64, about: f64, high: f64) -> Said {
+        Ok(Found { low, about, high })
+    }
+
+    #[test]
+    fn narrow_intervals_that_agree_hold() {
+        let runs = [
+            found(90.0, 100.0, 120.0),
+            found(100.0, 120.0, 140.0),
+            found(110.0, 140.0, 160.0),
+        ];
+        assert_eq!(judge(&runs), Verdict::Holds);
+    }
+
+    #[test]
+    fn a_wide_interval_and_runs_that_differ_do_not() {
+        let narrow = found(90.0, 100.0, 120.0);
+        let wide = found(80.0, 100.0, 130.0);
+        let other = found(150.0, 160.0, 170.0);
+        assert_eq!(judge(&[narrow.clone(), wide]), Verdict::DoesNotHold);
+        assert_eq!(judge(&[narrow, other]), Verdict::DoesNotHold);
+    }
+
+    #[test]
+    fn a_run_without_a_crossover_tells_nothing() {
+        let narrow = found(90.0, 100.0, 120.0);
+        let none: Said = Err("none".to_owned());
+        for runs in [vec![], vec![narrow.clone()], vec![narrow, none]] {
+            assert!(matches!(judge(&runs), Verdict::CannotBeTold(_)), "{runs:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_lie_on_both_sides() {
+        let sizes = around(65_536.0);
+        assert!(sizes[1] < 65_536 && sizes[2] > 65_536);
+        assert!(sizes.iter().all(|size| size % 512 == 0));
+        assert_eq!(around(100.0)[0], 512);
+    }
+}

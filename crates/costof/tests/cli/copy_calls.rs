@@ -1,0 +1,186 @@
+//! The system calls of the loops that `copy.send` measures, as strace sees them: those that each
+//! way of sending names, and the clock of processor time beside them.
+
+#![expect(clippy::print_stderr, reason = "what was not tried is said")]
+
+use crate::common::{Place, read, run};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::Command;
+
+/// The calls of a loop, each once.
+type Calls = BTreeSet<String>;
+
+/// Between sending or receiving, this alone is asked for now and then.
+const CLOCK: &str = "clock_gettime CLOCK_THREAD_CPUTIME_ID";
+/// What a thread asks for at once before and after its loop.
+const USAGE: &str = "getrusage RUSAGE_THREAD";
+/// What it asks for in its loop where the clock is no page that it reads.
+const TIME: &str = "clock_gettime CLOCK_MONOTONIC_RAW";
+
+/// Each way of sending with what it calls. Two that call the same are told apart by their number.
+const WAYS: [(&str, &[&str]); 9] = [
+    ("two_copy", &["sendto"]),
+    ("one_copy", &["sendmsg"]),
+    (
+        "zero_copy",
+        &["sendmsg MSG_ZEROCOPY", "recvmsg MSG_ERRQUEUE"],
+    ),
+    ("write_each", &["sendto"]),
+    ("uring_send", &["io_uring_enter"]),
+    ("uring_zero_copy", &["io_uring_enter"]),
+    ("sendfile_memory", &["sendfile"]),
+    ("sendfile_file", &["sendfile"]),
+    ("splice", &["splice", "vmsplice"]),
+];
+
+#[test]
+fn each_way_of_sending_calls_what_it_names_and_nothing_else() {
+    let ways: Vec<_> = WAYS.iter().map(|(name, _)| *name).collect();
+    let settings = [format!("primitive={}", ways.join(","))];
+    expect_calls(&settings, &WAYS, &[]);
+}
+
+#[test]
+fn so_does_one_that_knows_the_messages_before() {
+    let ways = WAYS.map(|way| (way.0 == "uring_send" || way.0 == "uring_zero_copy").then_some(way));
+    let ways: Vec<_> = ways.into_iter().flatten().collect();
+    let settings = ["primitive=uring_send,uring_zero_copy", "buffers=registered"];
+    expect_calls(&settings.map(str::to_owned), &ways, &[]);
+}
+
+#[test]
+fn one_that_allocates_may_ask_for_memory_and_one_that_is_answered_receives() {
+    let settings = ["primitive=two_copy", "allocate=per_message"].map(str::to_owned);
+    expect_calls(&settings, &WAYS[..1], &["brk", "mmap", "munmap"]);
+    let settings = ["primitive=one_copy", "pattern=echo"].map(str::to_owned);
+    let way: (_, &[_]) = ("one_copy", &["recvfrom", "sendmsg"]);
+    expect_calls(&settings, &[way], &[]);
+}
+
+/// Every loop of a run calls what one of these ways calls, each of which has equally many loops, and
+/// beside that nothing but what may be.
+fn expect_calls(settings: &[String], ways: &[(&str, &[&str])], may: &[&str]) {
+    let place = Place::new();
+    let Some(loops) = traced(&place, settings) else {
+        return;
+    };
+    let mut found: BTreeMap<Calls, usize> = BTreeMap::new();
+    for mut calls in loops {
+        calls.retain(|call| ![CLOCK, TIME].contains(&&**call) && !may.contains(&&**call));
+        if calls.contains("sendmsg MSG_ZEROCOPY") {
+            // Where there is no room for one more without, it is sent with a copy.
+            calls.remove("sendmsg");
+        }
+        *found.entry(calls).or_default() += 1;
+    }
+    let run = read(&place.path("run.jsonl"));
+    let is_here = |primitive: &str| {
+        let mut rows = run.points.iter();
+        rows.any(|row| row.axes().find_word("primitive") == Some(primitive))
+    };
+    let mut expected: BTreeMap<Calls, usize> = BTreeMap::new();
+    let mut here = 0;
+    for (primitive, calls) in ways {
+        if !is_here(primitive) {
+            let why = run.failures.iter().map(|failure| &*failure.reason);
+            eprintln!("skipped: {primitive}: {:?}", why.collect::<Vec<_>>());
+            continue;
+        }
+        here += 1;
+        let calls = calls.iter().map(|call| (*call).to_owned()).collect();
+        *expected.entry(calls).or_default() += 1;
+    }
+    let loops: usize = found.values().sum();
+    assert!(here > 0 && loops >= here, "{loops} loops of {here} ways");
+    for count in expected.values_mut() {
+        *count *= loops / here;
+    }
+    assert_eq!(found, expected);
+}
+
+/// What each loop of a run calls whose workers strace looks at; none where it may not.
+fn traced(place: &Place, settings: &[String]) -> Option<Vec<Calls>> {
+    let tried = Command::new("strace")
+        .args(["-o", "/dev/null", "true"])
+        .output();
+    match tried {
+        Ok(tried) if tried.status.success() => {}
+        Ok(tried) => {
+            let says = String::from_utf8_lossy(&tried.stderr);
+            eprintln!("skipped: strace may not look here: {says}");
+            return None;
+        }
+        Err(error) => {
+            eprintln!("skipped: strace: {error} (apt-get install strace)");
+            return None;
+        }
+    }
+    let worker = place.costof(&["worker"]);
+    // A file for each thread, without what is sent.
+    let host = format!(
+        "exec:exec strace --follow-forks --output-separately -s 0 \
+         --output {} {} worker",
+        place.path("calls").display(),
+        Place::program(&worker)
+    );
+    let usual = "run copy.send --set size=16KiB --quick --seed 1 --out run.jsonl --on";
+    let mut costof = place.costof(&usual.split(' ').chain([&*host]).collect::<Vec<_>>());
+    for setting in settings {
+        costof.args(["--set", setting]);
+    }
+    run(&mut costof).expect_code(0);
+    place.expect_nothing_runs();
+    let files = fs::read_dir(place.path(".")).unwrap().flatten();
+    let traces = files.filter(|file| file.file_name().to_string_lossy().starts_with("calls."));
+    let loops = traces.flat_map(|file| loops(&fs::read_to_string(file.path()).unwrap()));
+    Some(loops.collect())
+}
+
+/// The loops of a thread: from where it asks for what it has used, and the processor time of its
+/// first mark, until it asks again.
+fn loops(trace: &str) -> Vec<Calls> {
+    let calls: Vec<String> = trace.lines().filter_map(call).collect();
+    let parts = calls.split(|call| call == USAGE).skip(1);
+    parts
+        .filter(|calls| calls.first().is_some_and(|first| first == CLOCK))
+        .map(|calls| calls.iter().cloned().collect())
+        .collect()
+}
+
+/// A call's name, with what tells it from others of that name; none of a line that is no call.
+fn call(line: &str) -> Option<String> {
+    let (name, arguments) = line.split_once('(')?;
+    let is_name = name
+        .chars()
+        .all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    let told_by = match name {
+        "sendmsg" | "recvmsg" => ["MSG_ZEROCOPY", "MSG_ERRQUEUE"]
+            .into_iter()
+            .find(|flag| arguments.contains(flag)),
+        "clock_gettime" | "getrusage" => arguments.split(',').next(),
+        _ => None,
+    };
+    let told_by = told_by.map(|word| format!(" {word}"));
+    is_name.then(|| format!("{name}{}", told_by.unwrap_or_default()))
+}
+
+#[test]
+fn loops_are_found_in_a_trace() {
+    let trace = "\
+sendto(4, \"\"..., 16, 0, NULL, 0) = 16
+getrusage(RUSAGE_THREAD, {ru_utime={tv_sec=0, tv_usec=0}, ...}) = 0
+read(3, \"\"..., 8) = 8
+getrusage(RUSAGE_THREAD, {ru_utime={tv_sec=0, tv_usec=0}, ...}) = 0
+clock_gettime(CLOCK_THREAD_CPUTIME_ID, {tv_sec=0, tv_nsec=1}) = 0
+sendmsg(4, {msg_name=NULL, msg_namelen=0}, MSG_NOSIGNAL|MSG_ZEROCOPY) = 4096
+--- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED} ---
+recvmsg(4, {msg_namelen=0}, MSG_ERRQUEUE) = 0
+getrusage(RUSAGE_THREAD, {ru_utime={tv_sec=0, tv_usec=0}, ...}) = 0
+futex(0x7f, FUTEX_WAKE_PRIVATE, 1) = 1
++++ exited with 0 +++
+";
+    let expected = [CLOCK, "recvmsg MSG_ERRQUEUE", "sendmsg MSG_ZEROCOPY"];
+    assert_eq!(loops(trace), [expected.map(str::to_owned).into()]);
+    assert_eq!(loops(""), Vec::<Calls>::new());
+}

@@ -1,0 +1,197 @@
+//! What `costof run` says of sends that ask for no copy: whether the kernel has copied them after
+//! all, and why, over links of which that is known.
+
+#![expect(clippy::print_stderr, reason = "what was not tried is said")]
+
+use crate::common::{Ended, Place, Running, ended, read, run, signal, spawn, wait_for};
+use costof_model::run_file::Run;
+use rustix::process::{Signal, geteuid};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Sends over TCP and UDP, with a copy and without, over a link.
+fn words(link: &str) -> Vec<&str> {
+    let words = "run copy.send --set primitive=two_copy,zero_copy --set size=16KiB --set \
+                 over=tcp,udp --set congestion_control=default --quick --seed 1 --out run.jsonl \
+                 --link";
+    words.split(' ').chain([link]).collect()
+}
+
+/// Why there is no such link, or no such send, here; it must be a reason of this machine's.
+fn is_not_here(run: &Run) -> Option<String> {
+    let reasons = [
+        "cannot make the link",
+        "nothing can acknowledge",
+        "SO_ZEROCOPY",
+    ];
+    run.failures.first().map(|failure| {
+        let is_known = reasons.iter().any(|why| failure.reason.contains(why));
+        assert!(is_known, "{failure:?}");
+        format!("{}: {}", failure.point, failure.reason)
+    })
+}
+
+/// The lines that say what became of the sends over a protocol.
+fn said<'a>(ended: &'a Ended, over: &str) -> Vec<&'a str> {
+    let subject = format!("zero_copy by {over} over");
+    ended
+        .out
+        .lines()
+        .filter(|line| line.contains(&subject))
+        .collect()
+}
+
+/// A line for each protocol, and each of these words in it.
+#[track_caller]
+fn expect_said(ended: &Ended, words: &[&str]) {
+    for over in ["tcp", "udp"] {
+        let lines = said(ended, over);
+        assert_eq!(lines.len(), 1, "{over}: {}", ended.out);
+        for word in words {
+            assert!(lines[0].contains(word), "`{word}` is not in: {}", lines[0]);
+        }
+    }
+}
+
+#[test]
+fn a_receiver_on_this_machine_is_why_all_was_copied() {
+    for link in ["loopback", "veth"] {
+        let place = Place::new();
+        let ended = run(&mut place.costof(&words(link)));
+        if let Some(why) = is_not_here(&read(&place.path("run.jsonl"))) {
+            eprintln!("skipped: {why}");
+            continue;
+        }
+        expect_said(&ended, &["copied 100 %", "on this machine", link]);
+        assert!(!ended.out.contains("sniffer"), "{}", ended.out);
+        place.expect_nothing_runs();
+    }
+}
+
+#[test]
+fn into_a_sink_nothing_was_copied() {
+    let place = Place::new();
+    let ended = run(&mut place.costof(&words("sink")));
+    if let Some(why) = is_not_here(&read(&place.path("run.jsonl"))) {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    expect_said(&ended, &["not copied", "sink"]);
+    place.expect_nothing_runs();
+}
+
+#[test]
+fn a_packet_sniffer_is_named() {
+    for link in ["veth", "sink"] {
+        let place = Place::new();
+        let Some(ended) = sniffed(&place, link) else {
+            continue;
+        };
+        let run = read(&place.path("run.jsonl"));
+        let mut ends = run
+            .launches
+            .iter()
+            .flat_map(|launch| launch.noise.ends.values());
+        let is_sniffed = ends.any(|end| end.sniffers.is_some_and(|sniffers| sniffers > 0));
+        assert!(is_sniffed, "{link}: {}", ended.out);
+        expect_said(
+            &ended,
+            &["copied", "a packet sniffer is open on", "tcpdump"],
+        );
+        place.expect_nothing_runs();
+    }
+}
+
+/// A run beside which tcpdump looks at all that a link carries.
+fn sniffed(place: &Place, link: &str) -> Option<Ended> {
+    if Command::new("tcpdump").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no tcpdump (apt-get install tcpdump)");
+        return None;
+    }
+    let mut controller = spawn(&mut place.costof(&words(link)));
+    let own = namespace("self");
+    let is_in_link = |process: &Running| {
+        process.command.split(' ').nth(1) == Some("worker")
+            && namespace(process.id().to_string()).is_some_and(|found| Some(found) != own)
+    };
+    let mut in_link = Vec::new();
+    let mut ended_before = false;
+    wait_for("the workers in the link", || {
+        in_link = place.running();
+        in_link.retain(is_in_link);
+        ended_before = controller.try_wait().unwrap().is_some();
+        in_link.len() == 2 || ended_before
+    });
+    if ended_before {
+        let why = is_not_here(&read(&place.path("run.jsonl"))).expect("a run takes workers");
+        eprintln!("skipped: {why}");
+        return None;
+    }
+    // While it is stopped no launch ends, and no other begins.
+    signal(&controller, Signal::STOP);
+    let mut looking: Vec<Child> = in_link
+        .iter()
+        .map(|worker| tcpdump_beside(place, worker))
+        .collect();
+    let mut failed = false;
+    wait_for("tcpdump to look", || {
+        failed = looking
+            .iter_mut()
+            .any(|tcpdump| tcpdump.try_wait().unwrap().is_some());
+        failed || looking.iter().all(|tcpdump| is_sniffed(tcpdump.id()))
+    });
+    signal(&controller, Signal::CONT);
+    let ended = ended(controller);
+    for tcpdump in &mut looking {
+        let _ = tcpdump.kill();
+        let _ = tcpdump.wait();
+    }
+    if failed {
+        eprintln!("skipped: tcpdump may not look here: {}", said_why(place));
+        return None;
+    }
+    Some(ended)
+}
+
+/// tcpdump on every device of a worker's namespace; what it says is in a file.
+fn tcpdump_beside(place: &Place, worker: &Running) -> Child {
+    let target = worker.id().to_string();
+    let mut words = vec!["--target", &target, "--net"];
+    if !geteuid().is_root() {
+        words.extend(["--user", "--preserve-credentials"]);
+    }
+    // It keeps its rights, as it may have no other user in a namespace of users.
+    words.extend("tcpdump -Z root -i any -n -s 64 -w /dev/null".split(' '));
+    let says = fs::File::create(place.path("tcpdump.txt")).unwrap();
+    place
+        .command(Path::new("nsenter"), &words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(says)
+        .spawn()
+        .unwrap()
+}
+
+fn said_why(place: &Place) -> String {
+    fs::read_to_string(place.path("tcpdump.txt")).unwrap_or_default()
+}
+
+/// Whether a process's namespace has a packet socket for all protocols that runs.
+fn is_sniffed(process: u32) -> bool {
+    let command = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let sockets = fs::read_to_string(format!("/proc/{process}/net/packet")).unwrap_or_default();
+    let sniffs = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.get(3) == Some(&"0003") && words.get(5) == Some(&"1")
+    };
+    command.starts_with(b"tcpdump") && sockets.lines().skip(1).any(sniffs)
+}
+
+/// The network namespace of a process, by its name in /proc.
+fn namespace(process: impl AsRef<OsStr>) -> Option<String> {
+    let path = Path::new("/proc").join(process.as_ref()).join("ns/net");
+    let found = fs::read_link(path).ok()?;
+    Some(found.to_string_lossy().into_owned())
+}

@@ -1,0 +1,345 @@
+//! `costof send`: two terminals, and what comes between them.
+
+use crate::common::{Ended, Place, ended, run, signal, spawn, wait_for};
+use rustix::process::Signal;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+
+/// The end that listens, what it wrote so far in files, and where it can be called.
+struct Listening<'a> {
+    place: &'a Place,
+    child: Child,
+    address: String,
+}
+
+impl<'a> Listening<'a> {
+    fn start(place: &'a Place, at: &str, more: &[&str]) -> Listening<'a> {
+        let arguments = [&["send", "--listen", at], more].concat();
+        let child = place
+            .costof(&arguments)
+            .env_remove("COSTOF_TOKEN")
+            .stdin(Stdio::null())
+            .stdout(File::create(place.path("out")).unwrap())
+            .stderr(File::create(place.path("err")).unwrap())
+            .spawn()
+            .unwrap();
+        let mut listening = Listening {
+            place,
+            child,
+            address: String::new(),
+        };
+        listening.wait_for("senders: ");
+        let told = listening.err();
+        let line = told
+            .lines()
+            .find_map(|line| line.split_once("listening at "));
+        listening.address = line.unwrap().1.split(' ').next().unwrap().to_owned();
+        listening
+    }
+
+    fn err(&self) -> String {
+        fs::read_to_string(self.place.path("err")).unwrap()
+    }
+
+    fn out(&self) -> String {
+        fs::read_to_string(self.place.path("out")).unwrap()
+    }
+
+    fn wait_for(&mut self, told: &str) {
+        let place = self.place;
+        wait_for(told, || {
+            assert_eq!(self.child.try_wait().unwrap(), None, "{}", self.err());
+            fs::read_to_string(place.path("err"))
+                .unwrap()
+                .contains(told)
+        });
+    }
+
+    /// The token in the command that it shows.
+    fn token(&self) -> String {
+        let told = self.err();
+        let (_, token) = told.split_once("COSTOF_TOKEN=").unwrap();
+        token.split(' ').next().unwrap().to_owned()
+    }
+
+    fn sender(&self, token: &str, arguments: &[&str]) -> Command {
+        let to = ["send", "--to", &self.address];
+        let mut command = self.place.costof(&[&to, arguments].concat());
+        command.env("COSTOF_TOKEN", token);
+        command
+    }
+
+    /// Interrupts it, and gives what it wrote.
+    fn end(mut self) -> Ended {
+        signal(&self.child, Signal::INT);
+        let mut code = None;
+        wait_for("the receiver to end", || {
+            code = self.child.try_wait().unwrap();
+            code.is_some()
+        });
+        let ended = Ended {
+            code: code.unwrap().code(),
+            out: self.out(),
+            err: self.err(),
+        };
+        self.place.expect_nothing_runs();
+        ended.expect_code(130)
+    }
+}
+
+#[test]
+fn every_pattern_says_what_both_ends_measured() {
+    let place = Place::new();
+    let listening = Listening::start(&place, "127.0.0.1:0", &[]);
+    let token = listening.token();
+    let stream = "--primitive one_copy --size 4KiB --count 3000 --threads 2";
+    let stream: Vec<&str> = stream.split(' ').collect();
+    let sent = run(&mut listening.sender(&token, &stream)).expect_code(0);
+    // Messages of each connection, and not one less.
+    assert!(sent.out.contains(": 6000 messages"), "{}", sent.out);
+    for metric in [
+        "throughput",
+        "rate",
+        "cpu_sender",
+        "cpu_receiver",
+        "system_calls",
+    ] {
+        assert!(sent.out.contains(&format!("\n {metric} ")), "{}", sent.out);
+    }
+    let echo = "--pattern echo --in-flight 4 --size 64 --duration 200ms --json";
+    let echo: Vec<&str> = echo.split(' ').collect();
+    let sent = run(&mut listening.sender(&token, &echo)).expect_code(0);
+    assert_eq!(sent.out.lines().count(), 1, "{}", sent.out);
+    for written in [
+        r#""pattern":"echo""#,
+        r#""name":"latency""#,
+        r#""percent":99.0"#,
+    ] {
+        assert!(sent.out.contains(written), "{}", sent.out);
+    }
+    let trigger = "--pattern trigger --in-flight 8 --count 1000 --primitive two_copy";
+    let trigger: Vec<&str> = trigger.split(' ').collect();
+    let sent = run(&mut listening.sender(&token, &trigger)).expect_code(0);
+    assert!(sent.out.contains(": 1000 messages"), "{}", sent.out);
+    assert!(sent.out.contains("\n latency "), "{}", sent.out);
+    let heard = listening.end();
+    assert!(heard.out.contains("client 1 (127.0.0.1:"), "{}", heard.out);
+    assert!(heard.out.contains("client 2 (127.0.0.1:"), "{}", heard.out);
+    assert!(heard.out.contains("\n cpu_receiver "), "{}", heard.out);
+}
+
+#[test]
+fn sends_without_a_copy_have_their_verdict() {
+    let place = Place::new();
+    // Where the machine has IPv6, by it.
+    let at = match TcpListener::bind("[::1]:0") {
+        Ok(_) => "[::1]:0",
+        Err(_) => "127.0.0.1:0",
+    };
+    let listening = Listening::start(&place, at, &["--open"]);
+    let zero_copy = ["--primitive", "zero_copy", "--duration", "300ms"];
+    let sent = run(&mut listening.sender("", &zero_copy)).expect_code(0);
+    let verdict = "copied 100 %: the receiver is on this machine (loopback)";
+    assert!(sent.out.contains(verdict), "{}", sent.out);
+    listening.end();
+}
+
+#[test]
+fn a_sender_that_vanishes_and_strangers_hold_up_nobody() {
+    let place = Place::new();
+    let mut listening = Listening::start(&place, "127.0.0.1:0", &[]);
+    let token = listening.token();
+    let lasting = ["--duration", "1h", "--size", "1MiB"];
+    let going_on = spawn(&mut listening.sender(&token, &lasting));
+    listening.wait_for("client 1 ");
+    let echo = ["--duration", "1h", "--pattern", "echo"];
+    for (client, arguments) in [(2, &lasting[..]), (3, &echo[..])] {
+        let vanishing = spawn(&mut listening.sender(&token, arguments));
+        listening.wait_for(&format!("client {client} "));
+        // Until some of it has come: it goes in the midst of a message.
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        signal(&vanishing, Signal::KILL);
+        assert_eq!(ended(vanishing).code, None);
+        listening.wait_for("ended early");
+    }
+    for rubbish in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        &[b'x'; 5000],
+        b"costof send 1 \n{}\n",
+    ] {
+        let mut stranger = TcpStream::connect(&listening.address).unwrap();
+        stranger.write_all(rubbish).unwrap();
+        // It is told something, or nothing, and hung up on.
+        let _ = stranger.read_to_end(&mut Vec::new());
+    }
+    let silent = TcpStream::connect(&listening.address).unwrap();
+    // One that comes after all of them is served while the first one goes on.
+    run(&mut listening.sender(&token, &["--count", "100"])).expect_code(0);
+    drop(silent);
+    signal(&going_on, Signal::INT);
+    let going_on = ended(going_on).expect_code(130);
+    assert!(going_on.out.contains("\n throughput "), "{}", going_on.out);
+    let heard = listening.end();
+    assert_eq!(heard.err.matches("ended early").count(), 2, "{}", heard.err);
+    assert!(
+        heard.err.contains("went away in the midst of it"),
+        "{}",
+        heard.err
+    );
+    assert!(
+        heard.err.contains("it is no `costof send`"),
+        "{}",
+        heard.err
+    );
+}
+
+#[test]
+fn only_who_has_the_token_is_served() {
+    let place = Place::new();
+    let listening = Listening::start(&place, "127.0.0.1:0", &["--max-clients", "1"]);
+    for (token, says) in [("wrong", "another token"), ("", "no token")] {
+        run(&mut listening.sender(token, &["--count", "10"])).expect_wrong(&[says, "--token"]);
+    }
+    let token = listening.token();
+    run(&mut listening.sender("", &["--count", "10", "--token", &token])).expect_code(0);
+    let mut listening = listening;
+    let first = spawn(&mut listening.sender(&token, &["--duration", "1h"]));
+    listening.wait_for("client 2 ");
+    let second = run(&mut listening.sender(&token, &["--count", "10"])).expect_code(3);
+    assert!(second.err.contains("--max-clients"), "{}", second.err);
+    // Who listens may end it too.
+    let heard = listening.end();
+    assert!(heard.err.contains("this end was stopped"), "{}", heard.err);
+    let first = ended(first).expect_code(0);
+    assert!(first.err.contains("has ended it"), "{}", first.err);
+    assert!(first.out.contains("\n throughput "), "{}", first.out);
+}
+
+#[test]
+fn a_receiver_that_is_killed_is_told_by_who_sends() {
+    for pattern in ["stream", "echo"] {
+        let place = Place::new();
+        let mut listening = Listening::start(&place, "127.0.0.1:0", &["--open"]);
+        let sending = ["--duration", "1h", "--pattern", pattern];
+        let sending = spawn(&mut listening.sender("", &sending));
+        listening.wait_for("client 1 ");
+        listening.child.kill().unwrap();
+        listening.child.wait().unwrap();
+        let sent = ended(sending).expect_code(3);
+        // In the midst of it, or before anything was sent.
+        let told = ["went away in the midst of it", "has hung up"];
+        assert!(
+            told.iter().any(|told| sent.err.contains(told)),
+            "{}",
+            sent.err
+        );
+        place.expect_nothing_runs();
+    }
+}
+
+#[test]
+fn a_unix_socket_and_a_token_file_leave_nothing() {
+    let place = Place::new();
+    let more = ["--token-file", "token"];
+    let listening = Listening::start(&place, "unix:socket", &more);
+    let mode = fs::metadata(place.path("token"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let again = place
+        .costof(&["send", "--listen", "unix:socket"])
+        .output()
+        .unwrap();
+    assert_eq!(again.status.code(), Some(2), "{again:?}");
+    let count = [&more[..], &["--count", "50"]].concat();
+    let sent = run(&mut listening.sender("", &count)).expect_code(0);
+    assert!(sent.out.contains("over=unix over loopback"), "{}", sent.out);
+    listening.end();
+    for left in ["socket", "token"] {
+        assert!(!place.path(left).exists(), "{left}");
+    }
+    // What one that was killed has left is no hindrance.
+    let mut killed = Listening::start(&place, "unix:socket", &[]);
+    killed.child.kill().unwrap();
+    killed.child.wait().unwrap();
+    assert!(place.path("socket").exists());
+    Listening::start(&place, "unix:socket", &[]).end();
+}
+
+#[test]
+fn what_cannot_be_is_told_with_the_way_out() {
+    let place = Place::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken_at = taken.local_addr().unwrap().to_string();
+    let wrong: [(&[&str], &[&str]); 8] = [
+        (
+            &["--listen", &taken_at],
+            &["another process listens", "another port"],
+        ),
+        (
+            &["--listen", "192.0.2.1:7000"],
+            &["192.0.2.1:7000", "no such address"],
+        ),
+        (&["--to", "7000"], &["HOST:PORT"]),
+        (&[], &["--listen", "--to"]),
+        (
+            &["--to", "127.0.0.1:7", "--listen", "127.0.0.1:7"],
+            &["cannot be used with"],
+        ),
+        (
+            &["--to", "127.0.0.1:7", "--primitive", "three_copy"],
+            &["two_copy"],
+        ),
+        (
+            &["--to", "127.0.0.1:7", "--size", "1"],
+            &["axis size", "64"],
+        ),
+        (
+            &["--to", "127.0.0.1:7", "--buffers", "registered"],
+            &["uring_send"],
+        ),
+    ];
+    for (arguments, says) in wrong {
+        run(&mut place.costof(&[&["send"], arguments].concat())).expect_wrong(says);
+    }
+    // A port at which nobody is.
+    drop(taken);
+    let nobody = run(&mut place.costof(&["send", "--to", &taken_at])).expect_code(3);
+    assert!(
+        nobody.err.contains("costof send --listen"),
+        "{}",
+        nobody.err
+    );
+    // And one at which somebody else is.
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let other_at = other.local_addr().unwrap().to_string();
+    let sender = spawn(&mut place.costof(&["send", "--to", &other_at]));
+    let (mut stream, _) = other.accept().unwrap();
+    stream.write_all(b"220 mail.example ESMTP\r\n").unwrap();
+    let ended = ended(sender).expect_code(3);
+    assert!(
+        ended.err.contains("no `costof send --listen`"),
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
+fn what_is_not_there_says_so_by_its_axis() {
+    let place = Place::new();
+    let arguments = ["send", "--to", "127.0.0.1:7", "--set", "colour=red"];
+    run(&mut place.costof(&arguments)).expect_wrong(&["colour", "primitive"]);
+    let help = run(&mut place.costof(&["send", "--help"])).expect_code(0);
+    // The words are the probe's own.
+    let explained = run(&mut place.costof(&["explain", "copy.send"])).expect_code(0);
+    for word in ["sendfile_memory", "uring_zero_copy", "echo"] {
+        assert!(
+            help.out.contains(word) && explained.out.contains(word),
+            "{word}"
+        );
+    }
+}

@@ -1,0 +1,288 @@
+//! How many times as much a metric is at one point as at another, and how surely.
+//!
+//! Launches that measured both points give a ratio each, in which what disturbed both is gone; from
+//! three of them on their interval is taken, by Student's t up to five launches and by order
+//! statistics from six on, as estimates have it. Otherwise the intervals of the two points are added
+//! up as those of independent measurements are.
+
+use costof_model::metric::{Data, Estimate};
+use costof_model::point::Point;
+use costof_model::rows::{LaunchPoint, PointRow, State};
+use costof_model::run_file::Run;
+
+/// The natural logarithm of a ratio, with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LogRatio {
+    pub(crate) low: f64,
+    pub(crate) middle: f64,
+    pub(crate) high: f64,
+}
+
+/// The fewest launches whose ratios have an interval.
+const LAUNCHES: usize = 3;
+/// Student's t for 95 % with 2, 3 and 4 degrees of freedom (W. S. Gosset, 1908).
+const T: [f64; 3] = [4.302_653, 3.182_446, 2.776_445];
+const CONFIDENCE: f64 = 0.95;
+
+impl LogRatio {
+    /// The `metric` of `one` over that of `other`; none where either has none, or no interval.
+    pub(crate) fn of(
+        run: &Run,
+        one: &PointRow,
+        other: &PointRow,
+        metric: &str,
+    ) -> Option<LogRatio> {
+        let mut ratios = paired(run, (&one.point, &other.point), metric);
+        ratios.sort_by(f64::total_cmp);
+        if ratios.len() >= LAUNCHES {
+            return Some(of_launches(&ratios));
+        }
+        of_estimates(one.estimate(metric)?, other.estimate(metric)?)
+    }
+
+    /// The other way round.
+    pub(crate) fn reversed(self) -> LogRatio {
+        LogRatio {
+            low: -self.high,
+            middle: -self.middle,
+            high: -self.low,
+        }
+    }
+}
+
+/// By how much a metric is more at one point than at another, with its 95 % interval: for what may be
+/// nothing, or less, of which there is no ratio.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Difference {
+    pub(crate) low: f64,
+    pub(crate) middle: f64,
+    pub(crate) high: f64,
+}
+
+impl Difference {
+    /// The `metric` of `one` less that of `other`; none where either has none, or no interval.
+    pub(crate) fn of(
+        run: &Run,
+        one: &PointRow,
+        other: &PointRow,
+        metric: &str,
+    ) -> Option<Difference> {
+        let mut differences: Vec<f64> = both(run, (&one.point, &other.point), metric)
+            .map(|(one, other)| one - other)
+            .collect();
+        differences.sort_by(f64::total_cmp);
+        if differences.len() >= LAUNCHES {
+            let LogRatio { low, middle, high } = of_launches(&differences);
+            return Some(Difference { low, middle, high });
+        }
+        let sides = |row: &PointRow| {
+            let estimate = row.estimate(metric)?;
+            let (low, high) = estimate.ci95?;
+            Some((low, estimate.median, high))
+        };
+        let (one, other) = (sides(one)?, sides(other)?);
+        let middle = one.1 - other.1;
+        Some(Difference {
+            low: middle - (one.1 - one.0).hypot(other.2 - other.1),
+            middle,
+            high: middle + (one.2 - one.1).hypot(other.1 - other.0),
+        })
+    }
+}
+
+/// The logarithm of the ratio in each launch that has both.
+fn paired(run: &Run, points: (&Point, &Point), metric: &str) -> Vec<f64> {
+    let ratios = both(run, points, metric).map(|(one, other)| (one / other).ln());
+    ratios.filter(|ratio| ratio.is_finite()).collect()
+}
+
+/// What each launch that has both says of them.
+fn both<'a>(
+    run: &'a Run,
+    (one, other): (&'a Point, &'a Point),
+    metric: &'a str,
+) -> impl Iterator<Item = (f64, f64)> + 'a {
+    run.launches.iter().filter_map(move |launch| {
+        let value = |wanted: &Point| {
+            let mut points = launch.points.iter();
+            value(points.find(|point| point.point == *wanted)?, metric)
+        };
+        Some((value(one)?, value(other)?))
+    })
+}
+
+/// What a launch says of a metric of a point.
+pub(crate) fn value(point: &LaunchPoint, metric: &str) -> Option<f64> {
+    if point.state != State::Ok {
+        return None;
+    }
+    let measured = point.metrics.iter().find(|have| have.name == metric)?;
+    match &measured.data {
+        Data::Value(value) => Some(*value),
+        data => {
+            let mut costs = data.costs();
+            costs.sort_by(f64::total_cmp);
+            median(&costs)
+        }
+    }
+}
+
+fn median(sorted: &[f64]) -> Option<f64> {
+    let upper = *sorted.get(sorted.len() / 2)?;
+    let lower = sorted[(sorted.len() - 1) / 2];
+    Some(f64::midpoint(lower, upper))
+}
+
+/// Of ratios in their order.
+fn of_launches(ratios: &[f64]) -> LogRatio {
+    let count = ratios.len();
+    let middle = median(ratios).expect("there are some");
+    let (low, high) = match T.get(count - LAUNCHES) {
+        Some(t) => {
+            let mean = ratios.iter().sum::<f64>() / count as f64;
+            let squares = ratios.iter().map(|ratio| (ratio - mean).powi(2));
+            let variance = squares.sum::<f64>() / (count - 1) as f64;
+            let half = t * (variance / count as f64).sqrt();
+            (mean - half, mean + half)
+        }
+        None => {
+            let rank = rank(count);
+            (ratios[rank], ratios[count - 1 - rank])
+        }
+    };
+    LogRatio {
+        low: low.min(middle),
+        middle,
+        high: high.max(middle),
+    }
+}
+
+/// The largest rank, from 0, whose pair covers the median surely enough.
+fn rank(count: usize) -> usize {
+    let mut rank = 0;
+    // The chance that so many at most, of `count`, lie below the median.
+    let mut probability = 0.5_f64.powi(count as i32);
+    let mut below = probability;
+    loop {
+        probability *= (count - rank) as f64 / (rank + 1) as f64;
+        below += probability;
+        if 1.0 - 2.0 * below < CONFIDENCE {
+            return rank;
+        }
+        rank += 1;
+    }
+}
+
+/// Of two measurements that have nothing in common.
+fn of_estimates(one: &Estimate, other: &Estimate) -> Option<LogRatio> {
+    let sides = |estimate: &Estimate| {
+        let (low, high) = estimate.ci95?;
+        let sides = ((estimate.median / low).ln(), (high / estimate.median).ln());
+        (sides.0.is_finite() && sides.1.is_finite()).then_some(sides)
+    };
+    let ((below, above), (other_below, other_above)) = (sides(one)?, sides(other)?);
+    let middle = (one.median / other.median).ln();
+    Some(LogRatio {
+        low: middle - below.hypot(other_above),
+        middle,
+        high: middle + above.hypot(other_below),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_sample::{point_row, run};
+    use costof_model::axis::Axes;
+    use costof_model::metric::Measured;
+    use costof_model::noise::{Noise, Placement};
+    use costof_model::rows::LaunchRow;
+
+    fn row(size: u64, median: f64, ci95: (f64, f64)) -> PointRow {
+        let axes = Axes::default().with("size", size);
+        point_row("copy.send", "cpu_sender", axes, median, ci95)
+    }
+
+    fn close(ratio: LogRatio, expected: (f64, f64, f64)) {
+        let found = [ratio.low, ratio.middle, ratio.high].map(f64::exp);
+        for (found, expected) in found.iter().zip([expected.0, expected.1, expected.2]) {
+            assert!((found / expected - 1.0).abs() < 1e-4, "{ratio:?}");
+        }
+    }
+
+    #[test]
+    fn intervals_of_two_points_are_added_up_as_squares() {
+        let run = run(&[]);
+        let (one, other) = (row(1, 20.0, (10.0, 40.0)), row(2, 10.0, (10.0, 10.0)));
+        let ratio = LogRatio::of(&run, &one, &other, "cpu_sender").unwrap();
+        close(ratio, (1.0, 2.0, 4.0));
+        close(ratio.reversed(), (0.25, 0.5, 1.0));
+        let other = row(2, 10.0, (5.0, 20.0));
+        let ratio = LogRatio::of(&run, &one, &other, "cpu_sender").unwrap();
+        let wider = 2.0_f64.powf(2.0_f64.sqrt());
+        close(ratio, (2.0 / wider, 2.0, 2.0 * wider));
+        assert_eq!(LogRatio::of(&run, &one, &other, "throughput"), None);
+        let none = row(2, 10.0, (0.0, 20.0));
+        assert_eq!(LogRatio::of(&run, &one, &none, "cpu_sender"), None);
+    }
+
+    #[test]
+    fn what_may_be_nothing_has_a_difference() {
+        let run = run(&[]);
+        let (one, other) = (row(1, -2.0, (-5.0, 1.0)), row(2, 10.0, (6.0, 14.0)));
+        let difference = Difference::of(&run, &one, &other, "cpu_sender").unwrap();
+        assert_eq!(
+            (difference.low, difference.middle, difference.high),
+            (-17.0, -12.0, -7.0)
+        );
+        assert_eq!(Difference::of(&run, &one, &other, "throughput"), None);
+    }
+
+    /// As on a machine that is slower in some launches, for both alike.
+    #[test]
+    fn what_disturbs_a_launch_as_a_whole_is_in_no_ratio() {
+        let mut run = run(&[]);
+        let wide = (5.0, 80.0);
+        let (one, other) = (row(1, 20.0, wide), row(2, 10.0, wide));
+        for (launch, slow) in [1.0, 3.0, 0.5, 2.0].into_iter().enumerate() {
+            let point = |row: &PointRow, value: f64| LaunchPoint {
+                point: row.point.clone(),
+                state: State::Ok,
+                metrics: vec![Measured {
+                    name: "cpu_sender".into(),
+                    data: Data::Value(value * slow),
+                    disturbed: Vec::new(),
+                }],
+                allocations: 0,
+            };
+            run.launches.push(LaunchRow {
+                block: 0,
+                launch: launch as u32,
+                of: 4,
+                wall_ns: 1e9,
+                points: vec![point(&one, 20.0), point(&other, 10.0)],
+                noise: Noise::default(),
+                placement: Placement::default(),
+                link: None,
+            });
+        }
+        let ratio = LogRatio::of(&run, &one, &other, "cpu_sender").unwrap();
+        close(ratio, (2.0, 2.0, 2.0));
+        // 10, 30, 5 and 20 more: their median.
+        let more = Difference::of(&run, &one, &other, "cpu_sender").unwrap();
+        assert!((more.middle - 15.0).abs() < 1e-9, "{more:?}");
+    }
+
+    #[test]
+    fn launches_have_the_interval_that_estimates_have() {
+        // scipy.stats.t.interval(.95, 2, loc=mean, scale=sem) of 0, 1, 2.
+        let three = of_launches(&[0.0, 1.0, 2.0]);
+        assert!((three.high - 3.484_138).abs() < 1e-5, "{three:?}");
+        assert!((three.low + 1.484_138).abs() < 1e-5, "{three:?}");
+        let ranks = [6, 8, 9, 11, 12, 15, 17, 20].map(rank);
+        assert_eq!(ranks, [0, 0, 1, 1, 2, 3, 4, 5]);
+        let nine: Vec<f64> = (0..9).map(f64::from).collect();
+        let nine = of_launches(&nine);
+        assert_eq!((nine.low, nine.middle, nine.high), (1.0, 4.0, 7.0));
+    }
+}

@@ -1,0 +1,140 @@
+//! The six questions of the study of sends with two copies, one and none, answered by what else was
+//! found in a run, or by what the run would need.
+//!
+//! Source: Network I/O primitives, three course reports, 2026.
+
+use crate::finding::{Finding, Question};
+use crate::send_crossover::{DISTURBED, ONE_COPY, PROBE, ZERO_COPY};
+use crate::{cache_pollution, zero_copy_price};
+use costof_model::run_file::Run;
+use std::collections::BTreeSet;
+
+/// Without these ways of sending nothing is compared.
+const STUDY: [&str; 3] = ["two_copy", "one_copy", "zero_copy"];
+
+/// A question, the kinds of findings that answer it, and what a run without them lacks.
+struct Asked {
+    question: &'static str,
+    kinds: &'static [&'static str],
+    lacks: &'static str,
+}
+
+const QUESTIONS: [Asked; 6] = [
+    Asked {
+        question: "1. Why does zero-copy not always give the best throughput?",
+        kinds: &["zero_copy", zero_copy_price::KIND],
+        lacks: "no send asked for no copy: --set primitive=two_copy,one_copy,zero_copy",
+    },
+    Asked {
+        question: "2. Which cache level's misses fall most?",
+        kinds: &[cache_pollution::KIND],
+        lacks: "at no size can two_copy be held against one_copy or zero_copy by misses or by pollution: \
+                this processor counts none and the machine tells of no caches whose pollution could be \
+                measured, or the points have no interval, or others used the processors",
+    },
+    Asked {
+        question: "3. How do threads interact with cache contention?",
+        kinds: &["thread_scaling"],
+        lacks: "one number of threads alone was measured (--set threads=1,2,4,8), or the points have no \
+                interval, as of a single launch",
+    },
+    Asked {
+        question: "4. From which size on does one copy beat two?",
+        kinds: &[ONE_COPY, DISTURBED],
+        lacks: "nothing can be compared",
+    },
+    Asked {
+        question: "5. From which size on does none beat two, or one?",
+        kinds: &[ZERO_COPY],
+        lacks: "nothing can be compared",
+    },
+    Asked {
+        question: "6. Which result was unexpected?",
+        kinds: &["unexpected"],
+        lacks: "no prediction could be held against what was measured, or others used the processors; \
+                those of copy.send build on other probes, which `costof run copy.send` and `costof run \
+                copy` measure too",
+    },
+];
+
+/// The questions with their answers out of what was found; none where the run has not the ways of
+/// sending of the study at two sizes.
+pub(crate) fn send_questions(run: &Run, found: &[Finding]) -> Vec<Question> {
+    if !is_study(run) {
+        return Vec::new();
+    }
+    let of_sends = |found: &&Finding| {
+        let mut probes = found.evidence.iter().map(|point| &*point.probe);
+        probes.any(|probe| probe.starts_with("copy."))
+    };
+    let answered = QUESTIONS.iter().map(|asked| {
+        let answers = found.iter().filter(of_sends);
+        let answers = answers.filter(|found| asked.kinds.contains(&&*found.kind));
+        let answers: Vec<Finding> = answers.cloned().collect();
+        Question {
+            question: asked.question,
+            lacks: answers.is_empty().then_some(asked.lacks),
+            answers,
+        }
+    });
+    answered.collect()
+}
+
+/// Whether the ways of sending of the study are there at two sizes or more.
+fn is_study(run: &Run) -> bool {
+    STUDY.iter().all(|primitive| {
+        let sends = run.points.iter().filter(|row| {
+            row.point.probe == PROBE && row.axes().find_word("primitive") == Some(*primitive)
+        });
+        let sizes: BTreeSet<Option<u64>> =
+            sends.map(|row| row.axes().find_number("size")).collect();
+        sizes.len() > 1
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::all::{findings, questions};
+    use crate::memory_sample::{point_row, run};
+    use costof_model::axis::Axes;
+
+    fn sends(primitives: &[&'static str]) -> Run {
+        let mut run = run(&[]);
+        for &primitive in primitives {
+            for size in [4096, 1 << 20] {
+                let axes = Axes::default()
+                    .with("primitive", primitive)
+                    .with("size", size);
+                let mut row = point_row(PROBE, "cpu_sender", axes, 100.0, (90.0, 110.0));
+                row.point.link = "veth".into();
+                run.points.push(row);
+            }
+        }
+        run
+    }
+
+    #[test]
+    fn all_six_are_answered_or_say_what_is_missing_and_nothing_is_said_twice() {
+        let run = sends(&STUDY);
+        let questions = questions(&run);
+        assert_eq!(questions.len(), 6);
+        for question in &questions {
+            assert_ne!(question.answers.is_empty(), question.lacks.is_none());
+        }
+        let answers: Vec<usize> = questions.iter().map(|asked| asked.answers.len()).collect();
+        assert_eq!(answers, [1, 0, 0, 1, 2, 0]);
+        assert_eq!(findings(&run), []);
+    }
+
+    #[test]
+    fn what_answers_no_question_is_said_where_none_is_asked() {
+        let run = sends(&["two_copy", "zero_copy"]);
+        assert_eq!(questions(&run), []);
+        assert_eq!(findings(&run).len(), 2);
+        let mut one_size = sends(&STUDY);
+        let small = |row: &costof_model::rows::PointRow| row.axes().number("size") == 4096;
+        one_size.points.retain(small);
+        assert_eq!(questions(&one_size), []);
+    }
+}

@@ -1,0 +1,97 @@
+//! What the kernel says each processor did, in ticks of the clock.
+//!
+//! Source: proc_stat(5), Documentation/filesystems/proc.rst, `CONFIG_IRQ_TIME_ACCOUNTING`.
+
+use std::fs;
+
+/// What `/proc/stat` counts in, on every architecture: hundredths of a second, in nanoseconds.
+///
+/// Without `CONFIG_IRQ_TIME_ACCOUNTING` the kernel looks once a timer tick, of 1 to 10 ms, what a
+/// processor does, and counts all of the tick as that. So a difference over n processors may be
+/// off by this, n times, and by as much again where the ticks were unlucky.
+pub const TICK_NS: f64 = 1e7;
+
+/// One processor's line, in ticks since boot or between two readings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ticks {
+    /// Its number.
+    pub cpu: usize,
+    /// In user mode, in the kernel, in interrupts.
+    pub busy: u64,
+    /// Of which in soft interrupts, where the kernel receives packets and finishes what was sent. A
+    /// thread's processor time holds those that interrupted it, unless the kernel accounts
+    /// interrupts apart.
+    pub softirq: u64,
+    /// For which the hypervisor ran something else.
+    pub steal: u64,
+    /// All of it, idle ones too.
+    pub total: u64,
+}
+
+/// Those of all processors; none where the kernel does not tell. Allocates.
+pub fn read() -> Option<Vec<Ticks>> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    Some(parse(&text)).filter(|ticks| !ticks.is_empty())
+}
+
+fn parse(text: &str) -> Vec<Ticks> {
+    text.lines()
+        .filter_map(|line| {
+            // The first line, `cpu  …`, is the sum of all.
+            let line = line.strip_prefix("cpu")?;
+            let line = (!line.starts_with(' ')).then_some(line)?;
+            let mut words = line.split_whitespace();
+            let cpu = words.next()?.parse().ok()?;
+            let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+            let [user, nice, system, idle, iowait, irq, softirq, steal] = *ticks.first_chunk()?;
+            let busy = user + nice + system + irq + softirq;
+            Some(Ticks {
+                cpu,
+                busy,
+                softirq,
+                steal,
+                total: busy + idle + iowait + steal,
+            })
+        })
+        .collect()
+}
+
+/// What of each processor, where both have it, was between two readings.
+pub fn difference(before: &[Ticks], after: &[Ticks]) -> Vec<Ticks> {
+    after
+        .iter()
+        .filter_map(|after| {
+            let before = before.iter().find(|before| before.cpu == after.cpu)?;
+            Some(Ticks {
+                cpu: after.cpu,
+                busy: after.busy.saturating_sub(before.busy),
+                softirq: after.softirq.saturating_sub(before.softirq),
+                steal: after.steal.saturating_sub(before.steal),
+                total: after.total.saturating_sub(before.total),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_times_are_read_from_proc_stat() {
+        let before = parse("cpu  9 9 9 9 9 9 9 9 0 0\ncpu1 10 0 5 100 2 0 1 3 0 0\nintr 5\n");
+        // What all have used in user mode looks like a processor's number.
+        let after = parse("cpu  9 29 9 9 9 9 9 9 9 0\ncpu1 30 0 6 101 2 0 2 4 0 0\n");
+        assert_eq!(
+            difference(&before, &after),
+            [Ticks {
+                cpu: 1,
+                busy: 22,
+                softirq: 1,
+                steal: 1,
+                total: 24
+            }]
+        );
+        assert!(parse("cpu1 10 0\ncpux\n").is_empty());
+    }
+}

@@ -1,0 +1,61 @@
+//! `recv` with `MSG_TRUNC`: no copy, and nothing left of the bytes. It is what receiving costs
+//! without the copy.
+//!
+//! Source: tcp(7): since Linux 2.4 it causes the received bytes to be discarded. Unix stream sockets
+//! take the flag and copy nonetheless.
+
+use super::stream::{Stream, some};
+use super::{Counts, Shape, Way, unsupported};
+use std::io;
+use std::ptr;
+
+use rustix::net::sockopt;
+
+pub(super) struct Discarded {
+    stream: Stream,
+    size: usize,
+}
+
+impl Discarded {
+    /// # Errors
+    ///
+    /// `Unsupported` where the stream is none of TCP's.
+    pub(super) fn new(stream: Stream, shape: Shape) -> io::Result<Self> {
+        sockopt::tcp_nodelay(&stream.socket)
+            .map_err(|_| unsupported("only TCP throws bytes away that it is not given room for"))?;
+        Ok(Self {
+            stream,
+            size: shape.size,
+        })
+    }
+}
+
+impl Way for Discarded {
+    #[inline]
+    fn receive(&mut self, counts: &mut Counts) -> io::Result<()> {
+        let mut came = 0;
+        while came < self.size {
+            counts.calls += 1;
+            let (socket, rest) = (self.stream.descriptor(), self.size - came);
+            // SAFETY: with this flag TCP writes nothing, so there is no place for it to be.
+            let gone = unsafe { libc::recv(socket, ptr::null_mut(), rest, libc::MSG_TRUNC) };
+            let gone = match gone {
+                0.. => Ok(gone.cast_unsigned()),
+                _ => Err(io::Error::last_os_error()),
+            };
+            came += some(gone)?.unwrap_or(0);
+        }
+        Ok(())
+    }
+
+    /// This one is kept: its number is that of the first message that was not thrown away.
+    fn look(&mut self, counts: &mut Counts) -> io::Result<Vec<u8>> {
+        let mut message = vec![0; self.size];
+        let mut came = 0;
+        while came < message.len() {
+            counts.calls += 1;
+            came += self.stream.receive(&mut message[came..])?;
+        }
+        Ok(message)
+    }
+}

@@ -1,0 +1,649 @@
+//! `copy.parts`: what the pieces cost of which a send with one copy or none is made.
+
+use super::pieces::fields_ns;
+use crate::expect::{at_the_clock, cost_ns};
+use crate::literal::{cost, list, metric, text, word, words};
+use crate::{arenas, derived};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_model::axis::{Axes, Axis, Domain};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::point::{Headline, Planned, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{Offers, Report};
+use costof_model::unit::{Better, Unit};
+use costof_os::arena::{PageSize, base_page_bytes};
+use costof_os::field_sender::{FieldSender, Primitive};
+use costof_os::fields::{Messages, write_contents};
+use costof_os::zerocopy::{self, Completions};
+use std::hint::black_box;
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The fields of a message.
+const FIELDS: usize = 8;
+/// The sizes, the default first.
+const SIZES: &[u64] = &[4 << 10, 64, 1 << 10, 16 << 10, 64_000];
+/// After how many sends completions are reaped, the default first.
+const BATCHES: &[u64] = &[16, 1, 4, 64];
+/// From how many sockets completions are reaped between two readings of the clock.
+const SOCKETS: usize = 256;
+/// The share of completions that may come later than their send.
+const LATE: f64 = 0.05;
+/// How long the last completions may take.
+const LAST: Duration = Duration::from_secs(5);
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("copy.parts"),
+        method: 1,
+        question: text("What do the pieces cost of which a send with fewer copies is made?"),
+        axes: list![
+            words(
+                "part",
+                "which piece",
+                list![
+                    word(
+                        "iovec",
+                        "eight entries of an I/O vector instead of one buffer: sendmsg less send"
+                    ),
+                    word("serialise", "eight fields copied into one buffer"),
+                    word(
+                        "reap",
+                        "taking the completions of zero-copy sends out of the error queue"
+                    ),
+                    word(
+                        "plain_buffer",
+                        "a buffer that io_uring is not told of beforehand, whose pages it looks up and holds for each send, instead of a registered one"
+                    ),
+                ],
+            ),
+            Axis {
+                name: text("size"),
+                about: text("bytes of a message"),
+                domain: Domain::Number {
+                    unit: Unit::Bytes,
+                    low: 64,
+                    high: 64_000,
+                    usual: list![4 << 10],
+                },
+            },
+            Axis {
+                name: text("batch"),
+                about: text("of reap: after how many sends"),
+                domain: Domain::Number {
+                    unit: Unit::One,
+                    low: 1,
+                    high: 128,
+                    usual: list![16],
+                },
+            },
+        ],
+        crossings: list![],
+        metrics: list![
+            cost("what the part adds to one message"),
+            metric(
+                "with_part",
+                Unit::Nanoseconds,
+                Better::Lower,
+                "of iovec and plain_buffer: a message with it, of which the cost is a difference",
+            ),
+            metric(
+                "without_part",
+                Unit::Nanoseconds,
+                Better::Lower,
+                "of iovec and plain_buffer: a message without it",
+            ),
+        ],
+        how: text(
+            "iovec: a message of 8 fields goes by sendmsg, and one of as many bytes in one field by \
+             send, into a Unix datagram socket, out of which a receive of one byte takes it each time. \
+             The difference of the two medians of a launch has the message header and its 8 entries \
+             read and checked by the kernel, and 8 copies instead of one; nothing of the socket or of \
+             the copied bytes, which are in both. serialise: the C library's memcpy for each field, \
+             always from the same fields. reap: 256 UDP sockets have each sent so many datagrams with \
+             MSG_ZEROCOPY, and what is timed is recvmsg on their error queues until there is nothing \
+             more: the kernel joins neighbouring completions, so that is two calls for each batch, \
+             and the cost is a batch's time ÷ its sends. plain_buffer: IORING_OP_SEND_ZC of one \
+             buffer less IORING_OP_SEND_ZC of a registered one, over UDP to a socket of this machine \
+             that nobody reads: the page tables' entries looked up and the pages' counts raised and \
+             lowered. The copy that the kernel makes after all \
+             is in both. What pinning costs for long is os.pin.",
+        ),
+        sources: list![
+            text("sendmsg(2), unix(7), io_uring_prep_send_zc(3), io_uring_register_buffers(3)"),
+            text(
+                "Documentation/networking/msg_zerocopy.rst of the kernel, on completions that are joined"
+            ),
+            text(
+                "Network I/O primitives, a course report, 2026, which asserts 50 to 100 ns for eight entries, 1 to 2 µs for a batch of the error queue and 2 to 5 µs for pinning a message, unmeasured"
+            ),
+        ],
+        predicted_from: text(
+            "serialise: copies of its fields' size as cpu.memcpy measured them; reap: system calls as os.syscall has; plain_buffer: pages as os.pin has; iovec: a header in system calls, and cycles for each entry at the clock of cpu.frequency",
+        ),
+        after: list![
+            text("cpu.frequency"),
+            text("cpu.memcpy"),
+            text("os.syscall"),
+            text("os.pin")
+        ],
+        needs: list![
+            text(
+                "part=reap: zero-copy sends over UDP (Linux 5.0), and 300 descriptors (ulimit -n)"
+            ),
+            text(
+                "part=plain_buffer: io_uring of Linux 6.2, not disabled, and locked memory for a message (ulimit -l)"
+            ),
+        ],
+        roles: list![text("only")],
+    },
+    rounds: 2,
+    blocks_by: &[],
+    least_ns: |_| 0.0,
+    memory_bytes: |point| 4 * point.axes.number("size") + (8 << 20),
+    processors: |_| 1,
+    headlines,
+    more_points: |facts| Planned::anywhere(more_points(facts)),
+    budget: None,
+    predict,
+    roles: &[|_| Ok(Box::new(Parts(None)))],
+    derive,
+};
+
+fn headlines(_: &Facts) -> Vec<Headline> {
+    vec![Headline::new(
+        "8 iovec entries instead of one buffer, 4 KiB",
+        PROBE.info.defaults(),
+    )]
+}
+
+/// Sizes where the size matters, batches where they do.
+fn more_points(_: &Facts) -> Vec<Axes> {
+    let sized = ["iovec", "serialise", "plain_buffer"].into_iter();
+    let sized = sized.flat_map(|part| {
+        let axes = PROBE.info.defaults().with("part", part);
+        SIZES
+            .iter()
+            .map(move |size| axes.clone().with("size", *size))
+    });
+    let reaped = PROBE.info.defaults().with("part", "reap");
+    let reaped = BATCHES
+        .iter()
+        .map(|batch| reaped.clone().with("batch", *batch));
+    sized.chain(reaped).collect()
+}
+
+fn size(point: &Point) -> usize {
+    point.axes.number("size") as usize
+}
+
+fn batch(point: &Point) -> u64 {
+    match point.axes.word("part") {
+        "reap" => point.axes.number("batch"),
+        _ => 1,
+    }
+}
+
+fn check(point: &Point) -> Result<(), Failure> {
+    let default = PROBE.info.defaults().number("batch");
+    if point.axes.word("part") != "reap" && point.axes.number("batch") != default {
+        return Err(Failure::unsupported(
+            "only completions are reaped in batches (--set part=reap, or leave batch out)",
+        ));
+    }
+    Ok(())
+}
+
+struct Parts(Option<Prepared>);
+
+/// What a point is measured with.
+enum Prepared {
+    /// With the part and without it.
+    Both(Box<(Sink, Sink)>),
+    Serialise(Messages, Vec<u8>),
+    Reap(Reaper),
+}
+
+/// One who sends messages, and the other end.
+struct Sink {
+    sender: FieldSender,
+    far: Far,
+}
+
+enum Far {
+    /// It takes out each message when it has been sent.
+    Read(UnixDatagram),
+    /// It has no room after the first ones.
+    Unread { _socket: UdpSocket },
+}
+
+fn failed(what: &str) -> impl Fn(io::Error) -> Failure {
+    move |error| match error.kind() {
+        io::ErrorKind::Unsupported => Failure::unsupported(format!("{what}: {error}")),
+        _ => Failure::error(format!("{what} failed: {error}")),
+    }
+}
+
+/// A message that is sent over and over.
+fn message(size: usize, fields: usize) -> Result<Messages, Failure> {
+    Messages::new((1, size, fields), PageSize::Base, &mut |_| {})
+        .map_err(|error| arenas::failed("map", size as u64, "4KiB", &error))
+}
+
+fn udp() -> io::Result<(UdpSocket, UdpSocket)> {
+    let far = UdpSocket::bind("127.0.0.1:0")?;
+    let near = UdpSocket::bind("127.0.0.1:0")?;
+    near.connect(far.local_addr()?)?;
+    Ok((near, far))
+}
+
+impl Sink {
+    fn open(
+        primitive: Primitive,
+        (size, fields): (usize, usize),
+        pair: io::Result<(OwnedFd, Far)>,
+    ) -> Result<Sink, Failure> {
+        let (near, far) = pair.map_err(failed("opening sockets"))?;
+        let sender = FieldSender::new(near, primitive, message(size, fields)?);
+        Ok(Sink {
+            sender: sender.map_err(failed("preparing to send"))?,
+            far,
+        })
+    }
+
+    fn unix(primitive: Primitive, shape: (usize, usize)) -> Result<Sink, Failure> {
+        let pair = UnixDatagram::pair().map(|(near, far)| (near.into(), Far::Read(far)));
+        Sink::open(primitive, shape, pair)
+    }
+
+    fn udp(primitive: Primitive, shape: (usize, usize)) -> Result<Sink, Failure> {
+        let pair = udp().map(|(near, far)| (near.into(), Far::Unread { _socket: far }));
+        Sink::open(primitive, shape, pair)
+    }
+
+    fn send(&mut self, n: u64) -> io::Result<()> {
+        for _ in 0..n {
+            self.sender.send()?;
+            if let Far::Read(far) = &self.far {
+                far.recv(&mut [0])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One more message arrives as it was sent; all that the kernel was lent has come back.
+    fn check(&mut self) -> Result<(), Failure> {
+        let failed = failed("sending");
+        self.sender.complete().map_err(&failed)?;
+        let Far::Read(far) = &self.far else {
+            let counts = self.sender.counts();
+            return match counts.completed {
+                0 => Err(Failure::error("no zero-copy send has been completed")),
+                _ => Ok(()),
+            };
+        };
+        self.sender.send().map_err(&failed)?;
+        let size = self.sender.messages().size();
+        let (mut sent, mut came) = (vec![0; size], vec![0; size + 1]);
+        write_contents(0, 0, &mut sent);
+        let length = far.recv(&mut came).map_err(&failed)?;
+        match came[..length] == sent {
+            true => Ok(()),
+            false => Err(Failure::error("other bytes arrived than were sent")),
+        }
+    }
+}
+
+/// Sockets whose completions are reaped in turn.
+struct Reaper {
+    sockets: Vec<UdpSocket>,
+    _far: UdpSocket,
+    bytes: Vec<u8>,
+    sent: u64,
+    completions: Completions,
+    /// Completions that were not there when they were reaped, and all that should have been.
+    late: u64,
+    due: u64,
+}
+
+impl Reaper {
+    fn open(size: usize) -> Result<Reaper, Failure> {
+        let open = || {
+            let (first, far) = udp()?;
+            let mut sockets = vec![first];
+            for _ in 1..SOCKETS {
+                let near = UdpSocket::bind("127.0.0.1:0")?;
+                near.connect(far.local_addr()?)?;
+                sockets.push(near);
+            }
+            Ok((sockets, far))
+        };
+        let (sockets, far) = open().map_err(|error: io::Error| {
+            Failure::unsupported(format!(
+                "{SOCKETS} sockets cannot be had: {error} (ulimit -n)"
+            ))
+        })?;
+        for socket in &sockets {
+            zerocopy::enable(socket).map_err(|error| {
+                Failure::unsupported(format!("UDP copies all that it sends: {error} (Linux 5.0)"))
+            })?;
+        }
+        Ok(Reaper {
+            sockets,
+            _far: far,
+            bytes: vec![7; size],
+            sent: 0,
+            completions: Completions::default(),
+            late: 0,
+            due: 0,
+        })
+    }
+
+    /// Has each of `n` sockets send so many.
+    fn send(&mut self, n: u64, batch: u64) -> io::Result<()> {
+        for socket in &self.sockets[..n as usize] {
+            for _ in 0..batch {
+                zerocopy::send(socket, &self.bytes)?;
+                self.sent += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self, n: u64, batch: u64) -> io::Result<()> {
+        let before = self.completions.done;
+        for socket in &self.sockets[..n as usize] {
+            self.completions.collect(socket)?;
+        }
+        let came = self.completions.done - before;
+        self.late += (n * batch).saturating_sub(came);
+        self.due += n * batch;
+        Ok(())
+    }
+
+    /// All come, and nearly all had come when they were reaped.
+    fn check(&mut self) -> Result<(), Failure> {
+        let until = Instant::now() + LAST;
+        while self.completions.done < self.sent && Instant::now() < until {
+            for socket in &self.sockets {
+                self.completions
+                    .collect(socket)
+                    .map_err(failed("reaping completions"))?;
+            }
+            sleep(Duration::from_millis(1));
+        }
+        let done = self.completions.done;
+        if done != self.sent {
+            return Err(Failure::error(format!(
+                "{done} of {} sends were completed",
+                self.sent
+            )));
+        }
+        match self.late as f64 > LATE * self.due as f64 {
+            true => Err(Failure::error(format!(
+                "{} of {} completions came after they were reaped",
+                self.late, self.due
+            ))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Role for Parts {
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        self.0 = None;
+        check(point)?;
+        let size = size(point);
+        self.0 = Some(match point.axes.word("part") {
+            "serialise" => Prepared::Serialise(message(size, FIELDS)?, vec![0; size]),
+            "reap" => Prepared::Reap(Reaper::open(size)?),
+            "plain_buffer" => Prepared::Both(Box::new((
+                Sink::udp(Primitive::UringZeroCopy, (size, 1))?,
+                Sink::udp(Primitive::UringZeroCopyRegistered, (size, 1))?,
+            ))),
+            _ => Prepared::Both(Box::new((
+                Sink::unix(Primitive::OneCopy, (size, FIELDS))?,
+                // Of one field it is one send.
+                Sink::unix(Primitive::WriteEach, (size, 1))?,
+            ))),
+        });
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut error: Option<io::Error> = None;
+        let mut keep = |done: io::Result<()>| {
+            if let Err(first) = done {
+                error.get_or_insert(first);
+            }
+        };
+        match self.0.as_mut().expect("a point is prepared") {
+            Prepared::Both(both) => {
+                let (with, without) = &mut **both;
+                for (metric, sink) in [("with_part", with), ("without_part", without)] {
+                    let mut meter = meter.share(2);
+                    meter.repeatable(metric, |n| keep(sink.send(n)));
+                }
+            }
+            Prepared::Serialise(messages, buffer) => meter.repeatable("cost", |n| {
+                for _ in 0..n {
+                    messages.serialise(0, buffer);
+                    black_box(&mut *buffer);
+                }
+            }),
+            Prepared::Reap(reaper) => {
+                let batch = batch(point);
+                let reaper = std::cell::RefCell::new(reaper);
+                meter.used_up(
+                    "cost",
+                    SOCKETS as u64,
+                    |n| {
+                        let sent = reaper.borrow_mut().send(n, batch);
+                        sent.map_err(failed("sending"))
+                    },
+                    |n| keep(reaper.borrow_mut().reap(n, batch)),
+                )?;
+            }
+        }
+        error.map_or(Ok(()), |error| Err(failed("sending or reaping")(error)))
+    }
+
+    fn finish(&mut self, point: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
+        match self.0.take().expect("a point is measured") {
+            Prepared::Both(mut both) => {
+                both.0.check()?;
+                both.1.check()
+            }
+            Prepared::Serialise(_, buffer) => {
+                let mut sent = vec![0; size(point)];
+                write_contents(0, 0, &mut sent);
+                match buffer == sent {
+                    true => Ok(()),
+                    false => Err(Failure::error("the copy is not what was copied")),
+                }
+            }
+            Prepared::Reap(mut reaper) => reaper.check(),
+        }
+    }
+}
+
+/// What the part adds: a difference, or a batch's share.
+fn derive(point: &Point, reports: Vec<Report>) -> Report {
+    let mut report = the_only_report(point, reports);
+    derived::divide_cost(&mut report, batch(point));
+    let [with, without] =
+        ["with_part", "without_part"].map(|metric| derived::median_ns(&report, metric));
+    if let (Some(with), Some(without)) = (with, without) {
+        derived::add(&mut report, "cost", with - without);
+    }
+    report
+}
+
+fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let bytes = point.axes.number("size");
+    match point.axes.word("part") {
+        "serialise" => {
+            let copies_ns = fields_ns(known, bytes as f64, FIELDS as f64)?;
+            cost_ns(
+                0.8 * copies_ns,
+                1.4 * copies_ns,
+                format!(
+                    "{FIELDS} copies of {} B as cpu.memcpy measured them, or one of all where that \
+                     takes longer: {}",
+                    bytes as usize / FIELDS,
+                    Unit::Nanoseconds.display(copies_ns)
+                ),
+            )
+        }
+        "reap" => {
+            let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+            let batch = batch(point) as f64;
+            cost_ns(
+                2.0 * read_ns / batch,
+                10.0 * read_ns / batch,
+                format!(
+                    "two calls for {batch} send{}, one of which copies a control message out, like 1 \
+                     to 5 reads of {read_ns:.0} ns each",
+                    if batch == 1.0 { "" } else { "s" },
+                ),
+            )
+        }
+        "plain_buffer" => {
+            let axes = [("how", "vmsplice"), ("pages", "4KiB")];
+            let page_ns = known.primary("os.pin", &axes)?;
+            // A buffer that does not begin at a page lies on one more.
+            let pages = (bytes as usize).div_ceil(base_page_bytes()) as f64 + 1.0;
+            cost_ns(
+                0.2 * pages * page_ns,
+                2.0 * pages * page_ns,
+                format!(
+                    "{pages} pages at 0.2 to 2 times the {page_ns:.0} ns that os.pin measured for one \
+                     that vmsplice holds"
+                ),
+            )
+        }
+        _ => {
+            let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+            let hz = known.primary("cpu.frequency", &[])?;
+            let entries_ns = 1e9 / hz * FIELDS as f64;
+            cost_ns(
+                0.2 * read_ns + 20.0 * entries_ns,
+                read_ns + 100.0 * entries_ns,
+                format!(
+                    "{FIELDS} entries of 20 to 100 cycles each to read, to check and to begin a copy \
+                     of, {}; and the message's header, 0.2 to 1 times a read of {read_ns:.0} ns",
+                    at_the_clock(hz)
+                ),
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::literal::{measured, point};
+    use crate::{cpu, os};
+    use costof_model::metric::{Data, Measured};
+    use costof_model::rows::State;
+
+    fn at(part: &'static str) -> Point {
+        point(&PROBE, PROBE.info.defaults().with("part", part))
+    }
+
+    fn derived_cost(point: &Point, metrics: &[(&'static str, f64)]) -> Vec<f64> {
+        let metrics = metrics.iter().map(|(name, ns)| Measured {
+            name: text(name),
+            data: Data::Samples(vec![(1, *ns), (2, 2.0 * ns)]),
+            disturbed: Vec::new(),
+        });
+        let report = Report {
+            state: State::Ok,
+            allocations: 0,
+            metrics: metrics.collect(),
+        };
+        let report = derive(point, vec![report]);
+        let cost = report.metrics.iter().find(|metric| metric.name == "cost");
+        cost.map_or(Vec::new(), |cost| cost.data.costs())
+    }
+
+    #[test]
+    fn a_part_is_a_difference_or_a_share_of_a_batch() {
+        let both = [("with_part", 900.0), ("without_part", 700.0)];
+        assert_eq!(derived_cost(&at("iovec"), &both), [200.0]);
+        assert!(derived_cost(&at("iovec"), &both[..1]).is_empty());
+        assert_eq!(derived_cost(&at("reap"), &[("cost", 1600.0)]), [100.0; 2]);
+        assert_eq!(
+            derived_cost(&at("serialise"), &[("cost", 1600.0)]),
+            [1600.0; 2]
+        );
+    }
+
+    #[test]
+    fn the_plan_has_no_point_that_cannot_be() {
+        let points = more_points(&Facts::default());
+        assert_eq!(points.len(), 3 * SIZES.len() + BATCHES.len());
+        for axes in points {
+            assert_eq!(check(&point(&PROBE, axes)), Ok(()));
+        }
+        let batched = PROBE.info.defaults().with("batch", 1);
+        let refused = check(&point(&PROBE, batched)).unwrap_err();
+        assert!(refused.reason.contains("part=reap"), "{refused}");
+    }
+
+    #[test]
+    fn a_part_is_expected_from_simpler_costs() {
+        let read = os::syscall::PROBE.info.defaults().with("call", "read");
+        let pin = os::pin::PROBE.info.defaults().with("how", "vmsplice");
+        let mut rows = vec![
+            measured(&os::syscall::PROBE, read, 100.0),
+            measured(&os::pin::PROBE, pin, 50.0),
+            measured(&cpu::frequency::PROBE, Axes::default(), 4e9),
+        ];
+        for (size, ns) in [(64, 2.0), (1 << 10, 10.0), (4 << 10, 100.0)] {
+            let axes = cpu::memcpy::PROBE.info.defaults().with("size", size);
+            rows.push(measured(&cpu::memcpy::PROBE, axes, ns));
+        }
+        let range = |point: Point| {
+            let expected = predict(&point, &Facts::default(), &Known(&rows)).unwrap();
+            (expected.low.round(), expected.high.round())
+        };
+        let of = |size: u64| {
+            let mut point = at("serialise");
+            point.axes = point.axes.with("size", size);
+            range(point)
+        };
+        // Of eight small fields each copy counts; of large ones, all that is copied.
+        assert_eq!(of(64), (13.0, 22.0));
+        assert_eq!(of(4 << 10), (80.0, 140.0));
+        // 160 and 800 cycles and a header; two pages; two calls for 16 sends.
+        assert_eq!(range(at("iovec")), (60.0, 300.0));
+        assert_eq!(range(at("plain_buffer")), (20.0, 200.0));
+        assert_eq!(range(at("reap")), (13.0, 63.0));
+        for part in ["iovec", "serialise", "reap", "plain_buffer"] {
+            let nothing = predict(&at(part), &Facts::default(), &Known(&[]));
+            assert_eq!(nothing, None);
+        }
+    }
+
+    #[test]
+    fn sends_arrive_and_are_completed() {
+        for fields in [FIELDS, 1] {
+            let mut sink = Sink::unix(Primitive::OneCopy, (1000, fields)).unwrap();
+            sink.send(3).unwrap();
+            assert_eq!(sink.check(), Ok(()));
+        }
+        let mut reaper = Reaper::open(1000).unwrap();
+        reaper.send(3, 5).unwrap();
+        reaper.reap(3, 5).unwrap();
+        assert_eq!(reaper.check().map_err(|failure| failure.reason), Ok(()));
+        assert_eq!(reaper.completions.done, 15);
+    }
+}

@@ -1,0 +1,516 @@
+//! What the pieces of sending and receiving a message cost, as far as a run has measured them: the
+//! terms of the sums that `copy.send` and `copy.receive` expect. A piece that is not measured comes
+//! from a simpler cost; nothing here is fitted to what it predicts.
+
+use crate::literal::{list, text};
+use crate::sizes;
+use costof_model::facts::Facts;
+use costof_model::prediction::Known;
+use costof_model::unit::Unit;
+use costof_model::{List, Text};
+use std::ops::{Add, Mul};
+
+/// The probes that have measured them.
+pub(super) const AFTER: List<Text> = list![
+    text("os.syscall"),
+    text("memory.bandwidth"),
+    text("cpu.memcpy"),
+    text("copy.parts"),
+    text("os.pin"),
+    text("os.timer"),
+    text("net.rtt"),
+];
+
+/// What TCP hands down at once within a machine, at most.
+const PACKET_BYTES: f64 = 65_536.0;
+const PAGE_BYTES: f64 = 4096.0;
+/// What each end does for a packet, in reads of one byte, where no round trip is known: what `net.rtt`
+/// expects of TCP each way, of which most is the sender's.
+const SENDER_READS: Range = Range(6.0, 25.0);
+const RECEIVER_READS: Range = Range(1.0, 12.5);
+/// A call of a socket in such reads, without the packets that it sends: it locks the socket, and
+/// accounts for its memory.
+const CALL_READS: Range = Range(1.0, 5.0);
+
+/// The least and the most that something takes, in nanoseconds unless it says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Range(pub(super) f64, pub(super) f64);
+
+impl Range {
+    pub(super) const NONE: Range = Range(0.0, 0.0);
+
+    pub(super) fn exactly(value: f64) -> Range {
+        Range(value, value)
+    }
+
+    /// The one that takes longer of two at the same time.
+    pub(super) fn longer(self, other: Range) -> Range {
+        Range(self.0.max(other.0), self.1.max(other.1))
+    }
+
+    pub(super) fn in_words(self) -> String {
+        let Range(low, high) = self;
+        match low {
+            low if low == high => Unit::Nanoseconds.display(low),
+            0.0 => format!("up to {}", Unit::Nanoseconds.display(high)),
+            low => format!(
+                "{} {}",
+                Unit::Nanoseconds.display_range((low, high), high),
+                Unit::Nanoseconds.symbol_of(high)
+            ),
+        }
+    }
+}
+
+impl Add for Range {
+    type Output = Range;
+
+    fn add(self, other: Range) -> Range {
+        Range(self.0 + other.0, self.1 + other.1)
+    }
+}
+
+impl Mul<Range> for Range {
+    type Output = Range;
+
+    fn mul(self, other: Range) -> Range {
+        Range(self.0 * other.0, self.1 * other.1)
+    }
+}
+
+impl Mul<f64> for Range {
+    type Output = Range;
+
+    fn mul(self, factor: f64) -> Range {
+        Range(self.0 * factor, self.1 * factor)
+    }
+}
+
+/// Terms of a sum, each with its name.
+#[derive(Debug)]
+pub(super) struct Sum(Vec<(Range, String)>);
+
+impl Sum {
+    pub(super) fn new() -> Sum {
+        Sum(Vec::new())
+    }
+
+    /// Adds what there is: nothing needs no words.
+    pub(super) fn add(&mut self, range: Range, name: impl Into<String>) {
+        if range != Range::NONE {
+            self.0.push((range, name.into()));
+        }
+    }
+
+    pub(super) fn total(&self) -> Range {
+        self.0
+            .iter()
+            .fold(Range::NONE, |sum, (range, _)| sum + *range)
+    }
+
+    /// `4.00–5.00 µs (1.00–2.00 µs of this + 3.00 µs of that)`.
+    pub(super) fn in_words(&self) -> String {
+        let terms = self.0.iter();
+        let terms = terms.map(|(range, name)| format!("{} {name}", range.in_words()));
+        let terms = terms.collect::<Vec<_>>().join(" + ");
+        format!("{} ({terms})", self.total().in_words())
+    }
+}
+
+/// What a run has measured, and the machine.
+#[derive(Clone, Copy)]
+pub(super) struct Pieces<'a> {
+    known: Known<'a>,
+    facts: &'a Facts,
+    /// A read of one byte, the smallest call that does something.
+    pub(super) read_ns: f64,
+    /// Bytes that are copied in a nanosecond where neither end is cached.
+    copy: f64,
+}
+
+impl<'a> Pieces<'a> {
+    /// None where not even a call and a copy are known.
+    pub(super) fn of(known: &Known<'a>, facts: &'a Facts) -> Option<Pieces<'a>> {
+        let beyond = sizes::beyond(facts).to_string();
+        let axes = [("op", "copy"), ("size", &*beyond), ("threads", "1")];
+        let copy = known.primary("memory.bandwidth", &axes);
+        Some(Pieces {
+            known: *known,
+            facts,
+            read_ns: known.primary("os.syscall", &[("call", "read")])?,
+            copy: copy.or_else(|| known.primary("memory.bandwidth", &[("op", "copy")]))? / 1e9,
+        })
+    }
+
+    /// What the points of a probe say of `size`, those whose axes are these.
+    fn at(&self, probe: &str, axes: &[(&str, &str)], size: f64) -> Option<f64> {
+        along(&points(&self.known, probe, axes, None), size)
+    }
+
+    /// The bytes at 128 MiB's rate of writing them: a destination that is not in the cache.
+    fn write_ns(&self, bytes: f64) -> f64 {
+        let beyond = sizes::beyond(self.facts).to_string();
+        let axes = [("op", "write"), ("size", &*beyond), ("threads", "1")];
+        let write = self.known.primary("memory.bandwidth", &axes);
+        bytes / write.map_or(self.copy, |write| write / 1e9)
+    }
+
+    /// A copy to a cached destination, from a cached source or from one that is not.
+    fn memcpy_ns(&self, bytes: f64, source: &str) -> f64 {
+        let measured = memcpy_ns(&self.known, bytes, source);
+        // Memory that is cached is copied up to four times as fast.
+        let usual = bytes / self.copy / if source == "hot" { 4.0 } else { 1.5 };
+        measured.unwrap_or(usual)
+    }
+
+    /// A copy into the kernel's buffers, which may be in a cache or not.
+    pub(super) fn copy_in(&self, bytes: f64, is_cached: bool) -> Range {
+        let (hot, cold) = (self.memcpy_ns(bytes, "hot"), self.memcpy_ns(bytes, "cold"));
+        let write_ns = self.write_ns(bytes);
+        match is_cached {
+            true if self.fits(bytes) => Range(hot, hot + write_ns),
+            true => Range(hot, hot.max(cold) + write_ns),
+            false => Range(hot.max(cold), hot.max(cold) + write_ns),
+        }
+    }
+
+    /// Whether so much stays in the caches that are a processor's own, beside as much again.
+    fn fits(&self, bytes: f64) -> bool {
+        sizes::fit_into_level(2 * bytes as u64, self.facts, 2)
+    }
+
+    /// A copy out of the kernel's buffers, which another processor has written: they are in its
+    /// cache, in a shared one or in memory.
+    pub(super) fn copy_out(&self, bytes: f64) -> Range {
+        let (hot, cold) = (self.memcpy_ns(bytes, "hot"), self.memcpy_ns(bytes, "cold"));
+        Range(hot.max(0.5 * cold), hot.max(cold) + self.write_ns(bytes))
+    }
+
+    /// Fields copied into one buffer, or out of one.
+    pub(super) fn serialise(&self, bytes: f64, fields: f64, is_cached: bool) -> Range {
+        let part = [("part", "serialise")];
+        let hot = self.at("copy.parts", &part, bytes);
+        let hot = hot.or_else(|| fields_ns(&self.known, bytes, fields));
+        let hot = hot.unwrap_or_else(|| self.memcpy_ns(bytes, "hot"));
+        let cold = hot.max(self.memcpy_ns(bytes, "cold"));
+        match is_cached {
+            true if self.fits(bytes) => Range(0.9 * hot, 1.3 * hot),
+            true => Range(0.9 * hot, 1.3 * cold),
+            // The processor fetches several fields at a time.
+            false => Range(0.9 * cold, 1.5 * cold),
+        }
+    }
+
+    /// Entries of an I/O vector instead of one buffer.
+    pub(super) fn entries(&self, bytes: f64, fields: f64) -> Range {
+        /// As many as copy.parts measures.
+        const MEASURED: f64 = 8.0;
+        let points = points(&self.known, "copy.parts", &[("part", "iovec")], None);
+        let measured = match *points {
+            // They cost much the same whatever lies there.
+            [(_, ns)] => Some(ns),
+            _ => along(&points, bytes),
+        };
+        match measured.map(|ns| ns.max(0.0)) {
+            Some(ns) => Range(0.7 * ns, 1.3 * ns) * (fields / MEASURED),
+            None => Range(0.05, 0.5) * self.read_ns * fields,
+        }
+    }
+
+    /// References to so many pieces of pages, taken and given back: as io_uring does it for a buffer
+    /// that is not registered, and vmsplice for a pipe.
+    pub(super) fn references(&self, pieces: f64, pages: &str) -> Range {
+        let pinned = |pages| {
+            let axes = [("how", "vmsplice"), ("pages", pages)];
+            self.known.primary("os.pin", &axes)
+        };
+        // Of huge pages only the latter is known.
+        let looked_up = self.per_page_ns().filter(|_| pages == "4KiB");
+        let pinned = pinned(pages).or_else(|| pinned("4KiB"));
+        match (looked_up.or(pinned), pinned.or(looked_up)) {
+            (Some(one), Some(other)) => Range(0.7 * one.min(other), 1.5 * one.max(other)) * pieces,
+            // Two changes of a number that processors share.
+            _ => Range(0.05, 1.0) * self.read_ns * pieces,
+        }
+    }
+
+    /// What each page more of a plain buffer adds.
+    fn per_page_ns(&self) -> Option<f64> {
+        let points = points(&self.known, "copy.parts", &[("part", "plain_buffer")], None);
+        let [(least, small), .., (most, large)] = *points else {
+            return None;
+        };
+        let pages = (most - least) / PAGE_BYTES;
+        Some((large - small) / pages).filter(|ns| pages >= 4.0 && *ns > 0.0)
+    }
+
+    /// Completions taken out of the error queue after so many sends, for each of these.
+    pub(super) fn reap(&self, batch: u64) -> Range {
+        let word = |batch: u64| batch.to_string();
+        let measured = |batch: u64| {
+            let axes = [("part", "reap"), ("batch", &*word(batch))];
+            self.known.primary("copy.parts", &axes)
+        };
+        // Larger batches are cheaper: the neighbours are the bounds.
+        match (measured(2 * batch), measured(batch / 2)) {
+            (Some(one), Some(other)) => Range(0.7 * one.min(other), 1.3 * one.max(other)),
+            _ => Range(2.0, 10.0) * (self.read_ns / batch as f64),
+        }
+    }
+
+    /// The median round trip of a message of so many bytes over a link and back, by spinning or
+    /// blocked: on processors that are kept awake, and on those that are not.
+    fn round_trip_ns(&self, link: &str, over: &str, wait: &str, bytes: f64) -> Option<Range> {
+        let points = |wake| {
+            let axes = [
+                ("over", over),
+                ("wait", wait),
+                ("cpus", "cross"),
+                ("rate", "0"),
+                ("wake", wake),
+            ];
+            points(&self.known, "net.rtt", &axes, Some(link))
+        };
+        let at = |points: &[(f64, f64)], bytes: f64| match *points {
+            // What one size does not say: two copies each way.
+            [(size, ns)] => {
+                let more = (bytes - size).max(0.0);
+                let copies = self.copy_in(more, true) + self.copy_out(more);
+                Some(Range::exactly(ns) + copies * 2.0)
+            }
+            _ => along(points, bytes).map(Range::exactly),
+        };
+        let (awake, idle) = (points("awake"), points("idle"));
+        let Some(usual) = at(&awake, bytes) else {
+            return at(&idle, bytes);
+        };
+        let later = idle
+            .first()
+            .and_then(|(size, ns)| Some(ns - at(&awake, *size)?.0));
+        let later = later.unwrap_or(0.0);
+        Some(Range(usual.0 + later.min(0.0), usual.1 + later.max(0.0)))
+    }
+
+    /// A message of so many bytes each way, blocked, as `net.rtt` has measured it.
+    pub(super) fn echo(&self, link: &str, over: &str, bytes: f64) -> Option<Range> {
+        self.round_trip_ns(link, over, "block", bytes)
+    }
+
+    /// So many calls of a socket.
+    pub(super) fn calls(&self, calls: Range) -> Range {
+        CALL_READS * calls * self.read_ns
+    }
+
+    /// What each end does for a packet, of which none has much to copy: half of a round trip is both
+    /// ends' part of one, most of it the sender's, which takes it as far as the receiver's queue. A
+    /// receiver that sleeps is woken besides: with a processor to interrupt, at most all of that is the
+    /// sender's part too.
+    pub(super) fn packet(&self, link: &str, over: &str) -> (Range, Range, &'static str) {
+        const SMALL: f64 = 56.0;
+        let half = |wait| Some(self.round_trip_ns(link, over, wait, SMALL)? * 0.5);
+        match (half("spin"), half("block")) {
+            (Some(spin), block) => {
+                let woken = block.map_or(2.0 * spin.1, |block| block.0);
+                (
+                    Range(0.5 * spin.0, spin.1.max(woken)),
+                    Range(0.1 * spin.0, spin.1),
+                    "of half of net.rtt's round trip",
+                )
+            }
+            _ => (
+                SENDER_READS * self.read_ns,
+                RECEIVER_READS * self.read_ns,
+                "like 6 to 25 reads",
+            ),
+        }
+    }
+
+    /// The sender's part of a packet that nobody receives: it goes half of the way.
+    pub(super) fn packet_into_sink(&self) -> Range {
+        SENDER_READS * self.read_ns * 0.5
+    }
+
+    /// What a congestion control adds that lets packets leave at a rate, by a timer for each: BBR.
+    /// As long as it lets them go as fast as they come, nothing. The outer None: it does, and no timer
+    /// is known.
+    pub(super) fn pacing(
+        &self,
+        control: Option<&str>,
+        bytes: f64,
+    ) -> Option<Option<(Range, String)>> {
+        let usual = self
+            .facts
+            .kernel
+            .sysctls
+            .get("net.ipv4.tcp_congestion_control");
+        let control = control.or(usual.map(String::as_str)).unwrap_or_default();
+        if !control.starts_with("bbr") {
+            return Some(None);
+        }
+        let late = |slack| {
+            let of = |wake| {
+                let axes = [("slack", slack), ("wake", wake)];
+                self.known.primary("os.timer", &axes)
+            };
+            of("awake").or_else(|| of("idle"))
+        };
+        // The kernel's own timers have no slack, which is in the lateness of a process's.
+        let slack_ns = self.facts.inherited.timer_slack_ns;
+        let less_slack = || Some((late("default")? - slack_ns? as f64).max(0.0));
+        let late = late("least").or_else(less_slack)?;
+        // Small messages that wait meanwhile fill a packet.
+        let added = Range(0.0, late) * (bytes / PACKET_BYTES);
+        let words = format!(
+            "as {control} may have each 64 KiB wait for a timer, {} late by os.timer",
+            Unit::Nanoseconds.display(late)
+        );
+        Some(Some((added, words)))
+    }
+}
+
+/// What the points of a probe say whose axes are these, by their size.
+fn points(
+    known: &Known<'_>,
+    probe: &str,
+    axes: &[(&str, &str)],
+    link: Option<&str>,
+) -> Vec<(f64, f64)> {
+    let rows = known.0.iter().filter(|row| {
+        row.point.probe == probe
+            && link.is_none_or(|link| row.point.link == link)
+            && axes.iter().all(|(name, value)| {
+                let have = row.point.axes.0.get(*name);
+                have.is_some_and(|have| have.to_string() == *value)
+            })
+    });
+    let mut points: Vec<(f64, f64)> = rows
+        .filter_map(|row| {
+            let size = row.point.axes.find_number("size")? as f64;
+            Some((size, row.estimate(&row.primary)?.median))
+        })
+        .collect();
+    points.sort_by(|one, other| one.0.total_cmp(&other.0));
+    points.dedup_by_key(|(size, _)| *size);
+    points
+}
+
+/// A copy to a cached destination, as cpu.memcpy has measured it.
+fn memcpy_ns(known: &Known<'_>, bytes: f64, source: &str) -> Option<f64> {
+    let axes = [("source", source), ("shape", "one"), ("align", "both")];
+    along(&points(known, "cpu.memcpy", &axes, None), bytes)
+}
+
+/// Fields that are cached copied one by one: as copies of their size, or of all together where the
+/// cache decides.
+pub(super) fn fields_ns(known: &Known<'_>, bytes: f64, fields: f64) -> Option<f64> {
+    let each = memcpy_ns(known, bytes / fields, "hot")?;
+    Some((fields * each).max(memcpy_ns(known, bytes, "hot")?))
+}
+
+/// How many packets a message is whose bytes are so many pieces of pages at most. A small one waits
+/// for no other as long as the sender is what limits.
+pub(super) fn packets(bytes: f64, pieces: f64) -> Range {
+    /// Of a packet, `MAX_SKB_FRAGS`. Source: include/linux/skbuff.h.
+    const PIECES: f64 = 17.0;
+    let least = (bytes / PACKET_BYTES).max(1.0);
+    Range(least, least.max(pieces / PIECES))
+}
+
+/// What lies between points, or beyond the last ones in the same direction; from one alone, in
+/// proportion.
+fn along(points: &[(f64, f64)], at: f64) -> Option<f64> {
+    let line = |[one, other]: [(f64, f64); 2]| {
+        let slope = (other.1 - one.1) / (other.0 - one.0);
+        one.1 + slope * (at - one.0)
+    };
+    match *points {
+        [] => None,
+        [(size, value)] => Some(value * at / size),
+        [first, ..] if at <= first.0 => Some(first.1),
+        [.., before, last] if at >= last.0 => Some(line([before, last]).max(last.1)),
+        _ => {
+            let beyond = points.iter().position(|(size, _)| *size > at)?;
+            Some(line([points[beyond - 1], points[beyond]]))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parts;
+    use super::*;
+    use crate::literal::measured;
+    use crate::{memory, os};
+    use costof_model::rows::PointRow;
+
+    #[test]
+    fn between_points_is_a_line_and_beyond_them_its_end() {
+        let points = [(1.0, 10.0), (3.0, 30.0), (5.0, 90.0)];
+        for (at, value) in [(0.5, 10.0), (2.0, 20.0), (4.0, 60.0), (6.0, 120.0)] {
+            assert_eq!(along(&points, at), Some(value), "{at}");
+        }
+        assert_eq!(along(&points[..1], 4.0), Some(40.0));
+        assert_eq!(along(&[], 4.0), None);
+        // What falls towards the end says nothing of what lies beyond.
+        assert_eq!(along(&[(1.0, 30.0), (2.0, 20.0)], 9.0), Some(20.0));
+    }
+
+    #[test]
+    fn pages_cost_what_a_larger_buffer_adds_or_what_pinning_does() {
+        let read = os::syscall::PROBE.info.defaults().with("call", "read");
+        let copy = memory::bandwidth::PROBE.info.defaults().with("op", "copy");
+        let pin = os::pin::PROBE.info.defaults().with("how", "vmsplice");
+        let plain = parts::PROBE.info.defaults().with("part", "plain_buffer");
+        let rows = [
+            measured(&os::syscall::PROBE, read, 100.0),
+            measured(&memory::bandwidth::PROBE, copy, 10e9),
+            measured(&os::pin::PROBE, pin.clone(), 60.0),
+            measured(&os::pin::PROBE, pin.with("pages", "2MiB"), 40.0),
+            measured(&parts::PROBE, plain.clone().with("size", 1024), 100.0),
+            measured(&parts::PROBE, plain.with("size", 1024 + 8 * 4096), 340.0),
+        ];
+        let facts = Facts::default();
+        let of = |rows: &[PointRow], pages| {
+            let range = Pieces::of(&Known(rows), &facts).unwrap();
+            let Range(low, high) = range.references(10.0, pages);
+            (low.round(), high.round())
+        };
+        assert_eq!(of(&rows, "4KiB"), (210.0, 900.0));
+        assert_eq!(of(&rows, "2MiB"), (280.0, 600.0));
+        assert_eq!(of(&rows[..3], "4KiB"), (420.0, 900.0));
+        assert_eq!(of(&rows[..2], "4KiB"), (50.0, 1000.0));
+        assert!(Pieces::of(&Known(&rows[..1]), &facts).is_none());
+    }
+
+    #[test]
+    fn completions_are_between_neighbouring_batches() {
+        let read = os::syscall::PROBE.info.defaults().with("call", "read");
+        let copy = memory::bandwidth::PROBE.info.defaults().with("op", "copy");
+        let reap = parts::PROBE.info.defaults().with("part", "reap");
+        let rows = [
+            measured(&os::syscall::PROBE, read, 100.0),
+            measured(&memory::bandwidth::PROBE, copy, 10e9),
+            measured(&parts::PROBE, reap.clone().with("batch", 16), 80.0),
+            measured(&parts::PROBE, reap.with("batch", 64), 20.0),
+        ];
+        let facts = Facts::default();
+        let of = |rows: &[PointRow]| Pieces::of(&Known(rows), &facts).unwrap().reap(32);
+        assert_eq!(of(&rows), Range(0.7 * 20.0, 1.3 * 80.0));
+        assert_eq!(of(&rows[..2]), Range(200.0 / 32.0, 1000.0 / 32.0));
+    }
+
+    #[test]
+    fn a_sum_has_the_terms_that_there_are() {
+        let mut sum = Sum::new();
+        sum.add(Range(1.0, 2.0), "of this");
+        sum.add(Range::NONE, "of that");
+        sum.add(Range::exactly(3.0), "of those");
+        assert_eq!(sum.total(), Range(4.0, 5.0));
+        sum.add(Range(0.0, 9.0), "of others");
+        assert_eq!(
+            sum.in_words(),
+            "4.00–14.0 ns (1.00–2.00 ns of this + 3.00 ns of those + up to 9.00 ns of others)"
+        );
+        assert_eq!(sum.total().longer(Range(5.0, 7.0)), Range(5.0, 14.0));
+    }
+}

@@ -1,0 +1,128 @@
+//! What a receiver and a sender report, in one.
+
+use crate::derived;
+use costof_model::metric::Data;
+use costof_model::protocol::Report;
+use costof_model::rows::State;
+
+/// Names of what the roles count for [`joined()`]: datagrams.
+pub(crate) const SENT: &str = "datagrams_sent";
+pub(crate) const ARRIVED: &str = "datagrams_arrived";
+pub(crate) const DROPPED: &str = "datagrams_dropped";
+
+/// The receiver's report and the sender's in one; soft interrupts of both ends together. What was
+/// sent is known at one end, and what of it arrived at the other.
+pub(crate) fn joined(reports: Vec<Report>) -> Report {
+    let [mut report, sender] = <[Report; 2]>::try_from(reports).expect("a report of each role");
+    if sender.state != State::Ok || report.state != State::Ok {
+        report.state = State::Failed;
+        report.metrics.clear();
+        return report;
+    }
+    for measured in sender.metrics {
+        let same = report
+            .metrics
+            .iter_mut()
+            .find(|have| have.name == measured.name);
+        match (same.map(|have| &mut have.data), &measured.data) {
+            (Some(Data::Value(sum)), Data::Value(more)) => *sum += more,
+            _ => report.metrics.push(measured),
+        }
+    }
+    report.allocations += sender.allocations;
+    let [sent, arrived, dropped] = [SENT, ARRIVED, DROPPED].map(|name| take(&mut report, name));
+    if let (Some(sent), Some(arrived)) = (sent, arrived)
+        && sent > 0.0
+    {
+        // A duplicate arrives twice.
+        derived::add(&mut report, "lost", (sent - arrived).max(0.0) / sent);
+        // Of several datagrams that came at once the socket counts one, and says nothing then.
+        if let Some(dropped) = dropped {
+            derived::add(&mut report, "lost_in_queue", dropped / sent);
+        }
+    }
+    report
+}
+
+/// Takes a number out of a report.
+pub(crate) fn take(report: &mut Report, name: &str) -> Option<f64> {
+    let at = report
+        .metrics
+        .iter()
+        .position(|metric| metric.name == name)?;
+    match report.metrics.swap_remove(at).data {
+        Data::Value(value) => Some(value),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::metric::Measured;
+
+    fn report(metrics: &[(&'static str, Data)]) -> Report {
+        Report {
+            state: State::Ok,
+            allocations: 1,
+            metrics: metrics
+                .iter()
+                .map(|(name, data)| Measured {
+                    name: (*name).into(),
+                    data: data.clone(),
+                    disturbed: Vec::new(),
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn both_ends_reports_become_one() {
+        let receiver = report(&[
+            ("throughput", Data::Value(1e9)),
+            ("softirq", Data::Value(3.0)),
+        ]);
+        let sender = report(&[
+            ("cpu_sender", Data::Value(200.0)),
+            ("softirq", Data::Value(4.0)),
+        ]);
+        let report = joined(vec![receiver.clone(), sender.clone()]);
+        let value = |name: &str| {
+            let found = report.metrics.iter().find(|metric| metric.name == name);
+            found.map(|metric| metric.data.clone())
+        };
+        assert_eq!(value("throughput"), Some(Data::Value(1e9)));
+        assert_eq!(value("softirq"), Some(Data::Value(7.0)));
+        assert_eq!(value("cpu_sender"), Some(Data::Value(200.0)));
+        assert_eq!(report.allocations, 2);
+        let failed = Report {
+            state: State::Failed,
+            ..sender
+        };
+        let report = joined(vec![receiver, failed]);
+        assert_eq!((report.state, report.metrics.len()), (State::Failed, 0));
+    }
+
+    #[test]
+    fn what_was_lost_is_known_from_both_ends() {
+        let lost = |sent: f64, arrived: f64| {
+            let receiver = report(&[
+                (ARRIVED, Data::Value(arrived)),
+                (DROPPED, Data::Value(20.0)),
+            ]);
+            let sender = report(&[(SENT, Data::Value(sent))]);
+            let report = joined(vec![receiver, sender]);
+            let names: Vec<&str> = report.metrics.iter().map(|metric| &*metric.name).collect();
+            if names.is_empty() {
+                return None;
+            }
+            assert_eq!(names, ["lost", "lost_in_queue"]);
+            let values = report.metrics.iter().map(|metric| metric.data.clone());
+            Some(values.collect::<Vec<_>>())
+        };
+        let value = Data::Value;
+        assert_eq!(lost(200.0, 150.0), Some(vec![value(0.25), value(0.1)]));
+        assert_eq!(lost(200.0, 201.0), Some(vec![value(0.0), value(0.1)]));
+        assert_eq!(lost(0.0, 0.0), None);
+    }
+}

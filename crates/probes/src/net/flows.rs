@@ -1,0 +1,116 @@
+//! Flows of one end that go at the same time: where each runs.
+
+use costof_model::protocol::Meeting;
+use costof_os::affinity;
+use std::collections::BTreeSet;
+use std::io;
+
+/// Where the flows of one end run, in their order; anywhere if it is empty.
+pub(crate) struct Processors(Vec<usize>);
+
+impl Processors {
+    /// Those of a role: on one machine every second one, since the other role has the same in an
+    /// order turned by one; where the roles are on two machines, each has all of its own.
+    pub(crate) fn of(cpus: &[usize], meeting: &Meeting) -> Processors {
+        if meeting.apart {
+            return Processors(cpus.to_vec());
+        }
+        let every_second = (0..cpus.len()).map(|number| cpus[2 * number % cpus.len()]);
+        Processors(every_second.collect())
+    }
+
+    fn of_flow(&self, flow: usize) -> Option<usize> {
+        self.0.iter().copied().cycle().nth(flow)
+    }
+
+    /// Those that so many flows use.
+    pub(crate) fn used(&self, flows: usize) -> BTreeSet<usize> {
+        self.0.iter().copied().take(flows).collect()
+    }
+}
+
+/// Lets each flow do its work at the same time as the others, the first in this thread, each on its
+/// processor.
+pub(crate) fn each<F: Send, T: Send>(
+    flows: &mut [F],
+    cpus: &Processors,
+    work: impl Fn(&mut F) -> io::Result<T> + Sync,
+) -> io::Result<Vec<T>> {
+    let work = |position: usize, flow: &mut F| {
+        if let Some(cpu) = cpus.of_flow(position) {
+            affinity::pin(&[cpu])?;
+        }
+        work(flow)
+    };
+    let (first, others) = flows.split_first_mut().expect("there is a flow");
+    std::thread::scope(|scope| {
+        let started: Vec<_> = others
+            .iter_mut()
+            .zip(1..)
+            .map(|(flow, position)| {
+                let thread = std::thread::Builder::new().name(format!("flow {position}"));
+                thread.spawn_scoped(scope, move || work(position, flow))
+            })
+            .collect();
+        let first = work(0, first);
+        let others = started.into_iter().map(|thread| {
+            let ended = thread?.join();
+            ended.map_err(|_| io::Error::other("a thread of a flow has panicked"))?
+        });
+        std::iter::once(first).chain(others).collect()
+    })
+}
+
+#[cfg(test)]
+pub(in crate::net) mod tests {
+    use super::*;
+
+    /// Where a role's flows run that is told of these processors.
+    pub(in crate::net) fn processors(cpus: &[usize], apart: bool) -> Processors {
+        let meeting = Meeting {
+            address: std::net::Ipv4Addr::LOCALHOST.into(),
+            ports: (0, 0),
+            token: String::new(),
+            apart,
+            sink: None,
+        };
+        Processors::of(cpus, &meeting)
+    }
+
+    fn of_flows(cpus: &[usize], apart: bool, flows: usize) -> Vec<usize> {
+        let processors = processors(cpus, apart);
+        (0..flows)
+            .filter_map(|flow| processors.of_flow(flow))
+            .collect()
+    }
+
+    #[test]
+    fn ends_share_no_processor_where_there_are_enough() {
+        assert_eq!(of_flows(&[4, 5, 6, 7], false, 2), [4, 6]);
+        assert_eq!(of_flows(&[5, 6, 7, 4], false, 2), [5, 7]);
+        assert_eq!(of_flows(&[0, 1], false, 3), [0, 0, 0]);
+        assert_eq!(of_flows(&[1, 0], false, 3), [1, 1, 1]);
+        assert_eq!(of_flows(&[0, 1, 2], false, 4), [0, 2, 1, 0]);
+        assert_eq!(of_flows(&[9], false, 2), [9, 9]);
+        assert!(of_flows(&[], false, 2).is_empty());
+    }
+
+    #[test]
+    fn on_two_machines_each_end_uses_all_of_its_own() {
+        assert_eq!(of_flows(&[4, 5, 6, 7], true, 3), [4, 5, 6]);
+        assert_eq!(of_flows(&[4, 5], true, 3), [4, 5, 4]);
+        assert!(of_flows(&[], true, 2).is_empty());
+    }
+
+    #[test]
+    fn work_of_all_flows_is_done_and_its_errors_are_told() {
+        let mut flows = [1, 2, 3];
+        let doubled = each(&mut flows, &Processors(Vec::new()), |flow| Ok(2 * *flow)).unwrap();
+        assert_eq!(doubled, [2, 4, 6]);
+        let failed = each(&mut flows, &Processors(Vec::new()), |flow| match flow {
+            2 => Err(io::Error::other("no")),
+            _ => Ok(()),
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "no");
+    }
+}

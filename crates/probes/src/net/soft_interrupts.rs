@@ -1,0 +1,93 @@
+//! What the ends' processors do in soft interrupts, each counted once.
+
+use crate::net::windows::KIB;
+use costof_measure::meter::Meter;
+use costof_measure::processor_ticks::{self, TICK_NS, Ticks};
+use costof_model::protocol::Offers;
+use std::collections::BTreeSet;
+
+/// By which name the receiver offers the processors whose soft interrupts it counts.
+pub(crate) const COUNTED: &str = "counted";
+
+pub(crate) fn listed(cpus: &BTreeSet<usize>) -> String {
+    let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+    cpus.join(",")
+}
+
+/// The processors whose soft interrupts the sender counts, of those that it uses: not those which
+/// the receiver, as it offers, counts on the same machine. None where nothing is left, or the
+/// receiver counts all there are.
+pub(crate) fn left_to_count(
+    mut used: BTreeSet<usize>,
+    offers: &Offers,
+    apart: bool,
+) -> Option<Vec<usize>> {
+    if apart {
+        return Some(used.into_iter().collect());
+    }
+    let counted = offers.get(COUNTED).map_or("", String::as_str);
+    for cpu in counted.split(',').filter_map(|cpu| cpu.parse().ok()) {
+        used.remove(&cpu);
+    }
+    (!counted.is_empty() && !used.is_empty()).then(|| used.into_iter().collect())
+}
+
+/// What a role's processors did in soft interrupts.
+pub(crate) struct SoftInterrupts {
+    cpus: Vec<usize>,
+    before: Option<Vec<Ticks>>,
+}
+
+impl SoftInterrupts {
+    pub(crate) fn watch(cpus: Vec<usize>) -> SoftInterrupts {
+        SoftInterrupts {
+            cpus,
+            before: processor_ticks::read(),
+        }
+    }
+
+    /// For each KiB of `bytes`; nothing where the kernel does not tell.
+    pub(crate) fn report(&self, bytes: u64, meter: &mut Meter<'_>) {
+        let (Some(before), Some(after)) = (&self.before, processor_ticks::read()) else {
+            return;
+        };
+        let spent = processor_ticks::difference(before, &after);
+        let is_own = |ticks: &&Ticks| self.cpus.is_empty() || self.cpus.contains(&ticks.cpu);
+        let own: Vec<&Ticks> = spent.iter().filter(is_own).collect();
+        if bytes > 0 && own.len() >= self.cpus.len().max(1) {
+            let tick_ns_per_kib = TICK_NS / (bytes as f64 / KIB);
+            let ticks: u64 = own.iter().map(|ticks| ticks.softirq).sum();
+            meter.value("softirq", ticks as f64 * tick_ns_per_kib);
+            meter.value("softirq_error", own.len() as f64 * tick_ns_per_kib);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::flows::tests::processors;
+
+    #[test]
+    fn soft_interrupts_of_a_processor_are_counted_at_one_end() {
+        let left = |own: &[usize], others: &[usize], apart: bool, flows: usize| {
+            let counted = processors(others, apart).used(flows);
+            let offers = Offers::from([(COUNTED.into(), listed(&counted))]);
+            left_to_count(processors(own, apart).used(flows), &offers, apart)
+        };
+        assert_eq!(
+            left(&[4, 5, 6, 7], &[5, 6, 7, 4], false, 2),
+            Some(vec![4, 6])
+        );
+        // An odd number, of which both ends use some, or all.
+        assert_eq!(left(&[0, 1, 2], &[1, 2, 0], false, 2), Some(vec![2]));
+        assert_eq!(left(&[0, 1, 2], &[1, 2, 0], false, 3), None);
+        assert_eq!(left(&[9], &[9], false, 1), None);
+        // Without processors of its own, an end counts all that there are.
+        assert_eq!(left(&[], &[], false, 1), None);
+        assert_eq!(left(&[3], &[], false, 1), None);
+        // The same numbers on two machines are not the same processors.
+        assert_eq!(left(&[0, 1], &[0, 1], true, 2), Some(vec![0, 1]));
+        assert_eq!(left(&[], &[], true, 2), Some(vec![]));
+    }
+}

@@ -1,0 +1,73 @@
+//! What a probe has to say beyond its description: text that stays as it is drawn, for `explain`.
+
+/// A text of a probe, with lines of at most [`COLUMNS`].
+#[derive(Clone, Copy, Debug)]
+pub struct Note {
+    /// The probe's id.
+    pub probe: &'static str,
+    /// What it is about.
+    pub heading: &'static str,
+    /// Its lines.
+    pub text: &'static str,
+}
+
+/// The widest line of a note.
+pub const COLUMNS: usize = 98;
+
+/// All of them.
+pub static NOTES: &[Note] = &[
+    Note {
+        probe: "copy.send",
+        heading: "Where bytes are copied, and who pays",
+        text: crate::copy::COPIES,
+    },
+    Note {
+        probe: "copy.send",
+        heading: "The two copies",
+        text: crate::copy::TWO_COPIES,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TABLE;
+
+    #[test]
+    fn every_note_is_of_a_probe_and_fits() {
+        for note in NOTES {
+            assert!(TABLE.iter().any(|probe| probe.info.id == note.probe));
+            for line in note.text.lines() {
+                assert!(line.chars().count() <= COLUMNS, "{line}");
+                assert_eq!(line.trim_end(), line);
+            }
+        }
+    }
+
+    #[test]
+    fn copies_are_drawn_for_every_way_of_sending_and_on_every_kind_of_link() {
+        let primitive = crate::copy::send::PROBE.info.axis("primitive").unwrap();
+        let ways = primitive.usual();
+        let ways = ways.iter().map(|value| primitive.display(value));
+        let links = [
+            "loopback",
+            "veth",
+            "sink",
+            "over=unix",
+            "Emulated",
+            "--peer",
+        ];
+        for wanted in ways.chain(links.map(str::to_owned)) {
+            let text = crate::copy::COPIES;
+            assert!(text.contains(&wanted), "{wanted} is missing in: {text}");
+        }
+    }
+
+    #[test]
+    fn the_page_about_copies_has_these_as_they_are() {
+        let page = include_str!("../../../docs/copies.md");
+        for note in NOTES.iter().filter(|note| note.probe == "copy.send") {
+            assert!(page.contains(note.text), "docs/copies.md: {}", note.heading);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What was sent by hand, metric by metric.
+
+use crate::{names, notes};
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
+use costof_model::run_file::Run;
+
+/// What is sent, by its axes that are not at their default.
+pub fn what(point: &Point, info: &ProbeInfo) -> String {
+    names::short_point(point, Some(info))
+}
+
+/// `1 message (64 B)`, `2000 messages (8.2 MB)`.
+pub fn counted(messages: u64, bytes: u64) -> String {
+    let plural = if messages == 1 { "" } else { "s" };
+    let bytes = match bytes {
+        0..1_000_000 => format!("{bytes} B"),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    };
+    format!("{messages} message{plural} ({bytes})")
+}
+
+/// Each metric of the one point of this run, then what was found in it and how the link was set up.
+pub fn metrics(run: &Run) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["", "measured"].map(Cell::new));
+    let mut add = |name: String, value: String| {
+        table.add_row([name, value].map(Cell::new));
+    };
+    for estimate in run.points.iter().flat_map(|row| &row.metrics) {
+        add(
+            estimate.name.to_string(),
+            estimate.unit.display(estimate.median),
+        );
+        for percentile in estimate.percentiles.iter().filter(|at| at.percent > 50.0) {
+            add(
+                format!("{} p{}", estimate.name, percentile.percent),
+                estimate.unit.display(percentile.value),
+            );
+        }
+    }
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
+    let mut text: String = lines.collect();
+    text.push_str(
+        "cost, cpu and softirq are for 1 KiB; `costof explain copy.send` says what each is\n",
+    );
+    text.push_str(&notes::links(run));
+    text.push_str(&notes::findings(run));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_counted_in_words() {
+        assert_eq!(counted(1, 64), "1 message (64 B)");
+        assert_eq!(counted(0, 0), "0 messages (0 B)");
+        assert_eq!(counted(2000, 8_192_000), "2000 messages (8.2 MB)");
+    }
+}
