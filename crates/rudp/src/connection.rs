@@ -52,6 +52,7 @@ pub struct Connection {
     is_ping_due: bool,
     /// Packets that may leave whatever the window says.
     probes: u32,
+    short: Short,
     /// Whether this end takes no more messages to send.
     is_closing: bool,
     finish: Finish,
@@ -110,6 +111,17 @@ enum Finish {
     NotSent,
     Sent,
     Acknowledged,
+}
+
+/// What becomes of a datagram that would be mostly empty while many are under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Short {
+    /// It waits for the next acknowledgement, until which the caller may fill it.
+    Waits,
+    /// One has waited.
+    HasWaited,
+    /// That acknowledgement came.
+    MayGo,
 }
 
 /// After so many probe timeouts without an answer the network is taken for congested (RFC
@@ -179,6 +191,7 @@ impl Connection {
             is_credit_due: false,
             is_ping_due: false,
             probes: 0,
+            short: Short::Waits,
             is_closing: false,
             finish: Finish::NotSent,
             peer_finished: None,
@@ -387,6 +400,9 @@ impl Connection {
             self.stats.packets_spuriously_lost += outcome.spurious_packets;
         }
         if let Some(sent_at) = outcome.acknowledged_sent_at {
+            if self.short == Short::HasWaited {
+                self.short = Short::MayGo;
+            }
             self.controller.acknowledged(&Acknowledged {
                 now,
                 bytes: outcome.acknowledged_bytes,
