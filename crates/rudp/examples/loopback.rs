@@ -188,7 +188,10 @@ fn tell_round_trips(mut took: Vec<Duration>) {
     took.sort_unstable();
     let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize];
     let [low, median, high] = [0.1, 0.5, 0.9].map(at);
-    println!("{median:?} ({low:?} to {high:?}), {} round trips", took.len());
+    println!(
+        "{median:?} ({low:?} to {high:?}), {} round trips",
+        took.len()
+    );
 }
 
 fn ping(config: Config, bytes: usize, lasts: Duration) -> Result<()> {

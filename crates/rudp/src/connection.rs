@@ -8,8 +8,9 @@ mod tests;
 mod timers;
 
 use crate::config::Config;
-use crate::control::{Acknowledged, Controller, Lost};
+use crate::control::{Acknowledged, Controller, Lost, Marked};
 use crate::cookie::Token;
+use crate::ecn::Marking;
 use crate::event::{Event, MessageId, Reason, SendError};
 use crate::pacing::Pacer;
 use crate::packet::Parameters;
@@ -39,6 +40,7 @@ pub struct Connection {
     asked_at: Time,
     recovery: Recovery,
     received: Received,
+    marking: Marking,
     controller: Controller,
     pacer: Pacer,
     /// When pacing lets the next packet go, if it holds one back.
@@ -181,6 +183,7 @@ impl Connection {
             asked_at: now,
             recovery: Recovery::new(),
             received: Received::default(),
+            marking: Marking::default(),
             controller: Controller::new(config.control, config.datagram_bytes),
             pacer: Pacer::default(),
             released_at: None,
@@ -286,6 +289,7 @@ impl Connection {
     /// What was counted, and how things stand.
     pub fn stats(&self) -> Stats {
         Stats {
+            is_marking: self.marking.may_mark(),
             round_trip: self.recovery.rtt.smoothed,
             round_trip_least: self.recovery.rtt.least.unwrap_or_default(),
             window_bytes: self.controller.window(),
@@ -393,6 +397,17 @@ impl Connection {
             let least = rtt.least.unwrap_or(rtt.smoothed);
             if rtt.smoothed > least + least / 8 + Duration::from_millis(2) {
                 self.stats.packets_lost_in_queue += outcome.lost_packets;
+            }
+        }
+        if let Some(sent_at) = outcome.acknowledged_sent_at {
+            let packets = self.marking.acknowledged(outcome.marked_packets);
+            if packets > 0 {
+                self.stats.packets_marked += packets;
+                self.controller.marked(&Marked {
+                    now,
+                    packets,
+                    sent_at,
+                });
             }
         }
         if outcome.spurious_packets > 0 {

@@ -47,6 +47,7 @@
 
 use crate::config::{Config, ConfigError};
 use crate::connection::Connection;
+use crate::ecn::Ecn;
 use crate::endpoint::{Accept, ConnectionId, Endpoint, Transmit};
 use crate::event::Event;
 use crate::time::{Time, earliest};
@@ -55,7 +56,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
 };
-use quinn_udp::{UdpSockRef, UdpSocketState};
+use quinn_udp::{EcnCodepoint, UdpSockRef, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
@@ -250,7 +251,9 @@ impl Socket {
             };
             let batch = quinn_udp::Transmit {
                 destination: transmit.to,
-                ecn: None,
+                ecn: transmit
+                    .ecn
+                    .and_then(|ecn| EcnCodepoint::from_bits(ecn.bits())),
                 contents: &self.outgoing,
                 segment_size: Some(transmit.datagram_bytes),
                 src_ip: None,
@@ -301,7 +304,8 @@ impl Socket {
     fn receive_batch(&mut self, flags: MsgFlags) -> io::Result<usize> {
         let mut buffers = [IoSliceMut::new(&mut self.incoming)];
         let control = Some(&mut self.control[..]);
-        let came = recvmsg::<SockaddrStorage>(self.socket.as_raw_fd(), &mut buffers, control, flags);
+        let came =
+            recvmsg::<SockaddrStorage>(self.socket.as_raw_fd(), &mut buffers, control, flags);
         let came = match came {
             Ok(came) => came,
             Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNREFUSED) => return Ok(0),
@@ -309,19 +313,22 @@ impl Socket {
         };
         let now = Time::default() + self.began.elapsed();
         let (bytes, from) = (came.bytes, came.address.as_ref().and_then(address));
-        let mut stride = bytes.max(1);
+        let (mut stride, mut ecn) = (bytes.max(1), None);
         for message in came.cmsgs().into_iter().flatten() {
             match message {
                 ControlMessageOwned::UdpGroSegments(segment) => {
                     stride = usize::try_from(segment).unwrap_or(0).max(1);
                 }
+                ControlMessageOwned::Ipv4Tos(bits) => ecn = Ecn::from_bits(bits),
+                ControlMessageOwned::Ipv6TClass(bits) => ecn = Ecn::from_bits(bits as u8),
                 ControlMessageOwned::RxqOvfl(drops) => self.drops = drops,
                 _ => {}
             }
         }
         if let Some(from) = from {
             for datagram in self.incoming[..bytes].chunks(stride) {
-                self.endpoint.handle_datagram(now, from, datagram);
+                self.endpoint
+                    .handle_marked_datagram(now, from, ecn, datagram);
             }
         }
         // An empty datagram came too.
@@ -346,7 +353,10 @@ impl Socket {
 
 fn address(of: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = of.as_sockaddr_in().map(|of| SocketAddrV4::from(*of).into());
-    v4.or_else(|| of.as_sockaddr_in6().map(|of| SocketAddrV6::from(*of).into()))
+    v4.or_else(|| {
+        of.as_sockaddr_in6()
+            .map(|of| SocketAddrV6::from(*of).into())
+    })
 }
 
 /// The socket with its options, and what sends through it.

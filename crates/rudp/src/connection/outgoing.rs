@@ -21,6 +21,12 @@ const PACKETS_WAITED_FOR: u64 = 8;
 const HELLO_WAIT_MAX: Duration = Duration::from_millis(500);
 
 impl Connection {
+    /// Whether the datagrams that leave next are to be marked as from one who understands marks.
+    pub(crate) fn begin_batch(&mut self) -> bool {
+        self.recovery.is_marking = self.state == State::Open && self.marking.may_mark();
+        self.recovery.is_marking
+    }
+
     /// Appends the next datagram, if there is one to go now.
     pub(crate) fn write_datagram(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         match &mut self.state {
@@ -259,5 +265,8 @@ impl Connection {
     fn count_sent(&mut self, bytes: usize) {
         self.stats.packets_sent += 1;
         self.stats.bytes_sent += bytes as u64;
+        if self.recovery.is_marking {
+            self.marking.sent();
+        }
     }
 }
