@@ -1,0 +1,137 @@
+//! What the caller chooses.
+
+use crate::packet::Parameters;
+use std::time::Duration;
+use thiserror::Error;
+
+/// The shortest allowed limit on datagrams: a packet with an acknowledgement and some data.
+pub(crate) const DATAGRAM_LEAST: usize = 200;
+/// The longest: what UDP carries over IPv4.
+const DATAGRAM_MOST: usize = 65_507;
+/// The longest message.
+const MESSAGE_MOST: usize = 16 << 20;
+/// The largest windows, in bytes and messages.
+const WINDOW_MOST: u64 = 1 << 39;
+const MESSAGES_MOST: u32 = 1 << 24;
+
+/// How the rate of a connection is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Control {
+    /// So many messages under way, whatever the network does; 1 is stop-and-wait.
+    /// For measurements and for networks of one's own.
+    Fixed {
+        /// How many, at least one.
+        messages: u32,
+    },
+    /// CUBIC (RFC 9438): fair to TCP, and slow where packets are lost at random.
+    #[default]
+    Cubic,
+    /// Models the path's rate and makes up for its loss, so that random loss does not
+    /// starve it; gives way when the round trip grows.
+    Rate,
+}
+
+/// How a connection behaves. Each end chooses its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How the rate of what is sent is found.
+    pub control: Control,
+    /// Whether messages are handed over here in the order in which the other end sent
+    /// them; otherwise each as soon as it is complete.
+    pub is_ordered: bool,
+    /// The longest datagram sent or taken, in bytes of UDP payload: 200 to 65,507. The
+    /// path must carry it; the shorter of both ends' holds.
+    pub datagram_bytes: usize,
+    /// The longest message taken, in bytes: up to 16 MiB.
+    pub message_bytes: usize,
+    /// How many bytes of messages that the caller has not taken yet are held; at least
+    /// the longest message.
+    pub window_bytes: u64,
+    /// How many such messages.
+    pub window_messages: u32,
+    /// How many bytes of messages wait to be sent or acknowledged before
+    /// [`send`](crate::Connection::send) refuses more.
+    pub queue_bytes: u64,
+    /// How many such messages.
+    pub queue_messages: u32,
+    /// After so long a silence the other end is taken for dead; the shorter of both ends'
+    /// holds.
+    pub idle_timeout: Duration,
+    /// After so long a silence the other end is asked whether it is there; `None` asks
+    /// only while something is to be acknowledged.
+    pub keep_alive: Option<Duration>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            control: Control::default(),
+            is_ordered: true,
+            // An Ethernet frame's 1500 bytes less the headers of IPv6 and UDP.
+            datagram_bytes: 1452,
+            message_bytes: MESSAGE_MOST,
+            window_bytes: 2 * MESSAGE_MOST as u64,
+            window_messages: 16_384,
+            queue_bytes: 2 * MESSAGE_MOST as u64,
+            queue_messages: 16_384,
+            idle_timeout: Duration::from_secs(30),
+            keep_alive: Some(Duration::from_secs(5)),
+        }
+    }
+}
+
+/// What is wrong with a [`Config`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    /// Neither too short for headers nor longer than UDP carries.
+    #[error("datagrams of {0} bytes: choose 200 to 65507")]
+    Datagram(usize),
+    /// Longer than a message can be.
+    #[error("messages of up to {0} bytes: choose up to 16777216")]
+    Message(usize),
+    /// Nothing could be held, the longest message could not, or more than is sensible.
+    #[error(
+        "a window of {bytes} bytes and {messages} messages: choose at least the longest message, and at most 2^39 bytes and 2^24 messages"
+    )]
+    Window {
+        /// The window in bytes.
+        bytes: u64,
+        /// The window in messages.
+        messages: u32,
+    },
+    /// Every connection would die at once.
+    #[error("an idle timeout of {0:?}: choose 1 ms to 49 days")]
+    Idle(Duration),
+}
+
+impl Config {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if !(DATAGRAM_LEAST..=DATAGRAM_MOST).contains(&self.datagram_bytes) {
+            return Err(ConfigError::Datagram(self.datagram_bytes));
+        }
+        if self.message_bytes > MESSAGE_MOST {
+            return Err(ConfigError::Message(self.message_bytes));
+        }
+        let (bytes, messages) = (self.window_bytes, self.window_messages);
+        let holds = self.message_bytes as u64..=WINDOW_MOST;
+        if !holds.contains(&bytes) || !(1..=MESSAGES_MOST).contains(&messages) {
+            return Err(ConfigError::Window { bytes, messages });
+        }
+        let idle = self.idle_timeout.as_millis();
+        if !(1..=u32::MAX.into()).contains(&idle) {
+            return Err(ConfigError::Idle(self.idle_timeout));
+        }
+        Ok(())
+    }
+
+    /// What the other end is told.
+    pub(crate) fn parameters(&self) -> Parameters {
+        Parameters {
+            datagram: self.datagram_bytes as u16,
+            message: self.message_bytes as u32,
+            window: self.window_bytes,
+            messages: self.window_messages,
+            idle: self.idle_timeout,
+        }
+    }
+}

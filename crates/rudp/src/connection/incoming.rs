@@ -1,0 +1,182 @@
+//! What a datagram does to a connection. It is read twice: first to see whether
+//! all of it is in order, then to act upon it, so that one that is not changes
+//! nothing.
+
+use super::timers::ACCEPT_LASTS;
+use super::{Connection, Finish, State};
+use crate::ecn::Ecn;
+use crate::event::{Event, Reason};
+use crate::frame::Frame;
+use crate::packet::{self, Data, Packet, Parameters};
+use crate::time::Time;
+use crate::wire::Reader;
+use std::time::Duration;
+
+impl Connection {
+    /// A packet for this connection came from the other end's address.
+    pub(crate) fn handle_packet(&mut self, now: Time, ecn: Option<Ecn>, packet: &Packet<'_>) {
+        match *packet {
+            // Also where there is a token: it may be too old by now.
+            Packet::Retry {
+                nonce, token: new, ..
+            } if nonce == self.ids.nonce => {
+                if let State::Connecting {
+                    token,
+                    asks_at,
+                    asked,
+                    ..
+                } = &mut self.state
+                {
+                    (*token, *asks_at, *asked) = (Some(new), now, 0);
+                }
+            }
+            Packet::Accept {
+                nonce,
+                server,
+                server_nonce,
+                parameters,
+                ..
+            } if nonce == self.ids.nonce => {
+                self.handle_accept(now, server, server_nonce, &parameters);
+            }
+            Packet::Hello { nonce, .. } if nonce == self.ids.nonce => {
+                if let State::Accepting { .. } = self.state {
+                    // Who still asks is still there.
+                    let until = now + self.idle.min(ACCEPT_LASTS);
+                    self.state = State::Accepting {
+                        is_answer_due: true,
+                        until,
+                    };
+                }
+            }
+            Packet::Data(data) => self.handle_data(now, ecn, &data),
+            _ => self.stats.packets_rejected += 1,
+        }
+    }
+
+    fn handle_accept(&mut self, now: Time, server: u64, nonce: u64, parameters: &Parameters) {
+        let State::Connecting { asked, .. } = self.state else {
+            return;
+        };
+        self.ids.peer = server;
+        self.ids.server_nonce = nonce;
+        self.ids.seed = packet::seed(self.ids.nonce, nonce);
+        self.agree(parameters);
+        if asked == 1 {
+            self.recovery
+                .rtt
+                .sample(now.since(self.asked_at), Duration::ZERO);
+        }
+        self.heard_at = now;
+        self.asked_at = now;
+        self.state = State::Open;
+        // So that the server knows that it was heard.
+        self.is_ping_due = true;
+        self.events.push_back(Event::Connected);
+    }
+
+    fn handle_data(&mut self, now: Time, ecn: Option<Ecn>, data: &Data<'_>) {
+        match self.state {
+            State::Connecting { .. } | State::Drained => return,
+            State::Accepting { .. } | State::Open | State::Lingering { .. } => {}
+        }
+        if !data.has_tag(self.ids.seed) {
+            self.stats.packets_rejected += 1;
+            return;
+        }
+        if !self.received.is_new(data.number) {
+            self.stats.packets_duplicate += 1;
+            return;
+        }
+        let Some(is_eliciting) = self.check(data.frames) else {
+            self.stats.packets_rejected += 1;
+            return;
+        };
+        self.stats.packets_received += 1;
+        self.heard_at = now;
+        if let State::Accepting { .. } = self.state {
+            self.state = State::Open;
+            self.events.push_back(Event::Connected);
+        }
+        let (number, waits_from) = (data.number, data.waits_from);
+        self.received
+            .take(now, number, waits_from, is_eliciting, data.is_awaited, ecn);
+        let mut reader = Reader(data.frames);
+        while let Some(frame) = Frame::read(&mut reader) {
+            self.apply(now, &frame);
+        }
+        if let State::Lingering {
+            abort: Some(_),
+            is_abort_due,
+            ..
+        } = &mut self.state
+        {
+            *is_abort_due = true;
+        }
+    }
+
+    /// Whether the frames are in order, and if so whether they are to be acknowledged.
+    fn check(&self, frames: &[u8]) -> Option<bool> {
+        let mut reader = Reader(frames);
+        let mut is_eliciting = false;
+        while !reader.is_empty() {
+            let frame = Frame::read(&mut reader)?;
+            is_eliciting |= frame.is_eliciting();
+            let is_allowed = match &frame {
+                Frame::Ack(ack) => ack.largest < self.recovery.next_number(),
+                Frame::Message(piece) => self.reassembly.check(piece).is_ok(),
+                Frame::Finish { messages } => self.reassembly.has_all(*messages),
+                Frame::Padding
+                | Frame::Ping
+                | Frame::Credit { .. }
+                | Frame::Abort { .. }
+                | Frame::Marks(_) => true,
+            };
+            if !is_allowed {
+                return None;
+            }
+        }
+        Some(is_eliciting)
+    }
+
+    fn apply(&mut self, now: Time, frame: &Frame<'_>) {
+        match frame {
+            Frame::Padding | Frame::Ping => {}
+            Frame::Ack(ack) => {
+                self.recovery.acknowledge(now, ack, &mut self.outcome);
+                self.apply_outcome(now);
+            }
+            Frame::Marks(marks) => self.marking.told(*marks),
+            Frame::Credit { bytes, messages } => {
+                self.credit.bytes = self.credit.bytes.max(*bytes);
+                self.credit.messages = self.credit.messages.max(*messages);
+            }
+            Frame::Finish { messages } => {
+                self.peer_finished = Some(*messages);
+                self.is_closing = true;
+                self.finish_if_all_is_said(now);
+            }
+            Frame::Abort { code } => {
+                if self.state == State::Open {
+                    self.end(Reason::AbortedByPeer { code: *code });
+                    self.linger(now, None);
+                }
+            }
+            // Two parts in one packet may together be more than either: then the second is
+            // not taken, from a sender that does not keep the rules.
+            Frame::Message(piece) if self.state == State::Open => {
+                if self.reassembly.take(piece).is_err() {
+                    self.stats.packets_rejected += 1;
+                }
+            }
+            Frame::Message(_) => {}
+        }
+    }
+
+    /// Whether only this end's last word is not acknowledged.
+    pub(super) fn has_only_finish_open(&self) -> bool {
+        self.finish == Finish::Sent
+            && self.peer_finished.is_some()
+            && self.sending.unacknowledged() == 0
+    }
+}

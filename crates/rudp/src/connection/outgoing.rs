@@ -1,0 +1,272 @@
+//! What a connection sends, and when it may.
+
+use super::{Connection, Finish, Ids, Short, State};
+use crate::frame;
+use crate::packet::{self, HEADER_MAX, Packet, Parameters, TAG_LEN};
+use crate::recovery::Carried;
+use crate::time::Time;
+use std::time::Duration;
+
+/// Where less than this is left of a datagram it is filled, so that datagrams that leave
+/// in one go are of one size (`UDP_SEGMENT`).
+const FILLED: usize = 100;
+/// With fewer packets than this under way a sender that may send no more cannot count
+/// on two to arrive, which would be acknowledged at once.
+const PACKETS_AWAITED: u64 = 4;
+/// With so many packets under way the next acknowledgement is near: a datagram that would be
+/// less than half full waits for it. A message that is a little longer than a datagram would
+/// otherwise cost two of them.
+const PACKETS_WAITED_FOR: u64 = 8;
+/// The longest pause between two hellos.
+const HELLO_WAIT_MAX: Duration = Duration::from_millis(500);
+
+impl Connection {
+    /// Whether the datagrams that leave next are to be marked as from one who understands marks.
+    pub(crate) fn begin_batch(&mut self) -> bool {
+        self.recovery.is_marking = self.state == State::Open && self.marking.may_mark();
+        self.recovery.is_marking
+    }
+
+    /// Appends the next datagram, if there is one to go now.
+    pub(crate) fn write_datagram(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
+        match &mut self.state {
+            State::Connecting {
+                token,
+                asks_at,
+                wait,
+                asked,
+                ..
+            } => {
+                if now < *asks_at {
+                    return false;
+                }
+                *asks_at = now + *wait;
+                *wait = (*wait * 3 / 2).min(HELLO_WAIT_MAX);
+                *asked += 1;
+                let token = *token;
+                self.asked_at = now;
+                self.write_handshake(out, |ids, parameters| Packet::Hello {
+                    client: ids.own,
+                    nonce: ids.nonce,
+                    parameters,
+                    token,
+                })
+            }
+            State::Accepting { is_answer_due, .. } => {
+                if !std::mem::take(is_answer_due) {
+                    return false;
+                }
+                self.write_handshake(out, |ids, parameters| Packet::Accept {
+                    client: ids.peer,
+                    nonce: ids.nonce,
+                    server: ids.own,
+                    server_nonce: ids.server_nonce,
+                    parameters,
+                })
+            }
+            State::Open => self.write_data(now, out),
+            State::Lingering {
+                abort: Some(code),
+                is_abort_due,
+                ..
+            } => {
+                let code = *code;
+                std::mem::take(is_abort_due) && self.write_abort(now, out, code)
+            }
+            State::Lingering { .. } => {
+                self.received.is_due(now) && self.write_packet(now, out, false)
+            }
+            State::Drained => false,
+        }
+    }
+
+    /// Whether a datagram of this size is as long as any.
+    pub(crate) fn is_full(&self, bytes: usize) -> bool {
+        bytes == self.datagram
+    }
+
+    fn write_handshake(
+        &mut self,
+        out: &mut Vec<u8>,
+        packet: impl FnOnce(Ids, Parameters) -> Packet<'static>,
+    ) -> bool {
+        let start = out.len();
+        packet(self.ids, self.config.parameters()).write(out);
+        self.count_sent(out.len() - start);
+        true
+    }
+
+    fn write_abort(&mut self, now: Time, out: &mut Vec<u8>, code: u64) -> bool {
+        let start = out.len();
+        self.put_header(out);
+        frame::put_abort(out, code);
+        self.seal_unanswered(now, out, start);
+        true
+    }
+
+    fn write_data(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
+        self.released_at = None;
+        let may_send = match self.has_something_to_send() {
+            false => {
+                self.recovery.is_app_limited();
+                false
+            }
+            true => self.probes > 0 || (!self.waits_to_be_filled() && self.may_send(now)),
+        };
+        (may_send || self.received.is_due(now)) && self.write_packet(now, out, may_send)
+    }
+
+    fn waits_to_be_filled(&mut self) -> bool {
+        let may_wait = self.short != Short::MayGo
+            && self.recovery.packets_under_way() >= PACKETS_WAITED_FOR
+            && self.sending.has_less_than(self.datagram as u64 / 2)
+            && !(self.is_credit_due || self.is_ping_due || self.is_closing)
+            // There it is messages that are counted, and each is to be complete.
+            && self.controller.messages() == u64::MAX;
+        if may_wait {
+            self.short = Short::HasWaited;
+        }
+        may_wait
+    }
+
+    fn is_finish_due(&self) -> bool {
+        self.is_closing && self.finish == Finish::NotSent && self.sending.unacknowledged() == 0
+    }
+
+    fn has_something_to_send(&mut self) -> bool {
+        let has_part = self
+            .sending
+            .has_next(self.credit, self.controller.messages());
+        has_part
+            || self.probes > 0
+            || self.is_credit_due
+            || self.is_ping_due
+            || self.is_finish_due()
+    }
+
+    /// Whether window and pacing let one more datagram go.
+    fn may_send(&mut self, now: Time) -> bool {
+        if !self.has_room(0) {
+            return false;
+        }
+        if let Some(rate) = self.controller.pacing(&self.recovery.rtt) {
+            self.released_at = self.pacer.waits_until(now, rate, self.datagram);
+        }
+        self.released_at.is_none()
+    }
+
+    /// Whether one more datagram may be under way after so many more bytes.
+    fn has_room(&self, more: usize) -> bool {
+        let under_way = self.recovery.bytes_under_way() + more as u64;
+        under_way == 0 || under_way.saturating_add(self.datagram as u64) <= self.controller.window()
+    }
+
+    fn put_header(&self, out: &mut Vec<u8>) {
+        let (number, from) = (self.recovery.next_number(), self.recovery.waits_from());
+        packet::put_header(out, self.ids.peer, number, from, false);
+    }
+
+    fn write_packet(&mut self, now: Time, out: &mut Vec<u8>, may_send: bool) -> bool {
+        let start = out.len();
+        let end = start + self.datagram - TAG_LEN;
+        debug_assert!(
+            start + HEADER_MAX < end,
+            "the shortest datagram holds a header"
+        );
+        self.put_header(out);
+        let room = end - out.len();
+        self.received.write_ack(now, out, room);
+        let after_ack = out.len();
+        if !may_send {
+            self.seal_unanswered(now, out, start);
+            return true;
+        }
+        let carried = self.put_controls(out, end);
+        self.put_parts(out, end);
+        let is_probe = self.probes > 0;
+        if is_probe && out.len() == after_ack && out.len() < end {
+            frame::put_ping(out);
+        }
+        if out.len() == after_ack {
+            // The acknowledgement left no room.
+            self.seal_unanswered(now, out, start);
+            return true;
+        }
+        if !self.parts.is_empty() && end - out.len() < FILLED {
+            let missing = end - out.len();
+            frame::put_padding(out, missing);
+        }
+        self.probes = self.probes.saturating_sub(1);
+        self.short = Short::Waits;
+        let bytes = out.len() + TAG_LEN - start;
+        if is_probe || carried.finish || self.waits_after(bytes) {
+            packet::mark_awaited(out, start);
+        }
+        packet::put_tag(out, start, self.ids.seed);
+        self.recovery.sent(now, bytes, carried, &self.parts);
+        self.pacer.sent(bytes);
+        self.count_sent(bytes);
+        true
+    }
+
+    /// Appends what is not a message.
+    fn put_controls(&mut self, out: &mut Vec<u8>, end: usize) -> Carried {
+        /// The longest of them.
+        const ROOM: usize = 1 + 8 + 8;
+        let mut carried = Carried::default();
+        if self.is_credit_due && end - out.len() >= ROOM {
+            let credit = self.reassembly.credit();
+            frame::put_credit(out, credit.bytes, credit.messages);
+            self.told = credit;
+            self.is_credit_due = false;
+            carried.credit = true;
+        }
+        if self.is_finish_due() && end - out.len() >= ROOM {
+            frame::put_finish(out, self.sending.count());
+            self.finish = Finish::Sent;
+            carried.finish = true;
+        }
+        if self.is_ping_due && end - out.len() >= ROOM {
+            frame::put_ping(out);
+            self.is_ping_due = false;
+        }
+        carried
+    }
+
+    fn put_parts(&mut self, out: &mut Vec<u8>, end: usize) {
+        self.parts.clear();
+        let messages = self.controller.messages();
+        while let Some(part) = self
+            .sending
+            .write_next(out, end - out.len(), self.credit, messages)
+        {
+            self.parts.push(part);
+        }
+    }
+
+    /// Whether nothing follows a packet of so many bytes before something arrives.
+    fn waits_after(&mut self, bytes: usize) -> bool {
+        if self.recovery.packets_under_way() + 1 >= PACKETS_AWAITED {
+            return false;
+        }
+        let messages = self.controller.messages();
+        self.sending.is_at(messages)
+            || self.sending.is_held_back(self.credit, messages)
+            || (self.sending.has_next(self.credit, messages) && !self.has_room(bytes))
+    }
+
+    /// Ends a packet that nobody acknowledges.
+    fn seal_unanswered(&mut self, now: Time, out: &mut Vec<u8>, start: usize) {
+        packet::put_tag(out, start, self.ids.seed);
+        self.recovery.sent_unanswered(now);
+        self.count_sent(out.len() - start);
+    }
+
+    fn count_sent(&mut self, bytes: usize) {
+        self.stats.packets_sent += 1;
+        self.stats.bytes_sent += bytes as u64;
+        if self.recovery.is_marking {
+            self.marking.sent();
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What a connection makes of packets that no other end of ours would send, but that
+//! carry its tag.
+
+use super::{Connection, Ids};
+use crate::config::Config;
+use crate::event::{Event, Reason};
+use crate::frame::{self, Piece};
+use crate::packet::{self, Packet};
+use crate::ranges::Ranges;
+use crate::received::Received;
+use crate::time::Time;
+use std::time::Duration;
+
+const T: Time = Time::from_nanos(1_000_000_000);
+const IDS: Ids = Ids {
+    own: 7,
+    peer: 8,
+    nonce: 1,
+    server_nonce: 2,
+    seed: 3,
+};
+
+fn connection(config: Config) -> Connection {
+    let parameters = config.parameters();
+    let peer = "192.0.2.1:1".parse().unwrap();
+    let mut connection = Connection::accept(T, peer, config, IDS, &parameters);
+    deliver(&mut connection, 0, &framed(frame::put_ping));
+    assert_eq!(connection.poll_event(), Some(Event::Connected));
+    connection
+}
+
+fn framed(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut frames = Vec::new();
+    put(&mut frames);
+    frames
+}
+
+fn deliver(connection: &mut Connection, number: u64, frames: &[u8]) {
+    let mut datagram = Vec::new();
+    packet::put_header(&mut datagram, IDS.own, number, 0, false);
+    datagram.extend_from_slice(frames);
+    packet::put_tag(&mut datagram, 0, IDS.seed);
+    connection.handle_packet(T, None, &Packet::read(&datagram).unwrap());
+}
+
+fn acknowledging(numbers: std::ops::Range<u64>) -> Vec<u8> {
+    let mut came = Ranges::new();
+    came.insert(numbers);
+    framed(|out| assert!(frame::put_ack(out, &came, Duration::ZERO, 99, 99)))
+}
+
+/// All that changes when something is believed.
+fn standing(connection: &Connection) -> String {
+    let stats = crate::Stats {
+        packets_rejected: 0,
+        ..connection.stats()
+    };
+    let received: &Received = &connection.received;
+    format!(
+        "{stats:?} {received:?} {:?} {:?}",
+        connection.state, connection.credit
+    )
+}
+
+#[test]
+fn an_acknowledgement_of_what_was_not_sent_changes_nothing_nor_does_what_comes_with_it() {
+    let mut connection = connection(Config::default());
+    let id = connection.send(vec![1; 100]).unwrap();
+    let mut out = Vec::new();
+    while connection.write_datagram(T, &mut out) {}
+    let sent = connection.recovery.next_number();
+    let before = standing(&connection);
+    let mut frames = framed(|out| {
+        frame::put_credit(out, 1 << 50, 1 << 50);
+        frame::put_message(
+            out,
+            &Piece {
+                id: 0,
+                offset: 0,
+                total: 1,
+                data: &[1],
+            },
+        );
+    });
+    frames.extend(acknowledging(0..sent + 1));
+    deliver(&mut connection, 1, &frames);
+    assert_eq!(standing(&connection), before);
+    assert_eq!(connection.stats().packets_rejected, 1);
+    assert_eq!(connection.poll_event(), None);
+    // The same number is still free for what is true.
+    deliver(&mut connection, 1, &acknowledging(0..sent));
+    assert_eq!(connection.poll_event(), Some(Event::Acknowledged(id)));
+}
+
+#[test]
+fn what_breaks_the_rules_is_not_even_acknowledged() {
+    let config = Config {
+        message_bytes: 1000,
+        window_bytes: 2000,
+        window_messages: 4,
+        ..Config::default()
+    };
+    let mut connection = connection(config);
+    let before = standing(&connection);
+    let message = |id, offset, total, data: &[u8]| {
+        framed(|out| {
+            frame::put_message(
+                out,
+                &Piece {
+                    id,
+                    offset,
+                    total,
+                    data,
+                },
+            )
+        })
+    };
+    for frames in [
+        message(4, 0, 1, &[1]),
+        message(0, 0, 1001, &[1]),
+        framed(|out| frame::put_finish(out, 1)),
+        vec![0xff],
+        vec![0x07, 0, 0, 4, 0],
+        vec![0x07, 0, 4, 4, 1, 1],
+        vec![0x02, 5, 0, 1, 0, 5, 0],
+    ] {
+        deliver(&mut connection, 9, &frames);
+        assert_eq!(standing(&connection), before, "{frames:?}");
+    }
+    assert_eq!(connection.stats().packets_rejected, 7);
+}
+
+#[test]
+fn no_packet_of_any_bytes_does_harm() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let config = Config {
+        message_bytes: 1000,
+        window_bytes: 5000,
+        ..Config::default()
+    };
+    let mut connection = connection(config);
+    let mut out = Vec::new();
+    let mut frames = [0; 60];
+    for number in 1..200_000 {
+        random.fill(&mut frames);
+        for byte in &mut frames {
+            // Small numbers are what frames are made of.
+            if random.bool() {
+                *byte %= 8;
+            }
+        }
+        let len = random.usize(..frames.len());
+        deliver(&mut connection, number, &frames[..len]);
+        if let Ok(id) = connection.send(vec![1; 10]) {
+            assert!(id < 1_000_000);
+        }
+        out.clear();
+        while connection.write_datagram(T, &mut out) && out.len() < 10_000 {}
+        let stats = connection.stats();
+        assert!(stats.held_bytes <= 5000);
+        while let Some(event) = connection.poll_event() {
+            if let Event::Closed(reason) = event {
+                assert!(matches!(
+                    reason,
+                    Reason::AbortedByPeer { .. } | Reason::Finished
+                ));
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What a connection does when nothing comes.
+
+use super::{Connection, State, TIMEOUTS_LAST_WORD, TIMEOUTS_PERSISTENT};
+use crate::event::Reason;
+use crate::recovery::PROBES;
+use crate::time::{Time, earliest};
+use std::time::Duration;
+
+/// How long a hello waits for its answer at first.
+pub(super) const HELLO_WAIT: Duration = Duration::from_millis(250);
+/// How long an accepted client may take to be heard.
+pub(super) const ACCEPT_LASTS: Duration = Duration::from_secs(10);
+
+impl Connection {
+    /// When [`Connection::handle_timeout`] and [`Connection::write_datagram`] are to be called
+    /// though nothing came.
+    pub(crate) fn timeout_at(&self) -> Option<Time> {
+        match self.state {
+            State::Connecting { asks_at, until, .. } => Some(asks_at.min(until)),
+            State::Accepting { until, .. } => Some(until),
+            State::Open => earliest([
+                Some(self.heard_at + self.idle),
+                self.asks_at(),
+                self.recovery.timeout_at(),
+                self.received.due(),
+                self.released_at,
+            ]),
+            State::Lingering {
+                until,
+                abort: Some(_),
+                ..
+            } => Some(until),
+            State::Lingering { until, .. } => earliest([Some(until), self.received.due()]),
+            State::Drained => None,
+        }
+    }
+
+    /// When the other end is asked whether it is there.
+    fn asks_at(&self) -> Option<Time> {
+        let keep_alive = self.config.keep_alive?;
+        Some(self.heard_at.max(self.asked_at) + keep_alive)
+    }
+
+    /// The time that was waited for has come, or not yet: then nothing happens.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        match self.state {
+            State::Connecting { until, .. } if now >= until => {
+                self.end(Reason::TimedOut);
+                self.state = State::Drained;
+            }
+            State::Accepting { until, .. } | State::Lingering { until, .. } if now >= until => {
+                self.state = State::Drained;
+            }
+            State::Open => self.handle_timeout_open(now),
+            _ => {}
+        }
+    }
+
+    fn handle_timeout_open(&mut self, now: Time) {
+        if now >= self.heard_at + self.idle {
+            let has_all = self.has_only_finish_open();
+            self.end(if has_all {
+                Reason::Finished
+            } else {
+                Reason::TimedOut
+            });
+            self.state = State::Drained;
+            return;
+        }
+        if self.asks_at().is_some_and(|at| now >= at) {
+            self.asked_at = now;
+            self.is_ping_due = true;
+        }
+        if self.recovery.timeout(now, &mut self.outcome) {
+            self.probes = PROBES;
+            self.stats.probe_timeouts += 1;
+            let timeouts = self.recovery.timeouts();
+            if timeouts == TIMEOUTS_PERSISTENT {
+                self.controller.persistent();
+                self.marking.stop();
+            }
+            if timeouts >= TIMEOUTS_LAST_WORD && self.has_only_finish_open() {
+                self.end(Reason::Finished);
+                self.linger(now, None);
+            }
+        }
+        self.apply_outcome(now);
+    }
+}

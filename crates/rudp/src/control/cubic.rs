@@ -1,0 +1,240 @@
+//! CUBIC (RFC 9438), with the start of HyStart++ (RFC 9406): shares a link fairly
+//! with TCP, and takes every loss for congestion.
+
+use super::{Acknowledged, INITIAL_PACKETS, LEAST_PACKETS, Lost};
+use crate::rtt::Rtt;
+use crate::time::Time;
+use std::time::Duration;
+
+/// What is left of the window after a loss (RFC 9438 section 4.6).
+const BETA: f64 = 0.7;
+/// How steeply it grows, in packets per second cubed (RFC 9438 section 5).
+const C: f64 = 0.4;
+/// By how much it grows in a round trip where it is as fast as Reno would be (RFC 9438
+/// section 4.3).
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+#[derive(Debug)]
+pub(crate) struct Cubic {
+    packet: f64,
+    /// In packets, as everything below.
+    window: f64,
+    threshold: f64,
+    /// The window before the last loss.
+    before_loss: f64,
+    /// What Reno would have.
+    reno: f64,
+    /// Since when the window grows by the cubic function, and after how many seconds that
+    /// reaches `before_loss`.
+    epoch: Option<(Time, f64)>,
+    /// Packets sent before belong to the last loss (RFC 9002 section 7.3.2).
+    recovering_since: Option<Time>,
+    start: SlowStart,
+}
+
+impl Cubic {
+    pub(crate) fn new(packet: usize) -> Cubic {
+        Cubic {
+            packet: packet as f64,
+            window: INITIAL_PACKETS,
+            threshold: f64::INFINITY,
+            before_loss: 0.0,
+            reno: 0.0,
+            epoch: None,
+            recovering_since: None,
+            start: SlowStart::default(),
+        }
+    }
+
+    pub(crate) fn window(&self) -> u64 {
+        (self.window * self.packet) as u64
+    }
+
+    /// A little faster than a window in a round trip, so that it is the window that
+    /// limits (RFC 9002 section 7.7).
+    pub(crate) fn pacing(&self, rtt: &Rtt) -> Option<f64> {
+        let faster = if self.window < self.threshold {
+            2.0
+        } else {
+            1.25
+        };
+        let round = rtt.smoothed.as_secs_f64().max(1e-6);
+        Some(faster * self.window * self.packet / round)
+    }
+
+    pub(crate) fn acknowledged(&mut self, what: &Acknowledged<'_>) {
+        let is_recovering = self
+            .recovering_since
+            .is_some_and(|since| what.sent_at <= since);
+        // A window that was not used says nothing (RFC 9002 section 7.8).
+        if is_recovering || what.is_app_limited {
+            return;
+        }
+        let packets = what.bytes as f64 / self.packet;
+        if self.window < self.threshold {
+            self.window += packets * self.start.growth(what);
+            if self.start.is_over() {
+                self.threshold = self.window;
+            }
+            return;
+        }
+        let (since, reaches) = *self.epoch.get_or_insert_with(|| {
+            let before = self.before_loss.max(self.window);
+            self.before_loss = before;
+            self.reno = self.window;
+            (what.now, ((before - self.window) / C).cbrt())
+        });
+        // Where it will be in a round trip (RFC 9438 section 4.2).
+        let later = what.now.since(since) + what.rtt.smoothed;
+        let target = self.before_loss + C * (later.as_secs_f64() - reaches).powi(3);
+        let target = target.clamp(self.window, 1.5 * self.window);
+        let alpha = if self.reno < self.before_loss {
+            ALPHA
+        } else {
+            1.0
+        };
+        self.reno += alpha * packets / self.window;
+        self.window += (target - self.window) / self.window * packets;
+        self.window = self.window.max(self.reno);
+    }
+
+    pub(crate) fn lost(&mut self, what: &Lost) {
+        self.congested(what.now, what.sent_at);
+    }
+
+    /// Something sent then was lost, or marked by a queue that fills.
+    pub(crate) fn congested(&mut self, now: Time, sent_at: Time) {
+        if self.recovering_since.is_some_and(|since| sent_at <= since) {
+            return;
+        }
+        self.recovering_since = Some(now);
+        // A flow that had to give way before gives way a little more (RFC 9438 section 4.7).
+        self.before_loss = match self.window < self.before_loss {
+            true => self.window * (1.0 + BETA) / 2.0,
+            false => self.window,
+        };
+        self.window = (self.window * BETA).max(LEAST_PACKETS);
+        self.threshold = self.window;
+        self.epoch = None;
+    }
+
+    pub(crate) fn persistent(&mut self) {
+        self.threshold = (self.window * BETA).max(LEAST_PACKETS);
+        self.window = LEAST_PACKETS;
+        self.epoch = None;
+    }
+}
+
+/// Finds the end of slow start by a growing round trip, before packets are lost (RFC
+/// 9406 section 4.2).
+#[derive(Debug, Default)]
+struct SlowStart {
+    round_end: u64,
+    last_least: Option<Duration>,
+    least: Option<Duration>,
+    samples: u32,
+    /// The round trip at which growth became careful, and for how many rounds it has been.
+    careful: Option<(Duration, u32)>,
+}
+
+impl SlowStart {
+    const SAMPLES: u32 = 8;
+    const CAREFUL_GROWTH: f64 = 0.25;
+    const CAREFUL_ROUNDS: u32 = 5;
+    const LEAST_RISE: Duration = Duration::from_millis(4);
+    const MOST_RISE: Duration = Duration::from_millis(16);
+
+    /// By how many packets the window grows for each that arrived.
+    fn growth(&mut self, what: &Acknowledged<'_>) -> f64 {
+        if what.prior_delivered >= self.round_end {
+            self.round_end = what.delivered;
+            self.last_least = self.least.take().or(self.last_least);
+            self.samples = 0;
+            if let Some((_, rounds)) = &mut self.careful {
+                *rounds += 1;
+            }
+        }
+        if what.has_rtt {
+            self.samples += 1;
+            let latest = what.rtt.latest;
+            self.least = Some(self.least.map_or(latest, |least| least.min(latest)));
+        }
+        if let (Some(last), Some(least)) = (self.last_least, self.least)
+            && self.samples >= SlowStart::SAMPLES
+        {
+            let rise = (last / 8).clamp(SlowStart::LEAST_RISE, SlowStart::MOST_RISE);
+            match self.careful {
+                None if least >= last + rise => self.careful = Some((least, 0)),
+                // It was no queue.
+                Some((at, _)) if least < at => self.careful = None,
+                _ => {}
+            }
+        }
+        if self.careful.is_some() {
+            SlowStart::CAREFUL_GROWTH
+        } else {
+            1.0
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.careful
+            .is_some_and(|(_, rounds)| rounds >= SlowStart::CAREFUL_ROUNDS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(cubic: &mut Cubic, now: &mut Time, rtt: &Rtt) {
+        let sent_at = *now;
+        *now = *now + rtt.smoothed;
+        let bytes = cubic.window();
+        cubic.acknowledged(&Acknowledged {
+            now: *now,
+            bytes,
+            sent_at,
+            prior_delivered: 0,
+            delivered: 0,
+            rtt,
+            has_rtt: true,
+            delivery: None,
+            is_app_limited: false,
+        });
+    }
+
+    #[test]
+    fn it_doubles_then_gives_way_then_comes_back_to_where_it_was() {
+        let mut rtt = Rtt::new();
+        rtt.sample(Duration::from_millis(100), Duration::ZERO);
+        let mut cubic = Cubic::new(1000);
+        let mut now = Time::from_nanos(1);
+        for _ in 0..4 {
+            round(&mut cubic, &mut now, &rtt);
+        }
+        assert_eq!(cubic.window(), 160_000);
+        cubic.lost(&Lost {
+            now,
+            bytes: 1000,
+            sent_at: now,
+        });
+        assert_eq!(cubic.window(), 112_000);
+        // A second loss of the same window is the same loss.
+        cubic.lost(&Lost {
+            now,
+            bytes: 1000,
+            sent_at: now,
+        });
+        assert_eq!(cubic.window(), 112_000);
+        // RFC 9438: back at the window before after the cube root of 48/0.4 = 4.9 s.
+        let before = now;
+        while cubic.window() < 158_000 {
+            round(&mut cubic, &mut now, &rtt);
+        }
+        let took = now.since(before).as_secs_f64();
+        assert!((3.0..6.0).contains(&took), "{took} s");
+        cubic.persistent();
+        assert_eq!(cubic.window(), 2000);
+    }
+}

@@ -1,0 +1,313 @@
+//! A model of the path: how fast it delivers, how long it takes when nobody waits,
+//! and which part of what is sent it loses whatever is sent.
+//!
+//! Packets leave at the delivered rate divided by the part that arrives. So a link
+//! that loses 30 % at random is filled: what is sent exceeds what is delivered by what
+//! is lost. After BBR (draft-ietf-ccwg-bbr): the rate is the highest of the last
+//! rounds, and tried upwards every few rounds.
+//!
+//! What keeps it from flooding a link whose loss is of its own making:
+//! - A growing round trip means that a queue grows; it then sends less than is delivered.
+//! - The loss that it makes up for is the *lowest* of the last rounds, among them one
+//!   that sends less on purpose: loss that goes away with that is not made up for.
+//! - A queue that fills may say so on what passes it: it then sends less, by half the share of
+//!   packets that are marked.
+//! - Where the queue overflows, or doubles the round trip, the link is not what it was: only
+//!   the rates of the last two rounds count then.
+
+use super::{Acknowledged, INITIAL_PACKETS};
+use crate::time::Time;
+use std::time::Duration;
+
+/// For how many rounds the highest rate and the lowest loss count.
+const ROUNDS: usize = 10;
+/// How many packets a measured loss is the share of, at least.
+const LOSS_PACKETS: f64 = 128.0;
+/// So much more than the lowest loss, while there is a queue, is its overflow.
+const LOSS_OVERFLOW: f64 = 0.1;
+/// No more loss than this is made up for.
+const LOSS_MAX: f64 = 0.6;
+/// How much of what the rate gives in a round trip may be under way.
+const WINDOW_GAIN: f64 = 2.0;
+/// The smallest window: loss must be seen without a timeout.
+const WINDOW_LEAST_PACKETS: f64 = 8.0;
+/// By how much the rate grows at first, in each round trip.
+const START_GAIN: f64 = 2.0;
+/// The start is over when the rate did not grow by this factor in so many rounds.
+const START_GROWTH: f64 = 1.25;
+const START_ROUNDS: u32 = 3;
+/// Rounds of fewer packets than this are too noisy to tell: so many more are waited for.
+const START_PACKETS: f64 = 64.0;
+const START_ROUNDS_SMALL: u32 = 9;
+/// Trying whether there is more goes on while the rate grows by this factor in a round.
+const UP_GROWTH: f64 = 1.1;
+/// Rounds at the rate as it is, between trying whether there is more.
+const CRUISE_ROUNDS: u32 = 5;
+const UP_GAIN: f64 = 1.25;
+const DOWN_GAIN: f64 = 0.75;
+/// The shortest round trip is looked for again after so long.
+const LEAST_LASTS: Duration = Duration::from_secs(10);
+/// A queue of this part of the shortest round trip, and of this time, is left alone.
+const QUEUE_SHARE: f64 = 0.1;
+const QUEUE_LEAST: Duration = Duration::from_millis(2);
+/// The shortest of so many round trips is told from the shortest of all: what is
+/// longer by chance is no queue.
+const QUEUE_SAMPLES: u32 = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Start,
+    /// Lets the queue go that was made, until it is gone.
+    Drain,
+    Cruise,
+    Up,
+    Down,
+}
+
+#[derive(Debug)]
+pub(crate) struct Rate {
+    packet: f64,
+    phase: Phase,
+    /// Rounds in this phase.
+    rounds: u32,
+    round_end: u64,
+    /// The highest delivered rate of each of the last rounds, in bytes per second.
+    rates: [f64; ROUNDS],
+    has_rate: bool,
+    rate: f64,
+    /// The rate when it last grew, and for how many rounds it has not.
+    grown_rate: f64,
+    level_rounds: u32,
+    round_bytes: f64,
+    /// The loss of each of the last rounds, and the lowest of them.
+    losses: Vec<f64>,
+    loss: f64,
+    acknowledged_bytes: f64,
+    lost_bytes: f64,
+    /// Packets that queues marked in this round, and the share of them in the last.
+    marked_packets: f64,
+    marked: f64,
+    /// The shortest round trip, and when it was seen last.
+    least: Option<(Duration, Time)>,
+    /// Of the last few, and how many those are.
+    recent: Duration,
+    samples: u32,
+    /// By how much the last few exceeded the shortest.
+    queue: Duration,
+}
+
+impl Rate {
+    pub(crate) fn new(packet: usize) -> Rate {
+        Rate {
+            packet: packet as f64,
+            phase: Phase::Start,
+            rounds: 0,
+            round_end: 0,
+            rates: [0.0; ROUNDS],
+            has_rate: false,
+            rate: 0.0,
+            grown_rate: 0.0,
+            level_rounds: 0,
+            round_bytes: 0.0,
+            losses: Vec::with_capacity(ROUNDS),
+            loss: 0.0,
+            acknowledged_bytes: 0.0,
+            lost_bytes: 0.0,
+            marked_packets: 0.0,
+            marked: 0.0,
+            least: None,
+            recent: Duration::MAX,
+            samples: 0,
+            queue: Duration::ZERO,
+        }
+    }
+
+    /// What is to leave so that the path is just full.
+    fn full(&self) -> f64 {
+        self.rate / (1.0 - self.loss)
+    }
+
+    pub(crate) fn pacing(&self) -> Option<f64> {
+        (self.rate > 0.0).then(|| (self.full() * self.gain()).max(self.packet))
+    }
+
+    pub(crate) fn window(&self) -> u64 {
+        let least = self.least.map_or(0.0, |(least, _)| least.as_secs_f64());
+        // And what leaves or is acknowledged in one go.
+        let in_one_go = 0.005;
+        let gain = if self.phase == Phase::Start {
+            1.5 * WINDOW_GAIN
+        } else {
+            WINDOW_GAIN
+        };
+        let window = self.full() * (gain * least + in_one_go);
+        let floor = if self.rate > 0.0 {
+            WINDOW_LEAST_PACKETS
+        } else {
+            INITIAL_PACKETS
+        };
+        window.max(floor * self.packet) as u64
+    }
+
+    fn gain(&self) -> f64 {
+        match self.phase {
+            Phase::Start => START_GAIN,
+            Phase::Drain => 1.0 / START_GAIN,
+            Phase::Up => UP_GAIN,
+            Phase::Down => DOWN_GAIN,
+            Phase::Cruise => {
+                // As much less as lets the queue go in two round trips.
+                let least = self
+                    .least
+                    .map_or(1.0, |(least, _)| least.as_secs_f64())
+                    .max(1e-6);
+                let excess = self.queue.saturating_sub(self.slack()).as_secs_f64();
+                (1.0 - (excess / (2.0 * least)).max(self.marked / 2.0)).max(0.5)
+            }
+        }
+    }
+
+    fn slack(&self) -> Duration {
+        let least = self.least.map_or(Duration::ZERO, |(least, _)| least);
+        least.mul_f64(QUEUE_SHARE).max(QUEUE_LEAST)
+    }
+
+    pub(crate) fn acknowledged(&mut self, what: &Acknowledged<'_>) {
+        self.acknowledged_bytes += what.bytes as f64;
+        self.round_bytes += what.bytes as f64;
+        if what.has_rtt {
+            self.measure_queue(what.now, what.rtt.latest);
+        }
+        if let Some(delivery) = what.delivery
+            && (!delivery.is_app_limited || delivery.rate > self.rate)
+        {
+            self.has_rate = true;
+            self.rates[0] = self.rates[0].max(delivery.rate);
+            self.rate = self.rates.iter().copied().fold(0.0, f64::max);
+        }
+        let is_round = what.prior_delivered >= self.round_end;
+        if is_round {
+            self.round_end = what.delivered;
+            self.rounds += 1;
+            self.measure_loss();
+            // As in DCTCP (RFC 8257), the share says how far the queue is from what it should be.
+            let packets = (self.round_bytes / self.packet).max(1.0);
+            self.marked = (self.marked_packets / packets).min(1.0);
+            self.marked_packets = 0.0;
+            self.forget_rates_of_a_faster_link();
+        }
+        self.next_phase(is_round, what.is_app_limited);
+        if is_round && self.has_rate {
+            self.rates.rotate_right(1);
+            self.rates[0] = 0.0;
+            self.has_rate = false;
+        }
+    }
+
+    pub(crate) fn lost(&mut self, bytes: u64) {
+        self.lost_bytes += bytes as f64;
+    }
+
+    /// Queues on the path marked so many packets.
+    pub(crate) fn marked(&mut self, packets: u64) {
+        self.marked_packets += packets as f64;
+    }
+
+    pub(crate) fn spurious(&mut self, bytes: u64) {
+        self.lost_bytes = (self.lost_bytes - bytes as f64).max(0.0);
+        self.acknowledged_bytes += bytes as f64;
+    }
+
+    /// The path may be another one now.
+    pub(crate) fn persistent(&mut self) {
+        *self = Rate::new(self.packet as usize);
+    }
+
+    fn measure_queue(&mut self, now: Time, latest: Duration) {
+        match &mut self.least {
+            // What is nearly as short confirms it.
+            Some((least, at)) if latest > *least + *least / 50 => {
+                if now.since(*at) > LEAST_LASTS && self.samples + 1 == QUEUE_SAMPLES {
+                    (*least, *at) = (self.recent.min(latest), now);
+                }
+            }
+            Some((least, at)) => (*least, *at) = (latest.min(*least), now),
+            None => self.least = Some((latest, now)),
+        }
+        self.recent = self.recent.min(latest);
+        self.samples += 1;
+        if self.samples == QUEUE_SAMPLES {
+            let least = self.least.map_or(latest, |(least, _)| least);
+            self.queue = self.recent.saturating_sub(least);
+            self.recent = Duration::MAX;
+            self.samples = 0;
+        }
+    }
+
+    fn measure_loss(&mut self) {
+        let bytes = self.acknowledged_bytes + self.lost_bytes;
+        if bytes < LOSS_PACKETS * self.packet {
+            return;
+        }
+        if self.losses.len() == ROUNDS {
+            self.losses.remove(0);
+        }
+        self.losses.push(self.lost_bytes / bytes);
+        (self.acknowledged_bytes, self.lost_bytes) = (0.0, 0.0);
+        self.loss = self.losses.iter().copied().fold(LOSS_MAX, f64::min);
+    }
+
+    fn forget_rates_of_a_faster_link(&mut self) {
+        let least = self.least.map_or(Duration::ZERO, |(least, _)| least);
+        let is_doubled = self.queue > least.max(10 * QUEUE_LEAST);
+        let last = self.losses.last().copied().unwrap_or(0.0);
+        let overflows = self.queue > self.slack() && last > self.loss + LOSS_OVERFLOW;
+        if is_doubled || overflows {
+            self.rates[2..].fill(0.0);
+            self.rate = self.rates[0].max(self.rates[1]);
+        }
+    }
+
+    fn next_phase(&mut self, is_round: bool, is_app_limited: bool) {
+        let has_queue = self.queue > self.slack() || self.marked > 0.0;
+        let next = match self.phase {
+            Phase::Start => {
+                if is_round && !is_app_limited {
+                    self.has_grown(START_GROWTH);
+                }
+                let is_small = self.round_bytes < START_PACKETS * self.packet;
+                let most = if is_small {
+                    START_ROUNDS_SMALL
+                } else {
+                    START_ROUNDS
+                };
+                (has_queue || self.level_rounds >= most).then_some(Phase::Drain)
+            }
+            Phase::Drain => (!has_queue || self.rounds > 4).then_some(Phase::Cruise),
+            Phase::Cruise => (self.rounds > CRUISE_ROUNDS && !has_queue).then_some(Phase::Up),
+            Phase::Up => {
+                let is_over = is_round && self.rounds > 1 && !self.has_grown(UP_GROWTH);
+                (is_over || has_queue).then_some(Phase::Down)
+            }
+            Phase::Down => (self.rounds > 1 && !has_queue).then_some(Phase::Cruise),
+        };
+        if let Some(next) = next {
+            self.phase = next;
+            self.rounds = 0;
+            self.grown_rate = self.rate;
+        }
+        if is_round {
+            self.round_bytes = 0.0;
+        }
+    }
+
+    /// A round is over: whether the rate is this factor above what it was when it last was.
+    fn has_grown(&mut self, factor: f64) -> bool {
+        let has_grown = self.rate >= self.grown_rate * factor;
+        self.level_rounds = if has_grown { 0 } else { self.level_rounds + 1 };
+        if has_grown {
+            self.grown_rate = self.rate;
+        }
+        has_grown
+    }
+}

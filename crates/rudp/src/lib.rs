@@ -1,0 +1,117 @@
+//! Reliable messages over UDP, for networks that one trusts.
+//!
+//! Messages of up to 16 MiB, handed over once, unchanged, in order or as they come, or
+//! reported as undeliverable; over links that lose, duplicate, reorder and damage what
+//! they carry; at the rate that the link has. Nothing is encrypted.
+//!
+//! The protocol is a state machine. It has no socket, clock, thread or randomness of its
+//! own: datagrams, the time and a secret go in, datagrams, events and the time of the next
+//! timeout come out. So it runs over any socket, and in virtual time over a simulated
+//! network (`tests/simulation` does that).
+//!
+//! | | |
+//! |---|---|
+//! | [`Endpoint`] | many [connections](Connection) over one socket: [`connect`](Endpoint::connect), [`handle_datagram`](Endpoint::handle_datagram) or [with its mark](Endpoint::handle_marked_datagram), [`handle_timeout`](Endpoint::handle_timeout), [`poll_transmit`](Endpoint::poll_transmit), [`poll_timeout`](Endpoint::poll_timeout), [`poll_event`](Endpoint::poll_event) |
+//! | [`Connection`] | [`send`](Connection::send), [`close`](Connection::close), [`abort`](Connection::abort), [`stats`](Connection::stats) |
+//! | [`Config`] | order, windows, timeouts, and the [`Control`] of the rate |
+//! | [`Event`] | what happened |
+//! | [`socket`] | an endpoint over a UDP socket, driven by the thread that calls it |
+//! | [`study`] | the much simpler protocol that this one is measured against |
+//!
+//! # How it works
+//!
+//! - **Connecting** takes two round trips. The first proves the client's address by a token
+//!   that the server makes and checks without remembering anything (RFC 9000 section 8.1.2), so
+//!   that a stranger costs it one hash and gets less than was sent.
+//! - **Recovery** follows RFC 9002: a packet number for every transmission, acknowledged
+//!   ranges, loss by packets and by time, probe timeouts; and draws its thresholds from what
+//!   turned out not to be lost.
+//! - **Marks** of queues that fill (ECN, RFC 3168) count as congestion, where the caller sets
+//!   and reads them as [`Transmit::ecn`] says, as [`socket`] does.
+//! - **Flow control** is credit in bytes and in messages, given as the caller takes what came;
+//!   that bounds what a connection holds.
+//! - **Closing** by either end closes both: whatever either had taken to be sent arrives and
+//!   is acknowledged first.
+//! - A packet that is damaged, forged, of an older connection or against the rules changes
+//!   nothing; a tag in every packet tells.
+//!
+//! # Example
+//!
+//! Two ends, and a network that is a loop:
+//!
+//! ```
+//! use rudp::{Accept, Config, Endpoint, Event, Reason, Time};
+//!
+//! let (here, there) = ("192.0.2.1:1".parse()?, "192.0.2.2:2".parse()?);
+//! let mut client = Endpoint::new([1; 16], None)?;
+//! let mut server = Endpoint::new([2; 16], Some(Accept::default()))?;
+//! let mut now = Time::from_nanos(0);
+//! let connection = client.connect(now, there, Config::default())?;
+//! let mut datagrams = Vec::new();
+//! let mut came = Vec::new();
+//! let mut is_closed = false;
+//! while !is_closed {
+//!     // What one end sends the other one gets.
+//!     while client.poll_transmit(now, 1, 1500, &mut datagrams).is_some() {
+//!         server.handle_datagram(now, here, &datagrams);
+//!     }
+//!     while server.poll_transmit(now, 1, 1500, &mut datagrams).is_some() {
+//!         client.handle_datagram(now, there, &datagrams);
+//!     }
+//!     while let Some((_, event)) = server.poll_event() {
+//!         if let Event::Message(message) = event {
+//!             came.push(message);
+//!         }
+//!     }
+//!     while let Some((_, event)) = client.poll_event() {
+//!         match event {
+//!             Event::Connected => {
+//!                 let connection = client.connection(connection).expect("it was not closed");
+//!                 connection.send(b"hello".to_vec())?;
+//!                 connection.close(now);
+//!             }
+//!             Event::Closed(reason) => is_closed = reason == Reason::Finished,
+//!             _ => {}
+//!         }
+//!     }
+//!     // Nothing else happens before one of these.
+//!     if let Some(next) = [client.poll_timeout(), server.poll_timeout()].into_iter().flatten().min() {
+//!         now = now.max(next);
+//!         client.handle_timeout(now);
+//!         server.handle_timeout(now);
+//!     }
+//! }
+//! assert_eq!(came, [b"hello"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod config;
+mod connection;
+mod control;
+mod cookie;
+mod ecn;
+mod endpoint;
+mod event;
+mod frame;
+mod pacing;
+mod packet;
+mod ranges;
+mod reassembly;
+mod received;
+mod recovery;
+mod rtt;
+mod send;
+#[cfg(feature = "socket")]
+pub mod socket;
+mod stats;
+pub mod study;
+mod time;
+mod wire;
+
+pub use config::{Config, ConfigError, Control};
+pub use connection::Connection;
+pub use ecn::Ecn;
+pub use endpoint::{Accept, ConnectionId, Endpoint, Transmit};
+pub use event::{Event, MessageId, Reason, SendError};
+pub use stats::Stats;
+pub use time::Time;

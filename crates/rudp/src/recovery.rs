@@ -1,0 +1,624 @@
+//! What is under way, what arrived, and what is taken for lost (RFC 9002 section
+//! 6).
+//!
+//! Each transmission has a packet number of its own, so an acknowledgement says
+//! which one arrived: round trips are never ambiguous, and a resend that is lost
+//! too is seen as soon as packets sent after it arrive. A packet that was taken for
+//! lost is remembered for a round trip: if it arrives after all, the thresholds
+//! grow.
+//!
+//! Differs from RFC 9002 in the probe timeout: the first one is repeated once
+//! before it doubles, because at 30 % loss both ways every second probe is lost and
+//! says nothing of congestion. While acknowledgements arrive it does not grow at all.
+
+use crate::frame::Ack;
+use crate::received::DELAY_MAX;
+use crate::rtt::{GRANULARITY, Rtt};
+use crate::send::Part;
+use crate::time::{Time, earliest};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How many later packets must have arrived before one is taken for lost, at first
+/// (RFC 9002 section 6.1.1), and at most.
+const PACKETS_LATER: u64 = 3;
+const PACKETS_LATER_MAX: u64 = 128;
+/// By how many eighths of a round trip a packet may be later than others, at first (RFC
+/// 9002 section 6.1.2), and at most.
+const EIGHTHS_LATER: u32 = 1;
+const EIGHTHS_LATER_MAX: u32 = 8;
+/// How many packets one probe timeout lets out (RFC 9002 section 6.2.4).
+pub(crate) const PROBES: u32 = 2;
+/// No probe timeout grows beyond this.
+const PROBE_TIMEOUT_MAX: Duration = Duration::from_secs(4);
+
+/// What a packet carried besides parts of messages, to be sent again if it is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Carried {
+    pub(crate) credit: bool,
+    pub(crate) finish: bool,
+}
+
+impl Carried {
+    fn add(&mut self, other: Carried) {
+        self.credit |= other.credit;
+        self.finish |= other.finish;
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    UnderWay,
+    Lost(Time),
+    /// It arrived, or needs no acknowledgement.
+    Settled,
+}
+
+/// A packet that was sent. The last five fields are as in the delivery rate estimator
+/// of draft-ietf-ccwg-bbr section 4.1.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    at: Time,
+    bytes: u32,
+    state: State,
+    /// What it carried goes again already, because of a probe timeout.
+    is_probed: bool,
+    /// As one whose sender understands marks.
+    is_marked: bool,
+    carried: Carried,
+    parts: u32,
+    parts_end: u64,
+    delivered: u64,
+    delivered_at: Time,
+    first_sent_at: Time,
+    is_app_limited: bool,
+}
+
+/// How fast packets arrive, as one acknowledgement shows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivery {
+    /// Bytes per second.
+    pub(crate) rate: f64,
+    /// Whether there was less to send than might have gone.
+    pub(crate) is_app_limited: bool,
+}
+
+/// What an acknowledgement or a timeout changed. Kept between calls for its memory.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) acknowledged: Vec<Part>,
+    pub(crate) lost: Vec<Part>,
+    pub(crate) carried_acknowledged: Carried,
+    pub(crate) carried_lost: Carried,
+    pub(crate) acknowledged_bytes: u64,
+    /// Packets that were sent marked and are known to have arrived.
+    pub(crate) marked_packets: u64,
+    /// When the newest of the acknowledged packets was sent.
+    pub(crate) acknowledged_sent_at: Option<Time>,
+    /// How much had been delivered when it was sent.
+    pub(crate) prior_delivered: u64,
+    pub(crate) lost_packets: u64,
+    pub(crate) lost_bytes: u64,
+    /// When the newest of the lost packets was sent.
+    pub(crate) lost_sent_at: Option<Time>,
+    /// Packets taken for lost that arrived after all.
+    pub(crate) spurious_packets: u64,
+    pub(crate) spurious_bytes: u64,
+    pub(crate) delivery: Option<Delivery>,
+    pub(crate) has_rtt: bool,
+}
+
+impl Outcome {
+    pub(crate) fn clear(&mut self) {
+        let (mut acknowledged, mut lost) = (
+            std::mem::take(&mut self.acknowledged),
+            std::mem::take(&mut self.lost),
+        );
+        acknowledged.clear();
+        lost.clear();
+        *self = Outcome {
+            acknowledged,
+            lost,
+            ..Outcome::default()
+        };
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    pub(crate) rtt: Rtt,
+    /// Whether what leaves now is marked as from one who understands marks.
+    pub(crate) is_marking: bool,
+    /// From the lowest that is not settled on.
+    sent: VecDeque<Sent>,
+    base: u64,
+    /// The parts that those packets carried.
+    parts: VecDeque<Part>,
+    parts_base: u64,
+    /// No packet below is under way.
+    lowest_under_way: u64,
+    bytes_under_way: u64,
+    packets_under_way: u64,
+    largest_acknowledged: Option<u64>,
+    /// When the next packet is taken for lost.
+    loss_at: Option<Time>,
+    last_sent_at: Time,
+    timeouts: u32,
+    packets_later: u64,
+    eighths_later: u32,
+    delivered: u64,
+    delivered_at: Time,
+    first_sent_at: Time,
+    /// Packets sent until so much is delivered do not show what the path can do.
+    app_limited_until: u64,
+}
+
+impl Recovery {
+    pub(crate) fn new() -> Recovery {
+        Recovery {
+            rtt: Rtt::new(),
+            is_marking: false,
+            sent: VecDeque::new(),
+            base: 0,
+            parts: VecDeque::new(),
+            parts_base: 0,
+            lowest_under_way: 0,
+            bytes_under_way: 0,
+            packets_under_way: 0,
+            largest_acknowledged: None,
+            loss_at: None,
+            last_sent_at: Time::default(),
+            timeouts: 0,
+            packets_later: PACKETS_LATER,
+            eighths_later: EIGHTHS_LATER,
+            delivered: 0,
+            delivered_at: Time::default(),
+            first_sent_at: Time::default(),
+            app_limited_until: 0,
+        }
+    }
+
+    pub(crate) fn next_number(&self) -> u64 {
+        self.base + self.sent.len() as u64
+    }
+
+    /// The lowest number whose acknowledgement still says something.
+    pub(crate) fn waits_from(&self) -> u64 {
+        self.base
+    }
+
+    pub(crate) fn bytes_under_way(&self) -> u64 {
+        self.bytes_under_way
+    }
+
+    pub(crate) fn packets_under_way(&self) -> u64 {
+        self.packets_under_way
+    }
+
+    pub(crate) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// How many packets are remembered.
+    pub(crate) fn remembered(&self) -> usize {
+        self.sent.len()
+    }
+
+    /// A packet that nobody acknowledges has left.
+    pub(crate) fn sent_unanswered(&mut self, now: Time) {
+        self.remember(now, 0, State::Settled, Carried::default(), 0);
+        self.forget_settled(now);
+    }
+
+    /// A packet that is to be acknowledged has left.
+    pub(crate) fn sent(&mut self, now: Time, bytes: usize, carried: Carried, parts: &[Part]) {
+        if self.packets_under_way == 0 {
+            self.first_sent_at = now;
+            self.delivered_at = now;
+            self.lowest_under_way = self.next_number();
+        }
+        self.parts.extend(parts);
+        self.remember(
+            now,
+            bytes as u32,
+            State::UnderWay,
+            carried,
+            parts.len() as u32,
+        );
+        self.bytes_under_way += bytes as u64;
+        self.packets_under_way += 1;
+        self.last_sent_at = now;
+    }
+
+    fn remember(&mut self, at: Time, bytes: u32, state: State, carried: Carried, parts: u32) {
+        self.sent.push_back(Sent {
+            at,
+            bytes,
+            state,
+            is_probed: false,
+            is_marked: self.is_marking,
+            carried,
+            parts,
+            parts_end: self.parts_base + self.parts.len() as u64,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            is_app_limited: self.app_limited_until > self.delivered,
+        });
+    }
+
+    /// There is nothing to send, though more might go.
+    pub(crate) fn is_app_limited(&mut self) {
+        self.app_limited_until = (self.delivered + self.bytes_under_way).max(1);
+    }
+
+    /// Whether that was so when what is acknowledged now was sent.
+    pub(crate) fn was_app_limited(&self) -> bool {
+        self.app_limited_until > self.delivered
+    }
+
+    /// An acknowledgement came. It names no packet that was not sent: that is checked
+    /// before anything is believed.
+    pub(crate) fn acknowledge(&mut self, now: Time, ack: &Ack<'_>, outcome: &mut Outcome) {
+        let mut newest: Option<Sent> = None;
+        let mut is_largest_new = false;
+        for range in ack.ranges() {
+            if *range.end() < self.base {
+                break;
+            }
+            let low = (*range.start()).max(self.base);
+            // Downwards, so that the newest comes first.
+            for number in (low..=*range.end()).rev() {
+                let at = (number - self.base) as usize;
+                let sent = self.sent[at];
+                if sent.state == State::Settled {
+                    continue;
+                }
+                self.sent[at].state = State::Settled;
+                self.arrived(number, &sent, outcome);
+                is_largest_new |= number == ack.largest && sent.state == State::UnderWay;
+                if sent.state == State::UnderWay && newest.is_none() {
+                    newest = Some(sent);
+                }
+            }
+        }
+        if let Some(newest) = newest {
+            self.timeouts = 0;
+            outcome.acknowledged_sent_at = Some(newest.at);
+            outcome.prior_delivered = newest.delivered;
+            if is_largest_new {
+                outcome.has_rtt = true;
+                self.rtt
+                    .sample(now.since(newest.at), ack.delay.min(DELAY_MAX));
+            }
+            self.delivered_at = now;
+            self.first_sent_at = newest.at;
+            outcome.delivery = self.delivery(now, &newest);
+        }
+        self.largest_acknowledged = self.largest_acknowledged.max(Some(ack.largest));
+        self.detect_lost(now, outcome);
+        self.forget_settled(now);
+    }
+
+    fn arrived(&mut self, number: u64, sent: &Sent, outcome: &mut Outcome) {
+        let first = (sent.parts_end - u64::from(sent.parts) - self.parts_base) as usize;
+        outcome
+            .acknowledged
+            .extend(self.parts.range(first..first + sent.parts as usize));
+        outcome.carried_acknowledged.add(sent.carried);
+        self.delivered += u64::from(sent.bytes);
+        outcome.marked_packets += u64::from(sent.is_marked);
+        if sent.state == State::UnderWay {
+            self.bytes_under_way -= u64::from(sent.bytes);
+            self.packets_under_way -= 1;
+            outcome.acknowledged_bytes += u64::from(sent.bytes);
+            return;
+        }
+        // It was taken for lost too early (RFC 9002 section 6.1.1 lets the thresholds grow).
+        outcome.spurious_packets += 1;
+        outcome.spurious_bytes += u64::from(sent.bytes);
+        let later = self
+            .largest_acknowledged
+            .map_or(0, |largest| largest.saturating_sub(number));
+        self.packets_later = self.packets_later.max(later + 1).min(PACKETS_LATER_MAX);
+        self.eighths_later = (self.eighths_later + 1).min(EIGHTHS_LATER_MAX);
+    }
+
+    fn delivery(&self, now: Time, newest: &Sent) -> Option<Delivery> {
+        let sending = newest.at.since(newest.first_sent_at);
+        let arriving = now.since(newest.delivered_at);
+        let interval = sending.max(arriving);
+        // Shorter than a round trip, it would be the rate of a burst.
+        if interval.is_zero() || interval < self.rtt.least? {
+            return None;
+        }
+        let bytes = self.delivered - newest.delivered;
+        Some(Delivery {
+            rate: bytes as f64 / interval.as_secs_f64(),
+            is_app_limited: newest.is_app_limited,
+        })
+    }
+
+    /// How much later than its followers a packet may arrive.
+    fn loss_delay(&self) -> Duration {
+        let round = self.rtt.smoothed.max(self.rtt.latest);
+        (round + round * self.eighths_later / 8).max(GRANULARITY)
+    }
+
+    fn detect_lost(&mut self, now: Time, outcome: &mut Outcome) {
+        self.loss_at = None;
+        let Some(largest) = self.largest_acknowledged else {
+            return;
+        };
+        let delay = self.loss_delay();
+        let mut number = self.lowest_under_way.max(self.base);
+        while number <= largest {
+            let at = (number - self.base) as usize;
+            let Some(sent) = self.sent.get(at).copied() else {
+                break;
+            };
+            if sent.state == State::UnderWay {
+                let is_overtaken = number + self.packets_later <= largest;
+                if !is_overtaken && now < sent.at + delay {
+                    // Those after it were sent later, and overtaken by fewer.
+                    self.loss_at = Some(sent.at + delay);
+                    break;
+                }
+                self.sent[at].state = State::Lost(now);
+                self.lose(&sent, outcome);
+            }
+            number += 1;
+        }
+        self.lowest_under_way = number;
+    }
+
+    fn lose(&mut self, sent: &Sent, outcome: &mut Outcome) {
+        self.bytes_under_way -= u64::from(sent.bytes);
+        self.packets_under_way -= 1;
+        outcome.lost_packets += 1;
+        outcome.lost_bytes += u64::from(sent.bytes);
+        outcome.lost_sent_at = outcome.lost_sent_at.max(Some(sent.at));
+        if !sent.is_probed {
+            self.send_again(sent, outcome);
+        }
+    }
+
+    fn send_again(&self, sent: &Sent, outcome: &mut Outcome) {
+        let first = (sent.parts_end - u64::from(sent.parts) - self.parts_base) as usize;
+        outcome
+            .lost
+            .extend(self.parts.range(first..first + sent.parts as usize));
+        outcome.carried_lost.add(sent.carried);
+    }
+
+    /// Forgets the lowest packets as far as nothing more is to be learnt of them.
+    fn forget_settled(&mut self, now: Time) {
+        while let Some(sent) = self.sent.front() {
+            let is_over = match sent.state {
+                State::UnderWay => false,
+                State::Settled => true,
+                State::Lost(at) => now.since(at) > self.rtt.smoothed,
+            };
+            if !is_over {
+                return;
+            }
+            self.parts.drain(..sent.parts as usize);
+            self.parts_base += u64::from(sent.parts);
+            self.sent.pop_front();
+            self.base += 1;
+        }
+    }
+
+    /// When [`Recovery::timeout`] is to be called.
+    pub(crate) fn timeout_at(&self) -> Option<Time> {
+        let probe = (self.packets_under_way > 0).then(|| self.last_sent_at + self.probe_timeout());
+        self.loss_at.or(earliest([probe]))
+    }
+
+    /// How long acknowledgements may stay away before they are asked for.
+    pub(crate) fn probe_timeout(&self) -> Duration {
+        let doublings = self.timeouts.saturating_sub(1).min(8);
+        let once = self.rtt.probe_timeout(DELAY_MAX);
+        (once * (1 << doublings)).min(PROBE_TIMEOUT_MAX.max(once))
+    }
+
+    /// How many probe timeouts there were since the last acknowledgement.
+    pub(crate) fn timeouts(&self) -> u32 {
+        self.timeouts
+    }
+
+    /// The time has come. Whether that is a probe timeout, after which [`PROBES`]
+    /// packets leave whatever the window says, and what they should carry is in the
+    /// outcome as if it were lost.
+    pub(crate) fn timeout(&mut self, now: Time, outcome: &mut Outcome) -> bool {
+        if self.timeout_at().is_none_or(|at| now < at) {
+            return false;
+        }
+        if self.loss_at.is_some() {
+            self.detect_lost(now, outcome);
+            self.forget_settled(now);
+            return false;
+        }
+        self.timeouts += 1;
+        let start = (self.lowest_under_way.max(self.base) - self.base) as usize;
+        let mut probes = 0;
+        for at in start..self.sent.len() {
+            let sent = self.sent[at];
+            if sent.state == State::UnderWay && !sent.is_probed {
+                self.sent[at].is_probed = true;
+                self.send_again(&sent, outcome);
+                probes += 1;
+                if probes == PROBES {
+                    break;
+                }
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{self, Frame};
+    use crate::ranges::Ranges;
+    use crate::wire::Reader;
+
+    const MS: Duration = Duration::from_millis(1);
+    const ROUND: Duration = Duration::from_millis(100);
+
+    fn at(ms: u32) -> Time {
+        Time::from_nanos(1_000_000_000) + MS * ms
+    }
+
+    fn part(id: u64) -> Part {
+        Part {
+            id,
+            offset: 0,
+            len: 100,
+        }
+    }
+
+    /// One whose packet n was sent after n milliseconds and carried message n.
+    fn with_sent(packets: u32) -> Recovery {
+        let mut recovery = Recovery::new();
+        for number in 0..packets {
+            send(&mut recovery, number, number.into());
+        }
+        recovery
+    }
+
+    fn send(recovery: &mut Recovery, ms: u32, id: u64) {
+        recovery.sent(at(ms), 1000, Carried::default(), &[part(id)]);
+    }
+
+    fn acknowledge(recovery: &mut Recovery, now: Time, numbers: &[u64]) -> Outcome {
+        let mut came = Ranges::new();
+        for number in numbers {
+            came.insert(*number..number + 1);
+        }
+        let mut out = Vec::new();
+        assert!(frame::put_ack(&mut out, &came, Duration::ZERO, 99, 999));
+        let Some(Frame::Ack(ack)) = Frame::read(&mut Reader(&out)) else {
+            panic!("{out:?}");
+        };
+        let mut outcome = Outcome::default();
+        recovery.acknowledge(now, &ack, &mut outcome);
+        outcome
+    }
+
+    fn timeout(recovery: &mut Recovery) -> (Time, Outcome) {
+        let now = recovery.timeout_at().expect("something is under way");
+        let mut outcome = Outcome::default();
+        recovery.timeout(now, &mut outcome);
+        (now, outcome)
+    }
+
+    #[test]
+    fn a_packet_that_three_later_ones_overtook_is_lost() {
+        let mut recovery = with_sent(5);
+        let outcome = acknowledge(&mut recovery, at(100), &[1, 2]);
+        assert_eq!(outcome.acknowledged, [part(2), part(1)]);
+        assert_eq!(outcome.lost, []);
+        let outcome = acknowledge(&mut recovery, at(103), &[1, 2, 3]);
+        assert_eq!(outcome.acknowledged, [part(3)]);
+        assert_eq!((outcome.lost, outcome.lost_bytes), (vec![part(0)], 1000));
+        assert_eq!(
+            (recovery.packets_under_way(), recovery.bytes_under_way()),
+            (1, 1000)
+        );
+    }
+
+    #[test]
+    fn a_packet_is_lost_an_eighth_of_a_round_trip_after_one_that_was_sent_later() {
+        let mut recovery = with_sent(2);
+        let outcome = acknowledge(&mut recovery, at(101), &[1]);
+        assert_eq!(outcome.lost, []);
+        let (now, outcome) = timeout(&mut recovery);
+        assert_eq!(now, at(0) + ROUND + ROUND / 8);
+        assert_eq!(outcome.lost, [part(0)]);
+        assert_eq!(recovery.timeouts(), 0, "that is no probe timeout");
+    }
+
+    #[test]
+    fn probe_timeouts_are_repeated_once_and_double_then_until_something_is_acknowledged() {
+        let mut recovery = with_sent(1);
+        acknowledge(&mut recovery, at(100), &[0]);
+        send(&mut recovery, 200, 1);
+        send(&mut recovery, 200, 2);
+        send(&mut recovery, 200, 3);
+        let once = recovery.probe_timeout();
+        let mut sent_at = at(200);
+        let mut waits = Vec::new();
+        for probe in 0..5 {
+            let (now, outcome) = timeout(&mut recovery);
+            waits.push(now.since(sent_at).as_nanos() / once.as_nanos());
+            let carried = if probe == 0 {
+                vec![part(1), part(2)]
+            } else {
+                outcome.lost.clone()
+            };
+            assert_eq!(outcome.lost, carried);
+            assert_eq!(outcome.lost_packets, 0, "a probe is no loss");
+            sent_at = now;
+            recovery.sent(now, 1000, Carried::default(), &outcome.lost);
+        }
+        assert_eq!(waits, [1, 1, 2, 4, 8]);
+        acknowledge(&mut recovery, sent_at + ROUND, &[4]);
+        assert_eq!(recovery.timeouts(), 0);
+    }
+
+    #[test]
+    fn what_was_probed_for_is_not_sent_a_third_time_when_it_is_lost() {
+        let mut recovery = with_sent(1);
+        let (now, outcome) = timeout(&mut recovery);
+        assert_eq!(outcome.lost, [part(0)]);
+        recovery.sent(now, 1000, Carried::default(), &outcome.lost);
+        for id in [8, 9, 10] {
+            recovery.sent(now, 1000, Carried::default(), &[part(id)]);
+        }
+        let outcome = acknowledge(&mut recovery, now + ROUND, &[1, 2, 3, 4]);
+        assert_eq!((outcome.lost_packets, outcome.lost), (1, vec![]));
+    }
+
+    #[test]
+    fn one_that_was_taken_for_lost_and_arrives_makes_later_ones_wait_longer() {
+        let mut recovery = with_sent(10);
+        let outcome = acknowledge(&mut recovery, at(105), &[1, 2, 3, 4, 5]);
+        assert_eq!(outcome.lost, [part(0)]);
+        let outcome = acknowledge(&mut recovery, at(106), &[0, 1, 2, 3, 4, 5]);
+        assert_eq!(
+            (outcome.spurious_packets, outcome.acknowledged),
+            (1, vec![part(0)])
+        );
+        let outcome = acknowledge(&mut recovery, at(109), &[0, 1, 2, 3, 4, 5, 9]);
+        assert_eq!(outcome.lost, [], "4 later ones are no loss any more");
+    }
+
+    #[test]
+    fn what_can_teach_nothing_more_is_forgotten() {
+        let mut recovery = with_sent(200);
+        assert_eq!((recovery.waits_from(), recovery.remembered()), (0, 200));
+        let all: Vec<u64> = (1..200).collect();
+        acknowledge(&mut recovery, at(300), &all);
+        assert_eq!((recovery.waits_from(), recovery.remembered()), (0, 200));
+        recovery.sent_unanswered(at(900));
+        assert_eq!((recovery.waits_from(), recovery.remembered()), (201, 0));
+        assert_eq!(recovery.next_number(), 201);
+    }
+
+    #[test]
+    fn the_delivered_rate_is_that_of_the_path() {
+        let mut recovery = Recovery::new();
+        let mut outcome = Outcome::default();
+        // Each arrives 100 ms after it was sent: 1000 bytes in a millisecond.
+        for number in 0..500 {
+            send(&mut recovery, number, number.into());
+            if let Some(arrives) = number.checked_sub(100) {
+                outcome = acknowledge(&mut recovery, at(number), &[arrives.into()]);
+            }
+        }
+        let delivery = outcome.delivery.expect("a round trip is over");
+        assert!((0.95e6..1.05e6).contains(&delivery.rate), "{delivery:?}");
+    }
+}

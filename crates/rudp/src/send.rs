@@ -1,0 +1,331 @@
+//! Messages to be sent: which part goes next, and which parts are known to have
+//! arrived.
+
+use crate::frame::{self, Piece};
+use crate::ranges::Ranges;
+use crate::reassembly::Credit;
+use std::collections::VecDeque;
+
+/// A part of a message, as a packet carried it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) id: u64,
+    pub(crate) offset: u32,
+    pub(crate) len: u32,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Sending {
+    /// From the first that is not wholly acknowledged on.
+    messages: VecDeque<Outgoing>,
+    first_id: u64,
+    /// What goes next of what never went: this byte of this message.
+    next_id: u64,
+    next_offset: u32,
+    /// What is to go again.
+    lost: VecDeque<Part>,
+    /// Of messages not wholly acknowledged.
+    unacknowledged_bytes: u64,
+    /// Bytes that never went.
+    new_bytes: u64,
+    /// Of messages of which something went, all in all.
+    begun: Credit,
+    /// Messages wholly acknowledged, all in all.
+    acknowledged: u64,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    data: Vec<u8>,
+    acknowledged: Ranges,
+    is_done: bool,
+}
+
+impl Sending {
+    /// Takes a message and gives it a number.
+    pub(crate) fn push(&mut self, data: Vec<u8>) -> u64 {
+        self.unacknowledged_bytes += data.len() as u64;
+        self.new_bytes += data.len() as u64;
+        self.messages.push_back(Outgoing {
+            data,
+            acknowledged: Ranges::new(),
+            is_done: false,
+        });
+        self.count() - 1
+    }
+
+    /// How many messages there have been.
+    pub(crate) fn count(&self) -> u64 {
+        self.first_id + self.messages.len() as u64
+    }
+
+    /// How many are not wholly acknowledged.
+    pub(crate) fn unacknowledged(&self) -> u64 {
+        self.count() - self.acknowledged
+    }
+
+    pub(crate) fn unacknowledged_bytes(&self) -> u64 {
+        self.unacknowledged_bytes
+    }
+
+    fn message(&self, id: u64) -> Option<&Outgoing> {
+        let at = usize::try_from(id.checked_sub(self.first_id)?).ok()?;
+        self.messages.get(at).filter(|message| !message.is_done)
+    }
+
+    /// Whether there is a part that may go: one that was lost, or a new one within what
+    /// the other end holds and within so many messages under way.
+    pub(crate) fn has_next(&mut self, credit: Credit, under_way_max: u64) -> bool {
+        self.drop_known_lost();
+        !self.lost.is_empty() || self.may_go_on(credit, under_way_max)
+    }
+
+    /// Whether there is something new to send that may not go yet.
+    pub(crate) fn is_held_back(&self, credit: Credit, under_way_max: u64) -> bool {
+        self.next_id < self.count() && !self.may_go_on(credit, under_way_max)
+    }
+
+    /// Whether as many messages are under way as may be.
+    pub(crate) fn is_at(&self, under_way_max: u64) -> bool {
+        self.next_offset == 0 && self.begun.messages - self.acknowledged >= under_way_max
+    }
+
+    /// Whether all that waits to go is fewer bytes than these, none of them lost before.
+    pub(crate) fn has_less_than(&self, bytes: u64) -> bool {
+        self.lost.is_empty() && self.new_bytes < bytes
+    }
+
+    fn may_go_on(&self, credit: Credit, under_way_max: u64) -> bool {
+        if self.next_id < self.begun.messages {
+            return true;
+        }
+        let Some(message) = self.message(self.next_id) else {
+            return false;
+        };
+        self.begun.messages < credit.messages
+            && self.begun.bytes + message.data.len() as u64 <= credit.bytes
+            && self.begun.messages - self.acknowledged < under_way_max
+    }
+
+    /// Appends the next part to a packet with so much room left. The part, if one
+    /// fits.
+    pub(crate) fn write_next(
+        &mut self,
+        out: &mut Vec<u8>,
+        room: usize,
+        credit: Credit,
+        under_way_max: u64,
+    ) -> Option<Part> {
+        self.drop_known_lost();
+        if let Some(part) = self.lost.front().copied() {
+            let message = self.message(part.id)?;
+            let total = message.data.len() as u32;
+            let len = frame::fits(part.id, part.offset, total, part.len, room)?;
+            let sent = self.write(out, Part { len, ..part });
+            match self.lost.front_mut() {
+                Some(rest) if len < rest.len => {
+                    rest.offset += len;
+                    rest.len -= len;
+                }
+                _ => {
+                    self.lost.pop_front();
+                }
+            }
+            return Some(sent);
+        }
+        if !self.may_go_on(credit, under_way_max) {
+            return None;
+        }
+        let (id, offset) = (self.next_id, self.next_offset);
+        let total = self.message(id)?.data.len() as u32;
+        let len = frame::fits(id, offset, total, total - offset, room)?;
+        if id == self.begun.messages {
+            self.begun.messages += 1;
+            self.begun.bytes += u64::from(total);
+        }
+        self.next_offset += len;
+        self.new_bytes -= u64::from(len);
+        if self.next_offset == total {
+            self.next_id += 1;
+            self.next_offset = 0;
+        }
+        Some(self.write(out, Part { id, offset, len }))
+    }
+
+    fn write(&self, out: &mut Vec<u8>, part: Part) -> Part {
+        let data = &self
+            .message(part.id)
+            .expect("a part of a message that is there")
+            .data;
+        let piece = Piece {
+            id: part.id,
+            offset: part.offset,
+            total: data.len() as u32,
+            data: &data[part.offset as usize..(part.offset + part.len) as usize],
+        };
+        frame::put_message(out, &piece);
+        part
+    }
+
+    /// What arrived after all need not go again.
+    fn drop_known_lost(&mut self) {
+        while let Some(part) = self.lost.front() {
+            let range = part.range();
+            let is_needed = match self.message(part.id) {
+                Some(message) => part.len == 0 || !message.acknowledged.covers(&range),
+                None => false,
+            };
+            if is_needed {
+                return;
+            }
+            self.lost.pop_front();
+        }
+    }
+
+    /// A packet with this part was lost.
+    pub(crate) fn lose(&mut self, part: Part) {
+        if self.message(part.id).is_some() {
+            self.lost.push_back(part);
+        }
+    }
+
+    /// A packet with this part arrived. The message's number, if that was all of it.
+    pub(crate) fn acknowledge(&mut self, part: Part) -> Option<u64> {
+        let at = usize::try_from(part.id.checked_sub(self.first_id)?).ok()?;
+        let message = self
+            .messages
+            .get_mut(at)
+            .filter(|message| !message.is_done)?;
+        let len = message.data.len();
+        if part.len as usize != len {
+            message.acknowledged.insert(part.range());
+            if !message.acknowledged.covers(&(0..len as u64)) {
+                return None;
+            }
+        }
+        message.is_done = true;
+        message.data = Vec::new();
+        message.acknowledged = Ranges::new();
+        self.unacknowledged_bytes -= len as u64;
+        self.acknowledged += 1;
+        while self.messages.front().is_some_and(|message| message.is_done) {
+            self.messages.pop_front();
+            self.first_id += 1;
+        }
+        Some(part.id)
+    }
+
+    /// Forgets everything. The numbers of messages that are not known to have arrived.
+    pub(crate) fn give_up(&mut self) -> Vec<u64> {
+        let open = self.messages.iter().zip(self.first_id..);
+        let ids = open
+            .filter(|(message, _)| !message.is_done)
+            .map(|(_, id)| id)
+            .collect();
+        let (count, acknowledged) = (self.count(), self.count());
+        *self = Sending {
+            first_id: count,
+            next_id: count,
+            acknowledged,
+            ..Sending::default()
+        };
+        self.begun.messages = count;
+        ids
+    }
+}
+
+impl Part {
+    fn range(&self) -> std::ops::Range<u64> {
+        self.offset.into()..(u64::from(self.offset) + u64::from(self.len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MUCH: Credit = Credit {
+        bytes: 1 << 30,
+        messages: 1 << 30,
+    };
+
+    fn next(sending: &mut Sending, room: usize) -> Option<Part> {
+        sending.write_next(&mut Vec::new(), room, MUCH, u64::MAX)
+    }
+
+    #[test]
+    fn a_message_is_done_when_every_byte_arrived() {
+        let mut sending = Sending::default();
+        assert_eq!(sending.push(vec![1; 1000]), 0);
+        assert_eq!(sending.push(Vec::new()), 1);
+        let first = next(&mut sending, 600).unwrap();
+        let second = next(&mut sending, 600).unwrap();
+        let empty = next(&mut sending, 600).unwrap();
+        assert_eq!((first.len + second.len, empty.len), (1000, 0));
+        assert_eq!(next(&mut sending, 600), None);
+        assert_eq!(sending.acknowledge(empty), Some(1));
+        sending.lose(first);
+        // What is lost may be cut anew; the first packet arrives after all.
+        let again = next(&mut sending, 200).unwrap();
+        assert!(again.len < first.len);
+        assert_eq!(sending.acknowledge(second), None);
+        assert_eq!(sending.acknowledge(first), Some(0));
+        assert_eq!(sending.acknowledge(again), None);
+        assert_eq!(next(&mut sending, 600), None, "nothing goes again in vain");
+        assert_eq!(
+            (sending.unacknowledged(), sending.unacknowledged_bytes()),
+            (0, 0)
+        );
+    }
+
+    #[test]
+    fn the_other_ends_credit_and_the_window_in_messages_are_kept() {
+        let mut sending = Sending::default();
+        for _ in 0..3 {
+            sending.push(vec![1; 100]);
+        }
+        let credit = Credit {
+            bytes: 250,
+            messages: 3,
+        };
+        let mut out = Vec::new();
+        let first = sending.write_next(&mut out, 1000, credit, 1).unwrap();
+        assert_eq!(sending.write_next(&mut out, 1000, credit, 1), None);
+        assert!(sending.is_held_back(credit, 1));
+        sending.acknowledge(first);
+        assert!(sending.write_next(&mut out, 1000, credit, 1).is_some());
+        assert!(
+            sending.write_next(&mut out, 1000, credit, 9).is_none(),
+            "300 of 250 bytes"
+        );
+        let few = Credit {
+            bytes: 300,
+            messages: 2,
+        };
+        assert!(
+            sending.write_next(&mut out, 1000, few, 9).is_none(),
+            "3 of 2 messages"
+        );
+        let more = Credit {
+            bytes: 300,
+            messages: 3,
+        };
+        assert!(sending.write_next(&mut out, 1000, more, 9).is_some());
+    }
+
+    #[test]
+    fn what_is_given_up_is_named() {
+        let mut sending = Sending::default();
+        for _ in 0..3 {
+            sending.push(vec![1; 10]);
+        }
+        next(&mut sending, 100);
+        let second = next(&mut sending, 100).unwrap();
+        sending.acknowledge(second);
+        assert_eq!(sending.give_up(), [0, 2]);
+        assert_eq!(sending.unacknowledged(), 0);
+        assert_eq!(next(&mut sending, 100), None);
+        assert_eq!(sending.push(vec![1]), 3);
+        assert!(next(&mut sending, 100).is_some());
+    }
+}

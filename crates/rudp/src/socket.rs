@@ -1,0 +1,380 @@
+//! An [`Endpoint`] over a UDP socket of this machine, driven by the thread that
+//! calls it.
+//!
+//! The clock is read once for each batch of datagrams. Batches leave and arrive in one
+//! system call where the kernel can do that (`UDP_SEGMENT` since Linux 4.18, `UDP_GRO`
+//! since 5.0). It never starts a thread.
+//!
+//! ```
+//! use rudp::socket::Socket;
+//! use rudp::{Accept, Config, Event};
+//! use std::time::Duration;
+//!
+//! let mut server = Socket::bind("127.0.0.1:0".parse()?, [1; 16], Some(Accept::default()))?;
+//! let to = server.local_addr()?;
+//! let echo = std::thread::spawn(move || {
+//!     while let Ok(Some((id, event))) = server.poll(Some(Duration::from_secs(5))) {
+//!         match (event, server.connection(id)) {
+//!             (Event::Message(message), Some(connection)) => {
+//!                 connection.send(message).expect("there is room for one");
+//!             }
+//!             (Event::Closed(_), _) => return,
+//!             _ => {}
+//!         }
+//!     }
+//! });
+//! let mut client = Socket::bind("127.0.0.1:0".parse()?, [2; 16], None)?;
+//! client.connect(to, Config::default())?;
+//! let mut came = None;
+//! while let Some((id, event)) = client.poll(Some(Duration::from_secs(5)))? {
+//!     let now = client.now();
+//!     match (event, client.connection(id)) {
+//!         (Event::Connected, Some(connection)) => {
+//!             connection.send(b"hello".to_vec())?;
+//!         }
+//!         (Event::Message(message), Some(connection)) => {
+//!             came = Some(message);
+//!             connection.close(now);
+//!         }
+//!         (Event::Closed(_), _) => break,
+//!         _ => {}
+//!     }
+//! }
+//! assert_eq!(came.as_deref(), Some(&b"hello"[..]));
+//! echo.join().expect("it does not panic");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::config::{Config, ConfigError};
+use crate::connection::Connection;
+use crate::ecn::Ecn;
+use crate::endpoint::{Accept, ConnectionId, Endpoint, Transmit};
+use crate::event::Event;
+use crate::time::{Time, earliest};
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
+};
+use quinn_udp::{EcnCodepoint, UdpSockRef, UdpSocketState};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{self, IoSliceMut};
+use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// An endpoint and the socket that it uses.
+#[derive(Debug)]
+pub struct Socket {
+    endpoint: Endpoint,
+    socket: UdpSocket,
+    state: UdpSocketState,
+    began: Instant,
+    outgoing: Vec<u8>,
+    /// What is in `outgoing`, while the socket's buffer is full.
+    unsent: Option<Transmit>,
+    incoming: Vec<u8>,
+    /// For what the kernel says of a batch.
+    control: Vec<u8>,
+    /// Events handed out since datagrams were looked at.
+    events: u32,
+    refused: u64,
+    drops: u32,
+}
+
+/// Why there is no socket.
+#[derive(Debug, Error)]
+pub enum BindError {
+    /// The configuration for accepted connections is not sound.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The system refused.
+    #[error("cannot open a UDP socket at {address}: {source}")]
+    Io {
+        /// Where it was to be.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// What a receive buffer takes: the largest batch that the kernel joins.
+const BUFFER: usize = 1 << 16;
+/// How many such batches are taken in before anything is sent.
+const BATCHES: usize = 8;
+/// After a batch of so many bytes another one is looked for at once.
+const MUCH: usize = 1 << 14;
+/// How long a call that receives or sends waits: the kernel rounds it up to a tick of 1 to 10 ms.
+const TICK: Duration = Duration::from_millis(1);
+/// Timers that are nearer are waited for exactly.
+const WAIT_LEAST: Duration = Duration::from_millis(5);
+/// The longest batch to be sent; its headers and it are less than 64 KiB together.
+const BATCH_BYTES: usize = 65_000;
+/// What the socket's own buffers should hold; the system may give less.
+const SOCKET_BUFFER: usize = 8 << 20;
+/// After so many events datagrams have their turn.
+const EVENTS_MAX: u32 = 64;
+
+impl Socket {
+    /// A socket at this address (port 0: any that is free), and an endpoint as
+    /// [`Endpoint::new`] makes it.
+    ///
+    /// # Errors
+    ///
+    /// [`BindError`]: what is wrong with the configuration or the address.
+    pub fn bind(
+        address: SocketAddr,
+        secret: [u8; 16],
+        accept: Option<Accept>,
+    ) -> Result<Socket, BindError> {
+        let endpoint = Endpoint::new(secret, accept)?;
+        let (socket, state) = open(address).map_err(|source| BindError::Io { address, source })?;
+        Ok(Socket {
+            endpoint,
+            socket,
+            state,
+            began: Instant::now(),
+            outgoing: Vec::with_capacity(BUFFER),
+            unsent: None,
+            incoming: vec![0; BUFFER],
+            control: cmsg_space!(i32, i32, u32),
+            events: 0,
+            refused: 0,
+            drops: 0,
+        })
+    }
+
+    /// Where it is.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Begins to connect, as [`Endpoint::connect`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`]: what is wrong with the configuration.
+    pub fn connect(&mut self, to: SocketAddr, config: Config) -> Result<ConnectionId, ConfigError> {
+        let now = self.now();
+        self.endpoint.connect(now, to, config)
+    }
+
+    /// The connection, if it has not ended and been reported as closed. What it is told to
+    /// send leaves in the next [`Socket::poll`].
+    pub fn connection(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.endpoint.connection(id)
+    }
+
+    /// The time, as connections count it.
+    pub fn now(&self) -> Time {
+        Time::default() + self.began.elapsed()
+    }
+
+    /// How many batches of datagrams the system refused to send; for the other end they are
+    /// lost.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// How many datagrams the system dropped because this socket's buffer was full, as far as
+    /// a datagram that came later said so (`SO_RXQ_OVFL`, Linux 2.6.33). The other end takes
+    /// them for lost, but no link lost them. It begins again at 0 after 2^32.
+    pub fn dropped(&self) -> u32 {
+        self.drops
+    }
+
+    /// Sends and receives until something happens, at most so long (`None`: until then).
+    /// `None` says that the time is over.
+    ///
+    /// # Errors
+    ///
+    /// What the system says of the socket itself. What it says of a datagram is taken for
+    /// its loss.
+    pub fn poll(&mut self, wait: Option<Duration>) -> io::Result<Option<(ConnectionId, Event)>> {
+        let mut until = None;
+        loop {
+            let may_tell = self.events < EVENTS_MAX;
+            if may_tell && let Some((id, event)) = self.endpoint.poll_event() {
+                self.events += 1;
+                if let Event::Closed(_) = event {
+                    // Who hears of it may go away then; the other end is to hear of it too.
+                    self.transmit(self.now())?;
+                }
+                return Ok(Some((id, event)));
+            }
+            self.events = 0;
+            self.transmit(self.now())?;
+            // Sending took its time: an answer must not seem to have come before it.
+            let now = self.now();
+            if until.is_none() {
+                until = Some(wait.map(|wait| now + wait));
+            }
+            let until = until.flatten();
+            let next = self.endpoint.poll_timeout();
+            // What came first comes first: an event, a datagram, then the end of the time.
+            let idle = match earliest([until, next]) {
+                _ if !may_tell => Some(Duration::ZERO),
+                Some(at) => Some(at.since(now)),
+                None => None,
+            };
+            if self.receive(idle)? {
+                continue;
+            }
+            let now = self.now();
+            if next.is_some_and(|at| at <= now) {
+                self.endpoint.handle_timeout(now);
+            } else if may_tell && until.is_some_and(|until| until <= now) {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn transmit(&mut self, now: Time) -> io::Result<()> {
+        let segments = self.state.max_gso_segments();
+        loop {
+            let transmit = match self.unsent.take() {
+                Some(transmit) => transmit,
+                None => {
+                    let next =
+                        self.endpoint
+                            .poll_transmit(now, segments, BATCH_BYTES, &mut self.outgoing);
+                    match next {
+                        Some(transmit) => transmit,
+                        None => return Ok(()),
+                    }
+                }
+            };
+            let batch = quinn_udp::Transmit {
+                destination: transmit.to,
+                ecn: transmit
+                    .ecn
+                    .and_then(|ecn| EcnCodepoint::from_bits(ecn.bits())),
+                contents: &self.outgoing,
+                segment_size: Some(transmit.datagram_bytes),
+                src_ip: None,
+            };
+            match self.state.try_send(UdpSockRef::from(&self.socket), &batch) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.unsent = Some(transmit);
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    self.unsent = Some(transmit);
+                }
+                // A full queue, no route, a datagram too long for the path: a lost one.
+                Err(_) => self.refused += 1,
+            }
+        }
+    }
+
+    /// Takes in what came; if that is nothing, waits for it, at most so long (`None`: as long
+    /// as it takes). Whether anything came.
+    fn receive(&mut self, idle: Option<Duration>) -> io::Result<bool> {
+        // Waiting within the call that receives costs one system call, waiting before it three;
+        // but the end of that wait is a tick of the kernel's clock, which is too coarse for some
+        // timers and too often for others.
+        let is_long = idle.is_none_or(|idle| idle >= WAIT_LEAST) && self.unsent.is_none();
+        let flags = match is_long {
+            true => MsgFlags::empty(),
+            false => MsgFlags::MSG_DONTWAIT,
+        };
+        let mut came = self.receive_batch(flags)?;
+        if came == 0 && idle.is_none_or(|idle| idle > Duration::ZERO) {
+            self.wait(idle)?;
+            came = self.receive_batch(MsgFlags::MSG_DONTWAIT)?;
+        }
+        let is_any = came > 0;
+        // Where much comes, more is there already, and can be acknowledged together.
+        for _ in 1..BATCHES {
+            if came < MUCH {
+                break;
+            }
+            came = self.receive_batch(MsgFlags::MSG_DONTWAIT)?;
+        }
+        Ok(is_any)
+    }
+
+    /// Takes in the datagrams that the kernel joined. How many bytes they have.
+    fn receive_batch(&mut self, flags: MsgFlags) -> io::Result<usize> {
+        let mut buffers = [IoSliceMut::new(&mut self.incoming)];
+        let control = Some(&mut self.control[..]);
+        let came =
+            recvmsg::<SockaddrStorage>(self.socket.as_raw_fd(), &mut buffers, control, flags);
+        let came = match came {
+            Ok(came) => came,
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNREFUSED) => return Ok(0),
+            Err(error) => return Err(error.into()),
+        };
+        let now = Time::default() + self.began.elapsed();
+        let (bytes, from) = (came.bytes, came.address.as_ref().and_then(address));
+        let (mut stride, mut ecn) = (bytes.max(1), None);
+        for message in came.cmsgs().into_iter().flatten() {
+            match message {
+                ControlMessageOwned::UdpGroSegments(segment) => {
+                    stride = usize::try_from(segment).unwrap_or(0).max(1);
+                }
+                ControlMessageOwned::Ipv4Tos(bits) => ecn = Ecn::from_bits(bits),
+                ControlMessageOwned::Ipv6TClass(bits) => ecn = Ecn::from_bits(bits as u8),
+                ControlMessageOwned::RxqOvfl(drops) => self.drops = drops,
+                _ => {}
+            }
+        }
+        if let Some(from) = from {
+            for datagram in self.incoming[..bytes].chunks(stride) {
+                self.endpoint
+                    .handle_marked_datagram(now, from, ecn, datagram);
+            }
+        }
+        // An empty datagram came too.
+        Ok(bytes.max(1))
+    }
+
+    fn wait(&self, idle: Option<Duration>) -> io::Result<()> {
+        let timeout = idle.map(|idle| Timespec {
+            tv_sec: i64::try_from(idle.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: idle.subsec_nanos().into(),
+        });
+        let mut what = PollFlags::IN;
+        if self.unsent.is_some() {
+            what |= PollFlags::OUT;
+        }
+        match poll(&mut [PollFd::new(&self.socket, what)], timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn address(of: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = of.as_sockaddr_in().map(|of| SocketAddrV4::from(*of).into());
+    v4.or_else(|| {
+        of.as_sockaddr_in6()
+            .map(|of| SocketAddrV6::from(*of).into())
+    })
+}
+
+/// The socket with its options, and what sends through it.
+fn open(address: SocketAddr) -> io::Result<(UdpSocket, UdpSocketState)> {
+    let socket = UdpSocket::bind(address)?;
+    // Path MTU discovery, UDP_GRO and the rest as quinn-udp wants them.
+    let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+    state.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER)?;
+    state.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER)?;
+    socket.set_nonblocking(false)?;
+    socket.set_read_timeout(Some(TICK))?;
+    socket.set_write_timeout(Some(TICK))?;
+    // What quinn-udp asks for and nobody reads here costs time with each datagram.
+    setsockopt(&socket, sockopt::ReceiveTimestampns, &false)?;
+    match address.is_ipv4() {
+        true => setsockopt(&socket, sockopt::Ipv4PacketInfo, &false)?,
+        false => setsockopt(&socket, sockopt::Ipv6RecvPacketInfo, &false)?,
+    }
+    setsockopt(&socket, sockopt::RxqOvfl, &1)?;
+    Ok((socket, state))
+}

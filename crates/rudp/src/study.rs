@@ -1,0 +1,185 @@
+//! The protocol of the `reliable-datagrams` study, to be measured beside the other
+//! one: a request is a 64-bit sequence number and data, the answer is that number, and
+//! what was not answered for a second is sent again. One request at a time, or a
+//! window of them.
+//!
+//! It is kept as it was: no handshake, no checksum but UDP's, no round trip measured, no
+//! rate, and no order but that of arrival. Numbers are big-endian.
+//!
+//! ```
+//! use rudp::Time;
+//! use rudp::study::{Receiver, Sender};
+//!
+//! let (mut sender, mut receiver) = (Sender::new(1), Receiver::default());
+//! let (mut request, mut answer) = (Vec::new(), Vec::new());
+//! let sent_at = Time::from_nanos(0);
+//! let number = sender.send(b"hello".to_vec());
+//! assert!(sender.poll_transmit(sent_at, &mut request));
+//! // It is lost; a second later:
+//! let later = sender.poll_timeout().expect("a request is under way");
+//! assert_eq!(later.since(sent_at).as_secs(), 1);
+//! assert!(sender.poll_transmit(later, &mut request));
+//! assert_eq!(receiver.handle_datagram(&request, &mut answer), Some(&b"hello"[..]));
+//! sender.handle_datagram(&answer);
+//! assert_eq!(sender.poll_acknowledged(), Some(number));
+//! ```
+
+use crate::ranges::Ranges;
+use crate::time::Time;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// After so long without an answer a request is sent again.
+pub const RETRY: Duration = Duration::from_secs(1);
+
+/// The end that sends messages.
+#[derive(Debug)]
+pub struct Sender {
+    window: usize,
+    requests: VecDeque<Request>,
+    first: u64,
+    acknowledged: VecDeque<u64>,
+    resent: u64,
+}
+
+#[derive(Debug)]
+struct Request {
+    /// None once it is answered.
+    data: Option<Vec<u8>>,
+    sent_at: Option<Time>,
+}
+
+impl Sender {
+    /// With so many requests under way at most; 1 is the study's first version.
+    pub fn new(window: usize) -> Sender {
+        Sender {
+            window: window.max(1),
+            requests: VecDeque::new(),
+            first: 0,
+            acknowledged: VecDeque::new(),
+            resent: 0,
+        }
+    }
+
+    /// Takes a message to be sent. Its sequence number.
+    pub fn send(&mut self, data: Vec<u8>) -> u64 {
+        let request = Request {
+            data: Some(data),
+            sent_at: None,
+        };
+        self.requests.push_back(request);
+        self.first + self.requests.len() as u64 - 1
+    }
+
+    /// How many messages wait to be sent or answered.
+    pub fn waiting(&self) -> usize {
+        self.requests
+            .iter()
+            .filter(|request| request.data.is_some())
+            .count()
+    }
+
+    /// How often a request was sent again.
+    pub fn resent(&self) -> u64 {
+        self.resent
+    }
+
+    /// A datagram came: an answer, or rubbish, which changes nothing.
+    pub fn handle_datagram(&mut self, datagram: &[u8]) {
+        let Ok(number) = datagram.try_into().map(u64::from_be_bytes) else {
+            return;
+        };
+        let Some(at) = number.checked_sub(self.first) else {
+            return;
+        };
+        let Some(request) = usize::try_from(at)
+            .ok()
+            .and_then(|at| self.requests.get_mut(at))
+        else {
+            return;
+        };
+        // What was never sent cannot have been answered.
+        if request.sent_at.is_none() || request.data.take().is_none() {
+            return;
+        }
+        self.acknowledged.push_back(number);
+        while self
+            .requests
+            .front()
+            .is_some_and(|request| request.data.is_none())
+        {
+            self.requests.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// Writes the next request into the buffer, if one is to go now.
+    pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
+        let in_window = self.requests.iter_mut().zip(self.first..).take(self.window);
+        for (request, number) in in_window {
+            let Some(data) = &request.data else {
+                continue;
+            };
+            if request.sent_at.is_some_and(|at| now < at + RETRY) {
+                continue;
+            }
+            self.resent += u64::from(request.sent_at.is_some());
+            request.sent_at = Some(now);
+            out.clear();
+            out.extend_from_slice(&number.to_be_bytes());
+            out.extend_from_slice(data);
+            return true;
+        }
+        false
+    }
+
+    /// When [`Sender::poll_transmit`] has something again though nothing came.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let open = self
+            .requests
+            .iter()
+            .take(self.window)
+            .filter(|request| request.data.is_some());
+        open.filter_map(|request| request.sent_at)
+            .min()
+            .map(|at| at + RETRY)
+    }
+
+    /// The next message that is known to have arrived.
+    pub fn poll_acknowledged(&mut self) -> Option<u64> {
+        self.acknowledged.pop_front()
+    }
+}
+
+/// The end that messages are sent to.
+#[derive(Debug, Default)]
+pub struct Receiver {
+    came: Ranges,
+}
+
+/// How many ranges of sequence numbers are remembered; more gaps than any window has.
+const RANGES_MAX: usize = 1 << 16;
+
+impl Receiver {
+    /// A datagram came. Writes the answer into the buffer; the message, if it is a new
+    /// one. Rubbish has no answer: the buffer is then empty.
+    pub fn handle_datagram<'a>(
+        &mut self,
+        datagram: &'a [u8],
+        answer: &mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        answer.clear();
+        let (number, data) = datagram.split_first_chunk()?;
+        answer.extend_from_slice(number);
+        let number = u64::from_be_bytes(*number);
+        let end = number.checked_add(1)?;
+        if self.came.insert(number..end) == 0 {
+            return None;
+        }
+        if self.came.len() > RANGES_MAX {
+            let second = self.came.iter().nth(1).map(|range| range.start);
+            self.came.remove_below(second.unwrap_or(0));
+        }
+        Some(data)
+    }
+}

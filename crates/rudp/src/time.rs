@@ -1,0 +1,42 @@
+//! Moments, as the caller's clock counts them.
+
+use std::ops::Add;
+use std::time::Duration;
+
+/// A moment: nanoseconds since one that the caller chooses.
+///
+/// It must not go backwards between two calls. Where it does, time stands still
+/// for the protocol: nothing panics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+impl Time {
+    /// The moment so many nanoseconds after the caller's first.
+    pub const fn from_nanos(ns: u64) -> Time {
+        Time(ns)
+    }
+
+    /// Nanoseconds since the caller's first moment.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// How long ago the other moment was; zero where it is still to come.
+    pub const fn since(self, earlier: Time) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Time;
+
+    fn add(self, duration: Duration) -> Time {
+        let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Time(self.0.saturating_add(ns))
+    }
+}
+
+/// The earliest of those that there are.
+pub(crate) fn earliest<const N: usize>(times: [Option<Time>; N]) -> Option<Time> {
+    times.into_iter().flatten().min()
+}

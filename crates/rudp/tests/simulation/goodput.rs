@@ -1,0 +1,345 @@
+//! How much of a long lossy link each control uses, in virtual time: 100 Mb/s, 95 ms
+//! each way, a queue of a thousand packets.
+
+use crate::network::{Network, Path};
+use crate::world::{CLIENT, SERVER, World};
+use rudp::{Accept, Config, ConnectionId, Control, Event, Stats, Time, study};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+
+const LINK: Path = Path {
+    delay_ns: 95_000_000,
+    jitter_ns: 0,
+    loss: 0.0,
+    loses_late: false,
+    duplicate: 0.0,
+    reorder: 0.0,
+    corrupt: 0.0,
+    truncate: 0.0,
+    rate: Some(100e6 / 8.0),
+    queue: 1000,
+    marks_from: None,
+    clears_marks: false,
+    drops_marked: false,
+};
+const MESSAGE: usize = 64 << 10;
+const SECOND: u64 = 1_000_000_000;
+
+/// What one connection did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    /// Bytes of messages handed over in the time that counts.
+    bytes: u64,
+    /// Seconds until it first delivered nine tenths of what it did on average later.
+    start_s: f64,
+    stats: Stats,
+}
+
+impl Flow {
+    fn megabits(&self, seconds: u64) -> f64 {
+        self.bytes as f64 * 8.0 / 1e6 / seconds as f64
+    }
+}
+
+/// Connections with these controls share the paths; what counts is from `from` to `to`
+/// seconds.
+fn share(controls: &[Control], paths: [Path; 2], from: u64, to: u64) -> Vec<Flow> {
+    share_changing(controls, paths, None, from, to)
+}
+
+/// The same over a link whose rate changes: after how many seconds, and to how many bytes
+/// per second.
+fn share_changing(
+    controls: &[Control],
+    paths: [Path; 2],
+    changes: Option<(u64, f64)>,
+    from: u64,
+    to: u64,
+) -> Vec<Flow> {
+    let mut world = World::new(1, paths, Accept::default());
+    world.batch = 16;
+    let ids: Vec<ConnectionId> = controls
+        .iter()
+        .map(|control| {
+            world.connect(Config {
+                control: *control,
+                ..Config::default()
+            })
+        })
+        .collect();
+    // The server sees them in the order in which they connect, told apart by the label that
+    // their messages begin with.
+    let mut seconds: Vec<BTreeMap<u64, u64>> = vec![BTreeMap::new(); ids.len()];
+    let mut happened = Vec::new();
+    while world.now < to * SECOND {
+        if let Some((at, rate)) = changes
+            && world.now > at * SECOND
+        {
+            world.network.paths[CLIENT].rate = Some(rate);
+        }
+        world.tell(|end, _, event| {
+            if let (SERVER, Event::Message(message)) = (end, event) {
+                happened.push((usize::from(message[0]), message.len() as u64));
+            }
+        });
+        let second = world.now / (SECOND / 10);
+        for (flow, bytes) in happened.drain(..) {
+            *seconds[flow].entry(second).or_default() += bytes;
+        }
+        for (flow, id) in ids.iter().enumerate() {
+            let connection = world.ends[CLIENT]
+                .endpoint
+                .connection(*id)
+                .expect("it is open");
+            // Twice what fits into link and queue, and no more, so that each step stays cheap.
+            while connection.stats().queued_bytes < 16 << 20 {
+                let mut message = vec![0; MESSAGE];
+                message[0] = flow as u8;
+                if connection.send(message).is_err() {
+                    break;
+                }
+            }
+        }
+        world.advance();
+    }
+    ids.iter()
+        .zip(seconds)
+        .map(|(id, tenths)| {
+            let bytes: u64 = tenths
+                .range(from * 10..to * 10)
+                .map(|(_, bytes)| bytes)
+                .sum();
+            let average = bytes as f64 / (to - from) as f64;
+            // Over a second, because a lost fragment holds up what follows in order.
+            let is_at_speed = |start: u64| {
+                let bytes: u64 = tenths
+                    .range(start..start + 10)
+                    .map(|(_, bytes)| bytes)
+                    .sum();
+                bytes as f64 > 0.9 * average
+            };
+            let start_s = (0..to * 10)
+                .find(|start| is_at_speed(*start))
+                .unwrap_or(to * 10);
+            let connection = world.ends[CLIENT]
+                .endpoint
+                .connection(*id)
+                .expect("it is open");
+            Flow {
+                bytes,
+                start_s: start_s as f64 / 10.0,
+                stats: connection.stats(),
+            }
+        })
+        .collect()
+}
+
+fn one_way_loss(loss: f64) -> [Path; 2] {
+    [Path { loss, ..LINK }, LINK]
+}
+
+/// Measures, and tells. What part of the link's rate arrives, of what loss lets through.
+fn measure(control: Control, paths: [Path; 2], way: &str) -> f64 {
+    let loss = paths[0].loss;
+    let flow = share(&[control], paths, 10, 20)[0];
+    let megabits = flow.megabits(10);
+    let part = megabits / (100.0 * (1.0 - loss));
+    println!(
+        "{control:?}, loss {loss} {way}: {megabits:.1} Mb/s, {part:.3} of what arrives; at speed \
+         after {:.1} s, round trip {:.0?}, lost {} of {} packets, {} of them while a queue stood",
+        flow.start_s,
+        flow.stats.round_trip,
+        flow.stats.packets_lost,
+        flow.stats.packets_sent,
+        flow.stats.packets_lost_in_queue,
+    );
+    if control == Control::Rate {
+        assert!(part >= 0.9, "{part}");
+        assert!(flow.start_s <= 10.0, "{} s", flow.start_s);
+    }
+    part
+}
+
+#[test]
+fn rate_fills_a_link_that_loses_at_random() {
+    // Before the line, where more can be sent than it carries, and behind it.
+    let late = Path {
+        loss: 0.3,
+        loses_late: true,
+        ..LINK
+    };
+    measure(Control::Rate, [late, LINK], "one way, behind the line");
+    measure(Control::Rate, one_way_loss(0.1), "one way");
+    measure(Control::Rate, [Path { loss: 0.3, ..LINK }; 2], "both ways");
+}
+
+#[test]
+#[ignore = "half a minute of simulation; ./check runs it"]
+fn every_control_over_a_link_that_loses_at_random() {
+    for control in [
+        Control::Rate,
+        Control::Cubic,
+        Control::Fixed { messages: 36 },
+    ] {
+        for loss in [0.0, 0.01, 0.1, 0.2, 0.3] {
+            let part = measure(control, one_way_loss(loss), "one way");
+            assert!(loss > 0.0 || part > 0.9, "without loss each fills the link");
+            measure(control, [Path { loss, ..LINK }; 2], "both ways");
+        }
+    }
+}
+
+#[test]
+#[ignore = "two minutes over three shared links; ./check runs it"]
+fn connections_that_share_a_link_each_get_a_part() {
+    for (one, other, least) in [
+        (Control::Cubic, Control::Cubic, 0.25),
+        (Control::Rate, Control::Rate, 0.25),
+        // Who gives way to delay gives way to who does not.
+        (Control::Cubic, Control::Rate, 0.0),
+    ] {
+        let flows = share(&[one, other], [LINK, LINK], 20, 60);
+        let megabits: Vec<f64> = flows.iter().map(|flow| flow.megabits(40)).collect();
+        println!("{one:?} beside {other:?}: {megabits:.1?} Mb/s");
+        let sum: f64 = megabits.iter().sum();
+        assert!(sum > 70.0, "{sum}");
+        for part in megabits {
+            assert!(part / sum >= least, "{part} of {sum}");
+        }
+    }
+}
+
+#[test]
+fn a_queue_that_marks_instead_of_dropping_is_believed() {
+    let marking = Path {
+        marks_from: Some(200),
+        ..LINK
+    };
+    for control in [Control::Cubic, Control::Rate] {
+        let [dropped, marked] =
+            [LINK, marking].map(|path| share(&[control], [path, LINK], 10, 20)[0]);
+        let megabits = [dropped, marked].map(|flow| flow.megabits(10));
+        println!(
+            "{control:?}: {megabits:.1?} Mb/s, lost {} and {}, marked {}",
+            dropped.stats.packets_lost, marked.stats.packets_lost, marked.stats.packets_marked
+        );
+        assert_eq!(dropped.stats.packets_marked, 0);
+        assert!(marked.stats.packets_marked > 0);
+        // The start alone may be too fast for any mark.
+        assert!(marked.stats.packets_lost <= dropped.stats.packets_lost);
+        assert!(megabits[1] > 0.8 * megabits[0], "{megabits:?}");
+    }
+}
+
+#[test]
+fn a_path_that_clears_marks_costs_nothing_and_one_that_drops_what_is_marked_little() {
+    let clears = Path {
+        clears_marks: true,
+        marks_from: Some(10),
+        ..LINK
+    };
+    let drops = Path {
+        drops_marked: true,
+        ..LINK
+    };
+    // For CUBIC that is ten lost packets at the start, from which it takes long to recover.
+    let least = [
+        (Control::Cubic, clears, 85.0),
+        (Control::Rate, clears, 85.0),
+        (Control::Cubic, drops, 1.0),
+        (Control::Rate, drops, 85.0),
+    ];
+    for (control, path, least) in least {
+        let flow = share(&[control], [path, LINK], 10, 20)[0];
+        let megabits = flow.megabits(10);
+        let lost = flow.stats.packets_lost;
+        println!("{control:?}: {megabits:.1} Mb/s, {lost} lost");
+        assert_eq!(flow.stats.packets_marked, 0);
+        assert!(megabits > least, "{control:?}: {megabits} Mb/s");
+    }
+}
+
+#[test]
+fn rate_does_not_make_up_for_loss_of_its_own_making() {
+    // Hardly a queue: what is too much is lost, and no round trip grows.
+    let policed = Path { queue: 20, ..LINK };
+    for loss in [0.0, 0.1] {
+        let flow = share(&[Control::Rate], [Path { loss, ..policed }, LINK], 10, 30)[0];
+        let sent = flow.stats.bytes_sent as f64 / 30.0 * 8e-6;
+        let megabits = flow.megabits(20);
+        println!("policed, loss {loss}: {megabits:.1} Mb/s, sent {sent:.1} Mb/s");
+        assert!(sent < 1.3 * 100.0 / (1.0 - loss), "{sent} Mb/s sent");
+        assert!(
+            megabits > 0.7 * 100.0 * (1.0 - loss),
+            "{megabits} Mb/s arrive"
+        );
+    }
+}
+
+#[test]
+fn rate_follows_a_link_that_becomes_slower_or_faster() {
+    for (before, after) in [(100e6, 20e6), (20e6, 100e6)] {
+        let path = Path {
+            rate: Some(before / 8.0),
+            ..LINK
+        };
+        let changes = Some((8, after / 8.0));
+        let flow = share_changing(&[Control::Rate], [path, LINK], changes, 14, 24)[0];
+        let part = flow.megabits(10) / (after * 1e-6);
+        println!(
+            "from {before:.0} to {after:.0} bit/s: {part:.3} of it 6 s later, round trip {:.0?}, \
+             lost {} of {}",
+            flow.stats.round_trip, flow.stats.packets_lost, flow.stats.packets_sent,
+        );
+        assert!(part > 0.8, "{part}");
+        assert!(flow.stats.packets_lost * 5 < flow.stats.packets_sent);
+    }
+}
+
+#[test]
+fn the_study_waits_a_second_for_each_loss() {
+    let (here, there): (SocketAddr, SocketAddr) = (
+        (Ipv4Addr::LOCALHOST, 1).into(),
+        (Ipv4Addr::LOCALHOST, 2).into(),
+    );
+    for loss in [0.0, 0.1, 0.2, 0.3] {
+        for window in [1, 64] {
+            let mut network = Network::new(1, one_way_loss(loss));
+            let mut sender = study::Sender::new(window);
+            let mut receiver = study::Receiver::default();
+            let (mut request, mut answer) = (Vec::new(), Vec::new());
+            let (mut now, mut bytes) = (0, 0);
+            while now < 60 * SECOND {
+                while sender.waiting() < 2 * window {
+                    sender.send(vec![7; 1400]);
+                }
+                while sender.poll_transmit(Time::from_nanos(now), &mut request) {
+                    network.send(now, 0, here, there, None, &request);
+                }
+                let times = [sender.poll_timeout().map(Time::as_nanos), network.next_ns()];
+                now = now.max(
+                    times
+                        .into_iter()
+                        .flatten()
+                        .min()
+                        .expect("something is under way"),
+                );
+                while let Some(datagram) = network.receive(now) {
+                    if datagram.to == here {
+                        sender.handle_datagram(&datagram.bytes);
+                        continue;
+                    }
+                    let message = receiver.handle_datagram(&datagram.bytes, &mut answer);
+                    bytes += message.map_or(0, <[u8]>::len);
+                    network.send(now, 1, there, here, None, &answer);
+                }
+            }
+            let megabits = bytes as f64 * 8e-6 / 60.0;
+            println!(
+                "study, window {window}, loss {loss}: {megabits:.3} Mb/s, {} resent",
+                sender.resent()
+            );
+            assert!(megabits > 0.01);
+        }
+    }
+}

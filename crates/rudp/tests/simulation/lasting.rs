@@ -1,0 +1,167 @@
+//! Connections that last, go silent, are not listened to, or carry much.
+
+use crate::network::Path;
+use crate::world::{CLIENT, SERVER, World};
+use rudp::{Accept, Config, ConnectionId, Event, Reason, SendError, Time};
+use std::time::Duration;
+
+const SECOND: u64 = 1_000_000_000;
+const PATH: Path = Path {
+    delay_ns: 10_000_000,
+    jitter_ns: 0,
+    loss: 0.0,
+    loses_late: false,
+    duplicate: 0.0,
+    reorder: 0.0,
+    corrupt: 0.0,
+    truncate: 0.0,
+    rate: None,
+    queue: 0,
+    marks_from: None,
+    clears_marks: false,
+    drops_marked: false,
+};
+
+type Told = Vec<(usize, Event)>;
+
+fn run(world: &mut World, until_ns: u64) -> Told {
+    let mut told = Vec::new();
+    world.until = until_ns;
+    while world.now < until_ns && world.step(|end, _, event| told.push((end, event))) {}
+    told
+}
+
+fn connected(config: Config) -> (World, ConnectionId) {
+    let accept = Accept {
+        config: config.clone(),
+        ..Accept::default()
+    };
+    let mut world = World::new(1, [PATH, PATH], accept);
+    let id = world.connect(config);
+    let told = run(&mut world, SECOND);
+    assert_eq!(
+        told,
+        [(CLIENT, Event::Connected), (SERVER, Event::Connected)]
+    );
+    (world, id)
+}
+
+#[test]
+fn who_is_not_heard_any_more_is_given_up_and_messages_are_reported() {
+    let idle_timeout = Duration::from_secs(8);
+    let (mut world, id) = connected(Config {
+        idle_timeout,
+        ..Config::default()
+    });
+    world.network.paths = [Path { loss: 1.0, ..PATH }; 2];
+    let client = world.ends[CLIENT].endpoint.connection(id).unwrap();
+    let message = client.send(vec![1; 3000]).unwrap();
+    let told = run(&mut world, 60 * SECOND);
+    assert_eq!(
+        told.iter()
+            .filter(|(end, _)| *end == CLIENT)
+            .collect::<Vec<_>>(),
+        [
+            &(CLIENT, Event::Undeliverable(message)),
+            &(CLIENT, Event::Closed(Reason::TimedOut))
+        ]
+    );
+    assert!(told.contains(&(SERVER, Event::Closed(Reason::TimedOut))));
+    let at_s = world.now / SECOND;
+    assert!((8..12).contains(&at_s), "{at_s} s");
+    assert_eq!(world.ends[CLIENT].endpoint.connections(), 0);
+    // Some probes, and far fewer than a resend each round trip would be.
+    assert!(world.network.faults.lost < 60, "{:?}", world.network.faults);
+}
+
+#[test]
+fn a_silent_connection_is_kept_alive_where_that_was_asked_for() {
+    for (keep_alive, is_kept) in [(Some(Duration::from_secs(5)), true), (None, false)] {
+        let (mut world, id) = connected(Config {
+            keep_alive,
+            ..Config::default()
+        });
+        let told = run(&mut world, 600 * SECOND);
+        assert_eq!(told.is_empty(), is_kept);
+        assert_eq!(
+            world.ends[CLIENT].endpoint.connection(id).is_some(),
+            is_kept
+        );
+    }
+}
+
+#[test]
+fn nobody_there_is_a_timeout_too() {
+    let mut world = World::new(1, [Path { loss: 1.0, ..PATH }; 2], Accept::default());
+    world.connect(Config::default());
+    let told = run(&mut world, 100 * SECOND);
+    assert_eq!(told, [(CLIENT, Event::Closed(Reason::TimedOut))]);
+    assert_eq!(world.now / SECOND, 30);
+}
+
+#[test]
+fn the_longest_message_arrives_and_a_longer_one_is_refused() {
+    let (mut world, id) = connected(Config::default());
+    world.network.paths = [Path {
+        loss: 0.05,
+        reorder: 0.05,
+        ..PATH
+    }; 2];
+    let message: Vec<u8> = (0..16 << 20)
+        .map(|at: u32| (at ^ (at >> 8)) as u8)
+        .collect();
+    let client = world.ends[CLIENT].endpoint.connection(id).unwrap();
+    let most = client.message_bytes_max();
+    assert_eq!(most, message.len());
+    let bytes = most + 1;
+    assert_eq!(
+        client.send(vec![0; bytes]),
+        Err(SendError::TooLong { bytes, most })
+    );
+    client.send(message.clone()).unwrap();
+    let now = Time::from_nanos(world.now);
+    world.ends[CLIENT]
+        .endpoint
+        .connection(id)
+        .unwrap()
+        .close(now);
+    let told = run(&mut world, 2000 * SECOND);
+    let came = told.iter().find_map(|(_, event)| match event {
+        Event::Message(came) => Some(*came == message),
+        _ => None,
+    });
+    assert_eq!(came, Some(true));
+    assert!(told.contains(&(CLIENT, Event::Closed(Reason::Finished))));
+}
+
+#[test]
+fn what_nobody_takes_stops_the_sender_and_goes_on_when_it_is_taken() {
+    let config = Config {
+        message_bytes: 10_000,
+        window_bytes: 50_000,
+        queue_bytes: 200_000,
+        ..Config::default()
+    };
+    let (mut world, id) = connected(config);
+    let client = world.ends[CLIENT].endpoint.connection(id).unwrap();
+    let mut sent = 0;
+    while client.send(vec![sent; 10_000]).is_ok() {
+        sent += 1;
+    }
+    assert_eq!(sent, 20);
+    // The server's events stay where they are.
+    world.deaf = Some(SERVER);
+    let told = run(&mut world, 100 * SECOND);
+    assert_eq!(
+        told.len(),
+        5,
+        "as many are acknowledged as the window holds"
+    );
+    world.deaf = None;
+    let told = run(&mut world, 200 * SECOND);
+    let came = told.iter().filter_map(|(_, event)| match event {
+        Event::Message(message) => Some(message[0]),
+        _ => None,
+    });
+    assert!(came.eq(0..sent));
+}

@@ -1,0 +1,243 @@
+//! A network in virtual time that damages what it carries, as its seed says.
+
+use fastrand::Rng;
+use rudp::Ecn;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::net::SocketAddr;
+use std::ops::AddAssign;
+
+/// What one direction does to datagrams.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Path {
+    pub(crate) delay_ns: u64,
+    /// Each is held up for up to so much more, without overtaking.
+    pub(crate) jitter_ns: u64,
+    /// The share that is lost.
+    pub(crate) loss: f64,
+    /// Whether what is lost has passed the line before.
+    pub(crate) loses_late: bool,
+    pub(crate) duplicate: f64,
+    /// The share that is held up for up to two more delays, so that others overtake.
+    pub(crate) reorder: f64,
+    /// The share in which bits are turned over.
+    pub(crate) corrupt: f64,
+    /// The share of which the end is missing.
+    pub(crate) truncate: f64,
+    /// Bytes per second, with 28 bytes of headers for each; none where all pass.
+    pub(crate) rate: Option<f64>,
+    /// How many wait for the rate; more are dropped.
+    pub(crate) queue: usize,
+    /// Where more wait than these, what passes is marked, if its sender understands that.
+    pub(crate) marks_from: Option<usize>,
+    /// Whether marks are cleared on the way.
+    pub(crate) clears_marks: bool,
+    /// Whether what its sender marked is dropped.
+    pub(crate) drops_marked: bool,
+}
+
+/// How many datagrams met which fate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Faults {
+    pub(crate) carried: u64,
+    pub(crate) lost: u64,
+    pub(crate) duplicated: u64,
+    pub(crate) reordered: u64,
+    pub(crate) corrupted: u64,
+    pub(crate) truncated: u64,
+    pub(crate) overflowed: u64,
+    pub(crate) marked: u64,
+    pub(crate) cleared: u64,
+    pub(crate) dropped_for_marks: u64,
+}
+
+impl AddAssign for Faults {
+    fn add_assign(&mut self, other: Faults) {
+        self.carried += other.carried;
+        self.lost += other.lost;
+        self.duplicated += other.duplicated;
+        self.reordered += other.reordered;
+        self.corrupted += other.corrupted;
+        self.truncated += other.truncated;
+        self.overflowed += other.overflowed;
+        self.marked += other.marked;
+        self.cleared += other.cleared;
+        self.dropped_for_marks += other.dropped_for_marks;
+    }
+}
+
+/// Datagrams under way, in both directions.
+pub(crate) struct Network {
+    pub(crate) paths: [Path; 2],
+    pub(crate) faults: Faults,
+    /// Everything that was sent, if it is to be kept.
+    pub(crate) keeps: Option<Vec<Datagram>>,
+    lines: [Line; 2],
+    random: Rng,
+    /// When it arrives, its turn among those, and where it is kept.
+    under_way: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    sent: u64,
+    datagrams: Vec<Datagram>,
+    free: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Line {
+    free_ns: f64,
+    starts_ns: VecDeque<u64>,
+    last_ns: u64,
+}
+
+#[derive(Clone)]
+pub(crate) struct Datagram {
+    pub(crate) from: SocketAddr,
+    pub(crate) to: SocketAddr,
+    pub(crate) ecn: Option<Ecn>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Network {
+    pub(crate) fn new(seed: u64, paths: [Path; 2]) -> Network {
+        Network {
+            paths,
+            faults: Faults::default(),
+            keeps: None,
+            lines: Default::default(),
+            random: Rng::with_seed(seed),
+            under_way: BinaryHeap::new(),
+            sent: 0,
+            datagrams: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    pub(crate) fn send(
+        &mut self,
+        now: u64,
+        way: usize,
+        from: SocketAddr,
+        to: SocketAddr,
+        mut ecn: Option<Ecn>,
+        bytes: &[u8],
+    ) {
+        if let Some(kept) = &mut self.keeps {
+            kept.push(Datagram {
+                from,
+                to,
+                ecn,
+                bytes: bytes.to_vec(),
+            });
+        }
+        let path = self.paths[way];
+        self.faults.carried += 1;
+        if self.random.f64() < path.loss {
+            self.faults.lost += 1;
+            if path.loses_late {
+                self.pass_line(now, way, bytes.len());
+            }
+            return;
+        }
+        if ecn.is_some() && path.drops_marked {
+            self.faults.dropped_for_marks += 1;
+            return;
+        }
+        if ecn.is_some() && path.clears_marks {
+            self.faults.cleared += 1;
+            ecn = None;
+        }
+        let copies = 1 + usize::from(self.random.f64() < path.duplicate);
+        for copy in 0..copies {
+            let Some(through) = self.pass_line(now, way, bytes.len()) else {
+                self.faults.overflowed += 1;
+                return;
+            };
+            self.faults.duplicated += copy as u64;
+            let waiting = self.lines[way].starts_ns.len();
+            if ecn.is_some() && path.marks_from.is_some_and(|from| waiting > from) {
+                self.faults.marked += 1;
+                ecn = Some(Ecn::Ce);
+            }
+            let at = self.keep(from, to, ecn, bytes);
+            self.damage(&path, at);
+            let arrives = self.arrival(&path, way, through);
+            self.sent += 1;
+            self.under_way.push(Reverse((arrives, self.sent, at)));
+        }
+    }
+
+    fn keep(&mut self, from: SocketAddr, to: SocketAddr, ecn: Option<Ecn>, bytes: &[u8]) -> usize {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.datagrams.push(Datagram {
+                from,
+                to,
+                ecn,
+                bytes: Vec::new(),
+            });
+            self.datagrams.len() - 1
+        });
+        let datagram = &mut self.datagrams[at];
+        (datagram.from, datagram.to, datagram.ecn) = (from, to, ecn);
+        datagram.bytes.clear();
+        datagram.bytes.extend_from_slice(bytes);
+        at
+    }
+
+    fn damage(&mut self, path: &Path, at: usize) {
+        let bytes = &mut self.datagrams[at].bytes;
+        if self.random.f64() < path.corrupt {
+            self.faults.corrupted += 1;
+            for _ in 0..self.random.u32(1..=4) {
+                let byte = self.random.usize(..bytes.len());
+                bytes[byte] ^= 1 << self.random.u32(..8);
+            }
+        }
+        if self.random.f64() < path.truncate {
+            self.faults.truncated += 1;
+            bytes.truncate(self.random.usize(..bytes.len()));
+        }
+    }
+
+    fn arrival(&mut self, path: &Path, way: usize, through: u64) -> u64 {
+        let arrives = through + path.delay_ns;
+        if self.random.f64() < path.reorder {
+            self.faults.reordered += 1;
+            return arrives + self.random.u64(0..=2 * path.delay_ns);
+        }
+        let held_up = arrives + self.random.u64(0..=path.jitter_ns);
+        let last = &mut self.lines[way].last_ns;
+        *last = held_up.max(*last);
+        *last
+    }
+
+    /// When it has passed the line; `None` if the queue was full.
+    fn pass_line(&mut self, now: u64, way: usize, bytes: usize) -> Option<u64> {
+        let path = &self.paths[way];
+        let Some(rate) = path.rate else {
+            return Some(now);
+        };
+        let line = &mut self.lines[way];
+        while line.starts_ns.front().is_some_and(|start| *start <= now) {
+            line.starts_ns.pop_front();
+        }
+        if line.starts_ns.len() >= path.queue {
+            return None;
+        }
+        let start = line.free_ns.max(now as f64);
+        line.starts_ns.push_back(start as u64);
+        line.free_ns = start + (bytes + 28) as f64 / rate * 1e9;
+        Some(line.free_ns as u64)
+    }
+
+    /// When something arrives next.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        self.under_way.peek().map(|Reverse((at, _, _))| *at)
+    }
+
+    /// What has arrived by now.
+    pub(crate) fn receive(&mut self, now: u64) -> Option<&Datagram> {
+        self.next_ns().filter(|at| *at <= now)?;
+        let Reverse((_, _, at)) = self.under_way.pop()?;
+        self.free.push(at);
+        Some(&self.datagrams[at])
+    }
+}

@@ -1,0 +1,451 @@
+//! One seed: what is sent over which network, and what must hold of what arrives.
+
+use crate::network::{Faults, Path};
+use crate::world::{CLIENT, SERVER, World};
+use fastrand::Rng;
+use rudp::{Accept, Config, ConnectionId, Control, Event, Reason, SendError, Stats};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::AddAssign;
+use std::time::Duration;
+
+/// What a seed, or many, came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) seeds: u64,
+    pub(crate) connections: u64,
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+    pub(crate) aborted: u64,
+    pub(crate) undeliverable: u64,
+    pub(crate) steps: u64,
+    pub(crate) faults: Faults,
+    pub(crate) rejected: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) taken_for_lost: u64,
+    pub(crate) spurious: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) marked: u64,
+}
+
+impl AddAssign for Totals {
+    fn add_assign(&mut self, other: Totals) {
+        self.seeds += other.seeds;
+        self.connections += other.connections;
+        self.messages += other.messages;
+        self.bytes += other.bytes;
+        self.aborted += other.aborted;
+        self.undeliverable += other.undeliverable;
+        self.steps += other.steps;
+        self.faults += other.faults;
+        self.rejected += other.rejected;
+        self.duplicates += other.duplicates;
+        self.taken_for_lost += other.taken_for_lost;
+        self.spurious += other.spurious;
+        self.timeouts += other.timeouts;
+        self.marked += other.marked;
+    }
+}
+
+/// No more steps than these, and no more virtual time, for so few messages.
+const STEPS_MAX: u64 = 300_000;
+const TIME_MAX_NS: u64 = 900_000_000_000;
+/// A message's first bytes say which one it is; the shortest has none and counts alike.
+const LABEL: usize = 4;
+
+/// One end of one connection.
+struct Side {
+    random: Rng,
+    /// How many messages it is to send; the rest of them are not sent yet.
+    to_send: u32,
+    sent: u32,
+    sent_empty: u32,
+    next: Option<Vec<u8>>,
+    acknowledged: BTreeSet<u64>,
+    undeliverable: BTreeSet<u64>,
+    /// What came from the other side.
+    came: BTreeSet<u32>,
+    came_empty: u32,
+    last_came: Option<u32>,
+    closed: Option<Reason>,
+    window_most: u64,
+    /// As it was counted last.
+    stats: Stats,
+}
+
+pub(crate) struct Scenario {
+    world: World,
+    random: Rng,
+    configs: [Config; 2],
+    sides: BTreeMap<(usize, ConnectionId), Side>,
+    /// Which of the server's connections belongs to which of the client's: they become
+    /// known in any order, so by what the first message says. `None` until then.
+    connections: usize,
+    aborts: bool,
+    closer: usize,
+    totals: Totals,
+}
+
+fn pick<T: Copy>(random: &mut Rng, from: &[T]) -> T {
+    from[random.usize(..from.len())]
+}
+
+fn path(random: &mut Rng) -> Path {
+    let delay_ns = pick(
+        random,
+        &[20_000, 200_000, 2_000_000, 20_000_000, 95_000_000],
+    );
+    let is_limited = random.u32(..4) == 0;
+    Path {
+        delay_ns,
+        jitter_ns: pick(random, &[0, 0, delay_ns / 10, delay_ns]),
+        loss: pick(random, &[0.0, 0.01, 0.05, 0.1, 0.2, 0.3]),
+        loses_late: random.bool(),
+        duplicate: pick(random, &[0.0, 0.01, 0.1]),
+        reorder: pick(random, &[0.0, 0.02, 0.2]),
+        corrupt: pick(random, &[0.0, 0.01, 0.1]),
+        truncate: pick(random, &[0.0, 0.01, 0.05]),
+        rate: is_limited.then(|| pick(random, &[50e3, 500e3, 5e6])),
+        queue: pick(random, &[5, 20, 100]),
+        marks_from: pick(random, &[None, Some(1), Some(10)]),
+        clears_marks: random.u32(..10) == 0,
+        drops_marked: random.u32(..20) == 0,
+    }
+}
+
+fn config(random: &mut Rng) -> Config {
+    let message_bytes = 20_000;
+    Config {
+        control: match random.u32(..4) {
+            0 => Control::Fixed {
+                messages: pick(random, &[1, 2, 8, 64]),
+            },
+            1 => Control::Rate,
+            _ => Control::Cubic,
+        },
+        is_ordered: random.bool(),
+        datagram_bytes: pick(random, &[200, 576, 1200, 1452, 1452, 9000]),
+        message_bytes,
+        window_bytes: message_bytes as u64 + random.u64(0..100_000),
+        window_messages: pick(random, &[1, 3, 10, 1000]),
+        queue_bytes: pick(random, &[1, 30_000, 1_000_000]),
+        queue_messages: pick(random, &[1, 5, 1000]),
+        idle_timeout: Duration::from_secs(120),
+        keep_alive: pick(random, &[None, Some(Duration::from_secs(5))]),
+    }
+}
+
+impl Side {
+    fn new(seed: u64, to_send: u32) -> Side {
+        Side {
+            random: Rng::with_seed(seed),
+            to_send,
+            sent: 0,
+            sent_empty: 0,
+            next: None,
+            acknowledged: BTreeSet::new(),
+            undeliverable: BTreeSet::new(),
+            came: BTreeSet::new(),
+            came_empty: 0,
+            last_came: None,
+            closed: None,
+            window_most: 0,
+            stats: Stats::default(),
+        }
+    }
+
+    fn message(&mut self) -> Vec<u8> {
+        let random = &mut self.random;
+        let len = match random.u32(..100) {
+            0..5 => 0,
+            5..55 => random.usize(LABEL..200),
+            55..90 => random.usize(200..2_000),
+            _ => random.usize(2_000..=20_000),
+        };
+        fill(self.sent, len)
+    }
+}
+
+/// A message of this length that says which one it is, and whose other bytes follow from
+/// that.
+fn fill(label: u32, len: usize) -> Vec<u8> {
+    let mut message = vec![0; len];
+    if len > 0 {
+        Rng::with_seed(u64::from(label) << 32 | len as u64).fill(&mut message);
+        message[..LABEL].copy_from_slice(&label.to_be_bytes());
+    }
+    message
+}
+
+impl Scenario {
+    pub(crate) fn new(seed: u64) -> Scenario {
+        let mut random = Rng::with_seed(seed);
+        let paths = [path(&mut random), path(&mut random)];
+        let configs = [config(&mut random), config(&mut random)];
+        let accept = Accept {
+            config: configs[SERVER].clone(),
+            ..Accept::default()
+        };
+        let mut world = World::new(seed, paths, accept);
+        world.batch = pick(&mut random, &[1, 2, 16]);
+        let connections = pick(&mut random, &[1, 1, 1, 2]);
+        Scenario {
+            world,
+            configs,
+            sides: BTreeMap::new(),
+            connections,
+            aborts: random.u32(..50) == 0,
+            closer: random.usize(..2),
+            totals: Totals {
+                seeds: 1,
+                connections: connections as u64,
+                ..Totals::default()
+            },
+            random,
+        }
+    }
+
+    /// Runs to the end. What is wrong, if anything is.
+    pub(crate) fn run(mut self) -> Result<Totals, String> {
+        match self.run_to_the_end() {
+            Ok(()) => Ok(self.totals),
+            Err(error) => Err(format!("{error}\n{}", self.standing())),
+        }
+    }
+
+    fn run_to_the_end(&mut self) -> Result<(), String> {
+        for _ in 0..self.connections {
+            let id = self.world.connect(self.configs[CLIENT].clone());
+            self.add_side(CLIENT, id);
+        }
+        let mut happened = Vec::new();
+        loop {
+            self.world
+                .tell(|end, id, event| happened.push((end, id, event)));
+            for (end, id, event) in happened.drain(..) {
+                self.tell(end, id, event)?;
+            }
+            self.push()?;
+            let is_more = self.world.advance();
+            self.totals.steps += 1;
+            self.check_bounds()?;
+            if !is_more {
+                break;
+            }
+            if self.totals.steps > STEPS_MAX || self.world.now > TIME_MAX_NS {
+                let (steps, seconds) = (self.totals.steps, self.world.now / 1_000_000_000);
+                let standing = self.standing();
+                return Err(format!(
+                    "no end after {steps} steps and {seconds} s: {standing}"
+                ));
+            }
+        }
+        self.check_end()?;
+        self.totals.faults = self.world.network.faults;
+        for side in self.sides.values() {
+            self.totals.rejected += side.stats.packets_rejected;
+            self.totals.duplicates += side.stats.packets_duplicate;
+            self.totals.taken_for_lost += side.stats.packets_lost;
+            self.totals.spurious += side.stats.packets_spuriously_lost;
+            self.totals.timeouts += side.stats.probe_timeouts;
+            self.totals.marked += side.stats.packets_marked;
+        }
+        Ok(())
+    }
+
+    fn add_side(&mut self, end: usize, id: ConnectionId) {
+        // At least 20 messages for each connection, both ends together.
+        let (least, most) = if end == CLIENT { (20, 24) } else { (0, 12) };
+        let to_send = self.random.u32(least..=most);
+        self.sides
+            .insert((end, id), Side::new(self.random.u64(..), to_send));
+    }
+
+    fn tell(&mut self, end: usize, id: ConnectionId, event: Event) -> Result<(), String> {
+        if event == Event::Connected && end == SERVER {
+            self.add_side(end, id);
+        }
+        let is_ordered = self.configs[end].is_ordered;
+        let side = self
+            .sides
+            .get_mut(&(end, id))
+            .ok_or("an event of an unknown connection")?;
+        if side.closed.is_some() {
+            return Err(format!("{event:?} after the end"));
+        }
+        match event {
+            Event::Connected => {}
+            Event::Message(message) => {
+                self.totals.messages += 1;
+                self.totals.bytes += message.len() as u64;
+                let Some((label, _)) = message.split_first_chunk::<LABEL>() else {
+                    side.came_empty += 1;
+                    return Ok(());
+                };
+                let label = u32::from_be_bytes(*label);
+                if message != fill(label, message.len()) {
+                    return Err(format!("message {label} is not what was sent"));
+                }
+                if !side.came.insert(label) {
+                    return Err(format!("message {label} came twice"));
+                }
+                if is_ordered && side.last_came.is_some_and(|last| last > label) {
+                    return Err(format!("message {label} after {:?}", side.last_came));
+                }
+                side.last_came = Some(label);
+            }
+            Event::Acknowledged(id) => {
+                if !side.acknowledged.insert(id) {
+                    return Err(format!("message {id} acknowledged twice"));
+                }
+            }
+            Event::Undeliverable(id) => {
+                self.totals.undeliverable += 1;
+                if side.acknowledged.contains(&id) || !side.undeliverable.insert(id) {
+                    return Err(format!("message {id} reported twice"));
+                }
+            }
+            Event::Closed(reason) => side.closed = Some(reason),
+        }
+        Ok(())
+    }
+
+    /// Sends what may be sent; when all is sent, one end closes.
+    fn push(&mut self) -> Result<(), String> {
+        let now = self.world.time();
+        let mut is_all_sent = self.sides.len() == 2 * self.connections;
+        for ((end, id), side) in &mut self.sides {
+            let Some(connection) = self.world.ends[*end].endpoint.connection(*id) else {
+                continue;
+            };
+            while side.sent < side.to_send && side.closed.is_none() {
+                let message = match side.next.take() {
+                    Some(message) => message,
+                    None => side.message(),
+                };
+                match connection.send(message.clone()) {
+                    Ok(_) => {
+                        side.sent += 1;
+                        side.sent_empty += u32::from(message.is_empty());
+                    }
+                    Err(SendError::Full | SendError::NotConnected) => {
+                        side.next = Some(message);
+                        break;
+                    }
+                    Err(SendError::Closed) if self.aborts => break,
+                    Err(error) => return Err(format!("send: {error}")),
+                }
+            }
+            if self.aborts && self.totals.messages > 10 && *end == self.closer {
+                connection.abort(now, 7);
+            }
+            is_all_sent &= side.sent == side.to_send;
+        }
+        if is_all_sent {
+            for (end, id) in self.sides.keys() {
+                if *end == self.closer
+                    && let Some(connection) = self.world.ends[*end].endpoint.connection(*id)
+                {
+                    connection.close(now);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_bounds(&mut self) -> Result<(), String> {
+        for ((end, id), side) in &mut self.sides {
+            let Some(connection) = self.world.ends[*end].endpoint.connection(*id) else {
+                continue;
+            };
+            let stats = connection.stats();
+            let config = &self.configs[*end];
+            side.window_most = side.window_most.max(stats.window_bytes);
+            side.stats = stats;
+            // Probes leave whatever the window says: two each time.
+            let slack = (3 + 2 * stats.probe_timeouts) * config.datagram_bytes as u64;
+            let bounds = [
+                ("held bytes", stats.held_bytes, config.window_bytes),
+                (
+                    "queued bytes",
+                    stats.queued_bytes,
+                    config.queue_bytes.max(20_000),
+                ),
+                (
+                    "queued messages",
+                    stats.queued_messages,
+                    config.queue_messages.into(),
+                ),
+                (
+                    "bytes under way",
+                    stats.bytes_under_way,
+                    side.window_most.saturating_add(slack),
+                ),
+                ("packets remembered", stats.packets_remembered as u64, 5_000),
+                ("ranges remembered", stats.ranges_remembered as u64, 4_096),
+            ];
+            for (what, is, most) in bounds {
+                if is > most {
+                    return Err(format!("{what}: {is} of {most}: {stats:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_end(&mut self) -> Result<(), String> {
+        // One that is given up early is never known to the server.
+        if self.sides.len() != 2 * self.connections && !self.aborts {
+            return Err(format!(
+                "{} ends of {} connections",
+                self.sides.len(),
+                self.connections
+            ));
+        }
+        let (mut sent, mut came) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+        for ((end, id), side) in &self.sides {
+            match side.closed {
+                Some(Reason::Finished) => {}
+                Some(_) if self.aborts => self.totals.aborted += 1,
+                other => return Err(format!("{id:?} of end {end} ended by {other:?}")),
+            }
+            let all = side.acknowledged.len() + side.undeliverable.len();
+            if all != side.sent as usize {
+                return Err(format!("{} messages sent, {all} reported", side.sent));
+            }
+            sent[*end].push((side.sent, side.sent_empty));
+            came[*end].push((side.came.len() as u32 + side.came_empty, side.came_empty));
+        }
+        for way in [CLIENT, SERVER] {
+            let (sent, came) = (&mut sent[way], &mut came[1 - way]);
+            sent.sort_unstable();
+            came.sort_unstable();
+            if sent != came && !self.aborts {
+                return Err(format!("end {way} sent {sent:?}, of which came {came:?}"));
+            }
+        }
+        for end in &self.world.ends {
+            if end.endpoint.connections() != 0 {
+                return Err("a connection is left".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn standing(&mut self) -> String {
+        let mut text = format!("{:?}\n", self.world.network.paths);
+        for ((end, id), side) in &self.sides {
+            let connection = self.world.ends[*end].endpoint.connection(*id);
+            let stats = connection.map(|connection| connection.stats());
+            text += &format!(
+                "end {end} {id:?} at {} ms: sent {} of {}, came {}, closed {:?}, {:?}, {stats:?}\n",
+                self.world.now / 1_000_000,
+                side.sent,
+                side.to_send,
+                side.came.len(),
+                side.closed,
+                self.configs[*end],
+            );
+        }
+        text
+    }
+}

@@ -1,0 +1,108 @@
+//! Two real sockets on loopback: much arrives whole, and one end hears of the other's
+//! end.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![expect(clippy::print_stdout, reason = "a test says what it measured")]
+
+use rudp::socket::Socket;
+use rudp::{Accept, Config, Control, Event, Reason, SendError};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+const WAIT: Option<Duration> = Some(Duration::from_secs(20));
+
+/// Sends so many messages of this length and closes; what came is checked.
+fn transfer(control: Control, datagram_bytes: usize, messages: u32, bytes: usize) {
+    let config = Config {
+        control,
+        datagram_bytes,
+        ..Config::default()
+    };
+    let accept = Accept {
+        config: config.clone(),
+        ..Accept::default()
+    };
+    let mut server = Socket::bind(ANY, [1; 16], Some(accept)).unwrap();
+    let to = server.local_addr().unwrap();
+    let receiver = std::thread::spawn(move || {
+        let mut came = 0;
+        while let Some((_, event)) = server.poll(WAIT).unwrap() {
+            match event {
+                Event::Message(message) => {
+                    assert_eq!(message.len(), bytes);
+                    assert_eq!(message[..4], u32::to_be_bytes(came));
+                    assert!(message[4..].iter().all(|byte| *byte == came as u8));
+                    came += 1;
+                }
+                Event::Closed(reason) => {
+                    assert_eq!(reason, Reason::Finished);
+                    return came;
+                }
+                _ => {}
+            }
+        }
+        panic!("nothing more came after {came} messages");
+    });
+    let mut client = Socket::bind(ANY, [2; 16], None).unwrap();
+    let id = client.connect(to, config).unwrap();
+    let (mut sent, mut next, mut began) = (0, None, Instant::now());
+    let mut stats = rudp::Stats::default();
+    let reason = loop {
+        let (_, event) = client.poll(WAIT).unwrap().expect("something happens");
+        let now = client.now();
+        match event {
+            Event::Connected => began = Instant::now(),
+            Event::Closed(reason) => break reason,
+            _ => {}
+        }
+        let Some(connection) = client.connection(id) else {
+            continue;
+        };
+        stats = connection.stats();
+        while sent < messages {
+            let message = next.take().unwrap_or_else(|| {
+                let mut message = vec![sent as u8; bytes];
+                message[..4].copy_from_slice(&sent.to_be_bytes());
+                message
+            });
+            match connection.send(message.clone()) {
+                Ok(_) => sent += 1,
+                Err(SendError::Full) => {
+                    next = Some(message);
+                    break;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        if sent == messages {
+            connection.close(now);
+        }
+    };
+    let seconds = began.elapsed().as_secs_f64();
+    assert_eq!(reason, Reason::Finished);
+    assert!(stats.is_marking, "loopback lets the marks of ECN through");
+    assert_eq!(receiver.join().unwrap(), messages);
+    let gigabits = f64::from(messages) * bytes as f64 * 8e-9 / seconds;
+    println!("{control:?}, datagrams of {datagram_bytes}: {gigabits:.2} Gb/s");
+}
+
+#[test]
+fn what_is_sent_over_loopback_arrives() {
+    for control in [
+        Control::Cubic,
+        Control::Rate,
+        Control::Fixed { messages: 32 },
+    ] {
+        for datagram_bytes in [1452, 65_507] {
+            transfer(control, datagram_bytes, 1000, 65_000);
+        }
+    }
+}
+
+#[test]
+fn an_address_that_is_not_here_is_an_error_that_names_it() {
+    let elsewhere = SocketAddr::from(([192, 0, 2, 1], 7));
+    let error = Socket::bind(elsewhere, [1; 16], None).unwrap_err();
+    assert!(error.to_string().contains("192.0.2.1:7"), "{error}");
+}
