@@ -1,0 +1,3 @@
+//! Reliable datagrams: the library `rudp`, and the protocol of the study that it is held against.
+
+mod ends;
