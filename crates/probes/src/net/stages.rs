@@ -4,7 +4,7 @@ use crate::ends::{CPUS_CROSS_FIRST, processors, switch_ns};
 use crate::expect::latency_ns;
 use crate::literal::{latency, list, metric, text, word, words};
 use crate::net::caller::Caller;
-use crate::net::echo::{Echo, WAIT, message, over, wait};
+use crate::net::echo::{Echo, WAIT, message, over, size, wait};
 use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
 use crate::net::path::{self, TCP_HEADERS};
@@ -271,13 +271,13 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     // Two clones of the packet are stamped and queued, and one more call fetches each.
     let (stamps_low, stamps_high) = (2.0 * read_ns, 80.0 * read_ns);
     let stamps = format!("2 to 80 reads of {read_ns:.0} ns for the stamps");
-    let size = axes.number("size").to_string();
+    let bytes = axes.number("size").to_string();
     let same = [
         ("over", axes.word("over")),
         ("wait", axes.word("wait")),
         ("cpus", axes.word("cpus")),
         ("wake", axes.word("wake")),
-        ("size", &size),
+        ("size", &bytes),
         ("rate", "0"),
     ];
     if let Some(rtt_ns) = known.primary_over(&point.link, "net.rtt", &same) {
@@ -290,7 +290,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
             ),
         );
     }
-    let (low, high, because) = rtt::kernel_ns(point, read_ns);
+    let (low, high, because) = rtt::kernel_ns(over(point), size(point), read_ns);
     let (link_low, link_high, link) = path::adds(point, axes.number("size"), TCP_HEADERS)?;
     let (window_ns, window) = match over(point) {
         Over::Tcp => path::window_adds(point, axes.number("size")),
