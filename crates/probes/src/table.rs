@@ -39,4 +39,5 @@ pub static TABLE: &[&Probe] = &[
     &crate::copy::receive::PROBE,
     &crate::copy::parts::PROBE,
     &crate::rudp::rtt::PROBE,
+    &crate::rudp::stages::PROBE,
 ];

@@ -94,7 +94,7 @@ impl Role for Echo {
             return Ok(());
         };
         let mut message = vec![0; size(point)];
-        serve(meter, || match conversation.receive(&mut message)? {
+        serve(meter, |_| match conversation.receive(&mut message)? {
             true => conversation.send(&message),
             false => Ok(()),
         })
@@ -107,18 +107,17 @@ impl Role for Echo {
 /// # Errors
 /// Why no more could be answered, unless who asks has gone.
 pub(crate) fn serve(
-    meter: &Meter<'_>,
-    mut answer: impl FnMut() -> io::Result<()>,
+    meter: &mut Meter<'_>,
+    mut answer: impl FnMut(&mut Meter<'_>) -> io::Result<()>,
 ) -> Result<(), Failure> {
     let mut ended: Option<io::Error> = None;
-    meter.until_stopped(|| {
-        if ended.is_some() {
+    while !meter.is_stopped() {
+        match ended {
             // The client has what it wants, and the controller is about to say so.
-            std::thread::sleep(Duration::from_millis(1));
-            return;
+            Some(_) => std::thread::sleep(Duration::from_millis(1)),
+            None => ended = answer(meter).err(),
         }
-        ended = answer().err();
-    });
+    }
     match ended {
         Some(error) if !is_end(&error) => Err(broken(&error)),
         _ => Ok(()),

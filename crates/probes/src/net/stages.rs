@@ -151,7 +151,7 @@ impl Client {
 }
 
 /// How long the kernel may take to switch stamps on.
-const SWITCHED_ON: Duration = Duration::from_secs(5);
+pub(crate) const SWITCHED_ON: Duration = Duration::from_secs(5);
 /// How many messages may have none of them before any has.
 const UNSTAMPED_FIRST: u32 = 10;
 /// How many messages must fit into a point's time, so that some are for warming up.
@@ -218,18 +218,22 @@ impl Role for Client {
 }
 
 /// How many messages in a row may have no stamps.
-const UNSTAMPED_MOST: u32 = 1000;
+pub(crate) const UNSTAMPED_MOST: u32 = 1000;
 
-fn absent(error: &io::Error) -> Failure {
+/// A failure to have packets stamped.
+pub(crate) fn absent(error: &io::Error) -> Failure {
     Failure::unsupported(format!(
         "this kernel does not stamp packets as asked: {error} (SO_TIMESTAMPING; net.rtt needs none)"
     ))
 }
 
 /// The stages of the first message that is stamped all over.
-fn first_stamped(
-    ask: &mut impl FnMut() -> Result<Option<Stages>, Failure>,
-) -> Result<Stages, Failure> {
+///
+/// # Errors
+/// Those of `ask`; that none of the first messages is.
+pub(crate) fn first_stamped<T>(
+    ask: &mut impl FnMut() -> Result<Option<T>, Failure>,
+) -> Result<T, Failure> {
     for _ in 0..UNSTAMPED_FIRST {
         if let Some(stages) = ask()? {
             return Ok(stages);

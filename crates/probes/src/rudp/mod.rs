@@ -3,4 +3,6 @@
 mod ends;
 mod expect;
 pub(crate) mod rtt;
+pub(crate) mod stages;
+mod stamped;
 mod study;

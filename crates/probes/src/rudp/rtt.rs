@@ -249,7 +249,7 @@ impl Role for Server {
             return Ok(());
         };
         let (began_ns, mut messages) = (now_ns(ClockId::ThreadCpu), 0_u64);
-        serve(meter, || {
+        serve(meter, |_| {
             messages += u64::from(answers.answer()?);
             Ok(())
         })?;
@@ -296,7 +296,7 @@ impl Server {
 /// One who answers.
 enum Answers {
     Library(Talk),
-    Study(Answering),
+    Study(Answering<Conversation>),
     Udp(Conversation, Vec<u8>),
 }
 
@@ -396,7 +396,7 @@ struct Asks {
 
 enum By {
     Library(Talk),
-    Study(Asking),
+    Study(Asking<Conversation>),
     Udp(Conversation, Vec<u8>),
 }
 

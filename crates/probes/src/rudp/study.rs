@@ -1,4 +1,4 @@
-//! The two ends of the study's protocol, over the socket of a conversation: each is
+//! The two ends of the study's protocol, over a socket between two ends that have met: each is
 //! [`rudp::study`]'s, with the waiting around it.
 
 use costof_os::conversation::Conversation;
@@ -16,20 +16,58 @@ const CLOSE: Duration = Duration::from_millis(60);
 /// hung.
 const SILENCE: Duration = Duration::from_secs(15);
 
+/// What carries datagrams to the other end.
+pub(crate) trait Wire {
+    /// Sends a datagram.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn send(&mut self, datagram: &[u8]) -> io::Result<()>;
+
+    /// Receives a datagram of the buffer's size. False where none has come for a while.
+    ///
+    /// # Errors
+    /// What the system says; that the other end has gone.
+    fn receive(&mut self, datagram: &mut [u8]) -> io::Result<bool>;
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    /// Those of [`Wire::receive`].
+    fn receive_now(&mut self, datagram: &mut [u8]) -> io::Result<bool>;
+}
+
+impl Wire for Conversation {
+    #[inline]
+    fn send(&mut self, datagram: &[u8]) -> io::Result<()> {
+        self.send(datagram)
+    }
+
+    #[inline]
+    fn receive(&mut self, datagram: &mut [u8]) -> io::Result<bool> {
+        self.receive(datagram)
+    }
+
+    #[inline]
+    fn receive_now(&mut self, datagram: &mut [u8]) -> io::Result<bool> {
+        self.receive_now(datagram)
+    }
+}
+
 /// The end that sends messages, and hears that they arrived.
 #[derive(Debug)]
-pub(crate) struct Asking {
-    conversation: Conversation,
+pub(crate) struct Asking<W> {
+    pub(crate) wire: W,
     sender: Sender,
     began: Instant,
     request: Vec<u8>,
 }
 
-impl Asking {
-    /// One message at a time, to the other end of this conversation.
-    pub(crate) fn new(conversation: Conversation) -> Asking {
+impl<W: Wire> Asking<W> {
+    /// One message at a time.
+    pub(crate) fn new(wire: W) -> Asking<W> {
         Asking {
-            conversation,
+            wire,
             sender: Sender::new(1),
             began: Instant::now(),
             request: Vec::new(),
@@ -52,12 +90,12 @@ impl Asking {
         let mut answer = [0; NUMBER];
         loop {
             while self.sender.poll_transmit(now, &mut self.request) {
-                self.conversation.send(&self.request)?;
+                self.wire.send(&self.request)?;
             }
             let is_close = |at: Time| at.since(now) < CLOSE;
             let came = match self.sender.poll_timeout().is_some_and(is_close) {
-                true => self.conversation.receive_now(&mut answer)?,
-                false => self.conversation.receive(&mut answer)?,
+                true => self.wire.receive_now(&mut answer)?,
+                false => self.wire.receive(&mut answer)?,
             };
             if came {
                 self.sender.handle_datagram(&answer);
@@ -79,8 +117,8 @@ impl Asking {
 
 /// The end that messages of one size are sent to, and that says so.
 #[derive(Debug)]
-pub(crate) struct Answering {
-    conversation: Conversation,
+pub(crate) struct Answering<W> {
+    pub(crate) wire: W,
     receiver: Receiver,
     token: Vec<u8>,
     request: Vec<u8>,
@@ -89,11 +127,11 @@ pub(crate) struct Answering {
     has_message: bool,
 }
 
-impl Answering {
-    /// At this end of a conversation whose token it is.
-    pub(crate) fn new(conversation: Conversation, size: usize, token: &str) -> Answering {
+impl<W: Wire> Answering<W> {
+    /// For messages of so many bytes, between ends that have met by this token.
+    pub(crate) fn new(wire: W, size: usize, token: &str) -> Answering<W> {
         Answering {
-            conversation,
+            wire,
             receiver: Receiver::default(),
             token: token.into(),
             request: vec![0; NUMBER + size],
@@ -108,12 +146,12 @@ impl Answering {
     /// # Errors
     /// What the system says of the socket; that the other end has gone.
     pub(crate) fn answer(&mut self) -> io::Result<bool> {
-        if !self.conversation.receive(&mut self.request)? {
+        if !self.wire.receive(&mut self.request)? {
             return Ok(false);
         }
         if self.request == self.token {
             // The one who calls has not heard its answer, and a request is as long.
-            self.conversation.send(&self.token)?;
+            self.wire.send(&self.token)?;
             return Ok(false);
         }
         let handled = self
@@ -121,7 +159,7 @@ impl Answering {
             .handle_datagram(&self.request, &mut self.answer);
         let is_new = handled.is_some();
         self.has_message |= is_new;
-        self.conversation.send(&self.answer)?;
+        self.wire.send(&self.answer)?;
         Ok(is_new)
     }
 
