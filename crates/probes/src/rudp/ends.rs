@@ -311,3 +311,100 @@ fn nobody() -> io::Error {
 fn broken(error: &io::Error) -> Failure {
     meeting::broken(error)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::axis::Axes;
+
+    fn meeting(token: &str) -> Meeting {
+        Meeting {
+            address: Ipv4Addr::LOCALHOST.into(),
+            ports: (0, 0),
+            token: token.to_owned(),
+            apart: false,
+            sink: None,
+        }
+    }
+
+    fn usual() -> Config {
+        let point = Point {
+            probe: "rudp.rtt".into(),
+            axes: Axes::default(),
+            link: "loopback".into(),
+        };
+        config(&point, Control::default(), 1024)
+    }
+
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+    const OTHER: &str = "fedcba9876543210fedcba9876543210";
+
+    #[test]
+    fn messages_go_there_and_back_and_the_end_that_listens_hears_of_the_end() {
+        for wait in [Wait::Block, Wait::Spin] {
+            let (listening, offers) = Listening::open(&meeting(TOKEN), usual()).unwrap();
+            let server = std::thread::spawn(move || {
+                let accepted = listening.accept(wait, &AtomicBool::new(false));
+                let mut talk = accepted.unwrap().unwrap();
+                loop {
+                    match talk.receive() {
+                        Ok(Some(message)) => talk.send(message).unwrap(),
+                        Ok(None) => {}
+                        Err(error) => return error.kind(),
+                    }
+                }
+            });
+            let mut talk = Talk::call(&meeting(TOKEN), &offers, usual(), wait).unwrap();
+            for size in [0, 1, 1000] {
+                assert_eq!(talk.ask(vec![7; size]).unwrap(), vec![7; size]);
+            }
+            assert!(talk.send(vec![7; 2000]).is_err(), "longer than was agreed");
+            drop(talk);
+            assert_eq!(server.join().unwrap(), ErrorKind::UnexpectedEof);
+        }
+    }
+
+    #[test]
+    fn the_right_one_gets_in_behind_strangers() {
+        let (listening, offers) = Listening::open(&meeting(TOKEN), usual()).unwrap();
+        let to: SocketAddr = meeting::offered(&offers).unwrap();
+        let server = std::thread::spawn(move || {
+            let accepted = listening.accept(Wait::Block, &AtomicBool::new(false));
+            let mut talk = accepted.unwrap().unwrap();
+            while talk.receive().unwrap().is_none() {}
+        });
+        // Some who say nothing, and one who says something else.
+        let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let mut silent = Socket::bind(any, [7; 16], None).unwrap();
+        for _ in 0..3 {
+            let id = silent.connect(to, usual()).unwrap();
+            let connected = Some((id, Event::Connected));
+            while silent.poll(Some(LOOK)).unwrap() != connected {}
+        }
+        let refused = Talk::call(&meeting(OTHER), &offers, usual(), Wait::Block);
+        assert!(refused.is_err());
+        let mut talk = Talk::call(&meeting(TOKEN), &offers, usual(), Wait::Block).unwrap();
+        talk.send(b"hello".to_vec()).unwrap();
+        while !matches!(talk.next().unwrap(), Some(Event::Acknowledged(1))) {}
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn one_that_is_stopped_waits_for_nobody() {
+        let (listening, _) = Listening::open(&meeting(TOKEN), usual()).unwrap();
+        let accepted = listening.accept(Wait::Spin, &AtomicBool::new(true));
+        assert!(accepted.unwrap().is_none());
+    }
+
+    #[test]
+    fn a_range_of_ports_is_used_up_before_it_is_an_error() {
+        let few = Meeting {
+            address: Ipv4Addr::new(127, 83, 7, 3).into(),
+            ports: (21_000, 21_002),
+            ..meeting(TOKEN)
+        };
+        let open = || Listening::open(&few, usual());
+        let _listening: Vec<_> = (0..3).map(|_| open().unwrap()).collect();
+        assert!(open().is_err());
+    }
+}

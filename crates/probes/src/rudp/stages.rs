@@ -32,6 +32,7 @@ use costof_os::meeting::{DATAGRAM_MOST_BYTES, Listener, Over};
 use costof_os::timestamping::SwitchedOn;
 use rudp::{Config, Control};
 use std::io;
+use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
@@ -148,6 +149,9 @@ fn headlines(_: &Facts) -> Vec<Headline> {
     )]
 }
 
+/// After how long without an answer a plain datagram is taken for lost, at least.
+const LOST: Duration = Duration::from_secs(1);
+
 /// What an end of the point is to be.
 fn ends_of<'a>(point: &Point, meeting: &'a Meeting) -> Ends<'a> {
     let usual = ends::config(point, Control::default(), size(point));
@@ -161,6 +165,7 @@ fn ends_of<'a>(point: &Point, meeting: &'a Meeting) -> Ends<'a> {
             datagram_bytes: DATAGRAM_MOST_BYTES,
             ..usual
         },
+        lost_after: LOST.max(3 * path::may_take(point, size(point) as u64, UDP_HEADERS)),
     }
 }
 
@@ -325,8 +330,8 @@ fn derive(_: &Point, reports: Vec<Report>) -> Report {
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let read_ns = known.primary("os.syscall", &[("call", "read")])?;
     let (low, high, because) = rtt::kernel_ns(Over::Udp, size(point), read_ns);
-    let (mut low, mut high) = (low / 4.0, high / 2.0 + 40.0 * read_ns);
-    let mut because = format!("a quarter to a half of {because}; up to 40 reads for the stamps");
+    let (mut low, mut high) = (low / 3.0, high / 2.0 + 16.0 * read_ns);
+    let mut because = format!("a third to a half of {because}; up to 16 reads for the stamps");
     if wait(point) == Wait::Block {
         let switch_ns = switch_ns(point, known)?;
         low += 0.4 * switch_ns;

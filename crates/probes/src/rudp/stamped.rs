@@ -22,8 +22,6 @@ const BUFFER: usize = 1 << 16;
 const LOOK: Duration = Duration::from_millis(50);
 /// How often a spinning one tries before it does.
 const TRIES: u32 = 10_000;
-/// After how long without an answer a plain datagram is taken for lost.
-const LOST: Duration = Duration::from_secs(1);
 /// Bytes of a message's number, where it has as many.
 const NUMBER: usize = 8;
 
@@ -109,6 +107,8 @@ pub(crate) struct Ends<'a> {
     pub(crate) meeting: &'a Meeting,
     /// Of the library.
     pub(crate) config: Config,
+    /// After how long without an answer a plain datagram is taken for lost.
+    pub(crate) lost_after: Duration,
 }
 
 impl Ends<'_> {
@@ -129,7 +129,11 @@ impl Ends<'_> {
         Ok(match self.stack {
             Stack::Rudp => Asks::Library(Library::connect(noted, self)?),
             Stack::Study => Asks::Study(Asking::new(noted)),
-            Stack::Udp => Asks::Udp(noted, vec![0; self.size]),
+            Stack::Udp => Asks::Udp(Plain {
+                noted,
+                answer: vec![0; self.size],
+                lost_after: self.lost_after,
+            }),
         })
     }
 
@@ -152,7 +156,35 @@ impl Ends<'_> {
 pub(crate) enum Asks {
     Library(Library),
     Study(Asking<Noted>),
-    Udp(Noted, Vec<u8>),
+    Udp(Plain),
+}
+
+/// The end that asks by plain datagrams.
+pub(crate) struct Plain {
+    noted: Noted,
+    answer: Vec<u8>,
+    lost_after: Duration,
+}
+
+impl Plain {
+    /// A message there and back: when it was sent, and when the answer was here. None where there is
+    /// no answer.
+    fn ask(&mut self, message: &[u8]) -> io::Result<Option<(u64, u64)>> {
+        let length = message.len().min(NUMBER);
+        let (sent, began) = (now_ns(), Instant::now());
+        self.noted.send(message)?;
+        // A late answer is to another message.
+        while !self.noted.receive(&mut self.answer)? || self.answer[..length] != message[..length] {
+            if began.elapsed() > self.lost_after {
+                return Ok(None);
+            }
+        }
+        let answered = now_ns();
+        match self.answer == message {
+            true => Ok(Some((sent, answered))),
+            false => Err(ErrorKind::InvalidData.into()),
+        }
+    }
 }
 
 impl Asks {
@@ -185,21 +217,10 @@ impl Asks {
                 asking.ask(given)?;
                 (sent, now_ns())
             }
-            Asks::Udp(noted, answer) => {
-                let length = message.len().min(NUMBER);
-                let (sent, began) = (now_ns(), Instant::now());
-                noted.send(message)?;
-                while !noted.receive(answer)? || answer[..length] != message[..length] {
-                    if began.elapsed() > LOST {
-                        return Ok(None);
-                    }
-                }
-                let answered = now_ns();
-                if answer != message {
-                    return Err(ErrorKind::InvalidData.into());
-                }
-                (sent, answered)
-            }
+            Asks::Udp(plain) => match plain.ask(message)? {
+                Some(stamps) => stamps,
+                None => return Ok(None),
+            },
         };
         let noted = self.noted();
         let (Some(left), Some(came)) = (noted.left()?, noted.came) else {
@@ -219,7 +240,7 @@ impl Asks {
         match self {
             Asks::Library(library) => &mut library.noted,
             Asks::Study(asking) => &mut asking.wire,
-            Asks::Udp(noted, _) => noted,
+            Asks::Udp(plain) => &mut plain.noted,
         }
     }
 }
@@ -249,10 +270,12 @@ impl Answers {
                 library.send(message)?;
                 (came, had)
             }
-            Answers::Study(answering) => match answering.answer()? {
-                true => (answering.wire.came, began(&answering.wire)),
-                false => return Ok(None),
-            },
+            Answers::Study(answering) => {
+                if answering.answer()?.is_none() {
+                    return Ok(None);
+                }
+                (answering.wire.came, began(&answering.wire))
+            }
             Answers::Udp(noted, message) => {
                 if !noted.receive(message)? {
                     return Ok(None);
@@ -418,3 +441,76 @@ pub(crate) fn fits_one(stack: Stack, size: usize) -> Result<(), Failure> {
 
 /// What the library surely gets into one of the longest datagrams.
 pub(crate) const LIBRARY_MOST: usize = 65_400;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_os::meeting::{Listener, Over};
+    use costof_os::timestamping::SwitchedOn;
+    use std::net::Ipv4Addr;
+    use std::sync::atomic::AtomicBool;
+
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+    const SIZE: usize = 1400;
+
+    fn meeting() -> Meeting {
+        Meeting {
+            address: Ipv4Addr::LOCALHOST.into(),
+            ports: (0, 0),
+            token: TOKEN.to_owned(),
+            apart: false,
+            sink: None,
+        }
+    }
+
+    fn ends(meeting: &Meeting, stack: Stack, wait: Wait) -> Ends<'_> {
+        Ends {
+            stack,
+            wait,
+            size: SIZE,
+            meeting,
+            config: Config::default(),
+            lost_after: Duration::from_secs(10),
+        }
+    }
+
+    /// How many of a hundred messages had all of their stamps, at the end that asks and at the other.
+    fn complete(stack: Stack, wait: Wait) -> (u32, u32) {
+        let here = Ipv4Addr::LOCALHOST.into();
+        let listener = Listener::open(Over::Udp, here, (0, 0), 1, TOKEN.as_bytes()).unwrap();
+        let address = listener.address().unwrap();
+        let server = std::thread::spawn(move || {
+            let stop = AtomicBool::new(false);
+            let accepted = Conversation::accept(&listener, wait, &stop).unwrap();
+            let mut answers = ends(&meeting(), stack, wait).answers(accepted).unwrap();
+            let mut complete = 0;
+            // Until the end that asks has gone.
+            while let Ok(answered) = answers.answer() {
+                complete += u32::from(answered.is_some());
+            }
+            complete
+        });
+        let called = Conversation::call(Over::Udp, &address, wait, TOKEN.as_bytes()).unwrap();
+        let mut asks = ends(&meeting(), stack, wait).asks(called).unwrap();
+        let mut message = vec![7; SIZE];
+        let mut complete = 0;
+        for number in 0..100_u64 {
+            message[..NUMBER].copy_from_slice(&number.to_le_bytes());
+            complete += u32::from(asks.ask(&message).unwrap().is_some());
+        }
+        drop(asks);
+        (complete, server.join().unwrap())
+    }
+
+    #[test]
+    fn messages_of_every_stack_are_stamped_at_both_ends() {
+        let _on = SwitchedOn::within(Duration::from_secs(60)).unwrap();
+        for stack in [Stack::Rudp, Stack::Study, Stack::Udp] {
+            for wait in [Wait::Block, Wait::Spin] {
+                let (asked, answered) = complete(stack, wait);
+                assert!(asked > 50, "{stack:?} {wait:?}: {asked} of 100");
+                assert!(answered > 50, "{stack:?} {wait:?}: {answered} of 100");
+            }
+        }
+    }
+}

@@ -123,8 +123,6 @@ pub(crate) struct Answering<W> {
     token: Vec<u8>,
     request: Vec<u8>,
     answer: Vec<u8>,
-    /// Whether the request there is a message.
-    has_message: bool,
 }
 
 impl<W: Wire> Answering<W> {
@@ -136,35 +134,116 @@ impl<W: Wire> Answering<W> {
             token: token.into(),
             request: vec![0; NUMBER + size],
             answer: Vec::with_capacity(NUMBER),
-            has_message: false,
         }
     }
 
-    /// Waits for a request and answers it. Whether it brought a new message; false too where nothing
-    /// came for a while.
+    /// Waits for a request and answers it. The message that it brought, if that is a new one; none
+    /// too where nothing came for a while.
     ///
     /// # Errors
     /// What the system says of the socket; that the other end has gone.
-    pub(crate) fn answer(&mut self) -> io::Result<bool> {
+    pub(crate) fn answer(&mut self) -> io::Result<Option<&[u8]>> {
         if !self.wire.receive(&mut self.request)? {
-            return Ok(false);
+            return Ok(None);
         }
         if self.request == self.token {
             // The one who calls has not heard its answer, and a request is as long.
             self.wire.send(&self.token)?;
-            return Ok(false);
+            return Ok(None);
         }
-        let handled = self
+        let message = self
             .receiver
             .handle_datagram(&self.request, &mut self.answer);
-        let is_new = handled.is_some();
-        self.has_message |= is_new;
         self.wire.send(&self.answer)?;
-        Ok(is_new)
+        Ok(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// A wire with an end that answers behind it, which loses the first datagram.
+    #[derive(Default)]
+    struct Lossy {
+        receiver: Receiver,
+        sent: u32,
+        answers: VecDeque<Vec<u8>>,
     }
 
-    /// The last message that came.
-    pub(crate) fn last(&self) -> Option<&[u8]> {
-        self.has_message.then(|| &self.request[NUMBER..])
+    impl Wire for Lossy {
+        fn send(&mut self, datagram: &[u8]) -> io::Result<()> {
+            self.sent += 1;
+            let mut answer = Vec::new();
+            if self.sent > 1 {
+                self.receiver.handle_datagram(datagram, &mut answer);
+                // Rubbish, a late answer to something else, and one that comes twice.
+                self.answers
+                    .extend([vec![0xff; NUMBER], answer.clone(), answer]);
+            }
+            Ok(())
+        }
+
+        fn receive(&mut self, datagram: &mut [u8]) -> io::Result<bool> {
+            self.receive_now(datagram)
+        }
+
+        fn receive_now(&mut self, datagram: &mut [u8]) -> io::Result<bool> {
+            let came = self.answers.pop_front();
+            Ok(came.is_some_and(|came| {
+                datagram.copy_from_slice(&came);
+                true
+            }))
+        }
+    }
+
+    #[test]
+    fn what_is_lost_is_sent_again_and_an_answer_that_comes_twice_is_not_the_next_ones() {
+        let mut asking = Asking::new(Lossy::default());
+        for message in [b"one", b"two"] {
+            asking.ask(message.to_vec()).unwrap();
+        }
+        assert_eq!((asking.resent(), asking.wire.sent), (1, 3));
+    }
+
+    /// A wire by which these come, and which keeps what is sent.
+    struct Given(VecDeque<Vec<u8>>, Vec<Vec<u8>>);
+
+    impl Wire for Given {
+        fn send(&mut self, datagram: &[u8]) -> io::Result<()> {
+            self.1.push(datagram.to_vec());
+            Ok(())
+        }
+
+        fn receive(&mut self, datagram: &mut [u8]) -> io::Result<bool> {
+            self.receive_now(datagram)
+        }
+
+        fn receive_now(&mut self, datagram: &mut [u8]) -> io::Result<bool> {
+            let came = self.0.pop_front();
+            Ok(came.is_some_and(|came| {
+                datagram.copy_from_slice(&came);
+                true
+            }))
+        }
+    }
+
+    #[test]
+    fn each_request_is_answered_and_a_message_that_comes_twice_is_one() {
+        let request = |number: u64| [&number.to_be_bytes()[..], b"message!"].concat();
+        let token = "0123456789abcdef";
+        let came = [token.into(), request(0), request(0), request(1)];
+        let mut answering = Answering::new(Given(came.into(), Vec::new()), 8, token);
+        let new: Vec<bool> = (0..5)
+            .map(|_| match answering.answer().unwrap() {
+                Some(message) => message == b"message!",
+                None => false,
+            })
+            .collect();
+        assert_eq!(new, [false, true, false, true, false]);
+        let number = |number: u64| number.to_be_bytes().to_vec();
+        let sent = [token.into(), number(0), number(0), number(1)];
+        assert_eq!(answering.wire.1, sent);
     }
 }
