@@ -7,6 +7,7 @@ use crate::finding::{Finding, Question};
 use crate::fork_growth::fork_growth;
 use crate::mapped_pages::mapped_pages;
 use crate::page_sizes::page_sizes;
+use crate::reliable_datagrams::reliable_datagrams;
 use crate::round_trip::round_trip;
 use crate::saturated::saturated;
 use crate::send_crossover::send_crossover;
@@ -29,6 +30,7 @@ const FINDERS: &[Find] = &[
     sequential,
     fork_growth,
     round_trip,
+    reliable_datagrams,
     saturated,
     zero_copy,
     zero_copy_price,

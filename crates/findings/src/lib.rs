@@ -17,6 +17,7 @@ mod memory_latency;
 mod memory_sample;
 mod page_sizes;
 mod ratio;
+mod reliable_datagrams;
 mod round_trip;
 mod saturated;
 pub mod send_crossover;

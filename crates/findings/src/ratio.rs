@@ -119,12 +119,26 @@ pub(crate) fn value(point: &LaunchPoint, metric: &str) -> Option<f64> {
     let measured = point.metrics.iter().find(|have| have.name == metric)?;
     match &measured.data {
         Data::Value(value) => Some(*value),
+        Data::Histogram(buckets) => middle_of(buckets),
         data => {
             let mut costs = data.costs();
             costs.sort_by(f64::total_cmp);
             median(&costs)
         }
     }
+}
+
+/// The bucket in which the middle one of all latencies is.
+fn middle_of(buckets: &[(f64, u64)]) -> Option<f64> {
+    let mut sorted = buckets.to_vec();
+    sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let all: u64 = sorted.iter().map(|(_, count)| count).sum();
+    let mut until = 0;
+    let middle = sorted.iter().find(|(_, count)| {
+        until += count;
+        2 * until >= all
+    });
+    middle.map(|(ns, _)| *ns)
 }
 
 fn median(sorted: &[f64]) -> Option<f64> {
@@ -271,6 +285,14 @@ mod tests {
         // 10, 30, 5 and 20 more: their median.
         let more = Difference::of(&run, &one, &other, "cpu_sender").unwrap();
         assert!((more.middle - 15.0).abs() < 1e-9, "{more:?}");
+    }
+
+    #[test]
+    fn of_latencies_the_middle_one_is_a_launchs() {
+        let of = |buckets: &[(f64, u64)]| middle_of(buckets);
+        assert_eq!(of(&[(9.0, 3), (2.0, 1), (5.0, 1)]), Some(9.0));
+        assert_eq!(of(&[(9.0, 3), (2.0, 4)]), Some(2.0));
+        assert_eq!(of(&[]), None);
     }
 
     #[test]

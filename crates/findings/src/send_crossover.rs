@@ -129,13 +129,13 @@ fn left_out(rows: &[&PointRow], all: usize, reason: &str, advice: &str) -> Optio
     })
 }
 
-/// Points of `copy.send` that differ in these axes alone, and what they have in common.
+/// Points that differ in these axes alone, and what they have in common.
 pub(crate) fn groups<'a>(
     rows: impl Iterator<Item = &'a PointRow>,
     axes: &[&str],
 ) -> Vec<(Point, Vec<&'a PointRow>)> {
     let mut groups: Vec<(Point, Vec<&PointRow>)> = Vec::new();
-    for row in rows.filter(|row| row.point.probe == PROBE) {
+    for row in rows {
         let common = alike(row, axes);
         match groups.iter_mut().find(|(known, _)| *known == common) {
             Some((_, group)) => group.push(row),

@@ -3,7 +3,7 @@
 use crate::finding::{Finding, grade_by_others};
 use crate::memory_latency::facts;
 use crate::ratio::LogRatio;
-use crate::send_crossover::{about, circumstances, groups};
+use crate::send_crossover::{PROBE, about, circumstances, groups};
 use costof_model::noise::{Grade, PEER};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
@@ -27,7 +27,8 @@ struct Scaled<'a> {
 
 /// For each primitive, link and circumstance, the most threads beside one.
 pub(crate) fn thread_scaling(run: &Run) -> Vec<Finding> {
-    groups(run.points.iter(), &["threads", "size"])
+    let sends = run.points.iter().filter(|row| row.point.probe == PROBE);
+    groups(sends, &["threads", "size"])
         .iter()
         .filter_map(|(common, group)| found(run, group, common))
         .collect()

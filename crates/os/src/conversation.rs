@@ -293,6 +293,16 @@ impl Conversation {
         Ok(all)
     }
 
+    /// What a datagram has to do with how the ends met, if it has: goodbye, which is an error, or a
+    /// token whose answer was lost, and that is to be sent again.
+    pub(crate) fn is_about_meeting(&self, datagram: &[u8]) -> Option<io::Result<Vec<u8>>> {
+        match (self.calls, datagram.len()) {
+            (true, _) => None,
+            (false, 0) => Some(Err(ErrorKind::UnexpectedEof.into())),
+            (false, _) => (datagram == self.token).then(|| Ok(self.token.clone())),
+        }
+    }
+
     /// More of a message, by one system call: how much went.
     #[inline]
     fn send_part(&self, part: &[u8], flags: SendFlags) -> io::Result<usize> {

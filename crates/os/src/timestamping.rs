@@ -23,6 +23,8 @@ use crate::conversation::{AGAIN_FIRST, ANSWERS, Conversation, Wait, does_not_ans
 use crate::meeting::{self, Over, is_passing};
 use crate::socket_option;
 
+pub mod datagrams;
+
 /// Room for control messages: a stamp of three times, an error with an address.
 const CONTROL_WORDS: usize = 64;
 /// How often a spinning receive tries before it looks whether an answer is still to come.
@@ -263,8 +265,9 @@ fn stamp(socket: BorrowedFd<'_>, flags: u32) -> io::Result<()> {
     socket_option::set(socket, option, &[flags])
 }
 
-/// `CLOCK_REALTIME` in nanoseconds, without a system call where the vDSO has it.
-fn now_ns() -> u64 {
+/// `CLOCK_REALTIME` in nanoseconds, without a system call where the vDSO has it: what packets are
+/// stamped with.
+pub fn now_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_nanos() as u64
 }

@@ -38,4 +38,6 @@ pub static TABLE: &[&Probe] = &[
     &crate::copy::send::PROBE,
     &crate::copy::receive::PROBE,
     &crate::copy::parts::PROBE,
+    &crate::rudp::rtt::PROBE,
+    &crate::rudp::stages::PROBE,
 ];

@@ -218,7 +218,7 @@ fn what_gives_up_its_processor_says_so() {
                 "ipc.latency" => word("wait") == "block",
                 "ipc.bandwidth" => word("over") != "shared_memory" || word("cpus") == "same",
                 "sync.mutex" => point.axes.number("threads") > 1,
-                "net.rtt" | "net.stages" => word("wait") == "block",
+                "net.rtt" | "net.stages" | "rudp.rtt" | "rudp.stages" => word("wait") == "block",
                 "copy.parts" => false,
                 id => id.starts_with("net.") || id.starts_with("copy."),
             };

@@ -10,7 +10,7 @@ use rustix::process::{Signal, geteuid};
 use std::fs;
 
 /// Each probe, and what its points must have.
-const PROBES: [(&str, &[&str]); 6] = [
+const PROBES: [(&str, &[&str]); 8] = [
     ("net.rtt", &["latency"]),
     ("net.ping", &["latency", "lost"]),
     (
@@ -35,6 +35,20 @@ const PROBES: [(&str, &[&str]); 6] = [
         "copy.send",
         &["throughput", "rate", "cost", "cpu_sender", "cpu_receiver"],
     ),
+    ("rudp.rtt", &["latency", "lost"]),
+    (
+        "rudp.stages",
+        &[
+            "client",
+            "client_send",
+            "client_receive",
+            "server",
+            "server_receive",
+            "server_send",
+            "latency",
+            "missing",
+        ],
+    ),
 ];
 
 /// Something emulates this one.
@@ -43,7 +57,7 @@ const EMULATED: &str = "delay=1ms,rate=100Mbit";
 /// All of them, few points of each, over this path.
 fn words(path: &str) -> String {
     let probes = PROBES.map(|(probe, _)| probe).join(" ");
-    let sets = "--set over=tcp,udp --set size=1024 --set cpus=cross --set wake=awake";
+    let sets = "--set over=tcp,udp --set stack=rudp,study,udp --set size=1024 --set cpus=cross --set wake=awake";
     format!("run {probes} {sets} --quick --seed 1 --out run.jsonl {path}")
 }
 

@@ -5,7 +5,7 @@ use crate::net::path::End;
 use crate::wake::Kept;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
-use costof_model::protocol::{Launch, Offers};
+use costof_model::protocol::{Launch, Meeting, Offers};
 use costof_os::conversation::{Conversation, Wait};
 use costof_os::meeting::Over;
 
@@ -54,8 +54,18 @@ impl Caller {
         over: Over,
         wait: Wait,
     ) -> Result<(Option<Kept>, Conversation), Failure> {
+        self.call_by(|meeting, offers| meeting::call(meeting, offers, over, wait))
+    }
+
+    /// The same by a call of another kind.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub(crate) fn call_by<T>(
+        &mut self,
+        call: impl FnOnce(&Meeting, &Offers) -> Result<T, Failure>,
+    ) -> Result<(Option<Kept>, T), Failure> {
         let kept = self.kept.take();
-        let conversation = meeting::call(&self.end.meeting, &self.offers, over, wait)?;
-        Ok((kept, conversation))
+        Ok((kept, call(&self.end.meeting, &self.offers)?))
     }
 }

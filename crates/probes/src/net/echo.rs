@@ -94,23 +94,32 @@ impl Role for Echo {
             return Ok(());
         };
         let mut message = vec![0; size(point)];
-        let mut ended: Option<io::Error> = None;
-        meter.until_stopped(|| {
-            if ended.is_some() {
-                // The client has what it wants, and the controller is about to say so.
-                std::thread::sleep(Duration::from_millis(1));
-                return;
-            }
-            let answered = match conversation.receive(&mut message) {
-                Ok(true) => conversation.send(&message),
-                Ok(false) => Ok(()),
-                Err(error) => Err(error),
-            };
-            ended = answered.err();
-        });
+        serve(meter, |_| match conversation.receive(&mut message)? {
+            true => conversation.send(&message),
+            false => Ok(()),
+        })
+    }
+}
+
+/// Answers one message after the other until the leading role has measured: who asks may have gone
+/// before. `answer` returns without a message every so often.
+///
+/// # Errors
+/// Why no more could be answered, unless who asks has gone.
+pub(crate) fn serve(
+    meter: &mut Meter<'_>,
+    mut answer: impl FnMut(&mut Meter<'_>) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let mut ended: Option<io::Error> = None;
+    while !meter.is_stopped() {
         match ended {
-            Some(error) if !is_end(&error) => Err(broken(&error)),
-            _ => Ok(()),
+            // The client has what it wants, and the controller is about to say so.
+            Some(_) => std::thread::sleep(Duration::from_millis(1)),
+            None => ended = answer(meter).err(),
         }
+    }
+    match ended {
+        Some(error) if !is_end(&error) => Err(broken(&error)),
+        _ => Ok(()),
     }
 }

@@ -63,16 +63,7 @@ pub(crate) fn listen(
     let token = meeting.token.as_bytes();
     let opened = Listener::open(over, meeting.address, meeting.ports, flows, token)
         .and_then(|listener| Ok((listener.address()?, listener)));
-    let (address, listener) = opened.map_err(|error| {
-        not_met(
-            &error,
-            format!(
-                "cannot listen at {}: {error} (--peer-address and --peer-port choose where; \
-                 --data-port of `costof send`)",
-                meeting.address
-            ),
-        )
-    })?;
+    let (address, listener) = opened.map_err(|error| cannot_listen(&meeting.address, &error))?;
     Ok((listener, offer(&address.to_string())))
 }
 
@@ -120,6 +111,17 @@ pub(crate) fn call(
     let address: Address = offered(offers)?;
     Conversation::call(over, &address, wait, meeting.token.as_bytes())
         .map_err(|error| cannot_reach(&address, &error))
+}
+
+/// A failure to listen.
+pub(crate) fn cannot_listen(address: &dyn Display, error: &io::Error) -> Failure {
+    not_met(
+        error,
+        format!(
+            "cannot listen at {address}: {error} (--peer-address and --peer-port choose where; \
+             --data-port of `costof send`)"
+        ),
+    )
 }
 
 /// A failure to reach the end that listens.

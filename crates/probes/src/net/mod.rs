@@ -2,15 +2,15 @@
 
 pub(crate) mod bandwidth;
 pub(crate) mod both_ends;
-mod caller;
+pub(crate) mod caller;
 pub(crate) mod congestion_control;
 pub(crate) mod connect;
-mod echo;
+pub(crate) mod echo;
 pub(crate) mod flows;
 mod load;
-mod lost;
+pub(crate) mod lost;
 pub(crate) mod meeting;
-mod path;
+pub(crate) mod path;
 pub(crate) mod ping;
 pub(crate) mod rtt;
 pub(crate) mod soft_interrupts;

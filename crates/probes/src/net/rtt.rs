@@ -376,9 +376,9 @@ fn derive(point: &Point, mut reports: Vec<Report>) -> Report {
 
 /// What a message of this size takes through the protocol and back where no processor has to be
 /// woken, and because of what.
-pub(crate) fn kernel_ns(point: &Point, read_ns: f64) -> (f64, f64, String) {
-    let size = size(point) as f64;
-    let (low, high, words) = match over(point) {
+pub(crate) fn kernel_ns(over: Over, size: usize, read_ns: f64) -> (f64, f64, String) {
+    let size = size as f64;
+    let (low, high, words) = match over {
         Over::Tcp => (6.0, 25.0, "TCP, IP and the device"),
         Over::Udp => (5.0, 20.0, "UDP, IP and the device"),
         Over::Unix => (2.0, 8.0, "a queue of buffers"),
@@ -397,7 +397,7 @@ pub(crate) fn kernel_ns(point: &Point, read_ns: f64) -> (f64, f64, String) {
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let axes = &point.axes;
     let read_ns = known.primary("os.syscall", &[("call", "read")])?;
-    let (mut low, mut high, mut because) = kernel_ns(point, read_ns);
+    let (mut low, mut high, mut because) = kernel_ns(over(point), size(point), read_ns);
     if axes.word("wait") == "block" {
         let switch_ns = switch_ns(point, known)?;
         // With a rate only the server waits in the kernel.

@@ -4,7 +4,7 @@ use crate::ends::{CPUS_CROSS_FIRST, processors, switch_ns};
 use crate::expect::latency_ns;
 use crate::literal::{latency, list, metric, text, word, words};
 use crate::net::caller::Caller;
-use crate::net::echo::{Echo, WAIT, message, over, wait};
+use crate::net::echo::{Echo, WAIT, message, over, size, wait};
 use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
 use crate::net::path::{self, TCP_HEADERS};
@@ -151,7 +151,7 @@ impl Client {
 }
 
 /// How long the kernel may take to switch stamps on.
-const SWITCHED_ON: Duration = Duration::from_secs(5);
+pub(crate) const SWITCHED_ON: Duration = Duration::from_secs(5);
 /// How many messages may have none of them before any has.
 const UNSTAMPED_FIRST: u32 = 10;
 /// How many messages must fit into a point's time, so that some are for warming up.
@@ -218,18 +218,22 @@ impl Role for Client {
 }
 
 /// How many messages in a row may have no stamps.
-const UNSTAMPED_MOST: u32 = 1000;
+pub(crate) const UNSTAMPED_MOST: u32 = 1000;
 
-fn absent(error: &io::Error) -> Failure {
+/// A failure to have packets stamped.
+pub(crate) fn absent(error: &io::Error) -> Failure {
     Failure::unsupported(format!(
         "this kernel does not stamp packets as asked: {error} (SO_TIMESTAMPING; net.rtt needs none)"
     ))
 }
 
 /// The stages of the first message that is stamped all over.
-fn first_stamped(
-    ask: &mut impl FnMut() -> Result<Option<Stages>, Failure>,
-) -> Result<Stages, Failure> {
+///
+/// # Errors
+/// Those of `ask`; that none of the first messages is.
+pub(crate) fn first_stamped<T>(
+    ask: &mut impl FnMut() -> Result<Option<T>, Failure>,
+) -> Result<T, Failure> {
     for _ in 0..UNSTAMPED_FIRST {
         if let Some(stages) = ask()? {
             return Ok(stages);
@@ -271,13 +275,13 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     // Two clones of the packet are stamped and queued, and one more call fetches each.
     let (stamps_low, stamps_high) = (2.0 * read_ns, 80.0 * read_ns);
     let stamps = format!("2 to 80 reads of {read_ns:.0} ns for the stamps");
-    let size = axes.number("size").to_string();
+    let bytes = axes.number("size").to_string();
     let same = [
         ("over", axes.word("over")),
         ("wait", axes.word("wait")),
         ("cpus", axes.word("cpus")),
         ("wake", axes.word("wake")),
-        ("size", &size),
+        ("size", &bytes),
         ("rate", "0"),
     ];
     if let Some(rtt_ns) = known.primary_over(&point.link, "net.rtt", &same) {
@@ -290,7 +294,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
             ),
         );
     }
-    let (low, high, because) = rtt::kernel_ns(point, read_ns);
+    let (low, high, because) = rtt::kernel_ns(over(point), size(point), read_ns);
     let (link_low, link_high, link) = path::adds(point, axes.number("size"), TCP_HEADERS)?;
     let (window_ns, window) = match over(point) {
         Over::Tcp => path::window_adds(point, axes.number("size")),
