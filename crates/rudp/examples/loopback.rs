@@ -23,10 +23,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some("fixed") => Control::Fixed { messages: 32 },
         Some(other) => return Err(format!("`{other}` is no control: cubic, rate, fixed").into()),
     };
-    let config = Config { control, datagram_bytes: number(1, 65_507)?, ..Config::default() };
+    let config = Config {
+        control,
+        datagram_bytes: number(1, 65_507)?,
+        ..Config::default()
+    };
     let (bytes, seconds) = (number(2, 64 << 10)?, number(3, 3)?);
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let accept = Accept { config: config.clone(), ..Accept::default() };
+    let accept = Accept {
+        config: config.clone(),
+        ..Accept::default()
+    };
     let mut server = Socket::bind(any, [1; 16], Some(accept))?;
     let to = server.local_addr()?;
     let receiver = std::thread::spawn(move || {

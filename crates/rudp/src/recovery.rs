@@ -463,7 +463,11 @@ mod tests {
     }
 
     fn part(id: u64) -> Part {
-        Part { id, offset: 0, len: 100 }
+        Part {
+            id,
+            offset: 0,
+            len: 100,
+        }
     }
 
     /// One whose packet n was sent after n milliseconds and carried message n.
@@ -510,7 +514,10 @@ mod tests {
         let outcome = acknowledge(&mut recovery, at(103), &[1, 2, 3]);
         assert_eq!(outcome.acknowledged, [part(3)]);
         assert_eq!((outcome.lost, outcome.lost_bytes), (vec![part(0)], 1000));
-        assert_eq!((recovery.packets_under_way(), recovery.bytes_under_way()), (1, 1000));
+        assert_eq!(
+            (recovery.packets_under_way(), recovery.bytes_under_way()),
+            (1, 1000)
+        );
     }
 
     #[test]
@@ -537,7 +544,11 @@ mod tests {
         for probe in 0..5 {
             let (now, outcome) = timeout(&mut recovery);
             waits.push(now.since(sent_at).as_nanos() / once.as_nanos());
-            let carried = if probe == 0 { vec![part(1), part(2)] } else { outcome.lost.clone() };
+            let carried = if probe == 0 {
+                vec![part(1), part(2)]
+            } else {
+                outcome.lost.clone()
+            };
             assert_eq!(outcome.lost, carried);
             assert_eq!(outcome.lost_packets, 0, "a probe is no loss");
             sent_at = now;
@@ -567,7 +578,10 @@ mod tests {
         let outcome = acknowledge(&mut recovery, at(105), &[1, 2, 3, 4, 5]);
         assert_eq!(outcome.lost, [part(0)]);
         let outcome = acknowledge(&mut recovery, at(106), &[0, 1, 2, 3, 4, 5]);
-        assert_eq!((outcome.spurious_packets, outcome.acknowledged), (1, vec![part(0)]));
+        assert_eq!(
+            (outcome.spurious_packets, outcome.acknowledged),
+            (1, vec![part(0)])
+        );
         let outcome = acknowledge(&mut recovery, at(109), &[0, 1, 2, 3, 4, 5, 9]);
         assert_eq!(outcome.lost, [], "4 later ones are no loss any more");
     }

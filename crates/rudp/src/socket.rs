@@ -112,15 +112,36 @@ impl Socket {
         secret: [u8; 16],
         accept: Option<Accept>,
     ) -> Result<Socket, BindError> {
+        let socket =
+            UdpSocket::bind(address).map_err(|source| BindError::Io { address, source })?;
+        Socket::over(socket, secret, accept)
+    }
+
+    /// The same over a socket that is open: one that is bound, or connected to the one other end
+    /// that it is to hear.
+    ///
+    /// # Errors
+    ///
+    /// [`BindError`]: what is wrong with the configuration or the socket.
+    pub fn over(
+        socket: UdpSocket,
+        secret: [u8; 16],
+        accept: Option<Accept>,
+    ) -> Result<Socket, BindError> {
         let endpoint = Endpoint::new(secret, accept)?;
-        let open = || {
-            let socket = UdpSocket::bind(address)?;
+        let set_up = || {
             let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
             state.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER)?;
             state.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER)?;
-            Ok((socket, state))
+            Ok(state)
         };
-        let (socket, state) = open().map_err(|source| BindError::Io { address, source })?;
+        let state = set_up().map_err(|source| {
+            let nowhere = SocketAddr::from(([0; 4], 0));
+            BindError::Io {
+                address: socket.local_addr().unwrap_or(nowhere),
+                source,
+            }
+        })?;
         Ok(Socket {
             endpoint,
             socket,

@@ -10,7 +10,7 @@ pub(crate) mod flows;
 mod load;
 mod lost;
 pub(crate) mod meeting;
-mod path;
+pub(crate) mod path;
 pub(crate) mod ping;
 pub(crate) mod rtt;
 pub(crate) mod soft_interrupts;

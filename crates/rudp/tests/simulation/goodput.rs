@@ -160,7 +160,11 @@ fn measure(control: Control, paths: [Path; 2], way: &str) -> f64 {
 #[test]
 fn rate_fills_a_link_that_loses_at_random() {
     // Before the line, where more can be sent than it carries, and behind it.
-    let late = Path { loss: 0.3, loses_late: true, ..LINK };
+    let late = Path {
+        loss: 0.3,
+        loses_late: true,
+        ..LINK
+    };
     measure(Control::Rate, [late, LINK], "one way, behind the line");
     measure(Control::Rate, one_way_loss(0.1), "one way");
     measure(Control::Rate, [Path { loss: 0.3, ..LINK }; 2], "both ways");
@@ -222,7 +226,10 @@ fn rate_does_not_make_up_for_loss_of_its_own_making() {
 #[test]
 fn rate_follows_a_link_that_becomes_slower_or_faster() {
     for (before, after) in [(100e6, 20e6), (20e6, 100e6)] {
-        let path = Path { rate: Some(before / 8.0), ..LINK };
+        let path = Path {
+            rate: Some(before / 8.0),
+            ..LINK
+        };
         let changes = Some((8, after / 8.0));
         let flow = share_changing(&[Control::Rate], [path, LINK], changes, 14, 24)[0];
         let part = flow.megabits(10) / (after * 1e-6);
