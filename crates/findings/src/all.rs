@@ -13,6 +13,7 @@ use crate::send_crossover::send_crossover;
 use crate::send_questions::send_questions;
 use crate::sequential::sequential;
 use crate::thread_scaling::thread_scaling;
+use crate::under_way::under_way;
 use crate::unexpected::unexpected;
 use crate::zero_copy::zero_copy;
 use crate::zero_copy_price::zero_copy_price;
@@ -30,6 +31,7 @@ const FINDERS: &[Find] = &[
     fork_growth,
     round_trip,
     saturated,
+    under_way,
     zero_copy,
     zero_copy_price,
     send_crossover,

@@ -10,7 +10,7 @@ use rustix::process::{Signal, geteuid};
 use std::fs;
 
 /// Each probe, and what its points must have.
-const PROBES: [(&str, &[&str]); 6] = [
+const PROBES: [(&str, &[&str]); 8] = [
     ("net.rtt", &["latency"]),
     ("net.ping", &["latency", "lost"]),
     (
@@ -35,6 +35,11 @@ const PROBES: [(&str, &[&str]); 6] = [
         "copy.send",
         &["throughput", "rate", "cost", "cpu_sender", "cpu_receiver"],
     ),
+    (
+        "rudp.bandwidth",
+        &["throughput", "start_up", "cpu_sender", "cpu_receiver"],
+    ),
+    ("rudp.loss", &["throughput", "latency", "starved"]),
 ];
 
 /// Something emulates this one.
@@ -43,7 +48,7 @@ const EMULATED: &str = "delay=1ms,rate=100Mbit";
 /// All of them, few points of each, over this path.
 fn words(path: &str) -> String {
     let probes = PROBES.map(|(probe, _)| probe).join(" ");
-    let sets = "--set over=tcp,udp --set size=1024 --set cpus=cross --set wake=awake";
+    let sets = "--set over=tcp,udp --set stack=rudp,study --set size=1024 --set cpus=cross --set wake=awake";
     format!("run {probes} {sets} --quick --seed 1 --out run.jsonl {path}")
 }
 

@@ -180,3 +180,40 @@ fn more_points() -> Vec<Planned> {
             .with("congestion_control", "bbr"),
     ])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::axes::check;
+    use super::*;
+    use crate::literal::point;
+
+    #[test]
+    fn what_is_planned_beside_one_axis_at_a_time_can_be() {
+        let headlines = headlines(&Facts::default());
+        let own = headlines.into_iter().map(|headline| headline.axes);
+        for axes in more_points().into_iter().map(|planned| planned.axes).chain(own) {
+            assert_eq!(check(&point(&PROBE, axes.clone())), Ok(()), "{axes}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_says_the_way_out() {
+        let refused = |name: &'static str, value: &'static str, stack: &'static str| {
+            let axes = PROBE.info.defaults().with("stack", stack);
+            let point = point(&PROBE, axes.with(name, value));
+            check(&point).map_err(|failure| failure.reason)
+        };
+        for (name, value, stack, says) in [
+            ("control", "rate", "tcp", "control=cubic"),
+            ("congestion_control", "bbr", "rudp", "congestion_control=default"),
+            ("congestion_control", "bbr", "study", "congestion_control=default"),
+        ] {
+            let reason = refused(name, value, stack).unwrap_err();
+            assert!(reason.contains(says), "{reason}");
+        }
+        let long = PROBE.info.defaults().with("stack", "study").with("size", 64 << 10);
+        let reason = check(&point(&PROBE, long)).unwrap_err().reason;
+        assert!(reason.contains("size=65499"), "{reason}");
+        assert_eq!(refused("congestion_control", "bbr", "tcp"), Ok(()));
+    }
+}

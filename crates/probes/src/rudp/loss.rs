@@ -14,7 +14,7 @@ use costof_model::axis::Axes;
 use costof_model::facts::Facts;
 use costof_model::link::Link;
 use costof_model::metric::Data;
-use costof_model::point::{Planned, Point};
+use costof_model::point::{Headline, Planned, Point};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::Report;
 use costof_model::unit::{Better, Unit};
@@ -24,10 +24,10 @@ use std::time::Duration;
 /// without and with a long way.
 const SHORT: [&str; 5] = [
     "rate=100Mbit",
-    "up.loss=1%,rate=100Mbit",
-    "up.loss=10%,rate=100Mbit",
-    "up.loss=20%,rate=100Mbit",
-    "up.loss=30%,rate=100Mbit",
+    "rate=100Mbit,up.loss=1%",
+    "rate=100Mbit,up.loss=10%",
+    "rate=100Mbit,up.loss=20%",
+    "rate=100Mbit,up.loss=30%",
 ];
 const LONG: [&str; 5] = [
     "wan",
@@ -149,7 +149,7 @@ pub(crate) static PROBE: Probe = Probe {
         ],
         how: text(
             "The transfer of rudp.bandwidth over a link that loses packets (--link \
-             up.loss=10%,rate=100Mbit and so on; up. is the data's direction). With a window, a \
+             rate=100Mbit,up.loss=10% and so on; up. is the data's direction). With a window, a \
              hundred messages or more are sent, so many at a time, and each is stamped when it is \
              handed over and when its sender knows that it has arrived; how many is fixed before, and \
              12 s are given them. What has no answer by then is counted as such, and as starved where \
@@ -181,7 +181,7 @@ pub(crate) static PROBE: Probe = Probe {
     least_ns: |point| least_ns(point, Asks::RoundTrips),
     memory_bytes: |point| 4 * (size(point) as u64) + (256 << 20),
     processors: |_| 2,
-    headlines: |_| Vec::new(),
+    headlines,
     more_points: |_: &Facts| more_points(),
     budget: Some(budget),
     predict,
@@ -198,6 +198,14 @@ fn budget(precision: Precision) -> Duration {
         Precision::Default => Duration::from_secs(600),
         Precision::Full => Duration::ZERO,
     }
+}
+
+fn headlines(_: &Facts) -> Vec<Headline> {
+    let headline = Headline::new(
+        "ten messages of 1400 B under way by rudp, a tenth of packets lost",
+        PROBE.info.defaults(),
+    );
+    vec![headline.over("rate=100Mbit,up.loss=10%")]
 }
 
 /// What is compared.
@@ -255,5 +263,56 @@ fn carries(point: &Point) -> Option<f64> {
     match point.link.parse().ok()? {
         Link::Emulated { up, .. } => Some(up.rate? / 8.0 * (1.0 - up.loss)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::axes::check;
+    use super::*;
+    use crate::literal;
+    use costof_model::rows::State;
+
+    #[test]
+    fn what_is_planned_can_be_and_its_links_have_their_names() {
+        let points = more_points();
+        assert_eq!(points.len(), contenders().len() * (SHORT.len() + LONG.len()));
+        for (position, planned) in points.iter().enumerate() {
+            assert!(!points[..position].contains(planned), "{planned:?}");
+            let link = planned.link.expect("each is over a link");
+            let parsed: Link = link.parse().unwrap();
+            assert_eq!(parsed.to_string(), link);
+            let mut point = literal::point(&PROBE, planned.axes.clone());
+            point.link = text(link);
+            assert_eq!(check(&point), Ok(()), "{point}");
+        }
+    }
+
+    #[test]
+    fn the_share_is_of_what_the_link_does_not_lose() {
+        let report = |throughput: f64| {
+            let mut report = Report {
+                state: State::Ok,
+                allocations: 0,
+                metrics: Vec::new(),
+            };
+            derived::add(&mut report, "throughput", throughput);
+            report
+        };
+        let share = |link: &'static str| {
+            let mut point = literal::point(&PROBE, PROBE.info.defaults());
+            point.link = text(link);
+            let sender = Report {
+                metrics: Vec::new(),
+                ..report(0.0)
+            };
+            let report = derive(&point, vec![report(9e6), sender]);
+            let found = report.metrics.iter().find(|one| one.name == "goodput_share");
+            found.map(|measured| measured.data.clone())
+        };
+        assert_eq!(share("rate=100Mbit,up.loss=10%"), Some(Data::Value(0.8)));
+        assert_eq!(share("rate=80Mbit"), Some(Data::Value(0.9)));
+        assert_eq!(share("delay=1ms"), None);
+        assert_eq!(share("loopback"), None);
     }
 }
