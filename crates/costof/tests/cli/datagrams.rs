@@ -62,25 +62,18 @@ fn every_stack_carries_messages_with_a_window_and_without() {
 
 #[test]
 fn messages_arrive_over_a_link_that_loses_them() {
-    let run = measured(
-        "rudp.loss --set stack=rudp,study,quic,tcp --link up.loss=10%,rate=100Mbit",
-    );
-    for stack in ["rudp", "study", "quic", "tcp"] {
+    let run = measured("rudp.loss --set stack=rudp,quic,tcp --link rate=100Mbit,up.loss=10%");
+    for stack in ["rudp", "quic", "tcp"] {
         let Some(row) = row(&run, stack, 10) else {
             continue;
         };
         assert!(estimate(row, "asked") >= 100.0, "{row:?}");
         let share = estimate(row, "goodput_share");
         assert!(share > 0.0 && share < 1.1, "{row:?}");
+        assert!(estimate(row, "latency") > 0.0, "{row:?}");
         assert!(estimate(row, "retransmissions") > 0.0, "{row:?}");
-        // Whoever is not answered within a second has starved.
         let starved = estimate(row, "starved");
         assert!((0.0..=1.0).contains(&starved), "{row:?}");
-        assert!(starved >= 0.0 && starved >= estimate(row, "unanswered"), "{row:?}");
-    }
-    // Each loss is a second: of a hundred messages some are lost.
-    if let Some(study) = row(&run, "study", 10) {
-        assert!(estimate(study, "starved") > 0.0, "{study:?}");
     }
 }
 

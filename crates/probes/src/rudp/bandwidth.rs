@@ -100,8 +100,8 @@ pub(crate) static PROBE: Probe = Probe {
              sender tells it; the first is there to settle in. One thread at each end, on a processor \
              of its own where there are two. Each message begins with its number, and none comes \
              twice; the first 64 bytes and the last 8 of each are compared. \
-             QUIC encrypts and authenticates every packet (TLS 1.3, AES-128-GCM or what its peer \
-             prefers, a certificate made for the launch), which the others do not: its processor time \
+             QUIC encrypts and authenticates every packet (TLS 1.3, AES-256-GCM, a certificate made \
+             for the launch), which the others do not: its processor time \
              has that in it. quinn sends one stream, on a runtime of one thread at each end; its \
              windows are those of rudp, 32 MiB, its datagrams as long as the path's MTU allows, like \
              rudp's. TCP's buffers are the kernel's usual ones, and it has bytes \

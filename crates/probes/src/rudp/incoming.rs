@@ -25,10 +25,16 @@ pub(super) struct Incoming {
     marks: Marks,
     looked: (u64, u32),
     lasts_ns: u64,
+    /// Whether the time is looked at whenever something comes; when the last of that came, and how
+    /// much the first was.
+    is_exact: bool,
+    last_ns: u64,
+    first_bytes: u64,
 }
 
 impl Incoming {
-    pub(super) fn new(size: usize) -> Incoming {
+    /// Of messages of so many bytes. `is_exact`: there are few, of each of which the time is to be known.
+    pub(super) fn new(size: usize, is_exact: bool) -> Incoming {
         Incoming {
             block: contents(size),
             bytes: 0,
@@ -37,6 +43,9 @@ impl Incoming {
             marks: Marks::new(),
             looked: (LOOK_BYTES, 0),
             lasts_ns: 0,
+            is_exact,
+            last_ns: 0,
+            first_bytes: 0,
         }
     }
 
@@ -98,9 +107,13 @@ impl Incoming {
     #[inline]
     fn count(&mut self, bytes: u64, messages: u32) {
         if self.bytes == 0 {
-            self.marks.note(0);
+            self.last_ns = self.marks.note(0);
+            self.first_bytes = bytes;
         }
         self.bytes += bytes;
+        if self.is_exact {
+            self.last_ns = self.marks.note(self.bytes);
+        }
         self.looked = (self.looked.0 + bytes, self.looked.1 + messages);
         if self.looked.0 >= LOOK_BYTES || self.looked.1 >= LOOK_MESSAGES {
             self.look();
@@ -118,6 +131,14 @@ impl Incoming {
             let lasts = self.header.last_chunk::<8>().expect("it is longer");
             self.lasts_ns = u64::from_le_bytes(*lasts).min(LONGEST_NS);
         }
+    }
+
+    /// Bytes in a second: all behind the first piece, from when that came until the last did. None of a
+    /// single piece, or where the time was not looked at so often.
+    pub(super) fn rate(&self) -> Option<f64> {
+        let first_ns = self.marks.marks().first()?.at_ns;
+        let ns = self.last_ns.saturating_sub(first_ns);
+        (ns > 0).then(|| (self.bytes - self.first_bytes) as f64 / ns as f64 * 1e9)
     }
 
     /// How far it was, from time to time.
@@ -156,7 +177,7 @@ mod tests {
 
     #[test]
     fn messages_are_counted_and_say_how_long_it_lasts() {
-        let mut incoming = Incoming::new(SIZE);
+        let mut incoming = Incoming::new(SIZE, false);
         for message in sent(20).chunks(SIZE) {
             incoming.take(message, true).unwrap();
         }
@@ -169,7 +190,7 @@ mod tests {
     fn a_stream_may_come_in_any_pieces() {
         let sent = sent(20);
         for piece in [1, 7, 16, 99, 100, 101, 350, 2000] {
-            let mut incoming = Incoming::new(SIZE);
+            let mut incoming = Incoming::new(SIZE, false);
             let mut there = 0;
             for piece in sent.chunks(piece) {
                 there = incoming.take_piece(piece).unwrap();
@@ -180,9 +201,24 @@ mod tests {
     }
 
     #[test]
+    fn the_rate_ends_when_the_last_one_came() {
+        let mut incoming = Incoming::new(SIZE, true);
+        assert_eq!(incoming.rate(), None);
+        for message in sent(3).chunks(SIZE) {
+            incoming.take(message, true).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let rate = incoming.rate().unwrap();
+        // Nothing that is looked at later changes it.
+        incoming.look();
+        assert_eq!(incoming.rate(), Some(rate));
+        assert!(rate > 0.0 && rate <= 2.0 * SIZE as f64 / 2e-3, "{rate}");
+    }
+
+    #[test]
     fn what_was_not_sent_is_noticed() {
         let sent = sent(3);
-        let mut incoming = Incoming::new(SIZE);
+        let mut incoming = Incoming::new(SIZE, false);
         assert!(incoming.take(&sent[SIZE..2 * SIZE], true).is_err());
         assert!(incoming.take(&sent[SIZE..2 * SIZE], false).is_ok());
         assert!(incoming.take(&sent[..SIZE - 1], false).is_err());
@@ -192,7 +228,7 @@ mod tests {
             message[at] ^= 1;
             assert!(incoming.take(&message, false).is_err(), "{at}");
         }
-        let mut incoming = Incoming::new(SIZE);
+        let mut incoming = Incoming::new(SIZE, false);
         let mut wrong = sent.clone();
         wrong[SIZE] ^= 1;
         assert!(incoming.take_piece(&wrong[..150]).is_err());
@@ -200,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_sender_that_says_nonsense_holds_up_nobody() {
-        let mut incoming = Incoming::new(SIZE);
+        let mut incoming = Incoming::new(SIZE, false);
         let mut message = sent(1);
         message[NUMBER_BYTES..HEADER_BYTES].copy_from_slice(&u64::MAX.to_le_bytes());
         incoming.take(&message, true).unwrap();

@@ -9,8 +9,9 @@ use std::time::Duration;
 /// Bytes of a message's number, and of how long the transfer lasts, which follows it.
 pub(super) const NUMBER_BYTES: usize = 8;
 pub(super) const HEADER_BYTES: usize = 16;
-/// After so many messages the time is looked at.
+/// After so many messages, or so many bytes, the time is looked at.
 const LOOK_MESSAGES: u32 = 8;
+const LOOK_BYTES: usize = 32 << 10;
 
 /// What is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +140,7 @@ impl Outgoing {
     #[inline]
     pub(super) fn note(&mut self, bytes: u64) {
         self.calls += 1;
-        if self.calls >= LOOK_MESSAGES {
+        if self.calls >= LOOK_MESSAGES || self.calls as usize * self.order.size >= LOOK_BYTES {
             self.look(bytes);
         }
     }

@@ -4,7 +4,7 @@ use super::axes::{Stack, check, over, size, stack, window};
 use super::incoming::Incoming;
 use super::outgoing::{Order, Outgoing};
 use super::stacks::{self, Ready};
-use super::steady::{steady, whole};
+use super::steady::steady;
 use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
@@ -31,6 +31,9 @@ const MOST: Duration = Duration::from_secs(15);
 /// Of messages that are timed, so many at least, if they arrive within the time.
 const TIMED_LEAST: u64 = 100;
 const TIMED_MOST: u64 = 100_000;
+/// And no more over a link that loses some; of the study's protocol, which waits a second for each that
+/// is lost, the least.
+const LOSSY_MOST: u64 = 300;
 /// How long they may take: enough for what is sent again after a second or two.
 const TIMED: Duration = Duration::from_secs(12);
 /// The time from which a round trip counts as starved, in nanoseconds: the study's retry.
@@ -81,7 +84,12 @@ fn order(point: &Point, asks: Asks, point_ns: f64, round_trip: Duration) -> Orde
             // most likely stops at a loss.
             let each_ns = (round_trip.as_nanos() as f64).max(1.0);
             let fit = point_ns / each_ns * window(point).unwrap_or(1) as f64;
-            (TIMED, Some((fit as u64).clamp(TIMED_LEAST, TIMED_MOST)))
+            let most = match (stack(point), path::loses(point)) {
+                (Stack::Study, _) => TIMED_LEAST,
+                (_, true) => LOSSY_MOST,
+                _ => TIMED_MOST,
+            };
+            (TIMED, Some((fit as u64).clamp(TIMED_LEAST, most)))
         }
         false => (lasts(point, point_ns, round_trip), None),
     };
@@ -137,7 +145,7 @@ impl Role for Receiving {
         let Some(receiver) = meeting::met(accepted)? else {
             return Ok(());
         };
-        let mut ends = [(receiver, Incoming::new(size(point)))];
+        let mut ends = [(receiver, Incoming::new(size(point), self.asks.times(point)))];
         each(&mut ends, &self.cpus, |(receiver, incoming)| {
             receiver.receive(incoming, stop)
         })
@@ -145,9 +153,9 @@ impl Role for Receiving {
         let [(receiver, incoming)] = ends;
         let marks = incoming.marks();
         if self.asks.times(point) {
-            let throughput =
-                whole(marks).ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
-            meter.value("throughput", throughput);
+            let rate = incoming.rate();
+            let rate = rate.ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
+            meter.value("throughput", rate);
         } else {
             let steady = steady(marks, incoming.lasts())
                 .ok_or_else(|| Failure::error("nothing arrived in the second half of the time"))?;

@@ -51,12 +51,6 @@ pub(super) fn steady(marks: &[Mark], lasts: Duration) -> Option<Steady> {
     })
 }
 
-/// All of what came in that time: of few messages there is nothing to settle.
-pub(super) fn whole(marks: &[Mark]) -> Option<f64> {
-    let whole = windows::whole(&[marks])?;
-    Some(windows::throughput(&[marks], whole))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

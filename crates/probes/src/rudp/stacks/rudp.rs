@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 /// As many bytes wait to be sent at least, so that a batch can be made of them.
 const QUEUED_LEAST: u64 = 4 << 20;
 
+/// More messages than those bytes can be.
+const MESSAGES: u32 = 1 << 20;
 /// After so many messages the receiver looks at what the connection has counted.
 const COUNT_MESSAGES: u32 = 64;
 
@@ -33,8 +35,8 @@ fn config(control: Control, datagram_bytes: usize) -> Config {
         message_bytes: 1 << 20,
         window_bytes: window,
         queue_bytes: window,
-        window_messages: 1 << 16,
-        queue_messages: 1 << 16,
+        window_messages: MESSAGES,
+        queue_messages: MESSAGES,
         ..Config::default()
     }
 }
