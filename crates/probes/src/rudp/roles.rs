@@ -199,7 +199,9 @@ impl Role for Sending {
         true
     }
 
-    fn prepare(&mut self, _: &Point, offers: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+        // The other end may be of another build.
+        check(point)?;
         self.offers = offers.clone();
         Ok(Offers::new())
     }
@@ -237,8 +239,10 @@ impl Role for Sending {
 
 fn report_use(outgoing: &Outgoing, lasts: Duration, meter: &mut Meter<'_>) {
     let marks = outgoing.marks();
-    if let Some(steady) = steady(marks, lasts) {
-        let used = windows::used(&[marks], steady.stretch);
+    let half = steady(marks, lasts).map(|steady| steady.stretch);
+    // A socket may have taken all in the first half.
+    if let Some(stretch) = half.or_else(|| windows::whole(&[marks])) {
+        let used = windows::used(&[marks], stretch);
         meter.value("cpu_sender", used.cpu_ns_per_kib);
         meter.value("sender_running", used.running);
     }

@@ -6,7 +6,7 @@ mod rudp;
 mod study;
 mod tcp;
 
-use super::axes::{Stack, control, over, size, stack};
+use super::axes::{Stack, control, over, size, stack, window};
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use crate::net::congestion_control;
@@ -165,6 +165,8 @@ pub(super) fn call(
     offers: &Offers,
     token: &[u8],
 ) -> io::Result<Called> {
+    #[cfg(not(feature = "quic"))]
+    let _ = offers;
     let over = over(point);
     let by = congestion_control::control(point).filter(|_| over == Over::Tcp);
     let mut met = meeting::call_by(over, address, 1, by, token)?;
@@ -192,10 +194,7 @@ pub(super) fn call(
             let by = congestion_control::control(point);
             Box::new(quic::Sender::connect(socket, offers, by, datagram)?)
         }
-        _ => {
-            let _ = offers;
-            Box::new(study::Sender::new(socket, super::axes::window(point))?)
-        }
+        _ => Box::new(study::Sender::new(socket, window(point))?),
     };
     Ok(Called {
         sender,
