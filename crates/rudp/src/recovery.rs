@@ -63,6 +63,8 @@ struct Sent {
     state: State,
     /// What it carried goes again already, because of a probe timeout.
     is_probed: bool,
+    /// As one whose sender understands marks.
+    is_marked: bool,
     carried: Carried,
     parts: u32,
     parts_end: u64,
@@ -89,6 +91,8 @@ pub(crate) struct Outcome {
     pub(crate) carried_acknowledged: Carried,
     pub(crate) carried_lost: Carried,
     pub(crate) acknowledged_bytes: u64,
+    /// Packets that were sent marked and are known to have arrived.
+    pub(crate) marked_packets: u64,
     /// When the newest of the acknowledged packets was sent.
     pub(crate) acknowledged_sent_at: Option<Time>,
     /// How much had been delivered when it was sent.
@@ -123,6 +127,8 @@ impl Outcome {
 #[derive(Debug)]
 pub(crate) struct Recovery {
     pub(crate) rtt: Rtt,
+    /// Whether what leaves now is marked as from one who understands marks.
+    pub(crate) is_marking: bool,
     /// From the lowest that is not settled on.
     sent: VecDeque<Sent>,
     base: u64,
@@ -151,6 +157,7 @@ impl Recovery {
     pub(crate) fn new() -> Recovery {
         Recovery {
             rtt: Rtt::new(),
+            is_marking: false,
             sent: VecDeque::new(),
             base: 0,
             parts: VecDeque::new(),
@@ -229,6 +236,7 @@ impl Recovery {
             bytes,
             state,
             is_probed: false,
+            is_marked: self.is_marking,
             carried,
             parts,
             parts_end: self.parts_base + self.parts.len() as u64,
@@ -299,6 +307,7 @@ impl Recovery {
             .extend(self.parts.range(first..first + sent.parts as usize));
         outcome.carried_acknowledged.add(sent.carried);
         self.delivered += u64::from(sent.bytes);
+        outcome.marked_packets += u64::from(sent.is_marked);
         if sent.state == State::UnderWay {
             self.bytes_under_way -= u64::from(sent.bytes);
             self.packets_under_way -= 1;
