@@ -14,6 +14,7 @@ use crate::send_crossover::send_crossover;
 use crate::send_questions::send_questions;
 use crate::sequential::sequential;
 use crate::thread_scaling::thread_scaling;
+use crate::under_way::under_way;
 use crate::unexpected::unexpected;
 use crate::zero_copy::zero_copy;
 use crate::zero_copy_price::zero_copy_price;
@@ -32,6 +33,7 @@ const FINDERS: &[Find] = &[
     round_trip,
     reliable_datagrams,
     saturated,
+    under_way,
     zero_copy,
     zero_copy_price,
     send_crossover,

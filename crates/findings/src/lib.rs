@@ -24,6 +24,7 @@ pub mod send_crossover;
 mod send_questions;
 mod sequential;
 mod thread_scaling;
+mod under_way;
 mod unexpected;
 mod zero_copy;
 mod zero_copy_price;

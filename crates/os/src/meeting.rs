@@ -299,7 +299,7 @@ pub fn call(over: Over, address: &Address, flows: usize, token: &[u8]) -> io::Re
 /// # Errors
 ///
 /// Those of [`socket::set_congestion_control`] besides.
-pub(crate) fn call_by(
+pub fn call_by(
     over: Over,
     address: &Address,
     flows: usize,
@@ -338,6 +338,26 @@ pub(crate) fn call_by(
 }
 
 impl Met {
+    /// The socket: a connection, or of datagrams one that none but its peer's reach.
+    ///
+    /// # Errors
+    ///
+    /// What connect(2) says.
+    pub fn into_socket(mut self) -> io::Result<OwnedFd> {
+        self.connect()?;
+        Ok(self.socket)
+    }
+
+    /// A round trip, as far as the one who called knows it.
+    pub fn round_trip(&self) -> Duration {
+        self.round_trip
+    }
+
+    /// Where datagrams go to and come from; none of a connection, or of a socket that is connected.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
     fn of(socket: OwnedFd, over: Over, peer: Option<SocketAddr>) -> io::Result<Self> {
         if over == Over::Tcp {
             sockopt::set_tcp_nodelay(&socket, true)?;

@@ -118,6 +118,19 @@ pub fn buffer_bytes(socket: impl AsFd) -> io::Result<(u32, u32)> {
     Ok((send as u32, receive as u32))
 }
 
+/// Asks for buffers of so many bytes, of which the kernel gives what `net.core.wmem_max` and
+/// `net.core.rmem_max` allow, and counts twice as much.
+///
+/// # Errors
+///
+/// What setsockopt(2) says.
+pub fn set_buffer_bytes(socket: impl AsFd, bytes: usize) -> io::Result<()> {
+    let fd = socket.as_fd();
+    sockopt::set_socket_send_buffer_size(fd, bytes)?;
+    sockopt::set_socket_recv_buffer_size(fd, bytes)?;
+    Ok(())
+}
+
 /// How many datagrams this socket has dropped, as it had no room for them or their checksums were
 /// wrong: what `SO_RXQ_OVFL` tells with each datagram, without a control message in each receive.
 /// Linux 4.12.

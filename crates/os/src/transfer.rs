@@ -16,7 +16,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use marks::Mark;
+pub use marks::{Mark, Marks};
 pub use receiver::{Datagrams, Receiver};
 pub use sender::Sender;
 
@@ -101,7 +101,7 @@ pub fn call(
 }
 
 /// What a block holds behind its number: the same at both ends, and no run of zeroes.
-pub(crate) fn contents(size: usize) -> Vec<u8> {
+pub fn contents(size: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
         // xorshift64

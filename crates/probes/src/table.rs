@@ -35,6 +35,8 @@ pub static TABLE: &[&Probe] = &[
     &crate::net::ping::PROBE,
     &crate::net::connect::PROBE,
     &crate::net::stages::PROBE,
+    &crate::rudp::bandwidth::PROBE,
+    &crate::rudp::loss::PROBE,
     &crate::copy::send::PROBE,
     &crate::copy::receive::PROBE,
     &crate::copy::parts::PROBE,

@@ -220,7 +220,7 @@ fn what_gives_up_its_processor_says_so() {
                 "sync.mutex" => point.axes.number("threads") > 1,
                 "net.rtt" | "net.stages" | "rudp.rtt" | "rudp.stages" => word("wait") == "block",
                 "copy.parts" => false,
-                id => id.starts_with("net.") || id.starts_with("copy."),
+                id => ["net.", "copy.", "rudp."].iter().any(|layer| id.starts_with(layer)),
             };
             assert_eq!(role.blocks(&point), waits, "{point}");
         }

@@ -128,8 +128,30 @@ impl Socket {
         secret: [u8; 16],
         accept: Option<Accept>,
     ) -> Result<Socket, BindError> {
+        let socket =
+            UdpSocket::bind(address).map_err(|source| BindError::Io { address, source })?;
+        Socket::over(socket, secret, accept)
+    }
+
+    /// The same over a socket that is open: one that is bound, or connected to the one other end
+    /// that it is to hear.
+    ///
+    /// # Errors
+    ///
+    /// [`BindError`]: what is wrong with the configuration or the socket.
+    pub fn over(
+        socket: UdpSocket,
+        secret: [u8; 16],
+        accept: Option<Accept>,
+    ) -> Result<Socket, BindError> {
         let endpoint = Endpoint::new(secret, accept)?;
-        let (socket, state) = open(address).map_err(|source| BindError::Io { address, source })?;
+        let state = set_up(&socket).map_err(|source| {
+            let nowhere = SocketAddr::from(([0; 4], 0));
+            BindError::Io {
+                address: socket.local_addr().unwrap_or(nowhere),
+                source,
+            }
+        })?;
         Ok(Socket {
             endpoint,
             socket,
@@ -359,22 +381,21 @@ fn address(of: &SockaddrStorage) -> Option<SocketAddr> {
     })
 }
 
-/// The socket with its options, and what sends through it.
-fn open(address: SocketAddr) -> io::Result<(UdpSocket, UdpSocketState)> {
-    let socket = UdpSocket::bind(address)?;
+/// Sets the socket's options. What sends through it.
+fn set_up(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     // Path MTU discovery, UDP_GRO and the rest as quinn-udp wants them.
-    let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-    state.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER)?;
-    state.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER)?;
+    let state = UdpSocketState::new(UdpSockRef::from(socket))?;
+    state.set_send_buffer_size(UdpSockRef::from(socket), SOCKET_BUFFER)?;
+    state.set_recv_buffer_size(UdpSockRef::from(socket), SOCKET_BUFFER)?;
     socket.set_nonblocking(false)?;
     socket.set_read_timeout(Some(TICK))?;
     socket.set_write_timeout(Some(TICK))?;
     // What quinn-udp asks for and nobody reads here costs time with each datagram.
-    setsockopt(&socket, sockopt::ReceiveTimestampns, &false)?;
-    match address.is_ipv4() {
-        true => setsockopt(&socket, sockopt::Ipv4PacketInfo, &false)?,
-        false => setsockopt(&socket, sockopt::Ipv6RecvPacketInfo, &false)?,
+    setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
+    match socket.local_addr()?.is_ipv4() {
+        true => setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?,
+        false => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false)?,
     }
-    setsockopt(&socket, sockopt::RxqOvfl, &1)?;
-    Ok((socket, state))
+    setsockopt(socket, sockopt::RxqOvfl, &1)?;
+    Ok(state)
 }

@@ -9,6 +9,7 @@ mod common;
 mod copies;
 mod copy_calls;
 mod copy_verdicts;
+mod datagrams;
 mod ends;
 mod export;
 mod graded;

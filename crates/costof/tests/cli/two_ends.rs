@@ -10,7 +10,7 @@ use rustix::process::{Signal, geteuid};
 use std::fs;
 
 /// Each probe, and what its points must have.
-const PROBES: [(&str, &[&str]); 8] = [
+const PROBES: [(&str, &[&str]); 10] = [
     ("net.rtt", &["latency"]),
     ("net.ping", &["latency", "lost"]),
     (
@@ -49,6 +49,11 @@ const PROBES: [(&str, &[&str]); 8] = [
             "missing",
         ],
     ),
+    (
+        "rudp.bandwidth",
+        &["throughput", "start_up", "cpu_sender", "cpu_receiver"],
+    ),
+    ("rudp.loss", &["throughput", "latency", "starved"]),
 ];
 
 /// Something emulates this one.

@@ -17,7 +17,7 @@ pub struct Mark {
 /// Marks, in the order of time, a quarter of a millisecond apart or more. Where they become too
 /// many, every second one goes.
 #[derive(Debug)]
-pub(crate) struct Marks {
+pub struct Marks {
     pub(super) marks: Vec<Mark>,
     pub(super) every_ns: u64,
     pub(super) next_ns: u64,
@@ -32,7 +32,8 @@ pub(super) const MARKS: usize = 1024;
 pub(super) const MARK_EVERY_NS: u64 = 250_000;
 
 impl Marks {
-    pub(crate) fn new() -> Self {
+    /// None so far; none of those to come allocates.
+    pub fn new() -> Self {
         Self {
             marks: Vec::with_capacity(MARKS),
             every_ns: MARK_EVERY_NS,
@@ -44,7 +45,7 @@ impl Marks {
 
     /// Notes how far it is if it is time to, and returns the time.
     #[inline]
-    pub(crate) fn note(&mut self, bytes: u64) -> u64 {
+    pub fn note(&mut self, bytes: u64) -> u64 {
         let at_ns = now_ns(ClockId::MonotonicRaw);
         // Where little goes, whatever goes is noted.
         let is_slow = at_ns - self.looked_ns > MARK_EVERY_NS;
@@ -66,7 +67,8 @@ impl Marks {
         self.note(bytes);
     }
 
-    pub(crate) fn marks(&self) -> &[Mark] {
+    /// Those there are.
+    pub fn marks(&self) -> &[Mark] {
         &self.marks
     }
 

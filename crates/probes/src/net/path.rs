@@ -40,6 +40,14 @@ pub(crate) fn delays_ns(point: &Point) -> f64 {
     delays.map_or(0.0, |(ns, _)| ns)
 }
 
+/// Whether the link loses packets, either way.
+pub(crate) fn loses(point: &Point) -> bool {
+    match link(point) {
+        Some(Link::Emulated { up, down }) => up.loss + down.loss > 0.0,
+        _ => false,
+    }
+}
+
 /// What the link adds to a round trip of `bytes` bytes each way, in nanoseconds, and the sum in
 /// words; nothing where it holds nothing up. `None` where it is a network of which nothing is known.
 pub(crate) fn adds(point: &Point, bytes: u64, headers: u64) -> Option<(f64, f64, String)> {

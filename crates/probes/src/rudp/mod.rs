@@ -6,3 +6,14 @@ pub(crate) mod rtt;
 pub(crate) mod stages;
 mod stamped;
 mod study;
+//! Reliable datagrams: the library `rudp`, and what it is held against.
+
+mod axes;
+pub(crate) mod bandwidth;
+mod incoming;
+pub(crate) mod loss;
+mod outgoing;
+mod predict;
+mod roles;
+mod stacks;
+mod steady;

@@ -1,0 +1,246 @@
+//! What has come to the end that receives, whether it is what was sent, and when.
+
+use super::outgoing::{HEADER_BYTES, NUMBER_BYTES};
+use costof_os::transfer::{Mark, Marks, contents};
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+/// After so many bytes or messages the time is looked at.
+const LOOK_BYTES: u64 = 32 << 10;
+const LOOK_MESSAGES: u32 = 8;
+/// No transfer lasts longer, whatever the other end says.
+const LONGEST_NS: u64 = 60_000_000_000;
+/// How much of each message is compared at its beginning and its end, as far as that is there.
+const HEAD_BYTES: usize = 64;
+const TAIL_BYTES: usize = 8;
+
+/// The messages of one transfer, from the receiver's side.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    block: Vec<u8>,
+    bytes: u64,
+    messages: u64,
+    /// What the first message says of itself, and how much of that is there.
+    header: [u8; HEADER_BYTES],
+    marks: Marks,
+    looked: (u64, u32),
+    lasts_ns: u64,
+    /// Whether the time is looked at whenever something comes; when the last of that came, and how
+    /// much the first was.
+    is_exact: bool,
+    last_ns: u64,
+    first_bytes: u64,
+}
+
+impl Incoming {
+    /// Of messages of so many bytes. `is_exact`: there are few, of each of which the time is to be known.
+    pub(super) fn new(size: usize, is_exact: bool) -> Incoming {
+        Incoming {
+            block: contents(size),
+            bytes: 0,
+            messages: 0,
+            header: [0; HEADER_BYTES],
+            marks: Marks::new(),
+            looked: (LOOK_BYTES, 0),
+            lasts_ns: 0,
+            is_exact,
+            last_ns: 0,
+            first_bytes: 0,
+        }
+    }
+
+    /// A whole message came, the next one if they come in order.
+    ///
+    /// # Errors
+    /// `InvalidData` where it is not what was sent.
+    pub(super) fn take(&mut self, message: &[u8], in_order: bool) -> io::Result<()> {
+        let size = self.block.len();
+        let (Some(number), Some(lasts)) = (
+            message.first_chunk::<NUMBER_BYTES>(),
+            message.get(NUMBER_BYTES..HEADER_BYTES),
+        ) else {
+            return Err(other_bytes());
+        };
+        let head = HEADER_BYTES..HEAD_BYTES.min(size);
+        let tail = size - TAIL_BYTES..;
+        let is_right = message.len() == size
+            && (!in_order || u64::from_le_bytes(*number) == self.messages)
+            && message[head.clone()] == self.block[head]
+            && message[tail.clone()] == self.block[tail];
+        if !is_right {
+            return Err(other_bytes());
+        }
+        self.header[NUMBER_BYTES..].copy_from_slice(lasts);
+        self.messages += 1;
+        self.count(size as u64, 1);
+        Ok(())
+    }
+
+    /// A piece of a stream of messages came. Says how many messages are there now.
+    ///
+    /// # Errors
+    /// `InvalidData` where it is not what was sent.
+    pub(super) fn take_piece(&mut self, piece: &[u8]) -> io::Result<u64> {
+        let size = self.block.len() as u64;
+        for (at, byte) in (self.bytes..HEADER_BYTES as u64).zip(piece) {
+            self.header[at as usize] = *byte;
+        }
+        let number = self.bytes.div_ceil(size);
+        let at = (number * size - self.bytes) as usize;
+        let wrong_number = piece
+            .get(at..at + NUMBER_BYTES)
+            .is_some_and(|found| found != number.to_le_bytes());
+        let tail = piece.len().saturating_sub(TAIL_BYTES);
+        let wrong_tail = piece[tail..]
+            .iter()
+            .zip(self.bytes + tail as u64..)
+            .map(|(byte, at)| (*byte, (at % size) as usize))
+            .any(|(byte, within)| within >= HEADER_BYTES && byte != self.block[within]);
+        if wrong_number || wrong_tail {
+            return Err(other_bytes());
+        }
+        self.messages = (self.bytes + piece.len() as u64) / size;
+        self.count(piece.len() as u64, 1);
+        Ok(self.messages)
+    }
+
+    #[inline]
+    fn count(&mut self, bytes: u64, messages: u32) {
+        if self.bytes == 0 {
+            self.last_ns = self.marks.note(0);
+            self.first_bytes = bytes;
+        }
+        self.bytes += bytes;
+        if self.is_exact {
+            self.last_ns = self.marks.note(self.bytes);
+        }
+        self.looked = (self.looked.0 + bytes, self.looked.1 + messages);
+        if self.looked.0 >= LOOK_BYTES || self.looked.1 >= LOOK_MESSAGES {
+            self.look();
+        }
+    }
+
+    /// Notes how far it is: also where nothing has come for a while.
+    pub(super) fn look(&mut self) {
+        self.looked = (0, 0);
+        if self.bytes == 0 {
+            return;
+        }
+        self.marks.note(self.bytes);
+        if self.bytes >= HEADER_BYTES as u64 {
+            let lasts = self.header.last_chunk::<8>().expect("it is longer");
+            self.lasts_ns = u64::from_le_bytes(*lasts).min(LONGEST_NS);
+        }
+    }
+
+    /// Bytes in a second: all behind the first piece, from when that came until the last did. None of a
+    /// single piece, or where the time was not looked at so often.
+    pub(super) fn rate(&self) -> Option<f64> {
+        let first_ns = self.marks.marks().first()?.at_ns;
+        let ns = self.last_ns.saturating_sub(first_ns);
+        (ns > 0).then(|| (self.bytes - self.first_bytes) as f64 / ns as f64 * 1e9)
+    }
+
+    /// How far it was, from time to time.
+    pub(super) fn marks(&self) -> &[Mark] {
+        self.marks.marks()
+    }
+
+    /// How long the transfer was to last, as the sender says.
+    pub(super) fn lasts(&self) -> Duration {
+        Duration::from_nanos(self.lasts_ns)
+    }
+}
+
+fn other_bytes() -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, "other bytes arrived than were sent")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outgoing::{Order, Outgoing};
+    use super::*;
+
+    const SIZE: usize = 100;
+
+    fn sent(count: usize) -> Vec<u8> {
+        let mut outgoing = Outgoing::new(Order {
+            size: SIZE,
+            window: None,
+            lasts: Duration::from_millis(1234),
+            longer: Duration::ZERO,
+            messages: None,
+        });
+        let message = |_| outgoing.next().expect("no window holds it back").to_vec();
+        (0..count).flat_map(message).collect()
+    }
+
+    #[test]
+    fn messages_are_counted_and_say_how_long_it_lasts() {
+        let mut incoming = Incoming::new(SIZE, false);
+        for message in sent(20).chunks(SIZE) {
+            incoming.take(message, true).unwrap();
+        }
+        incoming.look();
+        assert_eq!(incoming.lasts(), Duration::from_millis(1234));
+        assert_eq!((incoming.bytes, incoming.messages), (2000, 20));
+    }
+
+    #[test]
+    fn a_stream_may_come_in_any_pieces() {
+        let sent = sent(20);
+        for piece in [1, 7, 16, 99, 100, 101, 350, 2000] {
+            let mut incoming = Incoming::new(SIZE, false);
+            let mut there = 0;
+            for piece in sent.chunks(piece) {
+                there = incoming.take_piece(piece).unwrap();
+            }
+            incoming.look();
+            assert_eq!((there, incoming.lasts()), (20, Duration::from_millis(1234)));
+        }
+    }
+
+    #[test]
+    fn the_rate_ends_when_the_last_one_came() {
+        let mut incoming = Incoming::new(SIZE, true);
+        assert_eq!(incoming.rate(), None);
+        for message in sent(3).chunks(SIZE) {
+            incoming.take(message, true).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let rate = incoming.rate().unwrap();
+        // Nothing that is looked at later changes it.
+        incoming.look();
+        assert_eq!(incoming.rate(), Some(rate));
+        assert!(rate > 0.0 && rate <= 2.0 * SIZE as f64 / 2e-3, "{rate}");
+    }
+
+    #[test]
+    fn what_was_not_sent_is_noticed() {
+        let sent = sent(3);
+        let mut incoming = Incoming::new(SIZE, false);
+        assert!(incoming.take(&sent[SIZE..2 * SIZE], true).is_err());
+        assert!(incoming.take(&sent[SIZE..2 * SIZE], false).is_ok());
+        assert!(incoming.take(&sent[..SIZE - 1], false).is_err());
+        assert!(incoming.take(&sent[..SIZE + 1], false).is_err());
+        for at in [HEADER_BYTES, HEAD_BYTES - 1, SIZE - 1] {
+            let mut message = sent[..SIZE].to_vec();
+            message[at] ^= 1;
+            assert!(incoming.take(&message, false).is_err(), "{at}");
+        }
+        let mut incoming = Incoming::new(SIZE, false);
+        let mut wrong = sent.clone();
+        wrong[SIZE] ^= 1;
+        assert!(incoming.take_piece(&wrong[..150]).is_err());
+    }
+
+    #[test]
+    fn a_sender_that_says_nonsense_holds_up_nobody() {
+        let mut incoming = Incoming::new(SIZE, false);
+        let mut message = sent(1);
+        message[NUMBER_BYTES..HEADER_BYTES].copy_from_slice(&u64::MAX.to_le_bytes());
+        incoming.take(&message, true).unwrap();
+        incoming.look();
+        assert_eq!(incoming.lasts(), Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,376 @@
+//! What a transfer of messages should reach.
+
+use super::axes::{PACKET_BYTES, Stack, size, stack, window};
+use crate::expect::throughput;
+use crate::net::path::{IP_HEADER, MTU, TCP_HEADERS, UDP_HEADERS, delays_ns};
+use ::rudp::study;
+use costof_model::facts::Facts;
+use costof_model::link::{Emulation, Link};
+use costof_model::point::Point;
+use costof_model::prediction::{Known, Prediction};
+use costof_model::unit::Unit;
+
+/// How fast a processor copies, in bytes per nanosecond: least and most.
+const COPIES: (f64, f64) = (2.5, 20.0);
+/// How fast both ends of QUIC encrypt and decrypt, at least, in bytes per nanosecond: AES-GCM with
+/// AES-NI and what quinn does with a packet.
+const ENCRYPTS: f64 = 0.25;
+/// What passing packets on takes there and back at most, beside the link's delays, in nanoseconds: an
+/// emulated link's wake-ups and those of both ends.
+const MADE_NS: f64 = 600e3;
+/// Up to which loss CUBIC's response function holds, which knows no timeouts.
+const RESPONDS: f64 = 0.05;
+/// Up to which loss BBR, which does not take it for congestion, keeps its rate.
+const BBR_KEEPS: f64 = 0.15;
+
+pub(super) fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let link = point.link.parse().ok()?;
+    match (link, window(point)) {
+        (Link::Loopback | Link::Veth, Some(window)) => within_the_machine(point, window, known),
+        (Link::Loopback, None) => beside_net_bandwidth(point, known),
+        (Link::Emulated { up, down }, Some(window)) => on_a_way(point, window, &up, &down),
+        (Link::Emulated { up, .. }, None) => at_a_rate(point, &up),
+        // Nothing is known of another host's network.
+        _ => None,
+    }
+}
+
+/// What a packet holds of messages, and with headers: of TCP, or of one datagram.
+fn payload(point: &Point) -> (f64, f64) {
+    match stack(point) {
+        Stack::Tcp => ((MTU - TCP_HEADERS) as f64, MTU as f64),
+        // Their own headers take some 20 to 40 B more.
+        Stack::Rudp | Stack::Quic => (PACKET_BYTES as f64, MTU as f64),
+        Stack::Study => {
+            let bytes = size(point) as f64;
+            (bytes, on_the_wire(point))
+        }
+    }
+}
+
+/// How many packets a message is.
+fn packets(point: &Point) -> f64 {
+    let bytes = size(point) as u64;
+    let each = match stack(point) {
+        Stack::Tcp => MTU - TCP_HEADERS,
+        Stack::Rudp | Stack::Quic => PACKET_BYTES,
+        // One datagram with a number, in fragments.
+        Stack::Study => return (bytes + 16).div_ceil(MTU - IP_HEADER) as f64,
+    };
+    bytes.div_ceil(each) as f64
+}
+
+/// A message with its headers, in bytes.
+fn on_the_wire(point: &Point) -> f64 {
+    let headers = match stack(point) {
+        Stack::Tcp => TCP_HEADERS,
+        _ => UDP_HEADERS,
+    };
+    size(point) as f64 + packets(point) * headers as f64
+}
+
+fn shown(bytes_per_second: f64) -> String {
+    Unit::BytesPerSecond.display(bytes_per_second)
+}
+
+fn ns(ns: f64) -> String {
+    Unit::Nanoseconds.display(ns)
+}
+
+/// A window of messages, and the round trip of a small one within the machine.
+fn within_the_machine(point: &Point, window: u64, known: &Known<'_>) -> Option<Prediction> {
+    let waits = [("wait", "block")];
+    let rtt = known.primary_over(&point.link, "net.rtt", &waits)?;
+    let (bytes, window) = (size(point) as f64, window as f64);
+    let encrypts = match stack(point) {
+        Stack::Quic => bytes / ENCRYPTS,
+        _ => 0.0,
+    };
+    let least = 0.7 * rtt + 2.0 * bytes / COPIES.1;
+    let most = 4.0 * rtt + 8.0 * bytes / COPIES.0 + encrypts;
+    throughput(
+        bytes / most * 1e9,
+        window * bytes / least * 1e9,
+        format!(
+            "{window} × {bytes} B under way, in a round trip of 0.7 to 4 times the {} that net.rtt \
+             measured of a small message and 2 to 8 copies of the bytes at {} to {} GB/s{}: {} to {}; \
+             at least as fast as one after the other",
+            ns(rtt),
+            COPIES.1,
+            COPIES.0,
+            match stack(point) {
+                Stack::Quic => format!(", encrypted and decrypted at {ENCRYPTS} GB/s or more"),
+                _ => String::new(),
+            },
+            ns(least),
+            ns(most),
+        ),
+    )
+}
+
+/// What processors limit, beside what net.bandwidth has measured of the kernel alone.
+fn beside_net_bandwidth(point: &Point, known: &Known<'_>) -> Option<Prediction> {
+    let of = |over: &'static str| {
+        let rate = known.primary_over(&point.link, "net.bandwidth", &[("over", over)])?;
+        Some((over, rate))
+    };
+    let (low, high, why) = match stack(point) {
+        Stack::Tcp => (0.6, 1.2, "as fast"),
+        Stack::Rudp => (
+            0.2,
+            1.0,
+            "with the copies of a message into packets and out of them, and a tag over each at both ends, up to five times as long",
+        ),
+        Stack::Quic => (
+            0.03,
+            0.5,
+            "with the copies of a stream into packets and out of them, each encrypted and decrypted",
+        ),
+        Stack::Study => return None,
+    };
+    let (over, rate) = match stack(point) {
+        Stack::Tcp => of("tcp")?,
+        _ => of("udp").or_else(|| of("tcp"))?,
+    };
+    throughput(
+        low * rate,
+        high * rate,
+        format!(
+            "{low} to {high} of the {} that net.bandwidth measured over {over}: {why}",
+            shown(rate)
+        ),
+    )
+}
+
+/// The rate of a link, in bytes of messages: less headers, and less what it loses.
+fn limit(point: &Point, up: &Emulation) -> Option<(f64, String)> {
+    let rate = up.rate? / 8.0;
+    let (payload, packet) = payload(point);
+    let limit = rate * (1.0 - up.loss) * payload / packet;
+    let lost = match up.loss > 0.0 {
+        true => format!(" less the {:.3} % that it loses", 100.0 * up.loss),
+        false => String::new(),
+    };
+    let why = format!(
+        "the link's {}{lost}, of which {payload} B in {packet} are payload at most",
+        shown(rate)
+    );
+    Some((limit, why))
+}
+
+/// A window of messages over a link with delays, which may lose them.
+fn on_a_way(
+    point: &Point,
+    window: u64,
+    up: &Emulation,
+    down: &Emulation,
+) -> Option<Prediction> {
+    if up.reorder + up.duplicate + down.reorder + down.duplicate > 0.0 {
+        return None;
+    }
+    let jitter = up.jitter_ns + down.jitter_ns;
+    let sending = up.rate.map_or(0.0, |rate| on_the_wire(point) * 8e9 / rate);
+    let delays = delays_ns(point);
+    let mut least = (delays - jitter).max(0.0) + sending;
+    let mut most = delays + jitter + sending + MADE_NS;
+    let mut why = format!("{} of delays and {} to send a message", ns(delays), ns(sending));
+    let arrives = (1.0 - up.loss).powf(packets(point)) * (1.0 - down.loss);
+    let lost = 1.0 - arrives;
+    if lost > 0.0 {
+        if stack(point) != Stack::Study || lost > 0.9 {
+            // How soon they notice is theirs, and decides.
+            return None;
+        }
+        let retry = study::RETRY.as_nanos() as f64;
+        let retries = lost / arrives;
+        // Of as many as the window has, the one that is lost most often holds up the others.
+        let longest = retries.max((window as f64).ln() / -lost.ln() + 1.0);
+        // A hundred messages have a third more retries than the mean, or fewer.
+        least += 0.65 * retries * retry;
+        most += match window {
+            1 => 1.5 * retries * retry,
+            _ => 1.5 * longest * retry,
+        };
+        why += &format!(
+            ", and a second for each of the {retries:.2} retries of a message, of which {:.1} % are \
+             lost, or the answer",
+            100.0 * lost
+        );
+    }
+    let bytes = window as f64 * size(point) as f64;
+    let (mut low, mut high) = (bytes / most * 1e9, bytes / least.max(1.0) * 1e9);
+    if let Some((limit, limited)) = limit(point, up).filter(|(limit, _)| *limit < high) {
+        high = limit;
+        low = low.min(0.8 * limit);
+        why += &format!("; {limited}");
+    }
+    throughput(
+        low,
+        high,
+        format!(
+            "{window} × {} B under way, in a round trip of {} to {}: {why}",
+            size(point),
+            ns(least),
+            ns(most)
+        ),
+    )
+}
+
+/// As much as a link lets through, or a congestion control takes of it.
+fn at_a_rate(point: &Point, up: &Emulation) -> Option<Prediction> {
+    if up.jitter_ns + up.reorder + up.duplicate > 0.0 {
+        return None;
+    }
+    let (limit, why) = limit(point, up)?;
+    if up.loss == 0.0 {
+        return throughput(0.8 * limit, limit, format!("{why}; up to a fifth stays unused"));
+    }
+    let control = point.axes.word("congestion_control");
+    match (stack(point), point.axes.word("control"), control) {
+        (Stack::Rudp, "rate", _) => throughput(
+            0.8 * limit,
+            limit,
+            format!("{why}; `rate` makes up for loss, up to a fifth stays unused"),
+        ),
+        (Stack::Tcp, _, "bbr") if up.loss <= BBR_KEEPS => throughput(
+            0.5 * limit,
+            limit,
+            format!("{why}; BBR does not take so little loss for congestion"),
+        ),
+        (Stack::Rudp, "cubic", _) | (Stack::Tcp, _, "cubic") | (Stack::Quic, _, "default" | "cubic")
+            if up.loss <= RESPONDS && delays_ns(point) > 0.0 =>
+        {
+            let seconds = delays_ns(point) / 1e9;
+            let packets = cubic_window(up.loss, seconds);
+            let rate = packets * payload(point).0 / seconds;
+            throughput(
+                0.3 * rate.min(limit),
+                (2.0 * rate).min(limit),
+                format!(
+                    "CUBIC's mean window at {:.3} % of loss and a round trip of {}, {packets:.1} \
+                     packets (RFC 9438, equation 5, or NewReno's where that is more), 0.3 to 2 times \
+                     {}; at most {why}",
+                    100.0 * up.loss,
+                    ns(1e9 * seconds),
+                    shown(rate),
+                ),
+            )
+        }
+        _ => None,
+    }
+}
+
+/// The mean window of CUBIC in packets at this loss and round trip in seconds, by RFC 9438 section 5.1
+/// with its constants (C = 0.4, beta = 0.7), or NewReno's of RFC 9438 section 5 where that is larger.
+fn cubic_window(loss: f64, round_trip: f64) -> f64 {
+    let cubic = (0.4_f64 * 3.7 / (4.0 * 0.3)).powf(0.25) * round_trip.powf(0.75) / loss.powf(0.75);
+    let reno = (1.5 / loss).sqrt();
+    cubic.max(reno)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{bandwidth, loss};
+    use super::*;
+    use crate::literal::{measured, point, text};
+    use crate::net;
+    use costof_model::axis::Axes;
+
+    fn over(link: &'static str, set: impl Fn(Axes) -> Axes) -> Option<Prediction> {
+        let mut point = point(&loss::PROBE, set(loss::PROBE.info.defaults()));
+        point.link = text(link);
+        predict(&point, &Facts::default(), &Known(&[]))
+    }
+
+    fn megabytes(prediction: Option<Prediction>) -> Option<(f64, f64)> {
+        let round = |value: f64| (value / 1e3).round() / 1e3;
+        prediction.map(|prediction| (round(prediction.low), round(prediction.high)))
+    }
+
+    #[test]
+    fn one_under_way_is_its_size_over_the_round_trip() {
+        // 1428 B at 100 Mbit/s are 114 us, beside 190 ms.
+        let stop_and_wait = over("wan", |axes| axes.with("window", 1)).unwrap();
+        assert!((stop_and_wait.high - 1400.0 / 0.190_114).abs() < 1.0, "{stop_and_wait:?}");
+        assert!(stop_and_wait.low > 0.99 * stop_and_wait.high);
+        assert!(stop_and_wait.because.contains("1 × 1400 B"), "{stop_and_wait:?}");
+        // More than the link carries is not expected.
+        let many = over("wan", |axes| axes.with("window", 4096)).unwrap();
+        assert!(many.high < 12.5e6, "{many:?}");
+    }
+
+    #[test]
+    fn a_retry_of_the_study_takes_a_second() {
+        let link = "rate=100Mbit,up.loss=20%";
+        let study = |window: u64| {
+            let set = |axes: Axes| axes.with("stack", "study").with("window", window);
+            over(link, set).unwrap()
+        };
+        // A quarter of a retry for each message: 5.6 kB/s.
+        let one = study(1);
+        assert!(one.low < 5.6e3 && one.high > 5.6e3, "{one:?}");
+        assert!(one.high < 10e3, "{one:?}");
+        let ten = study(10);
+        assert!(ten.low < 56e3 && ten.high > 56e3, "{ten:?}");
+        // How soon another one notices a loss is not known.
+        assert_eq!(over(link, |axes| axes), None);
+    }
+
+    #[test]
+    fn what_a_link_lets_through_is_its_rate_less_headers_and_loss() {
+        let stream = |axes: Axes| axes.with("window", 0);
+        let rate = |axes: Axes| stream(axes).with("control", "rate");
+        let bbr = |axes: Axes| {
+            let axes = stream(axes).with("stack", "tcp");
+            axes.with("congestion_control", "bbr")
+        };
+        let lossy = "delay=95ms,rate=100Mbit,up.loss=10%";
+        let high = 12.5 * 0.9 * 1472.0 / 1500.0;
+        let expected = |share: f64| Some(((share * high * 1e3).round() / 1e3, (high * 1e3).round() / 1e3));
+        assert_eq!(megabytes(over(lossy, rate)), expected(0.8));
+        assert_eq!(megabytes(over("wan", stream)).map(|(_, high)| high), Some(12.267));
+        assert_eq!(megabytes(over(lossy, bbr)).map(|(_, high)| high), Some(10.86));
+        assert_eq!(over("delay=95ms,rate=100Mbit,up.loss=30%", bbr), None);
+        assert_eq!(over(lossy, stream), None);
+        assert_eq!(over("delay=10ms,jitter=1ms,rate=8Mbit", stream), None);
+    }
+
+    #[test]
+    fn cubic_at_a_loss_has_the_window_of_the_rfc() {
+        // At a round trip of 0.1 s NewReno's is larger down to one packet of a thousand.
+        assert!((cubic_window(0.01, 0.1) - 12.2).abs() < 0.5);
+        assert!((cubic_window(0.001, 0.1) - 38.7).abs() < 1.0);
+        assert!((cubic_window(1e-4, 0.1) - 187.0).abs() < 3.0);
+        let starved = over("delay=95ms,rate=100Mbit,up.loss=1%", |axes| axes.with("window", 0));
+        let (low, high) = megabytes(starved).unwrap();
+        assert!(low > 0.01 && high < 0.3, "{low} {high}");
+    }
+
+    #[test]
+    fn loopback_is_held_beside_the_kernels_own() {
+        let mut rows = vec![measured(
+            &net::bandwidth::PROBE,
+            net::bandwidth::PROBE.info.defaults(),
+            4e9,
+        )];
+        rows[0].point.link = text("loopback");
+        let predicted = |stack: &'static str, window: u64, rows: &[_]| {
+            let axes = bandwidth::PROBE.info.defaults();
+            let mut point = point(
+                &bandwidth::PROBE,
+                axes.with("stack", stack).with("window", window),
+            );
+            point.link = text("loopback");
+            predict(&point, &Facts::default(), &Known(rows))
+        };
+        assert_eq!(megabytes(predicted("tcp", 0, &rows)), Some((2400.0, 4800.0)));
+        assert_eq!(megabytes(predicted("rudp", 0, &rows)), Some((800.0, 4000.0)));
+        assert_eq!(predicted("rudp", 1, &rows), None);
+        rows.push(measured(&net::rtt::PROBE, net::rtt::PROBE.info.defaults(), 20e3));
+        rows[1].point.link = text("loopback");
+        let one = predicted("rudp", 1, &rows).unwrap();
+        assert!(one.low < 65499.0 / 60e-6 && one.high > 65499.0 / 60e-6, "{one:?}");
+        // The study's protocol is stop-and-wait by itself.
+        assert!(predicted("study", 0, &rows).is_some());
+    }
+}

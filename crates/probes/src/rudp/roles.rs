@@ -1,0 +1,269 @@
+//! The two ends of a transfer of messages, whatever carries them.
+
+use super::axes::{Stack, check, over, size, stack, window};
+use super::incoming::Incoming;
+use super::outgoing::{Order, Outgoing};
+use super::stacks::{self, Ready};
+use super::steady::steady;
+use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
+use crate::net::congestion_control::refused;
+use crate::net::flows::{Processors, each};
+use crate::net::meeting::{self, broken, cannot_reach};
+use crate::net::path;
+use crate::net::windows;
+use costof_measure::meter::Meter;
+use costof_measure::probe::Role;
+use costof_model::failure::Failure;
+use costof_model::point::Point;
+use costof_model::protocol::{Launch, Meeting, Offers};
+use costof_os::meeting::{Address, Listener};
+use std::io;
+use std::time::Duration;
+
+/// How long a transfer lasts at least.
+const LEAST: Duration = Duration::from_millis(300);
+/// And where what is lost is sent again after a second: its half has one such second at least.
+const LEAST_WITH_RETRIES: Duration = Duration::from_millis(2400);
+/// In round trips: what the first half of them is there for is to find the rate.
+const ROUND_TRIPS: u32 = 40;
+/// And at most.
+const MOST: Duration = Duration::from_secs(15);
+/// Of messages that are timed, so many at least, if they arrive within the time.
+const TIMED_LEAST: u64 = 100;
+const TIMED_MOST: u64 = 100_000;
+/// And no more over a link that loses some; of the study's protocol, which waits a second for each that
+/// is lost, the least.
+const LOSSY_MOST: u64 = 300;
+/// How long they may take: enough for what is sent again after a second or two.
+const TIMED: Duration = Duration::from_secs(12);
+/// The time from which a round trip counts as starved, in nanoseconds: the study's retry.
+const STARVED_NS: u64 = 1_000_000_000;
+
+/// What is asked of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// How fast it is.
+    Rate,
+    /// How long each message takes, too, where a window says how many are under way.
+    RoundTrips,
+}
+
+impl Asks {
+    fn times(self, point: &Point) -> bool {
+        self == Asks::RoundTrips && window(point).is_some()
+    }
+}
+
+/// How long a point lasts at least, in nanoseconds.
+pub(super) fn least_ns(point: &Point, asks: Asks) -> f64 {
+    let round_trip_ns = path::delays_ns(point);
+    let lasts = match asks.times(point) {
+        true => {
+            let window = window(point).unwrap_or(1) as f64;
+            let lasts = Duration::from_nanos((TIMED_LEAST as f64 / window * round_trip_ns) as u64);
+            lasts.min(TIMED)
+        }
+        false => lasts(point, 0.0, Duration::from_nanos(round_trip_ns as u64)),
+    };
+    lasts.as_nanos() as f64 + 2.0 * round_trip_ns
+}
+
+fn lasts(point: &Point, point_ns: f64, round_trip: Duration) -> Duration {
+    let asked = Duration::from_nanos(point_ns as u64);
+    let least = match stack(point) {
+        Stack::Study => LEAST_WITH_RETRIES,
+        _ => LEAST,
+    };
+    asked.max(least).max(ROUND_TRIPS * round_trip).min(MOST)
+}
+
+fn order(point: &Point, asks: Asks, point_ns: f64, round_trip: Duration) -> Order {
+    let (lasts, messages) = match asks.times(point) {
+        true => {
+            // How many is fixed before the first of them, since whoever stops when the time is over
+            // most likely stops at a loss.
+            let each_ns = (round_trip.as_nanos() as f64).max(1.0);
+            let fit = point_ns / each_ns * window(point).unwrap_or(1) as f64;
+            let most = match (stack(point), path::loses(point)) {
+                (Stack::Study, _) => TIMED_LEAST,
+                (_, true) => LOSSY_MOST,
+                _ => TIMED_MOST,
+            };
+            (TIMED, Some((fit as u64).clamp(TIMED_LEAST, most)))
+        }
+        false => (lasts(point, point_ns, round_trip), None),
+    };
+    Order {
+        size: size(point),
+        window: window(point),
+        lasts,
+        longer: 2 * round_trip + Duration::from_millis(20),
+        messages,
+    }
+}
+
+/// Takes in what comes, and says how much that was.
+pub(super) struct Receiving {
+    asks: Asks,
+    meeting: Meeting,
+    cpus: Processors,
+    listener: Option<(Listener, Ready)>,
+}
+
+impl Receiving {
+    pub(super) fn start(launch: &Launch, asks: Asks) -> Result<Receiving, Failure> {
+        let meeting = meeting::meeting(launch)?;
+        Ok(Receiving {
+            asks,
+            cpus: Processors::of(&launch.cpus, &meeting),
+            meeting,
+            listener: None,
+        })
+    }
+}
+
+impl Role for Receiving {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        check(point)?;
+        let (ready, more) = stacks::ready(point).map_err(|error| broken(&error))?;
+        let (listener, mut offers) = meeting::listen(point, &self.meeting, over(point), 1)?;
+        offers.extend(more);
+        self.listener = Some((listener, ready));
+        Ok(offers)
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let (listener, ready) = self.listener.take().expect("it is prepared");
+        let stop = meter.stop();
+        meter.operation_allocates();
+        let token = self.meeting.token.as_bytes();
+        let accepted = stacks::accept(point, &listener, ready, token, stop);
+        let Some(receiver) = meeting::met(accepted)? else {
+            return Ok(());
+        };
+        let mut ends = [(receiver, Incoming::new(size(point), self.asks.times(point)))];
+        each(&mut ends, &self.cpus, |(receiver, incoming)| {
+            receiver.receive(incoming, stop)
+        })
+        .map_err(|error| broken(&error))?;
+        let [(receiver, incoming)] = ends;
+        let marks = incoming.marks();
+        if self.asks.times(point) {
+            let rate = incoming.rate();
+            let rate = rate.ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
+            meter.value("throughput", rate);
+        } else {
+            let steady = steady(marks, incoming.lasts())
+                .ok_or_else(|| Failure::error("nothing arrived in the second half of the time"))?;
+            meter.value("throughput", steady.throughput);
+            meter.value("start_up", steady.start_up_ns);
+            let used = windows::used(&[marks], steady.stretch);
+            meter.value("cpu_receiver", used.cpu_ns_per_kib);
+            meter.value("receiver_running", used.running);
+        }
+        let counted = receiver.counted().map_err(|error| broken(&error))?;
+        if let Some(counted) = counted {
+            meter.value(ARRIVED, counted.datagrams as f64);
+            meter.value(DROPPED, counted.dropped as f64);
+        }
+        Ok(())
+    }
+}
+
+/// Sends as fast as it may.
+pub(super) struct Sending {
+    asks: Asks,
+    meeting: Meeting,
+    cpus: Processors,
+    offers: Offers,
+}
+
+impl Sending {
+    pub(super) fn start(launch: &Launch, asks: Asks) -> Result<Sending, Failure> {
+        let meeting = meeting::meeting(launch)?;
+        Ok(Sending {
+            asks,
+            cpus: Processors::of(&launch.cpus, &meeting),
+            meeting,
+            offers: Offers::new(),
+        })
+    }
+}
+
+impl Role for Sending {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+        // The other end may be of another build.
+        check(point)?;
+        self.offers = offers.clone();
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let address: Address = meeting::offered(&self.offers)?;
+        meter.operation_allocates();
+        let token = self.meeting.token.as_bytes();
+        let called = stacks::call(point, &address, &self.offers, token).map_err(|error| {
+            refused(point, &error).unwrap_or_else(|| cannot_reach(&address, &error))
+        })?;
+        let order = order(point, self.asks, meter.time_ns(), called.round_trip);
+        let mut ends = [(called.sender, Outgoing::new(order))];
+        let failed = |error: io::Error| broken(&error);
+        each(&mut ends, &self.cpus, |(sender, outgoing)| {
+            outgoing.begin();
+            sender.send(outgoing)
+        })
+        .map_err(failed)?;
+        let [(sender, outgoing)] = ends;
+        meter.value("mtu", f64::from(called.mtu));
+        let counted = sender.counted().map_err(failed)?;
+        meter.value("retransmissions", counted.again);
+        if let Some(datagrams) = counted.datagrams {
+            meter.value(SENT, datagrams as f64);
+        }
+        if self.asks.times(point) {
+            report_round_trips(&outgoing, meter);
+        } else {
+            report_use(&outgoing, order.lasts, meter);
+        }
+        Ok(())
+    }
+}
+
+fn report_use(outgoing: &Outgoing, lasts: Duration, meter: &mut Meter<'_>) {
+    let marks = outgoing.marks();
+    let half = steady(marks, lasts).map(|steady| steady.stretch);
+    // A socket may have taken all in the first half.
+    if let Some(stretch) = half.or_else(|| windows::whole(&[marks])) {
+        let used = windows::used(&[marks], stretch);
+        meter.value("cpu_sender", used.cpu_ns_per_kib);
+        meter.value("sender_running", used.running);
+    }
+}
+
+fn report_round_trips(outgoing: &Outgoing, meter: &mut Meter<'_>) {
+    let (mut starved, mut count) = (0_u64, 0_u64);
+    for ns in outgoing.latencies_ns() {
+        meter.latency("latency", *ns as f64);
+        starved += u64::from(*ns >= STARVED_NS);
+        count += 1;
+    }
+    let mut unanswered = 0_u64;
+    for ns in outgoing.waiting_ns() {
+        starved += u64::from(ns >= STARVED_NS);
+        unanswered += 1;
+        count += 1;
+    }
+    let count = count.max(1) as f64;
+    meter.value("starved", starved as f64 / count);
+    meter.value("starved_count", starved as f64);
+    meter.value("unanswered", unanswered as f64 / count);
+    meter.value("asked", outgoing.given() as f64);
+}

@@ -1,0 +1,108 @@
+//! From marks of what had come to the rate that a transfer settles at, and when it has it.
+
+use crate::net::windows::{self, Stretch};
+use costof_os::transfer::Mark;
+use std::time::Duration;
+
+/// The share of the time that is left to settle in.
+const SETTLES: f64 = 0.5;
+/// In how many parts the time is looked at for when the rate was reached.
+const PARTS: usize = 40;
+/// Over how many of them in a row.
+const IN_A_ROW: usize = 4;
+/// From which share of the steady rate on it counts as reached.
+const REACHED: f64 = 0.9;
+
+/// What came of a transfer of one flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Steady {
+    /// When it counts, in nanoseconds of the marks' clock.
+    pub(super) stretch: Stretch,
+    /// Payload in a second, stalls included.
+    pub(super) throughput: f64,
+    /// How long it took until the rate was first there, in nanoseconds.
+    pub(super) start_up_ns: f64,
+}
+
+/// The second half of a transfer that lasted so long from its first mark on, and how long it took
+/// until a tenth of it went at nine tenths of that half's rate; none where nothing came in it.
+pub(super) fn steady(marks: &[Mark], lasts: Duration) -> Option<Steady> {
+    let begin = marks.first()?.at_ns as f64;
+    let lasts = lasts.as_nanos() as f64;
+    let stretch = (begin + SETTLES * lasts, begin + lasts);
+    if lasts <= 0.0 {
+        return None;
+    }
+    let throughput = windows::throughput(&[marks], stretch);
+    if throughput <= 0.0 {
+        return None;
+    }
+    let part = lasts / PARTS as f64;
+    let reaches = |number: &usize| {
+        let from = begin + *number as f64 * part;
+        let rate = windows::throughput(&[marks], (from, from + IN_A_ROW as f64 * part));
+        rate >= REACHED * throughput
+    };
+    let parts = (0..=PARTS - IN_A_ROW).find(reaches)?;
+    Some(Steady {
+        stretch,
+        throughput,
+        start_up_ns: parts as f64 * part,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mark every 10 ms, as many bytes a second at each time as `rate` says.
+    fn marks(count: u64, rate: impl Fn(f64) -> f64) -> Vec<Mark> {
+        let mut bytes = 0.0;
+        (0..count)
+            .map(|number| {
+                let mark = Mark {
+                    at_ns: 5_000_000_000 + number * 10_000_000,
+                    cpu_ns: 0,
+                    bytes: bytes as u64,
+                };
+                bytes += 0.01 * rate(number as f64 * 0.01);
+                mark
+            })
+            .collect()
+    }
+
+    const LASTS: Duration = Duration::from_secs(4);
+
+    #[test]
+    fn a_rate_that_is_there_at_once_needs_no_start() {
+        let steady = steady(&marks(401, |_| 1e6), LASTS).unwrap();
+        assert!((steady.throughput - 1e6).abs() < 10.0, "{steady:?}");
+        assert_eq!(steady.start_up_ns, 0.0);
+    }
+
+    #[test]
+    fn what_begins_slowly_is_not_in_the_rate() {
+        let marks = marks(401, |second| if second < 1.0 { 1e5 } else { 1e6 });
+        let steady = steady(&marks, LASTS).unwrap();
+        assert!((steady.throughput - 1e6).abs() < 10.0, "{steady:?}");
+        assert!((0.9e9..=1.0e9).contains(&steady.start_up_ns), "{steady:?}");
+    }
+
+    /// The sender goes on for longer than it counts, and the last message may be the last that comes.
+    #[test]
+    fn only_its_own_time_counts_all_of_it() {
+        let long = steady(&marks(600, |_| 1e6), LASTS).unwrap();
+        assert!((long.throughput - 1e6).abs() < 10.0, "{long:?}");
+        let starved = steady(&marks(301, |_| 1e6), LASTS).unwrap();
+        assert!((starved.throughput - 0.5e6).abs() < 10.0, "{starved:?}");
+    }
+
+    #[test]
+    fn what_did_not_come_has_no_rate() {
+        assert_eq!(steady(&[], LASTS), None);
+        assert_eq!(steady(&marks(401, |_| 0.0), LASTS), None);
+        assert_eq!(steady(&marks(401, |_| 1e6), Duration::ZERO), None);
+        let early = marks(401, |second| if second < 1.0 { 1e6 } else { 0.0 });
+        assert_eq!(steady(&early, LASTS), None);
+    }
+}
