@@ -8,8 +8,9 @@ mod tests;
 mod timers;
 
 use crate::config::Config;
-use crate::control::{Acknowledged, Controller, Lost};
+use crate::control::{Acknowledged, Controller, Lost, Marked};
 use crate::cookie::Token;
+use crate::ecn::Marking;
 use crate::event::{Event, MessageId, Reason, SendError};
 use crate::pacing::Pacer;
 use crate::packet::Parameters;
@@ -39,6 +40,7 @@ pub struct Connection {
     asked_at: Time,
     recovery: Recovery,
     received: Received,
+    marking: Marking,
     controller: Controller,
     pacer: Pacer,
     /// When pacing lets the next packet go, if it holds one back.
@@ -52,6 +54,7 @@ pub struct Connection {
     is_ping_due: bool,
     /// Packets that may leave whatever the window says.
     probes: u32,
+    short: Short,
     /// Whether this end takes no more messages to send.
     is_closing: bool,
     finish: Finish,
@@ -112,6 +115,17 @@ enum Finish {
     Acknowledged,
 }
 
+/// What becomes of a datagram that would be mostly empty while many are under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Short {
+    /// It waits for the next acknowledgement, until which the caller may fill it.
+    Waits,
+    /// One has waited.
+    HasWaited,
+    /// That acknowledgement came.
+    MayGo,
+}
+
 /// After so many probe timeouts without an answer the network is taken for congested (RFC
 /// 9002 section 7.6).
 const TIMEOUTS_PERSISTENT: u32 = 3;
@@ -169,6 +183,7 @@ impl Connection {
             asked_at: now,
             recovery: Recovery::new(),
             received: Received::default(),
+            marking: Marking::default(),
             controller: Controller::new(config.control, config.datagram_bytes),
             pacer: Pacer::default(),
             released_at: None,
@@ -179,6 +194,7 @@ impl Connection {
             is_credit_due: false,
             is_ping_due: false,
             probes: 0,
+            short: Short::Waits,
             is_closing: false,
             finish: Finish::NotSent,
             peer_finished: None,
@@ -273,6 +289,7 @@ impl Connection {
     /// What was counted, and how things stand.
     pub fn stats(&self) -> Stats {
         Stats {
+            is_marking: self.marking.may_mark(),
             round_trip: self.recovery.rtt.smoothed,
             round_trip_least: self.recovery.rtt.least.unwrap_or_default(),
             window_bytes: self.controller.window(),
@@ -382,11 +399,25 @@ impl Connection {
                 self.stats.packets_lost_in_queue += outcome.lost_packets;
             }
         }
+        if let Some(sent_at) = outcome.acknowledged_sent_at {
+            let packets = self.marking.acknowledged(outcome.marked_packets);
+            if packets > 0 {
+                self.stats.packets_marked += packets;
+                self.controller.marked(&Marked {
+                    now,
+                    packets,
+                    sent_at,
+                });
+            }
+        }
         if outcome.spurious_packets > 0 {
             self.controller.spurious(outcome.spurious_bytes);
             self.stats.packets_spuriously_lost += outcome.spurious_packets;
         }
         if let Some(sent_at) = outcome.acknowledged_sent_at {
+            if self.short == Short::HasWaited {
+                self.short = Short::MayGo;
+            }
             self.controller.acknowledged(&Acknowledged {
                 now,
                 bytes: outcome.acknowledged_bytes,

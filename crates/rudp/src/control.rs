@@ -37,6 +37,15 @@ pub(crate) struct Lost {
     pub(crate) sent_at: Time,
 }
 
+/// What marks of queues that fill say to a control.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marked {
+    pub(crate) now: Time,
+    pub(crate) packets: u64,
+    /// When the newest packet that is acknowledged with them was sent.
+    pub(crate) sent_at: Time,
+}
+
 #[derive(Debug)]
 pub(crate) enum Controller {
     Fixed(Fixed),
@@ -67,6 +76,15 @@ impl Controller {
             Controller::Fixed(_) => {}
             Controller::Cubic(cubic) => cubic.lost(what),
             Controller::Rate(rate) => rate.lost(what.bytes),
+        }
+    }
+
+    /// Queues on the path fill: congestion, as loss is (RFC 9002 section 7.1).
+    pub(crate) fn marked(&mut self, what: &Marked) {
+        match self {
+            Controller::Fixed(_) => {}
+            Controller::Cubic(cubic) => cubic.congested(what.now, what.sent_at),
+            Controller::Rate(rate) => rate.marked(what.packets),
         }
     }
 

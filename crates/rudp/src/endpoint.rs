@@ -4,6 +4,7 @@
 use crate::config::{Config, ConfigError};
 use crate::connection::{Connection, Ids};
 use crate::cookie::{Cookies, LIFETIME};
+use crate::ecn::Ecn;
 use crate::event::Event;
 use crate::packet::{self, Packet, Parameters};
 use crate::time::Time;
@@ -43,6 +44,9 @@ pub struct Transmit {
     pub to: SocketAddr,
     /// The size of each datagram in the buffer; the last may be shorter.
     pub datagram_bytes: usize,
+    /// How they are to be marked. A caller that marks nothing is noticed, and loses nothing but
+    /// that queues which fill drop instead of saying so.
+    pub ecn: Option<Ecn>,
 }
 
 /// One end of any number of connections that share a socket.
@@ -176,6 +180,17 @@ impl Endpoint {
 
     /// A datagram came from this address. Rubbish and what is for nobody changes nothing.
     pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
+        self.handle_marked_datagram(now, from, None, datagram);
+    }
+
+    /// The same for one that came with this mark.
+    pub fn handle_marked_datagram(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        ecn: Option<Ecn>,
+        datagram: &[u8],
+    ) {
         let Some(packet) = Packet::read(datagram) else {
             return;
         };
@@ -207,7 +222,7 @@ impl Endpoint {
         if let Some(connection) = &mut self.slots[slot as usize].connection
             && connection.peer() == from
         {
-            connection.handle_packet(now, &packet);
+            connection.handle_packet(now, ecn, &packet);
             self.touch(slot);
         }
     }
@@ -315,6 +330,7 @@ impl Endpoint {
             return Some(Transmit {
                 to,
                 datagram_bytes: out.len(),
+                ecn: None,
             });
         }
         while let Some(slot) = self.to_send.front().copied() {
@@ -465,6 +481,7 @@ fn transmit(
     out: &mut Vec<u8>,
 ) -> Option<Transmit> {
     let mut datagram_bytes = 0;
+    let ecn = connection.begin_batch().then_some(Ecn::Ect0);
     for _ in 0..datagrams.max(1) {
         let start = out.len();
         if !connection.write_datagram(now, out) {
@@ -481,7 +498,11 @@ fn transmit(
         }
     }
     let to = connection.peer();
-    (datagram_bytes > 0).then_some(Transmit { to, datagram_bytes })
+    (datagram_bytes > 0).then_some(Transmit {
+        to,
+        datagram_bytes,
+        ecn,
+    })
 }
 
 /// Numbers that nobody can guess who does not have the key.

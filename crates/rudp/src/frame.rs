@@ -8,6 +8,7 @@
 //! credit   0x03 | bytes | messages
 //! finish   0x04 | messages sent
 //! abort    0x05 | code
+//! marks    0x08 | packets that came with ECT(0) | with ECT(1) | with CE
 //! message  0x06 | id | length | data                      a whole one
 //! fragment 0x07 | id | offset | length of the message | length | data
 //! ```
@@ -15,6 +16,7 @@
 //! Numbers are variable-length integers; acknowledged ranges go downwards (RFC
 //! 9000 section 19.3).
 
+use crate::ecn::Marks;
 use crate::ranges::Ranges;
 use crate::wire::{Reader, put_varint, varint_len};
 use std::ops::RangeInclusive;
@@ -28,6 +30,7 @@ const FINISH: u8 = 0x04;
 const ABORT: u8 = 0x05;
 const MESSAGE: u8 = 0x06;
 const FRAGMENT: u8 = 0x07;
+const MARKS: u8 = 0x08;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
@@ -47,6 +50,8 @@ pub(crate) enum Frame<'a> {
         code: u64,
     },
     Message(Piece<'a>),
+    /// What was counted by the time of the acknowledgement that follows.
+    Marks(Marks),
 }
 
 /// A message or a part of one.
@@ -110,6 +115,11 @@ impl<'a> Frame<'a> {
             ABORT => Frame::Abort {
                 code: reader.varint()?,
             },
+            MARKS => Frame::Marks(Marks {
+                ect0: reader.varint()?,
+                ect1: reader.varint()?,
+                ce: reader.varint()?,
+            }),
             MESSAGE => {
                 let id = reader.varint()?;
                 let total = u32::try_from(reader.varint()?).ok()?;
@@ -144,7 +154,10 @@ impl<'a> Frame<'a> {
 
     /// Whether the receiver is to acknowledge a packet with it.
     pub(crate) fn is_eliciting(&self) -> bool {
-        !matches!(self, Frame::Padding | Frame::Ack(_) | Frame::Abort { .. })
+        !matches!(
+            self,
+            Frame::Padding | Frame::Ack(_) | Frame::Marks(_) | Frame::Abort { .. }
+        )
     }
 }
 
@@ -236,6 +249,19 @@ pub(crate) fn put_finish(out: &mut Vec<u8>, messages: u64) {
 pub(crate) fn put_abort(out: &mut Vec<u8>, code: u64) {
     out.push(ABORT);
     put_varint(out, code);
+}
+
+/// Appends the counts, if they have room. Whether they do.
+pub(crate) fn put_marks(out: &mut Vec<u8>, marks: Marks, room: usize) -> bool {
+    let counts = [marks.ect0, marks.ect1, marks.ce];
+    let has_room = counts.map(varint_len).iter().sum::<usize>() < room;
+    if has_room {
+        out.push(MARKS);
+        for count in counts {
+            put_varint(out, count);
+        }
+    }
+    has_room
 }
 
 /// How much of a message fits into so many bytes, from this offset on, and whether
@@ -350,6 +376,13 @@ mod tests {
         put_credit(&mut out, 1 << 40, 70);
         put_finish(&mut out, 3);
         put_abort(&mut out, 99);
+        let marks = Marks {
+            ect0: 1000,
+            ect1: 0,
+            ce: 1 << 40,
+        };
+        assert!(!put_marks(&mut out, marks, 11));
+        assert!(put_marks(&mut out, marks, 12));
         let mut reader = Reader(&out);
         let mut frames = Vec::new();
         while let Some(frame) = Frame::read(&mut reader) {
@@ -367,6 +400,7 @@ mod tests {
                 },
                 Frame::Finish { messages: 3 },
                 Frame::Abort { code: 99 },
+                Frame::Marks(marks),
             ]
         );
         assert!(reader.is_empty());

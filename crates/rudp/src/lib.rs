@@ -11,7 +11,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`Endpoint`] | many [connections](Connection) over one socket: [`connect`](Endpoint::connect), [`handle_datagram`](Endpoint::handle_datagram), [`handle_timeout`](Endpoint::handle_timeout), [`poll_transmit`](Endpoint::poll_transmit), [`poll_timeout`](Endpoint::poll_timeout), [`poll_event`](Endpoint::poll_event) |
+//! | [`Endpoint`] | many [connections](Connection) over one socket: [`connect`](Endpoint::connect), [`handle_datagram`](Endpoint::handle_datagram) or [with its mark](Endpoint::handle_marked_datagram), [`handle_timeout`](Endpoint::handle_timeout), [`poll_transmit`](Endpoint::poll_transmit), [`poll_timeout`](Endpoint::poll_timeout), [`poll_event`](Endpoint::poll_event) |
 //! | [`Connection`] | [`send`](Connection::send), [`close`](Connection::close), [`abort`](Connection::abort), [`stats`](Connection::stats) |
 //! | [`Config`] | order, windows, timeouts, and the [`Control`] of the rate |
 //! | [`Event`] | what happened |
@@ -26,6 +26,8 @@
 //! - **Recovery** follows RFC 9002: a packet number for every transmission, acknowledged
 //!   ranges, loss by packets and by time, probe timeouts; and draws its thresholds from what
 //!   turned out not to be lost.
+//! - **Marks** of queues that fill (ECN, RFC 3168) count as congestion, where the caller sets
+//!   and reads them as [`Transmit::ecn`] says, as [`socket`] does.
 //! - **Flow control** is credit in bytes and in messages, given as the caller takes what came;
 //!   that bounds what a connection holds.
 //! - **Closing** by either end closes both: whatever either had taken to be sent arrives and
@@ -87,6 +89,7 @@ mod config;
 mod connection;
 mod control;
 mod cookie;
+mod ecn;
 mod endpoint;
 mod event;
 mod frame;
@@ -107,6 +110,7 @@ mod wire;
 
 pub use config::{Config, ConfigError, Control};
 pub use connection::Connection;
+pub use ecn::Ecn;
 pub use endpoint::{Accept, ConnectionId, Endpoint, Transmit};
 pub use event::{Event, MessageId, Reason, SendError};
 pub use stats::Stats;

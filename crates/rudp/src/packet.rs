@@ -21,7 +21,7 @@
 use crate::cookie::{TOKEN_LEN, Token};
 use crate::wire::{Reader, put_varint};
 use std::time::Duration;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 /// The bytes that end every datagram.
 pub(crate) const TAG_LEN: usize = 8;
@@ -104,17 +104,19 @@ pub(crate) fn seed(client_nonce: u64, server_nonce: u64) -> u64 {
     let mut both = [0; 16];
     both[..8].copy_from_slice(&client_nonce.to_be_bytes());
     both[8..].copy_from_slice(&server_nonce.to_be_bytes());
-    xxh3_64_with_seed(&both, HANDSHAKE_SEED)
+    XxHash3_64::oneshot_with_seed(HANDSHAKE_SEED, &both)
 }
 
 fn has_tag(datagram: &[u8], seed: u64) -> bool {
     let split = datagram.split_last_chunk::<TAG_LEN>();
-    split.is_some_and(|(before, tag)| *tag == xxh3_64_with_seed(before, seed).to_be_bytes())
+    split.is_some_and(|(before, tag)| {
+        *tag == XxHash3_64::oneshot_with_seed(seed, before).to_be_bytes()
+    })
 }
 
 /// Appends the tag of what stands from `start` on.
 pub(crate) fn put_tag(out: &mut Vec<u8>, start: usize, seed: u64) {
-    let tag = xxh3_64_with_seed(&out[start..], seed);
+    let tag = XxHash3_64::oneshot_with_seed(seed, &out[start..]);
     out.extend_from_slice(&tag.to_be_bytes());
 }
 

@@ -1,6 +1,7 @@
 //! Which packets came, and when that is to be acknowledged (RFC 9000 section
 //! 13.2).
 
+use crate::ecn::{Ecn, Marks};
 use crate::frame;
 use crate::ranges::Ranges;
 use crate::time::Time;
@@ -31,6 +32,7 @@ pub(crate) struct Received {
     /// When they are to be told of at the latest.
     due: Option<Time>,
     acks: u32,
+    marks: Marks,
 }
 
 impl Received {
@@ -47,7 +49,9 @@ impl Received {
         waits_from: u64,
         is_eliciting: bool,
         is_awaited: bool,
+        ecn: Option<Ecn>,
     ) {
+        self.marks.count(ecn);
         let expected = self.came.last().map_or(self.floor, |range| range.end);
         self.came.insert(number..number + 1);
         if number >= expected {
@@ -61,8 +65,9 @@ impl Received {
         }
         if is_eliciting {
             self.untold += 1;
-            // A gap, or what fills one, is told at once (RFC 9000 section 13.2.1).
-            let is_at_once = is_awaited || number != expected || self.untold >= PACKETS_MAX;
+            // A gap, what fills one, or a queue's mark is told at once (RFC 9000 section 13.2.1).
+            let is_urgent = is_awaited || number != expected || ecn == Some(Ecn::Ce);
+            let is_at_once = is_urgent || self.untold >= PACKETS_MAX;
             let due = if is_at_once { now } else { now + DELAY_MAX };
             self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
         }
@@ -89,6 +94,13 @@ impl Received {
         if self.due.is_none() {
             return;
         }
+        let start = out.len();
+        // With each acknowledgement, because any may be lost, and before it, because it is held
+        // against them.
+        if !self.marks.is_none() {
+            frame::put_marks(out, self.marks, room);
+        }
+        let room = room.saturating_sub(out.len() - start);
         self.acks = self.acks.wrapping_add(1);
         let ranges = match self.acks % TOLD_IN_FULL {
             0 => usize::MAX,
@@ -117,20 +129,20 @@ mod tests {
     #[test]
     fn two_packets_or_a_gap_or_a_waiting_sender_are_acknowledged_at_once() {
         let mut received = Received::default();
-        received.take(T, 0, 0, true, false);
+        received.take(T, 0, 0, true, false, None);
         assert_eq!(received.due(), Some(T + DELAY_MAX));
-        received.take(T, 1, 0, true, false);
+        received.take(T, 1, 0, true, false, None);
         assert!(received.is_due(T));
         let mut out = Vec::new();
         received.write_ack(T, &mut out, 100);
         assert_eq!(received.due(), None);
-        received.take(T, 3, 0, true, false);
+        received.take(T, 3, 0, true, false, None);
         assert!(received.is_due(T));
         received.write_ack(T, &mut out, 100);
-        received.take(T, 4, 0, true, true);
+        received.take(T, 4, 0, true, true, None);
         assert!(received.is_due(T));
         received.write_ack(T, &mut out, 100);
-        received.take(T, 5, 0, false, false);
+        received.take(T, 5, 0, false, false, None);
         assert_eq!(received.due(), None);
         assert!(!received.is_new(3) && received.is_new(2));
     }
@@ -139,11 +151,11 @@ mod tests {
     fn what_is_remembered_is_bounded_and_what_was_given_up_is_forgotten() {
         let mut received = Received::default();
         for number in 0..20_000 {
-            received.take(T, 2 * number, 0, true, false);
+            received.take(T, 2 * number, 0, true, false, None);
         }
         assert_eq!(received.ranges(), RANGES_MAX);
         assert!(!received.is_new(1), "too old to be told from one that came");
-        received.take(T, 40_000, 39_990, true, false);
+        received.take(T, 40_000, 39_990, true, false, None);
         assert_eq!(received.ranges(), 6);
         assert!(!received.is_new(39_989) && received.is_new(39_991));
     }

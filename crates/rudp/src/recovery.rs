@@ -64,6 +64,8 @@ struct Sent {
     state: State,
     /// What it carried goes again already, because of a probe timeout.
     is_probed: bool,
+    /// As one whose sender understands marks.
+    is_marked: bool,
     carried: Carried,
     parts: u32,
     parts_end: u64,
@@ -90,6 +92,8 @@ pub(crate) struct Outcome {
     pub(crate) carried_acknowledged: Carried,
     pub(crate) carried_lost: Carried,
     pub(crate) acknowledged_bytes: u64,
+    /// Packets that were sent marked and are known to have arrived.
+    pub(crate) marked_packets: u64,
     /// When the newest of the acknowledged packets was sent.
     pub(crate) acknowledged_sent_at: Option<Time>,
     /// How much had been delivered when it was sent.
@@ -124,6 +128,8 @@ impl Outcome {
 #[derive(Debug)]
 pub(crate) struct Recovery {
     pub(crate) rtt: Rtt,
+    /// Whether what leaves now is marked as from one who understands marks.
+    pub(crate) is_marking: bool,
     /// From the lowest that is not settled on.
     sent: VecDeque<Sent>,
     base: u64,
@@ -154,6 +160,7 @@ impl Recovery {
     pub(crate) fn new() -> Recovery {
         Recovery {
             rtt: Rtt::new(),
+            is_marking: false,
             sent: VecDeque::new(),
             base: 0,
             parts: VecDeque::new(),
@@ -233,6 +240,7 @@ impl Recovery {
             bytes,
             state,
             is_probed: false,
+            is_marked: self.is_marking,
             carried,
             parts,
             parts_end: self.parts_base + self.parts.len() as u64,
@@ -309,6 +317,7 @@ impl Recovery {
             .extend(self.parts.range(first..first + sent.parts as usize));
         outcome.carried_acknowledged.add(sent.carried);
         self.delivered += u64::from(sent.bytes);
+        outcome.marked_packets += u64::from(sent.is_marked);
         if sent.state == State::UnderWay {
             self.bytes_under_way -= u64::from(sent.bytes);
             self.packets_under_way -= 1;
@@ -480,7 +489,11 @@ mod tests {
     }
 
     fn part(id: u64) -> Part {
-        Part { id, offset: 0, len: 100 }
+        Part {
+            id,
+            offset: 0,
+            len: 100,
+        }
     }
 
     /// One whose packet n was sent after n milliseconds and carried message n.
@@ -527,7 +540,10 @@ mod tests {
         let outcome = acknowledge(&mut recovery, at(103), &[1, 2, 3]);
         assert_eq!(outcome.acknowledged, [part(3)]);
         assert_eq!((outcome.lost, outcome.lost_bytes), (vec![part(0)], 1000));
-        assert_eq!((recovery.packets_under_way(), recovery.bytes_under_way()), (1, 1000));
+        assert_eq!(
+            (recovery.packets_under_way(), recovery.bytes_under_way()),
+            (1, 1000)
+        );
     }
 
     #[test]
@@ -554,7 +570,11 @@ mod tests {
         for probe in 0..5 {
             let (now, outcome) = timeout(&mut recovery);
             waits.push(now.since(sent_at).as_nanos() / once.as_nanos());
-            let carried = if probe == 0 { vec![part(1), part(2)] } else { outcome.lost.clone() };
+            let carried = if probe == 0 {
+                vec![part(1), part(2)]
+            } else {
+                outcome.lost.clone()
+            };
             assert_eq!(outcome.lost, carried);
             assert_eq!(outcome.lost_packets, 0, "a probe is no loss");
             sent_at = now;
@@ -584,7 +604,10 @@ mod tests {
         let outcome = acknowledge(&mut recovery, at(105), &[1, 2, 3, 4, 5]);
         assert_eq!(outcome.lost, [part(0)]);
         let outcome = acknowledge(&mut recovery, at(106), &[0, 1, 2, 3, 4, 5]);
-        assert_eq!((outcome.spurious_packets, outcome.acknowledged), (1, vec![part(0)]));
+        assert_eq!(
+            (outcome.spurious_packets, outcome.acknowledged),
+            (1, vec![part(0)])
+        );
         let outcome = acknowledge(&mut recovery, at(109), &[0, 1, 2, 3, 4, 5, 9]);
         assert_eq!(outcome.lost, [], "4 later ones are no loss any more");
     }

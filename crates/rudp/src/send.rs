@@ -26,6 +26,8 @@ pub(crate) struct Sending {
     lost: VecDeque<Part>,
     /// Of messages not wholly acknowledged.
     unacknowledged_bytes: u64,
+    /// Bytes that never went.
+    new_bytes: u64,
     /// Of messages of which something went, all in all.
     begun: Credit,
     /// Messages wholly acknowledged, all in all.
@@ -43,6 +45,7 @@ impl Sending {
     /// Takes a message and gives it a number.
     pub(crate) fn push(&mut self, data: Vec<u8>) -> u64 {
         self.unacknowledged_bytes += data.len() as u64;
+        self.new_bytes += data.len() as u64;
         self.messages.push_back(Outgoing {
             data,
             acknowledged: Ranges::new(),
@@ -85,6 +88,11 @@ impl Sending {
     /// Whether as many messages are under way as may be.
     pub(crate) fn is_at(&self, under_way_max: u64) -> bool {
         self.next_offset == 0 && self.begun.messages - self.acknowledged >= under_way_max
+    }
+
+    /// Whether all that waits to go is fewer bytes than these, none of them lost before.
+    pub(crate) fn has_less_than(&self, bytes: u64) -> bool {
+        self.lost.is_empty() && self.new_bytes < bytes
     }
 
     fn may_go_on(&self, credit: Credit, under_way_max: u64) -> bool {
@@ -136,6 +144,7 @@ impl Sending {
             self.begun.bytes += u64::from(total);
         }
         self.next_offset += len;
+        self.new_bytes -= u64::from(len);
         if self.next_offset == total {
             self.next_id += 1;
             self.next_offset = 0;

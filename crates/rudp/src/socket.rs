@@ -47,13 +47,20 @@
 
 use crate::config::{Config, ConfigError};
 use crate::connection::Connection;
+use crate::ecn::Ecn;
 use crate::endpoint::{Accept, ConnectionId, Endpoint, Transmit};
 use crate::event::Event;
 use crate::time::{Time, earliest};
-use quinn_udp::{RecvMeta, UdpSockRef, UdpSocketState};
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
+};
+use quinn_udp::{EcnCodepoint, UdpSockRef, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, IoSliceMut};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -68,9 +75,12 @@ pub struct Socket {
     /// What is in `outgoing`, while the socket's buffer is full.
     unsent: Option<Transmit>,
     incoming: Vec<u8>,
+    /// For what the kernel says of a batch.
+    control: Vec<u8>,
     /// Events handed out since datagrams were looked at.
     events: u32,
     refused: u64,
+    drops: u32,
 }
 
 /// Why there is no socket.
@@ -91,8 +101,14 @@ pub enum BindError {
 
 /// What a receive buffer takes: the largest batch that the kernel joins.
 const BUFFER: usize = 1 << 16;
-/// How many such batches one system call fetches at most.
+/// How many such batches are taken in before anything is sent.
 const BATCHES: usize = 8;
+/// After a batch of so many bytes another one is looked for at once.
+const MUCH: usize = 1 << 14;
+/// How long a call that receives or sends waits: the kernel rounds it up to a tick of 1 to 10 ms.
+const TICK: Duration = Duration::from_millis(1);
+/// Timers that are nearer are waited for exactly.
+const WAIT_LEAST: Duration = Duration::from_millis(5);
 /// The longest batch to be sent; its headers and it are less than 64 KiB together.
 const BATCH_BYTES: usize = 65_000;
 /// What the socket's own buffers should hold; the system may give less.
@@ -113,14 +129,7 @@ impl Socket {
         accept: Option<Accept>,
     ) -> Result<Socket, BindError> {
         let endpoint = Endpoint::new(secret, accept)?;
-        let open = || {
-            let socket = UdpSocket::bind(address)?;
-            let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-            state.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER)?;
-            state.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER)?;
-            Ok((socket, state))
-        };
-        let (socket, state) = open().map_err(|source| BindError::Io { address, source })?;
+        let (socket, state) = open(address).map_err(|source| BindError::Io { address, source })?;
         Ok(Socket {
             endpoint,
             socket,
@@ -128,9 +137,11 @@ impl Socket {
             began: Instant::now(),
             outgoing: Vec::with_capacity(BUFFER),
             unsent: None,
-            incoming: vec![0; BUFFER * BATCHES],
+            incoming: vec![0; BUFFER],
+            control: cmsg_space!(i32, i32, u32),
             events: 0,
             refused: 0,
+            drops: 0,
         })
     }
 
@@ -170,6 +181,13 @@ impl Socket {
         self.refused
     }
 
+    /// How many datagrams the system dropped because this socket's buffer was full, as far as
+    /// a datagram that came later said so (`SO_RXQ_OVFL`, Linux 2.6.33). The other end takes
+    /// them for lost, but no link lost them. It begins again at 0 after 2^32.
+    pub fn dropped(&self) -> u32 {
+        self.drops
+    }
+
     /// Sends and receives until something happens, at most so long (`None`: until then).
     /// `None` says that the time is over.
     ///
@@ -178,37 +196,41 @@ impl Socket {
     /// What the system says of the socket itself. What it says of a datagram is taken for
     /// its loss.
     pub fn poll(&mut self, wait: Option<Duration>) -> io::Result<Option<(ConnectionId, Event)>> {
-        let mut now = self.now();
-        let until = wait.map(|wait| now + wait);
+        let mut until = None;
         loop {
-            if self.events < EVENTS_MAX
-                && let Some(event) = self.endpoint.poll_event()
-            {
+            let may_tell = self.events < EVENTS_MAX;
+            if may_tell && let Some((id, event)) = self.endpoint.poll_event() {
                 self.events += 1;
-                return Ok(Some(event));
+                if let Event::Closed(_) = event {
+                    // Who hears of it may go away then; the other end is to hear of it too.
+                    self.transmit(self.now())?;
+                }
+                return Ok(Some((id, event)));
             }
             self.events = 0;
-            self.transmit(now)?;
+            self.transmit(self.now())?;
             // Sending took its time: an answer must not seem to have come before it.
-            now = self.now();
-            let has_received = self.receive(now)?;
-            if has_received {
-                // Before the caller hears of it, who may go away then, the other end does.
-                self.transmit(now)?;
+            let now = self.now();
+            if until.is_none() {
+                until = Some(wait.map(|wait| now + wait));
             }
-            if self.endpoint.poll_timeout().is_some_and(|at| at <= now) {
+            let until = until.flatten();
+            let next = self.endpoint.poll_timeout();
+            // What came first comes first: an event, a datagram, then the end of the time.
+            let idle = match earliest([until, next]) {
+                _ if !may_tell => Some(Duration::ZERO),
+                Some(at) => Some(at.since(now)),
+                None => None,
+            };
+            if self.receive(idle)? {
+                continue;
+            }
+            let now = self.now();
+            if next.is_some_and(|at| at <= now) {
                 self.endpoint.handle_timeout(now);
-            } else if !has_received {
-                // What came first comes first: an event, then the end of the time, then waiting.
-                if let Some(event) = self.endpoint.poll_event() {
-                    return Ok(Some(event));
-                }
-                if until.is_some_and(|until| until <= now) {
-                    return Ok(None);
-                }
-                self.wait(now, until)?;
+            } else if may_tell && until.is_some_and(|until| until <= now) {
+                return Ok(None);
             }
-            now = self.now();
         }
     }
 
@@ -229,7 +251,9 @@ impl Socket {
             };
             let batch = quinn_udp::Transmit {
                 destination: transmit.to,
-                ecn: None,
+                ecn: transmit
+                    .ecn
+                    .and_then(|ecn| EcnCodepoint::from_bits(ecn.bits())),
                 contents: &self.outgoing,
                 segment_size: Some(transmit.datagram_bytes),
                 src_ip: None,
@@ -249,42 +273,72 @@ impl Socket {
         }
     }
 
-    /// Takes in one batch. Whether there was one.
-    fn receive(&mut self, now: Time) -> io::Result<bool> {
-        let mut metas = [RecvMeta::default(); BATCHES];
-        let mut buffers = self.incoming.chunks_exact_mut(BUFFER).map(IoSliceMut::new);
-        let mut slices: [IoSliceMut<'_>; BATCHES] =
-            std::array::from_fn(|_| buffers.next().expect("there is one for each batch"));
-        let came = self
-            .state
-            .recv(UdpSockRef::from(&self.socket), &mut slices, &mut metas);
-        let count = match came {
-            Ok(count) => count,
-            Err(error) => {
-                return match error.kind() {
-                    io::ErrorKind::WouldBlock
-                    | io::ErrorKind::Interrupted
-                    | io::ErrorKind::ConnectionRefused => Ok(false),
-                    _ => Err(error),
-                };
-            }
+    /// Takes in what came; if that is nothing, waits for it, at most so long (`None`: as long
+    /// as it takes). Whether anything came.
+    fn receive(&mut self, idle: Option<Duration>) -> io::Result<bool> {
+        // Waiting within the call that receives costs one system call, waiting before it three;
+        // but the end of that wait is a tick of the kernel's clock, which is too coarse for some
+        // timers and too often for others.
+        let is_long = idle.is_none_or(|idle| idle >= WAIT_LEAST) && self.unsent.is_none();
+        let flags = match is_long {
+            true => MsgFlags::empty(),
+            false => MsgFlags::MSG_DONTWAIT,
         };
-        for (meta, buffer) in metas[..count]
-            .iter()
-            .zip(self.incoming.chunks_exact(BUFFER))
-        {
-            for datagram in buffer[..meta.len].chunks(meta.stride.max(1)) {
-                self.endpoint.handle_datagram(now, meta.addr, datagram);
-            }
+        let mut came = self.receive_batch(flags)?;
+        if came == 0 && idle.is_none_or(|idle| idle > Duration::ZERO) {
+            self.wait(idle)?;
+            came = self.receive_batch(MsgFlags::MSG_DONTWAIT)?;
         }
-        Ok(count > 0)
+        let is_any = came > 0;
+        // Where much comes, more is there already, and can be acknowledged together.
+        for _ in 1..BATCHES {
+            if came < MUCH {
+                break;
+            }
+            came = self.receive_batch(MsgFlags::MSG_DONTWAIT)?;
+        }
+        Ok(is_any)
     }
 
-    fn wait(&self, now: Time, until: Option<Time>) -> io::Result<()> {
-        let next = earliest([until, self.endpoint.poll_timeout()]);
-        let timeout = next.map(|at| Timespec {
-            tv_sec: i64::try_from(at.since(now).as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: at.since(now).subsec_nanos().into(),
+    /// Takes in the datagrams that the kernel joined. How many bytes they have.
+    fn receive_batch(&mut self, flags: MsgFlags) -> io::Result<usize> {
+        let mut buffers = [IoSliceMut::new(&mut self.incoming)];
+        let control = Some(&mut self.control[..]);
+        let came =
+            recvmsg::<SockaddrStorage>(self.socket.as_raw_fd(), &mut buffers, control, flags);
+        let came = match came {
+            Ok(came) => came,
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNREFUSED) => return Ok(0),
+            Err(error) => return Err(error.into()),
+        };
+        let now = Time::default() + self.began.elapsed();
+        let (bytes, from) = (came.bytes, came.address.as_ref().and_then(address));
+        let (mut stride, mut ecn) = (bytes.max(1), None);
+        for message in came.cmsgs().into_iter().flatten() {
+            match message {
+                ControlMessageOwned::UdpGroSegments(segment) => {
+                    stride = usize::try_from(segment).unwrap_or(0).max(1);
+                }
+                ControlMessageOwned::Ipv4Tos(bits) => ecn = Ecn::from_bits(bits),
+                ControlMessageOwned::Ipv6TClass(bits) => ecn = Ecn::from_bits(bits as u8),
+                ControlMessageOwned::RxqOvfl(drops) => self.drops = drops,
+                _ => {}
+            }
+        }
+        if let Some(from) = from {
+            for datagram in self.incoming[..bytes].chunks(stride) {
+                self.endpoint
+                    .handle_marked_datagram(now, from, ecn, datagram);
+            }
+        }
+        // An empty datagram came too.
+        Ok(bytes.max(1))
+    }
+
+    fn wait(&self, idle: Option<Duration>) -> io::Result<()> {
+        let timeout = idle.map(|idle| Timespec {
+            tv_sec: i64::try_from(idle.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: idle.subsec_nanos().into(),
         });
         let mut what = PollFlags::IN;
         if self.unsent.is_some() {
@@ -295,4 +349,32 @@ impl Socket {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+fn address(of: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = of.as_sockaddr_in().map(|of| SocketAddrV4::from(*of).into());
+    v4.or_else(|| {
+        of.as_sockaddr_in6()
+            .map(|of| SocketAddrV6::from(*of).into())
+    })
+}
+
+/// The socket with its options, and what sends through it.
+fn open(address: SocketAddr) -> io::Result<(UdpSocket, UdpSocketState)> {
+    let socket = UdpSocket::bind(address)?;
+    // Path MTU discovery, UDP_GRO and the rest as quinn-udp wants them.
+    let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+    state.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER)?;
+    state.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER)?;
+    socket.set_nonblocking(false)?;
+    socket.set_read_timeout(Some(TICK))?;
+    socket.set_write_timeout(Some(TICK))?;
+    // What quinn-udp asks for and nobody reads here costs time with each datagram.
+    setsockopt(&socket, sockopt::ReceiveTimestampns, &false)?;
+    match address.is_ipv4() {
+        true => setsockopt(&socket, sockopt::Ipv4PacketInfo, &false)?,
+        false => setsockopt(&socket, sockopt::Ipv6RecvPacketInfo, &false)?,
+    }
+    setsockopt(&socket, sockopt::RxqOvfl, &1)?;
+    Ok((socket, state))
 }

@@ -20,6 +20,11 @@ pub struct Stats {
     /// Those of them that were lost while the round trip showed a queue: loss that this
     /// connection, or others on the path, caused.
     pub packets_lost_in_queue: u64,
+    /// Packets that arrived, and that a queue on their way had marked because it fills (ECN CE).
+    pub packets_marked: u64,
+    /// Whether packets leave as from one who understands such marks; not where the path was seen
+    /// to clear or to make up marks, or the caller sets or reads none.
+    pub is_marking: bool,
     /// Packets taken for lost that arrived after all.
     pub packets_spuriously_lost: u64,
     /// Probe timeouts: times when nothing was heard for too long.

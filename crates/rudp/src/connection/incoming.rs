@@ -4,6 +4,7 @@
 
 use super::timers::ACCEPT_LASTS;
 use super::{Connection, Finish, State};
+use crate::ecn::Ecn;
 use crate::event::{Event, Reason};
 use crate::frame::Frame;
 use crate::packet::{self, Data, Packet, Parameters};
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 impl Connection {
     /// A packet for this connection came from the other end's address.
-    pub(crate) fn handle_packet(&mut self, now: Time, packet: &Packet<'_>) {
+    pub(crate) fn handle_packet(&mut self, now: Time, ecn: Option<Ecn>, packet: &Packet<'_>) {
         match *packet {
             // Also where there is a token: it may be too old by now.
             Packet::Retry {
@@ -48,7 +49,7 @@ impl Connection {
                     };
                 }
             }
-            Packet::Data(data) => self.handle_data(now, &data),
+            Packet::Data(data) => self.handle_data(now, ecn, &data),
             _ => self.stats.packets_rejected += 1,
         }
     }
@@ -74,7 +75,7 @@ impl Connection {
         self.events.push_back(Event::Connected);
     }
 
-    fn handle_data(&mut self, now: Time, data: &Data<'_>) {
+    fn handle_data(&mut self, now: Time, ecn: Option<Ecn>, data: &Data<'_>) {
         match self.state {
             State::Connecting { .. } | State::Drained => return,
             State::Accepting { .. } | State::Open | State::Lingering { .. } => {}
@@ -99,7 +100,7 @@ impl Connection {
         }
         let (number, waits_from) = (data.number, data.waits_from);
         self.received
-            .take(now, number, waits_from, is_eliciting, data.is_awaited);
+            .take(now, number, waits_from, is_eliciting, data.is_awaited, ecn);
         let mut reader = Reader(data.frames);
         while let Some(frame) = Frame::read(&mut reader) {
             self.apply(now, &frame);
@@ -125,7 +126,11 @@ impl Connection {
                 Frame::Ack(ack) => ack.largest < self.recovery.next_number(),
                 Frame::Message(piece) => self.reassembly.check(piece).is_ok(),
                 Frame::Finish { messages } => self.reassembly.has_all(*messages),
-                Frame::Padding | Frame::Ping | Frame::Credit { .. } | Frame::Abort { .. } => true,
+                Frame::Padding
+                | Frame::Ping
+                | Frame::Credit { .. }
+                | Frame::Abort { .. }
+                | Frame::Marks(_) => true,
             };
             if !is_allowed {
                 return None;
@@ -141,6 +146,7 @@ impl Connection {
                 self.recovery.acknowledge(now, ack, &mut self.outcome);
                 self.apply_outcome(now);
             }
+            Frame::Marks(marks) => self.marking.told(*marks),
             Frame::Credit { bytes, messages } => {
                 self.credit.bytes = self.credit.bytes.max(*bytes);
                 self.credit.messages = self.credit.messages.max(*messages);

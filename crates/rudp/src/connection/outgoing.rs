@@ -1,6 +1,6 @@
 //! What a connection sends, and when it may.
 
-use super::{Connection, Finish, Ids, State};
+use super::{Connection, Finish, Ids, Short, State};
 use crate::frame;
 use crate::packet::{self, HEADER_MAX, Packet, Parameters, TAG_LEN};
 use crate::recovery::Carried;
@@ -13,10 +13,20 @@ const FILLED: usize = 100;
 /// With fewer packets than this under way a sender that may send no more cannot count
 /// on two to arrive, which would be acknowledged at once.
 const PACKETS_AWAITED: u64 = 4;
+/// With so many packets under way the next acknowledgement is near: a datagram that would be
+/// less than half full waits for it. A message that is a little longer than a datagram would
+/// otherwise cost two of them.
+const PACKETS_WAITED_FOR: u64 = 8;
 /// The longest pause between two hellos.
 const HELLO_WAIT_MAX: Duration = Duration::from_millis(500);
 
 impl Connection {
+    /// Whether the datagrams that leave next are to be marked as from one who understands marks.
+    pub(crate) fn begin_batch(&mut self) -> bool {
+        self.recovery.is_marking = self.state == State::Open && self.marking.may_mark();
+        self.recovery.is_marking
+    }
+
     /// Appends the next datagram, if there is one to go now.
     pub(crate) fn write_datagram(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         match &mut self.state {
@@ -101,9 +111,22 @@ impl Connection {
                 self.recovery.is_app_limited();
                 false
             }
-            true => self.probes > 0 || self.may_send(now),
+            true => self.probes > 0 || (!self.waits_to_be_filled() && self.may_send(now)),
         };
         (may_send || self.received.is_due(now)) && self.write_packet(now, out, may_send)
+    }
+
+    fn waits_to_be_filled(&mut self) -> bool {
+        let may_wait = self.short != Short::MayGo
+            && self.recovery.packets_under_way() >= PACKETS_WAITED_FOR
+            && self.sending.has_less_than(self.datagram as u64 / 2)
+            && !(self.is_credit_due || self.is_ping_due || self.is_closing)
+            // There it is messages that are counted, and each is to be complete.
+            && self.controller.messages() == u64::MAX;
+        if may_wait {
+            self.short = Short::HasWaited;
+        }
+        may_wait
     }
 
     fn is_finish_due(&self) -> bool {
@@ -174,6 +197,7 @@ impl Connection {
             frame::put_padding(out, missing);
         }
         self.probes = self.probes.saturating_sub(1);
+        self.short = Short::Waits;
         let bytes = out.len() + TAG_LEN - start;
         if is_probe || carried.finish || self.waits_after(bytes) {
             packet::mark_awaited(out, start);
@@ -241,5 +265,8 @@ impl Connection {
     fn count_sent(&mut self, bytes: usize) {
         self.stats.packets_sent += 1;
         self.stats.bytes_sent += bytes as u64;
+        if self.recovery.is_marking {
+            self.marking.sent();
+        }
     }
 }

@@ -40,7 +40,7 @@ fn deliver(connection: &mut Connection, number: u64, frames: &[u8]) {
     packet::put_header(&mut datagram, IDS.own, number, 0, false);
     datagram.extend_from_slice(frames);
     packet::put_tag(&mut datagram, 0, IDS.seed);
-    connection.handle_packet(T, &Packet::read(&datagram).unwrap());
+    connection.handle_packet(T, None, &Packet::read(&datagram).unwrap());
 }
 
 fn acknowledging(numbers: std::ops::Range<u64>) -> Vec<u8> {

@@ -77,6 +77,7 @@ impl Connection {
             let timeouts = self.recovery.timeouts();
             if timeouts == TIMEOUTS_PERSISTENT {
                 self.controller.persistent();
+                self.marking.stop();
             }
             if timeouts >= TIMEOUTS_LAST_WORD && self.has_only_finish_open() {
                 self.end(Reason::Finished);

@@ -99,13 +99,15 @@ impl Cubic {
     }
 
     pub(crate) fn lost(&mut self, what: &Lost) {
-        if self
-            .recovering_since
-            .is_some_and(|since| what.sent_at <= since)
-        {
+        self.congested(what.now, what.sent_at);
+    }
+
+    /// Something sent then was lost, or marked by a queue that fills.
+    pub(crate) fn congested(&mut self, now: Time, sent_at: Time) {
+        if self.recovering_since.is_some_and(|since| sent_at <= since) {
             return;
         }
-        self.recovering_since = Some(what.now);
+        self.recovering_since = Some(now);
         // A flow that had to give way before gives way a little more (RFC 9438 section 4.7).
         self.before_loss = match self.window < self.before_loss {
             true => self.window * (1.0 + BETA) / 2.0,

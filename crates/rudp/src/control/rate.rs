@@ -10,6 +10,8 @@
 //! - A growing round trip means that a queue grows; it then sends less than is delivered.
 //! - The loss that it makes up for is the *lowest* of the last rounds, among them one
 //!   that sends less on purpose: loss that goes away with that is not made up for.
+//! - A queue that fills may say so on what passes it: it then sends less, by half the share of
+//!   packets that are marked.
 //! - Where the queue overflows, or doubles the round trip, the link is not what it was: only
 //!   the rates of the last two rounds count then.
 
@@ -82,6 +84,9 @@ pub(crate) struct Rate {
     loss: f64,
     acknowledged_bytes: f64,
     lost_bytes: f64,
+    /// Packets that queues marked in this round, and the share of them in the last.
+    marked_packets: f64,
+    marked: f64,
     /// The shortest round trip, and when it was seen last: of the middle ones, once there is one.
     least: Option<(Duration, Time)>,
     has_middle: bool,
@@ -109,6 +114,8 @@ impl Rate {
             loss: 0.0,
             acknowledged_bytes: 0.0,
             lost_bytes: 0.0,
+            marked_packets: 0.0,
+            marked: 0.0,
             least: None,
             has_middle: false,
             recent: [Duration::ZERO; QUEUE_SAMPLES],
@@ -157,7 +164,7 @@ impl Rate {
                     .map_or(1.0, |(least, _)| least.as_secs_f64())
                     .max(1e-6);
                 let excess = self.queue.saturating_sub(self.slack()).as_secs_f64();
-                (1.0 - excess / (2.0 * least)).max(0.5)
+                (1.0 - (excess / (2.0 * least)).max(self.marked / 2.0)).max(0.5)
             }
         }
     }
@@ -185,6 +192,10 @@ impl Rate {
             self.round_end = what.delivered;
             self.rounds += 1;
             self.measure_loss();
+            // As in DCTCP (RFC 8257), the share says how far the queue is from what it should be.
+            let packets = (self.round_bytes / self.packet).max(1.0);
+            self.marked = (self.marked_packets / packets).min(1.0);
+            self.marked_packets = 0.0;
             self.forget_rates_of_a_faster_link();
         }
         self.next_phase(is_round, what.is_app_limited);
@@ -197,6 +208,11 @@ impl Rate {
 
     pub(crate) fn lost(&mut self, bytes: u64) {
         self.lost_bytes += bytes as f64;
+    }
+
+    /// Queues on the path marked so many packets.
+    pub(crate) fn marked(&mut self, packets: u64) {
+        self.marked_packets += packets as f64;
     }
 
     pub(crate) fn spurious(&mut self, bytes: u64) {
@@ -262,7 +278,7 @@ impl Rate {
     }
 
     fn next_phase(&mut self, is_round: bool, is_app_limited: bool) {
-        let has_queue = self.queue > self.slack();
+        let has_queue = self.queue > self.slack() || self.marked > 0.0;
         let next = match self.phase {
             Phase::Start => {
                 if is_round && !is_app_limited {

@@ -19,6 +19,9 @@ const LINK: Path = Path {
     truncate: 0.0,
     rate: Some(100e6 / 8.0),
     queue: 1000,
+    marks_from: None,
+    clears_marks: false,
+    drops_marked: false,
 };
 const MESSAGE: usize = 64 << 10;
 const SECOND: u64 = 1_000_000_000;
@@ -161,7 +164,11 @@ fn measure(control: Control, paths: [Path; 2], way: &str) -> f64 {
 #[test]
 fn rate_fills_a_link_that_loses_at_random() {
     // Before the line, where more can be sent than it carries, and behind it.
-    let late = Path { loss: 0.3, loses_late: true, ..LINK };
+    let late = Path {
+        loss: 0.3,
+        loses_late: true,
+        ..LINK
+    };
     measure(Control::Rate, [late, LINK], "one way, behind the line");
     measure(Control::Rate, one_way_loss(0.1), "one way");
     measure(Control::Rate, [Path { loss: 0.3, ..LINK }; 2], "both ways");
@@ -215,6 +222,56 @@ fn connections_that_share_a_link_each_get_a_part() {
 }
 
 #[test]
+fn a_queue_that_marks_instead_of_dropping_is_believed() {
+    let marking = Path {
+        marks_from: Some(200),
+        ..LINK
+    };
+    for control in [Control::Cubic, Control::Rate] {
+        let [dropped, marked] =
+            [LINK, marking].map(|path| share(&[control], [path, LINK], 10, 20)[0]);
+        let megabits = [dropped, marked].map(|flow| flow.megabits(10));
+        println!(
+            "{control:?}: {megabits:.1?} Mb/s, lost {} and {}, marked {}",
+            dropped.stats.packets_lost, marked.stats.packets_lost, marked.stats.packets_marked
+        );
+        assert_eq!(dropped.stats.packets_marked, 0);
+        assert!(marked.stats.packets_marked > 0);
+        // The start alone may be too fast for any mark.
+        assert!(marked.stats.packets_lost <= dropped.stats.packets_lost);
+        assert!(megabits[1] > 0.8 * megabits[0], "{megabits:?}");
+    }
+}
+
+#[test]
+fn a_path_that_clears_marks_costs_nothing_and_one_that_drops_what_is_marked_little() {
+    let clears = Path {
+        clears_marks: true,
+        marks_from: Some(10),
+        ..LINK
+    };
+    let drops = Path {
+        drops_marked: true,
+        ..LINK
+    };
+    // For CUBIC that is ten lost packets at the start, from which it takes long to recover.
+    let least = [
+        (Control::Cubic, clears, 85.0),
+        (Control::Rate, clears, 85.0),
+        (Control::Cubic, drops, 1.0),
+        (Control::Rate, drops, 85.0),
+    ];
+    for (control, path, least) in least {
+        let flow = share(&[control], [path, LINK], 10, 20)[0];
+        let megabits = flow.megabits(10);
+        let lost = flow.stats.packets_lost;
+        println!("{control:?}: {megabits:.1} Mb/s, {lost} lost");
+        assert_eq!(flow.stats.packets_marked, 0);
+        assert!(megabits > least, "{control:?}: {megabits} Mb/s");
+    }
+}
+
+#[test]
 fn rate_does_not_make_up_for_loss_of_its_own_making() {
     // Hardly a queue: what is too much is lost, and no round trip grows.
     let policed = Path { queue: 20, ..LINK };
@@ -234,7 +291,10 @@ fn rate_does_not_make_up_for_loss_of_its_own_making() {
 #[test]
 fn rate_follows_a_link_that_becomes_slower_or_faster() {
     for (before, after) in [(100e6, 20e6), (20e6, 100e6)] {
-        let path = Path { rate: Some(before / 8.0), ..LINK };
+        let path = Path {
+            rate: Some(before / 8.0),
+            ..LINK
+        };
         let changes = Some((8, after / 8.0));
         let flow = share_changing(&[Control::Rate], [path, LINK], changes, 14, 24)[0];
         let part = flow.megabits(10) / (after * 1e-6);
@@ -266,7 +326,7 @@ fn the_study_waits_a_second_for_each_loss() {
                     sender.send(vec![7; 1400]);
                 }
                 while sender.poll_transmit(Time::from_nanos(now), &mut request) {
-                    network.send(now, 0, here, there, &request);
+                    network.send(now, 0, here, there, None, &request);
                 }
                 let times = [sender.poll_timeout().map(Time::as_nanos), network.next_ns()];
                 now = now.max(
@@ -283,7 +343,7 @@ fn the_study_waits_a_second_for_each_loss() {
                     }
                     let message = receiver.handle_datagram(&datagram.bytes, &mut answer);
                     bytes += message.map_or(0, <[u8]>::len);
-                    network.send(now, 1, there, here, &answer);
+                    network.send(now, 1, there, here, None, &answer);
                 }
             }
             let megabits = bytes as f64 * 8e-6 / 60.0;

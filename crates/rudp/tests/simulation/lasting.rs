@@ -18,6 +18,9 @@ const PATH: Path = Path {
     truncate: 0.0,
     rate: None,
     queue: 0,
+    marks_from: None,
+    clears_marks: false,
+    drops_marked: false,
 };
 
 type Told = Vec<(usize, Event)>;

@@ -1,6 +1,7 @@
 //! A network in virtual time that damages what it carries, as its seed says.
 
 use fastrand::Rng;
+use rudp::Ecn;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::SocketAddr;
@@ -29,6 +30,12 @@ pub(crate) struct Path {
     pub(crate) rate: Option<f64>,
     /// How many wait for the rate; more are dropped.
     pub(crate) queue: usize,
+    /// Where more wait than these, what passes is marked, if its sender understands that.
+    pub(crate) marks_from: Option<usize>,
+    /// Whether marks are cleared on the way.
+    pub(crate) clears_marks: bool,
+    /// Whether what its sender marked is dropped.
+    pub(crate) drops_marked: bool,
 }
 
 /// How many datagrams met which fate.
@@ -41,6 +48,9 @@ pub(crate) struct Faults {
     pub(crate) corrupted: u64,
     pub(crate) truncated: u64,
     pub(crate) overflowed: u64,
+    pub(crate) marked: u64,
+    pub(crate) cleared: u64,
+    pub(crate) dropped_for_marks: u64,
 }
 
 impl AddAssign for Faults {
@@ -52,6 +62,9 @@ impl AddAssign for Faults {
         self.corrupted += other.corrupted;
         self.truncated += other.truncated;
         self.overflowed += other.overflowed;
+        self.marked += other.marked;
+        self.cleared += other.cleared;
+        self.dropped_for_marks += other.dropped_for_marks;
     }
 }
 
@@ -81,6 +94,7 @@ struct Line {
 pub(crate) struct Datagram {
     pub(crate) from: SocketAddr,
     pub(crate) to: SocketAddr,
+    pub(crate) ecn: Option<Ecn>,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -105,12 +119,14 @@ impl Network {
         way: usize,
         from: SocketAddr,
         to: SocketAddr,
+        mut ecn: Option<Ecn>,
         bytes: &[u8],
     ) {
         if let Some(kept) = &mut self.keeps {
             kept.push(Datagram {
                 from,
                 to,
+                ecn,
                 bytes: bytes.to_vec(),
             });
         }
@@ -123,6 +139,14 @@ impl Network {
             }
             return;
         }
+        if ecn.is_some() && path.drops_marked {
+            self.faults.dropped_for_marks += 1;
+            return;
+        }
+        if ecn.is_some() && path.clears_marks {
+            self.faults.cleared += 1;
+            ecn = None;
+        }
         let copies = 1 + usize::from(self.random.f64() < path.duplicate);
         for copy in 0..copies {
             let Some(through) = self.pass_line(now, way, bytes.len()) else {
@@ -130,7 +154,12 @@ impl Network {
                 return;
             };
             self.faults.duplicated += copy as u64;
-            let at = self.keep(from, to, bytes);
+            let waiting = self.lines[way].starts_ns.len();
+            if ecn.is_some() && path.marks_from.is_some_and(|from| waiting > from) {
+                self.faults.marked += 1;
+                ecn = Some(Ecn::Ce);
+            }
+            let at = self.keep(from, to, ecn, bytes);
             self.damage(&path, at);
             let arrives = self.arrival(&path, way, through);
             self.sent += 1;
@@ -138,17 +167,18 @@ impl Network {
         }
     }
 
-    fn keep(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> usize {
+    fn keep(&mut self, from: SocketAddr, to: SocketAddr, ecn: Option<Ecn>, bytes: &[u8]) -> usize {
         let at = self.free.pop().unwrap_or_else(|| {
             self.datagrams.push(Datagram {
                 from,
                 to,
+                ecn,
                 bytes: Vec::new(),
             });
             self.datagrams.len() - 1
         });
         let datagram = &mut self.datagrams[at];
-        (datagram.from, datagram.to) = (from, to);
+        (datagram.from, datagram.to, datagram.ecn) = (from, to, ecn);
         datagram.bytes.clear();
         datagram.bytes.extend_from_slice(bytes);
         at

@@ -24,6 +24,7 @@ pub(crate) struct Totals {
     pub(crate) taken_for_lost: u64,
     pub(crate) spurious: u64,
     pub(crate) timeouts: u64,
+    pub(crate) marked: u64,
 }
 
 impl AddAssign for Totals {
@@ -41,6 +42,7 @@ impl AddAssign for Totals {
         self.taken_for_lost += other.taken_for_lost;
         self.spurious += other.spurious;
         self.timeouts += other.timeouts;
+        self.marked += other.marked;
     }
 }
 
@@ -105,6 +107,9 @@ fn path(random: &mut Rng) -> Path {
         truncate: pick(random, &[0.0, 0.01, 0.05]),
         rate: is_limited.then(|| pick(random, &[50e3, 500e3, 5e6])),
         queue: pick(random, &[5, 20, 100]),
+        marks_from: pick(random, &[None, Some(1), Some(10)]),
+        clears_marks: random.u32(..10) == 0,
+        drops_marked: random.u32(..20) == 0,
     }
 }
 
@@ -243,6 +248,7 @@ impl Scenario {
             self.totals.taken_for_lost += side.stats.packets_lost;
             self.totals.spurious += side.stats.packets_spuriously_lost;
             self.totals.timeouts += side.stats.probe_timeouts;
+            self.totals.marked += side.stats.packets_marked;
         }
         Ok(())
     }

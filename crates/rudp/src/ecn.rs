@@ -1,0 +1,178 @@
+//! Explicit congestion notification (RFC 3168): a queue that fills marks what passes instead
+//! of dropping it. The receiver counts the marks, its acknowledgements tell the counts, and a
+//! sender whose marks do not come through as they should stops to mark (RFC 9000 section 13.4).
+
+/// What the two low bits of IPv4's type of service or IPv6's traffic class say of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// The sender understands marks: ECT(0), which ours sends.
+    Ect0,
+    /// The same, ECT(1).
+    Ect1,
+    /// It passed a queue that fills: CE.
+    Ce,
+}
+
+impl Ecn {
+    /// What these bits say; those above the lowest two do not count. `None`: the sender
+    /// understands no marks.
+    pub const fn from_bits(bits: u8) -> Option<Ecn> {
+        match bits & 0b11 {
+            0b10 => Some(Ecn::Ect0),
+            0b01 => Some(Ecn::Ect1),
+            0b11 => Some(Ecn::Ce),
+            _ => None,
+        }
+    }
+
+    /// The two bits.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Ecn::Ect0 => 0b10,
+            Ecn::Ect1 => 0b01,
+            Ecn::Ce => 0b11,
+        }
+    }
+}
+
+/// How many packets came with which mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    pub(crate) ect0: u64,
+    pub(crate) ect1: u64,
+    pub(crate) ce: u64,
+}
+
+impl Marks {
+    pub(crate) fn count(&mut self, ecn: Option<Ecn>) {
+        match ecn {
+            Some(Ecn::Ect0) => self.ect0 += 1,
+            Some(Ecn::Ect1) => self.ect1 += 1,
+            Some(Ecn::Ce) => self.ce += 1,
+            None => {}
+        }
+    }
+
+    pub(crate) fn is_none(self) -> bool {
+        self == Marks::default()
+    }
+}
+
+/// How many packets are marked before the other end was seen to see marks (RFC 9000 appendix
+/// A.4). A path that drops what is marked so costs no more than these.
+const TRIED: u64 = 10;
+
+/// Whether this end marks what it sends.
+#[derive(Debug, Default)]
+pub(crate) struct Marking {
+    sent: u64,
+    /// Packets marked by us that are acknowledged.
+    arrived: u64,
+    /// The highest counts that the other end told.
+    told: Marks,
+    ce_known: u64,
+    has_failed: bool,
+}
+
+impl Marking {
+    pub(crate) fn may_mark(&self) -> bool {
+        !self.has_failed && (self.arrived > 0 || self.sent < TRIED)
+    }
+
+    /// A marked packet leaves.
+    pub(crate) fn sent(&mut self) {
+        self.sent += 1;
+    }
+
+    /// The other end says what it has counted by the time of the acknowledgement that follows.
+    pub(crate) fn told(&mut self, marks: Marks) {
+        self.told.ect0 = self.told.ect0.max(marks.ect0);
+        self.told.ect1 = self.told.ect1.max(marks.ect1);
+        self.told.ce = self.told.ce.max(marks.ce);
+    }
+
+    /// So many marked packets more are known to have arrived. How many packets more were
+    /// marked by a queue.
+    ///
+    /// RFC 9000 section 13.4.2.1 holds what one acknowledgement adds to the counts against what
+    /// it acknowledges. Ours tell a packet of long ago where they had no room for it before, so
+    /// it is sums that are held against each other: what is acknowledged by now was counted by
+    /// now, whatever came in which order.
+    pub(crate) fn acknowledged(&mut self, marked: u64) -> u64 {
+        self.arrived += marked;
+        let counted = self.told.ect0.saturating_add(self.told.ce);
+        // Too few: the path clears marks. Too many, or another one: it makes them up.
+        if counted < self.arrived || counted > self.sent || self.told.ect1 > 0 {
+            self.has_failed = true;
+        }
+        if self.has_failed {
+            return 0;
+        }
+        let new = self.told.ce - self.ce_known;
+        self.ce_known = self.told.ce;
+        new
+    }
+
+    /// Nothing comes through any more, perhaps because it is marked.
+    pub(crate) fn stop(&mut self) {
+        self.has_failed = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(ect0: u64, ect1: u64, ce: u64) -> Marks {
+        Marks { ect0, ect1, ce }
+    }
+
+    fn after(sent: u64, told: Marks, arrived: u64) -> (u64, bool) {
+        let mut marking = Marking::default();
+        (0..sent).for_each(|_| marking.sent());
+        marking.told(told);
+        (marking.acknowledged(arrived), marking.may_mark())
+    }
+
+    #[test]
+    fn marks_that_come_through_go_on_and_those_of_queues_are_told_once() {
+        let mut marking = Marking::default();
+        for _ in 0..TRIED {
+            assert!(marking.may_mark());
+            marking.sent();
+        }
+        assert!(!marking.may_mark(), "nobody has seen any of them yet");
+        marking.told(marks(3, 0, 2));
+        assert_eq!(marking.acknowledged(5), 2);
+        assert!(marking.may_mark());
+        assert_eq!(marking.acknowledged(0), 0);
+        // An older acknowledgement comes late.
+        marking.told(marks(2, 0, 1));
+        assert_eq!((marking.acknowledged(0), marking.may_mark()), (0, true));
+    }
+
+    #[test]
+    fn marks_that_are_cleared_or_made_up_end_it() {
+        assert_eq!(after(5, marks(5, 0, 0), 5), (0, true));
+        assert_eq!(after(5, marks(0, 0, 0), 5), (0, false), "all cleared");
+        assert_eq!(after(5, marks(3, 0, 1), 5), (0, false), "one cleared");
+        assert_eq!(
+            after(5, marks(0, 5, 0), 5),
+            (0, false),
+            "turned into ECT(1)"
+        );
+        assert_eq!(after(5, marks(4, 1, 1), 5), (0, false), "one made up");
+        assert_eq!(after(5, marks(1 << 61, 0, 1 << 61), 5), (0, false));
+        let mut marking = Marking::default();
+        marking.stop();
+        assert!(!marking.may_mark());
+    }
+
+    #[test]
+    fn bits_are_read_back() {
+        for bits in 0..4 {
+            assert_eq!(Ecn::from_bits(bits).map_or(0, Ecn::bits), bits);
+            assert_eq!(Ecn::from_bits(0xfc | bits), Ecn::from_bits(bits));
+        }
+    }
+}
