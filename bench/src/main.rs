@@ -1,6 +1,6 @@
 //! `costof-bench`: costof beside its peers, interleaved, with a verdict for each
-//! comparison. It never measures by itself: costof, its peers and this machine
-//! do, and it holds their numbers side by side.
+//! comparison. It never measures by itself, but for the ends of `rudp`: costof, its
+//! peers and this machine do, and it holds their numbers side by side.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
