@@ -35,11 +35,11 @@ pub static TABLE: &[&Probe] = &[
     &crate::net::ping::PROBE,
     &crate::net::connect::PROBE,
     &crate::net::stages::PROBE,
-    &crate::rudp::bandwidth::PROBE,
-    &crate::rudp::loss::PROBE,
     &crate::copy::send::PROBE,
     &crate::copy::receive::PROBE,
     &crate::copy::parts::PROBE,
     &crate::rudp::rtt::PROBE,
+    &crate::rudp::bandwidth::PROBE,
     &crate::rudp::stages::PROBE,
+    &crate::rudp::loss::PROBE,
 ];
