@@ -2,7 +2,7 @@
 //! TCP, for messages that are in the caches or not and lie on small pages or large ones.
 //!
 //! Where to look is found beforehand by few sizes far apart; each run then measures some
-//! around that. costof's own findings say from which size on, and how surely.
+//! around that, and says where the next one is to look. costof's own findings say from which size on, and how surely.
 
 use crate::bench::Bench;
 use crate::costof::{Costof, failures};
@@ -82,6 +82,8 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
             let run = messages.measure(bench, &round.to_string(), PRECISION, &around(about))?;
             let found = said(&run);
             println!("{messages}, run {round}: {}", Shown(&found));
+            // Nearer than a first look has come.
+            begun[position] = crossed(&run).and_then(self::about).or(Some(about));
             all[position].push(found);
         }
     }
