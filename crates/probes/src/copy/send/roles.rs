@@ -36,9 +36,9 @@ use std::time::Duration;
 /// How long a round of a point lasts at least, where no more threads send than two processors can
 /// have at once with those that receive.
 const LEAST: Duration = Duration::from_millis(50);
-/// Where a round may take as long as that or longer, a stream takes so many times as long: the first
-/// tenths of a second of a connection may be slower than what follows. On a virtual machine with two
-/// processors iperf3 had 1 to 2.5 GB/s then, and 4 to 6 from half a second on.
+/// Where a round may take as long as that or longer, a stream to a receiver takes so many times as
+/// long: the first tenths of a second of a connection may be slower than what follows. On a virtual
+/// machine with two processors iperf3 had 1 to 2.5 GB/s then, and 4 to 6 from half a second on.
 const STRETCH: u32 = 6;
 /// In round trips: slow start takes ten to fill 16 MiB from ten segments.
 const ROUND_TRIPS: u32 = 40;
@@ -417,6 +417,16 @@ impl Sending {
         Ok(())
     }
 
+    /// How long to send, where a point is to be measured for so long.
+    fn asked(&self, point: &Point, time_ns: f64) -> Duration {
+        let asked = Duration::from_nanos(time_ns as u64);
+        let gets_going = pattern(point) == Pattern::Stream && self.meeting.sink.is_none();
+        match gets_going && asked >= LEAST {
+            true => STRETCH * asked,
+            false => asked,
+        }
+    }
+
     /// Sends through these flows, and adds what that was.
     fn send(
         &self,
@@ -428,7 +438,8 @@ impl Sending {
         let duration = match &self.ending {
             Some(ending) => ending.duration,
             None => duration(
-                (meter.time_ns(), least(point), pattern(point)),
+                self.asked(point, meter.time_ns()),
+                least(point),
                 round_trip.unwrap_or_default(),
             ),
         };
@@ -701,14 +712,7 @@ fn failed(point: &Point, error: &io::Error) -> Failure {
     }
 }
 
-/// How long to send, where a point is to be measured for so long.
-fn duration(
-    (point_ns, least, pattern): (f64, Duration, Pattern),
-    round_trip: Duration,
-) -> Duration {
-    let asked = match Duration::from_nanos(point_ns as u64) {
-        long if long >= LEAST && pattern == Pattern::Stream => STRETCH * long,
-        asked => asked,
-    };
+/// How long to send, where so much is asked for.
+fn duration(asked: Duration, least: Duration, round_trip: Duration) -> Duration {
     asked.max(least).max(ROUND_TRIPS * round_trip).min(MOST)
 }
