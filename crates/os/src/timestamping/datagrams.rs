@@ -71,6 +71,16 @@ impl Datagrams {
         self.peer
     }
 
+    /// Has [`Datagrams::receive`] wait in the kernel no longer than this at a time, which it rounds up
+    /// to its ticks.
+    ///
+    /// # Errors
+    ///
+    /// EDOM for no time at all.
+    pub fn wait_at_most(&self, time: Duration) -> io::Result<()> {
+        meeting::receive_within(self.conversation.socket(), time)
+    }
+
     /// Sends a datagram; by which number [`Datagrams::left_at`] knows it.
     ///
     /// # Errors

@@ -37,6 +37,8 @@ const TRIES: u32 = 10_000;
 const SILENCE: Duration = Duration::from_secs(15);
 /// How many may be connected, most of them strangers.
 const CALLERS_MOST: usize = 16;
+/// How many events may be left that nobody asked for.
+const EVENTS_LEFT: u32 = 1 << 16;
 /// How many messages on their way to an end are held for it.
 const WINDOW: u64 = 2;
 /// The least that is held, in bytes: messages are small, and there are many.
@@ -295,7 +297,14 @@ impl Drop for Talk {
         if let Some(connection) = self.socket.connection(self.id) {
             // Where it is lost, the other end is stopped all the same.
             connection.abort(now, 0);
-            let _ = self.socket.poll(Some(Duration::ZERO));
+            // It leaves before the last event is told.
+            for _ in 0..EVENTS_LEFT {
+                match self.socket.poll(Some(Duration::ZERO)) {
+                    Ok(Some((id, Event::Closed(_)))) if id == self.id => break,
+                    Ok(Some(_)) => {}
+                    _ => break,
+                }
+            }
         }
     }
 }

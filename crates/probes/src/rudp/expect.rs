@@ -57,27 +57,19 @@ fn datagrams(point: &Point) -> u64 {
         .max(1)
 }
 
-/// What the library adds to a UDP round trip: at each end a datagram's state, tag and copy, and other
-/// system calls than a program of its own makes.
+/// What the library adds to a UDP round trip: at each end a datagram's state, tag and copy, and system
+/// calls that say more.
 pub(crate) fn library_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
     let read_ns = known.primary("os.syscall", &[("call", "read")])?;
     let (datagrams, size) = (datagrams(point), size(point) as f64);
     let handled = 4.0 * datagrams as f64;
-    let (calls, calls_high, waits) = match wait(point) {
-        Wait::Spin => (0.0, 4.0, "as many system calls or 4 more"),
-        Wait::Block => (
-            2.0,
-            8.0,
-            "2 to 8 more system calls, since an end asks, waits by poll, and asks again",
-        ),
-    };
     Some((
-        (0.5 * handled + calls) * read_ns + 4.0 * size / 20.0,
-        (8.0 * handled + calls_high) * read_ns + 12.0 * size / 5.0,
+        0.5 * handled * read_ns + 4.0 * size / 20.0,
+        (8.0 * handled + 4.0) * read_ns + 12.0 * size / 5.0,
         format!(
             "; by the library, {handled} datagrams written or read, each a half to 8 reads of \
-             {read_ns:.0} ns for its state, memory and clock; {waits}; and 4 tags and up to 8 \
-             copies of {size} B at 5 to 20 GB/s"
+             {read_ns:.0} ns for its state, memory and clock; up to 4 more system calls; and 4 tags \
+             and up to 8 copies of {size} B at 5 to 20 GB/s"
         ),
     ))
 }

@@ -86,8 +86,7 @@ pub(crate) static PROBE: Probe = Probe {
              stack=udp has the messages of net.rtt over=udp, and what is lost is sent again after \
              three round trips, or 200 ms. The stacks are measured in turn in each launch. How \
              many messages are sent is fixed before, since whoever stops when the time is over \
-             stops at a loss. An end of the library that blocks asks the socket, waits by \
-             poll(2), and asks again, where the others wait in recvfrom(2).",
+             stops at a loss.",
         ),
         sources: list![
             text(
@@ -99,7 +98,7 @@ pub(crate) static PROBE: Probe = Probe {
             text("RFC 9002, on when something is lost"),
         ],
         predicted_from: text(
-            "the round trip by UDP as net.rtt has measured it over the same link, or system calls and context switches; and what the library adds: its state and memory a datagram, tags and copies of the bytes, and more system calls where it blocks",
+            "the round trip by UDP as net.rtt has measured it over the same link, or system calls and context switches; and what the library adds: its state and memory a datagram, tags and copies of the bytes, and system calls",
         ),
         after: list![
             text("os.syscall"),

@@ -97,13 +97,13 @@ pub(crate) static PROBE: Probe = Probe {
             "As rudp.rtt, one message at a time, on sockets whose datagrams the kernel stamps \
              (SO_TIMESTAMPING, in software: SND and RX), where the study captured them with a \
              sniffer. Either end subtracts stamps of its own host alone, since the clocks of two \
-             hosts are never subtracted. stack=udp is what the kernel and the waiting take, so that \
-             the difference to it is what the library takes. All stacks send each message as one \
-             datagram, which IP cuts where the link's packets are shorter; then the kernel stamps \
-             one of them. The library's state machine is driven here by a loop like that of \
-             its own driver, one datagram at a time. Stamping costs some microseconds itself, most \
-             of them between the stages; the stamps of what left are fetched after the answer, or \
-             before waiting in poll(2), which they would end.",
+             hosts are never subtracted. stack=udp is what the kernel and the waiting take, so \
+             that the difference to it is what the library takes. All stacks send each message as \
+             one datagram, which IP cuts where the link's packets are shorter; then the kernel \
+             stamps one of them. The library's state machine is driven here by a loop like that \
+             of its own driver, one datagram at a time. Stamping costs some microseconds itself, \
+             most of them between the stages; the stamps of what left are fetched after the \
+             answer.",
         ),
         sources: list![
             text(

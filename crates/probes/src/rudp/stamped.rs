@@ -18,6 +18,10 @@ use std::time::{Duration, Instant};
 
 /// The longest datagram that comes.
 const BUFFER: usize = 1 << 16;
+/// How long an end of the library waits within the call that receives, and at least how far away
+/// its next timer is then: both are its own driver's.
+const TICK: Duration = Duration::from_millis(1);
+const WAIT_LEAST: Duration = Duration::from_millis(5);
 /// How long an end waits until it looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(50);
 /// How often a spinning one tries before it does.
@@ -321,6 +325,7 @@ pub(crate) struct Library {
 impl Library {
     fn new(noted: Noted, ends: &Ends<'_>, accept: Option<Accept>) -> io::Result<Library> {
         let endpoint = Endpoint::new(random::bytes()?, accept).map_err(io::Error::other)?;
+        noted.datagrams.wait_at_most(TICK)?;
         Ok(Library {
             noted,
             endpoint,
@@ -378,8 +383,12 @@ impl Library {
 
     /// What happens next. None where nothing has for a while.
     fn next(&mut self) -> io::Result<Option<Event>> {
-        let mut waited = 0;
-        loop {
+        let tries = match self.wait {
+            Wait::Block => 1,
+            Wait::Spin => TRIES,
+        };
+        let mut tried = 0;
+        while tried < tries {
             if let Some((id, event)) = self.endpoint.poll_event() {
                 self.id = Some(id);
                 return match event {
@@ -388,32 +397,41 @@ impl Library {
                     event => Ok(Some(event)),
                 };
             }
-            let now = self.now();
-            self.transmit(now)?;
-            if let Some(came) = self.noted.datagrams.receive_now(&mut self.incoming)? {
+            self.transmit(self.now())?;
+            let (now, due) = (self.now(), self.endpoint.poll_timeout());
+            let idle = match self.wait {
+                Wait::Block => due.map_or(LOOK, |at| LOOK.min(at.since(now))),
+                Wait::Spin => Duration::ZERO,
+            };
+            if let Some(came) = self.receive_within(idle)? {
                 let length = self.noted.note(came);
                 let (now, peer) = (self.now(), self.noted.datagrams.peer());
                 let datagram = &self.incoming[..length];
                 self.endpoint.handle_datagram(now, peer, datagram);
-                self.transmit(now)?;
                 continue;
             }
             let now = self.now();
-            let due = self.endpoint.poll_timeout();
-            if due.is_some_and(|at| at <= now) {
-                self.endpoint.handle_timeout(now);
-                continue;
-            }
-            waited += 1;
-            match self.wait {
-                Wait::Spin if waited < TRIES => {}
-                Wait::Block if waited == 1 => {
-                    let time = due.map_or(LOOK, |at| LOOK.min(at.since(now)));
-                    self.noted.datagrams.wait(time)?;
-                }
-                _ => return Ok(None),
+            match due.is_some_and(|at| at <= now) {
+                true => self.endpoint.handle_timeout(now),
+                false => tried += 1,
             }
         }
+        Ok(None)
+    }
+
+    /// A datagram, waiting so long at most, as the library's own driver does: within the call that
+    /// receives where there is time, since waiting before it costs more.
+    fn receive_within(&mut self, idle: Duration) -> io::Result<Option<Came>> {
+        let datagrams = &mut self.noted.datagrams;
+        let came = match idle >= WAIT_LEAST {
+            true => datagrams.receive(&mut self.incoming)?,
+            false => datagrams.receive_now(&mut self.incoming)?,
+        };
+        if came.is_some() || idle.is_zero() {
+            return Ok(came);
+        }
+        datagrams.wait(idle)?;
+        datagrams.receive_now(&mut self.incoming)
     }
 
     fn transmit(&mut self, now: Time) -> io::Result<()> {
