@@ -81,6 +81,7 @@ impl Connection {
         if self.recovery.timeout(now, &mut self.outcome) {
             self.probes = PROBES;
             self.stats.probe_timeouts += 1;
+            self.marking.doubt();
             let timeouts = self.recovery.timeouts();
             if timeouts == TIMEOUTS_PERSISTENT {
                 self.controller.persistent();
