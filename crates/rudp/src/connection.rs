@@ -115,14 +115,12 @@ enum Finish {
     Acknowledged,
 }
 
-/// What becomes of a datagram that would be mostly empty while many are under way.
+/// What becomes of a datagram that would be mostly empty while many are under way: it waits
+/// for the next acknowledgement, and not for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Short {
-    /// It waits for the next acknowledgement, until which the caller may fill it.
     Waits,
-    /// One has waited.
-    HasWaited,
-    /// That acknowledgement came.
+    WaitsUntil(Time),
     MayGo,
 }
 
@@ -415,7 +413,7 @@ impl Connection {
             self.stats.packets_spuriously_lost += outcome.spurious_packets;
         }
         if let Some(sent_at) = outcome.acknowledged_sent_at {
-            if self.short == Short::HasWaited {
+            if let Short::WaitsUntil(_) = self.short {
                 self.short = Short::MayGo;
             }
             self.controller.acknowledged(&Acknowledged {

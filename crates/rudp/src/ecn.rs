@@ -71,12 +71,15 @@ pub(crate) struct Marking {
     /// The highest counts that the other end told.
     told: Marks,
     ce_known: u64,
+    /// There was a probe timeout before any was seen to arrive.
+    is_doubted: bool,
     has_failed: bool,
 }
 
 impl Marking {
     pub(crate) fn may_mark(&self) -> bool {
-        !self.has_failed && (self.arrived > 0 || self.sent < TRIED)
+        let is_tried = self.sent < TRIED && !self.is_doubted;
+        !self.has_failed && (self.arrived > 0 || is_tried)
     }
 
     /// A marked packet leaves.
@@ -111,6 +114,12 @@ impl Marking {
         let new = self.told.ce - self.ce_known;
         self.ce_known = self.told.ce;
         new
+    }
+
+    /// Nothing was heard for too long. Until marks are seen to come through, none are sent: a
+    /// path that drops what is marked would else keep a server from hearing its client.
+    pub(crate) fn doubt(&mut self) {
+        self.is_doubted = true;
     }
 
     /// Nothing comes through any more, perhaps because it is marked.
@@ -164,6 +173,12 @@ mod tests {
         assert_eq!(after(5, marks(4, 1, 1), 5), (0, false), "one made up");
         assert_eq!(after(5, marks(1 << 61, 0, 1 << 61), 5), (0, false));
         let mut marking = Marking::default();
+        marking.sent();
+        marking.doubt();
+        assert!(!marking.may_mark());
+        marking.told(marks(1, 0, 0));
+        marking.acknowledged(1);
+        assert!(marking.may_mark(), "it was seen after all");
         marking.stop();
         assert!(!marking.may_mark());
     }

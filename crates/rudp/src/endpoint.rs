@@ -314,6 +314,22 @@ impl Endpoint {
         self.timers.first().map(|(at, _)| *at)
     }
 
+    /// The same, and not too early either: costs more where it was.
+    #[cfg(feature = "socket")]
+    pub(crate) fn poll_timeout_exact(&mut self) -> Option<Time> {
+        loop {
+            let (at, slot) = *self.timers.first()?;
+            let place = &mut self.slots[slot as usize];
+            let exact = place.connection.as_ref().and_then(|one| one.timeout_at());
+            if exact == Some(at) {
+                return exact;
+            }
+            self.timers.pop_first();
+            place.timer = exact;
+            self.timers.extend(exact.map(|at| (at, slot)));
+        }
+    }
+
     /// Writes the next datagrams into the buffer, which is emptied before: all for one
     /// address and of one size but for the last, up to so many, and no more than one if
     /// two would be longer than `bytes`.

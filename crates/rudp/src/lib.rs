@@ -93,6 +93,9 @@ mod ecn;
 mod endpoint;
 mod event;
 mod frame;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod pacing;
 mod packet;
 mod ranges;

@@ -39,7 +39,7 @@ const DATA: u8 = 0x14;
 const DATA_AWAITED: u8 = 0x15;
 
 /// The seed of tags before both ends know each other's nonce.
-const HANDSHAKE_SEED: u64 = 0x7275_6470_0000_0001;
+pub(crate) const HANDSHAKE_SEED: u64 = 0x7275_6470_0000_0001;
 
 /// What an end says of itself when it connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -90,9 +90,9 @@ impl Sending {
         self.next_offset == 0 && self.begun.messages - self.acknowledged >= under_way_max
     }
 
-    /// Whether all that waits to go is fewer bytes than these, none of them lost before.
-    pub(crate) fn has_less_than(&self, bytes: u64) -> bool {
-        self.lost.is_empty() && self.new_bytes < bytes
+    /// Whether all that waits to go is the end of a message that was begun, shorter than this.
+    pub(crate) fn has_only_an_end(&self, bytes: u64) -> bool {
+        self.lost.is_empty() && self.next_offset > 0 && self.new_bytes < bytes
     }
 
     fn may_go_on(&self, credit: Credit, under_way_max: u64) -> bool {

@@ -3,7 +3,9 @@
 //!
 //! The clock is read once for each batch of datagrams. Batches leave and arrive in one
 //! system call where the kernel can do that (`UDP_SEGMENT` since Linux 4.18, `UDP_GRO`
-//! since 5.0). It never starts a thread.
+//! since 5.0). Waiting happens within the call that receives, so that a message and its
+//! answer cost each end one call to send and one to receive. Packets are marked ECT(0), and
+//! the marks of queues that fill are read (ECN). It never starts a thread.
 //!
 //! ```
 //! use rudp::socket::Socket;
@@ -160,7 +162,7 @@ impl Socket {
             outgoing: Vec::with_capacity(BUFFER),
             unsent: None,
             incoming: vec![0; BUFFER],
-            control: cmsg_space!(i32, i32, u32),
+            control: cmsg_space!(i32, i32, i32, u32),
             events: 0,
             refused: 0,
             drops: 0,
@@ -211,7 +213,8 @@ impl Socket {
     }
 
     /// Sends and receives until something happens, at most so long (`None`: until then).
-    /// `None` says that the time is over.
+    /// `None` says that the time is over. What is to be said in answer, acknowledgements among it,
+    /// leaves in the next call, so that it travels with what the caller sends then.
     ///
     /// # Errors
     ///
@@ -219,6 +222,7 @@ impl Socket {
     /// its loss.
     pub fn poll(&mut self, wait: Option<Duration>) -> io::Result<Option<(ConnectionId, Event)>> {
         let mut until = None;
+        let mut has_looked = false;
         loop {
             let may_tell = self.events < EVENTS_MAX;
             if may_tell && let Some((id, event)) = self.endpoint.poll_event() {
@@ -237,21 +241,27 @@ impl Socket {
                 until = Some(wait.map(|wait| now + wait));
             }
             let until = until.flatten();
-            let next = self.endpoint.poll_timeout();
-            // What came first comes first: an event, a datagram, then the end of the time.
-            let idle = match earliest([until, next]) {
-                _ if !may_tell => Some(Duration::ZERO),
-                Some(at) => Some(at.since(now)),
-                None => None,
-            };
-            if self.receive(idle)? {
-                continue;
-            }
-            let now = self.now();
-            if next.is_some_and(|at| at <= now) {
-                self.endpoint.handle_timeout(now);
-            } else if may_tell && until.is_some_and(|until| until <= now) {
+            let is_over = until.is_some_and(|until| until <= now);
+            // Also while something comes that is no event.
+            if has_looked && may_tell && is_over {
                 return Ok(None);
+            }
+            let mut next = self.endpoint.poll_timeout();
+            if next.is_some_and(|at| at.since(now) < WAIT_LEAST) {
+                next = self.endpoint.poll_timeout_exact();
+            }
+            // What came first comes first: an event, a datagram, then the end of the time.
+            let idle_until = match may_tell {
+                true => earliest([until, next]),
+                false => Some(now),
+            };
+            self.receive(now, idle_until)?;
+            has_looked = true;
+            if let Some(at) = next {
+                let now = self.now();
+                if at <= now {
+                    self.endpoint.handle_timeout(now);
+                }
             }
         }
     }
@@ -295,23 +305,24 @@ impl Socket {
         }
     }
 
-    /// Takes in what came; if that is nothing, waits for it, at most so long (`None`: as long
-    /// as it takes). Whether anything came.
-    fn receive(&mut self, idle: Option<Duration>) -> io::Result<bool> {
+    /// Takes in what came; if that is nothing, waits for it until then (`None`: as long as it
+    /// takes).
+    fn receive(&mut self, now: Time, until: Option<Time>) -> io::Result<()> {
         // Waiting within the call that receives costs one system call, waiting before it three;
         // but the end of that wait is a tick of the kernel's clock, which is too coarse for some
         // timers and too often for others.
-        let is_long = idle.is_none_or(|idle| idle >= WAIT_LEAST) && self.unsent.is_none();
+        let is_far = until.is_none_or(|at| at.since(now) >= WAIT_LEAST);
+        let is_long = is_far && self.unsent.is_none();
         let flags = match is_long {
             true => MsgFlags::empty(),
             false => MsgFlags::MSG_DONTWAIT,
         };
         let mut came = self.receive_batch(flags)?;
-        if came == 0 && idle.is_none_or(|idle| idle > Duration::ZERO) {
-            self.wait(idle)?;
+        if came == 0 && until.is_none_or(|at| at > now) {
+            let now = if is_long { self.now() } else { now };
+            self.wait(until.map(|at| at.since(now)))?;
             came = self.receive_batch(MsgFlags::MSG_DONTWAIT)?;
         }
-        let is_any = came > 0;
         // Where much comes, more is there already, and can be acknowledged together.
         for _ in 1..BATCHES {
             if came < MUCH {
@@ -319,7 +330,7 @@ impl Socket {
             }
             came = self.receive_batch(MsgFlags::MSG_DONTWAIT)?;
         }
-        Ok(is_any)
+        Ok(())
     }
 
     /// Takes in the datagrams that the kernel joined. How many bytes they have.

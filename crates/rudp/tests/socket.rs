@@ -6,7 +6,7 @@
 
 use rudp::socket::Socket;
 use rudp::{Accept, Config, Control, Event, Reason, SendError};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -98,6 +98,25 @@ fn what_is_sent_over_loopback_arrives() {
             transfer(control, datagram_bytes, 1000, 65_000);
         }
     }
+}
+
+#[test]
+fn what_the_system_drops_because_the_buffer_is_full_is_counted() {
+    let mut server = Socket::bind(ANY, [1; 16], Some(Accept::default())).unwrap();
+    let to = server.local_addr().unwrap();
+    let stranger = UdpSocket::bind(ANY).unwrap();
+    let rubbish = vec![0; 60_000];
+    // More than any buffer that the system gives.
+    for _ in 0..1000 {
+        stranger.send_to(&rubbish, to).unwrap();
+    }
+    for _ in 0..2000 {
+        assert_eq!(server.poll(Some(Duration::ZERO)).unwrap(), None);
+    }
+    // What was dropped says nothing; what comes after it does.
+    stranger.send_to(&rubbish, to).unwrap();
+    assert_eq!(server.poll(Some(Duration::from_millis(10))).unwrap(), None);
+    assert!(server.dropped() > 0);
 }
 
 #[test]

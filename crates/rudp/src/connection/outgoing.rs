@@ -13,10 +13,13 @@ const FILLED: usize = 100;
 /// With fewer packets than this under way a sender that may send no more cannot count
 /// on two to arrive, which would be acknowledged at once.
 const PACKETS_AWAITED: u64 = 4;
-/// With so many packets under way the next acknowledgement is near: a datagram that would be
-/// less than half full waits for it. A message that is a little longer than a datagram would
-/// otherwise cost two of them.
+/// With so many packets under way the next acknowledgement is near. The end of a message that
+/// would leave a datagram more than half empty waits for it: by then the caller may have given
+/// what fills it. Messages a little longer than a datagram would otherwise cost two each.
 const PACKETS_WAITED_FOR: u64 = 8;
+/// It waits for this part of a round trip at most, and for this time.
+const FILLED_WITHIN: u32 = 8;
+const FILLED_WITHIN_MOST: Duration = Duration::from_millis(1);
 /// The longest pause between two hellos.
 const HELLO_WAIT_MAX: Duration = Duration::from_millis(500);
 
@@ -111,20 +114,21 @@ impl Connection {
                 self.recovery.is_app_limited();
                 false
             }
-            true => self.probes > 0 || (!self.waits_to_be_filled() && self.may_send(now)),
+            true => self.probes > 0 || (!self.waits_to_be_filled(now) && self.may_send(now)),
         };
         (may_send || self.received.is_due(now)) && self.write_packet(now, out, may_send)
     }
 
-    fn waits_to_be_filled(&mut self) -> bool {
+    fn waits_to_be_filled(&mut self, now: Time) -> bool {
         let may_wait = self.short != Short::MayGo
             && self.recovery.packets_under_way() >= PACKETS_WAITED_FOR
-            && self.sending.has_less_than(self.datagram as u64 / 2)
+            && self.sending.has_only_an_end(self.datagram as u64 / 2)
             && !(self.is_credit_due || self.is_ping_due || self.is_closing)
             // There it is messages that are counted, and each is to be complete.
             && self.controller.messages() == u64::MAX;
-        if may_wait {
-            self.short = Short::HasWaited;
+        if may_wait && self.short == Short::Waits {
+            let wait = (self.recovery.rtt.smoothed / FILLED_WITHIN).min(FILLED_WITHIN_MOST);
+            self.short = Short::WaitsUntil(now + wait);
         }
         may_wait
     }

@@ -2,13 +2,15 @@
 //! carry its tag.
 
 use super::{Connection, Ids};
-use crate::config::Config;
+use crate::config::{Config, Control};
+use crate::ecn::{Ecn, Marks};
 use crate::event::{Event, Reason};
-use crate::frame::{self, Piece};
+use crate::frame::{self, Frame, Piece};
 use crate::packet::{self, Packet};
 use crate::ranges::Ranges;
 use crate::received::Received;
 use crate::time::Time;
+use crate::wire::Reader;
 use std::time::Duration;
 
 const T: Time = Time::from_nanos(1_000_000_000);
@@ -90,6 +92,85 @@ fn an_acknowledgement_of_what_was_not_sent_changes_nothing_nor_does_what_comes_w
     // The same number is still free for what is true.
     deliver(&mut connection, 1, &acknowledging(0..sent));
     assert_eq!(connection.poll_event(), Some(Event::Acknowledged(id)));
+}
+
+/// A connection that was given messages of these lengths, and how many datagrams left at once.
+fn sent(messages: &[usize]) -> (Connection, usize) {
+    // This one is not spread over time before anything is known.
+    let control = Control::Rate;
+    let mut connection = connection(Config {
+        control,
+        ..Config::default()
+    });
+    for bytes in messages {
+        connection.send(vec![1; *bytes]).unwrap();
+    }
+    let datagrams = leave(&mut connection, T);
+    (connection, datagrams)
+}
+
+fn leave(connection: &mut Connection, now: Time) -> usize {
+    let mut out = Vec::new();
+    std::iter::from_fn(|| connection.write_datagram(now, &mut out).then_some(())).count()
+}
+
+#[test]
+fn a_short_end_of_a_message_waits_for_what_could_fill_its_datagram_but_not_for_long() {
+    let long = 12_900;
+    let (mut connection, datagrams) = sent(&[long]);
+    assert_eq!(datagrams, 9, "and some 150 bytes wait");
+    assert_eq!(connection.timeout_at(), Some(T + Duration::from_millis(1)));
+    let later = T + Duration::from_millis(1);
+    connection.handle_timeout(later);
+    assert_eq!(leave(&mut connection, later), 1);
+
+    let (mut connection, _) = sent(&[long]);
+    deliver(&mut connection, 1, &acknowledging(0..1));
+    assert_eq!(leave(&mut connection, T), 1, "what it waited for has come");
+
+    let (mut connection, _) = sent(&[long]);
+    connection.send(vec![2; 1000]).unwrap();
+    assert_eq!(leave(&mut connection, T), 1, "and the datagram is filled");
+
+    let (mut connection, _) = sent(&[long]);
+    connection.close(T);
+    assert_eq!(leave(&mut connection, T), 1, "nothing more is to come");
+
+    assert_eq!(sent(&[3000]).1, 3, "hardly anything is under way");
+    let whole = [1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 100];
+    assert_eq!(sent(&whole).1, 10, "a whole message does not wait");
+}
+
+#[test]
+fn marks_are_told_with_each_acknowledgement_and_a_queues_at_once() {
+    let mut connection = connection(Config::default());
+    let packet = |number, ecn| {
+        let mut datagram = Vec::new();
+        packet::put_header(&mut datagram, IDS.own, number, 0, false);
+        frame::put_ping(&mut datagram);
+        packet::put_tag(&mut datagram, 0, IDS.seed);
+        (datagram, ecn)
+    };
+    leave(&mut connection, T);
+    for (datagram, ecn) in [packet(1, Some(Ecn::Ect0)), packet(2, Some(Ecn::Ce))] {
+        connection.handle_packet(T, ecn, &Packet::read(&datagram).unwrap());
+    }
+    // What comes twice is counted once.
+    let (datagram, ecn) = packet(2, Some(Ecn::Ce));
+    connection.handle_packet(T, ecn, &Packet::read(&datagram).unwrap());
+    let mut out = Vec::new();
+    assert!(connection.write_datagram(T, &mut out));
+    let Some(Packet::Data(data)) = Packet::read(&out) else {
+        panic!("it is a data packet");
+    };
+    let mut reader = Reader(data.frames);
+    let marks = Marks {
+        ect0: 1,
+        ect1: 0,
+        ce: 1,
+    };
+    assert_eq!(Frame::read(&mut reader), Some(Frame::Marks(marks)));
+    assert!(matches!(Frame::read(&mut reader), Some(Frame::Ack(ack)) if ack.largest == 2));
 }
 
 #[test]

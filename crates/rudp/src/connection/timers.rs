@@ -1,6 +1,6 @@
 //! What a connection does when nothing comes.
 
-use super::{Connection, State, TIMEOUTS_LAST_WORD, TIMEOUTS_PERSISTENT};
+use super::{Connection, Short, State, TIMEOUTS_LAST_WORD, TIMEOUTS_PERSISTENT};
 use crate::event::Reason;
 use crate::recovery::PROBES;
 use crate::time::{Time, earliest};
@@ -24,6 +24,10 @@ impl Connection {
                 self.recovery.timeout_at(),
                 self.received.due(),
                 self.released_at,
+                match self.short {
+                    Short::WaitsUntil(at) => Some(at),
+                    Short::Waits | Short::MayGo => None,
+                },
             ]),
             State::Lingering {
                 until,
@@ -71,9 +75,13 @@ impl Connection {
             self.asked_at = now;
             self.is_ping_due = true;
         }
+        if matches!(self.short, Short::WaitsUntil(at) if now >= at) {
+            self.short = Short::MayGo;
+        }
         if self.recovery.timeout(now, &mut self.outcome) {
             self.probes = PROBES;
             self.stats.probe_timeouts += 1;
+            self.marking.doubt();
             let timeouts = self.recovery.timeouts();
             if timeouts == TIMEOUTS_PERSISTENT {
                 self.controller.persistent();

@@ -31,6 +31,10 @@ const LOSS_MAX: f64 = 0.6;
 const WINDOW_GAIN: f64 = 2.0;
 /// The smallest window: loss must be seen without a timeout.
 const WINDOW_LEAST_PACKETS: f64 = 8.0;
+/// The window before anything is known, where ten packets are less: 32 of an Ethernet's, with
+/// which Chromium's QUIC begins too. A thousand small messages so take a round trip less than
+/// with RFC 9002's ten.
+const FIRST_BYTES: f64 = 32.0 * 1452.0;
 /// By how much the rate grows at first, in each round trip.
 const START_GAIN: f64 = 2.0;
 /// The start is over when the rate did not grow by this factor in so many rounds.
@@ -67,6 +71,8 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Rate {
     packet: f64,
+    /// The window while no rate is known.
+    first_window: f64,
     phase: Phase,
     /// Rounds in this phase.
     rounds: u32,
@@ -99,8 +105,10 @@ pub(crate) struct Rate {
 
 impl Rate {
     pub(crate) fn new(packet: usize) -> Rate {
+        let packet = packet as f64;
         Rate {
-            packet: packet as f64,
+            packet,
+            first_window: (INITIAL_PACKETS * packet).max(FIRST_BYTES),
             phase: Phase::Start,
             rounds: 0,
             round_end: 0,
@@ -144,11 +152,11 @@ impl Rate {
         };
         let window = self.full() * (gain * least + in_one_go);
         let floor = if self.rate > 0.0 {
-            WINDOW_LEAST_PACKETS
+            WINDOW_LEAST_PACKETS * self.packet
         } else {
-            INITIAL_PACKETS
+            self.first_window
         };
-        window.max(floor * self.packet) as u64
+        window.max(floor) as u64
     }
 
     fn gain(&self) -> f64 {
@@ -223,6 +231,7 @@ impl Rate {
     /// The path may be another one now.
     pub(crate) fn persistent(&mut self) {
         *self = Rate::new(self.packet as usize);
+        self.first_window = INITIAL_PACKETS * self.packet;
     }
 
     fn measure_queue(&mut self, now: Time, latest: Duration) {

@@ -229,8 +229,8 @@ fn a_queue_that_marks_instead_of_dropping_is_believed() {
     };
     for control in [Control::Cubic, Control::Rate] {
         let [dropped, marked] =
-            [LINK, marking].map(|path| share(&[control], [path, LINK], 10, 20)[0]);
-        let megabits = [dropped, marked].map(|flow| flow.megabits(10));
+            [LINK, marking].map(|path| share(&[control], [path, LINK], 4, 8)[0]);
+        let megabits = [dropped, marked].map(|flow| flow.megabits(4));
         println!(
             "{control:?}: {megabits:.1?} Mb/s, lost {} and {}, marked {}",
             dropped.stats.packets_lost, marked.stats.packets_lost, marked.stats.packets_marked
@@ -262,8 +262,8 @@ fn a_path_that_clears_marks_costs_nothing_and_one_that_drops_what_is_marked_litt
         (Control::Rate, drops, 85.0),
     ];
     for (control, path, least) in least {
-        let flow = share(&[control], [path, LINK], 10, 20)[0];
-        let megabits = flow.megabits(10);
+        let flow = share(&[control], [path, LINK], 4, 8)[0];
+        let megabits = flow.megabits(4);
         let lost = flow.stats.packets_lost;
         println!("{control:?}: {megabits:.1} Mb/s, {lost} lost");
         assert_eq!(flow.stats.packets_marked, 0);
