@@ -131,7 +131,7 @@ impl Ends<'_> {
     pub(crate) fn asks(&self, conversation: Conversation) -> io::Result<Asks> {
         let noted = self.noted(conversation)?;
         Ok(match self.stack {
-            Stack::Rudp => Asks::Library(Library::connect(noted, self)?),
+            Stack::Rudp => Asks::Library(Box::new(Library::connect(noted, self)?)),
             Stack::Study => Asks::Study(Asking::new(noted)),
             Stack::Udp => Asks::Udp(Plain {
                 noted,
@@ -149,7 +149,7 @@ impl Ends<'_> {
         let noted = self.noted(conversation)?;
         let token = &self.meeting.token;
         Ok(match self.stack {
-            Stack::Rudp => Answers::Library(Library::accept(noted, self)?),
+            Stack::Rudp => Answers::Library(Box::new(Library::accept(noted, self)?)),
             Stack::Study => Answers::Study(Answering::new(noted, self.size, token)),
             Stack::Udp => Answers::Udp(noted, vec![0; self.size]),
         })
@@ -158,7 +158,7 @@ impl Ends<'_> {
 
 /// The end that asks.
 pub(crate) enum Asks {
-    Library(Library),
+    Library(Box<Library>),
     Study(Asking<Noted>),
     Udp(Plain),
 }
@@ -251,7 +251,7 @@ impl Asks {
 
 /// The end that answers.
 pub(crate) enum Answers {
-    Library(Library),
+    Library(Box<Library>),
     Study(Answering<Noted>),
     Udp(Noted, Vec<u8>),
 }
