@@ -204,7 +204,7 @@ struct Server {
 }
 
 enum Listens {
-    Library(Listening),
+    Library(Box<Listening>),
     Datagrams(Listener),
 }
 
@@ -230,7 +230,7 @@ impl Role for Server {
         let (listens, offers) = match stack(point) {
             Stack::Rudp => {
                 let (listening, offers) = Listening::open(meeting, config(point, meeting))?;
-                (Listens::Library(listening), offers)
+                (Listens::Library(Box::new(listening)), offers)
             }
             Stack::Study | Stack::Udp => {
                 let (listener, offers) = meeting::listen(point, meeting, Over::Udp, 1)?;
@@ -268,7 +268,7 @@ impl Server {
         let listener = match listens {
             Listens::Library(listening) => {
                 let talk = listening.accept(wait(point), meter.stop())?;
-                return Ok(talk.map(Answers::Library));
+                return Ok(talk.map(|talk| Answers::Library(Box::new(talk))));
             }
             Listens::Datagrams(listener) => listener,
         };
@@ -287,7 +287,7 @@ impl Server {
 
 /// One who answers.
 enum Answers {
-    Library(Talk),
+    Library(Box<Talk>),
     /// And the message that is to come.
     Study(Answering<Conversation>, Vec<u8>),
     Udp(Conversation, Vec<u8>),
@@ -391,7 +391,7 @@ struct Asks {
 }
 
 enum By {
-    Library(Talk),
+    Library(Box<Talk>),
     Study(Asking<Conversation>),
     Udp(Conversation, Vec<u8>),
 }
@@ -401,7 +401,8 @@ impl Asks {
         let by = match stack(point) {
             Stack::Rudp => {
                 let config = config(point, meeting);
-                By::Library(Talk::call(meeting, offers, config, wait(point))?)
+                let talk = Talk::call(meeting, offers, config, wait(point))?;
+                By::Library(Box::new(talk))
             }
             stack => {
                 let called = meeting::call(meeting, offers, Over::Udp, wait(point));
