@@ -191,7 +191,11 @@ mod tests {
     fn what_is_planned_beside_one_axis_at_a_time_can_be() {
         let headlines = headlines(&Facts::default());
         let own = headlines.into_iter().map(|headline| headline.axes);
-        for axes in more_points().into_iter().map(|planned| planned.axes).chain(own) {
+        for axes in more_points()
+            .into_iter()
+            .map(|planned| planned.axes)
+            .chain(own)
+        {
             assert_eq!(check(&point(&PROBE, axes.clone())), Ok(()), "{axes}");
         }
     }
@@ -205,13 +209,27 @@ mod tests {
         };
         for (name, value, stack, says) in [
             ("control", "rate", "tcp", "control=cubic"),
-            ("congestion_control", "bbr", "rudp", "congestion_control=default"),
-            ("congestion_control", "bbr", "study", "congestion_control=default"),
+            (
+                "congestion_control",
+                "bbr",
+                "rudp",
+                "congestion_control=default",
+            ),
+            (
+                "congestion_control",
+                "bbr",
+                "study",
+                "congestion_control=default",
+            ),
         ] {
             let reason = refused(name, value, stack).unwrap_err();
             assert!(reason.contains(says), "{reason}");
         }
-        let long = PROBE.info.defaults().with("stack", "study").with("size", 64 << 10);
+        let long = PROBE
+            .info
+            .defaults()
+            .with("stack", "study")
+            .with("size", 64 << 10);
         let reason = check(&point(&PROBE, long)).unwrap_err().reason;
         assert!(reason.contains("size=65499"), "{reason}");
         assert_eq!(refused("congestion_control", "bbr", "tcp"), Ok(()));
