@@ -24,6 +24,8 @@ use std::time::Duration;
 const LEAST: Duration = Duration::from_millis(300);
 /// And where what is lost is sent again after a second: its half has one such second at least.
 const LEAST_WITH_RETRIES: Duration = Duration::from_millis(2400);
+/// And of QUIC, which first looks for the longest datagram that the path carries.
+const LEAST_OF_QUIC: Duration = Duration::from_secs(1);
 /// In round trips: what the first half of them is there for is to find the rate.
 const ROUND_TRIPS: u32 = 40;
 /// And at most.
@@ -72,6 +74,7 @@ fn lasts(point: &Point, point_ns: f64, round_trip: Duration) -> Duration {
     let asked = Duration::from_nanos(point_ns as u64);
     let least = match stack(point) {
         Stack::Study => LEAST_WITH_RETRIES,
+        Stack::Quic => LEAST_OF_QUIC,
         _ => LEAST,
     };
     asked.max(least).max(ROUND_TRIPS * round_trip).min(MOST)
@@ -157,11 +160,17 @@ impl Role for Receiving {
             let rate = rate.ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
             meter.value("throughput", rate);
         } else {
-            let steady = steady(marks, incoming.lasts())
-                .ok_or_else(|| Failure::error("nothing arrived in the second half of the time"))?;
-            meter.value("throughput", steady.throughput);
-            meter.value("start_up", steady.start_up_ns);
-            let used = windows::used(&[marks], steady.stretch);
+            let steady = steady(marks, incoming.lasts());
+            // Where all of the second half is a stall, the whole time says what there is to say.
+            let stretch = steady.map(|steady| steady.stretch);
+            let stretch = stretch.or_else(|| windows::whole(&[marks]));
+            let stretch =
+                stretch.ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
+            meter.value("throughput", windows::throughput(&[marks], stretch));
+            if let Some(steady) = steady {
+                meter.value("start_up", steady.start_up_ns);
+            }
+            let used = windows::used(&[marks], stretch);
             meter.value("cpu_receiver", used.cpu_ns_per_kib);
             meter.value("receiver_running", used.running);
         }
