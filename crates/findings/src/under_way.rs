@@ -131,7 +131,10 @@ fn limited(run: &Run, row: &PointRow, bytes: f64) -> Option<Finding> {
             Some(window) => format!("{window} under way"),
             None => "a window of its own".to_owned(),
         };
-        more += &format!("; with {how} it is {}", shown(median(faster, "throughput")?));
+        more += &format!(
+            "; with {how} it is {}",
+            shown(median(faster, "throughput")?)
+        );
         evidence.push(faster.point.clone());
     }
     if let Some(rate) = rate.filter(|_| is_delay) {
@@ -211,7 +214,10 @@ fn shares(link: &str, rows: &[&PointRow]) -> Option<Finding> {
     };
     let share = |row: &PointRow| {
         let estimate = row.estimate("goodput_share")?;
-        Some((estimate.median, estimate.ci95.map_or(estimate.median, |ci| ci.1)))
+        Some((
+            estimate.median,
+            estimate.ci95.map_or(estimate.median, |ci| ci.1),
+        ))
     };
     let named = |is: fn((f64, f64)) -> bool| {
         let of_them = streams().filter(move |row| share(row).is_some_and(is));
@@ -240,7 +246,11 @@ fn shares(link: &str, rows: &[&PointRow]) -> Option<Finding> {
             list(&starved)
         ),
         advice: None,
-        evidence: starved.iter().chain(&fed).map(|row| row.point.clone()).collect(),
+        evidence: starved
+            .iter()
+            .chain(&fed)
+            .map(|row| row.point.clone())
+            .collect(),
     })
 }
 
@@ -317,7 +327,10 @@ mod tests {
         for point in findings.iter().flat_map(|finding| &finding.evidence) {
             assert!(rows.iter().any(|row| row.point == *point));
         }
-        findings.into_iter().map(|finding| finding.sentence).collect()
+        findings
+            .into_iter()
+            .map(|finding| finding.sentence)
+            .collect()
     }
 
     #[test]
@@ -344,9 +357,15 @@ mod tests {
         ];
         let found = sentences(&rows);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].contains("rudp by cubic over loopback"), "{found:?}");
+        assert!(
+            found[0].contains("rudp by cubic over loopback"),
+            "{found:?}"
+        );
         assert!(found[0].contains("÷ a round trip of 100 µs"), "{found:?}");
-        assert!(found[0].contains("with a window of its own it is 2.00 GB/s"), "{found:?}");
+        assert!(
+            found[0].contains("with a window of its own it is 2.00 GB/s"),
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -369,8 +388,10 @@ mod tests {
         let found = sentences(&[of("rudp", 0.93), of("tcp", 0.004), of("quic", 0.6)]);
         assert_eq!(
             found,
-            ["over delay=95ms,rate=100Mbit,up.loss=10%, of what the link does not lose, less than \
-              half is had by tcp (0.40 %); not starved: rudp by cubic (93 %)"]
+            [
+                "over delay=95ms,rate=100Mbit,up.loss=10%, of what the link does not lose, less than \
+              half is had by tcp (0.40 %); not starved: rudp by cubic (93 %)"
+            ]
         );
         assert_eq!(sentences(&[of("rudp", 0.93), of("quic", 0.6)]), [""; 0]);
     }
@@ -382,8 +403,10 @@ mod tests {
         let found = sentences(&[of("rudp", 0.0), of("study", 0.11)]);
         assert_eq!(
             found,
-            ["over rate=100Mbit,up.loss=10%, the share of messages that take a second or more: \
-              rudp by cubic 0 %, study 11 %"]
+            [
+                "over rate=100Mbit,up.loss=10%, the share of messages that take a second or more: \
+              rudp by cubic 0 %, study 11 %"
+            ]
         );
         assert_eq!(sentences(&[of("rudp", 0.0)]), [""; 0]);
     }

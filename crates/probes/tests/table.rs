@@ -220,7 +220,9 @@ fn what_gives_up_its_processor_says_so() {
                 "sync.mutex" => point.axes.number("threads") > 1,
                 "net.rtt" | "net.stages" | "rudp.rtt" | "rudp.stages" => word("wait") == "block",
                 "copy.parts" => false,
-                id => ["net.", "copy.", "rudp."].iter().any(|layer| id.starts_with(layer)),
+                id => ["net.", "copy.", "rudp."]
+                    .iter()
+                    .any(|layer| id.starts_with(layer)),
             };
             assert_eq!(role.blocks(&point), waits, "{point}");
         }

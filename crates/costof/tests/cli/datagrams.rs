@@ -89,7 +89,10 @@ fn the_plan_has_the_losses_of_the_study_for_every_stack() {
         "delay=95ms,rate=100Mbit,up.loss=30%",
     ] {
         let over = format!(" over {link}");
-        let lines = shown.out.lines().filter(|line| line.trim_end().ends_with(&over));
+        let lines = shown
+            .out
+            .lines()
+            .filter(|line| line.trim_end().ends_with(&over));
         let lines: Vec<&str> = lines.collect();
         for stack in ["stack=study", "stack=quic", "stack=tcp", "control=rate"] {
             let has = lines.iter().any(|line| line.contains(stack));

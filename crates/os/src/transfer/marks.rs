@@ -31,6 +31,12 @@ pub(super) const MARKS: usize = 1024;
 /// How far they are apart at first.
 pub(super) const MARK_EVERY_NS: u64 = 250_000;
 
+impl Default for Marks {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Marks {
     /// None so far; none of those to come allocates.
     pub fn new() -> Self {

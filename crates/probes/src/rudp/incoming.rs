@@ -231,7 +231,8 @@ mod tests {
         let mut incoming = Incoming::new(SIZE, false);
         let mut wrong = sent.clone();
         wrong[SIZE] ^= 1;
-        assert!(incoming.take_piece(&wrong[..150]).is_err());
+        assert!(incoming.take_piece(&wrong[..SIZE]).is_ok());
+        assert!(incoming.take_piece(&wrong[SIZE..]).is_err());
     }
 
     #[test]

@@ -276,7 +276,10 @@ mod tests {
     #[test]
     fn what_is_planned_can_be_and_its_links_have_their_names() {
         let points = more_points();
-        assert_eq!(points.len(), contenders().len() * (SHORT.len() + LONG.len()));
+        assert_eq!(
+            points.len(),
+            contenders().len() * (SHORT.len() + LONG.len())
+        );
         for (position, planned) in points.iter().enumerate() {
             assert!(!points[..position].contains(planned), "{planned:?}");
             let link = planned.link.expect("each is over a link");
@@ -307,7 +310,10 @@ mod tests {
                 ..report(0.0)
             };
             let report = derive(&point, vec![report(9e6), sender]);
-            let found = report.metrics.iter().find(|one| one.name == "goodput_share");
+            let found = report
+                .metrics
+                .iter()
+                .find(|one| one.name == "goodput_share");
             found.map(|measured| measured.data.clone())
         };
         assert_eq!(share("rate=100Mbit,up.loss=10%"), Some(Data::Value(0.8)));

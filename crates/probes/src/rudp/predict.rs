@@ -159,12 +159,7 @@ fn limit(point: &Point, up: &Emulation) -> Option<(f64, String)> {
 }
 
 /// A window of messages over a link with delays, which may lose them.
-fn on_a_way(
-    point: &Point,
-    window: u64,
-    up: &Emulation,
-    down: &Emulation,
-) -> Option<Prediction> {
+fn on_a_way(point: &Point, window: u64, up: &Emulation, down: &Emulation) -> Option<Prediction> {
     if up.reorder + up.duplicate + down.reorder + down.duplicate > 0.0 {
         return None;
     }
@@ -173,7 +168,11 @@ fn on_a_way(
     let delays = delays_ns(point);
     let mut least = (delays - jitter).max(0.0) + sending;
     let mut most = delays + jitter + sending + MADE_NS;
-    let mut why = format!("{} of delays and {} to send a message", ns(delays), ns(sending));
+    let mut why = format!(
+        "{} of delays and {} to send a message",
+        ns(delays),
+        ns(sending)
+    );
     let arrives = (1.0 - up.loss).powf(packets(point)) * (1.0 - down.loss);
     let lost = 1.0 - arrives;
     if lost > 0.0 {
@@ -223,7 +222,11 @@ fn at_a_rate(point: &Point, up: &Emulation) -> Option<Prediction> {
     }
     let (limit, why) = limit(point, up)?;
     if up.loss == 0.0 {
-        return throughput(0.8 * limit, limit, format!("{why}; up to a fifth stays unused"));
+        return throughput(
+            0.8 * limit,
+            limit,
+            format!("{why}; up to a fifth stays unused"),
+        );
     }
     let control = point.axes.word("congestion_control");
     match (stack(point), point.axes.word("control"), control) {
@@ -237,7 +240,9 @@ fn at_a_rate(point: &Point, up: &Emulation) -> Option<Prediction> {
             limit,
             format!("{why}; BBR does not take so little loss for congestion"),
         ),
-        (Stack::Rudp, "cubic", _) | (Stack::Tcp, _, "cubic") | (Stack::Quic, _, "default" | "cubic")
+        (Stack::Rudp, "cubic", _)
+        | (Stack::Tcp, _, "cubic")
+        | (Stack::Quic, _, "default" | "cubic")
             if up.loss <= RESPONDS && delays_ns(point) > 0.0 =>
         {
             let seconds = delays_ns(point) / 1e9;
@@ -291,9 +296,15 @@ mod tests {
     fn one_under_way_is_its_size_over_the_round_trip() {
         // 1428 B at 100 Mbit/s are 114 us, beside 190 ms.
         let stop_and_wait = over("wan", |axes| axes.with("window", 1)).unwrap();
-        assert!((stop_and_wait.high - 1400.0 / 0.190_114).abs() < 1.0, "{stop_and_wait:?}");
+        assert!(
+            (stop_and_wait.high - 1400.0 / 0.190_114).abs() < 1.0,
+            "{stop_and_wait:?}"
+        );
         assert!(stop_and_wait.low > 0.99 * stop_and_wait.high);
-        assert!(stop_and_wait.because.contains("1 × 1400 B"), "{stop_and_wait:?}");
+        assert!(
+            stop_and_wait.because.contains("1 × 1400 B"),
+            "{stop_and_wait:?}"
+        );
         // More than the link carries is not expected.
         let many = over("wan", |axes| axes.with("window", 4096)).unwrap();
         assert!(many.high < 12.5e6, "{many:?}");
@@ -326,10 +337,21 @@ mod tests {
         };
         let lossy = "delay=95ms,rate=100Mbit,up.loss=10%";
         let high = 12.5 * 0.9 * 1472.0 / 1500.0;
-        let expected = |share: f64| Some(((share * high * 1e3).round() / 1e3, (high * 1e3).round() / 1e3));
+        let expected = |share: f64| {
+            Some((
+                (share * high * 1e3).round() / 1e3,
+                (high * 1e3).round() / 1e3,
+            ))
+        };
         assert_eq!(megabytes(over(lossy, rate)), expected(0.8));
-        assert_eq!(megabytes(over("wan", stream)).map(|(_, high)| high), Some(12.267));
-        assert_eq!(megabytes(over(lossy, bbr)).map(|(_, high)| high), Some(10.86));
+        assert_eq!(
+            megabytes(over("wan", stream)).map(|(_, high)| high),
+            Some(12.267)
+        );
+        assert_eq!(
+            megabytes(over(lossy, bbr)).map(|(_, high)| high),
+            Some(10.86)
+        );
         assert_eq!(over("delay=95ms,rate=100Mbit,up.loss=30%", bbr), None);
         assert_eq!(over(lossy, stream), None);
         assert_eq!(over("delay=10ms,jitter=1ms,rate=8Mbit", stream), None);
@@ -341,7 +363,9 @@ mod tests {
         assert!((cubic_window(0.01, 0.1) - 12.2).abs() < 0.5);
         assert!((cubic_window(0.001, 0.1) - 38.7).abs() < 1.0);
         assert!((cubic_window(1e-4, 0.1) - 187.0).abs() < 3.0);
-        let starved = over("delay=95ms,rate=100Mbit,up.loss=1%", |axes| axes.with("window", 0));
+        let starved = over("delay=95ms,rate=100Mbit,up.loss=1%", |axes| {
+            axes.with("window", 0)
+        });
         let (low, high) = megabytes(starved).unwrap();
         assert!(low > 0.01 && high < 0.3, "{low} {high}");
     }
@@ -363,13 +387,26 @@ mod tests {
             point.link = text("loopback");
             predict(&point, &Facts::default(), &Known(rows))
         };
-        assert_eq!(megabytes(predicted("tcp", 0, &rows)), Some((2400.0, 4800.0)));
-        assert_eq!(megabytes(predicted("rudp", 0, &rows)), Some((800.0, 4000.0)));
+        assert_eq!(
+            megabytes(predicted("tcp", 0, &rows)),
+            Some((2400.0, 4800.0))
+        );
+        assert_eq!(
+            megabytes(predicted("rudp", 0, &rows)),
+            Some((800.0, 4000.0))
+        );
         assert_eq!(predicted("rudp", 1, &rows), None);
-        rows.push(measured(&net::rtt::PROBE, net::rtt::PROBE.info.defaults(), 20e3));
+        rows.push(measured(
+            &net::rtt::PROBE,
+            net::rtt::PROBE.info.defaults(),
+            20e3,
+        ));
         rows[1].point.link = text("loopback");
         let one = predicted("rudp", 1, &rows).unwrap();
-        assert!(one.low < 65499.0 / 60e-6 && one.high > 65499.0 / 60e-6, "{one:?}");
+        assert!(
+            one.low < 65499.0 / 60e-6 && one.high > 65499.0 / 60e-6,
+            "{one:?}"
+        );
         // The study's protocol is stop-and-wait by itself.
         assert!(predicted("study", 0, &rows).is_some());
     }

@@ -24,6 +24,8 @@ use std::time::Duration;
 const LEAST: Duration = Duration::from_millis(300);
 /// And where what is lost is sent again after a second: its half has one such second at least.
 const LEAST_WITH_RETRIES: Duration = Duration::from_millis(2400);
+/// And of QUIC, which first looks for the longest datagram that the path carries.
+const LEAST_OF_QUIC: Duration = Duration::from_secs(1);
 /// In round trips: what the first half of them is there for is to find the rate.
 const ROUND_TRIPS: u32 = 40;
 /// And at most.
@@ -72,6 +74,7 @@ fn lasts(point: &Point, point_ns: f64, round_trip: Duration) -> Duration {
     let asked = Duration::from_nanos(point_ns as u64);
     let least = match stack(point) {
         Stack::Study => LEAST_WITH_RETRIES,
+        Stack::Quic => LEAST_OF_QUIC,
         _ => LEAST,
     };
     asked.max(least).max(ROUND_TRIPS * round_trip).min(MOST)
@@ -157,11 +160,17 @@ impl Role for Receiving {
             let rate = rate.ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
             meter.value("throughput", rate);
         } else {
-            let steady = steady(marks, incoming.lasts())
-                .ok_or_else(|| Failure::error("nothing arrived in the second half of the time"))?;
-            meter.value("throughput", steady.throughput);
-            meter.value("start_up", steady.start_up_ns);
-            let used = windows::used(&[marks], steady.stretch);
+            let steady = steady(marks, incoming.lasts());
+            // Where all of the second half is a stall, the whole time says what there is to say.
+            let stretch = steady.map(|steady| steady.stretch);
+            let stretch = stretch.or_else(|| windows::whole(&[marks]));
+            let stretch =
+                stretch.ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
+            meter.value("throughput", windows::throughput(&[marks], stretch));
+            if let Some(steady) = steady {
+                meter.value("start_up", steady.start_up_ns);
+            }
+            let used = windows::used(&[marks], stretch);
             meter.value("cpu_receiver", used.cpu_ns_per_kib);
             meter.value("receiver_running", used.running);
         }
@@ -266,4 +275,66 @@ fn report_round_trips(outgoing: &Outgoing, meter: &mut Meter<'_>) {
     meter.value("starved_count", starved as f64);
     meter.value("unanswered", unanswered as f64 / count);
     meter.value("asked", outgoing.given() as f64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{bandwidth, loss};
+    use super::*;
+    use crate::literal::{point, text};
+    use costof_measure::probe::Probe;
+    use costof_model::axis::Axes;
+
+    fn at(probe: &Probe, link: &'static str, set: impl Fn(Axes) -> Axes) -> Point {
+        let mut point = point(probe, set(probe.info.defaults()));
+        point.link = text(link);
+        point
+    }
+
+    const RTT: Duration = Duration::from_millis(190);
+
+    #[test]
+    fn a_rate_is_found_in_some_round_trips() {
+        let over = |link, stack: &'static str| {
+            at(&bandwidth::PROBE, link, |axes| axes.with("stack", stack))
+        };
+        let lasts = |point: &Point, round_trip| order(point, Asks::Rate, 10e6, round_trip).lasts;
+        assert_eq!(lasts(&over("loopback", "rudp"), Duration::ZERO), LEAST);
+        assert_eq!(lasts(&over("wan", "tcp"), RTT), 40 * RTT);
+        assert_eq!(lasts(&over("delay=2s", "tcp"), 20 * RTT), MOST);
+        // A second in which what is lost is sent again is in its half.
+        assert!(lasts(&over("loopback", "study"), Duration::ZERO) >= Duration::from_secs(2));
+        let least_ms = |link| least_ns(&over(link, "rudp"), Asks::Rate) / 1e6;
+        assert_eq!((least_ms("loopback"), least_ms("wan")), (300.0, 7980.0));
+    }
+
+    #[test]
+    fn how_many_messages_are_timed_is_known_before() {
+        let order = |link, stack: &'static str, round_trip| {
+            let set = |axes: Axes| axes.with("stack", stack);
+            order(
+                &at(&loss::PROBE, link, set),
+                Asks::RoundTrips,
+                30e6,
+                round_trip,
+            )
+        };
+        let short = Duration::from_micros(50);
+        // 30 ms, ten under way.
+        assert_eq!(order("loopback", "rudp", short).messages, Some(6000));
+        assert_eq!(order("wan", "rudp", RTT).messages, Some(TIMED_LEAST));
+        let lossy = "rate=100Mbit,up.loss=10%";
+        assert_eq!(order(lossy, "rudp", short).messages, Some(LOSSY_MOST));
+        assert_eq!(order(lossy, "study", short).messages, Some(TIMED_LEAST));
+        assert_eq!(order(lossy, "study", short).lasts, TIMED);
+    }
+
+    #[test]
+    fn a_stack_with_a_window_of_its_own_is_asked_for_its_rate() {
+        let stream = |axes: Axes| axes.with("window", 0);
+        let stream = at(&loss::PROBE, "wan", stream);
+        assert!(!Asks::RoundTrips.times(&stream));
+        let order = order(&stream, Asks::RoundTrips, 30e6, RTT);
+        assert_eq!((order.messages, order.lasts), (None, 40 * RTT));
+    }
 }
