@@ -50,9 +50,9 @@ const LEAST_LASTS: Duration = Duration::from_secs(10);
 /// A queue of this part of the shortest round trip, and of this time, is left alone.
 const QUEUE_SHARE: f64 = 0.1;
 const QUEUE_LEAST: Duration = Duration::from_millis(2);
-/// The shortest of so many round trips is told from the shortest of all: what is
-/// longer by chance is no queue.
-const QUEUE_SAMPLES: u32 = 16;
+/// Of so many round trips the middle one counts: neither what is longer by chance nor a
+/// packet that overtook all others says how long it takes when nobody waits.
+const QUEUE_SAMPLES: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -87,12 +87,13 @@ pub(crate) struct Rate {
     /// Packets that queues marked in this round, and the share of them in the last.
     marked_packets: f64,
     marked: f64,
-    /// The shortest round trip, and when it was seen last.
+    /// The shortest round trip, and when it was seen last: of the middle ones, once there is one.
     least: Option<(Duration, Time)>,
-    /// Of the last few, and how many those are.
-    recent: Duration,
-    samples: u32,
-    /// By how much the last few exceeded the shortest.
+    has_middle: bool,
+    /// The last few, and how many those are.
+    recent: [Duration; QUEUE_SAMPLES],
+    samples: usize,
+    /// By how much the middle one of them exceeded the shortest.
     queue: Duration,
 }
 
@@ -116,7 +117,8 @@ impl Rate {
             marked_packets: 0.0,
             marked: 0.0,
             least: None,
-            recent: Duration::MAX,
+            has_middle: false,
+            recent: [Duration::ZERO; QUEUE_SAMPLES],
             samples: 0,
             queue: Duration::ZERO,
         }
@@ -224,24 +226,31 @@ impl Rate {
     }
 
     fn measure_queue(&mut self, now: Time, latest: Duration) {
+        self.recent[self.samples] = latest;
+        self.samples += 1;
+        if !self.has_middle && self.least.is_none_or(|(least, _)| latest < least) {
+            self.least = Some((latest, now));
+        }
+        if self.samples < QUEUE_SAMPLES {
+            return;
+        }
+        self.samples = 0;
+        self.recent.sort_unstable();
+        let middle = self.recent[QUEUE_SAMPLES / 2];
         match &mut self.least {
-            // What is nearly as short confirms it.
-            Some((least, at)) if latest > *least + *least / 50 => {
-                if now.since(*at) > LEAST_LASTS && self.samples + 1 == QUEUE_SAMPLES {
-                    (*least, *at) = (self.recent.min(latest), now);
+            Some((least, at)) if self.has_middle => {
+                // What is nearly as short confirms it.
+                let is_over = now.since(*at) > LEAST_LASTS;
+                if middle <= *least + *least / 50 || is_over {
+                    *least = if is_over { middle } else { middle.min(*least) };
+                    *at = now;
                 }
             }
-            Some((least, at)) => (*least, *at) = (latest.min(*least), now),
-            None => self.least = Some((latest, now)),
+            least => *least = Some((middle, now)),
         }
-        self.recent = self.recent.min(latest);
-        self.samples += 1;
-        if self.samples == QUEUE_SAMPLES {
-            let least = self.least.map_or(latest, |(least, _)| least);
-            self.queue = self.recent.saturating_sub(least);
-            self.recent = Duration::MAX;
-            self.samples = 0;
-        }
+        self.has_middle = true;
+        let least = self.least.map_or(middle, |(least, _)| least);
+        self.queue = middle.saturating_sub(least);
     }
 
     fn measure_loss(&mut self) {

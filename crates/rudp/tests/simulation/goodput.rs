@@ -14,6 +14,7 @@ const LINK: Path = Path {
     loses_late: false,
     duplicate: 0.0,
     reorder: 0.0,
+    overtakes: 0.0,
     corrupt: 0.0,
     truncate: 0.0,
     rate: Some(100e6 / 8.0),
@@ -171,6 +172,19 @@ fn rate_fills_a_link_that_loses_at_random() {
     measure(Control::Rate, [late, LINK], "one way, behind the line");
     measure(Control::Rate, one_way_loss(0.1), "one way");
     measure(Control::Rate, [Path { loss: 0.3, ..LINK }; 2], "both ways");
+}
+
+#[test]
+fn packets_that_overtake_do_not_starve_rate() {
+    // They are acknowledged long before all others, as if nobody else had to wait in a queue.
+    let path = Path {
+        overtakes: 0.01,
+        delay_ns: 2_000_000,
+        jitter_ns: 2_000_000,
+        ..LINK
+    };
+    let forth = Path { loss: 0.3, ..path };
+    measure(Control::Rate, [forth, path], "one way, 1 % overtake");
 }
 
 #[test]

@@ -13,6 +13,7 @@ const PATH: Path = Path {
     loses_late: false,
     duplicate: 0.0,
     reorder: 0.0,
+    overtakes: 0.0,
     corrupt: 0.0,
     truncate: 0.0,
     rate: None,

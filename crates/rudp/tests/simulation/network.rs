@@ -20,6 +20,8 @@ pub(crate) struct Path {
     pub(crate) duplicate: f64,
     /// The share that is held up for up to two more delays, so that others overtake.
     pub(crate) reorder: f64,
+    /// The share that is not held up at all, and overtakes everything under way.
+    pub(crate) overtakes: f64,
     /// The share in which bits are turned over.
     pub(crate) corrupt: f64,
     /// The share of which the end is missing.
@@ -198,6 +200,11 @@ impl Network {
     }
 
     fn arrival(&mut self, path: &Path, way: usize, through: u64) -> u64 {
+        // Not drawn where nothing does, so that the networks of the other seeds stay what they were.
+        if path.overtakes > 0.0 && self.random.f64() < path.overtakes {
+            self.faults.reordered += 1;
+            return through;
+        }
         let arrives = through + path.delay_ns;
         if self.random.f64() < path.reorder {
             self.faults.reordered += 1;

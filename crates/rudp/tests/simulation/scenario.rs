@@ -102,6 +102,7 @@ fn path(random: &mut Rng) -> Path {
         loses_late: random.bool(),
         duplicate: pick(random, &[0.0, 0.01, 0.1]),
         reorder: pick(random, &[0.0, 0.02, 0.2]),
+        overtakes: pick(random, &[0.0, 0.0, 0.02]),
         corrupt: pick(random, &[0.0, 0.01, 0.1]),
         truncate: pick(random, &[0.0, 0.01, 0.05]),
         rate: is_limited.then(|| pick(random, &[50e3, 500e3, 5e6])),
