@@ -5,8 +5,8 @@
 //! processor and the other end on the next one; over a link nothing is pinned, since the relay
 //! needs a processor too.
 
-mod ends;
 mod end;
+mod ends;
 mod links;
 mod loopback;
 mod tally;

@@ -7,7 +7,6 @@ mod raw;
 mod reliable;
 mod tcp;
 
-use super::tally::Tally;
 use costof_lab::link;
 use costof_os::{affinity, process};
 use std::error::Error;

@@ -127,12 +127,18 @@ impl Drop for Part {
 }
 
 fn config() -> Config {
-    Config { control: Control::Rate, ..Config::default() }
+    Config {
+        control: Control::Rate,
+        ..Config::default()
+    }
 }
 
 fn receive() {
     let at = SocketAddr::from((FAR_ADDRESS, PORT));
-    let accept = Accept { config: config(), ..Accept::default() };
+    let accept = Accept {
+        config: config(),
+        ..Accept::default()
+    };
     let mut socket = Socket::bind(at, [1; 16], Some(accept)).unwrap();
     println!("listens");
     let mut all = DefaultHasher::new();
@@ -159,7 +165,9 @@ fn receive() {
 /// Messages that all differ, and their hash.
 fn send(messages: u32) {
     let mut socket = Socket::bind(SocketAddr::from((NEAR_ADDRESS, 0)), [2; 16], None).unwrap();
-    let id = socket.connect(SocketAddr::from((FAR_ADDRESS, PORT)), config()).unwrap();
+    let id = socket
+        .connect(SocketAddr::from((FAR_ADDRESS, PORT)), config())
+        .unwrap();
     let mut random = fastrand::Rng::with_seed(1);
     let mut all = DefaultHasher::new();
     let (mut taken, mut waits) = (0, None);

@@ -293,7 +293,11 @@ impl Recovery {
             // new (RFC 9002 section 5.1): where a packet overtook a window of others, its own round
             // trip would be all that is known until they are through.
             let middle = self.sent_at[(self.sent_at.len() - 1) / 2];
-            let delay = if is_largest_new { ack.delay } else { Duration::ZERO };
+            let delay = if is_largest_new {
+                ack.delay
+            } else {
+                Duration::ZERO
+            };
             self.rtt.sample(now.since(middle), delay.min(DELAY_MAX));
             outcome.has_rtt = true;
         }

@@ -177,12 +177,24 @@ fn rate_fills_a_link_that_loses_at_random() {
 #[test]
 fn packets_that_overtake_do_not_starve_rate() {
     // They are acknowledged long before all others, as if nobody else had to wait in a queue.
-    let path = Path { overtakes: 0.01, delay_ns: 2_000_000, jitter_ns: 2_000_000, ..LINK };
+    let path = Path {
+        overtakes: 0.01,
+        delay_ns: 2_000_000,
+        jitter_ns: 2_000_000,
+        ..LINK
+    };
     let forth = Path { loss: 0.3, ..path };
     measure(Control::Rate, [forth, path], "one way, 1 % overtake");
     // So that a whole window is overtaken, always.
-    let path = Path { overtakes: 0.02, ..LINK };
-    measure(Control::Rate, [Path { loss: 0.1, ..path }, LINK], "one way, 2 % overtake");
+    let path = Path {
+        overtakes: 0.02,
+        ..LINK
+    };
+    measure(
+        Control::Rate,
+        [Path { loss: 0.1, ..path }, LINK],
+        "one way, 2 % overtake",
+    );
 }
 
 #[test]
