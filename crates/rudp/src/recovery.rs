@@ -20,10 +20,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How many later packets must have arrived before one is taken for lost, at first
-/// (RFC 9002 section 6.1.1), and at most: more than are ever under way, so that where one
-/// overtakes a whole window only time tells (RFC 8985 section 6.2).
+/// (RFC 9002 section 6.1.1), and at most.
 const PACKETS_LATER: u64 = 3;
-const PACKETS_LATER_MAX: u64 = 1 << 32;
+const PACKETS_LATER_MAX: u64 = 128;
 /// By how many eighths of a round trip a packet may be later than others, at first (RFC
 /// 9002 section 6.1.2), and at most.
 const EIGHTHS_LATER: u32 = 1;
@@ -136,8 +135,6 @@ pub(crate) struct Recovery {
     /// The parts that those packets carried.
     parts: VecDeque<Part>,
     parts_base: u64,
-    /// When what is acknowledged now was sent, the newest first; kept for its memory.
-    sent_at: Vec<Time>,
     /// No packet below is under way.
     lowest_under_way: u64,
     bytes_under_way: u64,
@@ -165,7 +162,6 @@ impl Recovery {
             base: 0,
             parts: VecDeque::new(),
             parts_base: 0,
-            sent_at: Vec::new(),
             lowest_under_way: 0,
             bytes_under_way: 0,
             packets_under_way: 0,
@@ -265,7 +261,6 @@ impl Recovery {
     /// before anything is believed.
     pub(crate) fn acknowledge(&mut self, now: Time, ack: &Ack<'_>, outcome: &mut Outcome) {
         let mut newest: Option<Sent> = None;
-        self.sent_at.clear();
         let mut is_largest_new = false;
         for range in ack.ranges() {
             if *range.end() < self.base {
@@ -282,29 +277,20 @@ impl Recovery {
                 self.sent[at].state = State::Settled;
                 self.arrived(number, &sent, outcome);
                 is_largest_new |= number == ack.largest && sent.state == State::UnderWay;
-                self.sent_at.push(sent.at);
-                if sent.state == State::UnderWay {
-                    newest = newest.or(Some(sent));
+                if sent.state == State::UnderWay && newest.is_none() {
+                    newest = Some(sent);
                 }
             }
-        }
-        if !self.sent_at.is_empty() {
-            // The middle one, which of two is the newer, and not only where the largest number is
-            // new (RFC 9002 section 5.1): where a packet overtook a window of others, its own round
-            // trip would be all that is known until they are through.
-            let middle = self.sent_at[(self.sent_at.len() - 1) / 2];
-            let delay = if is_largest_new {
-                ack.delay
-            } else {
-                Duration::ZERO
-            };
-            self.rtt.sample(now.since(middle), delay.min(DELAY_MAX));
-            outcome.has_rtt = true;
         }
         if let Some(newest) = newest {
             self.timeouts = 0;
             outcome.acknowledged_sent_at = Some(newest.at);
             outcome.prior_delivered = newest.delivered;
+            if is_largest_new {
+                outcome.has_rtt = true;
+                self.rtt
+                    .sample(now.since(newest.at), ack.delay.min(DELAY_MAX));
+            }
             self.delivered_at = now;
             self.first_sent_at = newest.at;
             outcome.delivery = self.delivery(now, &newest);
@@ -335,14 +321,7 @@ impl Recovery {
             .largest_acknowledged
             .map_or(0, |largest| largest.saturating_sub(number));
         self.packets_later = self.packets_later.max(later + 1).min(PACKETS_LATER_MAX);
-        let waited = match sent.state {
-            State::Lost(at) => at.since(sent.at),
-            State::UnderWay | State::Settled => Duration::ZERO,
-        };
-        // Where the number of those that overtook it told, waiting longer helps nobody.
-        if waited >= self.loss_delay() {
-            self.eighths_later = (self.eighths_later + 1).min(EIGHTHS_LATER_MAX);
-        }
+        self.eighths_later = (self.eighths_later + 1).min(EIGHTHS_LATER_MAX);
     }
 
     fn delivery(&self, now: Time, newest: &Sent) -> Option<Delivery> {
@@ -614,27 +593,6 @@ mod tests {
         );
         let outcome = acknowledge(&mut recovery, at(109), &[0, 1, 2, 3, 4, 5, 9]);
         assert_eq!(outcome.lost, [], "4 later ones are no loss any more");
-    }
-
-    #[test]
-    fn a_packet_that_overtakes_others_does_not_stand_for_their_round_trip() {
-        let mut recovery = with_sent(200);
-        acknowledge(&mut recovery, at(100), &[0]);
-        acknowledge(&mut recovery, at(101), &[0, 100]);
-        assert_eq!(recovery.rtt.latest, MS);
-        // It is the largest for long, and those that follow have samples all the same.
-        for number in 2..80 {
-            let outcome = acknowledge(&mut recovery, at(100 + number), &[0, number.into(), 100]);
-            assert!(outcome.has_rtt);
-            assert_eq!(recovery.rtt.latest, ROUND);
-        }
-    }
-
-    #[test]
-    fn the_middle_of_what_one_acknowledgement_tells_of_is_the_sample() {
-        let mut recovery = with_sent(30);
-        acknowledge(&mut recovery, at(104), &[0, 1, 2, 3, 29]);
-        assert_eq!(recovery.rtt.latest, ROUND + 2 * MS);
     }
 
     #[test]

@@ -185,16 +185,6 @@ fn packets_that_overtake_do_not_starve_rate() {
     };
     let forth = Path { loss: 0.3, ..path };
     measure(Control::Rate, [forth, path], "one way, 1 % overtake");
-    // So that a whole window is overtaken, always.
-    let path = Path {
-        overtakes: 0.02,
-        ..LINK
-    };
-    measure(
-        Control::Rate,
-        [Path { loss: 0.1, ..path }, LINK],
-        "one way, 2 % overtake",
-    );
 }
 
 #[test]
