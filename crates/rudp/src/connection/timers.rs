@@ -8,8 +8,9 @@ use std::time::Duration;
 
 /// How long a hello waits for its answer at first.
 pub(super) const HELLO_WAIT: Duration = Duration::from_millis(250);
-/// How long an accepted client may take to be heard.
-pub(super) const ACCEPT_LASTS: Duration = Duration::from_secs(10);
+/// How long an accepted client may take to be heard: at 30 % loss one in some hundred thousand
+/// takes more than ten seconds.
+pub(super) const ACCEPT_LASTS: Duration = Duration::from_secs(20);
 
 impl Connection {
     /// When [`Connection::handle_timeout`] and [`Connection::write_datagram`] are to be called

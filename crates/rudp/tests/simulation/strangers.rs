@@ -109,9 +109,9 @@ fn one_address_has_only_so_many_connections_and_all_together_too() {
         server.handle_datagram(T, address(host, 1), &with_token);
         assert_eq!(server.connections(), connections);
     }
-    // Nobody of them says a word: ten seconds later there is room again.
+    // Nobody of them says a word: twenty seconds later there is room again.
     sent(&mut server, T);
-    let later = T + Duration::from_secs(11);
+    let later = T + Duration::from_secs(21);
     server.handle_timeout(later);
     sent(&mut server, later);
     while server.poll_event().is_some() {}
