@@ -2,7 +2,7 @@
 //! takes longer or when the bench is interrupted.
 
 use crate::error::{Error, Result, failed};
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -170,6 +170,85 @@ pub(crate) fn background(command: &mut Command) -> Result<Ended> {
     Ok(Ended(child))
 }
 
+/// Starts what is listened to line by line; what it complains of goes where the bench's own
+/// complaints go.
+///
+/// Errors: it cannot be started.
+pub(crate) fn heard(command: &mut Command) -> Result<Heard> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(cannot_start(command, &error)))?;
+    let output = child.stdout.take().expect("standard output is a pipe");
+    let (sender, lines) = mpsc::channel();
+    // It ends when the pipe is closed, with the child.
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(io::Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(Heard {
+        child: Ended(child),
+        lines,
+        shown: shown(command),
+    })
+}
+
+/// A child that says something, ended and reaped when it is dropped.
+pub(crate) struct Heard {
+    child: Ended,
+    lines: Receiver<String>,
+    shown: String,
+}
+
+impl Heard {
+    /// What it says next.
+    ///
+    /// Errors: it says nothing within `limit`, or ends without a word.
+    pub(crate) fn line(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<String> {
+        let start = Instant::now();
+        loop {
+            match self.lines.recv_timeout(GLANCE) {
+                Ok(line) => return Ok(line),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(failed(format!("`{}` ended without a word", self.shown)));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if interrupt.came() {
+                return Err(Error::Interrupted);
+            }
+            if start.elapsed() > limit {
+                return Err(failed(format!(
+                    "`{}` said nothing for {} s and was ended",
+                    self.shown,
+                    limit.as_secs_f64()
+                )));
+            }
+        }
+    }
+
+    /// Waits for so long, and then for nothing but that it still runs.
+    ///
+    /// Errors: it ended by itself, or the user wants to stop.
+    pub(crate) fn goes_on(&mut self, time: Duration, interrupt: &Interrupt) -> Result<()> {
+        let start = Instant::now();
+        while start.elapsed() < time {
+            if interrupt.came() {
+                return Err(Error::Interrupted);
+            }
+            if let Some(status) = self.child.status()? {
+                return Err(failed(format!("`{}` ended with {status}", self.shown)));
+            }
+            std::thread::sleep(GLANCE);
+        }
+        Ok(())
+    }
+}
+
 /// Whether there is such a file, or a name on the path.
 fn is_installed(program: &Path) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -284,6 +363,18 @@ mod tests {
             let error = finish(&mut shell(script), limit, &never()).unwrap_err();
             assert!(error.to_string().contains("was ended"), "{script}: {error}");
         }
+    }
+
+    #[test]
+    fn lines_are_heard_until_there_are_no_more() {
+        let mut child = heard(&mut shell("echo one; echo two")).unwrap();
+        assert_eq!(child.line(LONG, &never()).unwrap(), "one");
+        assert_eq!(child.line(LONG, &never()).unwrap(), "two");
+        let error = child.line(LONG, &never()).unwrap_err();
+        assert!(error.to_string().contains("without a word"), "{error}");
+        let mut silent = heard(&mut shell("exec sleep 600")).unwrap();
+        let error = silent.line(GLANCE, &never()).unwrap_err();
+        assert!(error.to_string().contains("said nothing"), "{error}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `costof-bench`: costof beside its peers, interleaved, with a verdict for each
-//! comparison. It never measures by itself: costof, its peers and this machine
-//! do, and it holds their numbers side by side.
+//! comparison. It never measures by itself, but for the ends of `rudp`: costof, its
+//! peers and this machine do, and it holds their numbers side by side.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -25,6 +25,7 @@ mod net;
 mod process;
 mod rounds;
 mod rtt;
+mod rudp;
 mod server;
 mod speed;
 mod spinner;
@@ -94,6 +95,18 @@ enum Comparison {
     Full,
     /// A neighbour's load turns grades to C or D; without it most are A or B
     Grades,
+    /// rudp beside raw UDP, TCP and quinn on loopback, and what it makes of links that lose
+    Rudp {
+        /// What of it; without, all
+        part: Option<rudp::Part>,
+    },
+    /// Play one end of what `rudp` compares
+    #[command(hide = true)]
+    End {
+        /// Which, and with what
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Keep a processor busy until standard input closes
     #[command(hide = true)]
     Spin {
@@ -107,7 +120,7 @@ fn main() -> ExitCode {
         comparison,
         options,
     } = Cli::parse();
-    let compare = match comparison {
+    let compare: fn(&Bench) -> error::Result<Vec<verdict::Verdict>> = match comparison {
         Comparison::Syscall => syscall::compare,
         Comparison::Chase => chase::compare,
         Comparison::Switch => switch::compare,
@@ -125,6 +138,8 @@ fn main() -> ExitCode {
         Comparison::Speed => speed::compare,
         Comparison::Full => speed::full,
         Comparison::Grades => grades::compare,
+        Comparison::Rudp { part } => rudp::comparison(part),
+        Comparison::End { words } => return rudp::play(&words),
         Comparison::Spin { processor } => return spinner::spin(processor),
     };
     match Bench::prepare(options).and_then(|bench| compare(&bench)) {

@@ -1,0 +1,62 @@
+//! The library `rudp`, by itself: on loopback beside raw UDP, TCP and QUIC, and over links that
+//! hold up, lose and limit, where what it delivers is held against what the link can carry.
+//!
+//! Both ends are this program again ([`end`]). On loopback the sender or client is on the measured
+//! processor and the other end on the next one; over a link nothing is pinned, since the relay
+//! needs a processor too.
+
+mod end;
+mod ends;
+mod links;
+mod loopback;
+mod tally;
+
+pub(crate) use end::play;
+
+use crate::bench::Bench;
+use crate::error::Result;
+use crate::verdict::Verdict;
+use clap::ValueEnum;
+
+/// Longest datagrams and what is queued ahead: of an Ethernet frame, and as much as fits under way
+/// on a link and in its queue, twice.
+const RATE: &str = "rudp:rate:1452:16777216";
+const CUBIC: &str = "rudp:cubic:1452:16777216";
+const FIXED: &str = "rudp:fixed:1452:16777216";
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Part {
+    /// Goodput on loopback: at least 20 Gb/s, and 0.4 of raw UDP
+    Goodput,
+    /// Round trips on loopback: at most 1.15 times those of raw UDP
+    RoundTrip,
+    /// Over 100 Mb/s and 95 ms that lose up to 30 %: at least 0.9 of what loss lets through
+    Loss,
+    /// A thousand echoes at once where 10 % are lost both ways: p99 at most 4 round trips
+    Echoes,
+    /// Beside TCP cubic for a minute: that keeps at least 40 % of the link
+    Share,
+    /// The link `lan`: at least 93 % of 1 Gb/s
+    Lan,
+}
+
+/// What compares this part, or all.
+pub(crate) fn comparison(part: Option<Part>) -> fn(&Bench) -> Result<Vec<Verdict>> {
+    match part {
+        Some(Part::Goodput) => loopback::goodput,
+        Some(Part::RoundTrip) => loopback::round_trip,
+        Some(Part::Loss) => links::loss,
+        Some(Part::Echoes) => links::echoes,
+        Some(Part::Share) => links::share,
+        Some(Part::Lan) => links::lan,
+        None => all,
+    }
+}
+
+fn all(bench: &Bench) -> Result<Vec<Verdict>> {
+    let mut verdicts = Vec::new();
+    for part in Part::value_variants() {
+        verdicts.extend(comparison(Some(*part))(bench)?);
+    }
+    Ok(verdicts)
+}

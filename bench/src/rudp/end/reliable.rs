@@ -1,0 +1,164 @@
+//! Ends that use rudp.
+
+use super::{Kind, MESSAGE_BYTES, Played, WARM_UP, say_where};
+use crate::rudp::tally::Tally;
+use rudp::socket::Socket;
+use rudp::{Accept, Config, ConnectionId, Event};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+/// After so long a silence there is no other end.
+const SILENCE: Option<Duration> = Some(Duration::from_secs(60));
+
+fn config(kind: &Kind) -> Config {
+    match kind {
+        Kind::Rudp {
+            control,
+            datagram_bytes,
+            ..
+        } => Config {
+            control: *control,
+            datagram_bytes: *datagram_bytes,
+            ..Config::default()
+        },
+        _ => Config::default(),
+    }
+}
+
+/// Echoes are answered as they come; a stream is one in order.
+fn unordered(kind: &Kind) -> Config {
+    Config {
+        is_ordered: false,
+        ..config(kind)
+    }
+}
+
+fn listen(at: SocketAddr, config: Config) -> Played<Socket> {
+    let accept = Accept {
+        config,
+        ..Accept::default()
+    };
+    let socket = Socket::bind(at, secret(), Some(accept))?;
+    say_where(socket.local_addr()?, "");
+    Ok(socket)
+}
+
+fn connect(to: SocketAddr, config: Config) -> Played<(Socket, ConnectionId)> {
+    let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+    let mut socket = Socket::bind(any, secret(), None)?;
+    let id = socket.connect(to, config)?;
+    Ok((socket, id))
+}
+
+fn secret() -> [u8; 16] {
+    std::array::from_fn(|_| fastrand::u8(..))
+}
+
+pub(super) fn receive(at: SocketAddr, kind: &Kind, lasts: Duration) -> Played<Tally> {
+    let mut socket = listen(at, config(kind))?;
+    let mut tally = Tally::new();
+    while let Some(left) = tally.left(lasts) {
+        match socket.poll(Some(left))? {
+            Some((_, Event::Message(message))) if message.len() == MESSAGE_BYTES => {
+                tally.add(message.len());
+            }
+            Some((_, Event::Message(message))) => {
+                return Err(format!("a message of {} bytes came", message.len()).into());
+            }
+            Some((_, Event::Closed(reason))) => return Err(format!("closed: {reason:?}").into()),
+            _ => {}
+        }
+    }
+    Ok(tally)
+}
+
+/// As much as goes, until it is ended.
+pub(super) fn send(to: SocketAddr, kind: &Kind) -> Played<()> {
+    let ahead = match kind {
+        Kind::Rudp { ahead_bytes, .. } => *ahead_bytes,
+        _ => 0,
+    };
+    let (mut socket, id) = connect(to, config(kind))?;
+    loop {
+        let event = socket.poll(SILENCE)?;
+        if let Some((_, Event::Closed(reason))) = event {
+            return Err(format!("closed: {reason:?}").into());
+        }
+        let Some(connection) = socket.connection(id) else {
+            continue;
+        };
+        while connection.stats().queued_bytes < ahead {
+            if connection.send(vec![7; MESSAGE_BYTES]).is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// Sends back whatever comes, until it is ended.
+pub(super) fn echo(at: SocketAddr, kind: &Kind) -> Played<()> {
+    let mut socket = listen(at, unordered(kind))?;
+    loop {
+        if let Some((id, Event::Message(message))) = socket.poll(SILENCE)?
+            && let Some(connection) = socket.connection(id)
+        {
+            connection.send(message)?;
+        }
+    }
+}
+
+/// How long each exchange takes, one after the other; both ends block.
+pub(super) fn ask(
+    to: SocketAddr,
+    kind: &Kind,
+    bytes: usize,
+    times: usize,
+) -> Played<Vec<Duration>> {
+    let (mut socket, id) = connect(to, unordered(kind))?;
+    let mut took = Vec::with_capacity(WARM_UP + times);
+    let mut asked = Instant::now();
+    while took.len() < WARM_UP + times {
+        let (_, event) = socket.poll(SILENCE)?.ok_or("nobody answers")?;
+        match event {
+            Event::Message(answer) if answer.len() == bytes => took.push(asked.elapsed()),
+            Event::Message(answer) => return Err(format!("{} bytes came", answer.len()).into()),
+            Event::Closed(reason) => return Err(format!("closed: {reason:?}").into()),
+            Event::Connected => {}
+            // Of the question: its answer is what counts.
+            Event::Acknowledged(_) | Event::Undeliverable(_) => continue,
+        }
+        if let Some(connection) = socket.connection(id) {
+            asked = Instant::now();
+            connection.send(vec![7; bytes])?;
+        }
+    }
+    Ok(took)
+}
+
+/// How long each takes of so many that are asked at once.
+pub(super) fn ask_at_once(
+    to: SocketAddr,
+    kind: &Kind,
+    bytes: usize,
+    times: usize,
+) -> Played<Vec<Duration>> {
+    let (mut socket, id) = connect(to, unordered(kind))?;
+    let mut took = Vec::with_capacity(times);
+    let mut asked = Instant::now();
+    while took.len() < times {
+        let (_, event) = socket.poll(SILENCE)?.ok_or("nobody answers")?;
+        match event {
+            Event::Message(_) => took.push(asked.elapsed()),
+            Event::Closed(reason) => return Err(format!("closed: {reason:?}").into()),
+            Event::Connected => {
+                let connection = socket.connection(id).ok_or("it is gone")?;
+                asked = Instant::now();
+                for _ in 0..times {
+                    connection.send(vec![7; bytes])?;
+                }
+            }
+            Event::Acknowledged(_) | Event::Undeliverable(_) => {}
+        }
+    }
+    Ok(took)
+}

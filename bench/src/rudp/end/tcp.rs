@@ -1,0 +1,41 @@
+//! Ends that use the kernel's TCP.
+
+use super::{MESSAGE_BYTES, Played, say_where};
+use crate::rudp::tally::Tally;
+use costof_os::socket;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+pub(super) fn receive(at: SocketAddr, lasts: Duration) -> Played<Tally> {
+    let listener = TcpListener::bind(at)?;
+    say_where(listener.local_addr()?, "");
+    let mut tally = Tally::new();
+    let (mut stream, _) = listener.accept()?;
+    let mut buffer = vec![0; 4 * MESSAGE_BYTES];
+    while let Some(left) = tally.left(lasts) {
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut buffer) {
+            Ok(0) => return Err("the sender ended first".into()),
+            Ok(bytes) => tally.add(bytes),
+            Err(error) if is_too_late(&error) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(tally)
+}
+
+fn is_too_late(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+}
+
+/// As much as goes, until it is ended.
+pub(super) fn send(to: SocketAddr, control: &str) -> Played<()> {
+    let mut stream = TcpStream::connect(to)?;
+    socket::set_congestion_control(&stream, control)?;
+    let bytes = vec![7; MESSAGE_BYTES];
+    loop {
+        stream.write_all(&bytes)?;
+    }
+}

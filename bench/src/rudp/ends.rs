@@ -1,0 +1,170 @@
+//! The two ends, started where they belong, and what they say.
+
+use super::tally::Arrived;
+use crate::bench::Bench;
+use crate::child::{self, Heard};
+use crate::error::{Result, failed};
+use costof_lab::host::WorkerCommand;
+use costof_lab::link::{End, Made};
+use costof_model::link::Link;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::Command;
+use std::time::Duration;
+
+/// How long an end may take until it is there.
+const START_LIMIT: Duration = Duration::from_secs(10);
+/// How much longer than it should a part may take.
+const SPARE: Duration = Duration::from_secs(60);
+
+/// Where both ends are.
+pub(super) enum Path {
+    /// On this machine's loopback device, each on a processor of its own: the near and the far
+    /// end's.
+    Loopback(usize, usize),
+    /// At the ends of a link that was made.
+    Link(Box<Made>),
+}
+
+impl Path {
+    /// Errors: there is no second processor.
+    pub(super) fn loopback(bench: &Bench) -> Result<Path> {
+        match bench.measured_first()[..] {
+            [near, far, ..] => Ok(Path::Loopback(near, far)),
+            _ => Err(failed("the other end takes a second processor")),
+        }
+    }
+
+    /// Errors: there can be no such link here, and why.
+    pub(super) fn link(link: &str, seed: usize) -> Result<Path> {
+        let holder = WorkerCommand::own_executable(&["end", "hold"]).map_err(failed)?;
+        let link: Link = link.parse().map_err(failed)?;
+        let mut made = Made::make(&link, None, &holder).map_err(failed)?;
+        made.begin(seed as u64).map_err(failed)?;
+        Ok(Path::Link(Box::new(made)))
+    }
+
+    /// What the link did so far, for a person to read.
+    pub(super) fn what_it_did(&mut self) -> Result<String> {
+        let Path::Link(made) = self else {
+            return Ok(String::new());
+        };
+        let Some(report) = made.report().map_err(failed)? else {
+            return Ok(String::new());
+        };
+        let drops = report.up.queue_drops.unwrap_or(0);
+        Ok(format!(
+            "{} packets passed, {} were lost, {drops} found the queue full, {} overran",
+            report.up.packets, report.up.lost, report.up.overruns
+        ))
+    }
+
+    fn far(&self) -> (IpAddr, Option<&End>, String) {
+        match self {
+            Path::Loopback(_, far) => (Ipv4Addr::LOCALHOST.into(), None, far.to_string()),
+            Path::Link(made) => (made.far.address, Some(&made.far), "any".to_owned()),
+        }
+    }
+
+    fn near(&self) -> (Option<&End>, String) {
+        match self {
+            Path::Loopback(near, _) => (None, near.to_string()),
+            Path::Link(made) => (Some(&made.near), "any".to_owned()),
+        }
+    }
+
+    /// An end that listens, and where it does.
+    pub(super) fn listens(
+        &self,
+        bench: &Bench,
+        what: &str,
+        kind: &str,
+        rest: &[&str],
+    ) -> Result<Listening> {
+        let (address, end, cpu) = self.far();
+        let at = SocketAddr::new(address, 0).to_string();
+        let mut heard = start(end, &[&[what, &cpu, kind, &at][..], rest].concat())?;
+        let said = heard.line(START_LIMIT, &bench.interrupt)?;
+        let (at, besides) = said.split_once(' ').unwrap_or((&said, ""));
+        Ok(Listening {
+            at: at.to_owned(),
+            besides: besides.to_owned(),
+            kind: kind.to_owned(),
+            heard,
+        })
+    }
+
+    /// The other end of one that listens.
+    pub(super) fn talks(&self, what: &str, to: &Listening, rest: &[&str]) -> Result<Heard> {
+        let (end, cpu) = self.near();
+        start(end, &[&[what, &cpu, &to.kind, &to.at][..], rest].concat())
+    }
+
+    /// What arrives of a stream in so many seconds.
+    pub(super) fn stream(&self, bench: &Bench, kind: &str, seconds: usize) -> Result<Arrived> {
+        let receiver = self.receives(bench, kind, seconds)?;
+        let _sender = self.sends(&receiver)?;
+        receiver.arrived(bench, seconds)
+    }
+
+    pub(super) fn receives(&self, bench: &Bench, kind: &str, seconds: usize) -> Result<Listening> {
+        self.listens(bench, "receive", kind, &[&seconds.to_string()])
+    }
+
+    /// Sends until it is dropped.
+    pub(super) fn sends(&self, to: &Listening) -> Result<Heard> {
+        self.talks("send", to, &[&to.besides])
+    }
+
+    /// The median, the 99th percentile and the longest of so many exchanges, in nanoseconds.
+    pub(super) fn exchange(
+        &self,
+        bench: &Bench,
+        what: &str,
+        kind: &str,
+        bytes: usize,
+        times: usize,
+    ) -> Result<[f64; 3]> {
+        let echo = self.listens(bench, "echo", kind, &[])?;
+        let rest = [bytes.to_string(), times.to_string()];
+        let mut asks = self.talks(what, &echo, &[&rest[0], &rest[1]])?;
+        let said = asks.line(SPARE, &bench.interrupt)?;
+        let numbers: Option<Vec<f64>> = said.split(' ').map(|word| word.parse().ok()).collect();
+        numbers
+            .and_then(|numbers| numbers.try_into().ok())
+            .ok_or_else(|| failed(format!("the client said `{said}`")))
+    }
+}
+
+/// An end that listens, until it is dropped.
+pub(super) struct Listening {
+    at: String,
+    besides: String,
+    kind: String,
+    heard: Heard,
+}
+
+impl Listening {
+    /// What it says in the end, which comes after so many seconds at the latest.
+    pub(super) fn arrived(mut self, bench: &Bench, seconds: usize) -> Result<Arrived> {
+        let limit = Duration::from_secs(seconds as u64) + SPARE;
+        let said = self.heard.line(limit, &bench.interrupt)?;
+        Arrived::read(&said).ok_or_else(|| failed(format!("the receiver said `{said}`")))
+    }
+
+    /// Waits, as long as it runs.
+    pub(super) fn goes_on(&mut self, bench: &Bench, time: Duration) -> Result<()> {
+        self.heard.goes_on(time, &bench.interrupt)
+    }
+}
+
+/// This program again, as one end.
+fn start(end: Option<&End>, words: &[&str]) -> Result<Heard> {
+    let own = std::env::current_exe()
+        .map_err(|error| failed(format!("cannot tell where this program is: {error}")))?;
+    let mut command = Command::new(own);
+    command.arg("end").args(words);
+    if let Some(namespace) = end.and_then(|end| end.namespace.as_ref()) {
+        namespace.start_in(&mut command).map_err(failed)?;
+    }
+    child::heard(&mut command)
+}

@@ -1,0 +1,246 @@
+//! rudp over links that costof makes: what it delivers of what the link carries.
+//!
+//! A noisy machine can only show too little: the relay or an end was late.
+
+use super::ends::Path;
+use super::{CUBIC, FIXED, RATE};
+use crate::bench::Bench;
+use crate::error::{Result, failed};
+use crate::machine::{self, Watch};
+use crate::verdict::{Bounds, Verdict};
+use costof_measure::statistics::interval::median_interval;
+use costof_measure::statistics::quantile::median;
+use std::time::Duration;
+
+const ROUNDS: usize = 3;
+
+const LONG_LINK: &str = "rate=100Mbit,delay=95ms";
+const RATE_BITS: f64 = 100e6;
+const ROUND_TRIP_NS: f64 = 190e6;
+const LOSSES_PERCENT: [u32; 5] = [0, 1, 10, 20, 30];
+/// A stream lasts so long, and is taken to be at its speed from then on.
+const SECONDS: usize = 20;
+const STEADY_FROM: usize = 10;
+/// Of what loss lets through.
+const GOODPUT: Bounds = Bounds {
+    low: 0.9,
+    high: f64::INFINITY,
+};
+const START_S: Bounds = Bounds {
+    low: 0.0,
+    high: 10.0,
+};
+
+const ECHOES: usize = 1000;
+const ECHO_BYTES: usize = 64;
+const ECHO_ROUND_TRIPS: Bounds = Bounds {
+    low: 0.0,
+    high: 4.0,
+};
+
+/// TCP has the link for so long before it is shared.
+const ALONE_SECONDS: usize = 10;
+const SHARED_SECONDS: usize = 60;
+const KEEPS: Bounds = Bounds {
+    low: 0.4,
+    high: f64::INFINITY,
+};
+
+const LAN_SECONDS: usize = 8;
+const LAN_STEADY_FROM: usize = 3;
+const LAN_BITS: f64 = 1e9;
+const LAN: Bounds = Bounds {
+    low: 0.93,
+    high: f64::INFINITY,
+};
+
+/// Loss in the direction of the data, which is judged, and in both.
+pub(super) fn loss(bench: &Bench) -> Result<Vec<Verdict>> {
+    bench.introduce(&format!(
+        "rudp control=rate over {LONG_LINK}, with loss: payload as a share of what loss lets \
+         through, from second {STEADY_FROM} on"
+    ));
+    let watch = Watch::start();
+    let mut found = Vec::new();
+    for percent in LOSSES_PERCENT {
+        let part = 1.0 - f64::from(percent) / 100.0;
+        for ways in ["up.", ""] {
+            if percent == 0 && ways.is_empty() {
+                continue;
+            }
+            let link = format!("{LONG_LINK},{ways}loss={percent}%");
+            let steady = Steady {
+                link: &link,
+                kind: RATE,
+                seconds: SECONDS,
+                from: STEADY_FROM,
+                carries: RATE_BITS * part,
+            };
+            let (shares, starts) = steady.rounds(bench)?;
+            if !ways.is_empty() {
+                let what = format!("goodput over {link}, {GOODPUT} of what loss lets through");
+                found.push((what, GOODPUT, shares));
+                let what = format!("seconds until it is at speed over {link}, {START_S}");
+                found.push((what, START_S, starts));
+            }
+        }
+    }
+    Ok(judge(&watch, found))
+}
+
+/// The link that costof calls `lan`.
+pub(super) fn lan(bench: &Bench) -> Result<Vec<Verdict>> {
+    bench.introduce("rudp over lan (1 Gb/s, 0.05 ms): payload as a share of the rate");
+    let watch = Watch::start();
+    let mut found = Vec::new();
+    for kind in [CUBIC, RATE] {
+        let steady = Steady {
+            link: "lan",
+            kind,
+            seconds: LAN_SECONDS,
+            from: LAN_STEADY_FROM,
+            carries: LAN_BITS,
+        };
+        let (shares, _) = steady.rounds(bench)?;
+        // By the default; the other stands beside it.
+        if kind == CUBIC {
+            found.push((format!("goodput over lan, {LAN} of 1 Gb/s"), LAN, shares));
+        }
+    }
+    Ok(judge(&watch, found))
+}
+
+/// A stream by a link of its own in each round.
+struct Steady<'a> {
+    link: &'a str,
+    kind: &'a str,
+    seconds: usize,
+    /// From which second on it counts.
+    from: usize,
+    /// Bits a second that the link could deliver.
+    carries: f64,
+}
+
+impl Steady<'_> {
+    /// The share that was delivered, and the seconds until it was at speed, of each round.
+    fn rounds(&self, bench: &Bench) -> Result<(Vec<f64>, Vec<f64>)> {
+        let (mut shares, mut starts) = (Vec::new(), Vec::new());
+        for round in 1..=bench.rounds(ROUNDS) {
+            let mut path = Path::link(self.link, round)?;
+            let arrived = path.stream(bench, self.kind, self.seconds)?;
+            let rate = arrived.rate(self.from, self.seconds);
+            let start = arrived.start_s(rate).unwrap_or(self.seconds as f64);
+            let share = rate * 8.0 / self.carries;
+            println!(
+                "{}, {}, round {round}: {:.1} Mb/s, {share:.3} of what could arrive; at speed \
+                 after {start:.1} s; {}",
+                self.link,
+                self.kind,
+                rate * 8e-6,
+                path.what_it_did()?
+            );
+            shares.push(share);
+            starts.push(start);
+        }
+        Ok((shares, starts))
+    }
+}
+
+/// A thousand questions at once, each answered as it comes.
+pub(super) fn echoes(bench: &Bench) -> Result<Vec<Verdict>> {
+    let link = format!("{LONG_LINK},loss=10%");
+    bench.introduce(&format!(
+        "{ECHOES} echoes of {ECHO_BYTES} bytes at once over {link}, in round trips of the link"
+    ));
+    let watch = Watch::start();
+    let mut found = Vec::new();
+    for kind in [FIXED, RATE, CUBIC] {
+        let mut p99 = Vec::new();
+        for round in 1..=bench.rounds(ROUNDS) {
+            let path = Path::link(&link, round)?;
+            let took = path.exchange(bench, "ask at once", kind, ECHO_BYTES, ECHOES)?;
+            let [middle, ninety_ninth, most] = took.map(|ns| ns / ROUND_TRIP_NS);
+            println!(
+                "{kind}, round {round}: median {middle:.2}, p99 {ninety_ninth:.2}, all within \
+                 {most:.2}"
+            );
+            p99.push(ninety_ninth);
+        }
+        // The others begin with ten packets, and find the rate while they are asked.
+        if kind == FIXED {
+            let what = format!("p99 of echoes, {ECHO_ROUND_TRIPS} round trips");
+            found.push((what, ECHO_ROUND_TRIPS, p99));
+        }
+    }
+    Ok(judge(&watch, found))
+}
+
+/// TCP cubic alone, and then beside rudp `cubic`; and beside another TCP cubic, to see what
+/// that would leave it.
+pub(super) fn share(bench: &Bench) -> Result<Vec<Verdict>> {
+    bench.introduce(&format!(
+        "TCP cubic over {LONG_LINK}, after {ALONE_SECONDS} s beside another for {SHARED_SECONDS} s: \
+         its part of what the link carries"
+    ));
+    let watch = Watch::start();
+    let mut kept = Vec::new();
+    for round in 1..=bench.rounds(ROUNDS) {
+        let beside_rudp = shared(bench, CUBIC, round)?;
+        shared(bench, "tcp:cubic", round)?;
+        kept.push(beside_rudp);
+    }
+    let what = format!("what TCP cubic keeps beside rudp cubic, {KEEPS}");
+    Ok(judge(&watch, vec![(what, KEEPS, kept)]))
+}
+
+/// What TCP cubic keeps beside this one.
+fn shared(bench: &Bench, other: &str, round: usize) -> Result<f64> {
+    let mut path = Path::link(LONG_LINK, round)?;
+    let all = ALONE_SECONDS + SHARED_SECONDS;
+    let mut first = path.receives(bench, "tcp:cubic", all)?;
+    let _first_sends = path.sends(&first)?;
+    first.goes_on(bench, Duration::from_secs(ALONE_SECONDS as u64))?;
+    let second = path.receives(bench, other, SHARED_SECONDS)?;
+    let _second_sends = path.sends(&second)?;
+    let of_first = first.arrived(bench, all)?;
+    let of_second = second.arrived(bench, SHARED_SECONDS)?;
+    let parts = [
+        of_first.rate(ALONE_SECONDS, all),
+        of_second.rate(0, SHARED_SECONDS),
+    ]
+    .map(|rate| rate * 8.0 / RATE_BITS);
+    println!(
+        "beside {other}, round {round}: TCP {:.3} of the link (alone before: {:.3}), the other \
+         {:.3}; {}",
+        parts[0],
+        of_first.rate(ALONE_SECONDS / 2, ALONE_SECONDS) * 8.0 / RATE_BITS,
+        parts[1],
+        path.what_it_did()?
+    );
+    if parts[0] <= 0.0 {
+        return Err(failed("nothing of TCP's stream arrived"));
+    }
+    Ok(parts[0])
+}
+
+/// Says what each of these came to, and whether it lies within its bound.
+fn judge(watch: &Watch, found: Vec<(String, Bounds, Vec<f64>)>) -> Vec<Verdict> {
+    println!();
+    let quiet = machine::was_quiet(watch);
+    let verdicts = found.into_iter().map(|(what, bounds, numbers)| {
+        let middle = median(&numbers).unwrap_or(f64::NAN);
+        let interval = median_interval(&numbers);
+        let shown = interval.as_ref().map_or_else(String::new, |interval| {
+            format!(" ({:.3} to {:.3})", interval.low, interval.high)
+        });
+        let verdict = match bounds.judge(interval) {
+            Verdict::DoesNotHold => Verdict::DoesNotHold.only_if_quiet(quiet),
+            verdict => verdict,
+        };
+        println!("verdict on {what}: {middle:.3}{shown}: {verdict}");
+        verdict
+    });
+    let verdicts = verdicts.collect();
+    println!();
+    verdicts
+}

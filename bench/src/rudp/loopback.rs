@@ -1,0 +1,131 @@
+//! rudp on loopback beside raw UDP, which is what any protocol over UDP is limited by, and beside
+//! TCP and QUIC, which do more for their users, or have the kernel do it.
+
+use super::ends::Path;
+use crate::bench::Bench;
+use crate::error::Result;
+use crate::machine::{self, Watch};
+use crate::rounds::{self, Given, Side, ratio};
+use crate::verdict::{Bounds, Verdict};
+use costof_measure::statistics::interval::median_interval;
+use costof_measure::statistics::quantile::median;
+use costof_measure::statistics::ratio::ratio_interval;
+
+const ROUNDS: usize = 9;
+/// So long a stream lasts, and so much of its beginning is left out.
+const SECONDS: usize = 3;
+const START_SECONDS: usize = 1;
+/// Datagrams as long as the loopback device takes them, and a queue that the caches hold; and
+/// datagrams of an Ethernet frame, which the kernel cuts and joins as it does raw UDP's.
+const LONG: &str = "rudp:cubic:65507:4194304";
+const SHORT: &str = "rudp:cubic:1452:4194304";
+
+const OF_RAW: Bounds = Bounds {
+    low: 0.4,
+    high: f64::INFINITY,
+};
+const GIGABITS: Bounds = Bounds {
+    low: 20.0,
+    high: f64::INFINITY,
+};
+const ROUND_TRIP: Bounds = Bounds {
+    low: 0.0,
+    high: 1.15,
+};
+const EXCHANGES: usize = 20_000;
+
+/// One connection, messages of 64 KiB.
+pub(super) fn goodput(bench: &Bench) -> Result<Vec<Verdict>> {
+    bench.introduce(
+        "rudp on loopback, one connection, messages of 64 KiB, in Gb/s of payload: with datagrams \
+         of 65,507 bytes (long) and of 1,452; raw UDP with GSO and GRO, which loses what does not \
+         fit; TCP; quinn, which encrypts",
+    );
+    let path = &Path::loopback(bench)?;
+    let side = |name: &'static str, kind: &'static str| Side {
+        name,
+        measure: Box::new(move |_| {
+            let arrived = path.stream(bench, kind, SECONDS)?;
+            Ok(arrived.rate(START_SECONDS, SECONDS) * 8e-9)
+        }),
+    };
+    let mut sides = vec![
+        side("long", LONG),
+        side("raw", "raw"),
+        side("short", SHORT),
+        side("tcp cubic", "tcp:cubic"),
+        side("tcp bbr", "tcp:bbr"),
+        side("quinn", "quic"),
+    ];
+    let (given, quiet) = interleaved(bench, &mut sides)?;
+    let own = given.first().and_then(|given| given.as_ref().ok());
+    let absolute = match own {
+        Some(own) => GIGABITS
+            .judge(median_interval(own))
+            .only_if_quiet(quiet || median(own).is_some_and(|middle| GIGABITS.holds(middle))),
+        None => Verdict::CannotBeTold("there is no number".to_owned()),
+    };
+    println!("verdict on goodput, {GIGABITS} Gb/s: {absolute}");
+    let of_raw = beside(&given, OF_RAW);
+    println!("verdict on goodput over that of raw UDP, {OF_RAW}: {of_raw}\n");
+    Ok(vec![absolute, of_raw])
+}
+
+/// One after the other, both ends blocked until something comes.
+pub(super) fn round_trip(bench: &Bench) -> Result<Vec<Verdict>> {
+    bench.introduce(
+        "rudp's round trips on loopback beside those of raw UDP, both ends blocked until \
+         something comes: medians in µs",
+    );
+    let path = &Path::loopback(bench)?;
+    let mut verdicts = Vec::new();
+    for bytes in [64, 1400] {
+        println!("{bytes} bytes");
+        let side = |name: &'static str, kind: &'static str| Side {
+            name,
+            measure: Box::new(move |_| {
+                let [middle, ..] = path.exchange(bench, "ask", kind, bytes, EXCHANGES)?;
+                Ok(middle / 1e3)
+            }),
+        };
+        let mut sides = vec![side("rudp", SHORT), side("raw", "raw")];
+        let (given, _) = interleaved(bench, &mut sides)?;
+        // Both are medians of many exchanges: a noisy machine moves both alike.
+        let verdict = beside(&given, ROUND_TRIP);
+        println!("verdict on round trips of {bytes} bytes, {ROUND_TRIP}: {verdict}\n");
+        verdicts.push(verdict);
+    }
+    Ok(verdicts)
+}
+
+/// What each gave, and whether the machine was quiet.
+fn interleaved(bench: &Bench, sides: &mut [Side<'_>]) -> Result<(Vec<Given>, bool)> {
+    let watch = Watch::start();
+    let given = rounds::interleave(
+        bench.rounds(ROUNDS),
+        &mut fastrand::Rng::new(),
+        sides,
+        &|number| format!("{number:.2}"),
+    )?;
+    let Some(Ok(own)) = given.first() else {
+        return Ok((given, false));
+    };
+    println!("\nmedian over rounds:");
+    for (side, given) in sides.iter().zip(&given) {
+        if let Ok(numbers) = given {
+            let middle = median(numbers).unwrap_or(f64::NAN);
+            let over = ratio(own, numbers);
+            println!("  {} {middle:.2}; the first over it: {over}", side.name);
+        }
+    }
+    let quiet = machine::was_quiet(&watch);
+    Ok((given, quiet))
+}
+
+/// The first over the second.
+fn beside(given: &[Given], bounds: Bounds) -> Verdict {
+    match given {
+        [Ok(own), Ok(other), ..] => bounds.judge(ratio_interval(own, other)),
+        _ => Verdict::CannotBeTold("there is no number".to_owned()),
+    }
+}
