@@ -1,6 +1,6 @@
 //! Ways of sending a message, over links on which the kernel copies and one on which it does not.
 
-use crate::common::{Place, read, run};
+use crate::common::{Place, read, run, was_starved};
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 
@@ -20,7 +20,7 @@ fn measured(place: &Place, link: &str) -> Run {
 /// machine's.
 #[expect(clippy::print_stderr, reason = "what was not tried is said")]
 fn rows<'a>(run: &'a Run, primitives: &[&str]) -> Vec<&'a PointRow> {
-    for failure in &run.failures {
+    for failure in run.failures.iter().filter(|row| !was_starved(row)) {
         let is_not_to_be_had = failure.reason.contains("cannot make the link")
             || failure.reason.contains("nothing can acknowledge")
             || failure.reason.contains("SO_ZEROCOPY");

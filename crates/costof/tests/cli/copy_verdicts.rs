@@ -3,7 +3,9 @@
 
 #![expect(clippy::print_stderr, reason = "what was not tried is said")]
 
-use crate::common::{Ended, Place, Running, ended, read, run, signal, spawn, wait_for};
+use crate::common::{
+    Ended, Place, Running, ended, read, run, signal, spawn, wait_for, was_starved,
+};
 use costof_model::run_file::Run;
 use rustix::process::{Signal, geteuid};
 use std::ffi::OsStr;
@@ -26,7 +28,8 @@ fn is_not_here(run: &Run) -> Option<String> {
         "nothing can acknowledge",
         "SO_ZEROCOPY",
     ];
-    run.failures.first().map(|failure| {
+    let mut failures = run.failures.iter().filter(|row| !was_starved(row));
+    failures.next().map(|failure| {
         let is_known = reasons.iter().any(|why| failure.reason.contains(why));
         assert!(is_known, "{failure:?}");
         format!("{}: {}", failure.point, failure.reason)

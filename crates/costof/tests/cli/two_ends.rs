@@ -1,6 +1,8 @@
 //! Every probe between two ends, over every kind of path between them.
 
-use crate::common::{Place, ended, expect_complete, read, run, signal, spawn, wait_for};
+use crate::common::{
+    Place, ended, expect_complete, read, run, signal, spawn, wait_for, was_starved,
+};
 use crate::namespaces::Namespaces;
 use crate::ssh::There;
 use costof_model::point::Point;
@@ -85,13 +87,6 @@ fn expect_point(run: &Run, point: &Point, metrics: &[&str]) {
     }
     let lost: Vec<_> = failures.filter(|row| !was_starved(row)).collect();
     assert!(lost.is_empty(), "{lost:?}");
-}
-
-/// Of a launch in which datagrams went by while the receiver had no processor, which other tests
-/// used: that launch says so, and the point has its value from the others.
-fn was_starved(row: &FailureRow) -> bool {
-    let over = row.point.axes.find_word("over");
-    over == Some("udp") && row.reason == "too little arrived to say how fast"
 }
 
 #[test]
