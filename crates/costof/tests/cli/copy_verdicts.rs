@@ -13,9 +13,11 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Sends over TCP and UDP, with a copy and without, over a link.
+/// Sends over TCP and UDP, with a copy and without, over a link. A datagram is a packet on each: of those
+/// that are cut into fragments, one that a busy machine drops has the others wait for it for 30 s, in
+/// memory that the kernel limits (net.ipv4.ipfrag_high_thresh), and then nothing more arrives.
 fn words(link: &str) -> Vec<&str> {
-    let words = "run copy.send --set primitive=two_copy,zero_copy --set size=16KiB --set \
+    let words = "run copy.send --set primitive=two_copy,zero_copy --set size=1400 --set \
                  over=tcp,udp --set congestion_control=default --quick --seed 1 --out run.jsonl \
                  --link";
     words.split(' ').chain([link]).collect()
