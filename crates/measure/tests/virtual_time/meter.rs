@@ -26,6 +26,11 @@ fn samples(report: &Report) -> &[(u64, f64)] {
 
 /// Six launches of one metric, estimated as a run would.
 pub(crate) fn point_of(launches: Vec<Report>) -> Result<PointRow, Failure> {
+    point_amid(&Noise::default(), launches)
+}
+
+/// The same amid such noise.
+fn point_amid(noise: &Noise, launches: Vec<Report>) -> Result<PointRow, Failure> {
     let info = info();
     let point = Point {
         probe: info.id.clone(),
@@ -46,7 +51,7 @@ pub(crate) fn point_of(launches: Vec<Report>) -> Result<PointRow, Failure> {
                 metrics: report.metrics,
                 allocations: report.allocations,
             }],
-            noise: Noise::default(),
+            noise: noise.clone(),
             placement: Placement::default(),
             link: None,
         })
@@ -244,6 +249,30 @@ fn what_is_slow_at_first_is_warmed_up_before_it_is_measured() {
             "{cost} ns was measured while it still warmed up"
         );
     }
+}
+
+#[test]
+fn where_others_work_too_long_a_batch_is_no_proof_against_a_cost() {
+    // What takes twice as long is interrupted four times as long.
+    let grows = || -> Vec<Report> {
+        (0..6)
+            .map(|seed| {
+                let clock = VirtualClock::new(seed);
+                clock.meter(TIME_NS, |meter| {
+                    meter.repeatable("cost", |n| clock.pass(100.0 * (n * n) as f64));
+                })
+            })
+            .collect()
+    };
+    let error = point_of(grows()).unwrap_err();
+    assert!(error.reason.contains("twice the work took"), "{error}");
+    let busy = Noise {
+        duration_ns: TIME_NS,
+        others_ns: Some(0.5 * TIME_NS),
+        ..Noise::default()
+    };
+    let row = point_amid(&busy, grows()).expect("a number, however doubtful");
+    assert_eq!((row.state, row.grade), (State::Ok, Grade::D));
 }
 
 #[test]
