@@ -64,7 +64,7 @@ const EMULATED: &str = "delay=1ms,rate=100Mbit";
 /// All of them, few points of each, over this path.
 fn words(path: &str) -> String {
     let probes = PROBES.map(|(probe, _)| probe).join(" ");
-    let sets = "--set over=tcp,udp --set stack=rudp,study,udp --set size=1024 --set cpus=cross --set wake=awake";
+    let sets = "--set over=tcp,udp --set stack=rudp,study --set size=1024 --set cpus=cross --set wake=awake";
     format!("run {probes} {sets} --quick --seed 1 --out run.jsonl {path}")
 }
 
