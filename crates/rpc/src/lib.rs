@@ -8,12 +8,15 @@
 mod address;
 mod client;
 mod error;
+mod grpc;
 mod in_flight;
 mod marshal;
+mod messages;
 mod options;
 mod payload;
 mod server;
 mod stack;
+mod thrift;
 
 pub use address::{Address, Socket};
 pub use client::{Client, Summary};
