@@ -4,6 +4,7 @@ mod channel;
 mod client;
 mod echo;
 mod errors;
+mod gathering;
 mod in_flight;
 mod marshal;
 mod server;

@@ -1,7 +1,7 @@
 //! A client that waits for what it asked.
 
 use super::channel::{self, Channel};
-use super::echo::{Message, echo, request};
+use super::echo::{Message, echo, in_time, request};
 use super::errors::failed;
 use super::runtime;
 use super::wire::echo_client::EchoClient;
@@ -64,7 +64,10 @@ impl Client {
     pub(crate) fn call(&mut self, payload: &Payload) -> Result<(), RpcError> {
         let (client, runtime) = connected(&mut self.echo, &self.runtime)?;
         let messages = Messages::of(&mut self.messages, payload, Message::of);
-        let answer = runtime.block_on(echo(client, messages.next(), &self.options));
+        let answer = runtime.block_on(in_time(
+            echo(client, messages.next(), &self.options),
+            &self.options,
+        ));
         messages.came_back(answer.map_err(|status| failed(&status, &self.options))?)
     }
 
@@ -83,7 +86,7 @@ impl Client {
             Some(chunk)
         }));
         let call = client.upload(request(chunks, &self.options));
-        let answer = runtime.block_on(call);
+        let answer = runtime.block_on(in_time(call, &self.options));
         let answer = answer.map_err(|status| failed(&status, &self.options))?;
         let arrived = Summary {
             chunks: answer.get_ref().chunks,
@@ -103,7 +106,7 @@ impl Client {
             chunks: u64::MAX,
             size: size as u64,
         };
-        let received = runtime.block_on(async {
+        let call = async {
             let answer = client.download(request(wanted, options)).await?;
             let (mut chunks, mut received) = (answer.into_inner(), Received::new(size));
             while let Some(chunk) = chunks.message().await? {
@@ -112,7 +115,8 @@ impl Client {
                 }
             }
             Ok(received)
-        });
+        };
+        let received = runtime.block_on(in_time(call, options));
         received
             .map_err(|status| failed(&status, options))?
             .summary()
@@ -134,7 +138,7 @@ impl Client {
         };
         (0..ahead.max(1)).for_each(|_| send(&sender));
         let mut sender = Some(sender);
-        let received = runtime.block_on(async {
+        let call = async {
             let chunks = request(UnboundedReceiverStream::new(chunks), options);
             let answer = client.exchange(chunks).await?;
             let (mut chunks, mut received) = (answer.into_inner(), Received::new(size));
@@ -149,7 +153,8 @@ impl Client {
                 }
             }
             Ok(received)
-        });
+        };
+        let received = runtime.block_on(in_time(call, options));
         received
             .map_err(|status| failed(&status, options))?
             .summary()

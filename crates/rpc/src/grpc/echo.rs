@@ -4,6 +4,7 @@ use super::wire::echo_client::EchoClient;
 use super::wire::{DoubleMessage, IntMessage, Position, StringMessage, Structure};
 use crate::payload::Value;
 use crate::{Options, Payload};
+use tokio::time::timeout;
 use tonic::{Request, Status};
 
 /// A message of any of the methods that echo.
@@ -41,7 +42,19 @@ impl Message {
     }
 }
 
-/// A request, with its deadline.
+/// What comes of a call, no later than its deadline.
+pub(super) async fn in_time<T>(
+    call: impl Future<Output = Result<T, Status>>,
+    options: &Options,
+) -> Result<T, Status> {
+    let Some(deadline) = options.deadline else {
+        return call.await;
+    };
+    let late = |_| Status::deadline_exceeded("no answer came in time");
+    timeout(deadline, call).await.map_err(late)?
+}
+
+/// A request, with its deadline, which the server is told.
 pub(super) fn request<M>(message: M, options: &Options) -> Request<M> {
     let mut request = Request::new(message);
     if let Some(deadline) = options.deadline {

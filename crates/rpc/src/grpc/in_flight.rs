@@ -1,7 +1,7 @@
 //! Many calls at once, multiplexed by HTTP/2.
 
 use super::channel::{self, Channel};
-use super::echo::{Message, echo};
+use super::echo::{Message, echo, in_time};
 use super::errors::failed;
 use super::runtime;
 use super::wire::echo_client::EchoClient;
@@ -61,7 +61,8 @@ impl InFlight {
         let mut client = self.clients[client].clone();
         let options = Arc::clone(&self.options);
         self.calls.push(Box::pin(async move {
-            (number, echo(&mut client, message, &options).await)
+            let call = echo(&mut client, message, &options);
+            (number, in_time(call, &options).await)
         }));
         self.begun += 1;
         Ok(number)

@@ -1,0 +1,99 @@
+//! Small writes that come one after the other go to the kernel as one.
+//!
+//! hyper flushes a request's headers before the task that sends its message has run: two writes,
+//! two packets, and a server that is woken twice. Here a flush lets the other tasks of the thread go
+//! first, once, and then sends all that they had to say. grpc-go does the same (`loopyWriter.run`
+//! yields once where little is to be written), and its C++ sister writes both at once.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// More than this is not copied to be gathered.
+const GATHERED_MOST: usize = 4096;
+
+/// A connection whose small writes are gathered.
+#[derive(Debug)]
+pub(super) struct Gathering<S> {
+    stream: S,
+    held: Vec<u8>,
+    /// Whether the others have had their turn.
+    has_yielded: bool,
+}
+
+impl<S: AsyncWrite + Unpin> Gathering<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self {
+            stream,
+            held: Vec::with_capacity(GATHERED_MOST),
+            has_yielded: false,
+        }
+    }
+
+    /// Sends what is held.
+    fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.held.is_empty() {
+            let sent = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.held))?;
+            if sent == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.held.drain(..sent);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Gathering<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Gathering<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        if self.held.len() + bytes <= GATHERED_MOST {
+            parts.iter().for_each(|part| self.held.extend(&**part));
+            return Poll::Ready(Ok(bytes));
+        }
+        ready!(self.poll_held(cx))?;
+        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.held.is_empty() && !self.has_yielded {
+            self.has_yielded = true;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        ready!(self.poll_held(cx))?;
+        self.has_yielded = false;
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_held(cx))?;
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
