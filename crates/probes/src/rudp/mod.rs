@@ -3,12 +3,12 @@
 mod axes;
 pub(crate) mod bandwidth;
 mod ends;
-mod expect;
+pub(crate) mod expect;
 mod incoming;
 pub(crate) mod loss;
 mod outgoing;
-mod predict;
-mod roles;
+pub(crate) mod predict;
+pub(crate) mod roles;
 pub(crate) mod rtt;
 mod stacks;
 pub(crate) mod stages;

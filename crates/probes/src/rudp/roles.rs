@@ -41,13 +41,21 @@ const TIMED: Duration = Duration::from_secs(12);
 /// The time from which a round trip counts as starved, in nanoseconds: the study's retry.
 const STARVED_NS: u64 = 1_000_000_000;
 
+/// What the ends of a stream of calls count for each other: the receiver's processor time, in
+/// nanoseconds, and the sender's bytes.
+pub(crate) const CPU_OF_ALL: &str = "cpu_of_all";
+pub(crate) const BYTES: &str = "bytes";
+
 /// What is asked of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asks {
+pub(crate) enum Asks {
     /// How fast it is.
     Rate,
     /// How long each message takes, too, where a window says how many are under way.
     RoundTrips,
+    /// How fast it is with messages of any size, of which nothing can be asked: how long it lasts follows
+    /// from the point.
+    Stream,
 }
 
 impl Asks {
@@ -57,7 +65,7 @@ impl Asks {
 }
 
 /// How long a point lasts at least, in nanoseconds.
-pub(super) fn least_ns(point: &Point, asks: Asks) -> f64 {
+pub(crate) fn least_ns(point: &Point, asks: Asks) -> f64 {
     let round_trip_ns = path::delays_ns(point);
     let lasts = match asks.times(point) {
         true => {
@@ -65,9 +73,18 @@ pub(super) fn least_ns(point: &Point, asks: Asks) -> f64 {
             let lasts = Duration::from_nanos((TIMED_LEAST as f64 / window * round_trip_ns) as u64);
             lasts.min(TIMED)
         }
-        false => lasts(point, 0.0, Duration::from_nanos(round_trip_ns as u64)),
+        false => lasts_by_itself(point),
     };
     lasts.as_nanos() as f64 + 2.0 * round_trip_ns
+}
+
+/// As far as the point alone says.
+fn lasts_by_itself(point: &Point) -> Duration {
+    lasts(
+        point,
+        0.0,
+        Duration::from_nanos(path::delays_ns(point) as u64),
+    )
 }
 
 fn lasts(point: &Point, point_ns: f64, round_trip: Duration) -> Duration {
@@ -94,6 +111,7 @@ fn order(point: &Point, asks: Asks, point_ns: f64, round_trip: Duration) -> Orde
             };
             (TIMED, Some((fit as u64).clamp(TIMED_LEAST, most)))
         }
+        false if asks == Asks::Stream => (lasts_by_itself(point), None),
         false => (lasts(point, point_ns, round_trip), None),
     };
     Order {
@@ -102,11 +120,12 @@ fn order(point: &Point, asks: Asks, point_ns: f64, round_trip: Duration) -> Orde
         lasts,
         longer: 2 * round_trip + Duration::from_millis(20),
         messages,
+        is_known: asks == Asks::Stream,
     }
 }
 
 /// Takes in what comes, and says how much that was.
-pub(super) struct Receiving {
+pub(crate) struct Receiving {
     asks: Asks,
     meeting: Meeting,
     cpus: Processors,
@@ -114,7 +133,7 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    pub(super) fn start(launch: &Launch, asks: Asks) -> Result<Receiving, Failure> {
+    pub(crate) fn start(launch: &Launch, asks: Asks) -> Result<Receiving, Failure> {
         let meeting = meeting::meeting(launch)?;
         Ok(Receiving {
             asks,
@@ -148,13 +167,24 @@ impl Role for Receiving {
         let Some(receiver) = meeting::met(accepted)? else {
             return Ok(());
         };
-        let mut ends = [(receiver, Incoming::new(size(point), self.asks.times(point)))];
+        let incoming = match self.asks {
+            Asks::Stream => Incoming::lasting(size(point), lasts_by_itself(point)),
+            _ => Incoming::new(size(point), self.asks.times(point)),
+        };
+        let mut ends = [(receiver, incoming)];
         each(&mut ends, &self.cpus, |(receiver, incoming)| {
             receiver.receive(incoming, stop)
         })
         .map_err(|error| broken(&error))?;
         let [(receiver, incoming)] = ends;
         let marks = incoming.marks();
+        if matches!(stack(point), Stack::Calls(_)) {
+            // The sender knows how much came, and when it was taken.
+            if let Some(cpu_ns) = receiver.cpu_ns() {
+                meter.value(CPU_OF_ALL, cpu_ns);
+            }
+            return Ok(());
+        }
         if self.asks.times(point) {
             let rate = incoming.rate();
             let rate = rate.ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
@@ -184,7 +214,7 @@ impl Role for Receiving {
 }
 
 /// Sends as fast as it may.
-pub(super) struct Sending {
+pub(crate) struct Sending {
     asks: Asks,
     meeting: Meeting,
     cpus: Processors,
@@ -192,7 +222,7 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    pub(super) fn start(launch: &Launch, asks: Asks) -> Result<Sending, Failure> {
+    pub(crate) fn start(launch: &Launch, asks: Asks) -> Result<Sending, Failure> {
         let meeting = meeting::meeting(launch)?;
         Ok(Sending {
             asks,
@@ -236,6 +266,14 @@ impl Role for Sending {
         meter.value("retransmissions", counted.again);
         if let Some(datagrams) = counted.datagrams {
             meter.value(SENT, datagrams as f64);
+        }
+        if matches!(stack(point), Stack::Calls(_)) {
+            meter.value(BYTES, outgoing.bytes() as f64);
+            let steady = steady(outgoing.marks(), order.lasts);
+            let steady =
+                steady.ok_or_else(|| Failure::error("too little was taken to say how fast"))?;
+            meter.value("throughput", steady.throughput);
+            meter.value("start_up", steady.start_up_ns);
         }
         if self.asks.times(point) {
             report_round_trips(&outgoing, meter);

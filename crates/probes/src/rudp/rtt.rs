@@ -120,7 +120,7 @@ pub(crate) static PROBE: Probe = Probe {
     predict,
     roles: &[
         |launch| Ok(Box::new(Server::start(launch)?)),
-        |launch| Ok(Box::new(Client(Caller::start(launch)?))),
+        |launch| Ok(Box::new(Client::start(launch)?)),
     ],
     derive,
 };
@@ -163,13 +163,26 @@ fn headlines(_: &Facts) -> Vec<Headline> {
 pub(crate) enum Stack {
     Rudp,
     Study,
-    Udp,
+    /// What the others are held against: datagrams here, and for calls of procedures connections too.
+    Plain(Over),
+}
+
+impl Stack {
+    /// By what the ends meet, where it is not the library that they talk by.
+    pub(crate) fn over(self) -> Over {
+        match self {
+            Stack::Plain(over) => over,
+            Stack::Rudp | Stack::Study => Over::Udp,
+        }
+    }
 }
 
 pub(crate) fn stack(point: &Point) -> Stack {
     match point.axes.word("stack") {
         "study" => Stack::Study,
-        "udp" => Stack::Udp,
+        "udp" => Stack::Plain(Over::Udp),
+        "tcp" => Stack::Plain(Over::Tcp),
+        "unix" => Stack::Plain(Over::Unix),
         _ => Stack::Rudp,
     }
 }
@@ -183,9 +196,9 @@ fn config(point: &Point, meeting: &Meeting) -> Config {
 /// Refuses a message that no datagram holds.
 pub(crate) fn fits(point: &Point) -> Result<(), Failure> {
     let most = match stack(point) {
-        Stack::Rudp => return Ok(()),
         Stack::Study => DATAGRAM_MOST_BYTES - study::NUMBER,
-        Stack::Udp => DATAGRAM_MOST_BYTES,
+        Stack::Plain(Over::Udp) => DATAGRAM_MOST_BYTES,
+        Stack::Rudp | Stack::Plain(_) => return Ok(()),
     };
     match size(point) > most {
         true => Err(Failure::unsupported(format!(
@@ -197,7 +210,7 @@ pub(crate) fn fits(point: &Point) -> Result<(), Failure> {
 }
 
 /// The end that answers.
-struct Server {
+pub(crate) struct Server {
     end: End,
     kept: Option<Kept>,
     listens: Option<Listens>,
@@ -205,11 +218,13 @@ struct Server {
 
 enum Listens {
     Library(Box<Listening>),
-    Datagrams(Listener),
+    Kernel(Listener),
 }
 
 impl Server {
-    fn start(launch: &Launch) -> Result<Server, Failure> {
+    /// # Errors
+    /// Those of [`End::of`].
+    pub(crate) fn start(launch: &Launch) -> Result<Server, Failure> {
         Ok(Server {
             end: End::of(launch, false)?,
             kept: None,
@@ -232,9 +247,9 @@ impl Role for Server {
                 let (listening, offers) = Listening::open(meeting, config(point, meeting))?;
                 (Listens::Library(Box::new(listening)), offers)
             }
-            Stack::Study | Stack::Udp => {
-                let (listener, offers) = meeting::listen(point, meeting, Over::Udp, 1)?;
-                (Listens::Datagrams(listener), offers)
+            stack => {
+                let (listener, offers) = meeting::listen(point, meeting, stack.over(), 1)?;
+                (Listens::Kernel(listener), offers)
             }
         };
         self.listens = Some(listens);
@@ -270,7 +285,7 @@ impl Server {
                 let talk = listening.accept(wait(point), meter.stop())?;
                 return Ok(talk.map(|talk| Answers::Library(Box::new(talk))));
             }
-            Listens::Datagrams(listener) => listener,
+            Listens::Kernel(listener) => listener,
         };
         let accepted = Conversation::accept(&listener, wait(point), meter.stop());
         let met = meeting::met(accepted)?;
@@ -280,7 +295,7 @@ impl Server {
                 let answering = Answering::new(conversation, size(point), token);
                 Answers::Study(answering, message(point))
             }
-            _ => Answers::Udp(conversation, vec![0; size(point)]),
+            _ => Answers::Plain(conversation, vec![0; size(point)]),
         }))
     }
 }
@@ -290,7 +305,7 @@ enum Answers {
     Library(Box<Talk>),
     /// And the message that is to come.
     Study(Answering<Conversation>, Vec<u8>),
-    Udp(Conversation, Vec<u8>),
+    Plain(Conversation, Vec<u8>),
 }
 
 impl Answers {
@@ -305,7 +320,7 @@ impl Answers {
                 Some(message) if message != expected => Err(io::ErrorKind::InvalidData.into()),
                 message => Ok(message.is_some()),
             },
-            Answers::Udp(conversation, message) => match conversation.receive(message)? {
+            Answers::Plain(conversation, message) => match conversation.receive(message)? {
                 true => conversation.send(message).map(|()| true),
                 false => Ok(false),
             },
@@ -329,7 +344,15 @@ fn cpu_time(
 }
 
 /// The end that asks.
-struct Client(Caller);
+pub(crate) struct Client(Caller);
+
+impl Client {
+    /// # Errors
+    /// Those of [`Caller::start`].
+    pub(crate) fn start(launch: &Launch) -> Result<Client, Failure> {
+        Ok(Client(Caller::start(launch)?))
+    }
+}
 
 /// How many messages must fit into a point's time, so that some are for warming up.
 const MESSAGES_PER_POINT: f64 = 20.0;
@@ -393,7 +416,7 @@ struct Asks {
 enum By {
     Library(Box<Talk>),
     Study(Asking<Conversation>),
-    Udp(Conversation, Vec<u8>),
+    Plain(Conversation, Vec<u8>),
 }
 
 impl Asks {
@@ -405,13 +428,13 @@ impl Asks {
                 By::Library(Box::new(talk))
             }
             stack => {
-                let called = meeting::call(meeting, offers, Over::Udp, wait(point));
+                let called = meeting::call(meeting, offers, stack.over(), wait(point));
                 let mut conversation = called?;
                 let bytes = size(point);
                 conversation.may_take(path::may_take(point, bytes as u64, UDP_HEADERS));
                 match stack {
                     Stack::Study => By::Study(Asking::new(conversation)),
-                    _ => By::Udp(conversation, vec![0; bytes]),
+                    _ => By::Plain(conversation, vec![0; bytes]),
                 }
             }
         };
@@ -452,7 +475,7 @@ impl Asks {
                     Ok(())
                 })?;
             }
-            By::Udp(conversation, answer) => {
+            By::Plain(conversation, answer) => {
                 timed(&mut || conversation.ask(&mut self.message, answer))?;
                 std::mem::swap(&mut self.message, answer);
             }
@@ -472,7 +495,7 @@ impl Asks {
                 stats.packets_lost + stats.probe_timeouts
             }),
             By::Study(asking) => asking.resent(),
-            By::Udp(conversation, _) => conversation.sent_again(),
+            By::Plain(conversation, _) => conversation.sent_again(),
         }
     }
 }
@@ -491,7 +514,7 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let (low, high, because) = udp_ns(point, known)?;
     match stack(point) {
-        Stack::Udp => latency_ns(low, high, because),
+        Stack::Plain(_) => latency_ns(low, high, because),
         Stack::Study => {
             let link_ns = |bytes: u64| path::adds(point, bytes, UDP_HEADERS).map(|(low, _, _)| low);
             let whole_ns = link_ns(size(point) as u64)? - link_ns(study::NUMBER as u64)?;

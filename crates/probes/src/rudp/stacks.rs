@@ -1,5 +1,6 @@
 //! What carries the messages of a transfer: one file for each stack.
 
+mod calls;
 #[cfg(feature = "quic")]
 mod quic;
 mod rudp;
@@ -55,6 +56,11 @@ pub(super) trait Receives: Send {
     /// # Errors
     /// What the system says.
     fn counted(&self) -> io::Result<Option<Received>>;
+
+    /// What threads other than the caller's have used so far, where they receive, in nanoseconds.
+    fn cpu_ns(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// What the sender counted.
@@ -111,6 +117,9 @@ pub(super) fn accept(
         .accept(stop)?
         .pop()
         .expect("one flow was asked for");
+    if let Stack::Calls(stack) = stack(point) {
+        return Ok(Box::new(calls::Receiver::new(stack, met, token)?));
+    }
     if over(point) == Over::Tcp {
         return Ok(Box::new(tcp::Receiver::new(met, token)?));
     }
@@ -172,6 +181,14 @@ pub(super) fn call(
     let mut met = meeting::call_by(over, address, 1, by, token)?;
     let met: Met = met.pop().expect("one flow was asked for");
     let round_trip = met.round_trip();
+    if let Stack::Calls(stack) = stack(point) {
+        let sender = calls::Sender::new(stack, met)?;
+        return Ok(Called {
+            mtu: sender.mtu_bytes()?,
+            sender: Box::new(sender),
+            round_trip,
+        });
+    }
     if over == Over::Tcp {
         let sender = tcp::Sender::new(met)?;
         return Ok(Called {
