@@ -13,18 +13,24 @@ pub(crate) struct Messages<M> {
 
 impl<M: Clone + PartialEq> Messages<M> {
     /// Those in `place`, which are made anew where the last ones were of another kind.
+    ///
+    /// # Errors
+    /// Why such a message may not be sent.
     pub(crate) fn of<'a>(
         place: &'a mut Option<Messages<M>>,
         payload: &Payload,
-        make: impl FnOnce(&Payload) -> M,
-    ) -> &'a mut Messages<M> {
+        make: impl FnOnce(&Payload) -> Result<M, RpcError>,
+    ) -> Result<&'a mut Messages<M>, RpcError> {
         let kind = payload.kind();
-        let kept = place.take().filter(|messages| messages.kind == kind);
-        place.insert(kept.unwrap_or_else(|| Messages {
-            kind,
-            expected: make(payload),
-            next: Vec::new(),
-        }))
+        let messages = match place.take() {
+            Some(kept) if kept.kind == kind => kept,
+            _ => Messages {
+                kind,
+                expected: make(payload)?,
+                next: Vec::new(),
+            },
+        };
+        Ok(place.insert(messages))
     }
 
     /// The next to be sent.

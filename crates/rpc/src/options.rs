@@ -1,5 +1,6 @@
 //! What client and server allow each other.
 
+use crate::RpcError;
 use std::time::Duration;
 
 /// Limits of one end. Both may have others.
@@ -27,6 +28,22 @@ impl Default for Options {
             deadline: None,
             connects: Duration::from_secs(10),
             token: Vec::new(),
+        }
+    }
+}
+
+impl Options {
+    /// Whether so many bytes may be sent as one message.
+    ///
+    /// # Errors
+    /// [`RpcError::TooLong`].
+    pub(crate) fn fits(&self, bytes: usize) -> Result<(), RpcError> {
+        match bytes > self.message_most {
+            true => Err(RpcError::TooLong(format!(
+                "{bytes} B are to be sent, and {} B are allowed",
+                self.message_most
+            ))),
+            false => Ok(()),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::wire::{Chunk, Wanted};
 use crate::messages::Messages;
 use crate::{Options, Payload, RpcError, Socket, Summary};
 use bytes::Bytes;
+use prost::Message as _;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +64,8 @@ impl Client {
 
     pub(crate) fn call(&mut self, payload: &Payload) -> Result<(), RpcError> {
         let (client, runtime) = connected(&mut self.echo, &self.runtime)?;
-        let messages = Messages::of(&mut self.messages, payload, Message::of);
+        let make = |payload: &Payload| Message::fitting(payload, &self.options);
+        let messages = Messages::of(&mut self.messages, payload, make)?;
         let answer = runtime.block_on(in_time(
             echo(client, messages.next(), &self.options),
             &self.options,
@@ -77,7 +79,7 @@ impl Client {
         mut more: impl FnMut() -> bool + Send + 'static,
     ) -> Result<Summary, RpcError> {
         let (client, runtime) = connected(&mut self.echo, &self.runtime)?;
-        let chunk = chunk(size);
+        let chunk = fitting(size, &self.options)?;
         let sent = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&sent);
         let chunks = tokio_stream::iter(std::iter::from_fn(move || {
@@ -130,7 +132,7 @@ impl Client {
     ) -> Result<Summary, RpcError> {
         let (client, runtime) = connected(&mut self.echo, &self.runtime)?;
         let options = &self.options;
-        let chunk = chunk(size);
+        let chunk = fitting(size, options)?;
         let (sender, chunks) = tokio::sync::mpsc::unbounded_channel();
         let send = |sender: &tokio::sync::mpsc::UnboundedSender<Chunk>| {
             // It fails where the call is over, whose end is seen below.
@@ -201,6 +203,12 @@ impl Received {
 pub(super) fn chunk(size: usize) -> Chunk {
     let data = crate::client::chunk(size).into();
     Chunk { data }
+}
+
+/// A chunk, where it may be sent.
+fn fitting(size: usize, options: &Options) -> Result<Chunk, RpcError> {
+    let chunk = chunk(size);
+    options.fits(chunk.encoded_len()).map(|()| chunk)
 }
 
 fn no_runtime(error: &io::Error) -> RpcError {

@@ -3,7 +3,8 @@
 use super::wire::echo_client::EchoClient;
 use super::wire::{DoubleMessage, IntMessage, Position, StringMessage, Structure};
 use crate::payload::Value;
-use crate::{Options, Payload};
+use crate::{Options, Payload, RpcError};
+use prost::Message as _;
 use tokio::time::timeout;
 use tonic::{Request, Status};
 
@@ -16,7 +17,30 @@ pub(super) enum Message {
     Structure(Structure),
 }
 
+/// Does the same with each kind of message.
+macro_rules! each {
+    ($message:expr, $inner:ident => $do:expr) => {
+        match $message {
+            Message::Int($inner) => $do,
+            Message::Double($inner) => $do,
+            Message::String($inner) => $do,
+            Message::Structure($inner) => $do,
+        }
+    };
+}
+pub(super) use each;
+
 impl Message {
+    /// What carries this payload, where it may be sent.
+    ///
+    /// # Errors
+    /// [`RpcError::TooLong`].
+    pub(super) fn fitting(payload: &Payload, options: &Options) -> Result<Self, RpcError> {
+        let message = Self::of(payload);
+        let bytes = each!(&message, message => message.encoded_len());
+        options.fits(bytes).map(|()| message)
+    }
+
     /// What carries this payload.
     pub(super) fn of(payload: &Payload) -> Self {
         match payload.value() {

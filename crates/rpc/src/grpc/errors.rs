@@ -21,17 +21,23 @@ fn transport(status: &Status) -> Option<RpcError> {
     let mut cause = status.source();
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
-            return Some(match error.reason() {
-                // It says so in its own words that it is ending, or refuses: it does speak HTTP/2.
-                Some(h2::Reason::NO_ERROR | h2::Reason::CANCEL | h2::Reason::REFUSED_STREAM) => {
-                    RpcError::Closed(error.to_string())
+            use h2::Reason;
+            return match error.reason() {
+                // It broke, or the other end says that it is going.
+                None | Some(Reason::NO_ERROR | Reason::CANCEL | Reason::REFUSED_STREAM) => {
+                    Some(RpcError::Closed(error.to_string()))
                 }
-                None => RpcError::Closed(error.to_string()),
-                Some(_) => RpcError::OtherProtocol {
+                Some(
+                    Reason::PROTOCOL_ERROR
+                    | Reason::FRAME_SIZE_ERROR
+                    | Reason::COMPRESSION_ERROR
+                    | Reason::HTTP_1_1_REQUIRED,
+                ) => Some(RpcError::OtherProtocol {
                     stack: Stack::Grpc,
                     reason: error.to_string(),
-                },
-            });
+                }),
+                Some(_) => None,
+            };
         }
         if let Some(error) = error.downcast_ref::<hyper::Error>()
             && (error.is_closed() || error.is_canceled() || error.is_incomplete_message())

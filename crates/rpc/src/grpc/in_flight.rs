@@ -55,7 +55,8 @@ impl InFlight {
 
     pub(crate) fn begin(&mut self, payload: &Payload) -> Result<u64, RpcError> {
         let number = self.begun;
-        let messages = Messages::of(&mut self.messages, payload, Message::of);
+        let make = |payload: &Payload| Message::fitting(payload, &self.options);
+        let messages = Messages::of(&mut self.messages, payload, make)?;
         let message = messages.next();
         let client = (number % self.clients.len() as u64) as usize;
         let mut client = self.clients[client].clone();

@@ -1,6 +1,6 @@
 //! A request in memory.
 
-use super::echo::Message;
+use super::echo::{Message, each};
 use crate::{Payload, RpcError};
 use bytes::{Buf, BufMut};
 use prost::Message as _;
@@ -14,18 +14,6 @@ const PREFIX_BYTES: usize = 5;
 pub(crate) struct Marshal {
     message: Message,
     buffer: Vec<u8>,
-}
-
-/// Does the same with each kind of message.
-macro_rules! each {
-    ($message:expr, $inner:ident => $do:expr) => {
-        match $message {
-            Message::Int($inner) => $do,
-            Message::Double($inner) => $do,
-            Message::String($inner) => $do,
-            Message::Structure($inner) => $do,
-        }
-    };
 }
 
 impl Marshal {

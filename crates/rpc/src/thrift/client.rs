@@ -66,11 +66,9 @@ impl Client {
     }
 
     pub(crate) fn call(&mut self, payload: &Payload) -> Result<(), RpcError> {
-        if let Value::String(text) = payload.value() {
-            self.fits(text.len())?;
-        }
         let deadline = self.options.deadline;
-        let messages = Messages::of(&mut self.messages, payload, Message::of);
+        let make = |payload: &Payload| fitting(payload, self.transport, &self.options);
+        let messages = Messages::of(&mut self.messages, payload, make)?;
         let (client, line) = self.connection.as_mut().ok_or(RpcError::NotConnected)?;
         line.call_begins(deadline);
         let answer = match messages.next() {
@@ -90,7 +88,7 @@ impl Client {
         size: usize,
         mut more: impl FnMut() -> bool,
     ) -> Result<Summary, RpcError> {
-        self.fits(size)?;
+        fits(size, self.transport, &self.options)?;
         let (client, line) = self.connection.as_mut().ok_or(RpcError::NotConnected)?;
         line.call_begins(self.options.deadline);
         let chunk = Chunk::new(crate::client::chunk(size));
@@ -113,11 +111,6 @@ impl Client {
         }
     }
 
-    /// Whether a string or chunk may be sent.
-    fn fits(&self, bytes: usize) -> Result<(), RpcError> {
-        fits(bytes, self.transport, &self.options)
-    }
-
     /// Why a call failed; where the two ends are no longer at the same place, nothing else goes over
     /// this connection.
     fn failed(&mut self, error: ::thrift::Error) -> RpcError {
@@ -130,15 +123,27 @@ impl Client {
     }
 }
 
-/// Whether what has so many bytes may be sent.
-pub(super) fn fits(bytes: usize, transport: Transport, options: &Options) -> Result<(), RpcError> {
-    let most = match transport {
-        Transport::Framed => options.message_most.min(FRAME_MOST - BESIDES),
-        Transport::Buffered => options.message_most,
-    };
-    match bytes > most {
+/// What carries this payload, where it may be sent.
+///
+/// # Errors
+/// [`RpcError::TooLong`].
+pub(super) fn fitting(
+    payload: &Payload,
+    transport: Transport,
+    options: &Options,
+) -> Result<Message, RpcError> {
+    if let Value::String(text) = payload.value() {
+        fits(text.len(), transport, options)?;
+    }
+    Ok(Message::of(payload))
+}
+
+/// Whether a string or a chunk of so many bytes may be sent: those are what can be long.
+fn fits(bytes: usize, transport: Transport, options: &Options) -> Result<(), RpcError> {
+    options.fits(bytes)?;
+    match transport == Transport::Framed && bytes > FRAME_MOST - BESIDES {
         true => Err(RpcError::TooLong(format!(
-            "{bytes} B are to be sent, and a message has {most} B at most"
+            "{bytes} B are to be sent, and Thrift's frames have {FRAME_MOST} B at most"
         ))),
         false => Ok(()),
     }

@@ -1,11 +1,10 @@
 //! Many calls at once, one behind the other on each connection: Thrift answers them in order.
 
-use super::client::fits;
+use super::client::fitting;
 use super::errors::failed;
 use super::marshal::{LENGTH_BYTES, write};
 use super::wire::calls::{Call, Message};
 use super::{BESIDES, limits};
-use crate::payload::Value;
 use crate::{Kind, Options, Payload, Protocol, RpcError, Socket, Stack, Transport};
 use ::thrift::protocol::{TBinaryInputProtocol, TCompactInputProtocol};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -84,11 +83,8 @@ impl InFlight {
     }
 
     pub(crate) fn begin(&mut self, payload: &Payload) -> Result<u64, RpcError> {
-        if let Value::String(text) = payload.value() {
-            fits(text.len(), Transport::Framed, &self.options)?;
-        }
         if !matches!(self.calls, Some((kind, ..)) if kind == payload.kind()) {
-            let message = Message::of(payload);
+            let message = fitting(payload, Transport::Framed, &self.options)?;
             self.calls = Some((payload.kind(), message.clone().into(), message));
         }
         let Some((_, call, _)) = &self.calls else {
