@@ -4,6 +4,7 @@
 use crate::finding::{Finding, grade_by_others};
 use crate::ratio::LogRatio;
 use crate::send_crossover::{circumstances, groups};
+use costof_model::Text;
 use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::{PointRow, State};
@@ -25,8 +26,22 @@ const ROUND_TRIPS: [(&str, &str); 5] = [
 /// Those of them that are calls.
 const CALLS: [&str; 2] = ["thrift", "grpc"];
 
-/// For each payload and link, a sentence with all that was measured of it.
-pub(crate) fn ladder(run: &Run) -> Vec<Finding> {
+/// What a call takes of one payload, on one scale with what lies beneath it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ladder {
+    /// `string64 over loopback`.
+    pub of: String,
+    /// What it is called and how long it takes, in nanoseconds: the shortest first.
+    pub rungs: Vec<(String, f64)>,
+    /// The link of the round trips.
+    pub link: Text,
+    /// How many round trips a call is.
+    beside: Vec<String>,
+    evidence: Vec<Point>,
+}
+
+/// One for each payload and link, where a call was measured beside TCP.
+pub fn ladders(run: &Run) -> Vec<Ladder> {
     let round_trips = run.points.iter().filter(|row| {
         row.point.probe == ROUND_TRIP
             && row.state == State::Ok
@@ -38,6 +53,28 @@ pub(crate) fn ladder(run: &Run) -> Vec<Finding> {
         .into_iter()
         .filter_map(|(common, rows)| of_payload(run, &common, &rows));
     ladders.collect()
+}
+
+/// A sentence for each.
+pub(crate) fn ladder(run: &Run) -> Vec<Finding> {
+    let said = ladders(run).into_iter().map(|ladder| {
+        let scale = ladder.rungs.iter();
+        let scale: Vec<String> = scale
+            .map(|(name, ns)| format!("{name} {}", shown(*ns)))
+            .collect();
+        Finding {
+            kind: "rpc_ladder".into(),
+            sentence: format!(
+                "a call with {}: {}; {}",
+                ladder.of,
+                ladder.beside.join("; "),
+                scale.join(" < "),
+            ),
+            advice: None,
+            evidence: ladder.evidence,
+        }
+    });
+    said.collect()
 }
 
 /// A rung: what it is called, and the point that says how long it takes.
@@ -52,7 +89,7 @@ impl Rung<'_> {
     }
 }
 
-fn of_payload(run: &Run, common: &Point, rows: &[&PointRow]) -> Option<Finding> {
+fn of_payload(run: &Run, common: &Point, rows: &[&PointRow]) -> Option<Ladder> {
     let of = |stack: &str| {
         let mut rows = rows.iter().copied();
         rows.find(|row| row.axes().find_word("stack") == Some(stack))
@@ -83,22 +120,17 @@ fn of_payload(run: &Run, common: &Point, rows: &[&PointRow]) -> Option<Finding> 
     if beside.is_empty() {
         return None;
     }
-    let scale: Vec<String> = rungs
-        .iter()
-        .map(|rung| format!("{} {}", rung.name, ns(rung.ns())))
-        .collect();
     let mut others = common.clone();
     others.axes.0.retain(|name, _| &**name != "payload");
-    Some(Finding {
-        kind: "rpc_ladder".into(),
-        sentence: format!(
-            "a call with {payload} over {}{}: {}; {}",
-            common.link,
-            circumstances(run, &others),
-            beside.join("; "),
-            scale.join(" < "),
-        ),
-        advice: None,
+    let with = circumstances(run, &others);
+    Some(Ladder {
+        of: format!("{payload} over {}{with}", common.link),
+        rungs: rungs
+            .into_iter()
+            .map(|rung| (rung.name.clone(), rung.ns()))
+            .collect(),
+        link: common.link.clone(),
+        beside,
         evidence,
     })
 }
@@ -186,7 +218,7 @@ fn bytes(payload: &str) -> Option<u64> {
     }
 }
 
-fn ns(ns: f64) -> String {
+fn shown(ns: f64) -> String {
     Unit::Nanoseconds.display(ns)
 }
 

@@ -11,7 +11,7 @@ pub mod crossover;
 pub mod doctor;
 pub mod finding;
 mod fork_growth;
-mod ladder;
+pub mod ladder;
 mod mapped_pages;
 mod memory_latency;
 #[cfg(test)]

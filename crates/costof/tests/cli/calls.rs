@@ -3,6 +3,7 @@
 use crate::common::{Place, read, run, was_starved};
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
+use std::path::Path;
 
 /// Something emulates this one.
 const EMULATED: &str = "delay=1ms,rate=100Mbit";
@@ -52,6 +53,11 @@ fn expect_metrics(row: &PointRow, metrics: &[&str]) {
     }
 }
 
+/// Whether this kernel does: the server's threads are the stack's, not the probe's.
+fn says_what_threads_used() -> bool {
+    Path::new("/proc/self/schedstat").exists()
+}
+
 fn is_call(row: &PointRow) -> bool {
     matches!(row.axes().find_word("stack"), Some("grpc" | "thrift"))
 }
@@ -66,6 +72,9 @@ fn every_stack_is_there_and_back_over_every_link_and_stands_on_the_ladder() {
         expect_metrics(row, &["latency", "cpu_client"]);
         let is_datagrams = matches!(row.axes().find_word("stack"), Some("rudp" | "udp"));
         assert_eq!(row.estimate("lost").is_some(), is_datagrams, "{row:?}");
+        if says_what_threads_used() {
+            expect_metrics(row, &["cpu_server"]);
+        }
     }
     for link in ["loopback", "veth"] {
         // Where others use the processors, nothing is held to be the stacks'.
@@ -147,16 +156,26 @@ fn every_payload_is_marshalled_and_unmarshalled() {
 
 #[test]
 fn streams_carry_messages_of_a_byte_and_of_megabytes() {
-    let (run, _) = measured(&format!(
-        "rpc.stream --set stack=grpc,thrift,tcp,rudp --set size=1,64KiB,4MiB \
-         --link loopback --link {EMULATED}"
-    ));
-    for row in rows(&run) {
-        expect_metrics(row, &["throughput", "rate", "cpu_sender", "mtu"]);
-        let size = row.axes().find_number("size").unwrap() as f64;
-        let by_rate = estimate(row, "rate") * size / estimate(row, "throughput");
-        assert!((0.5..2.0).contains(&by_rate), "{row:?}");
+    let over_links = format!("--set size=1,64KiB --link loopback --link {EMULATED}");
+    for words in [&over_links, "--set size=4MiB"] {
+        let (run, _) = measured(&format!(
+            "rpc.stream --set stack=grpc,thrift,tcp,rudp {words}"
+        ));
+        for row in rows(&run) {
+            expect_stream(row);
+        }
     }
+}
+
+#[track_caller]
+fn expect_stream(row: &PointRow) {
+    expect_metrics(row, &["throughput", "rate", "cpu_sender", "mtu"]);
+    if says_what_threads_used() {
+        expect_metrics(row, &["cpu_receiver"]);
+    }
+    let size = row.axes().find_number("size").unwrap() as f64;
+    let by_rate = estimate(row, "rate") * size / estimate(row, "throughput");
+    assert!((0.5..2.0).contains(&by_rate), "{row:?}");
 }
 
 #[test]
@@ -166,6 +185,9 @@ fn calls_are_made_at_a_rate() {
     for row in rows(&run) {
         assert!(is_call(row));
         expect_metrics(row, &["latency", "rate", "cpu_client"]);
+        if says_what_threads_used() {
+            expect_metrics(row, &["cpu_server"]);
+        }
         for metric in ["in_flight", "in_flight_most", "unanswered"] {
             assert!(estimate(row, metric) >= 0.0, "{metric} {row:?}");
         }
@@ -182,12 +204,12 @@ fn the_plan_of_calls_has_what_they_are_made_of() {
     let place = Place::new();
     let shown = run(&mut place.costof(&["run", "rpc", "--dry-run"])).expect_code(0);
     for planned in [
-        "rpc.rtt over loopback",
-        "rpc.rtt stack=rudp payload=string65536 over loopback",
-        "rpc.rtt stack=tcp over=unix over loopback",
-        "rpc.first_call stack=thrift payload=structure over loopback",
+        "rpc.rtt stack=grpc over=tcp payload=string64 cpus=cross wake=awake over loopback",
+        "rpc.rtt stack=rudp over=tcp payload=string65536 cpus=cross wake=awake over loopback",
+        "rpc.rtt stack=tcp over=unix payload=string64 cpus=cross wake=awake over loopback",
+        "rpc.first_call stack=thrift payload=structure cpus=cross wake=awake over loopback",
         "rpc.marshal stack=thrift_compact payload=int direction=unmarshal",
-        "rpc.stream stack=rudp size=1 over loopback",
+        "rpc.stream stack=rudp size=1B over loopback",
         "rpc.load stack=thrift payload=string64 rate=120000 connections=1 over loopback",
         "net.rtt",
         "os.syscall call=read",

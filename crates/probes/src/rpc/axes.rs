@@ -4,7 +4,7 @@ use crate::literal::{list, word, words};
 use costof_model::axis::{Axis, Choice};
 use costof_model::failure::Failure;
 use costof_model::point::Point;
-use costof_os::meeting::Over;
+use costof_os::meeting::{DATAGRAM_MOST_BYTES, Over};
 use costof_rpc::{Kind, Payload, Stack as Rpc};
 
 /// gRPC, as `stack` has it.
@@ -102,13 +102,19 @@ pub(super) fn over(point: &Point) -> Over {
 /// What cannot be, wherever it is tried.
 pub(super) fn check(point: &Point) -> Result<(), Failure> {
     let is_datagrams = matches!(stack(point), Stack::Bytes("rudp" | "udp"));
-    match is_datagrams && over(point) == Over::Unix {
-        true => Err(Failure::unsupported(
+    if is_datagrams && over(point) == Over::Unix {
+        return Err(Failure::unsupported(
             "datagrams go by UDP here, and have no Unix socket (--set over=tcp, which says nothing \
              of them)",
-        )),
-        false => Ok(()),
+        ));
     }
+    if stack(point) == Stack::Bytes("udp") && bytes(point) > DATAGRAM_MOST_BYTES {
+        return Err(Failure::unsupported(
+            "a datagram carries 65,507 B at most (--set payload=string16384, or stack=rudp, which \
+             cuts)",
+        ));
+    }
+    Ok(())
 }
 
 /// What kind of argument a point's calls have.
@@ -187,6 +193,19 @@ mod tests {
         }
         for stack in ["tcp", "thrift", "grpc"] {
             assert_eq!(unix(stack), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_datagram_is_no_longer_than_it_can_be() {
+        let long = |stack: &'static str| {
+            let mut point = at("payload", AxisValue::Word("string65536".into()));
+            point.axes = point.axes.with("stack", stack);
+            check(&point).map_err(|failure| failure.reason)
+        };
+        assert!(long("udp").unwrap_err().contains("payload=string16384"));
+        for stack in ["rudp", "tcp", "grpc"] {
+            assert_eq!(long(stack), Ok(()));
         }
     }
 }

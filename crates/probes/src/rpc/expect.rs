@@ -353,3 +353,119 @@ fn marshalling_ns(point: &Point, stack: Stack, known: &Known<'_>) -> Option<Rang
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::frequency;
+    use crate::literal::{self, measured, text};
+    use crate::net;
+    use crate::os;
+    use crate::rpc::{load, marshal, rtt, stream};
+    use costof_model::axis::Axes;
+    use costof_model::metric::Estimate;
+    use costof_model::rows::PointRow;
+
+    /// What a run has before calls: a TCP round trip of 10 µs, reads of 100 ns, and what marshalling a
+    /// string of 64 B takes of gRPC.
+    fn before() -> Vec<PointRow> {
+        let mut tcp = measured(&net::rtt::PROBE, net::rtt::PROBE.info.defaults(), 10e3);
+        tcp.point.link = text("loopback");
+        let call = Axes::default().with("call", "read");
+        let marshals = |direction: &'static str, ns| {
+            let axes = marshal::PROBE.info.defaults().with("direction", direction);
+            measured(&marshal::PROBE, axes, ns)
+        };
+        vec![
+            measured(&frequency::PROBE, Axes::default(), 2e9),
+            measured(&os::syscall::PROBE, call, 100.0),
+            tcp,
+            marshals("marshal", 50.0),
+            marshals("unmarshal", 150.0),
+        ]
+    }
+
+    fn at(set: impl Fn(Axes) -> Axes) -> Point {
+        let mut point = literal::point(&rtt::PROBE, set(rtt::PROBE.info.defaults()));
+        point.link = text("loopback");
+        point
+    }
+
+    #[test]
+    fn a_call_is_a_round_trip_and_marshalling_and_what_the_stack_adds() {
+        let rows = before();
+        let (low, high, because) = call_ns(&at(|axes| axes), Stack::Grpc, &Known(&rows)).unwrap();
+        // 8 B more than the round trip that was measured; twice both ways of marshalling.
+        let least = 0.85 * 10e3 + 4.0 * 8.0 / 20.0 + 0.8 * 400.0;
+        let calls = GRPC.calls.0 + GRPC.frames * GRPC.frame_reads.0;
+        assert!((low - (least + calls * 100.0)).abs() < 1e-6, "{low}");
+        let most = 1.25 * 10e3 + 4.0 * 8.0 / 2.0 + 2.0 * 400.0;
+        let calls = GRPC.calls.1 + GRPC.frames * GRPC.frame_reads.1;
+        assert!((high - (most + calls * 100.0)).abs() < 1e-6, "{high}");
+        for part in [
+            "10.0 µs as net.rtt",
+            "50.0 ns and 150 ns that rpc.marshal",
+            "5 frames",
+        ] {
+            assert!(because.contains(part), "{part} is missing in: {because}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_is_a_sum() {
+        let rows = before();
+        let string = |axes: Axes| axes.with("payload", "string2048");
+        let (_, _, because) = call_ns(&at(string), Stack::THRIFT, &Known(&rows)).unwrap();
+        assert!(because.contains("four times: a message in"), "{because}");
+        assert!(because.contains("four copies of 1992 B more"), "{because}");
+        let udp = |axes: Axes| axes.with("stack", "udp");
+        assert_eq!(carried_ns(&at(udp), "udp", &Known(&rows)), None);
+        assert_eq!(
+            call_ns(&at(|axes| axes), Stack::Grpc, &Known(&rows[..2])),
+            None
+        );
+    }
+
+    #[test]
+    fn a_load_is_expected_until_it_saturates_the_server() {
+        let mut rows = before();
+        let mut call = measured(&rtt::PROBE, rtt::PROBE.info.defaults(), 30e3);
+        call.point.link = text("loopback");
+        let server = Estimate {
+            name: text("cpu_server"),
+            median: 20e3,
+            ..call.metrics[0].clone()
+        };
+        call.metrics.push(server);
+        rows.push(call);
+        let at_rate = |rate: u64| {
+            let axes = load::PROBE.info.defaults().with("rate", rate);
+            let mut point = literal::point(&load::PROBE, axes);
+            point.link = text("loopback");
+            loaded_ns(&point, &Known(&rows))
+        };
+        let (low, high, because) = at_rate(25_000).unwrap();
+        // Half of the server: a call waits for two at most.
+        assert_eq!((low, high), (0.3 * 30e3, 1.3 * 30e3 + 40e3));
+        assert!(because.contains("50 % of its processor"), "{because}");
+        assert_eq!(at_rate(40_000), None);
+    }
+
+    #[test]
+    fn a_stream_is_no_faster_than_its_link() {
+        let rows = before();
+        let over = |link: &'static str, size: u64| {
+            let axes = stream::PROBE.info.defaults().with("size", size);
+            let mut point = literal::point(&stream::PROBE, axes);
+            point.link = text(link);
+            streamed(&point, &Known(&rows))
+        };
+        let (low, high, because) = over("rate=100Mbit", 64 << 10).unwrap();
+        assert!(high < 12.5e6 && low < high && low > 0.0, "{low} {high}");
+        assert!(because.contains("12.5 MB/s"), "{because}");
+        let (_, high, _) = over("loopback", 1).unwrap();
+        // A byte in 0.3 reads.
+        assert!(high < 1e9 / 30.0, "{high}");
+        assert_eq!(over("remote", 1), None);
+    }
+}

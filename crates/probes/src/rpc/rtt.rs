@@ -57,7 +57,8 @@ pub(crate) static PROBE: Probe = Probe {
              again. The first call and twenty more are not counted: rpc.first_call has \
              them. Both ends block, each with one thread, on which everything of the stack runs: \
              gRPC's ends have a tokio runtime of that one thread, which waits in epoll_wait(2). \
-             Thrift sends a frame by one system call. stack=tcp, rudp and udp are what rudp.rtt \
+             Thrift sends a frame by one system call. The server's processor has a thread besides, \
+             which looks every 10 ms whether it is over. stack=tcp, rudp and udp are what rudp.rtt \
              measures: messages as long as the argument is by itself, 4 B of an int and 8 of a \
              double, with nothing to marshal. The stacks take turns in each launch. Where a \
              processor is at rest when a message comes, waking it takes longer than most stacks: \

@@ -109,7 +109,7 @@ pub(crate) static PROBE: Probe = Probe {
         ],
         how: text(
             "One end sends messages of one size over one connection for 300 ms, or 40 times the \
-             link's delay, as fast as the stack takes them; in the end the other one says how much \
+             link's delay, or what 20 of them take at its rate, as fast as the stack takes them; in the end the other one says how much \
              has come, which is what was sent. The second half of the time counts. gRPC: a client stream, closed by one answer, with \
              HTTP/2's usual windows. Thrift has no streams: its messages are one-way calls, which \
              nobody answers, and the last call is answered. stack=tcp and rudp are what \

@@ -30,6 +30,8 @@ const LEAST_OF_QUIC: Duration = Duration::from_secs(1);
 const ROUND_TRIPS: u32 = 40;
 /// And at most.
 const MOST: Duration = Duration::from_secs(15);
+/// Of a stream of long messages, so many go over a link with a rate.
+const STREAMED_LEAST: u64 = 20;
 /// Of messages that are timed, so many at least, if they arrive within the time.
 const TIMED_LEAST: u64 = 100;
 const TIMED_MOST: u64 = 100_000;
@@ -73,6 +75,7 @@ pub(crate) fn least_ns(point: &Point, asks: Asks) -> f64 {
             let lasts = Duration::from_nanos((TIMED_LEAST as f64 / window * round_trip_ns) as u64);
             lasts.min(TIMED)
         }
+        false if asks == Asks::Stream => streams(point),
         false => lasts_by_itself(point),
     };
     lasts.as_nanos() as f64 + 2.0 * round_trip_ns
@@ -111,7 +114,7 @@ fn order(point: &Point, asks: Asks, point_ns: f64, round_trip: Duration) -> Orde
             };
             (TIMED, Some((fit as u64).clamp(TIMED_LEAST, most)))
         }
-        false if asks == Asks::Stream => (lasts_by_itself(point), None),
+        false if asks == Asks::Stream => (streams(point), None),
         false => (lasts(point, point_ns, round_trip), None),
     };
     Order {
@@ -168,7 +171,7 @@ impl Role for Receiving {
             return Ok(());
         };
         let incoming = match self.asks {
-            Asks::Stream => Incoming::lasting(size(point), lasts_by_itself(point)),
+            Asks::Stream => Incoming::lasting(size(point), streams(point)),
             _ => Incoming::new(size(point), self.asks.times(point)),
         };
         let mut ends = [(receiver, incoming)];
@@ -344,6 +347,24 @@ mod tests {
         assert!(lasts(&over("loopback", "study"), Duration::ZERO) >= Duration::from_secs(2));
         let least_ms = |link| least_ns(&over(link, "rudp"), Asks::Rate) / 1e6;
         assert_eq!((least_ms("loopback"), least_ms("wan")), (300.0, 7980.0));
+    }
+
+    #[test]
+    fn a_stream_lasts_as_long_at_both_ends_and_twenty_long_messages() {
+        let over = |link, size: u64| {
+            let stack = |axes: Axes| axes.with("stack", "tcp").with("size", size);
+            at(&bandwidth::PROBE, link, stack)
+        };
+        let ms = |link, size, point_ns, round_trip| {
+            let point = over(link, size);
+            let lasts = order(&point, Asks::Stream, point_ns, round_trip).lasts;
+            assert_eq!(lasts, streams(&point));
+            lasts.as_millis()
+        };
+        assert_eq!(ms("loopback", 4 << 20, 1e9, RTT), 300);
+        assert_eq!(ms("lan", 1, 1e9, RTT), 300);
+        assert_eq!(ms("rate=100Mbit", 4 << 20, 0.0, Duration::ZERO), 6710);
+        assert_eq!(ms("rate=1Mbit", 4 << 20, 0.0, Duration::ZERO), 15_000);
     }
 
     #[test]
