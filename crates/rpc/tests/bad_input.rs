@@ -194,6 +194,15 @@ fn a_method_that_does_not_exist_is_named_and_the_connection_goes_on() {
 }
 
 #[test]
+fn an_answer_that_is_another_is_named() {
+    let says = b"\x00\x00\x00\x1c\x80\x01\x00\x02\x00\x00\x00\x08echo_int\x00\x00\x00\x01\
+        \x08\x00\x00\x00\x00\x00\x07\x00";
+    let mut client = client(Stack::THRIFT, peer(says, false), &patient());
+    let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
+    assert!(matches!(error, RpcError::WrongAnswer(_)), "{error:?}");
+}
+
+#[test]
 fn a_peer_of_another_protocol_is_named_and_harms_nobody() {
     for stack in Stack::ALL {
         let (_server, address) = listen(stack, &Options::default());
