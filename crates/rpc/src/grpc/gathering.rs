@@ -2,8 +2,8 @@
 //!
 //! hyper flushes a request's headers before the task that sends its message has run: two writes,
 //! two packets, and a server that is woken twice. Here a flush lets the other tasks of the thread go
-//! first, once, and then sends all that they had to say. grpc-go does the same (`loopyWriter.run`
-//! yields once where little is to be written), and its C++ sister writes both at once.
+//! first, once, and then sends all that they had to say. grpc-go does the same: `loopyWriter.run` in
+//! its `internal/transport/controlbuf.go` yields once where little is to be written.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
