@@ -194,6 +194,15 @@ fn a_method_that_does_not_exist_is_named_and_the_connection_goes_on() {
 }
 
 #[test]
+fn an_answer_that_is_another_is_named() {
+    let says = b"\x00\x00\x00\x1c\x80\x01\x00\x02\x00\x00\x00\x08echo_int\x00\x00\x00\x01\
+        \x08\x00\x00\x00\x00\x00\x07\x00";
+    let mut client = client(Stack::THRIFT, peer(says, false), &patient());
+    let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
+    assert!(matches!(error, RpcError::WrongAnswer(_)), "{error:?}");
+}
+
+#[test]
 fn a_peer_of_another_protocol_is_named_and_harms_nobody() {
     for stack in Stack::ALL {
         let (_server, address) = listen(stack, &Options::default());
@@ -274,6 +283,42 @@ fn who_waits_too_long_is_told_by_the_deadline() {
             }
             assert_eq!(calls.count(), 0);
         }
+    }
+}
+
+#[test]
+fn an_answer_that_comes_byte_by_byte_is_not_waited_for_without_end() {
+    let brief = Options {
+        deadline: Some(Duration::from_millis(200)),
+        ..Options::default()
+    };
+    for stack in Stack::ALL {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = client(stack, listener.local_addr().unwrap(), &brief);
+        let drips = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            // What may begin a long answer: a frame of HTTP/2, or of Thrift, or a message of its
+            // compact protocol, or of its binary one.
+            let begins: &[u8] = match stack {
+                Stack::Grpc => b"\0\0\xff\x04\0",
+                Stack::Thrift(Transport::Framed, _) => b"\0\0\xff\xff",
+                Stack::Thrift(_, Protocol::Compact) => b"\x82\x41\x01\xff\x01",
+                Stack::Thrift(_, Protocol::Binary) => b"\x80\x01\0\x02\0\0\xff\xff",
+            };
+            let mut bytes = begins.iter().chain(std::iter::repeat_n(&0, 1000));
+            // Until nobody is there any more.
+            bytes.find(|byte| {
+                thread::sleep(Duration::from_millis(20));
+                stream.write_all(&[**byte]).is_err()
+            });
+        });
+        let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
+        assert!(
+            matches!(error, RpcError::DeadlineExceeded(_)),
+            "{stack}: {error:?}"
+        );
+        client.disconnect();
+        drips.join().unwrap();
     }
 }
 

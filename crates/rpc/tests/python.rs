@@ -17,18 +17,19 @@ struct Python {
 }
 
 impl Python {
-    /// None where the test is to be skipped.
-    fn new() -> Option<Self> {
+    /// Fails with the reason where the test is to be skipped.
+    fn new() -> Result<Self, String> {
         let asked = std::env::var_os("COSTOF_PYTHON");
         let executable = asked.clone().unwrap_or_else(|| "python3".into());
         let place = TempDir::new().expect("a folder can be made");
         let generated = generate(&executable, place.path());
         if let Err(why) = generated {
             assert!(asked.is_none(), "COSTOF_PYTHON will not do: {why}");
-            eprintln!("skipped: {why} (./check makes a COSTOF_PYTHON that will do)");
-            return None;
+            return Err(format!(
+                "{why} (./check makes a COSTOF_PYTHON that will do)"
+            ));
         }
-        Some(Self { executable, place })
+        Ok(Self { executable, place })
     }
 
     /// One end of a stack.
@@ -100,6 +101,19 @@ fn succeeds(command: &mut Command) -> Result<(), String> {
     }
 }
 
+/// What a test needs, or its end with the reason.
+macro_rules! or_skip {
+    ($needed:expr) => {
+        match $needed {
+            Ok(needed) => needed,
+            Err(why) => {
+                eprintln!("skipped: {why}");
+                return;
+            }
+        }
+    };
+}
+
 /// A server of the other side, until it is dropped.
 struct Serving {
     child: Child,
@@ -129,9 +143,7 @@ impl Drop for Serving {
 
 #[test]
 fn pythons_clients_call_our_services() {
-    let Some(python) = Python::new() else {
-        return;
-    };
+    let python = or_skip!(Python::new());
     for stack in Stack::ALL {
         for address in python.addresses() {
             let server = Server::listen(stack, &address, &Options::default()).unwrap();
@@ -148,9 +160,7 @@ fn pythons_clients_call_our_services() {
 
 #[test]
 fn our_clients_call_pythons_services() {
-    let Some(python) = Python::new() else {
-        return;
-    };
+    let python = or_skip!(Python::new());
     let options = Options {
         // So that a peer that hangs is no test that does.
         deadline: Some(Duration::from_secs(30)),
@@ -198,9 +208,7 @@ fn our_clients_call_pythons_services() {
 
 #[test]
 fn a_method_that_pythons_services_lack_is_named() {
-    let Some(python) = Python::new() else {
-        return;
-    };
+    let python = or_skip!(Python::new());
     for stack in Stack::ALL {
         let [address, _] = python.addresses();
         let serving = Serving::new(&mut python.peer("bare", stack, &address));

@@ -36,12 +36,22 @@ impl Service<Request<Body>> for Channel {
     }
 }
 
+/// What the server is called: the connection is there, and asks for no name.
+const ORIGIN: &str = "http://costof.invalid";
+
 /// A client over this socket and no other: a connection that breaks is not made again unseen. Within
 /// the runtime that it is to be of.
 ///
 /// # Errors
 /// What the system says of the socket.
 pub(super) async fn client(socket: Socket, options: &Options) -> io::Result<EchoClient<Channel>> {
+    let channel = channel(socket).await?;
+    Ok(EchoClient::with_origin(channel, Uri::from_static(ORIGIN))
+        .max_decoding_message_size(options.message_most)
+        .max_encoding_message_size(options.message_most))
+}
+
+async fn channel(socket: Socket) -> io::Result<Channel> {
     socket.set_nodelay()?;
     let io = TokioIo::new(Gathering::new(Stream::new(socket)?));
     let mut http2 = Builder::new(TokioExecutor::new());
@@ -49,9 +59,49 @@ pub(super) async fn client(socket: Socket, options: &Options) -> io::Result<Echo
     let (requests, connection) = handshake.map_err(io::Error::other)?;
     // Calls are told what it ends with.
     tokio::spawn(connection);
-    // The name says nothing: the connection is there.
-    let origin = Uri::from_static("http://costof.invalid");
-    Ok(EchoClient::with_origin(Channel { requests }, origin)
-        .max_decoding_message_size(options.message_most)
-        .max_encoding_message_size(options.message_most))
+    Ok(Channel { requests })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RpcError;
+    use crate::grpc::errors::failed;
+    use crate::grpc::{Server, runtime};
+    use std::os::unix::net::UnixStream;
+    use tonic::client::Grpc;
+    use tonic_prost::ProstCodec;
+
+    type Message = crate::grpc::wire::IntMessage;
+
+    #[test]
+    fn a_method_or_a_service_that_does_not_exist_is_named_and_the_connection_goes_on() {
+        let options = Options::default();
+        let server = Server::start(None, &options).unwrap();
+        let (ours, its) = UnixStream::pair().unwrap();
+        server.serve(its.into()).unwrap();
+        runtime().unwrap().block_on(async {
+            let channel = channel(ours.into()).await.unwrap();
+            let mut grpc = Grpc::with_origin(channel, Uri::from_static(ORIGIN));
+            let mut call = async |path: &'static str| {
+                grpc.ready().await.unwrap();
+                let request = tonic::Request::new(Message { value: 7 });
+                let codec = ProstCodec::<Message, Message>::default();
+                let path = hyper::http::uri::PathAndQuery::from_static(path);
+                grpc.unary(request, path, codec).await
+            };
+            for _ in 0..2 {
+                for path in ["/costof.rpc.Echo/NoSuch", "/NoSuch/EchoInt"] {
+                    let status = call(path).await.unwrap_err();
+                    let error = failed(&status, &options);
+                    assert!(
+                        matches!(error, RpcError::NoSuchMethod(_)),
+                        "{path}: {error:?}"
+                    );
+                }
+                let answer = call("/costof.rpc.Echo/EchoInt").await.unwrap();
+                assert_eq!(answer.get_ref().value, 7);
+            }
+        });
+    }
 }

@@ -2,8 +2,8 @@
 //!
 //! hyper flushes a request's headers before the task that sends its message has run: two writes,
 //! two packets, and a server that is woken twice. Here a flush lets the other tasks of the thread go
-//! first, once, and then sends all that they had to say. grpc-go does the same (`loopyWriter.run`
-//! yields once where little is to be written), and its C++ sister writes both at once.
+//! first, once, and then sends all that they had to say. grpc-go does the same: `loopyWriter.run` in
+//! its `internal/transport/controlbuf.go` yields once where little is to be written.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -95,5 +95,85 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathering<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_held(cx))?;
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+
+    /// Takes so many bytes at once, and remembers each call.
+    struct Recorder {
+        most: usize,
+        calls: Vec<Vec<u8>>,
+    }
+
+    impl AsyncWrite for Recorder {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            let taken = bytes.len().min(self.most);
+            self.calls.push(bytes[..taken].to_vec());
+            Poll::Ready(Ok(taken))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// What the system is called with where these are written, each with a flush behind it that is
+    /// not waited for, and then one that is.
+    fn calls(most: usize, writes: &[&[u8]]) -> Vec<Vec<u8>> {
+        let calls = Vec::new();
+        let mut gathering = Gathering::new(Recorder { most, calls });
+        crate::grpc::runtime().unwrap().block_on(async {
+            for bytes in writes {
+                let mut left = *bytes;
+                while !left.is_empty() {
+                    let write = poll_fn(|cx| Pin::new(&mut gathering).poll_write(cx, left));
+                    let written = write.await.unwrap();
+                    left = &left[written..];
+                }
+                if gathering.has_yielded {
+                    continue;
+                }
+                let flush = |cx: &mut Context<'_>| {
+                    Poll::Ready(Pin::new(&mut gathering).poll_flush(cx).is_pending())
+                };
+                assert!(poll_fn(flush).await, "the others have had no turn");
+            }
+            poll_fn(|cx| Pin::new(&mut gathering).poll_flush(cx))
+                .await
+                .unwrap();
+        });
+        assert!(gathering.held.is_empty());
+        gathering.stream.calls
+    }
+
+    #[test]
+    fn small_writes_are_one_call() {
+        assert_eq!(calls(100, &[b"headers", b"message"]), [b"headersmessage"]);
+    }
+
+    #[test]
+    fn what_the_system_does_not_take_at_once_follows_in_order() {
+        let calls = calls(4, &[b"headers", b"message"]);
+        assert_eq!(calls.concat(), b"headersmessage");
+        assert_eq!(calls[0], b"head");
+    }
+
+    #[test]
+    fn a_long_write_follows_what_is_held_and_is_not_copied() {
+        let long = [7; GATHERED_MOST];
+        let calls = calls(usize::MAX, &[b"headers", &long]);
+        assert_eq!(calls, [&b"headers"[..], &long]);
     }
 }
