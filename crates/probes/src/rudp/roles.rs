@@ -90,6 +90,13 @@ fn lasts_by_itself(point: &Point) -> Duration {
     )
 }
 
+/// The same of messages which may be so long that few go over the link in that time.
+fn streams(point: &Point) -> Duration {
+    let sending_ns = path::sending_ns(point, STREAMED_LEAST * size(point) as u64);
+    let sending = Duration::from_nanos(sending_ns as u64);
+    lasts_by_itself(point).max(sending).min(MOST)
+}
+
 fn lasts(point: &Point, point_ns: f64, round_trip: Duration) -> Duration {
     let asked = Duration::from_nanos(point_ns as u64);
     let least = match stack(point) {
