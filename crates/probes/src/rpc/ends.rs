@@ -21,6 +21,9 @@ use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
+/// What keeps the processor awake, and the connections during which it does.
+pub(super) type Connected = (Option<Kept>, Vec<Socket>);
+
 /// The end that is called.
 pub(super) struct Called {
     end: End,
@@ -61,7 +64,7 @@ impl Called {
         &mut self,
         point: &Point,
         meter: &Meter<'_>,
-    ) -> Result<Option<(Option<Kept>, Vec<Socket>)>, Failure> {
+    ) -> Result<Option<Connected>, Failure> {
         let listener = self.listener.take().expect("it is prepared");
         let token = self.end.meeting.token.as_bytes();
         let said_back = |met: Met| said_back(connection(point, met.into_socket()?), token);
@@ -80,7 +83,7 @@ pub(super) fn connect(
     point: &Point,
     connections: usize,
     caller: &mut Caller,
-) -> Result<(Option<Kept>, Vec<Socket>), Failure> {
+) -> Result<Connected, Failure> {
     caller.call_by(|meeting: &Meeting, offers: &Offers| {
         let address: Address = meeting::offered(offers)?;
         let token = meeting.token.as_bytes();
