@@ -20,6 +20,8 @@ const QUEUED_LEAST: u64 = 4 << 20;
 const MESSAGE_MOST: usize = 4 << 20;
 /// More messages than those bytes can be.
 const MESSAGES: u32 = 1 << 20;
+/// As many are under way or wait at most: those of 64 B are then as many bytes as are to wait.
+const UNDER_WAY_MOST: u64 = QUEUED_LEAST / 64;
 /// After so many messages the receiver looks at what the connection has counted.
 const COUNT_MESSAGES: u32 = 64;
 
@@ -86,7 +88,7 @@ impl Sender {
             .saturating_sub(stats.queued_bytes);
         let size = outgoing.size() as u64;
         // Of short ones, the number is what is limited.
-        let most = acknowledged + u64::from(MESSAGES / 2);
+        let most = acknowledged + UNDER_WAY_MOST;
         while room >= size
             && outgoing.given() < most
             && let Some(message) = outgoing.next()
