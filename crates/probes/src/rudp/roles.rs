@@ -3,7 +3,7 @@
 use super::axes::{Stack, check, over, size, stack, window};
 use super::incoming::Incoming;
 use super::outgoing::{Order, Outgoing};
-use super::stacks::{self, Ready};
+use super::stacks::{self, Ready, Sends};
 use super::steady::steady;
 use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
 use crate::net::congestion_control::refused;
@@ -229,6 +229,9 @@ pub(crate) struct Sending {
     meeting: Meeting,
     cpus: Processors,
     offers: Offers,
+    /// Of calls, the sender of the point before: the other end's threads are there until they are asked
+    /// what they have used.
+    sent: Option<Box<dyn Sends>>,
 }
 
 impl Sending {
@@ -239,6 +242,7 @@ impl Sending {
             cpus: Processors::of(&launch.cpus, &meeting),
             meeting,
             offers: Offers::new(),
+            sent: None,
         })
     }
 }
@@ -251,6 +255,7 @@ impl Role for Sending {
     fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
         // The other end may be of another build.
         check(point)?;
+        self.sent = None;
         self.offers = offers.clone();
         Ok(Offers::new())
     }
@@ -289,6 +294,9 @@ impl Role for Sending {
             report_round_trips(&outgoing, meter);
         } else {
             report_use(&outgoing, order.lasts, meter);
+        }
+        if matches!(stack(point), Stack::Calls(_)) {
+            self.sent = Some(sender);
         }
         Ok(())
     }
