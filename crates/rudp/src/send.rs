@@ -24,6 +24,8 @@ pub(crate) struct Sending {
     next_offset: u32,
     /// What is to go again.
     lost: VecDeque<Part>,
+    /// What went again, and is to go once more while there is nothing else to send.
+    copies: VecDeque<Part>,
     /// Of messages not wholly acknowledged.
     unacknowledged_bytes: u64,
     /// Bytes that never went.
@@ -131,6 +133,9 @@ impl Sending {
                     self.lost.pop_front();
                 }
             }
+            if self.next_id == self.count() {
+                self.copies.push_back(sent);
+            }
             return Some(sent);
         }
         if !self.may_go_on(credit, under_way_max) {
@@ -152,6 +157,30 @@ impl Sending {
         Some(self.write(out, Part { id, offset, len }))
     }
 
+    /// Whether what went again may go once more: nothing else is to be sent.
+    pub(crate) fn has_copy(&mut self) -> bool {
+        while let Some(part) = self.copies.front() {
+            if self.is_missing(*part) {
+                return self.lost.is_empty() && self.next_id == self.count();
+            }
+            self.copies.pop_front();
+        }
+        false
+    }
+
+    /// Appends what went again to a packet with so much room left.
+    pub(crate) fn write_copy(&mut self, out: &mut Vec<u8>, room: usize) -> Option<Part> {
+        if !self.has_copy() {
+            return None;
+        }
+        let part = self.copies.front().copied()?;
+        let total = self.message(part.id)?.data.len() as u32;
+        // It was as long before, and an acknowledgement may leave less room: then the rest is let go.
+        let len = frame::fits(part.id, part.offset, total, part.len, room)?;
+        self.copies.pop_front();
+        Some(self.write(out, Part { len, ..part }))
+    }
+
     fn write(&self, out: &mut Vec<u8>, part: Part) -> Part {
         let data = &self
             .message(part.id)
@@ -170,16 +199,17 @@ impl Sending {
     /// What arrived after all need not go again.
     fn drop_known_lost(&mut self) {
         while let Some(part) = self.lost.front() {
-            let range = part.range();
-            let is_needed = match self.message(part.id) {
-                Some(message) => part.len == 0 || !message.acknowledged.covers(&range),
-                None => false,
-            };
-            if is_needed {
+            if self.is_missing(*part) {
                 return;
             }
             self.lost.pop_front();
         }
+    }
+
+    /// Whether it is not known to have arrived.
+    fn is_missing(&self, part: Part) -> bool {
+        self.message(part.id)
+            .is_some_and(|message| part.len == 0 || !message.acknowledged.covers(&part.range()))
     }
 
     /// A packet with this part was lost.
