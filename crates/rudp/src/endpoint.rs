@@ -365,6 +365,12 @@ impl Endpoint {
         None
     }
 
+    /// Whether [`Endpoint::poll_transmit`] may have something.
+    #[cfg(feature = "socket")]
+    pub(crate) fn may_have_to_send(&self) -> bool {
+        !self.retries.is_empty() || !self.to_send.is_empty()
+    }
+
     /// The next thing that happened, and to which connection.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
         while let Some(slot) = self.to_tell.front().copied() {

@@ -4,7 +4,7 @@ use super::{Kind, MESSAGE_BYTES, Played, WARM_UP, say_where};
 use crate::rudp::tally::Tally;
 use rudp::socket::Socket;
 use rudp::{Accept, Config, ConnectionId, Event};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 /// After so long a silence there is no other end.
@@ -45,7 +45,10 @@ fn listen(at: SocketAddr, config: Config) -> Played<Socket> {
 
 fn connect(to: SocketAddr, config: Config) -> Played<(Socket, ConnectionId)> {
     let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-    let mut socket = Socket::bind(any, secret(), None)?;
+    // It hears nobody else, as UDP's does that it is held against.
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(to)?;
+    let mut socket = Socket::over(socket, secret(), None)?;
     let id = socket.connect(to, config)?;
     Ok((socket, id))
 }
