@@ -220,7 +220,7 @@ impl Listener {
     }
 
     /// What whoever calls has to say.
-    pub(crate) fn token(&self) -> &[u8] {
+    pub fn token(&self) -> &[u8] {
         &self.token
     }
 

@@ -1,6 +1,7 @@
 //! A TCP connection, with a number back for each message where that is to be known.
 
-use super::{LOOK, Received, Receives, Sends, Sent, is_passing};
+use super::{LOOK, Received, Receives, Sends, Sent};
+use crate::rudp::datagrams::is_passing;
 use crate::rudp::incoming::Incoming;
 use crate::rudp::outgoing::Outgoing;
 use costof_os::meeting::{Met, has_gone};
