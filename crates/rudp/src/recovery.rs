@@ -605,6 +605,15 @@ mod tests {
     }
 
     #[test]
+    fn a_round_trip_is_that_of_the_newest_packet_alone() {
+        let mut recovery = with_sent(3);
+        assert!(acknowledge(&mut recovery, at(102), &[2]).has_rtt);
+        // What is told late of an older one says how late that was.
+        assert!(!acknowledge(&mut recovery, at(150), &[1, 2]).has_rtt);
+        assert_eq!(recovery.rtt.latest, ROUND);
+    }
+
+    #[test]
     fn what_can_teach_nothing_more_is_forgotten() {
         let mut recovery = with_sent(200);
         assert_eq!((recovery.waits_from(), recovery.remembered()), (0, 200));

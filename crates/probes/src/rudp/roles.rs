@@ -143,8 +143,7 @@ impl Role for Receiving {
         let (listener, ready) = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
         meter.operation_allocates();
-        let token = self.meeting.token.as_bytes();
-        let accepted = stacks::accept(point, &listener, ready, token, stop);
+        let accepted = stacks::accept(point, &listener, ready, stop);
         let Some(receiver) = meeting::met(accepted)? else {
             return Ok(());
         };
