@@ -231,3 +231,28 @@ fn connections_of_one_socket_take_turns() {
     let takes_turns = |two: &[Vec<u8>]| two[0] != two[1];
     assert!(receivers[..4].windows(2).all(takes_turns), "{receivers:?}");
 }
+
+#[test]
+fn who_has_everything_says_so_for_long_enough_whatever_it_could_not_say_before() {
+    let (mut world, id) = connected(Config {
+        keep_alive: Some(Duration::from_millis(500)),
+        ..Config::default()
+    });
+    // Nothing of the server's comes through, so that it asks again and again whether anybody is
+    // there; by then the client closes, and what the server sees last is that.
+    world.network.paths[SERVER].loss = 1.0;
+    run(&mut world, 10 * SECOND);
+    let now = world.time();
+    world.ends[CLIENT]
+        .endpoint
+        .connection(id)
+        .unwrap()
+        .close(now);
+    run(&mut world, 13 * SECOND);
+    world.network.paths[SERVER].loss = 0.0;
+    let told = run(&mut world, 60 * SECOND);
+    for end in [CLIENT, SERVER] {
+        let finished = (end, Event::Closed(Reason::Finished));
+        assert!(told.contains(&finished), "{told:?}");
+    }
+}
