@@ -14,6 +14,9 @@ pub(crate) struct Part {
     pub(crate) len: u32,
 }
 
+/// How many parts wait to go once more, at most.
+const COPIES_MOST: usize = 1024;
+
 #[derive(Debug, Default)]
 pub(crate) struct Sending {
     /// From the first that is not wholly acknowledged on.
@@ -133,7 +136,7 @@ impl Sending {
                     self.lost.pop_front();
                 }
             }
-            if self.next_id == self.count() {
+            if self.next_id == self.count() && self.copies.len() < COPIES_MOST {
                 self.copies.push_back(sent);
             }
             return Some(sent);
@@ -341,6 +344,27 @@ mod tests {
             messages: 3,
         };
         assert!(sending.write_next(&mut out, 1000, more, 9).is_some());
+    }
+
+    #[test]
+    fn what_was_lost_goes_twice_while_nothing_else_is_to_be_sent() {
+        let mut sending = Sending::default();
+        sending.push(vec![1; 100]);
+        let first = next(&mut sending, 1000).unwrap();
+        assert!(!sending.has_copy(), "what goes for the first time goes once");
+        sending.lose(first);
+        assert_eq!(next(&mut sending, 1000), Some(first));
+        sending.push(vec![2; 100]);
+        assert!(!sending.has_copy(), "something else is to be sent");
+        next(&mut sending, 1000).unwrap();
+        assert!(sending.has_copy());
+        assert_eq!(sending.write_copy(&mut Vec::new(), 1000), Some(first));
+        assert!(!sending.has_copy(), "twice is enough");
+        // What arrived meanwhile need not.
+        sending.lose(first);
+        next(&mut sending, 1000).unwrap();
+        sending.acknowledge(first);
+        assert!(!sending.has_copy());
     }
 
     #[test]
