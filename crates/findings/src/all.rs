@@ -5,10 +5,12 @@ use crate::cache_pollution::cache_pollution;
 use crate::cache_references::cache_references;
 use crate::finding::{Finding, Question};
 use crate::fork_growth::fork_growth;
+use crate::ladder::ladder;
 use crate::mapped_pages::mapped_pages;
 use crate::page_sizes::page_sizes;
 use crate::reliable_datagrams::reliable_datagrams;
 use crate::round_trip::round_trip;
+use crate::rpc_load::rpc_load;
 use crate::saturated::saturated;
 use crate::send_crossover::send_crossover;
 use crate::send_questions::send_questions;
@@ -32,6 +34,8 @@ const FINDERS: &[Find] = &[
     fork_growth,
     round_trip,
     reliable_datagrams,
+    ladder,
+    rpc_load,
     saturated,
     under_way,
     zero_copy,

@@ -11,6 +11,7 @@ pub mod crossover;
 pub mod doctor;
 pub mod finding;
 mod fork_growth;
+pub mod ladder;
 mod mapped_pages;
 mod memory_latency;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod page_sizes;
 mod ratio;
 mod reliable_datagrams;
 mod round_trip;
+mod rpc_load;
 mod saturated;
 pub mod send_crossover;
 mod send_questions;

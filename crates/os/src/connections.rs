@@ -78,6 +78,11 @@ impl Connection {
         drop(self.0);
     }
 
+    /// The socket, for what is to be said through it. It has time-outs of [`Unconnected::open`].
+    pub fn into_socket(self) -> OwnedFd {
+        self.0
+    }
+
     /// Measured: says that this end is done, waits until the other end is too, and closes. Three
     /// system calls, where nothing was left to read.
     ///

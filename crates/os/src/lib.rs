@@ -75,6 +75,7 @@ mod socket_option;
 pub mod spawn;
 pub mod streams;
 pub mod syscalls;
+pub mod tasks;
 mod tcp_repair;
 pub mod threads;
 pub mod timers;

@@ -16,6 +16,7 @@ mod net;
 pub mod notes;
 mod null;
 mod os;
+mod rpc;
 mod rudp;
 mod sizes;
 mod sync;

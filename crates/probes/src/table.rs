@@ -42,4 +42,9 @@ pub static TABLE: &[&Probe] = &[
     &crate::rudp::bandwidth::PROBE,
     &crate::rudp::stages::PROBE,
     &crate::rudp::loss::PROBE,
+    &crate::rpc::rtt::PROBE,
+    &crate::rpc::first_call::PROBE,
+    &crate::rpc::marshal::PROBE,
+    &crate::rpc::stream::PROBE,
+    &crate::rpc::load::PROBE,
 ];

@@ -144,7 +144,9 @@ fn roles_and_dependencies_exist() {
 fn headlines_and_plans_lie_on_the_axes_on_any_machine() {
     for probe in TABLE {
         let headlines = headlines(probe, &Facts::default());
-        assert!(!headlines.is_empty(), "{}", probe.info.id);
+        // What takes long for itself need not be in every run.
+        let is_long = probe.budget.is_some();
+        assert!(is_long || !headlines.is_empty(), "{}", probe.info.id);
         let more = (probe.more_points)(&Facts::default());
         let more = more.into_iter().map(|planned| at(probe, planned.axes));
         let points = headlines.into_iter().chain(planned(probe)).chain(more);
@@ -219,8 +221,8 @@ fn what_gives_up_its_processor_says_so() {
                 "ipc.bandwidth" => word("over") != "shared_memory" || word("cpus") == "same",
                 "sync.mutex" => point.axes.number("threads") > 1,
                 "net.rtt" | "net.stages" | "rudp.rtt" | "rudp.stages" => word("wait") == "block",
-                "copy.parts" => false,
-                id => ["net.", "copy.", "rudp."]
+                "copy.parts" | "rpc.marshal" | "rpc.load" => false,
+                id => ["net.", "copy.", "rudp.", "rpc."]
                     .iter()
                     .any(|layer| id.starts_with(layer)),
             };

@@ -4,6 +4,7 @@
 
 pub mod by_hand;
 pub mod doctor;
+mod ladder;
 pub mod names;
 mod notes;
 pub mod predictions;

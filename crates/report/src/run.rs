@@ -1,6 +1,6 @@
 //! A run as text: the machine, the latency table, and what stands below it.
 
-use crate::{notes, predictions, table};
+use crate::{ladder, notes, predictions, table};
 use costof_model::facts::Facts;
 use costof_model::noise::{MEASURED, PEER};
 use costof_model::run_file::Run;
@@ -17,6 +17,7 @@ pub fn text(run: &Run) -> String {
     text.push_str(&notes::links(run));
     text.push_str(&notes::absent(run));
     text.push_str(&notes::findings(run));
+    text.push_str(&ladder::drawn(run));
     text.push_str(&notes::questions(run));
     text.push_str(&notes::doubts(run));
     text

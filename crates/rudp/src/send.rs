@@ -351,7 +351,10 @@ mod tests {
         let mut sending = Sending::default();
         sending.push(vec![1; 100]);
         let first = next(&mut sending, 1000).unwrap();
-        assert!(!sending.has_copy(), "what goes for the first time goes once");
+        assert!(
+            !sending.has_copy(),
+            "what goes for the first time goes once"
+        );
         sending.lose(first);
         assert_eq!(next(&mut sending, 1000), Some(first));
         sending.push(vec![2; 100]);

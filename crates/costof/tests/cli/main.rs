@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 mod bandwidth;
+mod calls;
 mod commands;
 mod common;
 mod copies;

@@ -20,7 +20,10 @@ pub(crate) const CONGESTION_CONTROL: Axis = words(
 
 /// The congestion control that is asked for.
 pub(crate) fn control(point: &Point) -> Option<&str> {
-    Some(point.axes.word("congestion_control")).filter(|control| *control != "default")
+    point
+        .axes
+        .find_word("congestion_control")
+        .filter(|control| *control != "default")
 }
 
 /// Why it cannot be had, if that is what an error says.

@@ -7,7 +7,7 @@ pub(crate) mod congestion_control;
 pub(crate) mod connect;
 pub(crate) mod echo;
 pub(crate) mod flows;
-mod load;
+pub(crate) mod load;
 pub(crate) mod lost;
 pub(crate) mod meeting;
 pub(crate) mod path;

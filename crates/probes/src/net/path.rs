@@ -40,6 +40,14 @@ pub(crate) fn delays_ns(point: &Point) -> f64 {
     delays.map_or(0.0, |(ns, _)| ns)
 }
 
+/// How long so many bytes take at the link's rate there, in nanoseconds; 0 where it has none.
+pub(crate) fn sending_ns(point: &Point, bytes: u64) -> f64 {
+    match link(point) {
+        Some(Link::Emulated { up, .. }) => up.rate.map_or(0.0, |rate| bytes as f64 * 8e9 / rate),
+        _ => 0.0,
+    }
+}
+
 /// Whether the link loses packets, either way.
 pub(crate) fn loses(point: &Point) -> bool {
     match link(point) {

@@ -86,6 +86,8 @@ pub(super) enum Stack {
     Study,
     Quic,
     Tcp,
+    /// Calls of procedures over TCP.
+    Calls(costof_rpc::Stack),
 }
 
 pub(super) fn stack(point: &Point) -> Stack {
@@ -93,6 +95,8 @@ pub(super) fn stack(point: &Point) -> Stack {
         "study" => Stack::Study,
         "quic" => Stack::Quic,
         "tcp" => Stack::Tcp,
+        "grpc" => Stack::Calls(costof_rpc::Stack::Grpc),
+        "thrift" => Stack::Calls(costof_rpc::Stack::THRIFT),
         _ => Stack::Rudp,
     }
 }
@@ -100,7 +104,7 @@ pub(super) fn stack(point: &Point) -> Stack {
 /// By what the ends meet.
 pub(super) fn over(point: &Point) -> Over {
     match stack(point) {
-        Stack::Tcp => Over::Tcp,
+        Stack::Tcp | Stack::Calls(_) => Over::Tcp,
         _ => Over::Udp,
     }
 }
@@ -112,18 +116,18 @@ pub(super) fn size(point: &Point) -> usize {
 /// How many messages may be under way; none where that is the stack's own affair.
 pub(super) fn window(point: &Point) -> Option<u64> {
     let is_counted = stack(point) == Stack::Study
-        || (stack(point) == Stack::Rudp && point.axes.word("control") == "fixed");
-    match point.axes.number("window") {
-        0 => is_counted.then_some(1),
-        window => Some(window),
+        || (stack(point) == Stack::Rudp && point.axes.find_word("control") == Some("fixed"));
+    match point.axes.find_number("window") {
+        None | Some(0) => is_counted.then_some(1),
+        window => window,
     }
 }
 
 /// The control of rudp.
 pub(super) fn control(point: &Point) -> Control {
-    match point.axes.word("control") {
-        "rate" => Control::Rate,
-        "fixed" => Control::Fixed {
+    match point.axes.find_word("control") {
+        Some("rate") => Control::Rate,
+        Some("fixed") => Control::Fixed {
             messages: window(point).map_or(1, |window| window as u32),
         },
         _ => Control::Cubic,
@@ -139,7 +143,8 @@ pub(super) fn check(point: &Point) -> Result<(), Failure> {
             "a message of the study is one datagram, with 65499 B of it at most (--set size=65499)",
         );
     }
-    if stack != Stack::Rudp && point.axes.word("control") != "cubic" {
+    let has_control = !matches!(point.axes.find_word("control"), None | Some("cubic"));
+    if stack != Stack::Rudp && has_control {
         return unsupported(
             "only rudp has this control (--set control=cubic; TCP and QUIC have --set \
              congestion_control)",

@@ -33,7 +33,8 @@ pub(super) fn call(address: &Address, token: &[u8]) -> io::Result<(UdpSocket, Du
     Ok((met.into_socket()?.into(), round_trip))
 }
 
-fn only(mut met: Vec<Met>) -> Met {
+/// The one flow that was asked for.
+pub(super) fn only(mut met: Vec<Met>) -> Met {
     met.pop().expect("one flow was asked for")
 }
 

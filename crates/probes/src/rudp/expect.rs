@@ -49,19 +49,22 @@ pub(crate) fn udp_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
     Some((low + link_low, high + link_high, because + &link))
 }
 
-/// Datagrams that a message of a point's size is sent in by the library.
-fn datagrams(point: &Point) -> u64 {
-    let config = ends::config(point, rudp::Control::Cubic, size(point));
-    (size(point) as u64)
-        .div_ceil(config.datagram_bytes as u64)
-        .max(1)
+/// Datagrams that a message of so many bytes is sent in by the library.
+fn datagrams(point: &Point, size: usize) -> u64 {
+    let config = ends::config(point, rudp::Control::Cubic, size);
+    (size as u64).div_ceil(config.datagram_bytes as u64).max(1)
 }
 
 /// What the library adds to a UDP round trip: at each end a datagram's state, tag and copy, and system
 /// calls that say more.
 pub(crate) fn library_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
+    library_of(point, size(point), known)
+}
+
+/// The same of a message of so many bytes.
+pub(crate) fn library_of(point: &Point, size: usize, known: &Known<'_>) -> Option<Range> {
     let read_ns = known.primary("os.syscall", &[("call", "read")])?;
-    let (datagrams, size) = (datagrams(point), size(point) as f64);
+    let (datagrams, size) = (datagrams(point, size), size as f64);
     let handled = 4.0 * datagrams as f64;
     Some((
         0.5 * handled * read_ns + 4.0 * size / 20.0,

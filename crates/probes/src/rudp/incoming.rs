@@ -21,6 +21,8 @@ pub(super) struct Incoming {
     header: [u8; HEADER_BYTES],
     marks: Marks,
     lasts_ns: u64,
+    /// Whether that was known before: no message has a header then.
+    is_known: bool,
     /// Whether the time is looked at whenever something comes; when the last of that came, and how
     /// much the first was.
     is_exact: bool,
@@ -38,10 +40,34 @@ impl Incoming {
             header: [0; HEADER_BYTES],
             marks: Marks::new(),
             lasts_ns: 0,
+            is_known: false,
             is_exact,
             last_ns: 0,
             first_bytes: 0,
         }
+    }
+
+    /// The same of a transfer of which both ends know how long it lasts: its messages, which may be
+    /// shorter than a header, have none.
+    pub(super) fn lasting(size: usize, lasts: Duration) -> Incoming {
+        Incoming {
+            lasts_ns: lasts.as_nanos() as u64,
+            is_known: true,
+            ..Incoming::new(size, false)
+        }
+    }
+
+    /// A message of so many bytes came, of which others have looked at what it is.
+    ///
+    /// # Errors
+    /// `InvalidData` where it is longer or shorter than those that were sent.
+    pub(super) fn came(&mut self, bytes: usize) -> io::Result<()> {
+        if bytes != self.block.len() {
+            return Err(other_bytes());
+        }
+        self.messages += 1;
+        self.count(bytes as u64);
+        Ok(())
     }
 
     /// A whole message came, the next one if they come in order.
@@ -50,6 +76,17 @@ impl Incoming {
     /// `InvalidData` where it is not what was sent.
     pub(super) fn take(&mut self, message: &[u8], in_order: bool) -> io::Result<()> {
         let size = self.block.len();
+        if self.is_known {
+            let head = ..HEAD_BYTES.min(size);
+            let tail = size.saturating_sub(TAIL_BYTES)..;
+            let is_right = message.len() == size
+                && message[head] == self.block[head]
+                && message[tail.clone()] == self.block[tail];
+            return match is_right {
+                true => self.came(size),
+                false => Err(other_bytes()),
+            };
+        }
         let (Some(number), Some(lasts)) = (
             message.first_chunk::<NUMBER_BYTES>(),
             message.get(NUMBER_BYTES..HEADER_BYTES),
@@ -82,15 +119,20 @@ impl Incoming {
         }
         let number = self.bytes.div_ceil(size);
         let at = (number * size - self.bytes) as usize;
-        let wrong_number = piece
-            .get(at..at + NUMBER_BYTES)
-            .is_some_and(|found| found != number.to_le_bytes());
+        let wrong_number = !self.is_known
+            && piece
+                .get(at..at + NUMBER_BYTES)
+                .is_some_and(|found| found != number.to_le_bytes());
+        let header = match self.is_known {
+            true => 0,
+            false => HEADER_BYTES,
+        };
         let tail = piece.len().saturating_sub(TAIL_BYTES);
         let wrong_tail = piece[tail..]
             .iter()
             .zip(self.bytes + tail as u64..)
             .map(|(byte, at)| (*byte, (at % size) as usize))
-            .any(|(byte, within)| within >= HEADER_BYTES && byte != self.block[within]);
+            .any(|(byte, within)| within >= header && byte != self.block[within]);
         if wrong_number || wrong_tail {
             return Err(other_bytes());
         }
@@ -122,7 +164,7 @@ impl Incoming {
     }
 
     fn note(&mut self) -> u64 {
-        if self.bytes >= HEADER_BYTES as u64 {
+        if !self.is_known && self.bytes >= HEADER_BYTES as u64 {
             let lasts = self.header.last_chunk::<8>().expect("it is longer");
             self.lasts_ns = u64::from_le_bytes(*lasts).min(LONGEST_NS);
         }
@@ -166,6 +208,7 @@ mod tests {
             lasts: Duration::from_millis(1234),
             longer: Duration::ZERO,
             messages: None,
+            is_known: false,
         });
         let message = |_| outgoing.next().expect("no window holds it back").to_vec();
         (0..count).flat_map(message).collect()
@@ -193,6 +236,26 @@ mod tests {
             }
             incoming.look();
             assert_eq!((there, incoming.lasts()), (20, Duration::from_millis(1234)));
+        }
+    }
+
+    #[test]
+    fn messages_of_a_byte_have_no_header() {
+        let lasts = Duration::from_millis(300);
+        for size in [1, 7, 100] {
+            let message = contents(size);
+            let mut incoming = Incoming::lasting(size, lasts);
+            incoming.take(&message, true).unwrap();
+            incoming.take(&message, true).unwrap();
+            incoming.came(size).unwrap();
+            assert_eq!(incoming.take_piece(&message.repeat(3)).unwrap(), 6);
+            incoming.look();
+            assert_eq!((incoming.lasts(), incoming.bytes), (lasts, 6 * size as u64));
+            let mut other = message.clone();
+            other[size - 1] ^= 1;
+            assert!(incoming.take(&other, true).is_err(), "{size}");
+            assert!(incoming.take_piece(&other).is_err(), "{size}");
+            assert!(incoming.came(size + 1).is_err(), "{size}");
         }
     }
 

@@ -23,6 +23,8 @@ pub(super) struct Order {
     pub(super) longer: Duration,
     /// Nothing more is sent after so many; none where the time alone ends it.
     pub(super) messages: Option<u64>,
+    /// Whether the other end knows without being told how long it lasts: no message has a header then.
+    pub(super) is_known: bool,
 }
 
 /// The messages of one transfer, from the sender's side.
@@ -43,9 +45,14 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     pub(super) fn new(order: Order) -> Outgoing {
-        let mut block = contents(order.size.max(MESSAGE_LEAST_BYTES));
-        let lasts_ns = order.lasts.as_nanos() as u64;
-        block[NUMBER_BYTES..HEADER_BYTES].copy_from_slice(&lasts_ns.to_le_bytes());
+        let mut block = match order.is_known {
+            true => contents(order.size),
+            false => contents(order.size.max(MESSAGE_LEAST_BYTES)),
+        };
+        if !order.is_known {
+            let lasts_ns = order.lasts.as_nanos() as u64;
+            block[NUMBER_BYTES..HEADER_BYTES].copy_from_slice(&lasts_ns.to_le_bytes());
+        }
         let most = order.messages.unwrap_or(0).min(1 << 20) as usize;
         Outgoing {
             order,
@@ -64,6 +71,10 @@ impl Outgoing {
     /// Whether the other end says which messages it has.
     pub(super) fn is_answered(&self) -> bool {
         self.order.window.is_some()
+    }
+
+    pub(super) fn order(&self) -> Order {
+        self.order
     }
 
     pub(super) fn size(&self) -> usize {
@@ -89,7 +100,9 @@ impl Outgoing {
             self.under_way
                 .push_back(Some(now_ns(ClockId::MonotonicRaw)));
         }
-        self.block[..NUMBER_BYTES].copy_from_slice(&self.given.to_le_bytes());
+        if !self.order.is_known {
+            self.block[..NUMBER_BYTES].copy_from_slice(&self.given.to_le_bytes());
+        }
         self.given += 1;
         Some(&self.block)
     }
@@ -188,6 +201,7 @@ mod tests {
             lasts: Duration::from_secs(3600),
             longer: Duration::ZERO,
             messages,
+            is_known: false,
         });
         outgoing.begin();
         outgoing

@@ -38,7 +38,7 @@ pub(super) fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Pre
 /// What a packet holds of messages, and with headers: of TCP, or of one datagram.
 fn payload(point: &Point) -> (f64, f64) {
     match stack(point) {
-        Stack::Tcp => ((MTU - TCP_HEADERS) as f64, MTU as f64),
+        Stack::Tcp | Stack::Calls(_) => ((MTU - TCP_HEADERS) as f64, MTU as f64),
         // Their own headers take some 20 to 40 B more.
         Stack::Rudp | Stack::Quic => (PACKET_BYTES as f64, MTU as f64),
         Stack::Study => {
@@ -52,7 +52,7 @@ fn payload(point: &Point) -> (f64, f64) {
 fn packets(point: &Point) -> f64 {
     let bytes = size(point) as u64;
     let each = match stack(point) {
-        Stack::Tcp => MTU - TCP_HEADERS,
+        Stack::Tcp | Stack::Calls(_) => MTU - TCP_HEADERS,
         Stack::Rudp | Stack::Quic => PACKET_BYTES,
         // One datagram with a number, in fragments.
         Stack::Study => return (bytes + 16).div_ceil(MTU - IP_HEADER) as f64,
@@ -63,7 +63,7 @@ fn packets(point: &Point) -> f64 {
 /// A message with its headers, in bytes.
 fn on_the_wire(point: &Point) -> f64 {
     let headers = match stack(point) {
-        Stack::Tcp => TCP_HEADERS,
+        Stack::Tcp | Stack::Calls(_) => TCP_HEADERS,
         _ => UDP_HEADERS,
     };
     size(point) as f64 + packets(point) * headers as f64
@@ -126,7 +126,7 @@ fn beside_net_bandwidth(point: &Point, known: &Known<'_>) -> Option<Prediction> 
             0.5,
             "with the copies of a stream into packets and out of them, each encrypted and decrypted",
         ),
-        Stack::Study => return None,
+        Stack::Study | Stack::Calls(_) => return None,
     };
     let (over, rate) = match stack(point) {
         Stack::Tcp => of("tcp")?,
@@ -143,7 +143,7 @@ fn beside_net_bandwidth(point: &Point, known: &Known<'_>) -> Option<Prediction> 
 }
 
 /// The rate of a link, in bytes of messages: less headers, and less what it loses.
-fn limit(point: &Point, up: &Emulation) -> Option<(f64, String)> {
+pub(crate) fn limit(point: &Point, up: &Emulation) -> Option<(f64, String)> {
     let rate = up.rate? / 8.0;
     let (payload, packet) = payload(point);
     let limit = rate * (1.0 - up.loss) * payload / packet;

@@ -30,6 +30,8 @@ const LEAST_OF_QUIC: Duration = Duration::from_secs(1);
 const ROUND_TRIPS: u32 = 40;
 /// And at most.
 const MOST: Duration = Duration::from_secs(15);
+/// Of a stream of long messages, so many go over a link with a rate.
+const STREAMED_LEAST: u64 = 20;
 /// Of messages that are timed, so many at least, if they arrive within the time.
 const TIMED_LEAST: u64 = 100;
 const TIMED_MOST: u64 = 100_000;
@@ -41,13 +43,21 @@ const TIMED: Duration = Duration::from_secs(12);
 /// The time from which a round trip counts as starved, in nanoseconds: the study's retry.
 const STARVED_NS: u64 = 1_000_000_000;
 
+/// What the ends of a stream of calls count for each other: the receiver's processor time, in
+/// nanoseconds, and the sender's bytes.
+pub(crate) const CPU_OF_ALL: &str = "cpu_of_all";
+pub(crate) const BYTES: &str = "bytes";
+
 /// What is asked of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asks {
+pub(crate) enum Asks {
     /// How fast it is.
     Rate,
     /// How long each message takes, too, where a window says how many are under way.
     RoundTrips,
+    /// How fast it is with messages of any size, of which nothing can be asked: how long it lasts follows
+    /// from the point.
+    Stream,
 }
 
 impl Asks {
@@ -57,7 +67,7 @@ impl Asks {
 }
 
 /// How long a point lasts at least, in nanoseconds.
-pub(super) fn least_ns(point: &Point, asks: Asks) -> f64 {
+pub(crate) fn least_ns(point: &Point, asks: Asks) -> f64 {
     let round_trip_ns = path::delays_ns(point);
     let lasts = match asks.times(point) {
         true => {
@@ -65,9 +75,28 @@ pub(super) fn least_ns(point: &Point, asks: Asks) -> f64 {
             let lasts = Duration::from_nanos((TIMED_LEAST as f64 / window * round_trip_ns) as u64);
             lasts.min(TIMED)
         }
-        false => lasts(point, 0.0, Duration::from_nanos(round_trip_ns as u64)),
+        false if asks == Asks::Stream => streams(point),
+        false => lasts_by_itself(point),
     };
     lasts.as_nanos() as f64 + 2.0 * round_trip_ns
+}
+
+/// As far as the point alone says.
+fn lasts_by_itself(point: &Point) -> Duration {
+    lasts(
+        point,
+        0.0,
+        Duration::from_nanos(path::delays_ns(point) as u64),
+    )
+}
+
+/// A stream of calls, as both its ends know: until so many messages are over the link.
+fn streams(point: &Point) -> Duration {
+    let bytes = STREAMED_LEAST * size(point) as u64;
+    let over_ns = path::sending_ns(point, bytes);
+    lasts_by_itself(point)
+        .max(Duration::from_nanos(over_ns as u64))
+        .min(MOST)
 }
 
 fn lasts(point: &Point, point_ns: f64, round_trip: Duration) -> Duration {
@@ -94,6 +123,7 @@ fn order(point: &Point, asks: Asks, point_ns: f64, round_trip: Duration) -> Orde
             };
             (TIMED, Some((fit as u64).clamp(TIMED_LEAST, most)))
         }
+        false if asks == Asks::Stream => (streams(point), None),
         false => (lasts(point, point_ns, round_trip), None),
     };
     Order {
@@ -102,11 +132,12 @@ fn order(point: &Point, asks: Asks, point_ns: f64, round_trip: Duration) -> Orde
         lasts,
         longer: 2 * round_trip + Duration::from_millis(20),
         messages,
+        is_known: asks == Asks::Stream,
     }
 }
 
 /// Takes in what comes, and says how much that was.
-pub(super) struct Receiving {
+pub(crate) struct Receiving {
     asks: Asks,
     meeting: Meeting,
     cpus: Processors,
@@ -114,7 +145,7 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    pub(super) fn start(launch: &Launch, asks: Asks) -> Result<Receiving, Failure> {
+    pub(crate) fn start(launch: &Launch, asks: Asks) -> Result<Receiving, Failure> {
         let meeting = meeting::meeting(launch)?;
         Ok(Receiving {
             asks,
@@ -147,13 +178,24 @@ impl Role for Receiving {
         let Some(receiver) = meeting::met(accepted)? else {
             return Ok(());
         };
-        let mut ends = [(receiver, Incoming::new(size(point), self.asks.times(point)))];
+        let incoming = match self.asks {
+            Asks::Stream => Incoming::lasting(size(point), streams(point)),
+            _ => Incoming::new(size(point), self.asks.times(point)),
+        };
+        let mut ends = [(receiver, incoming)];
         each(&mut ends, &self.cpus, |(receiver, incoming)| {
             receiver.receive(incoming, stop)
         })
         .map_err(|error| broken(&error))?;
         let [(receiver, incoming)] = ends;
         let marks = incoming.marks();
+        if matches!(stack(point), Stack::Calls(_)) {
+            // The sender knows how much came, and when it was taken.
+            if let Some(cpu_ns) = receiver.cpu_ns() {
+                meter.value(CPU_OF_ALL, cpu_ns);
+            }
+            return Ok(());
+        }
         if self.asks.times(point) {
             let rate = incoming.rate();
             let rate = rate.ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
@@ -183,7 +225,7 @@ impl Role for Receiving {
 }
 
 /// Sends as fast as it may.
-pub(super) struct Sending {
+pub(crate) struct Sending {
     asks: Asks,
     meeting: Meeting,
     cpus: Processors,
@@ -191,7 +233,7 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    pub(super) fn start(launch: &Launch, asks: Asks) -> Result<Sending, Failure> {
+    pub(crate) fn start(launch: &Launch, asks: Asks) -> Result<Sending, Failure> {
         let meeting = meeting::meeting(launch)?;
         Ok(Sending {
             asks,
@@ -235,6 +277,14 @@ impl Role for Sending {
         meter.value("retransmissions", counted.again);
         if let Some(datagrams) = counted.datagrams {
             meter.value(SENT, datagrams as f64);
+        }
+        if matches!(stack(point), Stack::Calls(_)) {
+            meter.value(BYTES, outgoing.bytes() as f64);
+            let steady = steady(outgoing.marks(), order.lasts);
+            let steady =
+                steady.ok_or_else(|| Failure::error("too little was taken to say how fast"))?;
+            meter.value("throughput", steady.throughput);
+            meter.value("start_up", steady.start_up_ns);
         }
         if self.asks.times(point) {
             report_round_trips(&outgoing, meter);
@@ -305,6 +355,24 @@ mod tests {
         assert!(lasts(&over("loopback", "study"), Duration::ZERO) >= Duration::from_secs(2));
         let least_ms = |link| least_ns(&over(link, "rudp"), Asks::Rate) / 1e6;
         assert_eq!((least_ms("loopback"), least_ms("wan")), (300.0, 7980.0));
+    }
+
+    #[test]
+    fn a_stream_lasts_as_long_at_both_ends_and_twenty_long_messages() {
+        let over = |link, size: u64| {
+            let stack = |axes: Axes| axes.with("stack", "tcp").with("size", size);
+            at(&bandwidth::PROBE, link, stack)
+        };
+        let ms = |link, size, point_ns, round_trip| {
+            let point = over(link, size);
+            let lasts = order(&point, Asks::Stream, point_ns, round_trip).lasts;
+            assert_eq!(lasts, streams(&point));
+            lasts.as_millis()
+        };
+        assert_eq!(ms("loopback", 4 << 20, 1e9, RTT), 300);
+        assert_eq!(ms("lan", 1, 1e9, RTT), 300);
+        assert_eq!(ms("rate=100Mbit", 4 << 20, 0.0, Duration::ZERO), 6710);
+        assert_eq!(ms("rate=1Mbit", 4 << 20, 0.0, Duration::ZERO), 15_000);
     }
 
     #[test]

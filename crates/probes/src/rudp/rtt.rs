@@ -120,7 +120,7 @@ pub(crate) static PROBE: Probe = Probe {
     predict,
     roles: &[
         |launch| Ok(Box::new(Server::start(launch)?)),
-        |launch| Ok(Box::new(Client(Caller::start(launch)?))),
+        |launch| Ok(Box::new(Client::start(launch)?)),
     ],
     derive,
 };
@@ -163,13 +163,26 @@ fn headlines(_: &Facts) -> Vec<Headline> {
 pub(crate) enum Stack {
     Rudp,
     Study,
-    Udp,
+    /// What the others are held against: datagrams here, and for calls of procedures connections too.
+    Plain(Over),
+}
+
+impl Stack {
+    /// By what the ends meet, where it is not the library that they talk by.
+    pub(crate) fn over(self) -> Over {
+        match self {
+            Stack::Plain(over) => over,
+            Stack::Rudp | Stack::Study => Over::Udp,
+        }
+    }
 }
 
 pub(crate) fn stack(point: &Point) -> Stack {
     match point.axes.word("stack") {
         "study" => Stack::Study,
-        "udp" => Stack::Udp,
+        "udp" => Stack::Plain(Over::Udp),
+        "tcp" => Stack::Plain(Over::Tcp),
+        "unix" => Stack::Plain(Over::Unix),
         _ => Stack::Rudp,
     }
 }
@@ -181,9 +194,9 @@ fn config(point: &Point) -> Config {
 /// Refuses a message that no datagram holds.
 pub(crate) fn fits(point: &Point) -> Result<(), Failure> {
     let most = match stack(point) {
-        Stack::Rudp => return Ok(()),
         Stack::Study => DATAGRAM_MOST_BYTES - study::NUMBER,
-        Stack::Udp => DATAGRAM_MOST_BYTES,
+        Stack::Plain(Over::Udp) => DATAGRAM_MOST_BYTES,
+        Stack::Rudp | Stack::Plain(_) => return Ok(()),
     };
     match size(point) > most {
         true => Err(Failure::unsupported(format!(
@@ -195,14 +208,16 @@ pub(crate) fn fits(point: &Point) -> Result<(), Failure> {
 }
 
 /// The end that answers.
-struct Server {
+pub(crate) struct Server {
     end: End,
     kept: Option<Kept>,
     listener: Option<Listener>,
 }
 
 impl Server {
-    fn start(launch: &Launch) -> Result<Server, Failure> {
+    /// # Errors
+    /// Those of [`End::of`].
+    pub(crate) fn start(launch: &Launch) -> Result<Server, Failure> {
         Ok(Server {
             end: End::of(launch, false)?,
             kept: None,
@@ -220,7 +235,7 @@ impl Role for Server {
         fits(point)?;
         self.kept = Some(self.end.settle(point, wait(point) == Wait::Block)?);
         let meeting = &self.end.meeting;
-        let (listener, offers) = meeting::listen(point, meeting, Over::Udp, 1)?;
+        let (listener, offers) = meeting::listen(point, meeting, stack(point).over(), 1)?;
         self.listener = Some(listener);
         Ok(offers)
     }
@@ -261,7 +276,7 @@ impl Server {
                 let answering = Answering::new(conversation, size(point), token);
                 Answers::Study(answering, message(point))
             }
-            _ => Answers::Udp(conversation, vec![0; size(point)]),
+            _ => Answers::Plain(conversation, vec![0; size(point)]),
         }))
     }
 }
@@ -271,7 +286,7 @@ enum Answers {
     Library(Box<Talk>),
     /// And the message that is to come.
     Study(Answering<Conversation>, Vec<u8>),
-    Udp(Conversation, Vec<u8>),
+    Plain(Conversation, Vec<u8>),
 }
 
 impl Answers {
@@ -286,7 +301,7 @@ impl Answers {
                 Some(message) if message != expected => Err(io::ErrorKind::InvalidData.into()),
                 message => Ok(message.is_some()),
             },
-            Answers::Udp(conversation, message) => match conversation.receive(message)? {
+            Answers::Plain(conversation, message) => match conversation.receive(message)? {
                 true => conversation.send(message).map(|()| true),
                 false => Ok(false),
             },
@@ -310,7 +325,15 @@ fn cpu_time(
 }
 
 /// The end that asks.
-struct Client(Caller);
+pub(crate) struct Client(Caller);
+
+impl Client {
+    /// # Errors
+    /// Those of [`Caller::start`].
+    pub(crate) fn start(launch: &Launch) -> Result<Client, Failure> {
+        Ok(Client(Caller::start(launch)?))
+    }
+}
 
 /// How many messages must fit into a point's time, so that some are for warming up.
 const MESSAGES_PER_POINT: f64 = 20.0;
@@ -374,7 +397,7 @@ struct Asks {
 enum By {
     Library(Box<Talk>),
     Study(Asking<Conversation>),
-    Udp(Conversation, Vec<u8>),
+    Plain(Conversation, Vec<u8>),
 }
 
 impl Asks {
@@ -385,13 +408,13 @@ impl Asks {
                 By::Library(Box::new(talk))
             }
             stack => {
-                let called = meeting::call(meeting, offers, Over::Udp, wait(point));
+                let called = meeting::call(meeting, offers, stack.over(), wait(point));
                 let mut conversation = called?;
                 let bytes = size(point);
                 conversation.may_take(path::may_take(point, bytes as u64, UDP_HEADERS));
                 match stack {
                     Stack::Study => By::Study(Asking::new(conversation)),
-                    _ => By::Udp(conversation, vec![0; bytes]),
+                    _ => By::Plain(conversation, vec![0; bytes]),
                 }
             }
         };
@@ -432,7 +455,7 @@ impl Asks {
                     Ok(())
                 })?;
             }
-            By::Udp(conversation, answer) => {
+            By::Plain(conversation, answer) => {
                 timed(&mut || conversation.ask(&mut self.message, answer))?;
                 std::mem::swap(&mut self.message, answer);
             }
@@ -452,7 +475,7 @@ impl Asks {
                 stats.packets_lost + stats.probe_timeouts
             }),
             By::Study(asking) => asking.resent(),
-            By::Udp(conversation, _) => conversation.sent_again(),
+            By::Plain(conversation, _) => conversation.sent_again(),
         }
     }
 }
@@ -471,7 +494,7 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let (low, high, because) = udp_ns(point, known)?;
     match stack(point) {
-        Stack::Udp => latency_ns(low, high, because),
+        Stack::Plain(_) => latency_ns(low, high, because),
         Stack::Study => {
             let link_ns = |bytes: u64| path::adds(point, bytes, UDP_HEADERS).map(|(low, _, _)| low);
             let whole_ns = link_ns(size(point) as u64)? - link_ns(study::NUMBER as u64)?;

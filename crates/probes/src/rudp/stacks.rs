@@ -1,5 +1,6 @@
 //! What carries the messages of a transfer: one file for each stack.
 
+mod calls;
 #[cfg(feature = "quic")]
 mod quic;
 mod rudp;
@@ -7,7 +8,7 @@ mod study;
 mod tcp;
 
 use super::axes::{Stack, control, over, size, stack, window};
-use super::datagrams;
+use super::datagrams::{self, only};
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use crate::net::congestion_control;
@@ -53,6 +54,11 @@ pub(super) trait Receives: Send {
     /// # Errors
     /// What the system says.
     fn counted(&self) -> io::Result<Option<Received>>;
+
+    /// What threads other than the caller's have used so far, where they receive, in nanoseconds.
+    fn cpu_ns(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// What the sender counted.
@@ -104,9 +110,16 @@ pub(super) fn accept(
     ready: Ready,
     stop: &AtomicBool,
 ) -> io::Result<Box<dyn Receives>> {
+    if let Stack::Calls(stack) = stack(point) {
+        let met = only(listener.accept(stop)?);
+        return Ok(Box::new(calls::Receiver::new(
+            stack,
+            met,
+            listener.token(),
+        )?));
+    }
     if over(point) == Over::Tcp {
-        let met = listener.accept(stop)?.pop();
-        let met = met.expect("one flow was asked for");
+        let met = only(listener.accept(stop)?);
         return Ok(Box::new(tcp::Receiver::new(met, listener.token())?));
     }
     let socket = datagrams::accept(listener, stop)?;
@@ -131,9 +144,18 @@ pub(super) fn call(
     #[cfg(not(feature = "quic"))]
     let _ = offers;
     let by = congestion_control::control(point);
+    if let Stack::Calls(stack) = stack(point) {
+        let met = only(meeting::call_by(over(point), address, 1, by, token)?);
+        let round_trip = met.round_trip();
+        let sender = calls::Sender::new(stack, met)?;
+        return Ok(Called {
+            mtu: sender.mtu_bytes()?,
+            sender: Box::new(sender),
+            round_trip,
+        });
+    }
     if over(point) == Over::Tcp {
-        let met = meeting::call_by(Over::Tcp, address, 1, by, token)?.pop();
-        let met = met.expect("one flow was asked for");
+        let met = only(meeting::call_by(Over::Tcp, address, 1, by, token)?);
         let round_trip = met.round_trip();
         let sender = tcp::Sender::new(met)?;
         return Ok(Called {

@@ -16,6 +16,8 @@ use std::time::Duration;
 /// As many bytes wait to be sent at least, so that a batch can be made of them.
 const QUEUED_LEAST: u64 = 4 << 20;
 
+/// The longest message.
+const MESSAGE_MOST: usize = 4 << 20;
 /// More messages than those bytes can be.
 const MESSAGES: u32 = 1 << 20;
 /// After so many messages the receiver looks at what the connection has counted.
@@ -32,7 +34,7 @@ fn config(control: Control, datagram_bytes: usize) -> Config {
     Config {
         control,
         datagram_bytes,
-        message_bytes: 1 << 20,
+        message_bytes: MESSAGE_MOST,
         window_bytes: window,
         queue_bytes: window,
         window_messages: MESSAGES,
@@ -57,7 +59,8 @@ impl Sender {
         })
     }
 
-    fn fill(&mut self, outgoing: &mut Outgoing) -> io::Result<()> {
+    /// Hands over as much as fits, where so many messages are acknowledged.
+    fn fill(&mut self, outgoing: &mut Outgoing, acknowledged: u64) -> io::Result<()> {
         let connection = self
             .socket
             .connection(self.id)
@@ -68,7 +71,10 @@ impl Sender {
             .min(WINDOW_BYTES.into())
             .saturating_sub(stats.queued_bytes);
         let size = outgoing.size() as u64;
+        // Of short ones, the number is what is limited.
+        let most = acknowledged + u64::from(MESSAGES / 2);
         while room >= size
+            && outgoing.given() < most
             && let Some(message) = outgoing.next()
         {
             connection
@@ -84,7 +90,7 @@ impl Sends for Sender {
     fn send(&mut self, outgoing: &mut Outgoing) -> io::Result<()> {
         let mut acknowledged = 0_u64;
         while !outgoing.is_over() {
-            self.fill(outgoing)?;
+            self.fill(outgoing, acknowledged)?;
             match self.socket.poll(Some(LOOK))? {
                 Some((_, Event::Acknowledged(number))) => {
                     acknowledged += 1;

@@ -1,0 +1,226 @@
+//! Remote procedure calls: every stack, every probe, over several links.
+
+use crate::common::{Place, read, run, was_starved};
+use costof_model::rows::{PointRow, State};
+use costof_model::run_file::Run;
+use std::path::Path;
+
+/// Something emulates this one.
+const EMULATED: &str = "delay=1ms,rate=100Mbit";
+
+/// What these words give, and what was printed.
+fn measured(words: &str) -> (Run, String) {
+    let place = Place::new();
+    let words = format!("run {words} --quick --seed 1 --out run.jsonl");
+    let shown = run(&mut place.costof(&words.split_whitespace().collect::<Vec<_>>()));
+    place.expect_nothing_runs();
+    (read(&place.path("run.jsonl")), shown.out)
+}
+
+/// The rows of a run, all of whose points must have one unless their link cannot be made here.
+#[expect(clippy::print_stderr, reason = "what was not tried is said")]
+fn rows(run: &Run) -> &[PointRow] {
+    for failure in run.failures.iter().filter(|row| !was_starved(row)) {
+        let is_not_to_be_had = failure.reason.contains("cannot make the link");
+        assert!(is_not_to_be_had, "{failure:?}");
+        eprintln!("skipped: {}: {}", failure.point, failure.reason);
+    }
+    let planned: usize = run
+        .run
+        .plan
+        .blocks
+        .iter()
+        .map(|block| block.points.len())
+        .sum();
+    assert!(run.points.len() + run.failures.len() >= planned);
+    for row in &run.points {
+        assert_eq!(row.state, State::Ok, "{row:?}");
+    }
+    &run.points
+}
+
+fn estimate(row: &PointRow, metric: &str) -> f64 {
+    let estimate = row.estimate(metric);
+    estimate
+        .unwrap_or_else(|| panic!("{metric} is missing in {row:?}"))
+        .median
+}
+
+#[track_caller]
+fn expect_metrics(row: &PointRow, metrics: &[&str]) {
+    for metric in metrics {
+        assert!(estimate(row, metric) > 0.0, "{metric} {row:?}");
+    }
+}
+
+/// Whether this kernel does: the server's threads are the stack's, not the probe's.
+fn says_what_threads_used() -> bool {
+    Path::new("/proc/self/schedstat").exists()
+}
+
+fn is_call(row: &PointRow) -> bool {
+    matches!(row.axes().find_word("stack"), Some("grpc" | "thrift"))
+}
+
+#[test]
+fn every_stack_is_there_and_back_over_every_link_and_stands_on_the_ladder() {
+    let (run, shown) = measured(&format!(
+        "rpc.rtt --set stack=grpc,thrift,tcp,rudp,udp --set payload=int,structure \
+         --link loopback --link veth --link {EMULATED}"
+    ));
+    for row in rows(&run) {
+        expect_metrics(row, &["latency", "cpu_client"]);
+        let is_datagrams = matches!(row.axes().find_word("stack"), Some("rudp" | "udp"));
+        assert_eq!(row.estimate("lost").is_some(), is_datagrams, "{row:?}");
+        if says_what_threads_used() {
+            expect_metrics(row, &["cpu_server"]);
+        }
+    }
+    for link in ["loopback", "veth"] {
+        // Where others use the processors, nothing is held to be the stacks'.
+        let is_disturbed =
+            |row: &PointRow| row.warnings.iter().any(|warning| warning.kind == "others");
+        let of_link = || run.points.iter().filter(|row| row.point.link == link);
+        if of_link().count() > 0 && !of_link().any(is_disturbed) {
+            let says = format!("a call with structure over {link}: ");
+            assert!(shown.contains(&says), "{says} is missing in {shown}");
+        }
+    }
+}
+
+#[test]
+fn a_connection_may_be_a_unix_socket_and_datagrams_say_that_they_have_none() {
+    let (run, _) = measured("rpc.rtt --set stack=grpc,thrift,tcp,rudp --set over=unix");
+    assert_eq!(run.points.len(), 3, "{:?}", run.failures);
+    for row in &run.points {
+        expect_metrics(row, &["latency"]);
+    }
+    for failure in &run.failures {
+        assert_eq!(failure.point.axes.find_word("stack"), Some("rudp"));
+        assert!(failure.reason.contains("over=tcp"), "{failure:?}");
+    }
+    assert!(!run.failures.is_empty());
+}
+
+#[test]
+fn the_first_call_stands_beside_the_others() {
+    let (run, _) = measured(&format!(
+        "rpc.first_call --set stack=grpc,thrift,tcp --link loopback --link {EMULATED}"
+    ));
+    for row in rows(&run) {
+        let metrics = [
+            "first",
+            "connection",
+            "latency",
+            "first_again",
+            "connection_again",
+        ];
+        expect_metrics(row, &metrics);
+    }
+    // A process has one first call.
+    for block in &run.run.plan.blocks {
+        assert_eq!(block.points.len(), 1);
+    }
+}
+
+#[test]
+fn every_payload_is_marshalled_and_unmarshalled() {
+    let (run, _) = measured("rpc.marshal");
+    let rows = rows(&run);
+    assert_eq!(rows.len(), 3 * 9 * 2);
+    let bytes = |stack, payload, direction| {
+        let of = |row: &&PointRow| {
+            let words = [
+                ("stack", stack),
+                ("payload", payload),
+                ("direction", direction),
+            ];
+            words
+                .iter()
+                .all(|(axis, word)| row.axes().find_word(axis) == Some(*word))
+        };
+        let row = rows.iter().find(of).expect("it is planned");
+        expect_metrics(row, &["cost", "wire_bytes"]);
+        estimate(row, "wire_bytes")
+    };
+    for stack in ["grpc", "thrift", "thrift_compact"] {
+        for payload in ["int", "double", "structure", "string2048"] {
+            let both = ["marshal", "unmarshal"].map(|direction| bytes(stack, payload, direction));
+            assert_eq!(both[0], both[1], "{stack} {payload}");
+        }
+        assert!(bytes(stack, "string2048", "marshal") >= 2048.0);
+    }
+    let thrift = bytes("thrift", "structure", "marshal");
+    assert!(bytes("thrift_compact", "structure", "marshal") < thrift);
+}
+
+#[test]
+fn streams_carry_messages_of_a_byte_and_of_megabytes() {
+    let over_links = format!("--set size=1,64KiB --link loopback --link {EMULATED}");
+    for words in [&over_links, "--set size=4MiB"] {
+        let (run, _) = measured(&format!(
+            "rpc.stream --set stack=grpc,thrift,tcp,rudp {words}"
+        ));
+        for row in rows(&run) {
+            expect_stream(row);
+        }
+    }
+}
+
+#[track_caller]
+fn expect_stream(row: &PointRow) {
+    expect_metrics(row, &["throughput", "rate", "cpu_sender", "mtu"]);
+    if says_what_threads_used() {
+        expect_metrics(row, &["cpu_receiver"]);
+    }
+    let size = row.axes().find_number("size").unwrap() as f64;
+    let by_rate = estimate(row, "rate") * size / estimate(row, "throughput");
+    assert!((0.5..2.0).contains(&by_rate), "{row:?}");
+}
+
+#[test]
+fn calls_are_made_at_a_rate() {
+    let (run, _) =
+        measured("rpc.load --set stack=grpc,thrift --set rate=200,2000 --set connections=1,3");
+    for row in rows(&run) {
+        assert!(is_call(row));
+        expect_metrics(row, &["latency", "rate", "cpu_client"]);
+        if says_what_threads_used() {
+            expect_metrics(row, &["cpu_server"]);
+        }
+        for metric in ["in_flight", "in_flight_most", "unanswered"] {
+            assert!(estimate(row, metric) >= 0.0, "{metric} {row:?}");
+        }
+        // Of 200 calls a second, 80 are made in 400 ms.
+        let asked = row.axes().find_number("rate").unwrap() as f64 * 0.4;
+        let launches = f64::from(row.launches);
+        let answered = row.estimate("latency").unwrap().n as f64 / launches;
+        assert!(answered <= asked + 1.0, "{answered} of {asked} {row:?}");
+    }
+}
+
+#[test]
+fn the_plan_of_calls_has_what_they_are_made_of() {
+    let place = Place::new();
+    let shown = run(&mut place.costof(&["run", "rpc", "--dry-run"])).expect_code(0);
+    for planned in [
+        "rpc.rtt stack=grpc over=tcp payload=string64 cpus=cross wake=awake over loopback",
+        "rpc.rtt stack=rudp over=tcp payload=string65536 cpus=cross wake=awake over loopback",
+        "rpc.rtt stack=tcp over=unix payload=string64 cpus=cross wake=awake over loopback",
+        "rpc.first_call stack=thrift payload=structure cpus=cross wake=awake over loopback",
+        "rpc.marshal stack=thrift_compact payload=int direction=unmarshal",
+        "rpc.stream stack=rudp size=1B over loopback",
+        "rpc.load stack=thrift payload=string64 rate=120000 connections=1 over loopback",
+        "net.rtt",
+        "os.syscall call=read",
+        "os.page_fault kind=minor_file",
+        "net.bandwidth",
+        "cpu.memcpy",
+    ] {
+        assert!(
+            shown.out.contains(planned),
+            "{planned} is missing in {}",
+            shown.out
+        );
+    }
+}

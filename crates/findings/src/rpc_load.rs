@@ -1,0 +1,178 @@
+//! Up to which rate calls that are made at a rate are answered in time.
+
+use crate::finding::{Finding, grade_by_others};
+use crate::send_crossover::{circumstances, groups};
+use costof_model::noise::Grade;
+use costof_model::point::Point;
+use costof_model::rows::{PointRow, State};
+use costof_model::run_file::Run;
+use costof_model::unit::Unit;
+
+const PROBE: &str = "rpc.load";
+/// The percentile that is looked at.
+const PERCENT: f64 = 99.0;
+/// The share of saturation at which nothing waits yet.
+const UNLOADED: f64 = 0.1;
+/// How many times what it is there the percentile may be.
+const LEAVES: f64 = 10.0;
+/// Where fewer than this share of the calls a second are answered, it is saturated.
+const KEEPS_UP: f64 = 0.95;
+
+/// For each stack, payload and link, the rate at which the 99th percentile leaves ten times its value
+/// at a tenth of saturation.
+pub(crate) fn rpc_load(run: &Run) -> Vec<Finding> {
+    let rows = run.points.iter().filter(|row| {
+        row.point.probe == PROBE && row.state == State::Ok && grade_by_others(row) < Grade::D
+    });
+    let groups = groups(rows, &["rate"]);
+    let found = groups
+        .into_iter()
+        .filter_map(|(common, rows)| leaves(run, &common, &rows));
+    found.collect()
+}
+
+/// What came of a rate.
+struct Loaded<'a> {
+    /// Calls a second: those that were asked for, and those that were answered.
+    rate: f64,
+    answered: f64,
+    /// In nanoseconds.
+    percentile_ns: f64,
+    row: &'a PointRow,
+}
+
+fn loaded(row: &PointRow) -> Option<Loaded<'_>> {
+    let latency = row.estimate("latency")?;
+    let mut percentiles = latency.percentiles.iter();
+    let percentile = percentiles.find(|percentile| percentile.percent == PERCENT)?;
+    Some(Loaded {
+        rate: row.axes().find_number("rate")? as f64,
+        answered: row.estimate("rate")?.median,
+        percentile_ns: percentile.value,
+        row,
+    })
+}
+
+fn leaves(run: &Run, common: &Point, rows: &[&PointRow]) -> Option<Finding> {
+    let mut loads: Vec<Loaded<'_>> = rows.iter().filter_map(|row| loaded(row)).collect();
+    loads.sort_by(|one, other| one.rate.total_cmp(&other.rate));
+    // Without a rate that it does not keep up with, nobody knows where it saturates.
+    let beyond = loads
+        .iter()
+        .find(|load| load.answered < KEEPS_UP * load.rate)?;
+    let most = loads.iter().map(|load| load.answered).fold(0.0, f64::max);
+    let unloaded = loads.iter().rfind(|load| load.rate <= UNLOADED * most)?;
+    let limit_ns = LEAVES * unloaded.percentile_ns;
+    let left = loads
+        .iter()
+        .position(|load| load.rate > unloaded.rate && load.percentile_ns > limit_ns)?;
+    let (before, left) = (&loads[left - 1], &loads[left]);
+    let shown = |load: &Loaded<'_>| {
+        let ns = Unit::Nanoseconds.display(load.percentile_ns);
+        format!("{}/s ({ns})", load.rate)
+    };
+    let mut evidence: Vec<Point> = Vec::new();
+    for load in [unloaded, before, left, beyond] {
+        if !evidence.contains(&load.row.point) {
+            evidence.push(load.row.point.clone());
+        }
+    }
+    let mut others = common.clone();
+    others
+        .axes
+        .0
+        .retain(|name, _| !["stack", "payload"].contains(&&**name));
+    Some(Finding {
+        kind: "rpc_load".into(),
+        sentence: format!(
+            "calls by {} with {} over {}{}: at most {most:.0}/s are answered; of those made at {}/s, a \
+             tenth of that or less, one in a hundred takes {} or more, and ten times that between {} \
+             and {}",
+            common.axes.find_word("stack").unwrap_or("?"),
+            common.axes.find_word("payload").unwrap_or("?"),
+            common.link,
+            circumstances(run, &others),
+            unloaded.rate,
+            Unit::Nanoseconds.display(unloaded.percentile_ns),
+            shown(before),
+            shown(left),
+        ),
+        advice: Some(format!(
+            "plan for {}/s at most, where latency counts",
+            before.rate
+        )),
+        evidence,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_sample::{point_row, run};
+    use costof_model::axis::Axes;
+    use costof_model::metric::{Estimate, Percentile};
+
+    /// A rate that was asked for, what was answered of it, and the 99th percentile.
+    fn row(rate: u64, answered: f64, percentile_us: f64) -> PointRow {
+        let axes = Axes::default()
+            .with("stack", "grpc")
+            .with("payload", "string64")
+            .with("rate", rate);
+        let mut row = point_row(PROBE, "latency", axes, 20e3, (19e3, 21e3));
+        row.point.link = "loopback".into();
+        let mut answers: Estimate = row.metrics[0].clone();
+        answers.name = "rate".into();
+        answers.median = answered;
+        row.metrics[0].percentiles = vec![
+            Percentile {
+                percent: 50.0,
+                value: 20e3,
+            },
+            Percentile {
+                percent: 99.0,
+                value: percentile_us * 1e3,
+            },
+        ];
+        row.metrics.push(answers);
+        row
+    }
+
+    fn found(rows: &[PointRow]) -> Vec<Finding> {
+        let mut run = run(&[]);
+        run.points.extend(rows.iter().cloned());
+        let findings = rpc_load(&run);
+        for point in findings.iter().flat_map(|finding| &finding.evidence) {
+            assert!(rows.iter().any(|row| row.point == *point));
+        }
+        findings
+    }
+
+    #[test]
+    fn the_rate_is_told_at_which_the_99th_percentile_leaves_what_it_was() {
+        let found = found(&[
+            row(40_000, 39_990.0, 400.0),
+            row(1_000, 1_000.0, 90.0),
+            row(2_000, 2_000.0, 50.0),
+            row(5_000, 5_000.0, 60.0),
+            row(60_000, 45_000.0, 90_000.0),
+            row(50_000, 49_000.0, 2_000.0),
+        ]);
+        assert_eq!(
+            found[0].sentence,
+            "calls by grpc with string64 over loopback: at most 49000/s are answered; of those made at \
+             2000/s, a tenth of that or less, one in a hundred takes 50.0 µs or more, and ten times \
+             that between 40000/s (400 µs) and 50000/s (2.00 ms)"
+        );
+        assert_eq!(found[0].evidence.len(), 4);
+        assert!(found[0].advice.as_ref().unwrap().contains("40000/s"));
+    }
+
+    #[test]
+    fn without_saturation_nothing_is_said_of_it() {
+        let rows = [row(1_000, 1_000.0, 50.0), row(20_000, 19_900.0, 900.0)];
+        assert!(found(&rows).is_empty());
+        // Nor without a rate that is far below it.
+        let rows = [row(10_000, 10_000.0, 50.0), row(60_000, 45_000.0, 9_000.0)];
+        assert!(found(&rows).is_empty());
+    }
+}

@@ -1,0 +1,365 @@
+//! `rpc.load`: how long calls take that are made at a rate, whatever was answered.
+
+use super::axes::{GRPC, PAYLOAD, Stack, THRIFT, bytes, payload, stack};
+use super::ends::{CALLS, CPU_OF_ALL, Called, broken, connect, joined, placed};
+use super::expect::loaded_ns;
+use super::served::Served;
+use crate::expect::latency_ns;
+use crate::literal::{latency, list, metric, text, words};
+use crate::net::caller::Caller;
+use crate::net::load::Load;
+use crate::net::path::{self, TCP_HEADERS};
+use costof_measure::clock::Clock;
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role};
+use costof_measure::schedule::Precision;
+use costof_model::axis::{Axis, Domain};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::metric::MetricInfo;
+use costof_model::point::Point;
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::Offers;
+use costof_model::unit::{Better, Unit};
+use costof_rpc::{InFlight, Options, Payload, RpcError};
+use std::time::Duration;
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("rpc.load"),
+        method: 1,
+        question: text("How long do calls take that are made at a rate, up to saturation?"),
+        axes: list![
+            words("stack", "what carries a call", list![GRPC, THRIFT]),
+            PAYLOAD,
+            Axis {
+                name: text("rate"),
+                about: text(
+                    "calls a second, made whether the ones before are answered or not, evenly spaced",
+                ),
+                domain: Domain::Number {
+                    unit: Unit::One,
+                    low: 1,
+                    high: 10_000_000,
+                    usual: list![
+                        1000, 2000, 5000, 10_000, 15_000, 20_000, 30_000, 40_000, 60_000, 80_000,
+                        120_000
+                    ],
+                },
+            },
+            Axis {
+                name: text("connections"),
+                about: text(
+                    "connections that the calls take in turn; gRPC's server has one thread for all, Thrift's one for each"
+                ),
+                domain: Domain::Number {
+                    unit: Unit::One,
+                    low: 1,
+                    high: CONNECTIONS_MOST,
+                    usual: list![1, 4],
+                },
+            },
+        ],
+        crossings: list![list![text("stack"), text("rate")]],
+        metrics: list![
+            latency("from when the call was to be made until its answer is there, unmarshalled"),
+            metric(
+                "rate",
+                Unit::One,
+                Better::Higher,
+                "answers a second, from when the first one came until the last one did: less than asked for where it is saturated",
+            ),
+            metric(
+                "in_flight",
+                Unit::One,
+                Better::Lower,
+                "calls that are under way when another one is made, on average",
+            ),
+            metric(
+                "in_flight_most",
+                Unit::One,
+                Better::Lower,
+                "the most of them"
+            ),
+            cpu(
+                "cpu_client",
+                "time of the client's thread for a call: in turns in which one was made or answered, not in those in which it asked for nothing",
+            ),
+            cpu(
+                "cpu_server",
+                "processor time of the server's thread for a call, in and out",
+            ),
+            metric(
+                "unanswered",
+                Unit::One,
+                Better::Lower,
+                "the share of calls without an answer when no more was waited for: a quarter of a second behind the last one",
+            ),
+        ],
+        how: text(
+            "The client spins so as to make calls in time; latency counts from the time intended \
+             (no coordinated omission), also where the call was made late. gRPC's calls share \
+             their connections as streams of HTTP/2; Thrift's are written one behind the other, and \
+             answered in that order. 4,096 calls are in flight at most, and no more than 16 MiB of arguments: what is due beyond that \
+             waits, and its latency counts. Each end has a processor of its own; the server \
+             sleeps where there is nothing to do, and its processor is kept awake. Calls \
+             are made for 400 ms.",
+        ),
+        sources: list![
+            text("G. Tene, How NOT to Measure Latency, 2013, on coordinated omission"),
+            text(
+                "B. Schroeder, A. Wierman, M. Harchol-Balter, Open Versus Closed: A Cautionary Tale, NSDI 2006"
+            ),
+            text("gRPC, Benchmarking, on QPS workers with open-loop load"),
+        ],
+        predicted_from: text(
+            "a call as rpc.rtt has measured it; below saturation by what the server uses for one, which evenly spaced calls hardly wait for",
+        ),
+        after: list![text("rpc.rtt")],
+        needs: list![text("two processors (--cpu)")],
+        roles: list![text("server"), text("client")],
+    },
+    rounds: 1,
+    blocks_by: &[],
+    least_ns: |point| LASTS_NS.max(path::least_ns(point, bytes(point) as u64, TCP_HEADERS)),
+    memory_bytes: |point| in_flight_most(point) as u64 * CALL_BYTES + 4 * IN_FLIGHT_BYTES,
+    processors: |_| 2,
+    // Seconds are more than a run of everything has for it.
+    headlines: |_| Vec::new(),
+    more_points: |_| Vec::new(),
+    budget: Some(budget),
+    predict,
+    roles: &[
+        |launch| Ok(Box::new(Answering(Called::start(launch)?, None))),
+        |launch| Ok(Box::new(Calling(Caller::start(launch)?, None))),
+    ],
+    derive: |_, reports| joined(reports),
+};
+
+/// How many connections a point has at most.
+const CONNECTIONS_MOST: u64 = 64;
+/// How long calls are made, in nanoseconds.
+const LASTS_NS: f64 = 400e6;
+/// Calls under way, at most: what is beyond is no longer a server's queue, but memory.
+const IN_FLIGHT_MOST: usize = 4096;
+/// And of long arguments as many as these bytes are.
+const IN_FLIGHT_BYTES: u64 = 16 << 20;
+/// What a call that is under way has in memory beside its argument, roughly.
+const CALL_BYTES: u64 = 4096;
+/// How long answers are waited for in the end, so that the other end is not cut off.
+const DRAINS: Duration = Duration::from_secs(2);
+
+const fn cpu(name: &'static str, about: &'static str) -> MetricInfo {
+    metric(name, Unit::Nanoseconds, Better::Lower, about)
+}
+
+fn budget(precision: Precision) -> Duration {
+    match precision {
+        Precision::Quick => Duration::from_secs(45),
+        Precision::Default => Duration::from_secs(90),
+        Precision::Full => Duration::ZERO,
+    }
+}
+
+fn in_flight_most(point: &Point) -> usize {
+    IN_FLIGHT_MOST.min(IN_FLIGHT_BYTES as usize / bytes(point))
+}
+
+fn connections(point: &Point) -> usize {
+    point.axes.number("connections") as usize
+}
+
+fn rpc(point: &Point) -> costof_rpc::Stack {
+    match stack(point) {
+        Stack::Calls(stack) => stack,
+        Stack::Bytes(_) => unreachable!("no point has bytes alone"),
+    }
+}
+
+/// The end that is called, and what serves it.
+struct Answering(Called, Option<Served>);
+
+impl Role for Answering {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        let offers = self.0.prepare(point, connections(point))?;
+        // On the processor that this thread has been moved to.
+        self.1 = Some(Served::start(rpc(point))?);
+        Ok(offers)
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let served = self.1.take().expect("it is prepared");
+        let Some((_kept, sockets)) = self.0.accept(point, meter)? else {
+            return Ok(());
+        };
+        meter.operation_allocates();
+        served.serve(sockets)?;
+        served.until_stopped(CPU_OF_ALL, meter);
+        Ok(())
+    }
+}
+
+/// The end that calls, and the connections of the point before: the other end's threads are there until
+/// they are asked what they have used.
+struct Calling(Caller, Option<InFlight>);
+
+impl Role for Calling {
+    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+        self.1 = None;
+        self.0.prepare(&placed(point), offers, false)
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let (_kept, sockets) = connect(point, connections(point), &mut self.0)?;
+        meter.operation_allocates();
+        let calls = InFlight::over(rpc(point), sockets, &Options::default());
+        let mut calls = Calls {
+            calls: calls.map_err(|error| failed(&error))?,
+            payload: payload(point),
+            clock: meter.clock(),
+            made: 0,
+            most: in_flight_most(point),
+        };
+        // Over each connection one, and then one more to see how long it takes.
+        for _ in 0..=connections(point) {
+            calls.one()?;
+        }
+        let first_ns = calls.one()?;
+        let lasts_ns = LASTS_NS.max(meter.time_ns()).max(path::lasts_ns(first_ns));
+        let rate = point.axes.number("rate");
+        let loaded = calls.loaded(Load::new(rate, lasts_ns, first_ns), meter)?;
+        let Loaded {
+            load,
+            mean,
+            most,
+            busy_ns,
+        } = loaded;
+        if load.answers() == 0 {
+            return Err(Failure::error("no call was answered"));
+        }
+        if let Some(rate) = load.rate() {
+            meter.value("rate", rate);
+        }
+        meter.value("in_flight", mean);
+        meter.value("in_flight_most", most);
+        meter.value("cpu_client", busy_ns / load.answers() as f64);
+        meter.value("unanswered", load.lost());
+        meter.value(CALLS, calls.made as f64);
+        self.1 = Some(calls.calls);
+        Ok(())
+    }
+}
+
+/// A stack that cannot has its reason.
+fn failed(error: &RpcError) -> Failure {
+    match error {
+        RpcError::Unsupported(reason) => Failure::unsupported(*reason),
+        error => broken(error),
+    }
+}
+
+/// Calls that are made, and how many so far.
+struct Calls<'a> {
+    calls: InFlight,
+    payload: Payload,
+    clock: &'a dyn Clock,
+    made: u64,
+    /// How many may be under way.
+    most: usize,
+}
+
+/// What came of a load.
+struct Loaded {
+    load: Load,
+    /// Calls under way when another one was made: on average, and at most.
+    mean: f64,
+    most: f64,
+    /// How long the thread was not only asking.
+    busy_ns: f64,
+}
+
+impl Calls<'_> {
+    fn begin(&mut self) -> Result<(), Failure> {
+        self.calls
+            .begin(&self.payload)
+            .map_err(|error| broken(&error))?;
+        self.made += 1;
+        Ok(())
+    }
+
+    /// Whether anything was answered, of which `each` is told the number, from 0 on.
+    fn turn(&mut self, each: &mut dyn FnMut(u64)) -> Result<bool, Failure> {
+        let (mut wrong, mut any) = (None, false);
+        let polled = self.calls.poll(Duration::ZERO, &mut |number, outcome| {
+            any = true;
+            match outcome {
+                Ok(()) => each(number),
+                Err(error) => wrong = Some(error),
+            }
+        });
+        match polled.err().or(wrong) {
+            Some(error) => Err(broken(&error)),
+            None => Ok(any),
+        }
+    }
+
+    /// One call by itself: how long it takes, in nanoseconds.
+    fn one(&mut self) -> Result<f64, Failure> {
+        let start = self.clock.start();
+        self.begin()?;
+        while !self.turn(&mut |_| {})? {}
+        Ok(self.clock.ns(self.clock.end().saturating_sub(start)))
+    }
+
+    fn loaded(&mut self, mut load: Load, meter: &mut Meter<'_>) -> Result<Loaded, Failure> {
+        let clock = self.clock;
+        let start = clock.start();
+        let now_ns = || clock.ns(clock.end().saturating_sub(start));
+        // Calls of before have numbers too.
+        let before = self.made;
+        let (mut sum, mut most, mut busy_ns) = (0.0, 0.0_f64, 0.0);
+        let mut now = now_ns();
+        while !load.is_over(now) {
+            let began = now;
+            let is_due = self.calls.count() < self.most && load.due(now).is_some();
+            if is_due {
+                let under_way = self.calls.count() as f64;
+                sum += under_way;
+                most = most.max(under_way);
+                self.begin()?;
+                load.made();
+            }
+            let answered = self.turn(&mut |number| {
+                let number = (number + 1).saturating_sub(before);
+                if let Some(ns) = load.answered(number, now_ns()) {
+                    meter.latency("latency", ns);
+                }
+            })?;
+            now = now_ns();
+            if is_due || answered {
+                busy_ns += now - began;
+            }
+        }
+        let drains_ns = now + DRAINS.as_nanos() as f64;
+        while self.calls.count() > 0 && now_ns() < drains_ns {
+            self.turn(&mut |_| {})?;
+        }
+        let made = (self.made - before).max(1) as f64;
+        Ok(Loaded {
+            load,
+            mean: sum / made,
+            most,
+            busy_ns,
+        })
+    }
+}
+
+fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let (low, high, because) = loaded_ns(point, known)?;
+    latency_ns(low, high, because)
+}

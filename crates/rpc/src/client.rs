@@ -1,0 +1,164 @@
+//! A client of either stack that waits for what it asked.
+
+use crate::{Address, Options, Payload, RpcError, Socket, Stack, grpc, thrift};
+
+/// What a stream was: at the end that received it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// How many chunks came.
+    pub chunks: u64,
+    /// How many bytes they had, the stack's own not counted.
+    pub bytes: u64,
+}
+
+impl Summary {
+    /// Itself, where that many chunks of this size were sent.
+    ///
+    /// # Errors
+    /// [`RpcError::WrongAnswer`].
+    pub(crate) fn is_of(self, chunks: u64, size: usize) -> Result<Self, RpcError> {
+        let bytes = chunks * size as u64;
+        match self == (Summary { chunks, bytes }) {
+            true => Ok(self),
+            false => Err(RpcError::WrongAnswer(format!(
+                "{chunks} chunks of {size} B were sent, and {} of {} B together arrived",
+                self.chunks, self.bytes
+            ))),
+        }
+    }
+}
+
+/// The bytes of a chunk: always the same for one size, no two neighbours alike.
+pub(crate) fn chunk(size: usize) -> Vec<u8> {
+    (0..=u8::MAX).cycle().take(size).collect()
+}
+
+/// A client with one connection at most, which does all its work on the thread that calls it.
+#[derive(Debug)]
+pub struct Client {
+    options: Options,
+    inner: Inner,
+}
+
+#[derive(Debug)]
+enum Inner {
+    Grpc(Box<grpc::Client>),
+    Thrift(Box<thrift::Client>),
+}
+
+impl Client {
+    /// A client that is not connected. What a process has once is made here: the runtime.
+    ///
+    /// # Errors
+    /// [`RpcError::Failed`] where the system has no descriptor left.
+    pub fn new(stack: Stack, options: &Options) -> Result<Self, RpcError> {
+        let inner = match stack {
+            Stack::Grpc => Inner::Grpc(Box::new(grpc::Client::new(options)?)),
+            Stack::Thrift(transport, protocol) => {
+                Inner::Thrift(Box::new(thrift::Client::new(transport, protocol, options)))
+            }
+        };
+        Ok(Self {
+            options: options.clone(),
+            inner,
+        })
+    }
+
+    /// Connects; an earlier connection is closed first. gRPC's preface and settings are sent, and
+    /// not waited for.
+    ///
+    /// # Errors
+    /// [`RpcError::Connect`].
+    pub fn connect(&mut self, address: &Address) -> Result<(), RpcError> {
+        self.disconnect();
+        let socket = address.connect(&self.options)?;
+        self.over(socket)
+    }
+
+    /// Uses this connection; no token is said.
+    ///
+    /// # Errors
+    /// [`RpcError::Failed`] with what the system says of the socket.
+    pub fn over(&mut self, socket: Socket) -> Result<(), RpcError> {
+        self.disconnect();
+        match &mut self.inner {
+            Inner::Grpc(client) => client.over(socket),
+            Inner::Thrift(client) => client.over(socket),
+        }
+    }
+
+    /// Closes the connection, if there is one.
+    pub fn disconnect(&mut self) {
+        match &mut self.inner {
+            Inner::Grpc(client) => client.disconnect(),
+            Inner::Thrift(client) => client.disconnect(),
+        }
+    }
+
+    /// Sends the payload, waits for the answer, and looks that it is the same. From the second call
+    /// with one kind of payload on, the message is the last answer: it is not made anew.
+    ///
+    /// # Errors
+    /// Why it failed.
+    #[inline]
+    pub fn call(&mut self, payload: &Payload) -> Result<(), RpcError> {
+        match &mut self.inner {
+            Inner::Grpc(client) => client.call(payload),
+            Inner::Thrift(client) => client.call(payload),
+        }
+    }
+
+    /// Sends chunks of `size` bytes for as long as `more` says so, which is asked before each, and
+    /// waits until the server says what has arrived, which is what was sent. gRPC: a client stream.
+    /// Thrift has none: oneway calls, and an answered one after the last.
+    ///
+    /// # Errors
+    /// Why it failed; [`RpcError::WrongAnswer`] where another sum has arrived than was sent.
+    pub fn upload(
+        &mut self,
+        size: usize,
+        more: impl FnMut() -> bool + Send + 'static,
+    ) -> Result<Summary, RpcError> {
+        match &mut self.inner {
+            Inner::Grpc(client) => client.upload(size, more),
+            Inner::Thrift(client) => client.upload(size, more),
+        }
+    }
+
+    /// Has the server send chunks of `size` bytes until `each`, which is called after each came,
+    /// says no. gRPC only: a server stream, which is then cancelled.
+    ///
+    /// # Errors
+    /// Why it failed; [`RpcError::Unsupported`] of Thrift.
+    pub fn download(
+        &mut self,
+        size: usize,
+        each: impl FnMut() -> bool,
+    ) -> Result<Summary, RpcError> {
+        match &mut self.inner {
+            Inner::Grpc(client) => client.download(size, each),
+            Inner::Thrift(_) => Err(NO_STREAMS),
+        }
+    }
+
+    /// Sends chunks of `size` bytes which the server sends back, `ahead` of them before the first
+    /// came back and another one for each that did, until `each`, which is called after each came
+    /// back, says no; those under way are then waited for. gRPC only: a bidirectional stream.
+    ///
+    /// # Errors
+    /// Why it failed; [`RpcError::Unsupported`] of Thrift.
+    pub fn exchange(
+        &mut self,
+        size: usize,
+        ahead: usize,
+        each: impl FnMut() -> bool,
+    ) -> Result<Summary, RpcError> {
+        match &mut self.inner {
+            Inner::Grpc(client) => client.exchange(size, ahead, each),
+            Inner::Thrift(_) => Err(NO_STREAMS),
+        }
+    }
+}
+
+const NO_STREAMS: RpcError =
+    RpcError::Unsupported("Thrift has no streams from the server (stack=grpc)");

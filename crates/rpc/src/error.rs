@@ -1,0 +1,59 @@
+//! Why a call failed.
+
+use crate::{Address, Stack};
+use std::io;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Why a call, a connection or a server failed.
+#[derive(Debug, Error)]
+pub enum RpcError {
+    /// No server can listen there.
+    #[error("cannot listen at {address}: {source}")]
+    Listen {
+        /// Where.
+        address: Address,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Nobody can be reached there.
+    #[error("cannot connect to {address}: {source}")]
+    Connect {
+        /// Where.
+        address: Address,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The client has no connection: it was not made, or an earlier call broke it.
+    #[error("there is no connection (it was not made, or an earlier call broke it; connect again)")]
+    NotConnected,
+    /// The other end closed the connection while something was expected of it.
+    #[error("the other end closed the connection: {0}")]
+    Closed(String),
+    /// The call took longer than its deadline.
+    #[error("the call took longer than its deadline of {0:?}")]
+    DeadlineExceeded(Duration),
+    /// A message is longer than one end takes.
+    #[error("a message is too long: {0}")]
+    TooLong(String),
+    /// The server has no such method.
+    #[error("the server does not know the method: {0}")]
+    NoSuchMethod(String),
+    /// What came is nothing that this stack says.
+    #[error("the other end does not speak {stack}: {reason}")]
+    OtherProtocol {
+        /// What was spoken to it.
+        stack: Stack,
+        /// What is wrong with what it said.
+        reason: String,
+    },
+    /// The answer is not what was sent.
+    #[error("the answer is not what was sent: {0}")]
+    WrongAnswer(String),
+    /// This stack cannot do that.
+    #[error("{0}")]
+    Unsupported(&'static str),
+    /// Anything else that the stack says.
+    #[error("{0}")]
+    Failed(String),
+}

@@ -1,0 +1,30 @@
+//! gRPC by tonic and prost, as they are: HTTP/2 without TLS, its windows as the libraries set them.
+
+mod channel;
+mod client;
+mod echo;
+mod errors;
+mod gathering;
+mod in_flight;
+mod marshal;
+mod server;
+mod stream;
+
+pub(crate) use client::Client;
+pub(crate) use in_flight::InFlight;
+pub(crate) use marshal::Marshal;
+pub(crate) use server::Server;
+
+/// What `build.rs` makes of `idl/echo.proto`. It is nobody's to read or to mend: what it does not
+/// say of itself is allowed to it, here and nowhere else.
+#[allow(unreachable_pub)]
+mod wire {
+    tonic::include_proto!("costof.rpc");
+}
+
+/// A runtime that does all its work on the thread that waits for it.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}

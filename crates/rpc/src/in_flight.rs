@@ -1,0 +1,104 @@
+//! Many calls at once: for a load that does not wait for its answers.
+
+use crate::{Address, Kind, Options, Payload, RpcError, Socket, Stack, Transport, grpc, thrift};
+use std::time::Duration;
+
+/// Calls that were begun and are not answered, over one connection or several, which are used in
+/// turn. All work is done on the thread that calls.
+#[derive(Debug)]
+pub struct InFlight {
+    kind: Option<Kind>,
+    inner: Inner,
+}
+
+#[derive(Debug)]
+enum Inner {
+    Grpc(Box<grpc::InFlight>),
+    Thrift(Box<thrift::InFlight>),
+}
+
+impl InFlight {
+    /// Connects so many times.
+    ///
+    /// # Errors
+    /// [`RpcError::Connect`]; [`RpcError::Unsupported`] of Thrift without frames, where nobody can
+    /// tell without waiting whether an answer has come whole.
+    pub fn connect(
+        stack: Stack,
+        address: &Address,
+        connections: usize,
+        options: &Options,
+    ) -> Result<Self, RpcError> {
+        let sockets = (0..connections).map(|_| address.connect(options));
+        Self::over(stack, sockets.collect::<Result<_, _>>()?, options)
+    }
+
+    /// Uses these connections.
+    ///
+    /// # Errors
+    /// As [`InFlight::connect`]; [`RpcError::NotConnected`] where there are none.
+    pub fn over(stack: Stack, sockets: Vec<Socket>, options: &Options) -> Result<Self, RpcError> {
+        if sockets.is_empty() {
+            return Err(RpcError::NotConnected);
+        }
+        let inner = match stack {
+            Stack::Grpc => Inner::Grpc(Box::new(grpc::InFlight::over(sockets, options)?)),
+            Stack::Thrift(Transport::Framed, protocol) => {
+                let calls = thrift::InFlight::over(protocol, sockets, options)?;
+                Inner::Thrift(Box::new(calls))
+            }
+            Stack::Thrift(Transport::Buffered, _) => {
+                return Err(RpcError::Unsupported(
+                    "without frames nobody can tell whether an answer of Thrift has come whole: \
+                     many calls at once need Thrift's framed transport",
+                ));
+            }
+        };
+        Ok(Self { kind: None, inner })
+    }
+
+    /// Begins a call and does not wait: its number, from 0 on. What is not sent at once is sent by
+    /// [`InFlight::poll`].
+    ///
+    /// # Errors
+    /// Why it cannot; [`RpcError::Unsupported`] while calls of another kind of payload are under way.
+    pub fn begin(&mut self, payload: &Payload) -> Result<u64, RpcError> {
+        if self.kind != Some(payload.kind()) {
+            if self.count() > 0 {
+                return Err(RpcError::Unsupported(
+                    "calls that are under way together have one kind of payload",
+                ));
+            }
+            self.kind = Some(payload.kind());
+        }
+        match &mut self.inner {
+            Inner::Grpc(calls) => calls.begin(payload),
+            Inner::Thrift(calls) => calls.begin(payload),
+        }
+    }
+
+    /// Sends and receives what there is, and gives the number and the outcome of every call that is
+    /// over to `answered`, at once when it is. Waits until there is one, for `wait` at most (zero:
+    /// does not sleep, for who keeps asking; gRPC's are whole milliseconds).
+    ///
+    /// # Errors
+    /// Why no call can be answered any more.
+    pub fn poll(
+        &mut self,
+        wait: Duration,
+        answered: &mut dyn FnMut(u64, Result<(), RpcError>),
+    ) -> Result<(), RpcError> {
+        match &mut self.inner {
+            Inner::Grpc(calls) => calls.poll(wait, answered),
+            Inner::Thrift(calls) => calls.poll(wait, answered),
+        }
+    }
+
+    /// How many calls have been begun and not answered.
+    pub fn count(&self) -> usize {
+        match &self.inner {
+            Inner::Grpc(calls) => calls.count(),
+            Inner::Thrift(calls) => calls.count(),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What a stack does to a message in memory.
+
+use crate::{Payload, RpcError, Stack, grpc, thrift};
+
+/// The request that carries a payload, encoded and decoded without a socket. Of Thrift it is the
+/// whole message, with its name and, if framed, its length; of gRPC the message with the five bytes
+/// that gRPC puts before it, without HTTP/2's frames and headers.
+#[derive(Debug)]
+pub struct Marshal {
+    inner: Inner,
+}
+
+#[derive(Debug)]
+enum Inner {
+    Grpc(Box<grpc::Marshal>),
+    Thrift(Box<thrift::Marshal>),
+}
+
+impl Marshal {
+    /// For this payload.
+    ///
+    /// # Errors
+    /// [`RpcError::WrongAnswer`] where what is encoded does not decode to it again.
+    pub fn new(stack: Stack, payload: &Payload) -> Result<Self, RpcError> {
+        let inner = match stack {
+            Stack::Grpc => Inner::Grpc(Box::new(grpc::Marshal::new(payload)?)),
+            Stack::Thrift(transport, protocol) => {
+                let marshal = thrift::Marshal::new(transport, protocol, payload)?;
+                Inner::Thrift(Box::new(marshal))
+            }
+        };
+        Ok(Self { inner })
+    }
+
+    /// How many bytes it has on the wire.
+    pub fn wire_bytes(&self) -> usize {
+        match &self.inner {
+            Inner::Grpc(marshal) => marshal.wire_bytes(),
+            Inner::Thrift(marshal) => marshal.wire_bytes(),
+        }
+    }
+
+    /// Encodes it into a buffer that is used again, and gives how many bytes it took.
+    ///
+    /// # Errors
+    /// What the stack says.
+    #[inline]
+    pub fn encode(&mut self) -> Result<usize, RpcError> {
+        match &mut self.inner {
+            Inner::Grpc(marshal) => marshal.encode(),
+            Inner::Thrift(marshal) => marshal.encode(),
+        }
+    }
+
+    /// Decodes what was encoded last, and drops it.
+    ///
+    /// # Errors
+    /// What the stack says.
+    #[inline]
+    pub fn decode(&mut self) -> Result<(), RpcError> {
+        match &mut self.inner {
+            Inner::Grpc(marshal) => marshal.decode(),
+            Inner::Thrift(marshal) => marshal.decode(),
+        }
+    }
+}

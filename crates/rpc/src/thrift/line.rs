@@ -1,0 +1,249 @@
+//! A connection under Thrift's transports: what is read of it is bounded, and takes no longer than
+//! it may.
+
+use super::FRAME_MOST;
+use crate::address::inner;
+use crate::{Socket, Transport};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// What stands before the reason where a message is longer than it may be.
+pub(super) const TOO_LONG: &str = "it is too long: ";
+/// What is read ahead of a message, at most, and so may be another one's.
+pub(super) const AHEAD: usize = 128 << 10;
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Line {
+    socket: Socket,
+    /// What a message may be with all that stands around it, and what has been read since it began.
+    most: usize,
+    taken: AtomicUsize,
+    /// When the call has to be over, in nanoseconds since `made`; 0 is never.
+    until: AtomicU64,
+    made: Instant,
+}
+
+impl Line {
+    /// Over this socket, for messages of so many bytes.
+    ///
+    /// # Errors
+    /// What the system says of the socket.
+    pub(super) fn new(socket: Socket, transport: Transport, most: usize) -> io::Result<Arc<Self>> {
+        socket.set_nodelay()?;
+        socket.set_nonblocking(false)?;
+        // A frame is read whole before its length is known to be a message's: the crate's own limit
+        // of frames is the one that counts.
+        let message = match transport {
+            Transport::Framed => most.max(FRAME_MOST),
+            Transport::Buffered => most,
+        };
+        Ok(Arc::new(Self {
+            socket,
+            most: message.saturating_add(2 * AHEAD),
+            taken: AtomicUsize::new(0),
+            until: AtomicU64::new(0),
+            made: Instant::now(),
+        }))
+    }
+
+    /// How long one read or write may wait. What a call may take is looked at after each, so that it
+    /// ends within twice its deadline, however slowly the other end goes on.
+    ///
+    /// # Errors
+    /// What the system says of the socket.
+    pub(super) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        // None is no time at all to the system.
+        let timeout = timeout.map(|timeout| timeout.max(Duration::from_micros(1)));
+        inner!(&self.socket, stream => {
+            stream.set_read_timeout(timeout)?;
+            stream.set_write_timeout(timeout)
+        })
+    }
+
+    /// A message begins: another one may be as long as this.
+    pub(super) fn message_begins(&self) {
+        self.taken.store(0, Ordering::Relaxed);
+    }
+
+    /// A call begins, which may take so long.
+    pub(super) fn call_begins(&self, deadline: Option<Duration>) {
+        self.message_begins();
+        let until = deadline.map_or(0, |deadline| {
+            (self.made.elapsed() + deadline).as_nanos() as u64
+        });
+        self.until.store(until, Ordering::Relaxed);
+    }
+
+    pub(super) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    fn in_time(&self) -> io::Result<()> {
+        let until = self.until.load(Ordering::Relaxed);
+        match until != 0 && self.made.elapsed().as_nanos() as u64 > until {
+            true => Err(ErrorKind::TimedOut.into()),
+            false => Ok(()),
+        }
+    }
+
+    fn take(&self, bytes: usize) -> io::Result<()> {
+        let taken = self.taken.load(Ordering::Relaxed) + bytes;
+        self.taken.store(taken, Ordering::Relaxed);
+        match taken > self.most {
+            true => Err(io::Error::new(
+                ErrorKind::InvalidData,
+                format!("{TOO_LONG}{taken} B and not yet at its end"),
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Says in one way what the system says in several.
+fn plain(error: io::Error) -> io::Error {
+    match error.kind() {
+        // What a socket says whose time is over.
+        ErrorKind::WouldBlock => ErrorKind::TimedOut.into(),
+        // Thrift's crate has a name for one of them.
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted => {
+            io::Error::new(ErrorKind::ConnectionReset, error)
+        }
+        _ => error,
+    }
+}
+
+/// Does it again where a signal came in between.
+fn again(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            done => return done.map_err(plain),
+        }
+    }
+}
+
+/// What comes over it.
+#[derive(Debug)]
+pub(super) struct Incoming(pub(super) Arc<Line>);
+
+impl Read for Incoming {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = inner!(&self.0.socket, stream => {
+            let mut stream = stream;
+            again(|| stream.read(buffer))
+        })?;
+        self.0.in_time()?;
+        self.0.take(read)?;
+        Ok(read)
+    }
+}
+
+/// What goes over it. A frame's length, which comes by itself, waits for the frame: each would be a
+/// packet of its own.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    line: Arc<Line>,
+    length: Option<[u8; 4]>,
+}
+
+impl Outgoing {
+    pub(super) fn new(line: Arc<Line>) -> Self {
+        Self { line, length: None }
+    }
+
+    fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let sent = inner!(&self.line.socket, stream => {
+            let mut stream = stream;
+            again(|| stream.write_vectored(parts))
+        })?;
+        self.line.in_time()?;
+        Ok(sent)
+    }
+}
+
+impl Write for Outgoing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(length) = self.length.take() else {
+            if let Ok(length) = bytes.try_into() {
+                self.length = Some(length);
+                return Ok(bytes.len());
+            }
+            return self.send(&[IoSlice::new(bytes)]);
+        };
+        let sent = self.send(&[IoSlice::new(&length), IoSlice::new(bytes)])?;
+        let mut left = &length[sent.min(length.len())..];
+        while !left.is_empty() {
+            let sent = self.send(&[IoSlice::new(left)])?;
+            left = &left[sent..];
+        }
+        Ok(sent.saturating_sub(length.len()))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // Four bytes that were no frame's length.
+        if let Some(bytes) = self.length.take() {
+            let mut left = &bytes[..];
+            while !left.is_empty() {
+                let sent = self.send(&[IoSlice::new(left)])?;
+                left = &left[sent..];
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes the protocols of a connection, and does something with them: each of the four ways is a
+/// type of its own, as it is in the programs of those who choose one.
+macro_rules! protocols {
+    ($transport:expr, $protocol:expr, $line:expr, $limits:expr, |$i:ident, $o:ident| $do:expr) => {{
+        use ::thrift::protocol::{
+            TBinaryInputProtocol, TBinaryOutputProtocol, TCompactInputProtocol,
+            TCompactOutputProtocol,
+        };
+        use ::thrift::transport::{
+            TBufferedReadTransport, TBufferedWriteTransport, TFramedReadTransport,
+            TFramedWriteTransport,
+        };
+        use $crate::thrift::line::{AHEAD, Incoming, Outgoing};
+        let (line, limits): (&std::sync::Arc<Line>, ::thrift::TConfiguration) = ($line, $limits);
+        let (incoming, outgoing) = (
+            Incoming(std::sync::Arc::clone(line)),
+            Outgoing::new(std::sync::Arc::clone(line)),
+        );
+        // A frame's length and the frame are two reads: what stands between makes one call of them.
+        match ($transport, $protocol) {
+            ($crate::Transport::Framed, $crate::Protocol::Binary) => {
+                let incoming = std::io::BufReader::with_capacity(AHEAD, incoming);
+                let incoming = TFramedReadTransport::new(incoming);
+                let $i = TBinaryInputProtocol::with_config(incoming, true, limits);
+                let $o = TBinaryOutputProtocol::new(TFramedWriteTransport::new(outgoing), true);
+                $do
+            }
+            ($crate::Transport::Framed, $crate::Protocol::Compact) => {
+                let incoming = std::io::BufReader::with_capacity(AHEAD, incoming);
+                let incoming = TFramedReadTransport::new(incoming);
+                let $i = TCompactInputProtocol::with_config(incoming, limits);
+                let $o = TCompactOutputProtocol::new(TFramedWriteTransport::new(outgoing));
+                $do
+            }
+            ($crate::Transport::Buffered, $crate::Protocol::Binary) => {
+                let incoming = TBufferedReadTransport::with_capacity(AHEAD, incoming);
+                let outgoing = TBufferedWriteTransport::with_capacity(AHEAD, outgoing);
+                let $i = TBinaryInputProtocol::with_config(incoming, true, limits);
+                let $o = TBinaryOutputProtocol::new(outgoing, true);
+                $do
+            }
+            ($crate::Transport::Buffered, $crate::Protocol::Compact) => {
+                let incoming = TBufferedReadTransport::with_capacity(AHEAD, incoming);
+                let outgoing = TBufferedWriteTransport::with_capacity(AHEAD, outgoing);
+                let $i = TCompactInputProtocol::with_config(incoming, limits);
+                let $o = TCompactOutputProtocol::new(outgoing);
+                $do
+            }
+        }
+    }};
+}
+pub(super) use protocols;

@@ -1,0 +1,117 @@
+//! A request in memory.
+
+use super::limits;
+use super::wire::calls::{Call, Message};
+use crate::{Options, Payload, Protocol, RpcError, Transport};
+use ::thrift::TConfiguration;
+use ::thrift::protocol::{
+    TBinaryInputProtocol, TBinaryOutputProtocol, TCompactInputProtocol, TCompactOutputProtocol,
+};
+use std::hint::black_box;
+
+/// How many bytes a frame's length has.
+pub(super) const LENGTH_BYTES: usize = 4;
+/// The number of the call.
+const NUMBER: i32 = 1;
+
+#[derive(Debug)]
+pub(crate) struct Marshal {
+    call: Call,
+    transport: Transport,
+    protocol: Protocol,
+    limits: TConfiguration,
+    buffer: Vec<u8>,
+}
+
+impl Marshal {
+    pub(crate) fn new(
+        transport: Transport,
+        protocol: Protocol,
+        payload: &Payload,
+    ) -> Result<Self, RpcError> {
+        let mut marshal = Self {
+            call: Message::of(payload).into(),
+            transport,
+            protocol,
+            limits: limits(&Options {
+                message_most: usize::MAX,
+                ..Options::default()
+            }),
+            buffer: Vec::new(),
+        };
+        marshal.encode()?;
+        match marshal.decoded()?.is_same(&marshal.call) {
+            true => Ok(marshal),
+            false => Err(RpcError::WrongAnswer("it decodes to another".into())),
+        }
+    }
+
+    pub(crate) fn wire_bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
+    #[inline]
+    pub(crate) fn encode(&mut self) -> Result<usize, RpcError> {
+        self.buffer.clear();
+        write(
+            &self.call,
+            NUMBER,
+            (self.transport, self.protocol),
+            &mut self.buffer,
+        )
+        .map_err(failed)?;
+        Ok(self.buffer.len())
+    }
+
+    #[inline]
+    pub(crate) fn decode(&mut self) -> Result<(), RpcError> {
+        black_box(&self.decoded()?);
+        Ok(())
+    }
+
+    fn decoded(&self) -> Result<Call, RpcError> {
+        let from = match self.transport {
+            Transport::Framed => LENGTH_BYTES,
+            Transport::Buffered => 0,
+        };
+        let bytes = &self.buffer[from..];
+        let limits = self.limits.clone();
+        match self.protocol {
+            Protocol::Binary => {
+                let mut i = TBinaryInputProtocol::with_config(bytes, true, limits);
+                self.call.read_like(&mut i)
+            }
+            Protocol::Compact => {
+                let mut i = TCompactInputProtocol::with_config(bytes, limits);
+                self.call.read_like(&mut i)
+            }
+        }
+        .map_err(failed)
+    }
+}
+
+/// Writes a call with this number behind what is in the buffer, with its length where it is framed.
+pub(super) fn write(
+    call: &Call,
+    number: i32,
+    (transport, protocol): (Transport, Protocol),
+    buffer: &mut Vec<u8>,
+) -> ::thrift::Result<()> {
+    let from = buffer.len();
+    if transport == Transport::Framed {
+        buffer.extend([0; LENGTH_BYTES]);
+    }
+    match protocol {
+        Protocol::Binary => call.write(number, &mut TBinaryOutputProtocol::new(&mut *buffer, true)),
+        Protocol::Compact => call.write(number, &mut TCompactOutputProtocol::new(&mut *buffer)),
+    }?;
+    if transport == Transport::Framed {
+        let length = (buffer.len() - from - LENGTH_BYTES) as u32;
+        buffer[from..from + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
+    }
+    Ok(())
+}
+
+fn failed(error: ::thrift::Error) -> RpcError {
+    RpcError::Failed(error.to_string())
+}

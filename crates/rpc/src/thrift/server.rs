@@ -1,0 +1,314 @@
+//! A server: one thread that accepts, and one for each connection.
+
+use super::limits;
+use super::line::{Line, TOO_LONG, protocols};
+use super::wire::{EchoSyncHandler, Structure, Summary, TEchoProcessFunctions as Methods};
+use crate::address::{Listener, Listens};
+use crate::server::{CONNECTIONS_MOST, GREETING, REST};
+use crate::{Address, Options, Protocol, Socket, Transport};
+use ::thrift::protocol::{
+    TInputProtocol, TMessageIdentifier, TMessageType, TOutputProtocol, TType,
+};
+use ::thrift::{
+    ApplicationError, ApplicationErrorKind, Error, OrderedFloat, ProtocolErrorKind,
+    TransportErrorKind,
+};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long what is left of a message is read that was refused, so that the other end reads why
+/// before the connection is closed.
+const REFUSAL: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    shared: Arc<Shared>,
+    accepts: Option<(Address, JoinHandle<()>)>,
+}
+
+/// What all threads know.
+#[derive(Debug)]
+struct Shared {
+    way: (Transport, Protocol),
+    options: Options,
+    open: Mutex<Open>,
+    /// Tells when a connection has ended.
+    ended: Condvar,
+}
+
+/// The connections that there are.
+#[derive(Debug, Default)]
+struct Open {
+    stopped: bool,
+    made: u64,
+    lines: HashMap<u64, Arc<Line>>,
+}
+
+impl Server {
+    /// # Errors
+    /// What the system says of one more thread.
+    pub(crate) fn start(
+        way: (Transport, Protocol),
+        listener: Option<Listener>,
+        options: &Options,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            way,
+            options: options.clone(),
+            open: Mutex::default(),
+            ended: Condvar::new(),
+        });
+        let mut server = Self {
+            shared,
+            accepts: None,
+        };
+        if let Some(listener) = listener {
+            let address = listener.address.clone();
+            let shared = Arc::clone(&server.shared);
+            let named = thread::Builder::new().name("thrift accept".into());
+            let thread = named.spawn(move || shared.accept(&listener))?;
+            server.accepts = Some((address, thread));
+        }
+        Ok(server)
+    }
+
+    pub(crate) fn serve(&self, socket: Socket) -> io::Result<()> {
+        self.shared.begin(socket, false)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.open().stopped = true;
+        if let Some((address, thread)) = self.accepts.take() {
+            // It waits for somebody who connects. Where nobody can, it does not wait.
+            let wake = Options {
+                connects: GREETING,
+                ..Options::default()
+            };
+            let _ = address.as_called_from_here().connect(&wake);
+            // A panic there was a bug, and has been reported on standard error.
+            let _ = thread.join();
+        }
+        let mut open = self.shared.open();
+        for line in open.lines.values() {
+            line.socket().shutdown(Shutdown::Both);
+        }
+        while !open.lines.is_empty() {
+            let ended = self.shared.ended.wait(open);
+            open = ended.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Shared {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        // What a thread that panicked has left is whole: it is changed by single calls.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accept(self: &Arc<Self>, listener: &Listener) {
+        loop {
+            let accepted: io::Result<Socket> = match &listener.listens {
+                Listens::Tcp(listener) => listener.accept().map(|(stream, _)| stream.into()),
+                Listens::Unix(listener) => listener.accept().map(|(stream, _)| stream.into()),
+            };
+            if self.open().stopped {
+                return;
+            }
+            let begun = accepted.and_then(|socket| self.begin(socket, true));
+            if begun.is_err() {
+                // No descriptors or threads, perhaps: there may be some soon.
+                thread::sleep(REST);
+            }
+        }
+    }
+
+    /// Serves a connection, on a thread of its own.
+    fn begin(self: &Arc<Self>, socket: Socket, greets: bool) -> io::Result<()> {
+        let line = Line::new(socket, self.way.0, self.options.message_most)?;
+        let number = {
+            let mut open = self.open();
+            if open.stopped || open.lines.len() >= CONNECTIONS_MOST {
+                return Ok(());
+            }
+            open.made += 1;
+            let number = open.made;
+            open.lines.insert(number, Arc::clone(&line));
+            number
+        };
+        let ends = Ends {
+            shared: Arc::clone(self),
+            number,
+        };
+        let named = thread::Builder::new().name("thrift".into());
+        named.spawn(move || {
+            let ends = ends;
+            if !greets || ends.shared.is_greeted(&line) {
+                ends.shared.converse(&line);
+            }
+            line.socket().shutdown(Shutdown::Both);
+        })?;
+        Ok(())
+    }
+
+    /// Whether the token is said, in time.
+    fn is_greeted(&self, line: &Arc<Line>) -> bool {
+        let token = &self.options.token;
+        if token.is_empty() {
+            return true;
+        }
+        line.call_begins(Some(GREETING));
+        let mut said = vec![0; token.len()];
+        let read = line.set_timeout(Some(GREETING)).and_then(|()| {
+            super::line::Incoming(Arc::clone(line)).read_exact(&mut said)?;
+            line.set_timeout(None)
+        });
+        line.call_begins(None);
+        read.is_ok() && said == *token
+    }
+
+    /// Answers until the connection ends.
+    fn converse(&self, line: &Arc<Line>) {
+        let limits = limits(&self.options);
+        protocols!(self.way.0, self.way.1, line, limits, |i, o| {
+            let (mut i, mut o) = (i, o);
+            let handler = Handler::default();
+            while answer(&handler, line, &mut i, &mut o).is_ok() {}
+        });
+    }
+}
+
+/// A connection is forgotten when its thread ends, however it does.
+struct Ends {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.shared.open().lines.remove(&self.number);
+        self.shared.ended.notify_all();
+    }
+}
+
+/// Answers one message. Apache's own `TProcessor` does this too, and goes on at a wrong place where
+/// arguments could not be read.
+fn answer(
+    handler: &Handler,
+    line: &Line,
+    i: &mut dyn TInputProtocol,
+    o: &mut dyn TOutputProtocol,
+) -> Result<(), Error> {
+    line.message_begins();
+    let begins = i.read_message_begin()?;
+    let number = begins.sequence_number;
+    let done = match &*begins.name {
+        "echo_int" => Methods::process_echo_int(handler, number, i, o),
+        "echo_double" => Methods::process_echo_double(handler, number, i, o),
+        "echo_string" => Methods::process_echo_string(handler, number, i, o),
+        "echo_structure" => Methods::process_echo_structure(handler, number, i, o),
+        "chunk" => Methods::process_chunk(handler, number, i, o),
+        "finish" => Methods::process_finish(handler, number, i, o),
+        unknown => {
+            i.skip(TType::Struct)?;
+            i.read_message_end()?;
+            let what = format!("unknown method {unknown}");
+            return refuse(&begins, ApplicationErrorKind::UnknownMethod, what, o);
+        }
+    };
+    done.inspect_err(|error| {
+        if let Some(reason) = refusal(error)
+            && refuse(&begins, ApplicationErrorKind::ProtocolError, reason, o).is_ok()
+        {
+            drain(line.socket());
+        }
+    })
+}
+
+/// What the other end is told, where it said what cannot be taken.
+fn refusal(error: &Error) -> Option<String> {
+    match error {
+        Error::Protocol(error) if error.kind == ProtocolErrorKind::SizeLimit => {
+            Some(format!("{TOO_LONG}{}", error.message))
+        }
+        Error::Protocol(error) => Some(error.message.clone()),
+        Error::Transport(error) if error.kind == TransportErrorKind::Unknown => {
+            Some(error.message.clone())
+        }
+        _ => None,
+    }
+}
+
+/// Answers with an exception.
+fn refuse(
+    begins: &TMessageIdentifier,
+    kind: ApplicationErrorKind,
+    reason: String,
+    o: &mut dyn TOutputProtocol,
+) -> Result<(), Error> {
+    let answer = TMessageIdentifier::new(
+        begins.name.clone(),
+        TMessageType::Exception,
+        begins.sequence_number,
+    );
+    o.write_message_begin(&answer)?;
+    Error::write_application_error_to_out_protocol(&ApplicationError::new(kind, reason), o)?;
+    o.write_message_end()?;
+    o.flush()
+}
+
+/// Reads what still comes, for a while: a connection that is closed with something unread is reset,
+/// and the other end would not read why.
+fn drain(socket: &Socket) {
+    socket.shutdown(Shutdown::Write);
+    let Ok(mut socket) = socket.try_clone() else {
+        return;
+    };
+    let began = Instant::now();
+    let mut buffer = [0; 16 << 10];
+    let timeout = |socket: &Socket| crate::address::inner!(socket, stream => stream.set_read_timeout(Some(REFUSAL)));
+    if timeout(&socket).is_ok() {
+        while began.elapsed() < REFUSAL && socket.read(&mut buffer).is_ok_and(|read| read > 0) {}
+    }
+}
+
+/// What the methods do; one for each connection, with what has arrived of its stream.
+#[derive(Debug, Default)]
+struct Handler {
+    chunks: Cell<i64>,
+    bytes: Cell<i64>,
+}
+
+impl EchoSyncHandler for Handler {
+    fn handle_echo_int(&self, value: i32) -> ::thrift::Result<i32> {
+        Ok(value)
+    }
+
+    fn handle_echo_double(&self, value: OrderedFloat<f64>) -> ::thrift::Result<OrderedFloat<f64>> {
+        Ok(value)
+    }
+
+    fn handle_echo_string(&self, value: String) -> ::thrift::Result<String> {
+        Ok(value)
+    }
+
+    fn handle_echo_structure(&self, value: Structure) -> ::thrift::Result<Structure> {
+        Ok(value)
+    }
+
+    fn handle_chunk(&self, data: Vec<u8>) -> ::thrift::Result<()> {
+        self.chunks.set(self.chunks.get() + 1);
+        self.bytes.set(self.bytes.get() + data.len() as i64);
+        Ok(())
+    }
+
+    fn handle_finish(&self) -> ::thrift::Result<Summary> {
+        Ok(Summary::new(self.chunks.take(), self.bytes.take()))
+    }
+}

@@ -1,0 +1,430 @@
+//! What goes wrong is said by an error that names it, and the server goes on serving the others.
+
+use costof_rpc::{Address, Client, InFlight, Kind, Options, Payload, RpcError, Server, Stack};
+use costof_rpc::{Protocol, Transport};
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Long enough for an answer on a busy machine, short enough to wait for one that never comes.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+fn listen(stack: Stack, options: &Options) -> (Server, SocketAddr) {
+    let address = Address::Tcp(([127, 0, 0, 1], 0).into());
+    let server = Server::listen(stack, &address, options).expect("there is a port");
+    match server.address() {
+        Some(&Address::Tcp(address)) => (server, address),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn client(stack: Stack, address: SocketAddr, options: &Options) -> Client {
+    let mut client = Client::new(stack, options).expect("there are descriptors");
+    client.connect(&address.into()).expect("somebody listens");
+    client
+}
+
+fn patient() -> Options {
+    Options {
+        deadline: Some(PATIENCE),
+        ..Options::default()
+    }
+}
+
+/// A server still serves who asks it something right.
+fn serves(stack: Stack, address: SocketAddr) {
+    let mut client = client(stack, address, &Options::default());
+    client
+        .call(&Payload::new(Kind::Structure))
+        .unwrap_or_else(|error| panic!("{stack} does not serve any more: {error}"));
+}
+
+/// A peer that says this to whoever connects, and then either nothing or goodbye.
+fn peer(says: &'static [u8], goes: bool) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let address = listener.local_addr().expect("it is bound");
+    // It lasts as long as the test does.
+    thread::spawn(move || {
+        let mut kept = Vec::new();
+        for mut stream in listener.incoming().flatten() {
+            // What is said before anything is asked may be read too soon.
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(says);
+            match goes {
+                true => drop(stream.shutdown(Shutdown::Both)),
+                false => kept.push(stream),
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_message_that_is_too_long_is_named_by_either_end() {
+    let long = Payload::new(Kind::String(100_000));
+    let short = Options {
+        message_most: 64 << 10,
+        ..Options::default()
+    };
+    for stack in Stack::ALL {
+        let (_server, address) = listen(stack, &short);
+        let mut other = client(stack, address, &Options::default());
+        other.call(&Payload::new(Kind::Int)).unwrap();
+
+        let mut by_client = client(stack, address, &short);
+        let error = by_client.call(&long).unwrap_err();
+        assert!(matches!(error, RpcError::TooLong(_)), "{stack}: {error:?}");
+        by_client.call(&Payload::new(Kind::Int)).unwrap();
+
+        let mut by_server = client(stack, address, &Options::default());
+        let error = by_server.call(&long).unwrap_err();
+        assert!(matches!(error, RpcError::TooLong(_)), "{stack}: {error:?}");
+        assert!(error.to_string().contains("100"), "{error}");
+
+        let mut by_server = client(stack, address, &Options::default());
+        let mut left = 2;
+        let more = move || {
+            left -= 1;
+            left >= 0
+        };
+        let error = by_server.upload(100_000, more).unwrap_err();
+        assert!(matches!(error, RpcError::TooLong(_)), "{stack}: {error:?}");
+
+        other.call(&Payload::new(Kind::Structure)).unwrap();
+        serves(stack, address);
+    }
+}
+
+#[test]
+fn a_stream_of_messages_that_are_too_long_is_named_by_either_end() {
+    let (short, long) = (
+        Options {
+            message_most: 1000,
+            ..Options::default()
+        },
+        Options::default(),
+    );
+    for (of_server, of_client) in [(&short, &long), (&long, &short)] {
+        let (_server, address) = listen(Stack::Grpc, of_server);
+        let mut client = client(Stack::Grpc, address, of_client);
+        let error = client.download(1001, || true).unwrap_err();
+        assert!(matches!(error, RpcError::TooLong(_)), "{error:?}");
+        let error = client.exchange(1001, 1, || true).unwrap_err();
+        assert!(matches!(error, RpcError::TooLong(_)), "{error:?}");
+        client.call(&Payload::new(Kind::Int)).unwrap();
+    }
+}
+
+#[test]
+fn thrift_does_not_believe_the_lengths_it_is_told() {
+    // A call of echo_structure in the strict binary protocol, up to the field that follows.
+    let begins = b"\x80\x01\x00\x01\x00\x00\x00\x0eecho_structure\x00\x00\x00\x01\x0c\x00\x01";
+    let list = [&begins[..], b"\x0f\x00\x06\x08\x7f\xff\xff\xff"].concat();
+    let map = [&begins[..], b"\x0d\x00\x08\x0b\x0b\x7f\xff\xff\xff"].concat();
+    let string = [&begins[..], b"\x0b\x00\x02\x7f\xff\xff\xff"].concat();
+    let negative = [&begins[..], b"\x0b\x00\x02\xff\xff\xff\xff"].concat();
+    // Structures in structures without end, in a field that nobody knows.
+    let deep = [&begins[..], &b"\x0c\x00\x63".repeat(100_000)].concat();
+    for transport in [Transport::Framed, Transport::Buffered] {
+        let stack = Stack::Thrift(transport, Protocol::Binary);
+        let (_server, address) = listen(stack, &Options::default());
+        for message in [&list, &map, &string, &negative, &deep] {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.set_read_timeout(Some(4 * PATIENCE)).unwrap();
+            if transport == Transport::Framed {
+                let length = (message.len() as u32).to_be_bytes();
+                stream.write_all(&length).unwrap();
+            }
+            stream.write_all(message).unwrap();
+            // It says why, or nothing; and closes the connection.
+            let closed = stream.read_to_end(&mut Vec::new());
+            assert!(
+                closed.is_ok()
+                    || closed.is_err_and(|error| {
+                        error.kind() == std::io::ErrorKind::ConnectionReset
+                    }),
+                "{stack} goes on reading"
+            );
+        }
+        serves(stack, address);
+    }
+}
+
+#[test]
+fn a_method_that_does_not_exist_is_named_and_the_connection_goes_on() {
+    let (_server, address) = listen(Stack::THRIFT, &Options::default());
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(4 * PATIENCE)).unwrap();
+    // With an argument, a string of three bytes, which has to be skipped.
+    let unknown = b"\x80\x01\x00\x01\x00\x00\x00\x07no_such\x00\x00\x00\x01\
+        \x0b\x00\x01\x00\x00\x00\x03abc\x00";
+    let known = b"\x80\x01\x00\x01\x00\x00\x00\x08echo_int\x00\x00\x00\x02\
+        \x08\x00\x01\x00\x00\x00\x07\x00";
+    let mut call = |message: &[u8]| {
+        let length = (message.len() as u32).to_be_bytes();
+        stream.write_all(&[&length, message].concat()).unwrap();
+        let mut length = [0; 4];
+        stream.read_exact(&mut length).unwrap();
+        let mut answer = vec![0; u32::from_be_bytes(length) as usize];
+        stream.read_exact(&mut answer).unwrap();
+        answer
+    };
+    for _ in 0..2 {
+        let answer = call(unknown);
+        // An exception, by its name, which is that of an unknown method (1).
+        assert_eq!(answer[..4], *b"\x80\x01\x00\x03");
+        assert_eq!(answer[8..15], *b"no_such");
+        assert!(answer.ends_with(b"\x08\x00\x02\x00\x00\x00\x01\x00"));
+        let answer = call(known);
+        assert_eq!(answer[..4], *b"\x80\x01\x00\x02");
+        assert!(answer.ends_with(b"\x08\x00\x00\x00\x00\x00\x07\x00"));
+    }
+    // A client that is answered so.
+    let says = b"\x00\x00\x00\x27\x80\x01\x00\x03\x00\x00\x00\x08echo_int\x00\x00\x00\x01\
+        \x0b\x00\x01\x00\x00\x00\x04none\x08\x00\x02\x00\x00\x00\x01\x00";
+    let mut client = client(Stack::THRIFT, peer(says, false), &patient());
+    let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
+    assert!(
+        matches!(&error, RpcError::NoSuchMethod(why) if why == "none"),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn an_answer_that_is_another_is_named() {
+    let says = b"\x00\x00\x00\x1c\x80\x01\x00\x02\x00\x00\x00\x08echo_int\x00\x00\x00\x01\
+        \x08\x00\x00\x00\x00\x00\x07\x00";
+    let mut client = client(Stack::THRIFT, peer(says, false), &patient());
+    let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
+    assert!(matches!(error, RpcError::WrongAnswer(_)), "{error:?}");
+}
+
+#[test]
+fn a_peer_of_another_protocol_is_named_and_harms_nobody() {
+    for stack in Stack::ALL {
+        let (_server, address) = listen(stack, &Options::default());
+        for other in Stack::ALL.into_iter().filter(|other| *other != stack) {
+            let mut stranger = client(other, address, &patient());
+            let error = stranger.call(&Payload::new(Kind::Structure)).unwrap_err();
+            assert!(
+                matches!(
+                    error,
+                    RpcError::OtherProtocol { .. }
+                        | RpcError::Closed(_)
+                        // A length or a version that is none: it waits for the rest.
+                        | RpcError::DeadlineExceeded(_)
+                ),
+                "{other} to a server of {stack}: {error:?}"
+            );
+        }
+        for said in [
+            &b"GET / HTTP/1.1\r\n\r\n"[..],
+            &[0; 100],
+            &[0xff; 100],
+            b"\n",
+        ] {
+            let mut stranger = TcpStream::connect(address).unwrap();
+            stranger.write_all(said).unwrap();
+        }
+        serves(stack, address);
+    }
+}
+
+#[test]
+fn an_answer_in_another_protocol_is_named() {
+    for stack in Stack::ALL {
+        let http = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n";
+        for goes in [false, true] {
+            let mut client = client(stack, peer(http, goes), &patient());
+            let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
+            assert!(
+                matches!(error, RpcError::OtherProtocol { stack: named, .. } if named == stack),
+                "{stack}: {error:?}"
+            );
+            assert!(error.to_string().contains(&stack.to_string()), "{error}");
+        }
+        let mut client = client(stack, peer(b"", true), &patient());
+        let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
+        assert!(matches!(error, RpcError::Closed(_)), "{stack}: {error:?}");
+    }
+}
+
+#[test]
+fn who_waits_too_long_is_told_by_the_deadline() {
+    let brief = Options {
+        deadline: Some(Duration::from_millis(100)),
+        ..Options::default()
+    };
+    for stack in Stack::ALL {
+        let silent = peer(b"", false);
+        let mut client = client(stack, silent, &brief);
+        let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
+        assert!(
+            matches!(error, RpcError::DeadlineExceeded(after) if Some(after) == brief.deadline),
+            "{stack}: {error:?}"
+        );
+        if let Ok(mut calls) = InFlight::connect(stack, &silent.into(), 2, &brief) {
+            let mut late = 0;
+            for number in 0..5 {
+                assert_eq!(calls.begin(&Payload::new(Kind::Int)).unwrap(), number);
+            }
+            while late < 5 {
+                let mut answered = |_, answer: Result<(), RpcError>| {
+                    let error = answer.unwrap_err();
+                    assert!(matches!(error, RpcError::DeadlineExceeded(_)), "{error:?}");
+                    late += 1;
+                };
+                calls
+                    .poll(Duration::from_millis(20), &mut answered)
+                    .unwrap();
+            }
+            assert_eq!(calls.count(), 0);
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_comes_byte_by_byte_is_not_waited_for_without_end() {
+    let brief = Options {
+        deadline: Some(Duration::from_millis(200)),
+        ..Options::default()
+    };
+    for stack in Stack::ALL {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = client(stack, listener.local_addr().unwrap(), &brief);
+        let drips = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            // What may begin a long answer: a frame of HTTP/2, or of Thrift, or a message of its
+            // compact protocol, or of its binary one.
+            let begins: &[u8] = match stack {
+                Stack::Grpc => b"\0\0\xff\x04\0",
+                Stack::Thrift(Transport::Framed, _) => b"\0\0\xff\xff",
+                Stack::Thrift(_, Protocol::Compact) => b"\x82\x41\x01\xff\x01",
+                Stack::Thrift(_, Protocol::Binary) => b"\x80\x01\0\x02\0\0\xff\xff",
+            };
+            let mut bytes = begins.iter().chain(std::iter::repeat_n(&0, 1000));
+            // Until nobody is there any more.
+            bytes.find(|byte| {
+                thread::sleep(Duration::from_millis(20));
+                stream.write_all(&[**byte]).is_err()
+            });
+        });
+        let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
+        assert!(
+            matches!(error, RpcError::DeadlineExceeded(_)),
+            "{stack}: {error:?}"
+        );
+        client.disconnect();
+        drips.join().unwrap();
+    }
+}
+
+#[test]
+fn a_stream_that_takes_too_long_ends_and_the_server_serves_the_others() {
+    let brief = Options {
+        deadline: Some(Duration::from_millis(200)),
+        ..Options::default()
+    };
+    for stack in Stack::ALL {
+        let (_server, address) = listen(stack, &Options::default());
+        let mut late = client(stack, address, &brief);
+        let error = late.upload(100_000, || {
+            thread::sleep(Duration::from_millis(1));
+            true
+        });
+        let error = error.unwrap_err();
+        assert!(
+            matches!(error, RpcError::DeadlineExceeded(_)),
+            "{stack}: {error:?}"
+        );
+        serves(stack, address);
+        if stack == Stack::Grpc {
+            let error = late.download(10, || true).unwrap_err();
+            assert!(matches!(error, RpcError::DeadlineExceeded(_)), "{error:?}");
+            let error = late.exchange(10, 3, || true).unwrap_err();
+            assert!(matches!(error, RpcError::DeadlineExceeded(_)), "{error:?}");
+            late.call(&Payload::new(Kind::Int)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_server_that_dies_in_mid_stream_is_missed() {
+    for stack in Stack::ALL {
+        let (server, address) = listen(stack, &Options::default());
+        let mut client = client(stack, address, &patient());
+        let (begun, told) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let streams = Arc::clone(&begun);
+        let dies = thread::spawn(move || {
+            while !streams.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+            server.stop();
+            told.store(true, Ordering::Release);
+        });
+        let mut chunks = 0;
+        let error = client.upload(1000, move || {
+            chunks += 1;
+            begun.store(chunks > 10, Ordering::Release);
+            true
+        });
+        let error = error.unwrap_err();
+        assert!(matches!(error, RpcError::Closed(_)), "{stack}: {error:?}");
+        dies.join().unwrap();
+        let error = client.connect(&address.into()).unwrap_err();
+        assert!(matches!(error, RpcError::Connect { .. }), "{error:?}");
+        assert!(error.to_string().contains(&address.to_string()), "{error}");
+    }
+}
+
+#[test]
+fn a_stream_from_a_server_that_dies_ends_with_it() {
+    for both_ways in [false, true] {
+        let (server, address) = listen(Stack::Grpc, &Options::default());
+        let mut client = client(Stack::Grpc, address, &patient());
+        let mut server = Some(server);
+        let mut chunks = 0;
+        let each = || {
+            chunks += 1;
+            if chunks == 10 {
+                server.take().expect("it is the tenth").stop();
+            }
+            true
+        };
+        let error = match both_ways {
+            false => client.download(1000, each).unwrap_err(),
+            true => client.exchange(1000, 5, each).unwrap_err(),
+        };
+        assert!(matches!(error, RpcError::Closed(_)), "{error:?}");
+    }
+}
+
+#[test]
+fn connections_that_say_nothing_and_go_leave_nothing_behind() {
+    for stack in Stack::ALL {
+        let (_server, address) = listen(stack, &Options::default());
+        for _ in 0..3 {
+            let silent: Vec<_> = (0..100).map(|_| TcpStream::connect(address)).collect();
+            drop(silent);
+        }
+        serves(stack, address);
+    }
+}
+
+#[test]
+fn where_nobody_can_listen_is_said() {
+    let (_server, taken) = listen(Stack::Grpc, &Options::default());
+    for stack in Stack::ALL {
+        for address in [Address::Tcp(taken), Address::Unix("/nowhere/echo".into())] {
+            let error = Server::listen(stack, &address, &Options::default()).unwrap_err();
+            assert!(matches!(error, RpcError::Listen { .. }), "{error:?}");
+            assert!(error.to_string().contains(&address.to_string()), "{error}");
+        }
+    }
+}

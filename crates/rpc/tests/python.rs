@@ -1,0 +1,223 @@
+//! Other people's clients call our services, and our clients other people's: Python's grpcio, and
+//! Apache's Thrift of Python. `COSTOF_PYTHON` names a Python that has them; `./check` makes one.
+
+use costof_rpc::{Address, Client, Kind, Options, Payload, Protocol, RpcError, Server, Stack};
+use costof_rpc::{Summary, Transport};
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A Python that has all it takes, and what is generated for it.
+struct Python {
+    executable: OsString,
+    place: TempDir,
+}
+
+impl Python {
+    /// Fails with the reason where the test is to be skipped.
+    fn new() -> Result<Self, String> {
+        let asked = std::env::var_os("COSTOF_PYTHON");
+        let executable = asked.clone().unwrap_or_else(|| "python3".into());
+        let place = TempDir::new().expect("a folder can be made");
+        let generated = generate(&executable, place.path());
+        if let Err(why) = generated {
+            assert!(asked.is_none(), "COSTOF_PYTHON will not do: {why}");
+            return Err(format!(
+                "{why} (./check makes a COSTOF_PYTHON that will do)"
+            ));
+        }
+        Ok(Self { executable, place })
+    }
+
+    /// One end of a stack.
+    fn peer(&self, role: &str, stack: Stack, address: &Address) -> Command {
+        let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
+        let mut command = Command::new(&self.executable);
+        command.env("PYTHONPATH", self.place.path());
+        // Compiled scripts are not to lie beside them.
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        let (script, ways) = match stack {
+            Stack::Grpc => ("grpc_peer.py", &[][..]),
+            Stack::Thrift(Transport::Framed, Protocol::Binary) => {
+                ("thrift_peer.py", &["framed", "binary"][..])
+            }
+            Stack::Thrift(Transport::Framed, Protocol::Compact) => {
+                ("thrift_peer.py", &["framed", "compact"][..])
+            }
+            Stack::Thrift(Transport::Buffered, Protocol::Binary) => {
+                ("thrift_peer.py", &["buffered", "binary"][..])
+            }
+            Stack::Thrift(Transport::Buffered, Protocol::Compact) => {
+                ("thrift_peer.py", &["buffered", "compact"][..])
+            }
+        };
+        command.arg(scripts.join(script));
+        command.args([role, &address.to_string()]).args(ways);
+        command
+    }
+
+    /// Where each way of listening is, for one end.
+    fn addresses(&self) -> [Address; 2] {
+        let path = self.place.path().join("socket");
+        [
+            Address::Tcp(([127, 0, 0, 1], 0).into()),
+            Address::Unix(path),
+        ]
+    }
+}
+
+/// What Python's own compilers make of the interfaces.
+fn generate(python: &OsString, to: &Path) -> Result<(), String> {
+    let idl = Path::new(env!("CARGO_MANIFEST_DIR")).join("idl");
+    let named = |option: &str, path: &Path| {
+        let mut option = OsString::from(option);
+        option.push(path);
+        option
+    };
+    let mut imports = Command::new(python);
+    succeeds(imports.args(["-c", "import grpc, grpc_tools, thrift"]))?;
+    let mut protoc = Command::new(python);
+    protoc.args(["-m", "grpc_tools.protoc"]).args([
+        named("-I", &idl),
+        named("--python_out=", to),
+        named("--grpc_python_out=", to),
+        idl.join("echo.proto").into(),
+    ]);
+    succeeds(&mut protoc)?;
+    let mut thrift = Command::new("thrift");
+    thrift.args(["--gen", "py", "-out"]).arg(to);
+    succeeds(thrift.arg(idl.join("echo.thrift")))
+}
+
+fn succeeds(command: &mut Command) -> Result<(), String> {
+    let said = |Output { stderr, .. }| String::from_utf8_lossy(&stderr).trim().to_owned();
+    match command.output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("{command:?} fails: {}", said(output))),
+        Err(error) => Err(format!("{command:?} cannot be run: {error}")),
+    }
+}
+
+/// What a test needs, or its end with the reason.
+macro_rules! or_skip {
+    ($needed:expr) => {
+        match $needed {
+            Ok(needed) => needed,
+            Err(why) => {
+                eprintln!("skipped: {why}");
+                return;
+            }
+        }
+    };
+}
+
+/// A server of the other side, until it is dropped.
+struct Serving {
+    child: Child,
+    address: Address,
+}
+
+impl Serving {
+    fn new(command: &mut Command) -> Self {
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.spawn().expect("it ran to generate");
+        let out = child.stdout.take().expect("it is piped");
+        let mut said = String::new();
+        let read = BufReader::new(out).read_line(&mut said);
+        read.expect("it says where it is");
+        let address = said.trim().parse();
+        let address = address.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        Self { child, address }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn pythons_clients_call_our_services() {
+    let python = or_skip!(Python::new());
+    for stack in Stack::ALL {
+        for address in python.addresses() {
+            let server = Server::listen(stack, &address, &Options::default()).unwrap();
+            let address = server.address().unwrap();
+            succeeds(&mut python.peer("client", stack, address))
+                .unwrap_or_else(|why| panic!("{stack}: {why}"));
+            // And ours after them.
+            let mut client = Client::new(stack, &Options::default()).unwrap();
+            client.connect(address).unwrap();
+            client.call(&Payload::new(Kind::Structure)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn our_clients_call_pythons_services() {
+    let python = or_skip!(Python::new());
+    let options = Options {
+        // So that a peer that hangs is no test that does.
+        deadline: Some(Duration::from_secs(30)),
+        ..Options::default()
+    };
+    let strings = [0, 1, 64, 65_536, 1_000_003].map(Kind::String);
+    for stack in Stack::ALL {
+        for address in python.addresses() {
+            let serving = Serving::new(&mut python.peer("server", stack, &address));
+            let mut client = Client::new(stack, &options).unwrap();
+            client.connect(&serving.address).unwrap();
+            for kind in Kind::STUDY.into_iter().chain(strings) {
+                let called = client.call(&Payload::new(kind));
+                called.unwrap_or_else(|error| panic!("{stack} {kind}: {error}"));
+            }
+            for size in [1, 65_536] {
+                let mut left = 30;
+                let more = move || {
+                    left -= 1;
+                    left >= 0
+                };
+                let bytes = 30 * size as u64;
+                let arrived = client.upload(size, more).unwrap();
+                assert_eq!(arrived, Summary { chunks: 30, bytes }, "{stack}");
+                if stack == Stack::Grpc {
+                    let mut left = 30;
+                    let mut each = || {
+                        left -= 1;
+                        left > 0
+                    };
+                    let received = client.download(size, &mut each).unwrap();
+                    assert_eq!(received, Summary { chunks: 30, bytes });
+                    left = 30;
+                    let each = || {
+                        left -= 1;
+                        left > 0
+                    };
+                    let received = client.exchange(size, 1, each).unwrap();
+                    assert_eq!(received, Summary { chunks: 30, bytes });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_method_that_pythons_services_lack_is_named() {
+    let python = or_skip!(Python::new());
+    for stack in Stack::ALL {
+        let [address, _] = python.addresses();
+        let serving = Serving::new(&mut python.peer("bare", stack, &address));
+        let mut client = Client::new(stack, &Options::default()).unwrap();
+        client.connect(&serving.address).unwrap();
+        let error = client.call(&Payload::new(Kind::Double)).unwrap_err();
+        assert!(
+            matches!(error, RpcError::NoSuchMethod(_)),
+            "{stack}: {error:?}"
+        );
+    }
+}

@@ -1,0 +1,124 @@
+"""The other end of gRPC, by Python's grpcio.
+
+grpc_peer.py client ADDRESS | server ADDRESS | bare ADDRESS
+
+`bare` serves no method at all. An address is `127.0.0.1:PORT` or `unix:/path`.
+"""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import echo_pb2 as messages
+import echo_pb2_grpc as echo
+import grpc
+from payloads import CHUNKS, DOUBLE, INT, SIZES, chunk, same, serve_until_told, string, structure
+
+# gRPC's C core names a Unix socket by its path, `%2Ftmp%2Fecho`, which h2 takes for no authority
+# (https://github.com/hyperium/h2/pull/487): the call ends with PROTOCOL_ERROR. Another name will do.
+AUTHORITY = [("grpc.default_authority", "localhost")]
+UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+
+
+def whole_structure():
+    return structure(messages.Structure, messages.Position)
+
+
+class Echo(echo.EchoServicer):
+    """Sends back what is right, and fails at what is not."""
+
+    def EchoInt(self, request, context):
+        same(request.value, INT)
+        return request
+
+    def EchoDouble(self, request, context):
+        same(request.value, DOUBLE)
+        return request
+
+    def EchoString(self, request, context):
+        same(request.value, string(len(request.value)))
+        return request
+
+    def EchoStructure(self, request, context):
+        same(request, whole_structure())
+        return request
+
+    def Upload(self, request_iterator, context):
+        summary = messages.Summary()
+        for part in request_iterator:
+            same(part.data, chunk(len(part.data)))
+            summary.chunks += 1
+            summary.bytes += len(part.data)
+        return summary
+
+    def Download(self, request, context):
+        part = messages.Chunk(data=chunk(request.size))
+        sent = 0
+        while sent < request.chunks and context.is_active():
+            yield part
+            sent += 1
+
+    def Exchange(self, request_iterator, context):
+        yield from request_iterator
+
+
+def serve(address, servicer):
+    server = grpc.server(ThreadPoolExecutor(max_workers=4), options=UNLIMITED)
+    echo.add_EchoServicer_to_server(servicer, server)
+    port = server.add_insecure_port(address)
+    server.start()
+    serve_until_told(address if address.startswith("unix:") else f"127.0.0.1:{port}")
+    server.stop(grace=None)
+
+
+def fails(call, code):
+    try:
+        call()
+    except grpc.RpcError as error:
+        same(error.code(), code)
+        return error.details()
+    raise ValueError(f"it should have failed with {code}")
+
+
+def call(address):
+    with grpc.insecure_channel(address, options=UNLIMITED + AUTHORITY) as channel:
+        stub = echo.EchoStub(channel)
+        message = messages.IntMessage(value=INT)
+        same(stub.EchoInt(message), message)
+        message = messages.DoubleMessage(value=DOUBLE)
+        same(stub.EchoDouble(message), message)
+        same(stub.EchoStructure(whole_structure()), whole_structure())
+        for size in SIZES:
+            message = messages.StringMessage(value=string(size))
+            same(stub.EchoString(message), message)
+        for size, chunks in CHUNKS:
+            part = messages.Chunk(data=chunk(size))
+            summary = stub.Upload(part for _ in range(chunks))
+            same(summary, messages.Summary(chunks=chunks, bytes=chunks * size))
+            wanted = messages.Wanted(chunks=chunks, size=size)
+            same([chunk.data for chunk in stub.Download(wanted)], [part.data] * chunks)
+            back = stub.Exchange(part for _ in range(chunks))
+            same([chunk.data for chunk in back], [part.data] * chunks)
+
+        unknown = channel.unary_unary("/costof.rpc.Echo/NoSuch")
+        fails(lambda: unknown(b""), grpc.StatusCode.UNIMPLEMENTED)
+        unknown = channel.unary_unary("/costof.rpc.NoSuch/EchoInt")
+        fails(lambda: unknown(b""), grpc.StatusCode.UNIMPLEMENTED)
+        no_message = channel.unary_unary("/costof.rpc.Echo/EchoStructure")
+        fails(lambda: no_message(b"\xff\xff\xff"), grpc.StatusCode.INTERNAL)
+        long = messages.StringMessage(value=string(9 << 20))
+        said = fails(lambda: stub.EchoString(long), grpc.StatusCode.OUT_OF_RANGE)
+        same("limit" in said, True)
+        wanted = messages.Wanted(chunks=1, size=9 << 20)
+        fails(lambda: list(stub.Download(wanted)), grpc.StatusCode.OUT_OF_RANGE)
+        endless = messages.Wanted(chunks=2**64 - 1, size=1)
+        late = lambda: list(stub.Download(endless, timeout=0.2))
+        fails(late, grpc.StatusCode.DEADLINE_EXCEEDED)
+        same(stub.EchoStructure(whole_structure()), whole_structure())
+
+
+if __name__ == "__main__":
+    role, address = sys.argv[1:]
+    if role == "client":
+        call(address)
+    else:
+        serve(address, Echo() if role == "server" else echo.EchoServicer())

@@ -1,0 +1,146 @@
+"""The other end of Thrift, by Apache's Python.
+
+thrift_peer.py client|server|bare ADDRESS framed|buffered binary|compact
+
+`bare` lacks a method, echo_double. An address is `127.0.0.1:PORT` or `unix:/path`.
+"""
+
+import sys
+import threading
+import time
+
+from echo import Echo
+from echo.ttypes import Position, Structure, Summary
+from payloads import CHUNKS, DOUBLE, INT, SIZES, chunk, same, serve_until_told, string, structure
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolFactory
+from thrift.protocol.TCompactProtocol import TCompactProtocolFactory
+from thrift.server.TServer import TThreadedServer
+from thrift.Thrift import TApplicationException
+from thrift.transport.TSocket import TServerSocket, TSocket
+from thrift.transport.TTransport import (
+    TBufferedTransportFactory,
+    TFramedTransportFactory,
+    TTransportException,
+)
+
+TRANSPORTS = {"framed": TFramedTransportFactory, "buffered": TBufferedTransportFactory}
+PROTOCOLS = {"binary": TBinaryProtocolFactory, "compact": TCompactProtocolFactory}
+
+
+def whole_structure():
+    return structure(Structure, Position)
+
+
+class Handler:
+    """Sends back what is right, and fails at what is not."""
+
+    def __init__(self):
+        self.summary = Summary(0, 0)
+
+    def echo_int(self, value):
+        return same(value, INT)
+
+    def echo_double(self, value):
+        return same(value, DOUBLE)
+
+    def echo_string(self, value):
+        return same(value, string(len(value)))
+
+    def echo_structure(self, value):
+        return same(value, whole_structure())
+
+    def chunk(self, data):
+        same(data, chunk(len(data)))
+        self.summary.chunks += 1
+        self.summary.bytes += len(data)
+
+    def finish(self):
+        summary, self.summary = self.summary, Summary(0, 0)
+        return summary
+
+
+def place(address):
+    """Where a socket of Thrift's is."""
+    if address.startswith("unix:"):
+        return {"unix_socket": address.removeprefix("unix:")}
+    host, port = address.split(":")
+    return {"host": host, "port": int(port)}
+
+
+def serve(address, transport, protocol, lacks):
+    processor = Echo.Processor(Handler())
+    for method in lacks:
+        del processor._processMap[method]
+    listener = TServerSocket(**place(address))
+    server = TThreadedServer(processor, listener, transport(), protocol(), daemon=True)
+    threading.Thread(target=server.serve, daemon=True).start()
+    while listener.handle is None:
+        time.sleep(0.01)
+    if not address.startswith("unix:"):
+        address = f"127.0.0.1:{listener.handle.getsockname()[1]}"
+    # It listens a moment after it is bound.
+    while not can_connect(address):
+        time.sleep(0.01)
+    serve_until_told(address)
+
+
+def can_connect(address):
+    socket = TSocket(**place(address))
+    try:
+        socket.open()
+    except TTransportException:
+        return False
+    socket.close()
+    return True
+
+
+def call(address, transport, protocol):
+    socket = TSocket(**place(address))
+    line = transport().getTransport(socket)
+    line.open()
+    protocol = protocol().getProtocol(line)
+    client = Echo.Client(protocol)
+    same(client.echo_int(INT), INT)
+    same(client.echo_double(DOUBLE), DOUBLE)
+    same(client.echo_structure(whole_structure()), whole_structure())
+    for size in SIZES:
+        same(client.echo_string(string(size)), string(size))
+    for size, chunks in CHUNKS:
+        for _ in range(chunks):
+            client.chunk(chunk(size))
+        same(client.finish(), Summary(chunks, chunks * size))
+
+    # The server does not know it, and says so, and goes on.
+    fails(client, "no_such", "x", TApplicationException.UNKNOWN_METHOD)
+    same(client.echo_int(INT), INT)
+    # 9 MiB, which is more than it takes: it says so, and is gone.
+    said = fails(client, "echo_string", string(9 << 20), TApplicationException.PROTOCOL_ERROR)
+    same("too long" in said, True)
+    line.close()
+
+
+def fails(client, method, value, kind):
+    """A call of any method with a string."""
+    out = client._oprot
+    out.writeMessageBegin(method, 1, 7)
+    args = Echo.echo_string_args()
+    args.value = value
+    args.write(out)
+    out.writeMessageEnd()
+    out.trans.flush()
+    begins = client._iprot.readMessageBegin()
+    same(begins, (method, 3, 7))
+    error = TApplicationException()
+    error.read(client._iprot)
+    client._iprot.readMessageEnd()
+    same(error.type, kind)
+    return error.message
+
+
+if __name__ == "__main__":
+    role, address, transport, protocol = sys.argv[1:]
+    transport, protocol = TRANSPORTS[transport], PROTOCOLS[protocol]
+    if role == "client":
+        call(address, transport, protocol)
+    else:
+        serve(address, transport, protocol, ["echo_double"] if role == "bare" else [])
