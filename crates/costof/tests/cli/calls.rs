@@ -157,7 +157,7 @@ fn every_payload_is_marshalled_and_unmarshalled() {
 #[test]
 fn streams_carry_messages_of_a_byte_and_of_megabytes() {
     let over_links = format!("--set size=1,64KiB --link loopback --link {EMULATED}");
-    for words in [&over_links, "--set size=4MiB"] {
+    for words in [&*over_links, "--set size=4MiB"] {
         let (run, _) = measured(&format!(
             "rpc.stream --set stack=grpc,thrift,tcp,rudp {words}"
         ));

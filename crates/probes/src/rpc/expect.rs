@@ -156,7 +156,7 @@ const GRPC: Adds = Adds {
     words: "5 frames of HTTP/2 (headers and data there; headers, data and trailers back), each built, queued, sent, parsed and told to who waits",
 };
 const THRIFT: Adds = Adds {
-    // The length of a frame is read by itself.
+    // Frames are read ahead, but a length may come by itself.
     calls: (0.0, 4.0),
     frames: 2.0,
     frame_reads: (0.2, 5.0),
