@@ -17,7 +17,7 @@ use costof_model::axis::{Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::metric::MetricInfo;
-use costof_model::point::Point;
+use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::Offers;
@@ -125,8 +125,7 @@ pub(crate) static PROBE: Probe = Probe {
     least_ns: |point| LASTS_NS.max(path::least_ns(point, bytes(point) as u64, TCP_HEADERS)),
     memory_bytes: |point| in_flight_most(point) as u64 * CALL_BYTES + 4 * IN_FLIGHT_BYTES,
     processors: |_| 2,
-    // Seconds are more than a run of everything has for it.
-    headlines: |_| Vec::new(),
+    headlines,
     more_points: |_| Vec::new(),
     budget: Some(budget),
     predict,
@@ -136,6 +135,13 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive: |_, reports| joined(reports),
 };
+
+fn headlines(_: &Facts) -> Vec<Headline> {
+    vec![Headline::new(
+        "remote procedure calls: 1,000 a second by gRPC",
+        PROBE.info.defaults(),
+    )]
+}
 
 /// How many connections a point has at most.
 const CONNECTIONS_MOST: u64 = 64;

@@ -3,7 +3,7 @@
 use super::axes::{Stack, check, over, size, stack, window};
 use super::incoming::Incoming;
 use super::outgoing::{Order, Outgoing};
-use super::stacks::{self, Ready};
+use super::stacks::{self, Ready, Sends};
 use super::steady::steady;
 use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
 use crate::net::congestion_control::refused;
@@ -230,6 +230,9 @@ pub(crate) struct Sending {
     meeting: Meeting,
     cpus: Processors,
     offers: Offers,
+    /// Of the point before, if that was calls: the other end's threads are there until they are asked
+    /// what they have used.
+    kept: Option<Box<dyn Sends>>,
 }
 
 impl Sending {
@@ -240,6 +243,7 @@ impl Sending {
             cpus: Processors::of(&launch.cpus, &meeting),
             meeting,
             offers: Offers::new(),
+            kept: None,
         })
     }
 }
@@ -253,6 +257,7 @@ impl Role for Sending {
         // The other end may be of another build.
         check(point)?;
         self.offers = offers.clone();
+        self.kept = None;
         Ok(Offers::new())
     }
 
@@ -285,6 +290,7 @@ impl Role for Sending {
                 steady.ok_or_else(|| Failure::error("too little was taken to say how fast"))?;
             meter.value("throughput", steady.throughput);
             meter.value("start_up", steady.start_up_ns);
+            self.kept = Some(sender);
         }
         if self.asks.times(point) {
             report_round_trips(&outgoing, meter);
