@@ -43,8 +43,8 @@ const TIMED: Duration = Duration::from_secs(12);
 /// The time from which a round trip counts as starved, in nanoseconds: the study's retry.
 const STARVED_NS: u64 = 1_000_000_000;
 
-/// What the ends of a stream of calls count for each other: the receiver's processor time, in
-/// nanoseconds, and the sender's bytes.
+/// What the ends of calls count for each other: the processor time of all threads of the end that is
+/// called, in nanoseconds, and the bytes of a stream's sender.
 pub(crate) const CPU_OF_ALL: &str = "cpu_of_all";
 pub(crate) const BYTES: &str = "bytes";
 
