@@ -5,12 +5,11 @@
 //! that is copied (though that is read and written).
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, How, Peer, Program, Says, number_before, words};
+use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
 use crate::error::Result;
 use crate::machine;
-use crate::verdict::{Bounds, Verdict};
+use crate::verdict::Verdict;
 use costof_measure::statistics::quantile::median;
-use costof_model::unit::Unit;
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// What is read or written over and over, at least.
@@ -20,22 +19,14 @@ const LAST_CACHES: u64 = 4;
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let size_mib = size_mib();
-    let contest = |operation: &str, peers| Contest {
-        probe: "memory.bandwidth",
-        axes: vec![
-            format!("op={operation}"),
-            format!("size={size_mib}MiB"),
-            "threads=1".to_owned(),
-            "pages=4KiB".to_owned(),
-            "kernel=best".to_owned(),
-        ],
-        metric: "throughput",
-        unit: Unit::BytesPerSecond,
-        bounds: Bounds::RATE,
-        rounds: 9,
-        processors: 1,
-        how: How::default(),
-        peers,
+    let contest = |operation: &str, peers| {
+        let axes = words(&format!(
+            "op={operation} size={size_mib}MiB threads=1 pages=4KiB kernel=best"
+        ));
+        Contest {
+            rounds: 9,
+            ..Contest::throughput("memory.bandwidth", axes, peers)
+        }
     };
     let contests = vec![
         contest(

@@ -2,10 +2,9 @@
 //! random cycle through 512 MiB on 4 KiB pages, a word every 64 bytes.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, How, Peer, Program, Says, number_before, words};
+use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
 use crate::error::Result;
 use crate::verdict::{Bounds, Verdict};
-use costof_model::unit::Unit;
 
 const SIZE_BYTES: u64 = 512 << 20;
 const STRIDE_BYTES: u64 = 64;
@@ -23,24 +22,16 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         }),
         read: |output| number_before(output, "ns per load"),
     };
+    let axes = words(&format!(
+        "size={SIZE_BYTES} pages=4KiB pattern=random stride={STRIDE_BYTES}"
+    ));
     let contest = Contest {
-        probe: "memory.latency",
-        axes: vec![
-            format!("size={SIZE_BYTES}"),
-            "pages=4KiB".to_owned(),
-            "pattern=random".to_owned(),
-            format!("stride={STRIDE_BYTES}"),
-        ],
-        metric: "cost",
-        unit: Unit::Nanoseconds,
         bounds: Bounds {
             low: 0.9,
             high: 1.1,
         },
         rounds: 9,
-        processors: 1,
-        how: How::default(),
-        peers: vec![chase],
+        ..Contest::time("memory.latency", "cost", axes, vec![chase])
     };
     contest::hold(
         bench,

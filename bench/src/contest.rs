@@ -32,18 +32,12 @@ pub(crate) struct Contest<'a> {
     pub(crate) rounds: usize,
     /// On how many processors both sides run, the measured one first.
     pub(crate) processors: usize,
-    pub(crate) how: How,
-    pub(crate) peers: Vec<Peer<'a>>,
-}
-
-/// What is not as usual about a contest.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct How {
     /// The processors are kept from sleeping meanwhile, for either side: waking one that sleeps may
     /// take longer than all the rest, and differs more.
     pub(crate) awake: bool,
     /// costof measures by `--full` instead of `--quick`.
     pub(crate) full: bool,
+    pub(crate) peers: Vec<Peer<'a>>,
 }
 
 /// A program that measures what costof measures.
@@ -105,12 +99,46 @@ pub(crate) fn hold(bench: &Bench, what: &str, contests: Vec<Contest<'_>>) -> Res
     Ok(verdicts)
 }
 
-impl Contest<'_> {
+impl<'a> Contest<'a> {
+    /// A time that is to be as short as its peers', with all else as usual.
+    pub(crate) fn time(
+        probe: &'a str,
+        metric: &'a str,
+        axes: Vec<String>,
+        peers: Vec<Peer<'a>>,
+    ) -> Contest<'a> {
+        Contest {
+            probe,
+            axes,
+            metric,
+            unit: Unit::Nanoseconds,
+            bounds: Bounds::COST,
+            rounds: 15,
+            processors: 1,
+            awake: false,
+            full: false,
+            peers,
+        }
+    }
+
+    /// A throughput that is to be as high as its peers', with all else as usual.
+    pub(crate) fn throughput(
+        probe: &'a str,
+        axes: Vec<String>,
+        peers: Vec<Peer<'a>>,
+    ) -> Contest<'a> {
+        Contest {
+            unit: Unit::BytesPerSecond,
+            bounds: Bounds::RATE,
+            ..Contest::time(probe, "throughput", axes, peers)
+        }
+    }
+
     fn hold(mut self, bench: &Bench) -> Result<Verdict> {
         let (point, metric) = (self.point(), self.metric);
         println!("{point}: {metric} in {}", symbol(self.unit));
         let watch = Watch::start();
-        let _spinners = self.how.awake.then(|| self.keep_awake(bench)).transpose()?;
+        let _spinners = self.awake.then(|| self.keep_awake(bench)).transpose()?;
         let mut peers = std::mem::take(&mut self.peers);
         let mut costof_means = Vec::new();
         let mut sides = vec![self.costof(bench, &mut costof_means)];
@@ -145,9 +173,15 @@ impl Contest<'_> {
         format!("{} {}", self.probe, self.axes.join(" "))
     }
 
-    fn keep_awake(&self, bench: &Bench) -> Result<Spinners> {
+    /// The processors that both sides run on.
+    fn cpus(&self, bench: &Bench) -> Vec<usize> {
         let mut cpus = bench.measured_first();
         cpus.truncate(self.processors);
+        cpus
+    }
+
+    fn keep_awake(&self, bench: &Bench) -> Result<Spinners> {
+        let cpus = self.cpus(bench);
         println!("processors {cpus:?} are kept awake, for either side");
         Spinners::start(&cpus)
             .map_err(|error| failed(format!("cannot keep processors {cpus:?} awake: {error}")))
@@ -155,18 +189,13 @@ impl Contest<'_> {
 
     /// costof's side; the mean of each round goes into `means`.
     fn costof<'b>(&'b self, bench: &'b Bench, means: &'b mut Vec<f64>) -> Side<'b> {
-        let cpus: Vec<String> = bench
-            .measured_first()
-            .iter()
-            .take(self.processors)
-            .map(usize::to_string)
-            .collect();
+        let cpus: Vec<String> = self.cpus(bench).iter().map(usize::to_string).collect();
         let cpus = cpus.join(",");
         let file = self.point().replace([' ', '='], "-");
         Side {
             name: "costof",
             measure: Box::new(move |round| {
-                let precision = if self.how.full { "--full" } else { "--quick" };
+                let precision = if self.full { "--full" } else { "--quick" };
                 let mut arguments = vec![self.probe, precision, "--cpu", &cpus];
                 arguments.extend(settings(&self.axes));
                 let run = Costof::run(bench, &format!("{file}-{}.jsonl", round + 1), &arguments)?;

@@ -7,7 +7,7 @@
 //! plain send is the other side, and both are measured in the same launches.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, How, Peer, words};
+use crate::contest::{self, Contest, words};
 use crate::costof::{Costof, failures, settings};
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
@@ -19,8 +19,8 @@ use costof_measure::statistics::quantile::median;
 use costof_measure::statistics::ratio::ratio_interval;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::unit::Unit;
 
+const PROBE: &str = "copy.send";
 const ECHO_BYTES: u32 = 64;
 /// As fast as registered buffers must be at least, in times of a copying send.
 const WITHOUT_A_COPY: Bounds = Bounds {
@@ -44,17 +44,12 @@ fn stream() -> Contest<'static> {
     let axes =
         "primitive=one_copy size=128KiB pattern=stream over=tcp congestion_control=cubic nagle=on";
     Contest {
-        metric: "throughput",
-        unit: Unit::BytesPerSecond,
-        bounds: Bounds::RATE,
+        processors: 2,
         // The first half second of a connection may be slower than what follows, here by a third or
         // more: iperf3 leaves its first second out.
-        how: How {
-            awake: false,
-            full: true,
-        },
+        full: true,
         rounds: 31,
-        ..sending(axes, iperf3("cubic"))
+        ..Contest::throughput(PROBE, words(axes), vec![iperf3("cubic")])
     }
 }
 
@@ -62,33 +57,16 @@ fn stream() -> Contest<'static> {
 /// one piece, and so does a field; eight of them are put together first, or are eight entries of an I/O
 /// vector, which take either end half a microsecond that sockperf does not have.
 fn echo(primitive: &str, fields: u32) -> Contest<'static> {
-    let axes =
-        format!("primitive={primitive} size={ECHO_BYTES} fields={fields} pattern=echo over=tcp");
+    let axes = words(&format!(
+        "primitive={primitive} size={ECHO_BYTES} fields={fields} pattern=echo over=tcp"
+    ));
+    let peer = sockperf("tcp", "block", ECHO_BYTES);
     Contest {
-        metric: "latency",
-        unit: Unit::Nanoseconds,
-        bounds: Bounds::COST,
-        // What it takes to wake a processor that sleeps differs more than anything else here.
-        how: How {
-            awake: true,
-            full: false,
-        },
-        rounds: 21,
-        ..sending(&axes, sockperf("tcp", "block", ECHO_BYTES))
-    }
-}
-
-fn sending(axes: &str, peer: Peer<'static>) -> Contest<'static> {
-    Contest {
-        probe: "copy.send",
-        axes: words(axes),
-        metric: "throughput",
-        unit: Unit::BytesPerSecond,
-        bounds: Bounds::RATE,
-        rounds: 15,
         processors: 2,
-        how: How::default(),
-        peers: vec![peer],
+        // What it takes to wake a processor that sleeps differs more than anything else here.
+        awake: true,
+        rounds: 21,
+        ..Contest::time(PROBE, "latency", axes, vec![peer])
     }
 }
 
@@ -99,7 +77,7 @@ fn registered(bench: &Bench, pages: &str) -> Result<Verdict> {
     let ways = "primitive=one_copy,uring_zero_copy buffers=plain,registered";
     let axes = words(&format!("{point} {ways}"));
     let cpus = bench.cpu_list();
-    let mut arguments = vec!["copy.send", "--link", "sink", "--quick", "--cpu", &cpus];
+    let mut arguments = vec![PROBE, "--link", "sink", "--quick", "--cpu", &cpus];
     arguments.extend(settings(&axes));
     println!("copy.send {point} over sink: throughput in GB/s");
     println!("round  registered     one_copy   ratio  copied  ratio of cpu_sender");

@@ -2,7 +2,8 @@
 //! TCP, for messages that are in the caches or not and lie on small pages or large ones.
 //!
 //! Where to look is found beforehand by few sizes far apart; each run then measures some
-//! around that, and says where the next one is to look. costof's own findings say from which size on, and how surely.
+//! around that, and says where the next one is to look. costof's own findings say from
+//! which size on, and how surely.
 
 use crate::bench::Bench;
 use crate::costof::{Costof, failures};

@@ -1,31 +1,24 @@
 //! `sync.mutex` with one thread beside a pthread mutex around a counter in plain C.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, How, Peer, Program, Says, number_before, words};
+use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
 use crate::error::Result;
-use crate::verdict::{Bounds, Verdict};
-use costof_model::unit::Unit;
+use crate::verdict::Verdict;
 
 /// Of 10,000 locks each: about half a second.
 const BATCHES: &str = "10000";
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
-    let contest = |kind: &str| Contest {
-        probe: "sync.mutex",
-        axes: vec![format!("kind={kind}"), "threads=1".to_owned()],
-        metric: "cost",
-        unit: Unit::Nanoseconds,
-        bounds: Bounds::COST,
-        rounds: 15,
-        processors: 1,
-        how: How::default(),
-        peers: vec![Peer {
+    let contest = |kind: &str| {
+        let peer = Peer {
             name: "mutex.c",
             says: Says::Median,
             program: Program::Source("mutex", include_str!("mutex.c")),
             arguments: Box::new(|| words(BATCHES)),
             read: |output| number_before(output, "ns per lock"),
-        }],
+        };
+        let axes = words(&format!("kind={kind} threads=1"));
+        Contest::time("sync.mutex", "cost", axes, vec![peer])
     };
     let contests = vec![contest("pthread"), contest("std")];
     contest::hold(bench, "sync.mutex beside bench/src/mutex.c", contests)

@@ -5,11 +5,10 @@
 //! Both say what the receiver got in its time, the beginning left out.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, How, Peer, Program, Says, words};
+use crate::contest::{self, Contest, Peer, Program, Says, words};
 use crate::error::{Result, failed};
 use crate::server::Transport;
-use crate::verdict::{Bounds, Verdict};
-use costof_model::unit::Unit;
+use crate::verdict::Verdict;
 use std::fs;
 
 /// Those that Linux usually has.
@@ -25,21 +24,12 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
 }
 
 fn contest(control: &'static str) -> Contest<'static> {
+    let axes = words(&format!(
+        "over=tcp size=128KiB flows=1 congestion_control={control}"
+    ));
     Contest {
-        probe: "net.bandwidth",
-        axes: vec![
-            "over=tcp".to_owned(),
-            "size=128KiB".to_owned(),
-            "flows=1".to_owned(),
-            format!("congestion_control={control}"),
-        ],
-        metric: "throughput",
-        unit: Unit::BytesPerSecond,
-        bounds: Bounds::RATE,
-        rounds: 15,
         processors: 2,
-        how: How::default(),
-        peers: vec![iperf3(control)],
+        ..Contest::throughput("net.bandwidth", axes, vec![iperf3(control)])
     }
 }
 

@@ -1,13 +1,12 @@
 //! `os.process` beside fork, vfork, `_exit` and waitpid in plain C.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, How, Peer, Program, Says, number_before, words};
+use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
 use crate::costof::{Costof, RUN_LIMIT, settings};
 use crate::error::{Result, failed};
 use crate::machine;
-use crate::verdict::{Bounds, Verdict};
+use crate::verdict::Verdict;
 use costof_measure::statistics::quantile::median;
-use costof_model::unit::Unit;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -17,16 +16,9 @@ const GLANCE: Duration = Duration::from_millis(10);
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let private = private_bytes(bench)?;
-    let contest = |how: &'static str, other: Option<Peer<'static>>| Contest {
-        probe: "os.process",
-        axes: axes(how),
-        metric: "latency",
-        unit: Unit::Nanoseconds,
-        bounds: Bounds::COST,
-        rounds: 15,
-        processors: 1,
-        how: How::default(),
-        peers: std::iter::once(in_c(how, private)).chain(other).collect(),
+    let contest = |how: &'static str, other: Option<Peer<'static>>| {
+        let peers = std::iter::once(in_c(how, private)).chain(other).collect();
+        Contest::time("os.process", "latency", axes(how), peers)
     };
     let contests = vec![contest("fork", None), contest("vfork", Some(stress_ng()))];
     contest::hold(
@@ -72,11 +64,7 @@ fn ns_per_vfork(output: &str) -> Option<f64> {
 }
 
 fn axes(how: &str) -> Vec<String> {
-    vec![
-        format!("how={how}"),
-        "exec=no".to_owned(),
-        "resident=0".to_owned(),
-    ]
+    words(&format!("how={how} exec=no resident=0"))
 }
 
 /// The private memory of a worker that measures, so that the peer has as many

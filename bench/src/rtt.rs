@@ -7,11 +7,10 @@
 //! awake for either.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, How, Peer, Program, Says, words};
+use crate::contest::{self, Contest, Peer, Program, Says, words};
 use crate::error::Result;
 use crate::server::Transport;
-use crate::verdict::{Bounds, Verdict};
-use costof_model::unit::Unit;
+use crate::verdict::Verdict;
 
 const BYTES: u32 = 56;
 
@@ -33,22 +32,13 @@ fn contest(over: &'static str, wait: &'static str) -> Contest<'static> {
         "spin" => "awake",
         _ => "idle",
     };
+    let axes = words(&format!(
+        "over={over} size={BYTES} wait={wait} cpus=cross wake={wake}"
+    ));
+    let peer = sockperf(over, wait, BYTES);
     Contest {
-        probe: "net.rtt",
-        axes: vec![
-            format!("over={over}"),
-            format!("size={BYTES}"),
-            format!("wait={wait}"),
-            "cpus=cross".to_owned(),
-            format!("wake={wake}"),
-        ],
-        metric: "latency",
-        unit: Unit::Nanoseconds,
-        bounds: Bounds::COST,
-        rounds: 15,
         processors: 2,
-        how: How::default(),
-        peers: vec![sockperf(over, wait, BYTES)],
+        ..Contest::time("net.rtt", "latency", axes, vec![peer])
     }
 }
 

@@ -2,31 +2,17 @@
 //! threads, on one processor, that hand a token to and fro through two pipes.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, How, Peer, Program, Says, words};
+use crate::contest::{self, Contest, Peer, Program, Says, words};
 use crate::error::Result;
 use crate::syscall::ns_per_operation;
-use crate::verdict::{Bounds, Verdict};
-use costof_model::unit::Unit;
+use crate::verdict::Verdict;
 
 /// About a second.
 const ROUND_TRIPS: u32 = 200_000;
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
-    let contest = |between: &str, threaded: &'static str| Contest {
-        probe: "os.context_switch",
-        axes: vec![
-            format!("between={between}"),
-            "over=pipe".to_owned(),
-            "cpus=same".to_owned(),
-            "wake=awake".to_owned(),
-        ],
-        metric: "cost",
-        unit: Unit::Nanoseconds,
-        bounds: Bounds::COST,
-        rounds: 15,
-        processors: 1,
-        how: How::default(),
-        peers: vec![Peer {
+    let contest = |between: &str, threaded: &'static str| {
+        let peer = Peer {
             name: "perf",
             says: Says::Mean,
             program: Program::Installed("perf"),
@@ -35,7 +21,9 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
             }),
             // Each round trip is two switches.
             read: |output| Some(ns_per_operation(output)? / 2.0),
-        }],
+        };
+        let axes = words(&format!("between={between} over=pipe cpus=same wake=awake"));
+        Contest::time("os.context_switch", "cost", axes, vec![peer])
     };
     let contests = vec![contest("processes", ""), contest("threads", "-T")];
     contest::hold(

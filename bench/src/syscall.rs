@@ -2,10 +2,9 @@
 //! a loop, through the same C library, on the same processor.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, How, Peer, Program, Says, number_before, words};
+use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
 use crate::error::Result;
-use crate::verdict::{Bounds, Verdict};
-use costof_model::unit::Unit;
+use crate::verdict::Verdict;
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let perf = Peer {
@@ -15,17 +14,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         arguments: Box::new(|| words("bench syscall basic")),
         read: ns_per_operation,
     };
-    let contest = Contest {
-        probe: "os.syscall",
-        axes: vec!["call=getppid".to_owned()],
-        metric: "cost",
-        unit: Unit::Nanoseconds,
-        bounds: Bounds::COST,
-        rounds: 15,
-        processors: 1,
-        how: How::default(),
-        peers: vec![perf],
-    };
+    let contest = Contest::time("os.syscall", "cost", words("call=getppid"), vec![perf]);
     contest::hold(bench, "os.syscall beside perf bench syscall", vec![contest])
 }
 

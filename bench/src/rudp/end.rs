@@ -119,27 +119,27 @@ fn part(words: &[&str]) -> Played<()> {
             #[cfg(not(feature = "quic"))]
             Kind::Quic => Err(NO_QUIC.into()),
         },
-        ("echo", []) => match &kind {
-            Kind::Rudp { .. } => reliable::echo(at, &kind),
-            _ => raw::echo(at),
-        },
-        ("ask", [bytes, times]) => {
+        ("echo" | "echo spinning", []) => {
+            let spins = what.ends_with("spinning");
+            match &kind {
+                Kind::Rudp { .. } => reliable::echo(at, &kind, spins),
+                _ => raw::echo(at, spins),
+            }
+        }
+        ("ask" | "ask spinning", [bytes, times]) => {
             let (bytes, times) = (bytes.parse()?, times.parse()?);
+            let spins = what.ends_with("spinning");
             let mut took = match &kind {
-                Kind::Rudp { .. } => reliable::ask(at, &kind, bytes, times),
-                _ => raw::ask(at, bytes, times),
+                Kind::Rudp { .. } => reliable::ask(at, &kind, bytes, times, spins),
+                _ => raw::ask(at, bytes, times, spins),
             }?;
             took.drain(..WARM_UP.min(took.len()));
             say_quantiles(took);
             Ok(())
         }
-        ("ask at once", [bytes, times]) => {
-            say_quantiles(reliable::ask_at_once(
-                at,
-                &kind,
-                bytes.parse()?,
-                times.parse()?,
-            )?);
+        ("ask at once", [bytes, at_once, all]) => {
+            let (bytes, at_once, all) = (bytes.parse()?, at_once.parse()?, all.parse()?);
+            say_quantiles(reliable::ask_at_once(at, &kind, bytes, at_once, all)?);
             Ok(())
         }
         _ => Err("it has no such part".into()),

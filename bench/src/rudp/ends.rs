@@ -7,6 +7,7 @@ use crate::error::{Result, failed};
 use costof_lab::host::WorkerCommand;
 use costof_lab::link::{End, Made};
 use costof_model::link::Link;
+use costof_os::awake::Spinners;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
 use std::time::Duration;
@@ -56,6 +57,17 @@ impl Path {
             "{} packets passed, {} were lost, {drops} found the queue full, {} overran",
             report.up.packets, report.up.lost, report.up.overruns
         ))
+    }
+
+    /// Keeps the processors from sleeping that the ends are on, where each has its own.
+    pub(super) fn keep_awake(&self) -> Result<Option<Spinners>> {
+        let Path::Loopback(near, far) = self else {
+            return Ok(None);
+        };
+        let spinners = Spinners::start(&[*near, *far]);
+        let spinners =
+            spinners.map_err(|error| failed(format!("cannot keep processors awake: {error}")))?;
+        Ok(Some(spinners))
     }
 
     fn far(&self) -> (IpAddr, Option<&End>, String) {
@@ -115,18 +127,19 @@ impl Path {
         self.talks("send", to, &[&to.besides])
     }
 
-    /// The median, the 99th percentile and the longest of so many exchanges, in nanoseconds.
+    /// The median, the 99th percentile and the longest of exchanges, in nanoseconds: of what, and
+    /// what the client that asks for them has to know of them.
     pub(super) fn exchange(
         &self,
         bench: &Bench,
-        what: &str,
+        [echoes, asks]: [&str; 2],
         kind: &str,
-        bytes: usize,
-        times: usize,
+        rest: &[usize],
     ) -> Result<[f64; 3]> {
-        let echo = self.listens(bench, "echo", kind, &[])?;
-        let rest = [bytes.to_string(), times.to_string()];
-        let mut asks = self.talks(what, &echo, &[&rest[0], &rest[1]])?;
+        let echo = self.listens(bench, echoes, kind, &[])?;
+        let rest: Vec<String> = rest.iter().map(usize::to_string).collect();
+        let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+        let mut asks = self.talks(asks, &echo, &rest)?;
         let said = asks.line(SPARE, &bench.interrupt)?;
         let numbers: Option<Vec<f64>> = said.split(' ').map(|word| word.parse().ok()).collect();
         numbers

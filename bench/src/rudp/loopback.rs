@@ -71,29 +71,36 @@ pub(super) fn goodput(bench: &Bench) -> Result<Vec<Verdict>> {
     Ok(vec![absolute, of_raw])
 }
 
-/// One after the other, both ends blocked until something comes.
+/// One after the other: both ends blocked until something comes, and both asking again and again.
 pub(super) fn round_trip(bench: &Bench) -> Result<Vec<Verdict>> {
     bench.introduce(
         "rudp's round trips on loopback beside those of raw UDP, both ends blocked until \
-         something comes: medians in µs",
+         something comes, or spinning; both processors kept awake: medians in µs",
     );
     let path = &Path::loopback(bench)?;
+    // How long one that sleeps takes to wake differs by more than what is to be told.
+    let _spinners = path.keep_awake()?;
     let mut verdicts = Vec::new();
-    for bytes in [64, 1400] {
-        println!("{bytes} bytes");
-        let side = |name: &'static str, kind: &'static str| Side {
-            name,
-            measure: Box::new(move |_| {
-                let [middle, ..] = path.exchange(bench, "ask", kind, bytes, EXCHANGES)?;
-                Ok(middle / 1e3)
-            }),
-        };
-        let mut sides = vec![side("rudp", SHORT), side("raw", "raw")];
-        let (given, _) = interleaved(bench, &mut sides)?;
-        // Both are medians of many exchanges: a noisy machine moves both alike.
-        let verdict = beside(&given, ROUND_TRIP);
-        println!("verdict on round trips of {bytes} bytes, {ROUND_TRIP}: {verdict}\n");
-        verdicts.push(verdict);
+    for parts in [["echo", "ask"], ["echo spinning", "ask spinning"]] {
+        for bytes in [64, 1400] {
+            println!("{bytes} bytes, {}", parts[1]);
+            let side = |name: &'static str, kind: &'static str| Side {
+                name,
+                measure: Box::new(move |_| {
+                    let [middle, ..] = path.exchange(bench, parts, kind, &[bytes, EXCHANGES])?;
+                    Ok(middle / 1e3)
+                }),
+            };
+            let mut sides = vec![side("rudp", SHORT), side("raw", "raw")];
+            let (given, _) = interleaved(bench, &mut sides)?;
+            // Both are medians of many exchanges: a noisy machine moves both alike.
+            let verdict = beside(&given, ROUND_TRIP);
+            println!(
+                "verdict on round trips of {bytes} bytes, {}, {ROUND_TRIP}: {verdict}\n",
+                parts[1]
+            );
+            verdicts.push(verdict);
+        }
     }
     Ok(verdicts)
 }

@@ -1,5 +1,6 @@
 //! Curves of random loads, real and made, and runs that have them.
 
+use crate::finding::Finding;
 use costof_model::axis::Axes;
 use costof_model::facts::{Cache, CacheKind, CacheSource, Facts};
 use costof_model::metric::{Data, Estimate, IntervalKind, Measured};
@@ -221,6 +222,20 @@ pub(crate) fn staircase(base: f64, steps: &[Step]) -> Vec<(f64, f64)> {
             .sum::<f64>()
     };
     SIZES.iter().map(|&size| (size, cost(size))).collect()
+}
+
+/// What a finding says of a run with these points; what it names as evidence is among them.
+pub(crate) fn sentences(finds: fn(&Run) -> Vec<Finding>, rows: &[PointRow]) -> Vec<String> {
+    let mut run = run(&[]);
+    run.points.extend(rows.iter().cloned());
+    let findings = finds(&run);
+    for point in findings.iter().flat_map(|finding| &finding.evidence) {
+        assert!(rows.iter().any(|row| row.point == *point));
+    }
+    findings
+        .into_iter()
+        .map(|finding| finding.sentence)
+        .collect()
 }
 
 /// A run without points on a machine that claims caches of so many bytes, in a virtual machine.

@@ -210,7 +210,7 @@ fn ns(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, run};
+    use crate::memory_sample::{self, point_row};
     use costof_model::axis::Axes;
     use costof_model::noise::Warning;
 
@@ -242,16 +242,7 @@ mod tests {
     }
 
     fn sentences(rows: &[PointRow]) -> Vec<String> {
-        let mut run = run(&[]);
-        run.points.extend(rows.iter().cloned());
-        let findings = round_trip(&run);
-        for point in findings.iter().flat_map(|finding| &finding.evidence) {
-            assert!(rows.iter().any(|row| row.point == *point));
-        }
-        findings
-            .into_iter()
-            .map(|finding| finding.sentence)
-            .collect()
+        memory_sample::sentences(round_trip, rows)
     }
 
     #[test]

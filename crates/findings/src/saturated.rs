@@ -158,7 +158,7 @@ fn range(least: f64, most: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, run};
+    use crate::memory_sample::{self, point_row, run};
     use costof_model::axis::Axes;
     use costof_model::noise::{Placement, Warning};
 
@@ -183,13 +183,7 @@ mod tests {
     }
 
     fn sentences(rows: &[PointRow]) -> Vec<String> {
-        let mut run = run(&[]);
-        run.points.extend(rows.iter().cloned());
-        let findings = saturated(&run);
-        findings
-            .into_iter()
-            .map(|finding| finding.sentence)
-            .collect()
+        memory_sample::sentences(saturated, rows)
     }
 
     #[test]

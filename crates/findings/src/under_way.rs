@@ -297,7 +297,7 @@ fn ns(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, run};
+    use crate::memory_sample::{self, point_row};
     use costof_model::axis::Axes;
 
     fn row(link: &'static str, stack: &'static str, window: u64, rate: f64) -> PointRow {
@@ -321,16 +321,7 @@ mod tests {
     }
 
     fn sentences(rows: &[PointRow]) -> Vec<String> {
-        let mut run = run(&[]);
-        run.points.extend(rows.iter().cloned());
-        let findings = under_way(&run);
-        for point in findings.iter().flat_map(|finding| &finding.evidence) {
-            assert!(rows.iter().any(|row| row.point == *point));
-        }
-        findings
-            .into_iter()
-            .map(|finding| finding.sentence)
-            .collect()
+        memory_sample::sentences(under_way, rows)
     }
 
     #[test]

@@ -109,9 +109,10 @@ pub fn point(
     })
 }
 
-/// The batches of n and of 2n operations of every sampled metric, by launch. On a machine that others
-/// use, what takes twice as long meets them more than twice as often: there more than twice the time
-/// says nothing of the work.
+/// The batches of n and of 2n operations of every sampled metric, by launch. Where a recorded cause
+/// leaves grade C or D, whichever it is, the machine may have treated the longer batches otherwise than
+/// the shorter ones (others interrupt what takes twice as long more than twice as often): there more
+/// than twice the time says nothing of the work.
 fn twice_the_work_takes_twice_the_time(
     points: &[&LaunchPoint],
     is_disturbed: bool,

@@ -19,7 +19,8 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
-use crate::meeting::{Listener, readable, receive_within, wait};
+use crate::meeting::{Listener, receive_within};
+use crate::poll::{readable, wait};
 
 /// How long the other end may say nothing.
 const QUIET: Duration = Duration::from_secs(5);

@@ -55,6 +55,7 @@ mod packet;
 pub mod page_faults;
 mod partner;
 pub mod perf;
+mod poll;
 pub mod process;
 pub mod queue_disciplines;
 pub mod random;

@@ -17,13 +17,13 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType,
     accept_with, addr::SocketAddrArg, bind, connect, getsockname, ipproto, listen, recv, recvfrom,
     send, sendto, socket_with, sockopt,
 };
 
+use crate::poll::{readable, wait};
 use crate::socket;
 use crate::socket_option;
 
@@ -220,7 +220,7 @@ impl Listener {
     }
 
     /// What whoever calls has to say.
-    pub(crate) fn token(&self) -> &[u8] {
+    pub fn token(&self) -> &[u8] {
         &self.token
     }
 
@@ -567,25 +567,6 @@ fn open(
     Ok(socket_with(family, kind, SocketFlags::CLOEXEC, protocol)?)
 }
 
-/// Waits until something can be read from one of these, or connects; false where nothing does
-/// within this time, which is below a second.
-pub(crate) fn wait(sockets: &mut [PollFd<'_>], time: Duration) -> io::Result<bool> {
-    let time = Timespec {
-        tv_sec: 0,
-        tv_nsec: i64::from(time.subsec_nanos()),
-    };
-    match poll(sockets, Some(&time)) {
-        Ok(ready) => Ok(ready > 0),
-        Err(rustix::io::Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// What to wait for at a socket.
-pub(crate) fn readable(socket: &impl AsFd) -> PollFd<'_> {
-    PollFd::new(socket, PollFlags::IN)
-}
-
 fn in_time(until: Instant) -> io::Result<()> {
     if Instant::now() > until {
         return Err(io::Error::new(
@@ -606,8 +587,16 @@ pub(crate) fn receive_within(socket: impl AsFd, time: Duration) -> io::Result<()
 }
 
 /// Nothing has come yet, or a signal came between.
-pub(crate) fn is_passing(error: &io::Error) -> bool {
+pub fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+/// The other end of a connection is not there any more.
+pub fn has_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+    )
 }
 
 #[cfg(test)]

@@ -41,9 +41,6 @@ pub const BLOCK_MOST_BYTES: usize = 64 << 20;
 const FAREWELL: &[u8] = b" done";
 /// A block's number.
 const NUMBER_BYTES: usize = 8;
-/// After so many bytes or calls the time is looked at.
-const LOOK_BYTES: u64 = 32 << 10;
-const LOOK_CALLS: u32 = 16;
 
 /// Waits for the one that calls a listener and says its token: the receiving ends of its flows.
 ///

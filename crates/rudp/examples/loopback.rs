@@ -11,7 +11,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 use rudp::socket::Socket;
-use rudp::{Accept, Config, Control, Event};
+use rudp::{Accept, Config, Control, Event, Reason};
 use std::error::Error;
 use std::io::IoSliceMut;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -117,7 +117,8 @@ fn stream(config: Config, bytes: usize, lasts: Duration) -> Result<()> {
         };
         match event {
             Event::Connected => began = Instant::now(),
-            Event::Closed(reason) => println!("{reason:?}"),
+            Event::Closed(Reason::Finished) => break,
+            Event::Closed(reason) => return Err(format!("{reason:?}").into()),
             _ => {}
         }
         stats = Some(connection.stats());

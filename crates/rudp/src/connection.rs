@@ -55,9 +55,13 @@ pub struct Connection {
     /// Packets that may leave whatever the window says.
     probes: u32,
     short: Short,
+    /// Packets that left since one went once more, of which that takes some.
+    copies_earned: u32,
     /// Whether this end takes no more messages to send.
     is_closing: bool,
     finish: Finish,
+    /// How many probe timeouts have said it again since anything was acknowledged.
+    last_words: u32,
     /// How many messages the other end sent, all of which it knows to be here.
     peer_finished: Option<u64>,
     events: VecDeque<Event>,
@@ -193,8 +197,10 @@ impl Connection {
             is_ping_due: false,
             probes: 0,
             short: Short::Waits,
+            copies_earned: 0,
             is_closing: false,
             finish: Finish::NotSent,
+            last_words: 0,
             peer_finished: None,
             events: VecDeque::new(),
             closed: None,

@@ -365,6 +365,12 @@ impl Endpoint {
         None
     }
 
+    /// Whether [`Endpoint::poll_transmit`] may have something.
+    #[cfg(feature = "socket")]
+    pub(crate) fn may_have_to_send(&self) -> bool {
+        !self.retries.is_empty() || !self.to_send.is_empty()
+    }
+
     /// The next thing that happened, and to which connection.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
         while let Some(slot) = self.to_tell.front().copied() {
@@ -537,3 +543,32 @@ impl Random {
 
 // A token outlives its connection by less than this, which bounds what is remembered.
 const _: () = assert!(LIFETIME.as_secs() <= 60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_let_in_while_too_many_that_are_gone_are_remembered() {
+        let now = Time::from_nanos(1);
+        let address = "192.0.2.1:1".parse().unwrap();
+        let mut server = Endpoint::new([1; 16], Some(Accept::default())).unwrap();
+        for client in 0..GONE_MAX as u64 {
+            server.clients.insert((address, client), Client::Gone);
+            server.gone.push_back((now + LIFETIME, address, client));
+        }
+        let parameters = Config::default().parameters();
+        let meet = |server: &mut Endpoint, now, client| {
+            server.meet(now, address, client, 7, &parameters, Some(now + LIFETIME));
+            server.connections()
+        };
+        let new = GONE_MAX as u64;
+        assert_eq!(meet(&mut server, now, new), 0);
+        // One token is over, and with it what there was to remember.
+        server.gone[0].0 = now;
+        let later = now + std::time::Duration::from_nanos(1);
+        server.forget_gone(later);
+        assert!(!server.clients.contains_key(&(address, 0)));
+        assert_eq!(meet(&mut server, later, new), 1);
+    }
+}

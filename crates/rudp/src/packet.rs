@@ -332,6 +332,37 @@ mod tests {
         ]
     }
 
+    #[test]
+    fn a_hello_that_is_shorter_than_its_answers_is_none() {
+        let mut hello = Vec::new();
+        let packet = Packet::Hello {
+            client: 1,
+            nonce: 2,
+            parameters: crate::Config::default().parameters(),
+            token: None,
+        };
+        packet.write(&mut hello);
+        assert_eq!(hello.len(), HELLO_LEN);
+        // All that it says is there, and the tag is right.
+        hello.truncate(HELLO_LEN - TAG_LEN - 1);
+        put_tag(&mut hello, 0, HANDSHAKE_SEED);
+        assert_eq!(Packet::read(&hello), None);
+    }
+
+    #[test]
+    fn each_end_of_a_connection_has_its_part_in_the_seed() {
+        let seeds = [
+            seed(1, 2),
+            seed(1, 3),
+            seed(3, 2),
+            seed(2, 1),
+            HANDSHAKE_SEED,
+        ];
+        for (at, one) in seeds.iter().enumerate() {
+            assert!(!seeds[..at].contains(one), "{seeds:x?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn a_handshake_is_read_back_and_a_damaged_one_is_not(

@@ -61,8 +61,8 @@ struct Sent {
     at: Time,
     bytes: u32,
     state: State,
-    /// What it carried goes again already, because of a probe timeout.
-    is_probed: bool,
+    /// What it carried goes again already: it is a copy, or there was a probe timeout.
+    goes_again: bool,
     /// As one whose sender understands marks.
     is_marked: bool,
     carried: Carried,
@@ -230,12 +230,21 @@ impl Recovery {
         self.last_sent_at = now;
     }
 
+    /// The same for one all of which is in another packet too: where this one is lost, nothing is
+    /// to go again.
+    pub(crate) fn sent_copy(&mut self, now: Time, bytes: usize, parts: &[Part]) {
+        self.sent(now, bytes, Carried::default(), parts);
+        if let Some(sent) = self.sent.back_mut() {
+            sent.goes_again = true;
+        }
+    }
+
     fn remember(&mut self, at: Time, bytes: u32, state: State, carried: Carried, parts: u32) {
         self.sent.push_back(Sent {
             at,
             bytes,
             state,
-            is_probed: false,
+            goes_again: false,
             is_marked: self.is_marking,
             carried,
             parts,
@@ -378,7 +387,7 @@ impl Recovery {
         outcome.lost_packets += 1;
         outcome.lost_bytes += u64::from(sent.bytes);
         outcome.lost_sent_at = outcome.lost_sent_at.max(Some(sent.at));
-        if !sent.is_probed {
+        if !sent.goes_again {
             self.send_again(sent, outcome);
         }
     }
@@ -444,8 +453,8 @@ impl Recovery {
         let mut probes = 0;
         for at in start..self.sent.len() {
             let sent = self.sent[at];
-            if sent.state == State::UnderWay && !sent.is_probed {
-                self.sent[at].is_probed = true;
+            if sent.state == State::UnderWay && !sent.goes_again {
+                self.sent[at].goes_again = true;
                 self.send_again(&sent, outcome);
                 probes += 1;
                 if probes == PROBES {
@@ -593,6 +602,15 @@ mod tests {
         );
         let outcome = acknowledge(&mut recovery, at(109), &[0, 1, 2, 3, 4, 5, 9]);
         assert_eq!(outcome.lost, [], "4 later ones are no loss any more");
+    }
+
+    #[test]
+    fn a_round_trip_is_that_of_the_newest_packet_alone() {
+        let mut recovery = with_sent(3);
+        assert!(acknowledge(&mut recovery, at(102), &[2]).has_rtt);
+        // What is told late of an older one says how late that was.
+        assert!(!acknowledge(&mut recovery, at(150), &[1, 2]).has_rtt);
+        assert_eq!(recovery.rtt.latest, ROUND);
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub(crate) struct Part {
     pub(crate) len: u32,
 }
 
+/// How many parts wait to go once more, at most.
+const COPIES_MOST: usize = 1024;
+
 #[derive(Debug, Default)]
 pub(crate) struct Sending {
     /// From the first that is not wholly acknowledged on.
@@ -24,6 +27,8 @@ pub(crate) struct Sending {
     next_offset: u32,
     /// What is to go again.
     lost: VecDeque<Part>,
+    /// What went again, and is to go once more while there is nothing else to send.
+    copies: VecDeque<Part>,
     /// Of messages not wholly acknowledged.
     unacknowledged_bytes: u64,
     /// Bytes that never went.
@@ -131,6 +136,9 @@ impl Sending {
                     self.lost.pop_front();
                 }
             }
+            if self.next_id == self.count() && self.copies.len() < COPIES_MOST {
+                self.copies.push_back(sent);
+            }
             return Some(sent);
         }
         if !self.may_go_on(credit, under_way_max) {
@@ -152,6 +160,30 @@ impl Sending {
         Some(self.write(out, Part { id, offset, len }))
     }
 
+    /// Whether what went again may go once more: nothing else is to be sent.
+    pub(crate) fn has_copy(&mut self) -> bool {
+        while let Some(part) = self.copies.front() {
+            if self.is_missing(*part) {
+                return self.lost.is_empty() && self.next_id == self.count();
+            }
+            self.copies.pop_front();
+        }
+        false
+    }
+
+    /// Appends what went again to a packet with so much room left.
+    pub(crate) fn write_copy(&mut self, out: &mut Vec<u8>, room: usize) -> Option<Part> {
+        if !self.has_copy() {
+            return None;
+        }
+        let part = self.copies.front().copied()?;
+        let total = self.message(part.id)?.data.len() as u32;
+        // It was as long before, and an acknowledgement may leave less room: then the rest is let go.
+        let len = frame::fits(part.id, part.offset, total, part.len, room)?;
+        self.copies.pop_front();
+        Some(self.write(out, Part { len, ..part }))
+    }
+
     fn write(&self, out: &mut Vec<u8>, part: Part) -> Part {
         let data = &self
             .message(part.id)
@@ -170,16 +202,17 @@ impl Sending {
     /// What arrived after all need not go again.
     fn drop_known_lost(&mut self) {
         while let Some(part) = self.lost.front() {
-            let range = part.range();
-            let is_needed = match self.message(part.id) {
-                Some(message) => part.len == 0 || !message.acknowledged.covers(&range),
-                None => false,
-            };
-            if is_needed {
+            if self.is_missing(*part) {
                 return;
             }
             self.lost.pop_front();
         }
+    }
+
+    /// Whether it is not known to have arrived.
+    fn is_missing(&self, part: Part) -> bool {
+        self.message(part.id)
+            .is_some_and(|message| part.len == 0 || !message.acknowledged.covers(&part.range()))
     }
 
     /// A packet with this part was lost.
@@ -311,6 +344,30 @@ mod tests {
             messages: 3,
         };
         assert!(sending.write_next(&mut out, 1000, more, 9).is_some());
+    }
+
+    #[test]
+    fn what_was_lost_goes_twice_while_nothing_else_is_to_be_sent() {
+        let mut sending = Sending::default();
+        sending.push(vec![1; 100]);
+        let first = next(&mut sending, 1000).unwrap();
+        assert!(
+            !sending.has_copy(),
+            "what goes for the first time goes once"
+        );
+        sending.lose(first);
+        assert_eq!(next(&mut sending, 1000), Some(first));
+        sending.push(vec![2; 100]);
+        assert!(!sending.has_copy(), "something else is to be sent");
+        next(&mut sending, 1000).unwrap();
+        assert!(sending.has_copy());
+        assert_eq!(sending.write_copy(&mut Vec::new(), 1000), Some(first));
+        assert!(!sending.has_copy(), "twice is enough");
+        // What arrived meanwhile need not.
+        sending.lose(first);
+        next(&mut sending, 1000).unwrap();
+        sending.acknowledge(first);
+        assert!(!sending.has_copy());
     }
 
     #[test]

@@ -183,3 +183,41 @@ impl Receiver {
         Some(data)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(sender: &mut Sender, now: Time) -> Vec<u64> {
+        let mut request = Vec::new();
+        let mut numbers = Vec::new();
+        while sender.poll_transmit(now, &mut request) {
+            let number = request.first_chunk().expect("a number is in front");
+            numbers.push(u64::from_be_bytes(*number));
+        }
+        numbers
+    }
+
+    #[test]
+    fn no_more_are_under_way_than_the_window_and_what_is_not_answered_goes_again() {
+        let mut sender = Sender::new(2);
+        for _ in 0..4 {
+            sender.send(vec![1]);
+        }
+        let at = Time::from_nanos(1);
+        assert_eq!(sent(&mut sender, at), [0, 1]);
+        // What was not sent cannot have been answered, nor rubbish answer anything.
+        for answer in [&2_u64.to_be_bytes()[..], &[0; 7], &[0; 9]] {
+            sender.handle_datagram(answer);
+        }
+        assert_eq!((sender.poll_acknowledged(), sender.waiting()), (None, 4));
+        sender.handle_datagram(&1_u64.to_be_bytes());
+        assert_eq!(sender.poll_acknowledged(), Some(1));
+        assert_eq!(sent(&mut sender, at), [], "the first still holds its place");
+        assert_eq!(sender.poll_timeout(), Some(at + RETRY));
+        assert_eq!(sent(&mut sender, at + RETRY), [0]);
+        assert_eq!(sender.resent(), 1);
+        sender.handle_datagram(&0_u64.to_be_bytes());
+        assert_eq!(sent(&mut sender, at + RETRY), [2, 3]);
+    }
+}

@@ -120,6 +120,16 @@ fn what_the_system_drops_because_the_buffer_is_full_is_counted() {
 }
 
 #[test]
+fn what_the_system_refuses_to_send_is_lost_and_counted() {
+    let mut client = Socket::bind(ANY, [2; 16], None).unwrap();
+    // Nobody sends from loopback to elsewhere, nor to everybody without having asked to.
+    let everybody = SocketAddr::from((Ipv4Addr::BROADCAST, 7));
+    client.connect(everybody, Config::default()).unwrap();
+    assert_eq!(client.poll(Some(Duration::ZERO)).unwrap(), None);
+    assert!(client.refused() > 0);
+}
+
+#[test]
 fn an_address_that_is_not_here_is_an_error_that_names_it() {
     let elsewhere = SocketAddr::from(([192, 0, 2, 1], 7));
     let error = Socket::bind(elsewhere, [1; 16], None).unwrap_err();

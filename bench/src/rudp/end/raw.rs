@@ -81,29 +81,45 @@ pub(super) fn send(to: SocketAddr) -> Played<()> {
     }
 }
 
+/// What a call gives that is made until there is something: once, where it waits itself.
+fn until_there<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            given => return given,
+        }
+    }
+}
+
 /// Sends back whatever comes, until it is ended.
-pub(super) fn echo(at: SocketAddr) -> Played<()> {
+pub(super) fn echo(at: SocketAddr, spins: bool) -> Played<()> {
     let socket = UdpSocket::bind(at)?;
+    socket.set_nonblocking(spins)?;
     say_where(socket.local_addr()?, "");
     let mut buffer = [0; LARGEST];
     loop {
-        let (bytes, from) = socket.recv_from(&mut buffer)?;
+        let (bytes, from) = until_there(|| socket.recv_from(&mut buffer))?;
         socket.send_to(&buffer[..bytes], from)?;
     }
 }
 
-/// How long each exchange takes, one after the other; both ends block.
-pub(super) fn ask(to: SocketAddr, bytes: usize, times: usize) -> Played<Vec<Duration>> {
+/// How long each exchange takes, one after the other.
+pub(super) fn ask(
+    to: SocketAddr,
+    bytes: usize,
+    times: usize,
+    spins: bool,
+) -> Played<Vec<Duration>> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect(to)?;
-    socket.set_read_timeout(Some(SILENCE))?;
+    socket.set_nonblocking(spins)?;
     let question = vec![7; bytes];
     let mut answer = [0; LARGEST];
     let mut took = Vec::with_capacity(WARM_UP + times);
     for _ in 0..WARM_UP + times {
         let asked = Instant::now();
         socket.send(&question)?;
-        let came = socket.recv(&mut answer)?;
+        let came = until_there(|| socket.recv(&mut answer))?;
         took.push(asked.elapsed());
         if came != bytes {
             return Err(format!("{came} bytes came").into());

@@ -4,7 +4,7 @@ use super::{Kind, MESSAGE_BYTES, Played, WARM_UP, say_where};
 use crate::rudp::tally::Tally;
 use rudp::socket::Socket;
 use rudp::{Accept, Config, ConnectionId, Event};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 /// After so long a silence there is no other end.
@@ -45,7 +45,10 @@ fn listen(at: SocketAddr, config: Config) -> Played<Socket> {
 
 fn connect(to: SocketAddr, config: Config) -> Played<(Socket, ConnectionId)> {
     let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-    let mut socket = Socket::bind(any, secret(), None)?;
+    // It hears nobody else, as UDP's does that it is held against.
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(to)?;
+    let mut socket = Socket::over(socket, secret(), None)?;
     let id = socket.connect(to, config)?;
     Ok((socket, id))
 }
@@ -95,11 +98,23 @@ pub(super) fn send(to: SocketAddr, kind: &Kind) -> Played<()> {
     }
 }
 
+/// What happens next: waited for in the kernel, or by asking again and again.
+fn next(socket: &mut Socket, spins: bool) -> Played<(ConnectionId, Event)> {
+    if !spins {
+        return Ok(socket.poll(SILENCE)?.ok_or("nobody answers")?);
+    }
+    loop {
+        if let Some(happened) = socket.poll(Some(Duration::ZERO))? {
+            return Ok(happened);
+        }
+    }
+}
+
 /// Sends back whatever comes, until it is ended.
-pub(super) fn echo(at: SocketAddr, kind: &Kind) -> Played<()> {
+pub(super) fn echo(at: SocketAddr, kind: &Kind, spins: bool) -> Played<()> {
     let mut socket = listen(at, unordered(kind))?;
     loop {
-        if let Some((id, Event::Message(message))) = socket.poll(SILENCE)?
+        if let (id, Event::Message(message)) = next(&mut socket, spins)?
             && let Some(connection) = socket.connection(id)
         {
             connection.send(message)?;
@@ -107,18 +122,19 @@ pub(super) fn echo(at: SocketAddr, kind: &Kind) -> Played<()> {
     }
 }
 
-/// How long each exchange takes, one after the other; both ends block.
+/// How long each exchange takes, one after the other.
 pub(super) fn ask(
     to: SocketAddr,
     kind: &Kind,
     bytes: usize,
     times: usize,
+    spins: bool,
 ) -> Played<Vec<Duration>> {
     let (mut socket, id) = connect(to, unordered(kind))?;
     let mut took = Vec::with_capacity(WARM_UP + times);
     let mut asked = Instant::now();
     while took.len() < WARM_UP + times {
-        let (_, event) = socket.poll(SILENCE)?.ok_or("nobody answers")?;
+        let (_, event) = next(&mut socket, spins)?;
         match event {
             Event::Message(answer) if answer.len() == bytes => took.push(asked.elapsed()),
             Event::Message(answer) => return Err(format!("{} bytes came", answer.len()).into()),
@@ -135,29 +151,37 @@ pub(super) fn ask(
     Ok(took)
 }
 
-/// How long each takes of so many that are asked at once.
+/// How long each of `all` takes, of which so many are under way.
 pub(super) fn ask_at_once(
     to: SocketAddr,
     kind: &Kind,
     bytes: usize,
-    times: usize,
+    at_once: usize,
+    all: usize,
 ) -> Played<Vec<Duration>> {
     let (mut socket, id) = connect(to, unordered(kind))?;
-    let mut took = Vec::with_capacity(times);
-    let mut asked = Instant::now();
-    while took.len() < times {
+    let (mut asked, mut took) = (Vec::with_capacity(all), Vec::with_capacity(all));
+    while took.len() < all {
         let (_, event) = socket.poll(SILENCE)?.ok_or("nobody answers")?;
-        match event {
-            Event::Message(_) => took.push(asked.elapsed()),
-            Event::Closed(reason) => return Err(format!("closed: {reason:?}").into()),
-            Event::Connected => {
-                let connection = socket.connection(id).ok_or("it is gone")?;
-                asked = Instant::now();
-                for _ in 0..times {
-                    connection.send(vec![7; bytes])?;
-                }
+        let more = match event {
+            Event::Connected => at_once,
+            Event::Message(answer) => {
+                let which = answer.first_chunk().map(|which| u32::from_be_bytes(*which));
+                let then: &Instant = which
+                    .and_then(|which| asked.get(which as usize))
+                    .ok_or("an answer to nothing came")?;
+                took.push(then.elapsed());
+                1
             }
-            Event::Acknowledged(_) | Event::Undeliverable(_) => {}
+            Event::Closed(reason) => return Err(format!("closed: {reason:?}").into()),
+            Event::Acknowledged(_) | Event::Undeliverable(_) => 0,
+        };
+        let connection = socket.connection(id).ok_or("it is gone")?;
+        for _ in 0..more.min(all - asked.len()) {
+            let mut message = vec![7; bytes];
+            message[..4].copy_from_slice(&(asked.len() as u32).to_be_bytes());
+            asked.push(Instant::now());
+            connection.send(message)?;
         }
     }
     Ok(took)

@@ -25,17 +25,26 @@ pub(super) fn receive(at: SocketAddr, lasts: Duration) -> Played<Tally> {
     Ok(tally)
 }
 
+fn has_enough(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset};
+    matches!(error.kind(), BrokenPipe | ConnectionReset)
+}
+
 fn is_too_late(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
-/// As much as goes, until it is ended.
+/// As much as goes, until it is ended, or the receiver has enough.
 pub(super) fn send(to: SocketAddr, control: &str) -> Played<()> {
     let mut stream = TcpStream::connect(to)?;
     socket::set_congestion_control(&stream, control)?;
     let bytes = vec![7; MESSAGE_BYTES];
     loop {
-        stream.write_all(&bytes)?;
+        match stream.write_all(&bytes) {
+            Ok(()) => {}
+            Err(error) if has_enough(&error) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
     }
 }

@@ -15,7 +15,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::net::RecvFlags;
 
 use super::intake::Intake;
@@ -23,6 +23,7 @@ use super::sender::{Limits, Sender};
 use super::{LOOK, STALLED, nothing_comes};
 use crate::clock::{ClockId, now_ns};
 use crate::meeting::is_passing;
+use crate::poll::able;
 
 /// How much may be unanswered where the sockets of both ends hold it, whatever they are: with more,
 /// both could be full.
@@ -194,7 +195,7 @@ impl Sender {
                             marks.note(*bytes);
                         }
                         None => {
-                            let able = wait(socket, PollFlags::IN | PollFlags::OUT, STALLED)?;
+                            let able = able(&socket, PollFlags::IN | PollFlags::OUT, STALLED)?;
                             able.ok_or_else(nothing_comes)?;
                         }
                     }
@@ -288,27 +289,12 @@ fn take(
     }
 }
 
-/// Waits until a socket can do one of these things, or has an error to tell: what it can; none
-/// where that is nothing for so long.
-fn wait(socket: BorrowedFd<'_>, what: PollFlags, time: Duration) -> io::Result<Option<PollFlags>> {
-    let time = Timespec {
-        tv_sec: time.as_secs().cast_signed(),
-        tv_nsec: time.subsec_nanos().into(),
-    };
-    let mut polled = [PollFd::new(&socket, what)];
-    match poll(&mut polled, Some(&time)) {
-        Ok(0) => Ok(None),
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(Some(polled[0].revents())),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// Waits until a socket gives something, or has an error to tell: which; none where it is stopped and
 /// no answers come any more.
 fn wait_for_answer(socket: BorrowedFd<'_>, echo: &Echo<'_>) -> io::Result<Option<PollFlags>> {
     let mut waits = Waits::default();
     loop {
-        if let Some(able) = wait(socket, PollFlags::IN, LOOK)? {
+        if let Some(able) = able(&socket, PollFlags::IN, LOOK)? {
             return Ok(Some(able));
         }
         let nothing = ErrorKind::WouldBlock.into();

@@ -14,12 +14,11 @@ use crate::allocator::allocations;
 use crate::clock::{ClockId, now_ns};
 use crate::field_sender::{FieldSender, Primitive};
 use crate::fields::Messages;
-use crate::meeting::{Over, is_passing};
+use crate::meeting::{Over, has_gone, is_passing};
 use crate::socket;
 use crate::transfer::Mark;
 use crate::transfer::marks::Marks;
 
-const LOOK_BYTES: u64 = 32 << 10;
 /// How long datagrams that were asked for are waited for, before any has ever come.
 const FIRST: Duration = Duration::from_secs(1);
 
@@ -34,8 +33,6 @@ pub struct Receiver {
     marked_from_bytes: u64,
     ended: bool,
     marks: Marks,
-    /// What has come and how often, since it was last considered to note how far it is.
-    looked: (u64, u32),
     allocations: u64,
 }
 
@@ -54,7 +51,6 @@ impl Receiver {
             marked_from_bytes: 0,
             ended: false,
             marks: Marks::new(),
-            looked: (0, 0),
             allocations: 0,
         })
     }
@@ -231,13 +227,9 @@ impl Receiver {
             }
             Err(error) => return Err(error),
         };
-        let (bytes, calls) = &mut self.looked;
-        *bytes += length as u64;
-        *calls += 1;
-        let is_marked = self.intake.bytes() >= self.marked_from_bytes;
-        if is_marked && (*bytes >= LOOK_BYTES || *calls >= self.marks.look_calls) {
+        let is_due = self.marks.is_due_after(length as u64);
+        if is_due && self.intake.bytes() >= self.marked_from_bytes {
             self.marks.note(self.intake.bytes());
-            self.looked = (0, 0);
         }
         Ok(true)
     }
@@ -307,12 +299,4 @@ impl Receiver {
 /// Whether a datagram was not sent, as one that is lost.
 fn is_lost(error: &io::Error) -> bool {
     error.kind() == ErrorKind::ConnectionRefused || error.raw_os_error() == Some(libc::ENOBUFS)
-}
-
-/// Whether the other end of a connection is not there any more.
-fn has_gone(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
-    )
 }

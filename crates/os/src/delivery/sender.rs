@@ -22,7 +22,6 @@ use crate::transfer::Mark;
 use crate::transfer::marks::Marks;
 use crate::victim::{Part, Victim};
 
-const LOOK_BYTES: u64 = 32 << 10;
 /// How long a flow lasts at most, and how many marks it should have.
 const LONGEST_NS: u64 = 15_000_000_000;
 const MARKS_LEAST: usize = 16;
@@ -195,19 +194,15 @@ impl Sender {
         let begin_ns = self.marks.note(self.bytes);
         let limits = self.limits(begin_ns, duration);
         let mut left = limits.messages;
-        let (mut bytes, mut calls) = (0, 0);
         loop {
             self.send_or_lose()?;
             self.bytes += size;
-            bytes += size;
-            calls += 1;
             left -= 1;
             if left == 0 {
                 self.mark_end();
                 return Ok(());
             }
-            if bytes >= LOOK_BYTES || calls >= self.marks.look_calls {
-                (bytes, calls) = (0, 0);
+            if self.marks.is_due_after(size) {
                 let now_ns = self.marks.note(self.bytes);
                 if limits.is_over(now_ns, self.marks.marks().len()) {
                     self.mark_end();
@@ -315,13 +310,10 @@ impl Sender {
 
     fn burst(&mut self, messages: u64) -> io::Result<()> {
         let size = self.fields.messages().size() as u64;
-        let mut bytes = 0;
         for _ in 0..messages {
             self.send_or_lose()?;
             self.bytes += size;
-            bytes += size;
-            if bytes >= LOOK_BYTES {
-                bytes = 0;
+            if self.marks.is_due_after(size) {
                 self.marks.note(self.bytes);
             }
         }

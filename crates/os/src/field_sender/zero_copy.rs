@@ -6,11 +6,12 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 
 use super::one_copy::{Rest, send_parts};
 use super::{Call, Counts, REAP_EVERY, STALLED, stalled, unsupported};
 use crate::fields::Messages;
+use crate::poll::able;
 use crate::zerocopy::{self, Completions};
 
 /// How often it is looked at once whether a send is complete, before it is slept until one is.
@@ -102,10 +103,6 @@ impl ZeroCopy {
         socket: BorrowedFd<'_>,
         counts: &mut Counts,
     ) -> io::Result<()> {
-        let time = Timespec {
-            tv_sec: STALLED.as_secs().cast_signed(),
-            tv_nsec: 0,
-        };
         let mut looks = 0;
         loop {
             self.reap(socket, counts)?;
@@ -115,12 +112,7 @@ impl ZeroCopy {
             looks += 1;
             if looks > LOOKS {
                 counts.system_calls += 1;
-                let mut polled = [PollFd::new(&socket, PollFlags::empty())];
-                match poll(&mut polled, Some(&time)) {
-                    Ok(0) => return Err(stalled()),
-                    Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                    Err(error) => return Err(error.into()),
-                }
+                able(&socket, PollFlags::empty(), STALLED)?.ok_or_else(stalled)?;
             }
         }
     }

@@ -4,7 +4,8 @@ use super::{MESSAGE_LEAST_BYTES, MESSAGE_MOST_BYTES, NUMBER_BYTES, READY};
 use crate::allocator::allocations;
 use crate::arena::{Arena, PageSize, base_page_bytes};
 use crate::clock::{ClockId, now_ns};
-use crate::meeting::{Listener, Over, is_passing, receive_within};
+use crate::meeting::{Listener, Over, has_gone, is_passing, receive_within};
+use crate::poll::able;
 use crate::socket;
 use crate::transfer::contents;
 use crate::zerocopy::{self, Completions};
@@ -13,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::PollFlags;
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
 /// How long a call waits before it is looked whether it is still wanted.
@@ -191,8 +192,7 @@ impl Sender {
         self.completions.collect(&self.socket)?;
         if self.completions.done == before {
             // Errors, which completions count as, are waited for without being asked for.
-            let mut polled = [PollFd::new(&self.socket, PollFlags::empty())];
-            crate::meeting::wait(&mut polled, LOOK)?;
+            able(&self.socket, PollFlags::empty(), LOOK)?;
         }
         Ok(())
     }
@@ -243,11 +243,4 @@ fn await_ready(socket: &OwnedFd, stop: &AtomicBool) -> io::Result<()> {
         }
     }
     Err(ErrorKind::Interrupted.into())
-}
-
-fn has_gone(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
-    )
 }

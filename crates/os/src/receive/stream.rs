@@ -1,6 +1,7 @@
 //! The connection of a receiver.
 
-use crate::meeting::{Met, is_passing, readable, receive_within, wait};
+use crate::meeting::{Met, is_passing, receive_within};
+use crate::poll::{readable, wait};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;

@@ -8,12 +8,13 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rustix::event::{PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 
 use super::{CONTROL_WORDS, SCM_TSTAMP_SND, TRIES, event_in, stamp, stamp_in};
 use crate::control_message::receive;
 use crate::conversation::{Conversation, Wait};
-use crate::meeting::{self, is_passing, readable};
+use crate::meeting::{self, is_passing};
+use crate::poll::able;
 
 /// How many stamps of what left are kept until somebody asks for them.
 const KEPT: usize = 64;
@@ -152,23 +153,10 @@ impl Datagrams {
     ///
     /// What poll(2) says.
     pub fn wait(&mut self, time: Duration) -> io::Result<()> {
-        let timeout = Timespec {
-            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: time.subsec_nanos().into(),
-        };
-        let has_stamps = {
-            let socket = self.conversation.socket();
-            let mut polled = [readable(&socket)];
-            match poll(&mut polled, Some(&timeout)) {
-                Ok(_) => polled[0].revents().contains(PollFlags::ERR),
-                Err(rustix::io::Errno::INTR) => false,
-                Err(error) => return Err(error.into()),
-            }
-        };
-        // Who leaves them there does not wait.
-        match has_stamps {
-            true => self.fetch_stamps(),
-            false => Ok(()),
+        match able(&self.conversation.socket(), PollFlags::IN, time)? {
+            // Who leaves them there does not wait.
+            Some(able) if able.contains(PollFlags::ERR) => self.fetch_stamps(),
+            _ => Ok(()),
         }
     }
 

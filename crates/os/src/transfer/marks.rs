@@ -1,6 +1,5 @@
 //! How far an end of a flow was, from time to time.
 
-use super::LOOK_CALLS;
 use crate::clock::{ClockId, now_ns};
 
 /// How far an end was at a time.
@@ -23,9 +22,15 @@ pub struct Marks {
     pub(super) next_ns: u64,
     /// When the time was looked at last, and after how many calls it is to be again.
     looked_ns: u64,
-    pub(crate) look_calls: u32,
+    look_calls: u32,
+    /// What went since then, in bytes and in calls.
+    bytes: u64,
+    calls: u32,
 }
 
+/// After so many bytes or calls the time is looked at.
+const LOOK_BYTES: u64 = 32 << 10;
+const LOOK_CALLS: u32 = 16;
 /// The most marks.
 pub(super) const MARKS: usize = 1024;
 /// How far they are apart at first.
@@ -46,7 +51,17 @@ impl Marks {
             next_ns: 0,
             looked_ns: 0,
             look_calls: LOOK_CALLS,
+            bytes: 0,
+            calls: 0,
         }
+    }
+
+    /// Another call went, of so many bytes: whether that makes it time to [`Marks::note`] how far it is.
+    #[inline]
+    pub fn is_due_after(&mut self, bytes: u64) -> bool {
+        self.bytes += bytes;
+        self.calls += 1;
+        self.bytes >= LOOK_BYTES || self.calls >= self.look_calls
     }
 
     /// Notes how far it is if it is time to, and returns the time.
@@ -57,6 +72,7 @@ impl Marks {
         let is_slow = at_ns - self.looked_ns > MARK_EVERY_NS;
         self.look_calls = if is_slow { 1 } else { LOOK_CALLS };
         self.looked_ns = at_ns;
+        (self.bytes, self.calls) = (0, 0);
         if at_ns >= self.next_ns {
             self.add(Mark {
                 at_ns,
@@ -88,5 +104,27 @@ impl Marks {
         }
         self.marks.push(mark);
         self.next_ns = mark.at_ns + self.every_ns;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_time_to_look_after_so_many_bytes_or_calls() {
+        let due_after = |bytes| {
+            let mut marks = Marks::new();
+            (1..=100).find(|_| marks.is_due_after(bytes))
+        };
+        assert_eq!(due_after(0), Some(LOOK_CALLS));
+        assert_eq!(due_after(LOOK_BYTES / 4), Some(4));
+        assert_eq!(due_after(LOOK_BYTES), Some(1));
+        let mut marks = Marks::new();
+        marks.is_due_after(LOOK_BYTES);
+        marks.note(LOOK_BYTES);
+        assert_eq!((marks.bytes, marks.calls), (0, 0));
+        // It was never looked before, which is a long time.
+        assert!(marks.is_due_after(1));
     }
 }

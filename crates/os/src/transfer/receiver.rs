@@ -2,7 +2,7 @@
 
 use super::channel::Channel;
 use super::marks::{Mark, Marks};
-use super::{BLOCK_LEAST_BYTES, FAREWELL, LOOK_BYTES, NUMBER_BYTES, contents, other_bytes};
+use super::{BLOCK_LEAST_BYTES, FAREWELL, NUMBER_BYTES, contents, other_bytes};
 use crate::allocator::allocations;
 use crate::arena::{Arena, PageSize};
 use crate::meeting::{Over, is_passing};
@@ -85,7 +85,6 @@ impl Receiver {
 
     /// Receives until it has made a mark, nothing has come for a while, or the end has.
     pub(super) fn receive_until_marked(&mut self) -> io::Result<()> {
-        let (mut bytes, mut calls) = (0, 0);
         loop {
             let length = match self.channel.receive(self.buffer.as_mut_slice()) {
                 Ok(0) if self.channel.is_stream() => {
@@ -107,15 +106,12 @@ impl Receiver {
                 return self.hear(length);
             }
             self.take(length)?;
-            bytes += length as u64;
-            calls += 1;
-            if bytes >= LOOK_BYTES || calls >= self.marks.look_calls {
+            if self.marks.is_due_after(length as u64) {
                 let marks = self.marks.marks.len();
                 self.marks.note(self.bytes);
                 if self.marks.marks.len() != marks {
                     return Ok(());
                 }
-                (bytes, calls) = (0, 0);
             }
         }
     }

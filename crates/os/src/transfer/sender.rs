@@ -2,7 +2,7 @@
 
 use super::channel::Channel;
 use super::marks::{Mark, Marks};
-use super::{FAREWELL, LOOK_BYTES, NUMBER_BYTES, contents};
+use super::{FAREWELL, NUMBER_BYTES, contents};
 use crate::allocator::allocations;
 use crate::arena::{Arena, PageSize};
 use crate::meeting::{Over, is_passing};
@@ -86,7 +86,6 @@ impl Sender {
         let block = &mut self.block.as_mut_slice()[..self.size];
         let begin_ns = self.marks.note(self.sent.bytes);
         let (end_ns, last_ns) = (begin_ns + duration_ns, begin_ns + LONGEST_NS);
-        let (mut bytes, mut calls) = (0, 0);
         loop {
             block[..NUMBER_BYTES].copy_from_slice(&self.sent.blocks.to_le_bytes());
             match self.channel.send_all(block) {
@@ -96,10 +95,7 @@ impl Sender {
             }
             self.sent.blocks += 1;
             self.sent.bytes += size;
-            bytes += size;
-            calls += 1;
-            if bytes >= LOOK_BYTES || calls >= self.marks.look_calls {
-                (bytes, calls) = (0, 0);
+            if self.marks.is_due_after(size) {
                 let now_ns = self.marks.note(self.sent.bytes);
                 let enough = now_ns >= end_ns && self.marks.marks.len() >= MARKS_LEAST;
                 if enough || now_ns >= last_ns {

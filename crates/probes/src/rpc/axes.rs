@@ -91,6 +91,14 @@ pub(super) fn stack(point: &Point) -> Stack {
     }
 }
 
+/// The stack of a point of calls.
+pub(super) fn called(point: &Point) -> Rpc {
+    match stack(point) {
+        Stack::Calls(stack) => stack,
+        Stack::Bytes(_) => unreachable!("bytes go by other ends"),
+    }
+}
+
 /// What a point's connection goes through; TCP where it has no such axis.
 pub(super) fn over(point: &Point) -> Over {
     match point.axes.find_word("over") {

@@ -1,14 +1,17 @@
 //! The two ends of a connection by which calls go: they meet as all ends of probes do, and what has
 //! met them is given to the stack.
 
-use super::axes::{check, over};
+use super::axes::{called, check, over};
+use super::served::Served;
 use crate::derived;
 use crate::net::both_ends::take;
 use crate::net::caller::Caller;
 use crate::net::meeting::{self, cannot_reach};
 use crate::net::path::End;
+use crate::rudp::roles::CPU_OF_ALL;
 use crate::wake::Kept;
 use costof_measure::meter::Meter;
+use costof_measure::probe::Role;
 use costof_model::axis::AxisValue;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
@@ -21,38 +24,33 @@ use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-/// What keeps the processor awake, and the connections during which it does.
+/// What keeps the processor awake meanwhile, and the connections of two ends that have met.
 pub(super) type Connected = (Option<Kept>, Vec<Socket>);
 
-/// The end that is called.
+/// The end that is called, and what serves it.
 pub(super) struct Called {
     end: End,
+    /// How many connections a point has.
+    connections: fn(&Point) -> usize,
     kept: Option<Kept>,
     listener: Option<Listener>,
+    served: Option<Served>,
 }
 
 impl Called {
     /// # Errors
     /// Those of [`End::of`].
-    pub(super) fn start(launch: &Launch) -> Result<Called, Failure> {
+    pub(super) fn start(
+        launch: &Launch,
+        connections: fn(&Point) -> usize,
+    ) -> Result<Called, Failure> {
         Ok(Called {
             end: End::of(launch, false)?,
+            connections,
             kept: None,
             listener: None,
+            served: None,
         })
-    }
-
-    /// Listens for so many connections, and says where.
-    ///
-    /// # Errors
-    /// Why it cannot.
-    pub(super) fn prepare(&mut self, point: &Point, connections: usize) -> Result<Offers, Failure> {
-        check(point)?;
-        self.kept = Some(self.end.settle(&placed(point), true)?);
-        let meeting = &self.end.meeting;
-        let (listener, offers) = meeting::listen(point, meeting, over(point), connections)?;
-        self.listener = Some(listener);
-        Ok(offers)
     }
 
     /// The connections of the one who calls, and what keeps the processor awake. None where the launch
@@ -60,11 +58,7 @@ impl Called {
     ///
     /// # Errors
     /// Why nobody can be met.
-    pub(super) fn accept(
-        &mut self,
-        point: &Point,
-        meter: &Meter<'_>,
-    ) -> Result<Option<Connected>, Failure> {
+    fn accept(&mut self, point: &Point, meter: &Meter<'_>) -> Result<Option<Connected>, Failure> {
         let listener = self.listener.take().expect("it is prepared");
         let token = self.end.meeting.token.as_bytes();
         let said_back = |met: Met| said_back(connection(point, met.into_socket()?), token);
@@ -72,6 +66,34 @@ impl Called {
         let accepted = accepted.and_then(|met| met.into_iter().map(said_back).collect());
         let kept = self.kept.take();
         Ok(meeting::met(accepted)?.map(|sockets| (kept, sockets)))
+    }
+}
+
+impl Role for Called {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        check(point)?;
+        self.kept = Some(self.end.settle(&placed(point), true)?);
+        let (meeting, connections) = (&self.end.meeting, (self.connections)(point));
+        let (listener, offers) = meeting::listen(point, meeting, over(point), connections)?;
+        self.listener = Some(listener);
+        // On the processor that this thread has been moved to.
+        self.served = Some(Served::start(called(point))?);
+        Ok(offers)
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let served = self.served.take().expect("it is prepared");
+        let Some((_kept, sockets)) = self.accept(point, meter)? else {
+            return Ok(());
+        };
+        meter.operation_allocates();
+        served.serve(sockets)?;
+        served.until_stopped(CPU_OF_ALL, meter);
+        Ok(())
     }
 }
 
@@ -144,9 +166,8 @@ pub(super) fn broken(error: &RpcError) -> Failure {
     Failure::error(format!("the call failed: {error}"))
 }
 
-/// What both ends of calls report, of which [`joined()`] makes `cpu_server`: the processor time of the
-/// server's threads, in nanoseconds, and how many calls that was for.
-pub(super) const CPU_OF_ALL: &str = "cpu_of_all";
+/// What the caller reports beside [`CPU_OF_ALL`], of which [`joined()`] makes `cpu_server`: how many
+/// calls that was for.
 pub(super) const CALLS: &str = "calls";
 
 /// The server's report and the client's in one.

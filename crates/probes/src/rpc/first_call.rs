@@ -18,7 +18,7 @@ use costof_measure::schedule::Precision;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::metric::MetricInfo;
-use costof_model::point::Point;
+use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers, Report};
@@ -104,7 +104,7 @@ pub(crate) static PROBE: Probe = Probe {
     memory_bytes: |_| 0,
     processors,
     // Each would be a block of its own in every run.
-    headlines: |_| Vec::new(),
+    headlines,
     more_points: |_| Vec::new(),
     budget: Some(budget),
     predict,
@@ -117,6 +117,13 @@ pub(crate) static PROBE: Probe = Probe {
 
 const fn ns(name: &'static str, about: &'static str) -> MetricInfo {
     metric(name, Unit::Nanoseconds, Better::Lower, about)
+}
+
+fn headlines(_: &Facts) -> Vec<Headline> {
+    vec![Headline::new(
+        "first remote procedure call over a connection: gRPC on loopback",
+        PROBE.info.defaults(),
+    )]
 }
 
 /// With what its predictions build on.

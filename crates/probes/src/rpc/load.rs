@@ -1,9 +1,8 @@
 //! `rpc.load`: how long calls take that are made at a rate, whatever was answered.
 
-use super::axes::{GRPC, PAYLOAD, Stack, THRIFT, bytes, payload, stack};
-use super::ends::{CALLS, CPU_OF_ALL, Called, broken, connect, joined, placed};
+use super::axes::{GRPC, PAYLOAD, THRIFT, bytes, called, payload};
+use super::ends::{CALLS, Called, broken, connect, joined, placed};
 use super::expect::loaded_ns;
-use super::served::Served;
 use crate::expect::latency_ns;
 use crate::literal::{latency, list, metric, text, words};
 use crate::net::caller::Caller;
@@ -17,7 +16,7 @@ use costof_model::axis::{Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::metric::MetricInfo;
-use costof_model::point::Point;
+use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::Offers;
@@ -125,17 +124,23 @@ pub(crate) static PROBE: Probe = Probe {
     least_ns: |point| LASTS_NS.max(path::least_ns(point, bytes(point) as u64, TCP_HEADERS)),
     memory_bytes: |point| in_flight_most(point) as u64 * CALL_BYTES + 4 * IN_FLIGHT_BYTES,
     processors: |_| 2,
-    // Seconds are more than a run of everything has for it.
-    headlines: |_| Vec::new(),
+    headlines,
     more_points: |_| Vec::new(),
     budget: Some(budget),
     predict,
     roles: &[
-        |launch| Ok(Box::new(Answering(Called::start(launch)?, None))),
+        |launch| Ok(Box::new(Called::start(launch, connections)?)),
         |launch| Ok(Box::new(Calling(Caller::start(launch)?, None))),
     ],
     derive: |_, reports| joined(reports),
 };
+
+fn headlines(_: &Facts) -> Vec<Headline> {
+    vec![Headline::new(
+        "remote procedure calls: 1,000 a second by gRPC",
+        PROBE.info.defaults(),
+    )]
+}
 
 /// How many connections a point has at most.
 const CONNECTIONS_MOST: u64 = 64;
@@ -170,40 +175,6 @@ fn connections(point: &Point) -> usize {
     point.axes.number("connections") as usize
 }
 
-fn rpc(point: &Point) -> costof_rpc::Stack {
-    match stack(point) {
-        Stack::Calls(stack) => stack,
-        Stack::Bytes(_) => unreachable!("no point has bytes alone"),
-    }
-}
-
-/// The end that is called, and what serves it.
-struct Answering(Called, Option<Served>);
-
-impl Role for Answering {
-    fn blocks(&self, _: &Point) -> bool {
-        true
-    }
-
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        let offers = self.0.prepare(point, connections(point))?;
-        // On the processor that this thread has been moved to.
-        self.1 = Some(Served::start(rpc(point))?);
-        Ok(offers)
-    }
-
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let served = self.1.take().expect("it is prepared");
-        let Some((_kept, sockets)) = self.0.accept(point, meter)? else {
-            return Ok(());
-        };
-        meter.operation_allocates();
-        served.serve(sockets)?;
-        served.until_stopped(CPU_OF_ALL, meter);
-        Ok(())
-    }
-}
-
 /// The end that calls, and the connections of the point before: the other end's threads are there until
 /// they are asked what they have used.
 struct Calling(Caller, Option<InFlight>);
@@ -217,7 +188,7 @@ impl Role for Calling {
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (_kept, sockets) = connect(point, connections(point), &mut self.0)?;
         meter.operation_allocates();
-        let calls = InFlight::over(rpc(point), sockets, &Options::default());
+        let calls = InFlight::over(called(point), sockets, &Options::default());
         let mut calls = Calls {
             calls: calls.map_err(|error| failed(&error))?,
             payload: payload(point),

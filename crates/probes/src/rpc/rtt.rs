@@ -1,9 +1,8 @@
 //! `rpc.rtt`: how long a remote procedure call takes.
 
-use super::axes::{OVER, PAYLOAD, STACK, Stack, bytes, check, payload, stack};
-use super::ends::{CALLS, CPU_OF_ALL, Called, broken, client, joined};
+use super::axes::{OVER, PAYLOAD, STACK, Stack, bytes, called, check, payload, stack};
+use super::ends::{CALLS, Called, broken, client, joined};
 use super::expect::{call_ns, carried_ns};
-use super::served::Served;
 use crate::derived;
 use crate::ends::{CPUS_CROSS_FIRST, processors, share};
 use crate::expect::latency_ns;
@@ -22,7 +21,7 @@ use costof_model::metric::MetricInfo;
 use costof_model::point::{Headline, Planned, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers, Report};
+use costof_model::protocol::{Offers, Report};
 use costof_model::unit::{Better, Unit};
 use costof_os::clock::{ClockId, now_ns};
 use costof_rpc::{Client, RpcError};
@@ -103,7 +102,7 @@ pub(crate) static PROBE: Probe = Probe {
         |launch| {
             Ok(Box::new(End {
                 messages: messages::Server::start(launch)?,
-                calls: Answering::start(launch)?,
+                calls: Called::start(launch, |_| 1)?,
             }))
         },
         |launch| {
@@ -200,44 +199,6 @@ fn as_messages(point: &Point, stack: &'static str) -> Point {
     }
 }
 
-/// The end that is called, and what serves it.
-struct Answering(Called, Option<Served>);
-
-impl Answering {
-    /// # Errors
-    /// Those of [`Called::start`].
-    fn start(launch: &Launch) -> Result<Answering, Failure> {
-        Ok(Answering(Called::start(launch)?, None))
-    }
-}
-
-impl Role for Answering {
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        let offers = self.0.prepare(point, 1)?;
-        // On the processor that this thread has been moved to.
-        self.1 = Some(Served::start(rpc(point))?);
-        Ok(offers)
-    }
-
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let served = self.1.take().expect("it is prepared");
-        let Some((_kept, sockets)) = self.0.accept(point, meter)? else {
-            return Ok(());
-        };
-        meter.operation_allocates();
-        served.serve(sockets)?;
-        served.until_stopped(CPU_OF_ALL, meter);
-        Ok(())
-    }
-}
-
-fn rpc(point: &Point) -> costof_rpc::Stack {
-    match stack(point) {
-        Stack::Calls(stack) => stack,
-        Stack::Bytes(_) => unreachable!("bytes go by other ends"),
-    }
-}
-
 /// The end that calls, and the connection of the point before: the other end's threads are there until
 /// they are asked what they have used.
 struct Calling(Caller, Option<Client>);
@@ -256,7 +217,7 @@ impl Role for Calling {
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         // A stack has memory of its own for each call.
         meter.operation_allocates();
-        let (_kept, mut client) = client(point, rpc(point), &mut self.0)?;
+        let (_kept, mut client) = client(point, called(point), &mut self.0)?;
         let payload = payload(point);
         let failed = |error: RpcError| broken(&error);
         let mut all = 0_u64;

@@ -12,7 +12,7 @@ use costof_measure::schedule::Precision;
 use costof_model::axis::{Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::metric::{Data, MetricInfo};
-use costof_model::point::Point;
+use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::Report;
@@ -136,8 +136,7 @@ pub(crate) static PROBE: Probe = Probe {
     least_ns: |point| least_ns(point, Asks::Stream),
     memory_bytes: |point| 8 * point.axes.number("size") + (128 << 20),
     processors: |_| 2,
-    // Seconds are more than a run of everything has for it.
-    headlines: |_| Vec::new(),
+    headlines,
     more_points: |_| Vec::new(),
     budget: Some(budget),
     predict,
@@ -154,6 +153,13 @@ const fn ns(name: &'static str, about: &'static str) -> MetricInfo {
 
 const fn share(name: &'static str, about: &'static str) -> MetricInfo {
     metric(name, Unit::One, Better::Neither, about)
+}
+
+fn headlines(_: &Facts) -> Vec<Headline> {
+    vec![Headline::new(
+        "remote procedure calls: a stream of 64 KiB messages by gRPC",
+        PROBE.info.defaults(),
+    )]
 }
 
 /// With what its predictions build on.

@@ -1,42 +1,37 @@
 //! The two ends of a connection of the library `rudp`, as probes need them.
 //!
-//! - [`Listening::open`] is for the end that listens: it makes the socket, and says what to offer
-//!   the other end. [`Listening::accept`] waits for who calls.
-//! - [`Talk::call`] is for the end that calls; it takes those offers.
+//! - [`Talk::accept`] is for the end that listens, [`Talk::call`] for the one that calls: they meet as
+//!   [`super::datagrams`] do, and then connect by the library.
 //! - Both give a [`Talk`]: [`Talk::next`] says what happens to the connection, waiting in the kernel
 //!   or spinning, and returns without anything every so often, so that an end sees that it is
 //!   stopped, whatever was lost; [`Talk::connection`] is there to send by and to count with;
 //!   [`Talk::ask`] is a message there and the next one back.
 //! - [`config`] says how the connection behaves on a point's link.
-//!
-//! The token of the launch is the first message of each end. Who connects and says anything else
-//! is dropped, and a stranger holds neither memory nor time worth having.
+//! - [`connect`] and [`accepting`] are for ends that wait in their own way.
 
-use crate::net::meeting::{self, cannot_reach};
+use super::datagrams::{self, MEETS};
+use crate::net::meeting::{self, broken, cannot_reach};
 use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::protocol::{Meeting, Offers};
 use costof_os::conversation::Wait;
+use costof_os::meeting::{Address, Listener};
 use costof_os::random;
-use rudp::socket::{BindError, Socket};
+use rudp::socket::Socket;
 use rudp::{Accept, Config, Connection, ConnectionId, Control, Event, Reason};
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The longest datagram that UDP carries over IPv4, which loopback does not cut.
 const DATAGRAM_ON_LOOPBACK: usize = 65_507;
-/// How long the ends have to find each other.
-const MEETS: Duration = Duration::from_secs(10);
 /// How long an end waits until it looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(50);
 /// How often a spinning one tries before it does.
 const TRIES: u32 = 10_000;
 /// After so long a silence the other end has gone; a worker that takes longer is taken for hung.
 const SILENCE: Duration = Duration::from_secs(15);
-/// How many may be connected, most of them strangers.
-const CALLERS_MOST: usize = 16;
 /// How many events may be left that nobody asked for.
 const EVENTS_LEFT: u32 = 1 << 16;
 /// How many messages on their way to an end are held for it.
@@ -62,94 +57,49 @@ pub(crate) fn config(point: &Point, control: Control, message_bytes: usize) -> C
     }
 }
 
-/// An end that waits to be called.
-pub(crate) struct Listening {
-    socket: Socket,
-    token: Vec<u8>,
+/// The library's end of a socket whose other end connects.
+///
+/// # Errors
+/// What the system says of the socket.
+pub(super) fn accepting(socket: UdpSocket, config: Config) -> io::Result<Socket> {
+    let accept = Accept {
+        config,
+        connections: 1,
+        connections_per_address: 1,
+    };
+    Socket::over(socket, random::bytes()?, Some(accept)).map_err(io::Error::other)
 }
 
-impl Listening {
-    /// Listens where the launch says, and what the other end needs to know of it.
-    ///
-    /// # Errors
-    /// Why nobody can listen there.
-    pub(crate) fn open(meeting: &Meeting, config: Config) -> Result<(Self, Offers), Failure> {
-        let accept = Accept {
-            config,
-            connections: CALLERS_MOST,
-            connections_per_address: CALLERS_MOST,
-        };
-        let socket = bind_one_of(meeting, &accept)?;
-        let address = socket.local_addr().map_err(|error| broken(&error))?;
-        let listening = Listening {
-            socket,
-            token: meeting.token.clone().into_bytes(),
-        };
-        Ok((listening, meeting::offer(&address.to_string())))
-    }
-
-    /// Waits for the one that says the token, and says it back. None where the launch has ended
-    /// before, because the other end has failed and says why.
-    ///
-    /// # Errors
-    /// That nobody has called in time.
-    pub(crate) fn accept(self, wait: Wait, stop: &AtomicBool) -> Result<Option<Talk>, Failure> {
-        let (until, mut socket) = (Instant::now() + MEETS, self.socket);
-        while !stop.load(Ordering::Acquire) {
-            if Instant::now() > until {
-                return Err(broken(&nobody()));
-            }
-            let happened = socket.poll(Some(LOOK)).map_err(|error| broken(&error))?;
-            let Some((id, Event::Message(said))) = happened else {
-                continue;
-            };
-            let now = socket.now();
-            let Some(connection) = socket.connection(id) else {
-                continue;
-            };
-            if said != self.token {
-                connection.abort(now, 0);
-                continue;
-            }
-            let answered = connection.send(said);
-            answered.map_err(|error| broken(&io::Error::other(error)))?;
-            return Ok(Some(Talk {
-                socket,
-                id,
-                wait,
-                calls: false,
-            }));
-        }
-        Ok(None)
-    }
-}
-
-/// Binds at the first free port that the launch allows, from a place among them that is drawn.
-fn bind_one_of(meeting: &Meeting, accept: &Accept) -> Result<Socket, Failure> {
-    let (first, last) = meeting.ports;
-    let ports = u32::from(last.saturating_sub(first)) + 1;
-    let drawn = u32::from_le_bytes(*secret()?.first_chunk().expect("it has 16 bytes"));
-    let mut refused = None;
-    for next in 0..ports {
-        let port = first + ((drawn % ports + next) % ports) as u16;
-        let at = SocketAddr::new(meeting.address, port);
-        match Socket::bind(at, secret()?, Some(accept.clone())) {
-            Ok(socket) => return Ok(socket),
-            Err(error) => refused = Some(error),
+/// Connects a socket to the end that it is connected to, which accepts.
+///
+/// # Errors
+/// `TimedOut` where the other end does not answer in time; what the system says.
+pub(super) fn connect(socket: UdpSocket, config: Config) -> io::Result<(Socket, ConnectionId)> {
+    let to = socket.peer_addr()?;
+    let mut socket = Socket::over(socket, random::bytes()?, None).map_err(io::Error::other)?;
+    let id = socket.connect(to, config).map_err(io::Error::other)?;
+    let until = Instant::now() + MEETS;
+    while Instant::now() < until {
+        match socket.poll(Some(LOOK))? {
+            Some((_, Event::Connected)) => return Ok((socket, id)),
+            Some((_, Event::Closed(reason))) => return Err(closed(reason)),
+            _ => {}
         }
     }
-    Err(match refused.expect("there is a port") {
-        BindError::Io { address, source } => meeting::cannot_listen(&address.ip(), &source),
-        BindError::Config(error) => Failure::error(error.to_string()),
-    })
+    Err(ErrorKind::TimedOut.into())
 }
 
-/// What makes the numbers that strangers cannot guess.
-fn secret() -> Result<[u8; 16], Failure> {
-    random::bytes().map_err(|error| Failure::error(format!("the kernel has no secret: {error}")))
+/// How a connection has ended: `TimedOut` where the other end has been silent for too long, else
+/// `UnexpectedEof`.
+pub(super) fn closed(reason: Reason) -> io::Error {
+    let kind = match reason {
+        Reason::TimedOut => ErrorKind::TimedOut,
+        _ => ErrorKind::UnexpectedEof,
+    };
+    io::Error::new(kind, format!("the connection has ended: {reason:?}"))
 }
 
-/// One end of a connection whose other end has said the token.
+/// One end of a connection.
 pub(crate) struct Talk {
     socket: Socket,
     id: ConnectionId,
@@ -158,6 +108,40 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
+    /// Waits for the one that calls. None where the launch has ended before, because the other end
+    /// has failed and says why.
+    ///
+    /// # Errors
+    /// That nobody has called in time.
+    pub(crate) fn accept(
+        listener: &Listener,
+        config: Config,
+        wait: Wait,
+        stop: &AtomicBool,
+    ) -> Result<Option<Talk>, Failure> {
+        let accepted = datagrams::accept(listener, stop);
+        let Some(socket) = meeting::met(accepted)? else {
+            return Ok(None);
+        };
+        let mut socket = accepting(socket, config).map_err(|error| broken(&error))?;
+        let until = Instant::now() + MEETS;
+        while !stop.load(Ordering::Acquire) {
+            let happened = socket.poll(Some(LOOK)).map_err(|error| broken(&error))?;
+            if let Some((id, Event::Connected)) = happened {
+                return Ok(Some(Talk {
+                    socket,
+                    id,
+                    wait,
+                    calls: false,
+                }));
+            }
+            if Instant::now() > until {
+                return Err(broken(&ErrorKind::TimedOut.into()));
+            }
+        }
+        Ok(None)
+    }
+
     /// Calls the end that made these offers.
     ///
     /// # Errors
@@ -168,37 +152,16 @@ impl Talk {
         config: Config,
         wait: Wait,
     ) -> Result<Talk, Failure> {
-        let to: SocketAddr = meeting::offered(offers)?;
-        let any: IpAddr = match to {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let socket = Socket::bind((any, 0).into(), secret()?, None);
-        let mut socket = socket.map_err(|error| Failure::error(error.to_string()))?;
-        let id = socket.connect(to, config);
-        let id = id.map_err(|error| Failure::error(error.to_string()))?;
-        let mut talk = Talk {
+        let address: Address = meeting::offered(offers)?;
+        let (socket, id) = datagrams::call(&address, meeting.token.as_bytes())
+            .and_then(|(socket, _)| connect(socket, config))
+            .map_err(|error| cannot_reach(&address, &error))?;
+        Ok(Talk {
             socket,
             id,
             wait,
             calls: true,
-        };
-        let met = talk.meet(meeting.token.as_bytes());
-        met.map_err(|error| cannot_reach(&to, &error))?;
-        Ok(talk)
-    }
-
-    fn meet(&mut self, token: &[u8]) -> io::Result<()> {
-        let until = Instant::now() + MEETS;
-        while Instant::now() < until {
-            match self.next()? {
-                Some(Event::Connected) => self.send(token.to_vec())?,
-                Some(Event::Message(said)) if said == token => return Ok(()),
-                Some(Event::Message(_)) => return Err(ErrorKind::InvalidData.into()),
-                _ => {}
-            }
-        }
-        Err(nobody())
+        })
     }
 
     /// What happens next to the connection. None where nothing has for a while.
@@ -214,26 +177,12 @@ impl Talk {
         };
         for _ in 0..tries {
             match self.socket.poll(Some(time))? {
-                Some((id, Event::Closed(reason))) if id == self.id => {
-                    return Err(match reason {
-                        Reason::TimedOut => ErrorKind::TimedOut.into(),
-                        _ => ErrorKind::UnexpectedEof.into(),
-                    });
-                }
-                Some((id, event)) if id == self.id => return Ok(Some(event)),
-                Some((stranger, _)) => self.drop_stranger(stranger),
+                Some((_, Event::Closed(reason))) => return Err(closed(reason)),
+                Some((_, event)) => return Ok(Some(event)),
                 None => {}
             }
         }
         Ok(None)
-    }
-
-    #[cold]
-    fn drop_stranger(&mut self, id: ConnectionId) {
-        let now = self.socket.now();
-        if let Some(connection) = self.socket.connection(id) {
-            connection.abort(now, 0);
-        }
     }
 
     /// The connection, to send by; what it is told leaves in the [`Talk::next`] that follows.
@@ -300,7 +249,7 @@ impl Drop for Talk {
             // It leaves before the last event is told.
             for _ in 0..EVENTS_LEFT {
                 match self.socket.poll(Some(Duration::ZERO)) {
-                    Ok(Some((id, Event::Closed(_)))) if id == self.id => break,
+                    Ok(Some((_, Event::Closed(_)))) => break,
                     Ok(Some(_)) => {}
                     _ => break,
                 }
@@ -309,22 +258,12 @@ impl Drop for Talk {
     }
 }
 
-fn nobody() -> io::Error {
-    io::Error::new(
-        ErrorKind::TimedOut,
-        "the other end has not said the token in time",
-    )
-}
-
-/// A failure while the ends talk.
-fn broken(error: &io::Error) -> Failure {
-    meeting::broken(error)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use costof_model::axis::Axes;
+    use costof_os::meeting::Over;
+    use std::net::{Ipv4Addr, SocketAddr};
 
     fn meeting(token: &str) -> Meeting {
         Meeting {
@@ -336,13 +275,20 @@ mod tests {
         }
     }
 
-    fn usual() -> Config {
-        let point = Point {
+    fn point() -> Point {
+        Point {
             probe: "rudp.rtt".into(),
             axes: Axes::default(),
             link: "loopback".into(),
-        };
-        config(&point, Control::default(), 1024)
+        }
+    }
+
+    fn usual() -> Config {
+        config(&point(), Control::default(), 1024)
+    }
+
+    fn listen(meeting: &Meeting) -> Result<(Listener, Offers), Failure> {
+        meeting::listen(&point(), meeting, Over::Udp, 1)
     }
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -351,9 +297,9 @@ mod tests {
     #[test]
     fn messages_go_there_and_back_and_the_end_that_listens_hears_of_the_end() {
         for wait in [Wait::Block, Wait::Spin] {
-            let (listening, offers) = Listening::open(&meeting(TOKEN), usual()).unwrap();
+            let (listener, offers) = listen(&meeting(TOKEN)).unwrap();
             let server = std::thread::spawn(move || {
-                let accepted = listening.accept(wait, &AtomicBool::new(false));
+                let accepted = Talk::accept(&listener, usual(), wait, &AtomicBool::new(false));
                 let mut talk = accepted.unwrap().unwrap();
                 loop {
                     match talk.receive() {
@@ -375,10 +321,10 @@ mod tests {
 
     #[test]
     fn the_right_one_gets_in_behind_strangers() {
-        let (listening, offers) = Listening::open(&meeting(TOKEN), usual()).unwrap();
+        let (listener, offers) = listen(&meeting(TOKEN)).unwrap();
         let to: SocketAddr = meeting::offered(&offers).unwrap();
         let server = std::thread::spawn(move || {
-            let accepted = listening.accept(Wait::Block, &AtomicBool::new(false));
+            let accepted = Talk::accept(&listener, usual(), Wait::Block, &AtomicBool::new(false));
             let mut talk = accepted.unwrap().unwrap();
             // Until the one who called has gone.
             while let Ok(came) = talk.receive() {
@@ -386,16 +332,15 @@ mod tests {
                     .for_each(|message| talk.send(message).unwrap());
             }
         });
-        // Some who say nothing, and one who says something else.
+        // Some who connect without having said the token, and one who says something else.
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let mut silent = Socket::bind(any, [7; 16], None).unwrap();
+        let mut strangers = Socket::bind(any, [7; 16], None).unwrap();
         for _ in 0..3 {
-            let id = silent.connect(to, usual()).unwrap();
-            let connected = Some((id, Event::Connected));
-            while silent.poll(Some(LOOK)).unwrap() != connected {}
+            strangers.connect(to, usual()).unwrap();
+            assert_eq!(strangers.poll(Some(LOOK)).unwrap(), None);
         }
-        let refused = Talk::call(&meeting(OTHER), &offers, usual(), Wait::Block);
-        assert!(refused.is_err());
+        let other = UdpSocket::bind(any).unwrap();
+        other.send_to(OTHER.as_bytes(), to).unwrap();
         let mut talk = Talk::call(&meeting(TOKEN), &offers, usual(), Wait::Block).unwrap();
         assert_eq!(talk.ask(b"hello".to_vec()).unwrap(), b"hello");
         drop(talk);
@@ -404,8 +349,8 @@ mod tests {
 
     #[test]
     fn one_that_is_stopped_waits_for_nobody() {
-        let (listening, _) = Listening::open(&meeting(TOKEN), usual()).unwrap();
-        let accepted = listening.accept(Wait::Spin, &AtomicBool::new(true));
+        let (listener, _) = listen(&meeting(TOKEN)).unwrap();
+        let accepted = Talk::accept(&listener, usual(), Wait::Spin, &AtomicBool::new(true));
         assert!(accepted.unwrap().is_none());
     }
 
@@ -416,8 +361,7 @@ mod tests {
             ports: (21_000, 21_002),
             ..meeting(TOKEN)
         };
-        let open = || Listening::open(&few, usual());
-        let _listening: Vec<_> = (0..3).map(|_| open().unwrap()).collect();
-        assert!(open().is_err());
+        let _listening: Vec<_> = (0..3).map(|_| listen(&few).unwrap()).collect();
+        assert!(listen(&few).is_err());
     }
 }

@@ -5,9 +5,6 @@ use costof_os::transfer::{Mark, Marks, contents};
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-/// After so many bytes or messages the time is looked at.
-const LOOK_BYTES: u64 = 32 << 10;
-const LOOK_MESSAGES: u32 = 8;
 /// No transfer lasts longer, whatever the other end says.
 const LONGEST_NS: u64 = 60_000_000_000;
 /// How much of each message is compared at its beginning and its end, as far as that is there.
@@ -23,7 +20,6 @@ pub(super) struct Incoming {
     /// What the first message says of itself, and how much of that is there.
     header: [u8; HEADER_BYTES],
     marks: Marks,
-    looked: (u64, u32),
     lasts_ns: u64,
     /// Whether that was known before: no message has a header then.
     is_known: bool,
@@ -43,7 +39,6 @@ impl Incoming {
             messages: 0,
             header: [0; HEADER_BYTES],
             marks: Marks::new(),
-            looked: (LOOK_BYTES, 0),
             lasts_ns: 0,
             is_known: false,
             is_exact,
@@ -71,7 +66,7 @@ impl Incoming {
             return Err(other_bytes());
         }
         self.messages += 1;
-        self.count(bytes as u64, 1);
+        self.count(bytes as u64);
         Ok(())
     }
 
@@ -109,7 +104,7 @@ impl Incoming {
         }
         self.header[NUMBER_BYTES..].copy_from_slice(lasts);
         self.messages += 1;
-        self.count(size as u64, 1);
+        self.count(size as u64);
         Ok(())
     }
 
@@ -142,37 +137,38 @@ impl Incoming {
             return Err(other_bytes());
         }
         self.messages = (self.bytes + piece.len() as u64) / size;
-        self.count(piece.len() as u64, 1);
+        self.count(piece.len() as u64);
         Ok(self.messages)
     }
 
     #[inline]
-    fn count(&mut self, bytes: u64, messages: u32) {
+    fn count(&mut self, bytes: u64) {
         if self.bytes == 0 {
             self.last_ns = self.marks.note(0);
             self.first_bytes = bytes;
         }
         self.bytes += bytes;
-        if self.is_exact {
-            self.last_ns = self.marks.note(self.bytes);
-        }
-        self.looked = (self.looked.0 + bytes, self.looked.1 + messages);
-        if self.looked.0 >= LOOK_BYTES || self.looked.1 >= LOOK_MESSAGES {
-            self.look();
+        if self.marks.is_due_after(bytes) || self.is_exact {
+            let at_ns = self.note();
+            if self.is_exact {
+                self.last_ns = at_ns;
+            }
         }
     }
 
     /// Notes how far it is: also where nothing has come for a while.
     pub(super) fn look(&mut self) {
-        self.looked = (0, 0);
-        if self.bytes == 0 {
-            return;
+        if self.bytes > 0 {
+            self.note();
         }
-        self.marks.note(self.bytes);
+    }
+
+    fn note(&mut self) -> u64 {
         if !self.is_known && self.bytes >= HEADER_BYTES as u64 {
             let lasts = self.header.last_chunk::<8>().expect("it is longer");
             self.lasts_ns = u64::from_le_bytes(*lasts).min(LONGEST_NS);
         }
+        self.marks.note(self.bytes)
     }
 
     /// Bytes in a second: all behind the first piece, from when that came until the last did. None of a

@@ -2,6 +2,7 @@
 
 mod axes;
 pub(crate) mod bandwidth;
+mod datagrams;
 mod ends;
 pub(crate) mod expect;
 mod incoming;

@@ -9,9 +9,6 @@ use std::time::Duration;
 /// Bytes of a message's number, and of how long the transfer lasts, which follows it.
 pub(super) const NUMBER_BYTES: usize = 8;
 pub(super) const HEADER_BYTES: usize = 16;
-/// After so many messages, or so many bytes, the time is looked at.
-const LOOK_MESSAGES: u32 = 8;
-const LOOK_BYTES: usize = 32 << 10;
 
 /// What is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +39,6 @@ pub(super) struct Outgoing {
     arrived: u64,
     latencies_ns: Vec<u64>,
     marks: Marks,
-    calls: u32,
     begun_ns: u64,
     now_ns: u64,
 }
@@ -67,7 +63,6 @@ impl Outgoing {
             arrived: 0,
             latencies_ns: Vec::with_capacity(most),
             marks: Marks::new(),
-            calls: 0,
             begun_ns: 0,
             now_ns: 0,
         }
@@ -152,15 +147,13 @@ impl Outgoing {
     /// says so, that have arrived.
     #[inline]
     pub(super) fn note(&mut self, bytes: u64) {
-        self.calls += 1;
-        if self.calls >= LOOK_MESSAGES || self.calls as usize * self.order.size >= LOOK_BYTES {
+        if self.marks.is_due_after(self.order.size as u64) {
             self.look(bytes);
         }
     }
 
     /// The same whenever it is asked.
     pub(super) fn look(&mut self, bytes: u64) {
-        self.calls = 0;
         self.now_ns = self.marks.note(bytes);
     }
 

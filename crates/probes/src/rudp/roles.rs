@@ -43,8 +43,8 @@ const TIMED: Duration = Duration::from_secs(12);
 /// The time from which a round trip counts as starved, in nanoseconds: the study's retry.
 const STARVED_NS: u64 = 1_000_000_000;
 
-/// What the ends of a stream of calls count for each other: the receiver's processor time, in
-/// nanoseconds, and the sender's bytes.
+/// What the ends of calls count for each other: the processor time of all threads of the end that is
+/// called, in nanoseconds, and the bytes of a stream's sender.
 pub(crate) const CPU_OF_ALL: &str = "cpu_of_all";
 pub(crate) const BYTES: &str = "bytes";
 
@@ -90,11 +90,13 @@ fn lasts_by_itself(point: &Point) -> Duration {
     )
 }
 
-/// The same of messages which may be so long that few go over the link in that time.
+/// A stream of calls, as both its ends know: until so many messages are over the link.
 fn streams(point: &Point) -> Duration {
-    let sending_ns = path::sending_ns(point, STREAMED_LEAST * size(point) as u64);
-    let sending = Duration::from_nanos(sending_ns as u64);
-    lasts_by_itself(point).max(sending).min(MOST)
+    let bytes = STREAMED_LEAST * size(point) as u64;
+    let over_ns = path::sending_ns(point, bytes);
+    lasts_by_itself(point)
+        .max(Duration::from_nanos(over_ns as u64))
+        .min(MOST)
 }
 
 fn lasts(point: &Point, point_ns: f64, round_trip: Duration) -> Duration {
@@ -172,8 +174,7 @@ impl Role for Receiving {
         let (listener, ready) = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
         meter.operation_allocates();
-        let token = self.meeting.token.as_bytes();
-        let accepted = stacks::accept(point, &listener, ready, token, stop);
+        let accepted = stacks::accept(point, &listener, ready, stop);
         let Some(receiver) = meeting::met(accepted)? else {
             return Ok(());
         };
@@ -229,9 +230,9 @@ pub(crate) struct Sending {
     meeting: Meeting,
     cpus: Processors,
     offers: Offers,
-    /// Of calls, the sender of the point before: the other end's threads are there until they are asked
+    /// Of the point before, if that was calls: the other end's threads are there until they are asked
     /// what they have used.
-    sent: Option<Box<dyn Sends>>,
+    kept: Option<Box<dyn Sends>>,
 }
 
 impl Sending {
@@ -242,7 +243,7 @@ impl Sending {
             cpus: Processors::of(&launch.cpus, &meeting),
             meeting,
             offers: Offers::new(),
-            sent: None,
+            kept: None,
         })
     }
 }
@@ -255,8 +256,8 @@ impl Role for Sending {
     fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
         // The other end may be of another build.
         check(point)?;
-        self.sent = None;
         self.offers = offers.clone();
+        self.kept = None;
         Ok(Offers::new())
     }
 
@@ -289,14 +290,12 @@ impl Role for Sending {
                 steady.ok_or_else(|| Failure::error("too little was taken to say how fast"))?;
             meter.value("throughput", steady.throughput);
             meter.value("start_up", steady.start_up_ns);
+            self.kept = Some(sender);
         }
         if self.asks.times(point) {
             report_round_trips(&outgoing, meter);
         } else {
             report_use(&outgoing, order.lasts, meter);
-        }
-        if matches!(stack(point), Stack::Calls(_)) {
-            self.sent = Some(sender);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::net::echo::{WAIT, message, serve, size, wait};
 use crate::net::lost::share_lost;
 use crate::net::meeting::{self, broken};
 use crate::net::path::{self, End, UDP_HEADERS};
-use crate::rudp::ends::{self, Listening, Talk};
+use crate::rudp::ends::{self, Talk};
 use crate::rudp::expect::{library_ns, udp_ns};
 use crate::rudp::study::{self, Answering, Asking};
 use crate::wake::{self, Kept};
@@ -187,10 +187,8 @@ pub(crate) fn stack(point: &Point) -> Stack {
     }
 }
 
-/// How the library's ends behave; messages may be the launch's token too.
-fn config(point: &Point, meeting: &Meeting) -> Config {
-    let bytes = size(point).max(meeting.token.len());
-    ends::config(point, Control::default(), bytes)
+fn config(point: &Point) -> Config {
+    ends::config(point, Control::default(), size(point))
 }
 
 /// Refuses a message that no datagram holds.
@@ -213,12 +211,7 @@ pub(crate) fn fits(point: &Point) -> Result<(), Failure> {
 pub(crate) struct Server {
     end: End,
     kept: Option<Kept>,
-    listens: Option<Listens>,
-}
-
-enum Listens {
-    Library(Box<Listening>),
-    Kernel(Listener),
+    listener: Option<Listener>,
 }
 
 impl Server {
@@ -228,7 +221,7 @@ impl Server {
         Ok(Server {
             end: End::of(launch, false)?,
             kept: None,
-            listens: None,
+            listener: None,
         })
     }
 }
@@ -242,24 +235,15 @@ impl Role for Server {
         fits(point)?;
         self.kept = Some(self.end.settle(point, wait(point) == Wait::Block)?);
         let meeting = &self.end.meeting;
-        let (listens, offers) = match stack(point) {
-            Stack::Rudp => {
-                let (listening, offers) = Listening::open(meeting, config(point, meeting))?;
-                (Listens::Library(Box::new(listening)), offers)
-            }
-            stack => {
-                let (listener, offers) = meeting::listen(point, meeting, stack.over(), 1)?;
-                (Listens::Kernel(listener), offers)
-            }
-        };
-        self.listens = Some(listens);
+        let (listener, offers) = meeting::listen(point, meeting, stack(point).over(), 1)?;
+        self.listener = Some(listener);
         Ok(offers)
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let _kept = self.kept.take();
-        let listens = self.listens.take().expect("it is prepared");
-        let Some(mut answers) = self.meet(point, listens, meter)? else {
+        let listener = self.listener.take().expect("it is prepared");
+        let Some(mut answers) = self.meet(point, &listener, meter)? else {
             return Ok(());
         };
         let (began_ns, mut messages) = (now_ns(ClockId::ThreadCpu), 0_u64);
@@ -277,17 +261,14 @@ impl Server {
     fn meet(
         &self,
         point: &Point,
-        listens: Listens,
+        listener: &Listener,
         meter: &Meter<'_>,
     ) -> Result<Option<Answers>, Failure> {
-        let listener = match listens {
-            Listens::Library(listening) => {
-                let talk = listening.accept(wait(point), meter.stop())?;
-                return Ok(talk.map(|talk| Answers::Library(Box::new(talk))));
-            }
-            Listens::Kernel(listener) => listener,
-        };
-        let accepted = Conversation::accept(&listener, wait(point), meter.stop());
+        if stack(point) == Stack::Rudp {
+            let talk = Talk::accept(listener, config(point), wait(point), meter.stop())?;
+            return Ok(talk.map(|talk| Answers::Library(Box::new(talk))));
+        }
+        let accepted = Conversation::accept(listener, wait(point), meter.stop());
         let met = meeting::met(accepted)?;
         Ok(met.map(|conversation| match stack(point) {
             Stack::Study => {
@@ -423,8 +404,7 @@ impl Asks {
     fn call(point: &Point, meeting: &Meeting, offers: &Offers) -> Result<Asks, Failure> {
         let by = match stack(point) {
             Stack::Rudp => {
-                let config = config(point, meeting);
-                let talk = Talk::call(meeting, offers, config, wait(point))?;
+                let talk = Talk::call(meeting, offers, config(point), wait(point))?;
                 By::Library(Box::new(talk))
             }
             stack => {

@@ -8,20 +8,18 @@ mod study;
 mod tcp;
 
 use super::axes::{Stack, control, over, size, stack, window};
+use super::datagrams::{self, only};
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use crate::net::congestion_control;
 use costof_model::point::Point;
 use costof_model::protocol::Offers;
-use costof_os::meeting::{self, Address, DATAGRAM_MOST_BYTES, Listener, Met, Over};
+use costof_os::meeting::{self, Address, DATAGRAM_MOST_BYTES, Listener, Over};
 use costof_os::socket;
-use std::io::{self, ErrorKind};
-use std::net::UdpSocket;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-/// How long the ends of a connection have to find each other.
-const CONNECTS: Duration = Duration::from_secs(10);
 /// How long an end waits until it looks whether it is still wanted, or whether the time is over.
 const LOOK: Duration = Duration::from_millis(10);
 /// How much of messages that have come or are to go is held, in bytes, by what has a limit of its
@@ -105,63 +103,32 @@ pub(super) fn ready(point: &Point) -> io::Result<(Ready, Offers)> {
 /// The receiving end of what calls this listener.
 ///
 /// # Errors
-/// Those of [`Listener::accept`].
+/// Those of [`datagrams::accept`].
 pub(super) fn accept(
     point: &Point,
     listener: &Listener,
     ready: Ready,
-    token: &[u8],
     stop: &AtomicBool,
 ) -> io::Result<Box<dyn Receives>> {
-    let met = listener
-        .accept(stop)?
-        .pop()
-        .expect("one flow was asked for");
     if let Stack::Calls(stack) = stack(point) {
-        return Ok(Box::new(calls::Receiver::new(stack, met, token)?));
+        let met = only(listener.accept(stop)?);
+        return Ok(Box::new(calls::Receiver::new(
+            stack,
+            met,
+            listener.token(),
+        )?));
     }
     if over(point) == Over::Tcp {
-        return Ok(Box::new(tcp::Receiver::new(met, token)?));
+        let met = only(listener.accept(stop)?);
+        return Ok(Box::new(tcp::Receiver::new(met, listener.token())?));
     }
-    let socket = UdpSocket::from(met.into_socket()?);
-    answer(&socket, token, stop)?;
+    let socket = datagrams::accept(listener, stop)?;
     Ok(match ready {
         #[cfg(feature = "quic")]
         Ready::Quic(identity) => Box::new(quic::Receiver::new(socket, identity)?),
         Ready::Plain if stack(point) == Stack::Rudp => Box::new(rudp::Receiver::new(socket)?),
         Ready::Plain => Box::new(study::Receiver::new(socket, size(point))?),
     })
-}
-
-/// Says the token back until the one who calls goes on: either may be lost.
-fn answer(socket: &UdpSocket, token: &[u8], stop: &AtomicBool) -> io::Result<()> {
-    let until = Instant::now() + CONNECTS;
-    socket.set_read_timeout(Some(LOOK))?;
-    send(socket, token)?;
-    let mut said = vec![0; token.len() + 1];
-    loop {
-        match socket.peek(&mut said) {
-            Ok(length) if said[..length] == *token => {
-                socket.recv(&mut said)?;
-                send(socket, token)?;
-            }
-            Ok(_) => return Ok(()),
-            Err(error) if is_passing(&error) => {}
-            Err(error) => return Err(error),
-        }
-        if stop.load(Ordering::Acquire) {
-            return Err(io::Error::new(
-                ErrorKind::Interrupted,
-                "the other end has given up",
-            ));
-        }
-        if Instant::now() > until {
-            return Err(io::Error::new(
-                ErrorKind::TimedOut,
-                "the other end does not begin",
-            ));
-        }
-    }
 }
 
 /// The sending end of a connection to a listener at this address, and a round trip to there.
@@ -176,12 +143,10 @@ pub(super) fn call(
 ) -> io::Result<Called> {
     #[cfg(not(feature = "quic"))]
     let _ = offers;
-    let over = over(point);
-    let by = congestion_control::control(point).filter(|_| over == Over::Tcp);
-    let mut met = meeting::call_by(over, address, 1, by, token)?;
-    let met: Met = met.pop().expect("one flow was asked for");
-    let round_trip = met.round_trip();
+    let by = congestion_control::control(point);
     if let Stack::Calls(stack) = stack(point) {
+        let met = only(meeting::call_by(over(point), address, 1, by, token)?);
+        let round_trip = met.round_trip();
         let sender = calls::Sender::new(stack, met)?;
         return Ok(Called {
             mtu: sender.mtu_bytes()?,
@@ -189,7 +154,9 @@ pub(super) fn call(
             round_trip,
         });
     }
-    if over == Over::Tcp {
+    if over(point) == Over::Tcp {
+        let met = only(meeting::call_by(Over::Tcp, address, 1, by, token)?);
+        let round_trip = met.round_trip();
         let sender = tcp::Sender::new(met)?;
         return Ok(Called {
             mtu: sender.mtu_bytes()?,
@@ -197,7 +164,7 @@ pub(super) fn call(
             round_trip,
         });
     }
-    let socket = UdpSocket::from(met.into_socket()?);
+    let (socket, round_trip) = datagrams::call(address, token)?;
     let mtu = socket::mtu_bytes(&socket)?;
     let headers = match socket.peer_addr()? {
         std::net::SocketAddr::V4(_) => 28,
@@ -207,10 +174,7 @@ pub(super) fn call(
     let sender: Box<dyn Sends> = match stack(point) {
         Stack::Rudp => Box::new(rudp::Sender::connect(socket, control(point), datagram)?),
         #[cfg(feature = "quic")]
-        Stack::Quic => {
-            let by = congestion_control::control(point);
-            Box::new(quic::Sender::connect(socket, offers, by, datagram)?)
-        }
+        Stack::Quic => Box::new(quic::Sender::connect(socket, offers, by, datagram)?),
         _ => Box::new(study::Sender::new(socket, window(point))?),
     };
     Ok(Called {
@@ -226,30 +190,4 @@ pub(super) struct Called {
     /// The largest packet of its way, in bytes.
     pub(super) mtu: u32,
     pub(super) round_trip: Duration,
-}
-
-/// Sends a datagram, which may be lost here as well as anywhere.
-fn send(socket: &UdpSocket, datagram: &[u8]) -> io::Result<()> {
-    match socket.send(datagram) {
-        Ok(_) => Ok(()),
-        Err(error) if is_passing(&error) || is_lost(&error) => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
-/// A device's queue is full.
-fn is_lost(error: &io::Error) -> bool {
-    const ENOBUFS: i32 = 105;
-    error.raw_os_error() == Some(ENOBUFS)
-}
-
-/// Nothing came, or the other end has gone, who is not needed any more.
-fn is_passing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::WouldBlock
-            | ErrorKind::TimedOut
-            | ErrorKind::Interrupted
-            | ErrorKind::ConnectionRefused
-    )
 }

@@ -20,6 +20,11 @@ const PACKETS_WAITED_FOR: u64 = 8;
 /// It waits for this part of a round trip at most, and for this time.
 const FILLED_WITHIN: u32 = 8;
 const FILLED_WITHIN_MOST: Duration = Duration::from_millis(1);
+/// What was lost and went again goes once more at once while there is nothing else to send: a second
+/// loss would cost a second round trip. One packet for so many others, so that a queue that overflows
+/// does not get twice as much; and so many others count.
+const PACKETS_PER_COPY: u32 = 4;
+const COPIES_EARNED_MOST: u32 = 64;
 /// The longest pause between two hellos.
 const HELLO_WAIT_MAX: Duration = Duration::from_millis(500);
 
@@ -112,7 +117,7 @@ impl Connection {
         let may_send = match self.has_something_to_send() {
             false => {
                 self.recovery.is_app_limited();
-                false
+                self.may_copy() && self.may_send(now)
             }
             true => self.probes > 0 || (!self.waits_to_be_filled(now) && self.may_send(now)),
         };
@@ -187,6 +192,7 @@ impl Connection {
         }
         let carried = self.put_controls(out, end);
         self.put_parts(out, end);
+        let is_copy = out.len() == after_ack && self.may_copy() && self.put_copies(out, end);
         let is_probe = self.probes > 0;
         if is_probe && out.len() == after_ack && out.len() < end {
             frame::put_ping(out);
@@ -207,7 +213,16 @@ impl Connection {
             packet::mark_awaited(out, start);
         }
         packet::put_tag(out, start, self.ids.seed);
-        self.recovery.sent(now, bytes, carried, &self.parts);
+        match is_copy {
+            true => {
+                self.recovery.sent_copy(now, bytes, &self.parts);
+                self.copies_earned -= PACKETS_PER_COPY;
+            }
+            false => {
+                self.recovery.sent(now, bytes, carried, &self.parts);
+                self.copies_earned = COPIES_EARNED_MOST.min(self.copies_earned + 1);
+            }
+        }
         self.pacer.sent(bytes);
         self.count_sent(bytes);
         true
@@ -246,6 +261,19 @@ impl Connection {
         {
             self.parts.push(part);
         }
+    }
+
+    /// Whether what went again may go once more.
+    fn may_copy(&mut self) -> bool {
+        self.copies_earned >= PACKETS_PER_COPY && self.sending.has_copy()
+    }
+
+    /// Appends what went again, once more. Whether there was any.
+    fn put_copies(&mut self, out: &mut Vec<u8>, end: usize) -> bool {
+        while let Some(part) = self.sending.write_copy(out, end - out.len()) {
+            self.parts.push(part);
+        }
+        !self.parts.is_empty()
     }
 
     /// Whether nothing follows a packet of so many bytes before something arrives.

@@ -142,6 +142,25 @@ fn a_short_end_of_a_message_waits_for_what_could_fill_its_datagram_but_not_for_l
 }
 
 #[test]
+fn a_window_does_not_leave_at_once() {
+    let mut connection = connection(Config::default());
+    connection.send(vec![1; 100]).unwrap();
+    leave(&mut connection, T);
+    let later = T + Duration::from_millis(100);
+    let sent = connection.recovery.next_number();
+    connection
+        .recovery
+        .rtt
+        .sample(Duration::from_millis(100), Duration::ZERO);
+    deliver(&mut connection, 1, &acknowledging(0..sent));
+    connection.send(vec![1; 1 << 20]).unwrap();
+    let window = connection.stats().window_bytes / 1452;
+    let at_once = leave(&mut connection, later) as u64;
+    assert!(at_once > 0 && at_once < window / 2, "{at_once} of {window}");
+    assert!(connection.timeout_at() < Some(later + Duration::from_millis(50)));
+}
+
+#[test]
 fn marks_are_told_with_each_acknowledgement_and_a_queues_at_once() {
     let mut connection = connection(Config::default());
     let packet = |number, ecn| {
@@ -209,6 +228,65 @@ fn what_breaks_the_rules_is_not_even_acknowledged() {
         assert_eq!(standing(&connection), before, "{frames:?}");
     }
     assert_eq!(connection.stats().packets_rejected, 7);
+}
+
+#[test]
+fn one_that_is_over_still_acknowledges_the_other_ends_last_word() {
+    let mut connection = connection(Config::default());
+    connection.close(T);
+    leave(&mut connection, T);
+    let finish = framed(|out| frame::put_finish(out, 0));
+    let mut frames = acknowledging(0..connection.recovery.next_number());
+    frames.extend(&finish);
+    deliver(&mut connection, 1, &frames);
+    let closed = Event::Closed(Reason::Finished);
+    assert_eq!(connection.poll_event(), Some(closed));
+    // The acknowledgement is lost each time, and it is said again.
+    for number in 2..4 {
+        let due = connection.timeout_at().unwrap();
+        connection.handle_timeout(due);
+        assert_eq!(leave(&mut connection, due), 1);
+        deliver(&mut connection, number, &finish);
+    }
+    connection.handle_timeout(T + Duration::from_secs(60));
+    assert!(connection.is_drained());
+}
+
+#[test]
+fn answers_that_do_not_know_the_clients_nonce_are_not_believed() {
+    let config = Config::default();
+    let parameters = config.parameters();
+    let peer = "192.0.2.1:1".parse().unwrap();
+    let mut client = Connection::connect(T, peer, config, IDS);
+    let before = standing(&client);
+    let answers = |nonce| {
+        let token = [9; 24];
+        let (client, server, server_nonce) = (IDS.own, IDS.peer, IDS.server_nonce);
+        [
+            Packet::Retry {
+                client,
+                nonce,
+                token,
+            },
+            Packet::Accept {
+                client,
+                nonce,
+                server,
+                server_nonce,
+                parameters,
+            },
+        ]
+    };
+    for packet in answers(IDS.nonce + 1) {
+        client.handle_packet(T, None, &packet);
+        assert_eq!(standing(&client), before);
+    }
+    assert_eq!(client.stats().packets_rejected, 2);
+    for packet in answers(IDS.nonce) {
+        client.handle_packet(T, None, &packet);
+        assert_ne!(standing(&client), before);
+    }
+    assert_eq!(client.poll_event(), Some(Event::Connected));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a connection does when nothing comes.
 
-use super::{Connection, Short, State, TIMEOUTS_LAST_WORD, TIMEOUTS_PERSISTENT};
+use super::{Connection, Finish, Short, State, TIMEOUTS_LAST_WORD, TIMEOUTS_PERSISTENT};
 use crate::event::Reason;
 use crate::recovery::PROBES;
 use crate::time::{Time, earliest};
@@ -88,9 +88,14 @@ impl Connection {
                 self.controller.persistent();
                 self.marking.stop();
             }
-            if timeouts >= TIMEOUTS_LAST_WORD && self.has_only_finish_open() {
-                self.end(Reason::Finished);
-                self.linger(now, None);
+            if self.has_only_finish_open() {
+                // The probes say it again, and those before it was first said do not count.
+                self.finish = Finish::NotSent;
+                self.last_words = timeouts.min(self.last_words + 1);
+                if self.last_words >= TIMEOUTS_LAST_WORD {
+                    self.end(Reason::Finished);
+                    self.linger(now, None);
+                }
             }
         }
         self.apply_outcome(now);

@@ -237,4 +237,34 @@ mod tests {
         cubic.persistent();
         assert_eq!(cubic.window(), 2000);
     }
+
+    #[test]
+    fn a_growing_round_trip_ends_the_start_before_anything_is_lost() {
+        let threshold_after = |grows: Duration| {
+            let mut cubic = Cubic::new(1000);
+            let mut delivered = 0;
+            for round in 0..10 {
+                let mut rtt = Rtt::new();
+                rtt.sample(Duration::from_millis(100) + grows * round, Duration::ZERO);
+                let prior_delivered = delivered;
+                for _ in 0..cubic.window() / 1000 {
+                    delivered += 1000;
+                    cubic.acknowledged(&Acknowledged {
+                        now: Time::from_nanos(delivered),
+                        bytes: 1000,
+                        sent_at: Time::from_nanos(prior_delivered),
+                        prior_delivered,
+                        delivered,
+                        rtt: &rtt,
+                        has_rtt: true,
+                        delivery: None,
+                        is_app_limited: false,
+                    });
+                }
+            }
+            cubic.threshold
+        };
+        assert!(threshold_after(Duration::ZERO).is_infinite());
+        assert!(threshold_after(Duration::from_millis(20)).is_finite());
+    }
 }

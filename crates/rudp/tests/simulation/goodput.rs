@@ -291,6 +291,23 @@ fn rate_does_not_make_up_for_loss_of_its_own_making() {
 }
 
 #[test]
+fn loss_of_ones_own_making_is_told_from_that_of_the_wire() {
+    // One message at a time never fills the line; CUBIC goes on until its queue overflows.
+    let wire = share(&[Control::Fixed { messages: 1 }], one_way_loss(0.1), 0, 20)[0];
+    let queue = share(&[Control::Cubic], [LINK, LINK], 0, 20)[0];
+    for (flow, most, least) in [(wire, 0.05, 0.0), (queue, 1.0, 0.9)] {
+        let Stats {
+            packets_lost: lost,
+            packets_lost_in_queue: in_queue,
+            ..
+        } = flow.stats;
+        println!("lost {lost}, {in_queue} of them while a queue stood");
+        let share = in_queue as f64 / lost as f64;
+        assert!(lost > 0 && (least..=most).contains(&share), "{share}");
+    }
+}
+
+#[test]
 fn rate_follows_a_link_that_becomes_slower_or_faster() {
     for (before, after) in [(100e6, 20e6), (20e6, 100e6)] {
         let path = Path {

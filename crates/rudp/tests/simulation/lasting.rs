@@ -166,3 +166,93 @@ fn what_nobody_takes_stops_the_sender_and_goes_on_when_it_is_taken() {
     });
     assert!(came.eq(0..sent));
 }
+
+#[test]
+fn a_window_hardly_longer_than_the_longest_message_lets_it_through() {
+    let (mut world, id) = connected(Config {
+        message_bytes: 10_000,
+        window_bytes: 10_500,
+        ..Config::default()
+    });
+    // What the first has taken of the window is less than what is told of otherwise.
+    for bytes in [1_000, 10_000] {
+        let client = world.ends[CLIENT].endpoint.connection(id).unwrap();
+        client.send(vec![1; bytes]).unwrap();
+        let until = world.now + SECOND;
+        let told = run(&mut world, until);
+        assert!(told.contains(&(SERVER, Event::Message(vec![1; bytes]))));
+    }
+}
+
+#[test]
+fn what_the_ends_agree_on_is_the_lesser_of_both() {
+    let accept = Accept {
+        config: Config {
+            datagram_bytes: 1000,
+            idle_timeout: Duration::from_secs(8),
+            ..Config::default()
+        },
+        ..Accept::default()
+    };
+    let mut world = World::new(1, [PATH, PATH], accept);
+    let id = world.connect(Config::default());
+    run(&mut world, SECOND);
+    world.network.keeps = Some(Vec::new());
+    let client = world.ends[CLIENT].endpoint.connection(id).unwrap();
+    client.send(vec![1; 20_000]).unwrap();
+    run(&mut world, 2 * SECOND);
+    let kept = world.network.keeps.take().unwrap();
+    let longest = kept.iter().map(|datagram| datagram.bytes.len()).max();
+    assert_eq!(longest, Some(1000));
+    world.network.paths = [Path { loss: 1.0, ..PATH }; 2];
+    let told = run(&mut world, 100 * SECOND);
+    assert!(told.contains(&(CLIENT, Event::Closed(Reason::TimedOut))));
+    let at_s = world.now / SECOND;
+    assert!((8..12).contains(&at_s), "{at_s} s");
+}
+
+#[test]
+fn connections_of_one_socket_take_turns() {
+    let mut world = World::new(1, [PATH, PATH], Accept::default());
+    let ids = [(); 2].map(|()| world.connect(Config::default()));
+    run(&mut world, SECOND);
+    for id in ids {
+        let client = world.ends[CLIENT].endpoint.connection(id).unwrap();
+        client.send(vec![1; 20_000]).unwrap();
+    }
+    let now = Time::from_nanos(world.now);
+    let (mut receivers, mut buffer) = (Vec::new(), Vec::new());
+    let client = &mut world.ends[CLIENT].endpoint;
+    while client.poll_transmit(now, 1, 0, &mut buffer).is_some() {
+        // Behind the kind of the packet.
+        receivers.push(buffer[1..9].to_vec());
+    }
+    assert!(receivers.len() >= 4);
+    let takes_turns = |two: &[Vec<u8>]| two[0] != two[1];
+    assert!(receivers[..4].windows(2).all(takes_turns), "{receivers:?}");
+}
+
+#[test]
+fn who_has_everything_says_so_for_long_enough_whatever_it_could_not_say_before() {
+    let (mut world, id) = connected(Config {
+        keep_alive: Some(Duration::from_millis(500)),
+        ..Config::default()
+    });
+    // Nothing of the server's comes through, so that it asks again and again whether anybody is
+    // there; by then the client closes, and what the server sees last is that.
+    world.network.paths[SERVER].loss = 1.0;
+    run(&mut world, 10 * SECOND);
+    let now = world.time();
+    world.ends[CLIENT]
+        .endpoint
+        .connection(id)
+        .unwrap()
+        .close(now);
+    run(&mut world, 13 * SECOND);
+    world.network.paths[SERVER].loss = 0.0;
+    let told = run(&mut world, 60 * SECOND);
+    for end in [CLIENT, SERVER] {
+        let finished = (end, Event::Closed(Reason::Finished));
+        assert!(told.contains(&finished), "{told:?}");
+    }
+}

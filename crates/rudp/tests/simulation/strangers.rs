@@ -216,3 +216,22 @@ fn packets_that_are_replayed_from_anywhere_or_of_an_older_connection_change_noth
     let told = run(&mut world, 2 * SECOND);
     assert_eq!(told, [(there, Event::Message(vec![2; 100]))]);
 }
+
+#[test]
+fn a_packet_is_taken_from_the_other_ends_address_alone() {
+    let mut world = world();
+    let id = world.connect(Config::default());
+    let told = run(&mut world, SECOND / 10);
+    let (there, _) = told[0].clone();
+    let client = world.ends[CLIENT].endpoint.connection(id).unwrap();
+    client.send(vec![1; 100]).unwrap();
+    let now = Time::from_nanos(world.now);
+    let datagram = sent(&mut world.ends[CLIENT].endpoint, now).remove(0);
+    let from = world.ends[CLIENT].address;
+    let server = &mut world.ends[SERVER].endpoint;
+    server.handle_datagram(now, address(66, 6), &datagram);
+    assert_eq!(server.poll_event(), None);
+    server.handle_datagram(now, from, &datagram);
+    let came = Event::Message(vec![1; 100]);
+    assert_eq!(server.poll_event(), Some((there, came)));
+}

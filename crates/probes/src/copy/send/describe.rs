@@ -354,7 +354,10 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
          has more pieces than pages. Thread by thread \
          they run on every second of the run's processors, so that the ends share none where there \
          are enough. Each end notes every quarter of a millisecond how far it is and its threads' \
-         processor time (CLOCK_THREAD_CPUTIME_ID); the first third is left out. Ways of sending the \
+         processor time (CLOCK_THREAD_CPUTIME_ID); the first third is left out. With --full a stream to a \
+         receiver goes on for six times as long as the precision asks for, 0.3 s a round and not 0.05: \
+         the first tenths of a second of a connection may be slower than what follows, and count for \
+         most of a shorter stream. Into a sink, where nothing receives, it does not. Ways of sending the \
          same message take turns in one launch, in random order, twice, and once in a quick run. Every message holds other \
          bytes, which follow from its number; whoever receives messages or answers compares a word of \
          each piece, and the whole last piece. An echo of several messages that are more than 64 KiB, with \

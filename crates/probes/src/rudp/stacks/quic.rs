@@ -4,8 +4,9 @@
 //! trusts no other.
 
 use super::tcp::{ANSWERED, Answers};
-use super::{CONNECTS, LOOK, Received, Receives, Sends, Sent, WINDOW_BYTES};
+use super::{LOOK, Received, Receives, Sends, Sent, WINDOW_BYTES};
 use crate::literal::text;
+use crate::rudp::datagrams::MEETS;
 use crate::rudp::incoming::Incoming;
 use crate::rudp::outgoing::Outgoing;
 use costof_model::protocol::Offers;
@@ -163,7 +164,7 @@ impl Sender {
                 let stream = connection.open_bi().await?;
                 io::Result::Ok((connection, stream))
             };
-            let (connection, stream) = timeout(CONNECTS, meet).await??;
+            let (connection, stream) = timeout(MEETS, meet).await??;
             io::Result::Ok((endpoint, connection, stream))
         })?;
         Ok(Sender {
@@ -298,7 +299,7 @@ async fn accept(
     stop: &AtomicBool,
 ) -> io::Result<Option<(Connection, SendStream, RecvStream)>> {
     let mut waited = Duration::ZERO;
-    while !stop.load(Ordering::Acquire) && waited < CONNECTS {
+    while !stop.load(Ordering::Acquire) && waited < MEETS {
         let accepted = timeout(LOOK, endpoint.accept()).await;
         if let Ok(Some(incoming)) = accepted {
             let meet = async {
@@ -306,7 +307,7 @@ async fn accept(
                 let (answers, stream) = connection.accept_bi().await?;
                 io::Result::Ok((connection, answers, stream))
             };
-            return timeout(CONNECTS, meet).await?.map(Some);
+            return timeout(MEETS, meet).await?.map(Some);
         }
         waited += LOOK;
     }

@@ -1,17 +1,17 @@
 //! The library `rudp` over its own driver.
 
-use super::{CONNECTS, LOOK, Received, Receives, Sends, Sent, WINDOW_BYTES};
+use super::{LOOK, Received, Receives, Sends, Sent, WINDOW_BYTES};
+use crate::rudp::ends::{self, closed};
 use crate::rudp::incoming::Incoming;
 use crate::rudp::outgoing::Outgoing;
 use ::rudp::socket::Socket;
-use ::rudp::{Accept, Config, ConnectionId, Control, Event, Reason, Stats};
+use ::rudp::{Config, ConnectionId, Control, Event, Stats};
 use costof_os::meeting::DATAGRAM_MOST_BYTES;
-use costof_os::random;
 use costof_os::socket::dropped_datagrams;
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// As many bytes wait to be sent at least, so that a batch can be made of them.
 const QUEUED_LEAST: u64 = 4 << 20;
@@ -47,32 +47,18 @@ fn config(control: Control, datagram_bytes: usize) -> Config {
 
 impl Sender {
     /// # Errors
-    /// `TimedOut` where the other end does not answer in time; what the system says.
+    /// Those of [`ends::connect`].
     pub(super) fn connect(
         socket: UdpSocket,
         control: Control,
         datagram_bytes: usize,
     ) -> io::Result<Sender> {
-        let to = socket.peer_addr()?;
-        let mut socket = Socket::over(socket, random::bytes()?, None).map_err(io::Error::other)?;
-        let id = socket
-            .connect(to, config(control, datagram_bytes))
-            .map_err(io::Error::other)?;
-        let until = Instant::now() + CONNECTS;
-        while Instant::now() < until {
-            match socket.poll(Some(LOOK))? {
-                Some((_, Event::Connected)) => {
-                    return Ok(Sender {
-                        socket,
-                        id,
-                        stats: Stats::default(),
-                    });
-                }
-                Some((_, Event::Closed(reason))) => return Err(closed(reason)),
-                _ => {}
-            }
-        }
-        Err(ErrorKind::TimedOut.into())
+        let (socket, id) = ends::connect(socket, config(control, datagram_bytes))?;
+        Ok(Sender {
+            socket,
+            id,
+            stats: Stats::default(),
+        })
     }
 
     /// Hands over as much as fits, where so many messages are acknowledged.
@@ -145,14 +131,9 @@ pub(super) struct Receiver {
 impl Receiver {
     pub(super) fn new(socket: UdpSocket) -> io::Result<Receiver> {
         let asked = socket.try_clone()?;
-        let accept = Accept {
-            config: config(Control::default(), DATAGRAM_MOST_BYTES),
-            connections: 1,
-            connections_per_address: 1,
-        };
-        let socket = Socket::over(socket, random::bytes()?, Some(accept));
+        let config = config(Control::default(), DATAGRAM_MOST_BYTES);
         Ok(Receiver {
-            socket: socket.map_err(io::Error::other)?,
+            socket: ends::accepting(socket, config)?,
             asked,
             stats: Stats::default(),
         })
@@ -192,12 +173,4 @@ impl Receives for Receiver {
             dropped: dropped_datagrams(&self.asked)?.into(),
         }))
     }
-}
-
-fn closed(reason: Reason) -> io::Error {
-    let kind = match reason {
-        Reason::TimedOut => ErrorKind::TimedOut,
-        _ => ErrorKind::UnexpectedEof,
-    };
-    io::Error::new(kind, format!("the connection has ended: {reason:?}"))
 }

@@ -1,6 +1,7 @@
 //! The study's protocol over a socket.
 
-use super::{LOOK, Received, Receives, Sends, Sent, is_passing, send};
+use super::{LOOK, Received, Receives, Sends, Sent};
+use crate::rudp::datagrams::{is_passing, send};
 use crate::rudp::incoming::Incoming;
 use crate::rudp::outgoing::Outgoing;
 use ::rudp::Time;

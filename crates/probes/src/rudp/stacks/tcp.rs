@@ -1,9 +1,10 @@
 //! A TCP connection, with a number back for each message where that is to be known.
 
-use super::{LOOK, Received, Receives, Sends, Sent, is_passing};
+use super::{LOOK, Received, Receives, Sends, Sent};
+use crate::rudp::datagrams::is_passing;
 use crate::rudp::incoming::Incoming;
 use crate::rudp::outgoing::Outgoing;
-use costof_os::meeting::Met;
+use costof_os::meeting::{Met, has_gone};
 use costof_os::socket;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -176,14 +177,6 @@ impl Receives for Receiver {
     fn counted(&self) -> io::Result<Option<Received>> {
         Ok(None)
     }
-}
-
-/// The sender is done.
-fn has_gone(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
-    )
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The conversation beside the messages: lines of bounded length, in bounded time.
 
+use costof_os::meeting::is_passing;
 use costof_os::socket;
 use serde::{Serialize, de::DeserializeOwned};
 use std::io::{self, ErrorKind, Read, Write};
@@ -166,11 +167,6 @@ impl Lines {
         let line = self.next(most, wanted)?;
         serde_json::from_slice(&line).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
     }
-}
-
-fn is_passing(error: &io::Error) -> bool {
-    // Not `TimedOut`: so says a connection whose other end is lost.
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 #[cfg(test)]

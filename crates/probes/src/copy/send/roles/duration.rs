@@ -1,0 +1,97 @@
+//! How long is sent.
+
+use crate::copy::send::{Pattern, pattern, threads};
+use costof_model::point::Point;
+use std::time::Duration;
+
+/// How long a round of a point lasts at least, where no more threads send than two processors can
+/// have at once with those that receive.
+const LEAST: Duration = Duration::from_millis(50);
+/// How long where the other end answers or asks: on a busy machine few are, and percentiles want many.
+const LEAST_ECHO: Duration = Duration::from_millis(200);
+/// Where a round may take as long as [`LEAST`] or longer, a stream to a receiver takes so many times as
+/// long: the first tenths of a second of a connection may be slower than what follows. On a virtual
+/// machine with two processors iperf3 had 1 to 2.5 GB/s then, and 4 to 6 from half a second on.
+const STRETCH: u32 = 6;
+/// In round trips: slow start takes ten to fill 16 MiB from ten segments.
+const ROUND_TRIPS: u32 = 40;
+/// And at most.
+const MOST: Duration = Duration::from_secs(10);
+
+/// What finding each other, looking at single messages and ending takes in a round, about.
+const SET_UP_NS: f64 = 20e6;
+/// How many messages a round has at least, about, and how many bytes of large ones a nanosecond.
+const MESSAGES: f64 = 24.0;
+const BYTES_PER_NS: f64 = 2.0;
+
+/// How long a round takes at least.
+pub(in crate::copy::send) fn least_ns(point: &Point) -> f64 {
+    let messages_ns = MESSAGES * point.axes.number("size") as f64 / BYTES_PER_NS;
+    SET_UP_NS + messages_ns.max(least(point).as_nanos() as f64)
+}
+
+/// How long is sent in a round at least: threads that take turns on a processor have several.
+fn least(point: &Point) -> Duration {
+    let turns = (threads(point) as u32).div_ceil(2);
+    match pattern(point) {
+        Pattern::Stream => LEAST * turns,
+        Pattern::Echo | Pattern::Trigger => LEAST_ECHO.max(LEAST * turns),
+    }
+}
+
+/// How long is sent in a round that is to measure for so long.
+pub(super) fn duration(point: &Point, asked_ns: f64, round_trip: Duration) -> Duration {
+    let asked = Duration::from_nanos(asked_ns as u64);
+    let gets_going = pattern(point) == Pattern::Stream && point.link != "sink";
+    let times = if gets_going && asked >= LEAST {
+        STRETCH
+    } else {
+        1
+    };
+    (times * asked)
+        .max(least(point))
+        .max(ROUND_TRIPS * round_trip)
+        .min(MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copy::send::PROBE;
+    use crate::literal;
+    use costof_measure::schedule::Precision;
+
+    fn round_ms(
+        pattern: &'static str,
+        link: &'static str,
+        asked_ns: f64,
+        round_trip_ms: u64,
+    ) -> u128 {
+        let mut point = literal::point(&PROBE, PROBE.info.defaults().with("pattern", pattern));
+        point.link = link.into();
+        duration(&point, asked_ns, Duration::from_millis(round_trip_ms)).as_millis()
+    }
+
+    #[test]
+    fn a_full_run_sees_a_connection_get_going() {
+        let of = |precision: Precision, rounds: u32, pattern, link| {
+            let asked = precision.batch_time_per_point() / rounds;
+            round_ms(pattern, link, asked.as_nanos() as f64, 0)
+        };
+        let full = |pattern, link| of(Precision::Full, PROBE.rounds, pattern, link);
+        assert_eq!(full("stream", "loopback"), 300);
+        // Where nothing receives, a connection has nothing to get used to.
+        assert_eq!(full("stream", "sink"), 50);
+        assert_eq!(full("echo", "loopback"), 200);
+        let default = of(Precision::Default, PROBE.rounds, "stream", "loopback");
+        let quick = of(Precision::Quick, 1, "stream", "loopback");
+        assert_eq!((default, quick), (50, 50));
+    }
+
+    #[test]
+    fn a_long_link_has_its_round_trips_up_to_ten_seconds() {
+        for (round_trip_ms, round) in [(1, 50), (100, 4_000), (1_000, 10_000)] {
+            assert_eq!(round_ms("stream", "remote", 10e6, round_trip_ms), round);
+        }
+    }
+}

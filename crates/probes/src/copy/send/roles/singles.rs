@@ -1,0 +1,91 @@
+//! What is seen at single messages, before those that follow each other: when a message's bytes could be
+//! changed, and what sending throws out of the caches.
+
+use super::failed;
+use costof_measure::facts;
+use costof_measure::meter::Meter;
+use costof_model::facts::CacheKind;
+use costof_model::failure::Failure;
+use costof_model::point::Point;
+use costof_os::delivery::Sender;
+use costof_os::victim::Victim;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How long nothing is sent before it is looked when a message's bytes could be changed.
+const IDLE: Duration = Duration::from_micros(500);
+/// How often it is looked when a message's bytes could be changed: the median counts. Of large ones,
+/// which take long, it is looked less often.
+const REUSES: u64 = 9;
+const REUSES_OF_LARGE: u64 = 3;
+const LARGE_BYTES: u64 = 1 << 20;
+
+fn reuses(point: &Point) -> u64 {
+    match point.axes.number("size") > LARGE_BYTES {
+        true => REUSES_OF_LARGE,
+        false => REUSES,
+    }
+}
+
+/// The caches whose pollution is looked at, and its metrics.
+const LEVELS: [(u32, &str); 3] = [
+    (1, "pollution_l1"),
+    (2, "pollution_l2"),
+    (3, "pollution_l3"),
+];
+
+/// How much is sent between two readings of an array that has filled a cache.
+const POLLUTING_BYTES: u64 = 1 << 20;
+const POLLUTING_MOST: u64 = 16;
+
+/// How many messages that is.
+fn polluting(point: &Point) -> u64 {
+    (POLLUTING_BYTES / point.axes.number("size")).clamp(1, POLLUTING_MOST)
+}
+
+/// An array for each level of caches, and its metric.
+pub(super) type Victims = Vec<(&'static str, Victim)>;
+
+/// An array of three quarters of each cache that the processor claims; none where it claims none.
+pub(super) fn victims(cpu: usize) -> Victims {
+    let caches = facts::caches_of(cpu as u32);
+    let of_level = |(level, metric)| {
+        let data = caches
+            .iter()
+            .find(|cache| cache.level == level && cache.kind != CacheKind::Instruction)?;
+        let victim = Victim::new(data.size_bytes as usize / 4 * 3).ok()?;
+        Some((metric, victim))
+    };
+    LEVELS.into_iter().filter_map(of_level).collect()
+}
+
+/// How many single messages the first connection has before its stream, at most.
+pub(super) fn most(point: &Point) -> u64 {
+    reuses(point) + LEVELS.len() as u64 * polluting(point)
+}
+
+/// What is seen at single messages, of one flow and where nothing else is under way. They come
+/// before all others: pauses behind a stream would count as a part of it where it arrives.
+pub(super) fn look(
+    point: &Point,
+    flow: &mut Sender,
+    victims: &[(&'static str, Victim)],
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let idle = IDLE + 2 * flow.round_trip();
+    for _ in 0..reuses(point) {
+        // What was sent before leaves the socket.
+        sleep(idle);
+        let ns = flow.reusable_after_ns();
+        let ns = ns.map_err(|error| failed(point, &error))?;
+        meter.value("reusable", ns as f64);
+    }
+    let messages = polluting(point);
+    for (metric, victim) in victims {
+        sleep(idle);
+        let ns = flow.pollution_ns(victim, messages as u32);
+        let ns = ns.map_err(|error| failed(point, &error))?;
+        meter.value(metric, ns);
+    }
+    Ok(())
+}
