@@ -342,7 +342,7 @@ impl Connection {
     }
 
     pub(crate) fn is_drained(&self) -> bool {
-        self.state == State::Drained
+        matches!(self.state, State::Drained)
     }
 
     /// Nothing more is sent or expected; what was not acknowledged is reported.
@@ -432,13 +432,14 @@ impl Connection {
                 has_rtt: outcome.has_rtt,
                 delivery: outcome.delivery,
                 is_app_limited: self.recovery.was_app_limited(),
+                is_window_unused: self.recovery.was_window_unused(),
             });
         }
     }
 
     fn finish_if_all_is_said(&mut self, now: Time) {
         let is_over = self.finish == Finish::Acknowledged && self.peer_finished.is_some();
-        if is_over && self.state == State::Open {
+        if is_over && matches!(self.state, State::Open) {
             self.end(Reason::Finished);
             self.linger(now, None);
         }

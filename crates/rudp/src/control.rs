@@ -26,6 +26,7 @@ pub(crate) struct Acknowledged<'a> {
     pub(crate) delivery: Option<Delivery>,
     /// Whether there was less to send than might have gone.
     pub(crate) is_app_limited: bool,
+    pub(crate) is_window_unused: bool,
 }
 
 /// What a loss says to a control.

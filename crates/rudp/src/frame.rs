@@ -102,7 +102,12 @@ impl<'a> Frame<'a> {
     /// The next frame, or `None` where the bytes are none.
     pub(crate) fn read(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
         Some(match reader.u8()? {
-            PADDING => Frame::Padding,
+            PADDING => {
+                // All of it is one frame to the reader.
+                let end = reader.0.iter().position(|byte| *byte != PADDING);
+                reader.0 = &reader.0[end.unwrap_or(reader.0.len())..];
+                Frame::Padding
+            }
             PING => Frame::Ping,
             ACK => Frame::Ack(read_ack(reader)?),
             CREDIT => Frame::Credit {
@@ -392,7 +397,6 @@ mod tests {
             frames,
             [
                 Frame::Ping,
-                Frame::Padding,
                 Frame::Padding,
                 Frame::Credit {
                     bytes: 1 << 40,

@@ -110,15 +110,11 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     pub(crate) fn clear(&mut self) {
-        let (mut acknowledged, mut lost) = (
-            std::mem::take(&mut self.acknowledged),
-            std::mem::take(&mut self.lost),
-        );
-        acknowledged.clear();
-        lost.clear();
+        self.acknowledged.clear();
+        self.lost.clear();
         *self = Outcome {
-            acknowledged,
-            lost,
+            acknowledged: std::mem::take(&mut self.acknowledged),
+            lost: std::mem::take(&mut self.lost),
             ..Outcome::default()
         };
     }
@@ -266,6 +262,12 @@ impl Recovery {
         self.app_limited_until > self.delivered
     }
 
+    /// Whether nothing is acknowledged that was sent after that. The last before it says nothing of
+    /// the window either.
+    pub(crate) fn was_window_unused(&self) -> bool {
+        self.app_limited_until >= self.delivered
+    }
+
     /// An acknowledgement came. It names no packet that was not sent: that is checked
     /// before anything is believed.
     pub(crate) fn acknowledge(&mut self, now: Time, ack: &Ack<'_>, outcome: &mut Outcome) {
@@ -411,7 +413,9 @@ impl Recovery {
             if !is_over {
                 return;
             }
-            self.parts.drain(..sent.parts as usize);
+            for _ in 0..sent.parts {
+                self.parts.pop_front();
+            }
             self.parts_base += u64::from(sent.parts);
             self.sent.pop_front();
             self.base += 1;

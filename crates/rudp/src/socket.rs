@@ -260,7 +260,7 @@ impl Socket {
                 return Ok(None);
             }
             let mut next = self.endpoint.poll_timeout();
-            if next.is_some_and(|at| at.since(now) < WAIT_LEAST) {
+            if !is_over && next.is_some_and(|at| at.since(now) < WAIT_LEAST) {
                 next = self.endpoint.poll_timeout_exact();
             }
             // What came first comes first: an event, a datagram, then the end of the time.

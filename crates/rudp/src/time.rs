@@ -31,7 +31,8 @@ impl Add<Duration> for Time {
     type Output = Time;
 
     fn add(self, duration: Duration) -> Time {
-        let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let seconds = duration.as_secs().saturating_mul(1_000_000_000);
+        let ns = seconds.saturating_add(duration.subsec_nanos().into());
         Time(self.0.saturating_add(ns))
     }
 }

@@ -64,11 +64,15 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn varint(&mut self) -> Option<u64> {
         let first = *self.0.first()?;
-        let bytes = self.bytes(1 << (first >> 6))?;
-        let value = bytes
-            .iter()
-            .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-        Some(value & (VARINT_MAX >> (62 - (8 * bytes.len() - 2))))
+        match first >> 6 {
+            0 => {
+                self.0 = &self.0[1..];
+                Some(first.into())
+            }
+            1 => Some(u64::from(self.u16()? & 0x3fff)),
+            2 => Some(u64::from(self.u32()? & 0x3fff_ffff)),
+            _ => Some(self.u64()? & VARINT_MAX),
+        }
     }
 }
 

@@ -1,6 +1,5 @@
-//! What a datagram does to a connection. It is read twice: first to see whether
-//! all of it is in order, then to act upon it, so that one that is not changes
-//! nothing.
+//! What a datagram does to a connection. All of it is checked before any of it is
+//! acted upon, so that one that is not in order changes nothing.
 
 use super::timers::ACCEPT_LASTS;
 use super::{Connection, Finish, State};
@@ -11,6 +10,20 @@ use crate::packet::{self, Data, Packet, Parameters};
 use crate::time::Time;
 use crate::wire::Reader;
 use std::time::Duration;
+
+/// Most packets have no more frames than these: marks, an acknowledgement, a message, padding. What
+/// follows them is read once more.
+const FRAMES_KEPT: usize = 4;
+
+/// The frames of a packet, in order.
+struct Checked<'a> {
+    /// Whether they are to be acknowledged.
+    is_eliciting: bool,
+    /// How many of the first are kept as they were read.
+    kept: usize,
+    /// What follows those.
+    rest: Reader<'a>,
+}
 
 impl Connection {
     /// A packet for this connection came from the other end's address.
@@ -88,7 +101,8 @@ impl Connection {
             self.stats.packets_duplicate += 1;
             return;
         }
-        let Some(is_eliciting) = self.check(data.frames) else {
+        let mut first = [Frame::Padding; FRAMES_KEPT];
+        let Some(checked) = self.check(data.frames, &mut first) else {
             self.stats.packets_rejected += 1;
             return;
         };
@@ -99,10 +113,19 @@ impl Connection {
             self.events.push_back(Event::Connected);
         }
         let (number, waits_from) = (data.number, data.waits_from);
-        self.received
-            .take(now, number, waits_from, is_eliciting, data.is_awaited, ecn);
-        let mut reader = Reader(data.frames);
-        while let Some(frame) = Frame::read(&mut reader) {
+        self.received.take(
+            now,
+            number,
+            waits_from,
+            checked.is_eliciting,
+            data.is_awaited,
+            ecn,
+        );
+        for frame in &first[..checked.kept] {
+            self.apply(now, frame);
+        }
+        let mut rest = checked.rest;
+        while let Some(frame) = Frame::read(&mut rest) {
             self.apply(now, &frame);
         }
         if let State::Lingering {
@@ -115,13 +138,21 @@ impl Connection {
         }
     }
 
-    /// Whether the frames are in order, and if so whether they are to be acknowledged.
-    fn check(&self, frames: &[u8]) -> Option<bool> {
+    /// What the frames are, if all of them are in order.
+    fn check<'a>(
+        &self,
+        frames: &'a [u8],
+        first: &mut [Frame<'a>; FRAMES_KEPT],
+    ) -> Option<Checked<'a>> {
         let mut reader = Reader(frames);
-        let mut is_eliciting = false;
+        let mut checked = Checked {
+            is_eliciting: false,
+            kept: 0,
+            rest: reader,
+        };
         while !reader.is_empty() {
             let frame = Frame::read(&mut reader)?;
-            is_eliciting |= frame.is_eliciting();
+            checked.is_eliciting |= frame.is_eliciting();
             let is_allowed = match &frame {
                 Frame::Ack(ack) => ack.largest < self.recovery.next_number(),
                 Frame::Message(piece) => self.reassembly.check(piece).is_ok(),
@@ -135,8 +166,13 @@ impl Connection {
             if !is_allowed {
                 return None;
             }
+            if let Some(place) = first.get_mut(checked.kept) {
+                *place = frame;
+                checked.kept += 1;
+                checked.rest = reader;
+            }
         }
-        Some(is_eliciting)
+        Some(checked)
     }
 
     fn apply(&mut self, now: Time, frame: &Frame<'_>) {
@@ -157,14 +193,14 @@ impl Connection {
                 self.finish_if_all_is_said(now);
             }
             Frame::Abort { code } => {
-                if self.state == State::Open {
+                if let State::Open = self.state {
                     self.end(Reason::AbortedByPeer { code: *code });
                     self.linger(now, None);
                 }
             }
             // Two parts in one packet may together be more than either: then the second is
             // not taken, from a sender that does not keep the rules.
-            Frame::Message(piece) if self.state == State::Open => {
+            Frame::Message(piece) if matches!(self.state, State::Open) => {
                 if self.reassembly.take(piece).is_err() {
                     self.stats.packets_rejected += 1;
                 }

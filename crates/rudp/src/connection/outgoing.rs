@@ -31,7 +31,7 @@ const HELLO_WAIT_MAX: Duration = Duration::from_millis(500);
 impl Connection {
     /// Whether the datagrams that leave next are to be marked as from one who understands marks.
     pub(crate) fn begin_batch(&mut self) -> bool {
-        self.recovery.is_marking = self.state == State::Open && self.marking.may_mark();
+        self.recovery.is_marking = matches!(self.state, State::Open) && self.marking.may_mark();
         self.recovery.is_marking
     }
 

@@ -94,6 +94,36 @@ fn an_acknowledgement_of_what_was_not_sent_changes_nothing_nor_does_what_comes_w
     assert_eq!(connection.poll_event(), Some(Event::Acknowledged(id)));
 }
 
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    let mut connection = connection(Config::default());
+    let window = connection.stats().window_bytes;
+    let (mut now, mut out) = (T, Vec::new());
+    let mut ask = |connection: &mut Connection, messages: u64| {
+        let first = connection.recovery.next_number();
+        for _ in 0..messages {
+            connection.send(vec![1; 1300]).unwrap();
+        }
+        // Until pacing has let go what the window lets go.
+        for _ in 0..1000 {
+            now = now + Duration::from_millis(1);
+            while connection.write_datagram(now, &mut out) {}
+        }
+        let next = connection.recovery.next_number();
+        deliver(connection, next, &acknowledging(first..next));
+        while connection.poll_event().is_some() {}
+    };
+    for _ in 0..10 {
+        ask(&mut connection, 1);
+    }
+    assert_eq!(connection.stats().window_bytes, window);
+    ask(&mut connection, 40);
+    assert!(
+        connection.stats().window_bytes > window,
+        "all of it was used"
+    );
+}
+
 /// A connection that was given messages of these lengths, and how many datagrams left at once.
 fn sent(messages: &[usize]) -> (Connection, usize) {
     // This one is not spread over time before anything is known.

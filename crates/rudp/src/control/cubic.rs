@@ -67,7 +67,7 @@ impl Cubic {
             .recovering_since
             .is_some_and(|since| what.sent_at <= since);
         // A window that was not used says nothing (RFC 9002 section 7.8).
-        if is_recovering || what.is_app_limited {
+        if is_recovering || what.is_window_unused {
             return;
         }
         let packets = what.bytes as f64 / self.packet;
@@ -201,6 +201,7 @@ mod tests {
             has_rtt: true,
             delivery: None,
             is_app_limited: false,
+            is_window_unused: false,
         });
     }
 
@@ -259,6 +260,7 @@ mod tests {
                         has_rtt: true,
                         delivery: None,
                         is_app_limited: false,
+                        is_window_unused: false,
                     });
                 }
             }
