@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Link(LinkCommand),
     /// Send messages by hand, as copy.send does: one terminal listens, others send to it
     Send(SendOptions),
+    /// Say what became better or worse from one run to another, and how sure that is
+    Compare(CompareOptions),
     /// Write a run without its launches: small, and without names if asked
     Export(ExportOptions),
     /// Write completions for a shell
@@ -275,6 +277,34 @@ pub(crate) struct SendOptions {
 
 /// What only who sends may say.
 const SENDING: &str = "Options of --to";
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareOptions {
+    /// The run that others are held against
+    #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath)]
+    pub(crate) before: PathBuf,
+    /// The runs that are held against it, each by itself
+    #[arg(value_name = "AFTER", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) after: Vec<PathBuf>,
+    /// Compare every metric, not only those that answer the probes' questions
+    #[arg(long)]
+    pub(crate) all_metrics: bool,
+    /// End with exit code 1 if anything became worse by more than this, in percent
+    #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
+    pub(crate) threshold: Option<f64>,
+    /// Write JSON, one object for each run after the first, instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A share in percent, as `5` or `5%`.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
+    match number.parse::<f64>() {
+        Ok(percent) if percent >= 0.0 && percent.is_finite() => Ok(percent),
+        _ => Err("a number of percent that is not below zero, such as 5".to_owned()),
+    }
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportOptions {

@@ -33,6 +33,7 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
         Command::List(options) => commands::list::run(table, &options),
         Command::Explain(options) => commands::explain::run(table, &options),
         Command::Doctor(options) => commands::doctor::run(&options),
+        Command::Compare(options) => commands::compare::run(&options),
         Command::Export(options) => commands::export::run(&options),
         Command::Completions(options) => commands::completions::run(&options),
         Command::Man => commands::man::run(),

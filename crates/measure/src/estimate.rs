@@ -174,6 +174,13 @@ fn measured<'a>(
         .filter(move |measured| measured.name == name)
 }
 
+/// The median of each launch that gave this metric of a point.
+pub(crate) fn launch_medians(points: &[&LaunchPoint], metric: &str) -> Vec<f64> {
+    measured(points, metric)
+        .filter_map(|launch| distribution(&launch.data).median())
+        .collect()
+}
+
 /// One metric over all launches; `None` where no launch gave it.
 fn estimate(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> Option<Estimate> {
     let launches: Vec<&Measured> = measured(points, &metric.name).collect();

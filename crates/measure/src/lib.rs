@@ -5,6 +5,7 @@
 //! This crate never knows a particular probe.
 
 pub mod clock;
+pub mod compare;
 pub mod core_clock;
 pub mod counters;
 pub mod crew;

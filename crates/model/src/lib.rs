@@ -5,6 +5,7 @@
 //! This crate never reads a clock, asks the operating system or prints.
 
 pub mod axis;
+pub mod comparison;
 pub mod facts;
 pub mod failure;
 pub mod link;

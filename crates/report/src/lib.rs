@@ -3,6 +3,7 @@
 //! This crate never measures: what it shows is in the rows.
 
 pub mod by_hand;
+pub mod compare;
 pub mod doctor;
 mod ladder;
 pub mod names;

@@ -7,6 +7,7 @@ mod bandwidth;
 mod calls;
 mod commands;
 mod common;
+mod compare;
 mod copies;
 mod copy_calls;
 mod copy_verdicts;

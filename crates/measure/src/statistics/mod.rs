@@ -11,3 +11,4 @@ pub mod modes;
 pub mod quantile;
 pub mod ratio;
 mod student_t;
+pub mod welch;

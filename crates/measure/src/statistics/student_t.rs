@@ -25,6 +25,13 @@ pub(super) fn student_t_quantile(p: f64, degrees: u32) -> Option<f64> {
     Some(if p < 0.5 { -t } else { t })
 }
 
+/// How often a t variable with `degrees` of freedom, at least one, is as far from zero as `t`, or
+/// farther: 0 to 1, to some 1e-15.
+pub(super) fn two_sided(t: f64, degrees: u32) -> f64 {
+    let angle = (t.abs() / f64::from(degrees).sqrt()).atan();
+    (1.0 - central_probability_at(angle, degrees)).clamp(0.0, 1.0)
+}
+
 /// The probability that a t variable lies within ± t, by the angle whose tangent is t ÷ √degrees.
 ///
 /// Source: Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964), 26.7.3 and 26.7.4.

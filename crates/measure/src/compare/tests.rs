@@ -1,0 +1,339 @@
+use super::*;
+use costof_model::axis::Axes;
+use costof_model::facts::Facts;
+use costof_model::metric::{Data, Measured};
+use costof_model::noise::{Grade, MEASURED, Noise, Placement};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{ClockInfo, ClockSource, CounterInfo};
+use costof_model::rows::{AttemptRow, Block, LaunchRow, Plan, RunRow};
+use costof_model::unit::Unit;
+
+fn metric(name: &'static str, better: Better) -> MetricInfo {
+    MetricInfo {
+        name: name.into(),
+        unit: Unit::Nanoseconds,
+        better,
+        about: "what it says".into(),
+    }
+}
+
+fn info(probe: &str) -> ProbeInfo {
+    ProbeInfo {
+        id: probe.to_owned().into(),
+        method: 1,
+        question: "?".into(),
+        axes: vec![].into(),
+        crossings: vec![].into(),
+        metrics: vec![
+            metric("cost", Better::Lower),
+            metric("rate", Better::Higher),
+            metric("count", Better::Neither),
+        ]
+        .into(),
+        how: String::new().into(),
+        sources: vec![].into(),
+        predicted_from: String::new().into(),
+        after: vec![].into(),
+        needs: vec![].into(),
+        roles: vec!["only".into()].into(),
+    }
+}
+
+fn point(probe: &str) -> Point {
+    Point {
+        probe: probe.to_owned().into(),
+        axes: Axes::default(),
+        link: "none".into(),
+    }
+}
+
+/// A run with these probes, each with the cost of each launch; the rate is its inverse.
+fn run(probes: &[(&str, &[f64])]) -> Run {
+    let points: Vec<Point> = probes.iter().map(|(probe, _)| point(probe)).collect();
+    let blocks = points.iter().map(|point| Block {
+        points: vec![point.clone()],
+        labels: Vec::new(),
+        level: 0,
+        rounds: 1,
+    });
+    let mut run = Run::new(RunRow {
+        schema: 1,
+        id: "1".to_owned(),
+        started: String::new(),
+        command: Vec::new(),
+        seed: 1,
+        plan: Plan {
+            precision: "default".into(),
+            blocks: blocks.collect(),
+            placement: Placement::default(),
+            hosts: Default::default(),
+        },
+    });
+    for (block, (probe, costs)) in probes.iter().enumerate() {
+        run.probes.push(info(probe));
+        for (launch, cost) in costs.iter().enumerate() {
+            let value = |name: &'static str, value| Measured {
+                name: name.into(),
+                data: Data::Value(value),
+                disturbed: Vec::new(),
+            };
+            run.launches.push(LaunchRow {
+                block,
+                launch: launch as u32,
+                of: costs.len() as u32,
+                wall_ns: 1.0,
+                points: vec![LaunchPoint {
+                    point: points[block].clone(),
+                    state: State::Ok,
+                    metrics: vec![
+                        value("cost", *cost),
+                        value("rate", 1.0 / cost),
+                        value("count", *cost),
+                    ],
+                    allocations: 0,
+                }],
+                noise: Noise::default(),
+                placement: Placement::default(),
+                link: None,
+            });
+        }
+        run.points.push(PointRow {
+            point: points[block].clone(),
+            method: 1,
+            primary: "cost".into(),
+            headline: false,
+            label: None,
+            launches: costs.len() as u32,
+            state: State::Ok,
+            metrics: Vec::new(),
+            prediction: None,
+            grade: Grade::A,
+            warnings: Vec::new(),
+            placement: Placement::default(),
+        });
+    }
+    run
+}
+
+const QUIET: &[f64] = &[100.0, 101.0, 99.0, 100.5, 99.5];
+
+fn scaled(by: f64) -> Vec<f64> {
+    QUIET.iter().map(|cost| cost * by).collect()
+}
+
+#[test]
+fn what_grew_is_worse_for_a_cost_and_better_for_nothing() {
+    let (more, less) = (scaled(1.1), scaled(0.9));
+    let before = run(&[("a", QUIET), ("b", QUIET), ("c", QUIET)]);
+    let after = run(&[("a", &more), ("b", &less), ("c", QUIET)]);
+    let found = compare(&before, &after, Metrics::All);
+    let verdicts: Vec<_> = found.rows.iter().map(|row| row.verdict).collect();
+    use Verdict::{Better, Differs, NoDifference, Worse};
+    assert_eq!(
+        verdicts,
+        [
+            Worse,
+            Worse,
+            Differs,
+            Better,
+            Better,
+            Differs,
+            NoDifference,
+            NoDifference,
+            NoDifference
+        ]
+    );
+    let row = &found.rows[0];
+    assert!((row.ratio - 1.1).abs() < 1e-9, "{row:?}");
+    assert!(
+        row.ci95.0 < 1.1 && 1.1 < row.ci95.1 && row.ci95.0 > 1.08,
+        "{row:?}"
+    );
+    assert_eq!((row.before.1, row.after.1), (5, 5));
+    let primary = compare(&before, &after, Metrics::Primary);
+    assert_eq!(primary.rows.len(), 3);
+}
+
+#[test]
+fn a_difference_that_one_row_alone_would_show_is_none_among_many() {
+    let before = [100.0, 102.0, 98.0, 101.0, 99.0];
+    let after: Vec<f64> = before.iter().map(|cost| cost * 1.04).collect();
+    let alone = compare(
+        &run(&[("a", &before)]),
+        &run(&[("a", &after)]),
+        Metrics::Primary,
+    );
+    assert!(
+        alone.rows[0].p > 0.01 && alone.rows[0].p < 0.05,
+        "{alone:?}"
+    );
+    assert_eq!(alone.rows[0].verdict, Verdict::Worse);
+    let names: Vec<String> = (0..20).map(|at| format!("p{at}")).collect();
+    let mut old: Vec<(&str, &[f64])> = names
+        .iter()
+        .map(|name| (name.as_str(), &before[..]))
+        .collect();
+    let before = run(&old);
+    old[0].1 = &after;
+    let among = compare(&before, &run(&old), Metrics::Primary);
+    assert_eq!(among.rows[0].verdict, Verdict::NoDifference);
+    assert!(among.rows[0].visible > alone.rows[0].visible);
+}
+
+#[test]
+fn a_change_that_is_too_small_to_matter_is_none_however_sure_it_is() {
+    let (little, enough) = (vec![100.5; 5], vec![103.0; 5]);
+    let before = run(&[("a", &[100.0; 5]), ("b", &[100.0; 5])]);
+    let found = compare(
+        &before,
+        &run(&[("a", &little), ("b", &enough)]),
+        Metrics::Primary,
+    );
+    let verdicts: Vec<_> = found.rows.iter().map(|row| row.verdict).collect();
+    assert_eq!(verdicts, [Verdict::NoDifference, Verdict::Worse]);
+    assert!(
+        (found.rows[0].visible - 0.01).abs() < 1e-9,
+        "{:?}",
+        found.rows[0]
+    );
+}
+
+#[test]
+fn other_methods_and_too_few_launches_are_refused_row_by_row() {
+    let before = run(&[
+        ("a", QUIET),
+        ("b", QUIET),
+        ("c", QUIET),
+        ("d", QUIET),
+        ("e", QUIET),
+    ]);
+    let mut after = run(&[
+        ("a", QUIET),
+        ("b", &QUIET[..2]),
+        ("c", QUIET),
+        ("d", &[1.0, 0.0, 1.0]),
+        ("f", QUIET),
+    ]);
+    after.points[0].method = 2;
+    after.launches.retain(|launch| launch.block != 2);
+    let found = compare(&before, &after, Metrics::Primary);
+    assert!(found.rows.is_empty());
+    let reasons: Vec<&str> = found
+        .refused
+        .iter()
+        .map(|one| one.reason.as_str())
+        .collect();
+    for (reason, part) in
+        reasons
+            .iter()
+            .zip(["method 1", "has 2 of the 3", "an export", "above zero"])
+    {
+        assert!(reason.contains(part), "{reason}");
+    }
+    assert_eq!(reasons.len(), 4);
+    assert_eq!(
+        (found.only_before, found.only_after),
+        (vec![point("e")], vec![point("f")])
+    );
+}
+
+/// Twenty rows of the same, a thousand times: at most one in twenty has a false alarm.
+#[test]
+fn false_alarms_are_as_rare_as_is_said() {
+    let mut random = 1_u64;
+    let mut next = || {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (random >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    let mut alarms = 0;
+    for _ in 0..1000 {
+        let rows = (0..20).filter_map(|_| {
+            // The sum of twelve is nearly normal.
+            let mut costs = || {
+                (0..5)
+                    .map(|_| 100.0 + 10.0 * (0..12).map(|_| next()).sum::<f64>())
+                    .collect::<Vec<_>>()
+            };
+            let (before, after) = (costs(), costs());
+            let (old, new) = (run(&[("a", &before)]), run(&[("a", &after)]));
+            let medians = [before, after];
+            compared(
+                [&old.points[0], &new.points[0]],
+                &metric("cost", Better::Lower),
+                &medians,
+            )
+            .unwrap()
+        });
+        let judged = judged(rows.collect());
+        alarms += u32::from(
+            judged
+                .iter()
+                .any(|row| row.verdict != Verdict::NoDifference),
+        );
+    }
+    assert!(alarms <= 50, "{alarms} of 1000");
+}
+
+/// A run on a machine with this kernel, these mitigations and this load.
+fn on(kernel: &str, mitigation: &str, load: f64) -> Run {
+    let mut facts = Facts::default();
+    facts.kernel.release = Some(kernel.to_owned());
+    facts
+        .cpu
+        .vulnerabilities
+        .insert("spectre_v2".to_owned(), mitigation.to_owned());
+    let control = "net.ipv4.tcp_congestion_control".to_owned();
+    facts.kernel.sysctls.insert(control, "bbr".to_owned());
+    facts.activity.load_1min = Some(load);
+    let mut run = run(&[("a", QUIET)]);
+    run.attempts.push(AttemptRow {
+        costof: "0.1.0".to_owned(),
+        build: "1".to_owned(),
+        boot: None,
+        hosts: [(MEASURED.into(), facts)].into(),
+        clock: ClockInfo {
+            source: ClockSource::Counter,
+            because: String::new(),
+            hz: 1e9,
+            spread_ppm: 0.0,
+            resolution_ns: 1.0,
+            read_ns: 1.0,
+        },
+        counters: CounterInfo::default(),
+        peer: None,
+    });
+    run
+}
+
+#[test]
+fn what_differs_between_the_machines_is_told_and_what_always_changes_is_not() {
+    let before = on("6.1", "Mitigation", 0.1);
+    assert!(
+        compare(&before, &on("6.1", "Mitigation", 9.0), Metrics::Primary)
+            .facts
+            .is_empty()
+    );
+    let mut after = on("6.2", "Vulnerable", 9.0);
+    let attempt = &mut after.attempts[0];
+    attempt.build = "2".to_owned();
+    attempt
+        .hosts
+        .values_mut()
+        .for_each(|facts| facts.kernel.sysctls.clear());
+    let facts = compare(&before, &after, Metrics::Primary).facts;
+    let told: Vec<_> = facts
+        .iter()
+        .map(|one| (one.what.as_str(), one.after.as_deref()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("kernel", Some("6.2")),
+            ("mitigations", Some("spectre_v2: Vulnerable")),
+            ("costof's build", Some("2")),
+            ("net.ipv4.tcp_congestion_control", None),
+        ]
+    );
+}

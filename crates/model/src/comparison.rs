@@ -1,0 +1,90 @@
+//! What two runs say of each other.
+
+use crate::Text;
+use crate::point::Point;
+use crate::unit::{Better, Unit};
+use serde::Serialize;
+
+/// A run held against an earlier one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What the machines say of themselves that is not the same, what explains most first.
+    pub facts: Vec<FactDifference>,
+    /// Every metric of which both have launches, in the order of the later run's plan.
+    pub rows: Vec<Compared>,
+    /// Points that both have and that cannot be held against each other.
+    pub refused: Vec<Refused>,
+    /// Points that only the earlier run has a number of.
+    pub only_before: Vec<Point>,
+    /// Points that only the later run has a number of.
+    pub only_after: Vec<Point>,
+}
+
+/// A fact that is not the same in both runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FactDifference {
+    /// Of which host: [`MEASURED`](crate::noise::MEASURED) or [`PEER`](crate::noise::PEER).
+    pub host: Text,
+    /// Which fact.
+    pub what: String,
+    /// What the earlier run says; absent where it does not know.
+    pub before: Option<String>,
+    /// What the later run says; absent where it does not know.
+    pub after: Option<String>,
+}
+
+/// A metric of a point in both runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compared {
+    /// The point.
+    #[serde(flatten)]
+    pub point: Point,
+    /// The metric.
+    pub metric: Text,
+    /// Its unit.
+    pub unit: Unit,
+    /// Which way it improves.
+    pub better: Better,
+    /// The earlier run's geometric mean of its launches' medians, and how many launches it had.
+    pub before: (f64, u32),
+    /// The later run's.
+    pub after: (f64, u32),
+    /// After ÷ before.
+    pub ratio: f64,
+    /// The 95 % interval of the ratio, by itself: of twenty such, one misses.
+    pub ci95: (f64, f64),
+    /// How often chance alone makes a difference as great out of one by 1 % or less, 0 to 1, looking
+    /// at this row only.
+    pub p: f64,
+    /// What that means among all rows.
+    pub verdict: Verdict,
+    /// The smallest change, as a share of before, that would have been seen nine times in ten
+    /// among so many rows: 0.05 is 5 %.
+    pub visible: f64,
+}
+
+/// What a ratio means, corrected for the number of rows that were looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The later run is better.
+    Better,
+    /// The later run is worse.
+    Worse,
+    /// They differ, and neither way is better.
+    Differs,
+    /// No difference was seen; [`Compared::visible`] says how small it would have to be.
+    NoDifference,
+}
+
+/// A point, or one metric of it, that cannot be compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// The point.
+    #[serde(flatten)]
+    pub point: Point,
+    /// The metric.
+    pub metric: Text,
+    /// Why, with the way out.
+    pub reason: String,
+}

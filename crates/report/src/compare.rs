@@ -1,0 +1,200 @@
+//! Two runs held against each other, as text.
+
+use crate::names::{points_counted, short_point};
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use costof_model::comparison::{Compared, Comparison, FactDifference, Verdict};
+use costof_model::noise::PEER;
+use costof_model::point::Point;
+use costof_model::run_file::Run;
+use std::fmt::Write;
+
+/// What differs between the machines, every row with what it means, what could not be compared, and
+/// a line that sums it up. `after` is the later run, which names its points.
+pub fn compared(comparison: &Comparison, after: &Run) -> String {
+    let mut text = String::new();
+    text.push_str(&facts(&comparison.facts));
+    if comparison.rows.is_empty() {
+        text.push_str("No metric can be compared.\n");
+    } else {
+        text.push_str(&table(&comparison.rows, after));
+        let _ = writeln!(text, "\n{}", summary(&comparison.rows));
+    }
+    text.push_str(&refused(comparison, after));
+    for (points, which) in [
+        (&comparison.only_before, "earlier"),
+        (&comparison.only_after, "later"),
+    ] {
+        if !points.is_empty() {
+            let names: Vec<String> = points.iter().map(|point| named(point, after)).collect();
+            let _ = writeln!(
+                text,
+                "\nOnly the {which} run has a number of {}: {}.",
+                points_counted(points.len()),
+                names.join("; ")
+            );
+        }
+    }
+    text
+}
+
+fn facts(differences: &[FactDifference]) -> String {
+    if differences.is_empty() {
+        return String::new();
+    }
+    let mut text = "Not the same in both runs:\n".to_owned();
+    for difference in differences {
+        let end = match difference.host == PEER {
+            true => " of the other end",
+            false => "",
+        };
+        let told = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+        let (before, after) = (told(&difference.before), told(&difference.after));
+        let _ = writeln!(text, "  {}{end}: {before} → {after}", difference.what);
+    }
+    text.push('\n');
+    text
+}
+
+/// What was asked about first: what became worse, most of all first, then what became better, then
+/// what did neither in the order of the plan.
+fn in_order(rows: &[Compared]) -> Vec<&Compared> {
+    let mut rows: Vec<&Compared> = rows.iter().collect();
+    let change = |row: &Compared| row.ratio.ln().abs();
+    rows.sort_by(|a, b| {
+        let by_verdict = order(a.verdict).cmp(&order(b.verdict));
+        match a.verdict {
+            Verdict::NoDifference => by_verdict,
+            _ => by_verdict.then(change(b).total_cmp(&change(a))),
+        }
+    });
+    rows
+}
+
+fn order(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Worse => 0,
+        Verdict::Better => 1,
+        Verdict::Differs => 2,
+        Verdict::NoDifference => 3,
+    }
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Worse => "worse",
+        Verdict::Better => "better",
+        Verdict::Differs => "differs",
+        Verdict::NoDifference => "-",
+    }
+}
+
+fn table(rows: &[Compared], after: &Run) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header([
+        "",
+        "",
+        "before",
+        "after",
+        "ratio",
+        "95 % interval",
+        "would be seen",
+    ]);
+    for row in in_order(rows) {
+        let (before, _) = row.before;
+        table.add_row([
+            Cell::new(word(row.verdict)),
+            Cell::new(what(row, after)),
+            Cell::new(row.unit.display(before)),
+            Cell::new(row.unit.display(row.after.0)),
+            Cell::new(format!("{:.3}", row.ratio)),
+            Cell::new(format!("{:.3}–{:.3}", row.ci95.0, row.ci95.1)),
+            Cell::new(percent(row.visible)),
+        ]);
+    }
+    for column in 2..7 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
+    lines.collect()
+}
+
+fn percent(share: f64) -> String {
+    match share {
+        share if share < 0.1 => format!("{:.1} %", 100.0 * share),
+        share if share < 10.0 => format!("{:.0} %", 100.0 * share),
+        _ => "more than tenfold".to_owned(),
+    }
+}
+
+/// What the row is about, as the latency table calls it; another metric than the one that answers
+/// the probe's question is named.
+fn what(row: &Compared, after: &Run) -> String {
+    let found = after.points.iter().find(|point| point.point == row.point);
+    let label = found.and_then(|point| point.label.clone());
+    let name = label.unwrap_or_else(|| named(&row.point, after));
+    match found.is_some_and(|point| point.primary == row.metric) {
+        true => name,
+        false => format!("{name}: {}", row.metric),
+    }
+}
+
+fn named(point: &Point, run: &Run) -> String {
+    short_point(point, run.probe(&point.probe))
+}
+
+fn summary(rows: &[Compared]) -> String {
+    let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    let mut parts: Vec<String> = [Verdict::Worse, Verdict::Better, Verdict::Differs]
+        .into_iter()
+        .filter_map(|verdict| {
+            let count = count(verdict);
+            (count > 0).then(|| format!("{count} {}", word(verdict)))
+        })
+        .collect();
+    let alike: Vec<f64> = rows
+        .iter()
+        .filter(|row| row.verdict == Verdict::NoDifference)
+        .map(|row| row.visible)
+        .collect();
+    if !alike.is_empty() {
+        let least = alike.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = alike.iter().copied().fold(0.0, f64::max);
+        parts.push(format!(
+            "{} with no difference seen, where a change by {} to {} would have been, nine times in ten",
+            alike.len(),
+            percent(least),
+            percent(most)
+        ));
+    }
+    let plural = if rows.len() == 1 { "" } else { "s" };
+    format!(
+        "{} metric{plural} compared: {}. Verdicts hold for all rows together: of twenty comparisons of \
+         what is the same, one has a false \
+         alarm. What the machine did between the runs is in their ratios: compare what was measured by turns.",
+        rows.len(),
+        parts.join(", ")
+    )
+}
+
+/// Reasons, each with the points that it holds for.
+fn refused(comparison: &Comparison, after: &Run) -> String {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for refused in &comparison.refused {
+        let name = named(&refused.point, after);
+        match reasons
+            .iter_mut()
+            .find(|(reason, _)| *reason == refused.reason)
+        {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((&refused.reason, vec![name])),
+        }
+    }
+    let mut text = String::new();
+    for (reason, names) in reasons {
+        let _ = writeln!(text, "\nNot compared, {reason}: {}.", names.join("; "));
+    }
+    text
+}
