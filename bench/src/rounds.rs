@@ -29,12 +29,9 @@ pub(crate) struct Told {
 /// Errors: the user ended it.
 pub(crate) fn tell(bench: &Bench, rounds: usize, sides: &mut [Side<'_>]) -> Result<Told> {
     let watch = Watch::start();
-    let given = interleave(
-        bench.rounds(rounds),
-        &mut Rng::new(),
-        sides,
-        &|number| format!("{number:.2}"),
-    )?;
+    let given = interleave(bench.rounds(rounds), &mut Rng::new(), sides, &|number| {
+        format!("{number:.2}")
+    })?;
     let Some(Ok(own)) = given.first() else {
         return Ok(Told {
             given,
@@ -42,11 +39,14 @@ pub(crate) fn tell(bench: &Bench, rounds: usize, sides: &mut [Side<'_>]) -> Resu
         });
     };
     println!("\nmedian over rounds:");
-    for (side, given) in sides.iter().zip(&given) {
+    for (place, (side, given)) in sides.iter().zip(&given).enumerate() {
         if let Ok(numbers) = given {
+            let over = match place {
+                0 => String::new(),
+                _ => format!("; the first over it: {}", ratio(own, numbers)),
+            };
             let middle = median(numbers).unwrap_or(f64::NAN);
-            let over = ratio(own, numbers);
-            println!("  {} {middle:.2}; the first over it: {over}", side.name);
+            println!("  {} {middle:.2}{over}", side.name);
         }
     }
     let quiet = machine::was_quiet(&watch);

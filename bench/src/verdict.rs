@@ -57,7 +57,10 @@ impl Bounds {
             false => given.max_by(by_middle),
         };
         let missing = others.iter().filter(|(_, given)| given.is_err());
-        let missing = missing.map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let missing = missing
+            .map(|(name, _)| *name)
+            .collect::<Vec<_>>()
+            .join(", ");
         let Some(best) = best else {
             return Verdict::CannotBeTold(format!("there is no number of {missing}"));
         };
@@ -202,9 +205,15 @@ mod tests {
         assert_eq!(cost(&both), Verdict::DoesNotHold);
         // Of a rate the highest is the best.
         assert_eq!(Bounds::RATE.of_the_best(&both), Verdict::DoesNotHold);
-        assert_eq!(Bounds::RATE.of_the_best(&[both[0], both[2]]), Verdict::Holds);
+        assert_eq!(
+            Bounds::RATE.of_the_best(&[both[0], both[2]]),
+            Verdict::Holds
+        );
         for (sides, why) in [
-            (vec![("own", &own), ("slow", &slow), ("gone", &missing)], "gone may"),
+            (
+                vec![("own", &own), ("slow", &slow), ("gone", &missing)],
+                "gone may",
+            ),
             (vec![("own", &own), ("gone", &missing)], "of gone"),
             (vec![("own", &missing), ("slow", &slow)], "of ours"),
         ] {

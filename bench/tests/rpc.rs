@@ -83,7 +83,11 @@ fn our_ends_say_how_long_calls_take_and_what_arrives_of_a_stream() {
 #[test]
 fn an_end_that_does_not_exist_is_refused() {
     for words in [["grpc", "dance"], ["soap", "serve"]] {
-        let ended = Command::new(BENCH).arg("rpc-end").args(words).output().unwrap();
+        let ended = Command::new(BENCH)
+            .arg("rpc-end")
+            .args(words)
+            .output()
+            .unwrap();
         assert_eq!(ended.status.code(), Some(2));
         let why = String::from_utf8(ended.stderr).unwrap();
         assert!(why.contains(words[0]), "{why}");

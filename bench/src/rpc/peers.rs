@@ -127,7 +127,10 @@ impl Peer {
     }
 
     fn built_from(&self) -> String {
-        let files = self.files.iter().map(|(file, text)| format!("{file}\n{text}\n"));
+        let files = self
+            .files
+            .iter()
+            .map(|(file, text)| format!("{file}\n{text}\n"));
         let steps = self.steps.iter().map(|step| format!("{step}\n"));
         files.chain(steps).collect()
     }
@@ -158,7 +161,9 @@ mod tests {
         for peer in ALL {
             let error = peer.with_what_it_takes(failed("there is no g++ here"));
             let text = error.to_string();
-            assert!(text.starts_with("there is no g++ here (it takes ") && text.contains("compiler"));
+            assert!(
+                text.starts_with("there is no g++ here (it takes ") && text.contains("compiler")
+            );
             assert!(matches!(
                 peer.with_what_it_takes(Error::Interrupted),
                 Error::Interrupted
@@ -170,9 +175,17 @@ mod tests {
     fn a_peer_is_what_its_files_and_steps_say() {
         for peer in ALL {
             let text = peer.built_from();
-            assert!(peer.files.iter().all(|(file, said)| !said.is_empty() && text.contains(file)));
+            assert!(
+                peer.files
+                    .iter()
+                    .all(|(file, said)| !said.is_empty() && text.contains(file))
+            );
             // The last step makes the program.
-            assert!(peer.steps.last().is_some_and(|step| step.contains(" -o peer ")));
+            assert!(
+                peer.steps
+                    .last()
+                    .is_some_and(|step| step.contains(" -o peer "))
+            );
         }
     }
 }

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <memory>
 
+#include <malloc.h>
+
 #include <grpcpp/grpcpp.h>
 
 #include "echo.grpc.pb.h"
@@ -186,6 +188,9 @@ void stream(const std::string& address, long lasts_ms, std::size_t size) {
 }  // namespace
 
 int main(int count, char** all) {
+    // What a message was in is kept for the next one, as in crates/rpc.
+    mallopt(M_MMAP_THRESHOLD, MESSAGE_MOST);
+    mallopt(M_TRIM_THRESHOLD, 2 * MESSAGE_MOST);
     return peer::play([&] {
         peer::Words words(count, all);
         const auto& what = words.at(0);
