@@ -96,6 +96,11 @@ impl Bench {
         self.folder.join(name)
     }
 
+    /// A folder that outlives this run of the bench, for what is built once.
+    pub(crate) fn kept(&self, name: &str) -> PathBuf {
+        self.folder.with_file_name(name)
+    }
+
     /// The program that is compiled from `source`, and from what all of them
     /// include; once.
     ///

@@ -205,6 +205,10 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it says next.
     ///
     /// Errors: it says nothing within `limit`, or ends without a word.
@@ -249,8 +253,18 @@ impl Heard {
     }
 }
 
+/// The numbers of a line that a child said, as many as there have to be.
+///
+/// Errors: there are others, or what is none.
+pub(crate) fn numbers<const N: usize>(said: &str) -> Result<[f64; N]> {
+    let numbers: Option<Vec<f64>> = said.split(' ').map(|word| word.parse().ok()).collect();
+    numbers
+        .and_then(|numbers| numbers.try_into().ok())
+        .ok_or_else(|| failed(format!("it said `{said}`, and not {N} numbers")))
+}
+
 /// Whether there is such a file, or a name on the path.
-fn is_installed(program: &Path) -> bool {
+pub(crate) fn is_installed(program: &Path) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
@@ -375,6 +389,14 @@ mod tests {
         let mut silent = heard(&mut shell("exec sleep 600")).unwrap();
         let error = silent.line(GLANCE, &never()).unwrap_err();
         assert!(error.to_string().contains("said nothing"), "{error}");
+    }
+
+    #[test]
+    fn numbers_are_as_many_as_there_have_to_be() {
+        assert_eq!(numbers("1 2.5").unwrap(), [1.0, 2.5]);
+        for other in ["1", "1 2 3", "1 x", ""] {
+            assert!(numbers::<2>(other).is_err(), "{other}");
+        }
     }
 
     #[test]

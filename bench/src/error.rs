@@ -1,7 +1,7 @@
 //! What ends a comparison before its verdict.
 
 /// Why a comparison has no verdict.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// Something is missing or went wrong: what, and the way out.
     #[error("{0}")]

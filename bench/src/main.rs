@@ -1,5 +1,5 @@
 //! `costof-bench`: costof beside its peers, interleaved, with a verdict for each
-//! comparison. It never measures by itself, but for the ends of `rudp`: costof, its
+//! comparison. It never measures by itself, but for the ends of `rudp` and `rpc`: costof, its
 //! peers and this machine do, and it holds their numbers side by side.
 #![expect(
     clippy::print_stdout,
@@ -24,6 +24,7 @@ mod mutex;
 mod net;
 mod process;
 mod rounds;
+mod rpc;
 mod rtt;
 mod rudp;
 mod server;
@@ -100,6 +101,20 @@ enum Comparison {
         /// What of it; without, all
         part: Option<rudp::Part>,
     },
+    /// gRPC beside Go's and C++'s, Thrift beside Apache's C++: at most 1.05 times, streams at least 0.95
+    Rpc {
+        /// What of it; without, all but `build`
+        part: Option<rpc::Part>,
+        #[command(flatten)]
+        size: rpc::Size,
+    },
+    /// Play one end of what `rpc` compares
+    #[command(hide = true)]
+    RpcEnd {
+        /// Of which stack, which, and with what
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Play one end of what `rudp` compares
     #[command(hide = true)]
     End {
@@ -139,9 +154,21 @@ fn main() -> ExitCode {
         Comparison::Full => speed::full,
         Comparison::Grades => grades::compare,
         Comparison::Rudp { part } => rudp::comparison(part),
+        Comparison::Rpc { part, size } => {
+            return conclude(options, |bench| rpc::compare(bench, part, size));
+        }
+        Comparison::RpcEnd { words } => return rpc::play(&words),
         Comparison::End { words } => return rudp::play(&words),
         Comparison::Spin { processor } => return spinner::spin(processor),
     };
+    conclude(options, compare)
+}
+
+/// Compares, and says what came of it.
+fn conclude(
+    options: Options,
+    compare: impl FnOnce(&Bench) -> error::Result<Vec<verdict::Verdict>>,
+) -> ExitCode {
     match Bench::prepare(options).and_then(|bench| compare(&bench)) {
         Ok(verdicts) => verdict::exit_code(&verdicts),
         Err(error) => {

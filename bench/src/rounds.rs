@@ -1,6 +1,8 @@
 //! Sides measured in turns, and the ratio of what each round gave.
 
+use crate::bench::Bench;
 use crate::error::{Error, Result};
+use crate::machine::{self, Watch};
 use costof_measure::statistics::quantile::median;
 use costof_measure::statistics::ratio::ratio_interval;
 use fastrand::Rng;
@@ -14,6 +16,42 @@ pub(crate) struct Side<'a> {
 
 /// What a side gave: a number for each round, or why it has none.
 pub(crate) type Given = std::result::Result<Vec<f64>, String>;
+
+/// What the rounds of a comparison came to.
+pub(crate) struct Told {
+    pub(crate) given: Vec<Given>,
+    /// Whether nothing else used the machine meanwhile.
+    pub(crate) quiet: bool,
+}
+
+/// Measures as [`interleave`] does, by default in so many rounds, and prints what they say together.
+///
+/// Errors: the user ended it.
+pub(crate) fn tell(bench: &Bench, rounds: usize, sides: &mut [Side<'_>]) -> Result<Told> {
+    let watch = Watch::start();
+    let given = interleave(bench.rounds(rounds), &mut Rng::new(), sides, &|number| {
+        format!("{number:.2}")
+    })?;
+    let Some(Ok(own)) = given.first() else {
+        return Ok(Told {
+            given,
+            quiet: false,
+        });
+    };
+    println!("\nmedian over rounds:");
+    for (place, (side, given)) in sides.iter().zip(&given).enumerate() {
+        if let Ok(numbers) = given {
+            let over = match place {
+                0 => String::new(),
+                _ => format!("; the first over it: {}", ratio(own, numbers)),
+            };
+            let middle = median(numbers).unwrap_or(f64::NAN);
+            println!("  {} {middle:.2}{over}", side.name);
+        }
+    }
+    let quiet = machine::was_quiet(&watch);
+    Ok(Told { given, quiet })
+}
 
 /// Measures all sides once a round, in an order drawn for each round, so that
 /// what drifts meets all alike. The first is held against the others.

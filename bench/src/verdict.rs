@@ -1,6 +1,9 @@
 //! Whether a bound holds: yes, no, or not to be told from what was measured.
 
+use crate::rounds::Given;
 use costof_measure::statistics::interval::Interval;
+use costof_measure::statistics::quantile::median;
+use costof_measure::statistics::ratio::ratio_interval;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -36,6 +39,38 @@ impl Bounds {
         low: 0.95,
         high: f64::INFINITY,
     };
+
+    /// The first side's over that of the best of the others: the lowest where a number is to be low.
+    /// One that has none may be better than those that have.
+    pub(crate) fn of_the_best(self, sides: &[(&str, &Given)]) -> Verdict {
+        let Some((Ok(own), others)) = sides.split_first().map(|((_, own), others)| (*own, others))
+        else {
+            return Verdict::CannotBeTold("there is no number of ours".to_owned());
+        };
+        let given = others.iter().filter_map(|(_, given)| given.as_deref().ok());
+        let by_middle = |one: &&[f64], other: &&[f64]| {
+            let middle = |numbers: &[f64]| median(numbers).unwrap_or(f64::NAN);
+            middle(one).total_cmp(&middle(other))
+        };
+        let best = match self.high.is_finite() {
+            true => given.min_by(by_middle),
+            false => given.max_by(by_middle),
+        };
+        let missing = others.iter().filter(|(_, given)| given.is_err());
+        let missing = missing
+            .map(|(name, _)| *name)
+            .collect::<Vec<_>>()
+            .join(", ");
+        let Some(best) = best else {
+            return Verdict::CannotBeTold(format!("there is no number of {missing}"));
+        };
+        match self.judge(ratio_interval(own, best)) {
+            Verdict::Holds if !missing.is_empty() => {
+                Verdict::CannotBeTold(format!("{missing} may be better"))
+            }
+            verdict => verdict,
+        }
+    }
 
     /// By the whole interval: inside, outside, or over an end.
     pub(crate) fn judge(self, ratio: Option<Interval>) -> Verdict {
@@ -157,6 +192,33 @@ mod tests {
             assert!(judge(bounds, &ratios).contains("--rounds"));
         }
         assert!(judge(AT_MOST, &[1.0, 1.0]).contains("fewer than three"));
+    }
+
+    #[test]
+    fn the_best_of_the_others_counts_and_one_without_a_number_may_be_better() {
+        let numbers = |number: f64| -> Given { Ok(vec![number; 6]) };
+        let (own, slow, fast) = (numbers(1.0), numbers(2.0), numbers(0.9));
+        let missing: Given = Err("gone".to_owned());
+        let cost = |sides: &[(&str, &Given)]| AT_MOST.of_the_best(sides);
+        assert_eq!(cost(&[("own", &own), ("slow", &slow)]), Verdict::Holds);
+        let both = [("own", &own), ("slow", &slow), ("fast", &fast)];
+        assert_eq!(cost(&both), Verdict::DoesNotHold);
+        // Of a rate the highest is the best.
+        assert_eq!(Bounds::RATE.of_the_best(&both), Verdict::DoesNotHold);
+        assert_eq!(
+            Bounds::RATE.of_the_best(&[both[0], both[2]]),
+            Verdict::Holds
+        );
+        for (sides, why) in [
+            (
+                vec![("own", &own), ("slow", &slow), ("gone", &missing)],
+                "gone may",
+            ),
+            (vec![("own", &own), ("gone", &missing)], "of gone"),
+            (vec![("own", &missing), ("slow", &slow)], "of ours"),
+        ] {
+            assert!(cost(&sides).to_string().contains(why), "{why}");
+        }
     }
 
     #[test]

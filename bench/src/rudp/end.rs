@@ -151,7 +151,8 @@ fn say_where(at: SocketAddr, besides: &str) {
     println!("{at} {besides}");
 }
 
-fn say_quantiles(mut took: Vec<Duration>) {
+/// The median, the 99th percentile and the longest, in nanoseconds.
+pub(crate) fn say_quantiles(mut took: Vec<Duration>) {
     took.sort_unstable();
     let at = |p: f64| {
         let last = took.len().saturating_sub(1);

@@ -141,10 +141,7 @@ impl Path {
         let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
         let mut asks = self.talks(asks, &echo, &rest)?;
         let said = asks.line(SPARE, &bench.interrupt)?;
-        let numbers: Option<Vec<f64>> = said.split(' ').map(|word| word.parse().ok()).collect();
-        numbers
-            .and_then(|numbers| numbers.try_into().ok())
-            .ok_or_else(|| failed(format!("the client said `{said}`")))
+        child::numbers(&said)
     }
 }
 

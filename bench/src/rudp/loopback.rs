@@ -4,8 +4,7 @@
 use super::ends::Path;
 use crate::bench::Bench;
 use crate::error::Result;
-use crate::machine::{self, Watch};
-use crate::rounds::{self, Given, Side, ratio};
+use crate::rounds::{self, Given, Side, Told};
 use crate::verdict::{Bounds, Verdict};
 use costof_measure::statistics::interval::median_interval;
 use costof_measure::statistics::quantile::median;
@@ -57,7 +56,7 @@ pub(super) fn goodput(bench: &Bench) -> Result<Vec<Verdict>> {
         side("tcp bbr", "tcp:bbr"),
         side("quinn", "quic"),
     ];
-    let (given, quiet) = interleaved(bench, &mut sides)?;
+    let Told { given, quiet } = rounds::tell(bench, ROUNDS, &mut sides)?;
     let own = given.first().and_then(|given| given.as_ref().ok());
     let absolute = match own {
         Some(own) => GIGABITS
@@ -92,7 +91,7 @@ pub(super) fn round_trip(bench: &Bench) -> Result<Vec<Verdict>> {
                 }),
             };
             let mut sides = vec![side("rudp", SHORT), side("raw", "raw")];
-            let (given, _) = interleaved(bench, &mut sides)?;
+            let Told { given, .. } = rounds::tell(bench, ROUNDS, &mut sides)?;
             // Both are medians of many exchanges: a noisy machine moves both alike.
             let verdict = beside(&given, ROUND_TRIP);
             println!(
@@ -103,30 +102,6 @@ pub(super) fn round_trip(bench: &Bench) -> Result<Vec<Verdict>> {
         }
     }
     Ok(verdicts)
-}
-
-/// What each gave, and whether the machine was quiet.
-fn interleaved(bench: &Bench, sides: &mut [Side<'_>]) -> Result<(Vec<Given>, bool)> {
-    let watch = Watch::start();
-    let given = rounds::interleave(
-        bench.rounds(ROUNDS),
-        &mut fastrand::Rng::new(),
-        sides,
-        &|number| format!("{number:.2}"),
-    )?;
-    let Some(Ok(own)) = given.first() else {
-        return Ok((given, false));
-    };
-    println!("\nmedian over rounds:");
-    for (side, given) in sides.iter().zip(&given) {
-        if let Ok(numbers) = given {
-            let middle = median(numbers).unwrap_or(f64::NAN);
-            let over = ratio(own, numbers);
-            println!("  {} {middle:.2}; the first over it: {over}", side.name);
-        }
-    }
-    let quiet = machine::was_quiet(&watch);
-    Ok((given, quiet))
 }
 
 /// The first over the second.

@@ -1,6 +1,6 @@
 //! A client of either stack that waits for what it asked.
 
-use crate::{Address, Options, Payload, RpcError, Socket, Stack, grpc, thrift};
+use crate::{Address, Options, Payload, RpcError, Socket, Stack, grpc, memory, thrift};
 
 /// What a stream was: at the end that received it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +52,7 @@ impl Client {
     /// # Errors
     /// [`RpcError::Failed`] where the system has no descriptor left.
     pub fn new(stack: Stack, options: &Options) -> Result<Self, RpcError> {
+        memory::keep(options.message_most);
         let inner = match stack {
             Stack::Grpc => Inner::Grpc(Box::new(grpc::Client::new(options)?)),
             Stack::Thrift(transport, protocol) => {

@@ -1,6 +1,8 @@
 //! Many calls at once: for a load that does not wait for its answers.
 
-use crate::{Address, Kind, Options, Payload, RpcError, Socket, Stack, Transport, grpc, thrift};
+use crate::{
+    Address, Kind, Options, Payload, RpcError, Socket, Stack, Transport, grpc, memory, thrift,
+};
 use std::time::Duration;
 
 /// Calls that were begun and are not answered, over one connection or several, which are used in
@@ -41,6 +43,7 @@ impl InFlight {
         if sockets.is_empty() {
             return Err(RpcError::NotConnected);
         }
+        memory::keep(options.message_most);
         let inner = match stack {
             Stack::Grpc => Inner::Grpc(Box::new(grpc::InFlight::over(sockets, options)?)),
             Stack::Thrift(Transport::Framed, protocol) => {

@@ -11,6 +11,7 @@ mod error;
 mod grpc;
 mod in_flight;
 mod marshal;
+mod memory;
 mod messages;
 mod options;
 mod payload;

@@ -1,6 +1,6 @@
 //! A server of either stack.
 
-use crate::{Address, Options, RpcError, Socket, Stack, grpc, thrift};
+use crate::{Address, Options, RpcError, Socket, Stack, grpc, memory, thrift};
 use std::io;
 use std::time::Duration;
 
@@ -33,6 +33,7 @@ impl Server {
     pub fn listen(stack: Stack, address: &Address, options: &Options) -> Result<Self, RpcError> {
         let listener = address.listen()?;
         let listening = listener.address.clone();
+        memory::keep(options.message_most);
         let inner = match stack {
             Stack::Grpc => grpc::Server::start(Some(listener), options).map(Inner::Grpc),
             Stack::Thrift(transport, protocol) => {
@@ -55,6 +56,7 @@ impl Server {
     /// # Errors
     /// [`RpcError::Failed`] where the system has no thread or descriptor left.
     pub fn start(stack: Stack, options: &Options) -> Result<Self, RpcError> {
+        memory::keep(options.message_most);
         let inner = match stack {
             Stack::Grpc => grpc::Server::start(None, options).map(Inner::Grpc),
             Stack::Thrift(transport, protocol) => {

@@ -55,7 +55,10 @@ async fn channel(socket: Socket) -> io::Result<Channel> {
     socket.set_nodelay()?;
     let io = TokioIo::new(Gathering::new(Stream::new(socket)?));
     let mut http2 = Builder::new(TokioExecutor::new());
-    let handshake = http2.timer(TokioTimer::new()).handshake(io).await;
+    http2
+        .timer(TokioTimer::new())
+        .max_frame_size(super::FRAME_MOST);
+    let handshake = http2.handshake(io).await;
     let (requests, connection) = handshake.map_err(io::Error::other)?;
     // Calls are told what it ends with.
     tokio::spawn(connection);
@@ -67,12 +70,55 @@ mod tests {
     use super::*;
     use crate::RpcError;
     use crate::grpc::errors::failed;
-    use crate::grpc::{Server, runtime};
+    use crate::grpc::{FRAME_MOST, Server, runtime};
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
     use tonic::client::Grpc;
     use tonic_prost::ProstCodec;
 
     type Message = crate::grpc::wire::IntMessage;
+
+    /// The longest frame that the first settings on a connection allow. A frame has a length of three
+    /// bytes, a type, flags and a stream before it, and a setting two bytes of which and four of what.
+    /// Source: RFC 9113, sections 4.1, 6.5.1 and 6.5.2.
+    fn longest_frame(mut from: &UnixStream) -> Option<u32> {
+        const SETTINGS: u8 = 4;
+        const MAX_FRAME_SIZE: [u8; 2] = [0, 5];
+        let mut head = [0; 9];
+        from.read_exact(&mut head).unwrap();
+        assert_eq!(head[3], SETTINGS);
+        let mut settings = vec![0; usize::from(head[2])];
+        from.read_exact(&mut settings).unwrap();
+        let mut settings = settings.chunks_exact(6);
+        let longest = settings.find(|setting| setting[..2] == MAX_FRAME_SIZE)?;
+        Some(u32::from_be_bytes(longest[2..].try_into().unwrap()))
+    }
+
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+    #[test]
+    fn both_ends_take_frames_that_hold_long_messages() {
+        let server = Server::start(None, &Options::default()).unwrap();
+        let (mut ours, its) = UnixStream::pair().unwrap();
+        server.serve(its.into()).unwrap();
+        ours.write_all(PREFACE).unwrap();
+        ours.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).unwrap();
+        assert_eq!(longest_frame(&ours), Some(FRAME_MOST));
+
+        let (ours, mut its) = UnixStream::pair().unwrap();
+        let read = move || {
+            let mut preface = [0; PREFACE.len()];
+            its.read_exact(&mut preface).unwrap();
+            assert_eq!(preface, PREFACE);
+            longest_frame(&its)
+        };
+        let longest = runtime().unwrap().block_on(async {
+            let _client = channel(ours.into()).await.unwrap();
+            // What a client says first leaves while it waits for something.
+            tokio::task::spawn_blocking(read).await.unwrap()
+        });
+        assert_eq!(longest, Some(FRAME_MOST));
+    }
 
     #[test]
     fn a_method_or_a_service_that_does_not_exist_is_named_and_the_connection_goes_on() {

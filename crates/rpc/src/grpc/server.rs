@@ -139,6 +139,7 @@ async fn serve(listener: Option<Accepts>, given: UnboundedReceiver<Socket>, opti
     .max_encoding_message_size(options.message_most);
     // It goes on whatever a connection does, and has nothing else to say.
     let _ = tonic::transport::Server::builder()
+        .max_frame_size(super::FRAME_MOST)
         .serve_with_incoming(echo, given.merge(incoming))
         .await;
 }

@@ -1,0 +1,155 @@
+//! Our pair of ends held against those of others: launches in turns, and a verdict by the fastest.
+
+use super::pair::{Launched, Pair};
+use super::usage::Usage;
+use crate::bench::Bench;
+use crate::costof::{Costof, settings, the_only};
+use crate::error::{Error, Result, failed};
+use crate::rounds::{self, Given, Side, Told};
+use crate::verdict::{Bounds, Verdict};
+use costof_measure::statistics::quantile::median;
+use costof_os::awake::Spinners;
+use std::cell::RefCell;
+
+/// What all sides do in a launch.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Task {
+    /// Calls, one after the other, of a string of so many bytes that is given back.
+    Calls {
+        warm_up: usize,
+        calls: usize,
+        bytes: usize,
+    },
+    /// A client stream of messages of so many bytes.
+    Stream { lasts_ms: usize, bytes: usize },
+}
+
+pub(super) struct Contest {
+    pub(super) what: &'static str,
+    pub(super) task: Task,
+    pub(super) bounds: Bounds,
+    pub(super) rounds: usize,
+    pub(super) own: Pair,
+    pub(super) peers: Vec<(&'static str, Result<Pair>)>,
+    /// The same by `rpc.rtt`, as a side that nothing is held against: whether the probe says what
+    /// our own ends do here.
+    pub(super) probe: Option<&'static str>,
+}
+
+/// What both ends of a side used in each launch.
+type Used = RefCell<Vec<[Usage; 2]>>;
+
+impl Contest {
+    pub(super) fn hold(self, bench: &Bench) -> Result<Verdict> {
+        let [near, far, ..] = bench.measured_first()[..] else {
+            return Err(failed("the servers take a second processor"));
+        };
+        let (what, unit) = (self.what, self.task.unit());
+        bench.introduce(&format!(
+            "{what}, in {unit}; the client on processor {near}, the server on {far}, both kept awake"
+        ));
+        // Waking one that sleeps takes as long as much of a stack, and differs more.
+        let _spinners = Spinners::start(&[near, far])
+            .map_err(|error| failed(format!("cannot keep processors awake: {error}")))?;
+        let mut pairs = vec![("ours", Ok(self.own))];
+        pairs.extend(self.peers);
+        let used: Vec<Used> = pairs.iter().map(|_| Used::default()).collect();
+        let mut sides: Vec<Side<'_>> = pairs
+            .iter()
+            .zip(&used)
+            .map(|((name, pair), used)| side(bench, [near, far], self.task, name, pair, used))
+            .collect();
+        if let Some(stack) = self.probe {
+            sides.push(probe(bench, [near, far], stack));
+        }
+        let Told { given, quiet } = rounds::tell(bench, self.rounds, &mut sides)?;
+        drop(sides);
+        let names = pairs.iter().map(|(name, _)| *name);
+        println!("for each {}, the median of the launches:", self.task.step());
+        for (name, used) in names.clone().zip(&used) {
+            for (end, name_of_end) in ["client", "server"].into_iter().enumerate() {
+                println!("  {}", line(name, name_of_end, &used.borrow(), end));
+            }
+        }
+        let sides: Vec<(&str, &Given)> = names.zip(&given).collect();
+        let verdict = self.bounds.of_the_best(&sides);
+        // Medians of many calls are moved alike by a noisy machine, and rates are not.
+        let verdict = verdict.only_if_quiet(quiet || matches!(self.task, Task::Calls { .. }));
+        println!("verdict on {what}, {}: {verdict}\n", self.bounds);
+        Ok(verdict)
+    }
+}
+
+impl Task {
+    fn unit(self) -> &'static str {
+        match self {
+            Task::Calls { .. } => "µs",
+            Task::Stream { .. } => "Gb/s",
+        }
+    }
+
+    fn step(self) -> &'static str {
+        match self {
+            Task::Calls { .. } => "call",
+            Task::Stream { .. } => "message",
+        }
+    }
+}
+
+fn side<'a>(
+    bench: &'a Bench,
+    cpus: [usize; 2],
+    task: Task,
+    name: &'a str,
+    pair: &'a Result<Pair>,
+    used: &'a Used,
+) -> Side<'a> {
+    Side {
+        name,
+        measure: Box::new(move |_| {
+            let pair = pair.as_ref().map_err(Error::clone)?;
+            let Launched { number, used: both } = pair.launch(bench, cpus, task)?;
+            used.borrow_mut().push(both);
+            Ok(number)
+        }),
+    }
+}
+
+/// The median that `rpc.rtt` has, in microseconds.
+fn probe<'a>(bench: &'a Bench, cpus: [usize; 2], stack: &'static str) -> Side<'a> {
+    let axes = [
+        stack,
+        "over=tcp",
+        "payload=string64",
+        "cpus=cross",
+        "wake=awake",
+    ];
+    Side {
+        name: "rpc.rtt",
+        measure: Box::new(move |round| {
+            let cpus = cpus.map(|cpu| cpu.to_string()).join(",");
+            let axes = axes.map(str::to_owned);
+            let mut arguments = vec!["rpc.rtt", "--quick", "--cpu", &cpus];
+            arguments.extend(settings(&axes));
+            let file = format!("rpc.rtt-{stack}-{}.jsonl", round + 1).replace('=', "-");
+            let run = Costof::run(bench, &file, &arguments)?;
+            Ok(the_only(&run, "latency")?.median / 1e3)
+        }),
+    }
+}
+
+/// What an end used for a call or a message.
+fn line(name: &str, end: &str, launches: &[[Usage; 2]], of: usize) -> String {
+    let middle = |number: fn(&Usage) -> f64| {
+        let numbers: Vec<f64> = launches.iter().map(|both| number(&both[of])).collect();
+        median(&numbers).unwrap_or(f64::NAN)
+    };
+    format!(
+        "{name:>5}, {end}: {:.2} µs of processor time, slept {:.2} times, was pushed off {:.2} times; \
+         {} threads",
+        middle(|used| used.cpu_ns) / 1e3,
+        middle(|used| used.sleeps),
+        middle(|used| used.pushed_off),
+        middle(|used| used.threads),
+    )
+}

@@ -1,0 +1,111 @@
+//! Our own ends, by `crates/rpc`: the same words as the peers take (`rpc/peers/main.go`), with the
+//! stack before them.
+
+use crate::rudp::say_quantiles;
+use costof_rpc::{Address, Client, Kind, Options, Payload, Protocol, Server, Stack, Transport};
+use std::error::Error;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+type Played<T> = Result<T, Box<dyn Error>>;
+
+/// The bench has so long, behind `warm`, to look what both ends have used so far.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Plays the end that these words say.
+pub(crate) fn play(words: &[String]) -> ExitCode {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match part(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("costof-bench, {}: {error}", words.join(" "));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn part(words: &[&str]) -> Played<()> {
+    let [stack, what, rest @ ..] = words else {
+        return Err("it takes a stack, and serve, ask or stream".into());
+    };
+    let stack = match *stack {
+        "grpc" => Stack::Grpc,
+        "framed" => Stack::Thrift(Transport::Framed, Protocol::Binary),
+        "buffered" => Stack::Thrift(Transport::Buffered, Protocol::Binary),
+        unknown => return Err(format!("there is no stack `{unknown}`").into()),
+    };
+    match (*what, rest) {
+        ("serve", []) => serve(stack),
+        ("ask", [address, warm_up, calls, bytes]) => ask(
+            connected(stack, address)?,
+            warm_up.parse()?,
+            calls.parse()?,
+            bytes.parse()?,
+        ),
+        ("stream", [address, lasts_ms, bytes]) => {
+            let lasts = Duration::from_millis(lasts_ms.parse()?);
+            stream(connected(stack, address)?, lasts, bytes.parse()?)
+        }
+        _ => Err("it has no such part".into()),
+    }
+}
+
+/// Says where it listens, and serves until it is ended.
+fn serve(stack: Stack) -> Played<()> {
+    let here = Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let server = Server::listen(stack, &here, &Options::default())?;
+    println!("{}", server.address().ok_or("it does not listen")?);
+    until_ended()
+}
+
+fn connected(stack: Stack, address: &str) -> Played<Client> {
+    let mut client = Client::new(stack, &Options::default())?;
+    client.connect(&address.parse()?)?;
+    Ok(client)
+}
+
+/// Calls, and says how long each took.
+fn ask(mut client: Client, warm_up: usize, calls: usize, bytes: usize) -> Played<()> {
+    let payload = Payload::new(Kind::String(bytes));
+    for _ in 0..warm_up {
+        client.call(&payload)?;
+    }
+    warm();
+    let mut took = Vec::with_capacity(calls);
+    for _ in 0..calls {
+        let began = Instant::now();
+        client.call(&payload)?;
+        took.push(began.elapsed());
+    }
+    say_quantiles(took);
+    until_ended()
+}
+
+/// Streams twice for so long, and says of the second time how many bytes went, and how long it took
+/// until the server had said what arrived.
+fn stream(mut client: Client, lasts: Duration, bytes: usize) -> Played<()> {
+    let mut upload = || {
+        let began = Instant::now();
+        let summary = client.upload(bytes, move || began.elapsed() < lasts)?;
+        Played::Ok((summary.bytes, began.elapsed().as_nanos()))
+    };
+    upload()?;
+    warm();
+    let (bytes, took_ns) = upload()?;
+    println!("{bytes} {took_ns}");
+    until_ended()
+}
+
+fn warm() {
+    println!("warm");
+    thread::sleep(PAUSE);
+}
+
+/// What it has used is looked at while it is still there.
+fn until_ended() -> ! {
+    loop {
+        thread::park();
+    }
+}

@@ -1,0 +1,146 @@
+//! Both ends of a stack, started where they belong, and what they say.
+
+use super::contest::Task;
+use super::peers::Peer;
+use super::usage::Usage;
+use crate::bench::Bench;
+use crate::child::{self, Heard, numbers};
+use crate::error::{Result, failed};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long an end may take until it is there.
+const START_LIMIT: Duration = Duration::from_secs(20);
+/// How long its calls or streams may take.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// How the ends of a stack are started.
+pub(super) struct Pair {
+    program: PathBuf,
+    /// Words before those that say what an end does.
+    before: Vec<String>,
+    serve: &'static str,
+}
+
+/// What a launch came to.
+pub(super) struct Launched {
+    /// The median of its calls in microseconds, or its stream's rate in gigabits a second.
+    pub(super) number: f64,
+    /// What the client and the server used for a call, or for a message.
+    pub(super) used: [Usage; 2],
+}
+
+impl Pair {
+    /// Ours: this program again.
+    pub(super) fn own(stack: &str) -> Result<Pair> {
+        let own = std::env::current_exe()
+            .map_err(|error| failed(format!("cannot tell where this program is: {error}")))?;
+        Ok(Pair {
+            program: own,
+            before: ["rpc-end", stack].map(str::to_owned).into(),
+            serve: "serve",
+        })
+    }
+
+    /// A peer's, built first, in this form.
+    pub(super) fn peer(
+        bench: &Bench,
+        peer: &Peer,
+        form: Option<&str>,
+        serve: &'static str,
+    ) -> Result<Pair> {
+        Ok(Pair {
+            program: peer.built(bench)?,
+            before: form.map(str::to_owned).into_iter().collect(),
+            serve,
+        })
+    }
+
+    /// Both ends anew, the client on the first of these processors and the server on the second.
+    pub(super) fn launch(
+        &self,
+        bench: &Bench,
+        [near, far]: [usize; 2],
+        task: Task,
+    ) -> Result<Launched> {
+        let mut server = self.start(far, &[self.serve.to_owned()])?;
+        let address = server.line(START_LIMIT, &bench.interrupt)?;
+        let mut client = self.start(near, &task.words(&address))?;
+        let warm = client.line(LIMIT, &bench.interrupt)?;
+        if warm != "warm" {
+            return Err(failed(format!("the client said `{warm}`")));
+        }
+        let ends = [client.id(), server.id()];
+        let before = ends.map(Usage::of);
+        let said = client.line(LIMIT, &bench.interrupt)?;
+        let after = ends.map(Usage::of);
+        let (number, count) = task.read(&said)?;
+        let used = [0, 1].map(|end| (after[end] - before[end]).of_each(count));
+        Ok(Launched { number, used })
+    }
+
+    /// One end, which is ended when it is dropped, and with the bench.
+    fn start(&self, cpu: usize, words: &[String]) -> Result<Heard> {
+        let mut command = child::pinned_until_death(cpu, Path::new(&self.program))?;
+        child::heard(command.args(&self.before).args(words))
+    }
+}
+
+impl Task {
+    /// What a client is told.
+    fn words(self, address: &str) -> Vec<String> {
+        let (what, numbers) = match self {
+            Task::Calls {
+                warm_up,
+                calls,
+                bytes,
+            } => ("ask", vec![warm_up, calls, bytes]),
+            Task::Stream { lasts_ms, bytes } => ("stream", vec![lasts_ms, bytes]),
+        };
+        let numbers = numbers.iter().map(usize::to_string);
+        [what, address]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(numbers)
+            .collect()
+    }
+
+    /// The number of what a client said, and for how many calls or messages that was.
+    fn read(self, said: &str) -> Result<(f64, f64)> {
+        match self {
+            Task::Calls { calls, .. } => {
+                let [median_ns, _, _] = numbers(said)?;
+                Ok((median_ns / 1e3, calls as f64))
+            }
+            Task::Stream { bytes, .. } => {
+                let [arrived, took_ns] = numbers(said)?;
+                Ok((arrived * 8.0 / took_ns, arrived / bytes as f64))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_is_told_and_says_is_of_its_task() {
+        let calls = Task::Calls {
+            warm_up: 2,
+            calls: 10,
+            bytes: 64,
+        };
+        assert_eq!(calls.words("here:1"), ["ask", "here:1", "2", "10", "64"]);
+        assert_eq!(calls.read("41500 50000 90000").unwrap(), (41.5, 10.0));
+        let stream = Task::Stream {
+            lasts_ms: 5,
+            bytes: 1000,
+        };
+        assert_eq!(stream.words("here:1"), ["stream", "here:1", "5", "1000"]);
+        assert_eq!(stream.read("5000 4000").unwrap(), (10.0, 5.0));
+        for rubbish in ["", "warm", "1 2 x", "1 2 3 4"] {
+            assert!(calls.read(rubbish).is_err() && stream.read(rubbish).is_err());
+        }
+    }
+}
