@@ -9,6 +9,7 @@ mod derived;
 mod ends;
 mod english;
 mod expect;
+mod file;
 mod ipc;
 mod literal;
 mod memory;
