@@ -5,6 +5,8 @@ pub mod cache;
 pub mod data;
 pub mod device;
 pub mod direct;
+pub mod names;
 pub mod order;
 pub mod reads;
 mod shrunk;
+pub mod writes;

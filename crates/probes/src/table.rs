@@ -30,6 +30,7 @@ pub static TABLE: &[&Probe] = &[
     &crate::memory::bandwidth::PROBE,
     &crate::ipc::latency::PROBE,
     &crate::ipc::bandwidth::PROBE,
+    &crate::file::read::PROBE,
     &crate::net::rtt::PROBE,
     &crate::net::bandwidth::PROBE,
     &crate::net::ping::PROBE,

@@ -1,4 +1,7 @@
 //! Files: cached, cold, direct, contended, remote.
 
-#[expect(dead_code, reason = "the probes that vary them come next")]
 pub(crate) mod axes;
+pub(crate) mod place;
+pub(crate) mod read;
+#[cfg(test)]
+pub(crate) mod tried;
