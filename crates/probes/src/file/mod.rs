@@ -1,7 +1,11 @@
 //! Files: cached, cold, direct, contended, remote.
 
 pub(crate) mod axes;
+pub(crate) mod expect;
+pub(crate) mod metadata;
 pub(crate) mod place;
 pub(crate) mod read;
+pub(crate) mod sync;
 #[cfg(test)]
 pub(crate) mod tried;
+pub(crate) mod write;

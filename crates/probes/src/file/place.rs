@@ -7,15 +7,21 @@ use costof_model::facts::{Facts, Medium};
 use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::unit::display_bytes;
+use costof_os::arena::base_page_bytes;
 use costof_os::file::data::DataFile;
-use costof_os::file::device;
+use costof_os::file::order::Order;
+use costof_os::file::{device, direct};
 use costof_os::usage;
+use fastrand::Rng;
 use std::io;
 use std::path::Path;
 
 /// File systems on several disks, or that share one with others in a way of their own: what the
 /// first disk counts is not all.
 const ON_SEVERAL_DISKS: [&str; 4] = ["btrfs", "zfs", "bcachefs", "overlay"];
+
+/// Blocks of a random order, at most: the list of them stays small beside the caches.
+const RANDOM_MOST: u64 = 1 << 18;
 
 /// A file that the launch has made, and what it lies on.
 #[derive(Debug)]
@@ -61,9 +67,68 @@ impl Place {
         })
     }
 
-    /// Whether it is that of this point.
-    pub(super) fn is_of(&self, point: &Point) -> bool {
-        self.dir == point.axes.word("dir")
+    /// The one that is there, where it is in the folder of this point; else a new one.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub(super) fn again<'a>(
+        place: &'a mut Option<Place>,
+        point: &Point,
+    ) -> Result<&'a mut Place, Failure> {
+        let same = place
+            .take()
+            .filter(|place| place.dir == point.axes.word("dir"));
+        let found = same.map_or_else(|| Place::of(point), Ok)?;
+        Ok(place.insert(found))
+    }
+
+    /// Refuses a file system in memory; `else_how` is what may be asked of it.
+    ///
+    /// # Errors
+    ///
+    /// Where it is one.
+    pub(super) fn must_have_a_device(&self, else_how: &str) -> Result<(), Failure> {
+        if self.medium != Medium::Memory {
+            return Ok(());
+        }
+        Err(Failure::unsupported(format!(
+            "{} lies on {}: its files are in memory alone ({else_how}, or --set dir= for a folder \
+             on a disk)",
+            self.folder(),
+            self.name
+        )))
+    }
+
+    /// Refuses what cannot be read and written past the page cache in blocks of this point's.
+    ///
+    /// # Errors
+    ///
+    /// Where the file system does not, or the blocks are no whole sectors.
+    pub(super) fn must_be_direct(&self, point: &Point) -> Result<(), Failure> {
+        self.must_have_a_device("--set cache=warm")?;
+        let aligned = direct::alignment(self.data.file());
+        let aligned = aligned.map_err(|error| self.failed("look at", &error))?;
+        let aligned = aligned.ok_or_else(|| self.no_direct("STATX_DIOALIGN says so"))?;
+        let block = point.axes.number("block");
+        if block.is_multiple_of(u64::from(aligned.file)) {
+            return Ok(());
+        }
+        Err(Failure::unsupported(format!(
+            "direct reads and writes in {} are of whole {}, which {} is not",
+            self.folder(),
+            display_bytes(u64::from(aligned.file)),
+            display_bytes(block)
+        )))
+    }
+
+    /// Why a file has none that go past the page cache.
+    pub(super) fn no_direct(&self, why: &str) -> Failure {
+        Failure::unsupported(format!(
+            "files in {} cannot be read and written past the page cache: {why} (--set dir= for \
+             another folder, or another value of --set cache=)",
+            self.folder()
+        ))
     }
 
     /// Its folder, as people read it.
@@ -106,6 +171,7 @@ impl Place {
         Counters {
             process: usage::process_read_bytes().ok(),
             process_written: usage::process_written_bytes().ok(),
+            flushes: disk.and_then(device::flushes),
             disk: disk.and_then(device::read_bytes),
             disk_written: disk.and_then(device::written_bytes),
         }
@@ -124,6 +190,12 @@ impl Place {
         )
     }
 
+    /// How often the disk was told to empty its cache since then, by whomever.
+    pub(super) fn flushes_since(&self, since: &Counters) -> Option<u64> {
+        let (now, then) = self.counters().flushes.zip(since.flushes)?;
+        Some(now.saturating_sub(then))
+    }
+
     /// The same of what it has written.
     pub(super) fn share_written(&self, since: &Counters, bytes: u64) -> Option<f64> {
         let now = self.counters();
@@ -137,7 +209,7 @@ impl Place {
     }
 }
 
-/// What devices have read so far.
+/// What devices have done so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counters {
     /// For this process, as the kernel accounts it.
@@ -146,6 +218,7 @@ pub(super) struct Counters {
     /// The disk under the file, for everybody.
     disk: Option<u64>,
     disk_written: Option<u64>,
+    flushes: Option<u64>,
 }
 
 /// What both agree on: what the process has caused, and not more than the disk has done. Where no
@@ -157,6 +230,45 @@ fn share(by_process: u64, by_disk: Option<u64>, bytes: u64) -> Option<f64> {
         None => return None,
     };
     (bytes > 0).then(|| came as f64 / bytes as f64)
+}
+
+/// Whether the file has blocks enough for an order.
+///
+/// # Errors
+///
+/// Where it has not.
+pub(super) fn has_blocks(point: &Point) -> Result<(), Failure> {
+    let (size, block) = (point.axes.number("size"), point.axes.number("block"));
+    if size >= 4 * block {
+        return Ok(());
+    }
+    Err(Failure::unsupported(format!(
+        "a file of {} has fewer than four blocks of {} (--set size= for a larger one)",
+        display_bytes(size),
+        display_bytes(block)
+    )))
+}
+
+/// In which order the blocks of a point come.
+pub(super) fn order(point: &Point, random: &mut Rng) -> Order {
+    let (size, block) = (point.axes.number("size"), point.axes.number("block"));
+    if point.axes.word("pattern") == "sequential" {
+        return Order::sequential(size, block);
+    }
+    // Of blocks that share a page one alone is read where the page must not be in memory.
+    let apart = match point.axes.word("cache") {
+        "cold" => block.max(base_page_bytes() as u64),
+        _ => block,
+    };
+    let places = size / apart;
+    let mut chosen: Vec<u64> = match places <= 4 * RANDOM_MOST {
+        true => (0..places).collect(),
+        false => (0..RANDOM_MOST).map(|_| random.u64(0..places)).collect(),
+    };
+    random.shuffle(&mut chosen);
+    chosen.truncate(RANDOM_MOST as usize);
+    let offsets = chosen.into_iter().map(|place| place * apart).collect();
+    Order::of(offsets, block)
 }
 
 /// What a folder without a number is told of, and what to do about it.

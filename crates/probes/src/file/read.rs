@@ -3,7 +3,7 @@
 mod predict;
 
 use super::axes::{CACHE, DIR, PATTERN, block_axis, size_axis};
-use super::place::{Place, temporary_name};
+use super::place::{Place, has_blocks, order, temporary_name};
 use crate::derived::add_throughput;
 use crate::literal::{cost, latency, list, metric, text, word, words};
 use costof_measure::meter::Meter;
@@ -19,7 +19,6 @@ use costof_os::arena::base_page_bytes;
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::file::cache;
 use costof_os::file::data::{Access, is_content};
-use costof_os::file::direct;
 use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
 use fastrand::Rng;
@@ -31,8 +30,6 @@ use std::io;
 const SIZE: u64 = 64 << 20;
 /// The file over which a seek is measured.
 const SEEK_SIZE: u64 = 1 << 30;
-/// Blocks of a random order, at most: the list of them stays small beside the caches.
-const RANDOM_MOST: u64 = 1 << 18;
 /// A share of bytes from the device at which all, or none, came from there.
 const ALL: f64 = 0.99;
 const NONE: f64 = 0.01;
@@ -242,40 +239,6 @@ impl Reading {
             failed: None,
         }
     }
-
-    /// The launch's file, as long as the point asks for.
-    fn place(&mut self, point: &Point) -> Result<&mut Place, Failure> {
-        let place = match self.place.take().filter(|place| place.is_of(point)) {
-            Some(place) => place,
-            None => Place::of(point)?,
-        };
-        Ok(self.place.insert(place))
-    }
-
-    fn order(&mut self, point: &Point) -> Order {
-        let (size, block) = (point.axes.number("size"), point.axes.number("block"));
-        if point.axes.word("pattern") == "sequential" {
-            return Order::sequential(size, block);
-        }
-        // Of blocks that share a page one alone is read, but from memory.
-        let apart = match point.axes.word("cache") {
-            "cold" => block.max(base_page_bytes() as u64),
-            _ => block,
-        };
-        let places = size / apart;
-        let mut chosen: Vec<u64> = match places <= 4 * RANDOM_MOST {
-            true => (0..places).collect(),
-            false => (0..RANDOM_MOST)
-                .map(|_| self.random.u64(0..places))
-                .collect(),
-        };
-        self.random.shuffle(&mut chosen);
-        chosen.truncate(RANDOM_MOST as usize);
-        Order::of(
-            chosen.into_iter().map(|place| place * apart).collect(),
-            block,
-        )
-    }
 }
 
 impl Role for Reading {
@@ -290,11 +253,10 @@ impl Role for Reading {
         self.share = None;
         can_be(point)?;
         let size = point.axes.number("size");
-        let place = self.place(point)?;
+        let place = Place::again(&mut self.place, point)?;
         fits_the_place(point, place)?;
         place.extend(size)?;
-        let order = self.order(point);
-        let place = self.place.as_mut().expect("it was just made");
+        let order = order(point, &mut self.random);
         let is_random = point.axes.word("pattern") != "sequential";
         let access = match point.axes.word("cache") {
             "direct" => Access::Direct,
@@ -302,7 +264,7 @@ impl Role for Reading {
             _ => Access::Cached,
         };
         let file = place.data.open(access).map_err(|error| match access {
-            Access::Direct => no_direct(place, &error.to_string()),
+            Access::Direct => place.no_direct(&error.to_string()),
             _ => place.failed("open", &error),
         })?;
         let engine = engine(point);
@@ -454,7 +416,6 @@ fn most_at_once(point: &Point, reader: &Reader) -> Most {
 
 /// Whether the axes go together.
 fn can_be(point: &Point) -> Result<(), Failure> {
-    let (size, block) = (point.axes.number("size"), point.axes.number("block"));
     if point.axes.number("depth") > 1 && point.axes.word("engine") != "io_uring" {
         return Err(Failure::unsupported(
             "several reads under way at once are for io_uring (--set engine=io_uring)",
@@ -465,14 +426,7 @@ fn can_be(point: &Point) -> Result<(), Failure> {
             "a mapping is one of the page cache, which direct reads go past (--set cache=cold)",
         ));
     }
-    if size < 4 * block || size < 2 * base_page_bytes() as u64 {
-        return Err(Failure::unsupported(format!(
-            "a file of {} has fewer than four blocks of {}",
-            display_bytes(size),
-            display_bytes(block)
-        )));
-    }
-    Ok(())
+    has_blocks(point)
 }
 
 /// Whether what the file lies on can answer the point, before anything is written there.
@@ -493,37 +447,14 @@ fn fits_the_place(point: &Point, place: &Place) -> Result<(), Failure> {
             ));
         }
     }
-    if cache != "warm" && place.medium == Medium::Memory {
-        return Err(Failure::unsupported(format!(
-            "{} lies on {}: its files are in memory alone (--set cache=warm, or --set dir= for a \
-             folder on a disk)",
-            place.folder(),
-            place.name
-        )));
-    }
-    if cache == "direct" {
-        let aligned = direct::alignment(place.data.file());
-        let aligned = aligned.map_err(|error| place.failed("look at", &error))?;
-        let aligned = aligned.ok_or_else(|| no_direct(place, "STATX_DIOALIGN says so"))?;
-        let block = point.axes.number("block");
-        if !block.is_multiple_of(u64::from(aligned.file)) {
-            return Err(Failure::unsupported(format!(
-                "direct reads in {} are of whole {}, which {} is not",
-                place.folder(),
-                display_bytes(u64::from(aligned.file)),
-                display_bytes(block)
-            )));
+    match cache {
+        "warm" => Ok(()),
+        "cold" => place.must_have_a_device("--set cache=warm"),
+        _ => {
+            place.must_have_a_device("--set cache=warm")?;
+            place.must_be_direct(point)
         }
     }
-    Ok(())
-}
-
-fn no_direct(place: &Place, why: &str) -> Failure {
-    Failure::unsupported(format!(
-        "files in {} cannot be read past the page cache: {why} (--set cache=cold, or --set dir= \
-         for another folder)",
-        place.folder()
-    ))
 }
 
 /// Has all of the file in the page cache, and its mapping's pages mapped.
