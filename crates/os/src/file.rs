@@ -2,6 +2,7 @@
 //! past that, and the measured ways to read and write them.
 
 pub mod cache;
+pub mod contenders;
 pub mod data;
 pub mod device;
 pub mod direct;

@@ -34,6 +34,8 @@ pub static TABLE: &[&Probe] = &[
     &crate::file::write::PROBE,
     &crate::file::sync::PROBE,
     &crate::file::metadata::PROBE,
+    &crate::file::contention::PROBE,
+    &crate::file::cache_size::PROBE,
     &crate::net::rtt::PROBE,
     &crate::net::bandwidth::PROBE,
     &crate::net::ping::PROBE,

@@ -104,14 +104,18 @@ pub(super) fn request(point: &Point, facts: &Facts, known: &Known<'_>) -> Option
     })
 }
 
+/// Bytes a nanosecond of the device under the point's folder, fast and slow, by its kind.
+pub(super) fn rates(point: &Point, facts: &Facts) -> Option<(f64, f64)> {
+    match medium(point, facts) {
+        Medium::Rotational => Some((0.3, 0.08)),
+        Medium::Flash | Medium::Virtual => Some((8.0, 0.3)),
+        Medium::Memory | Medium::Unknown => None,
+    }
+}
+
 /// What the bytes of a block take beside the request, beyond the first page.
 pub(super) fn bytes(point: &Point, facts: &Facts) -> Option<Term> {
-    // Bytes a nanosecond, fast and slow.
-    let (fast, slow) = match medium(point, facts) {
-        Medium::Rotational => (0.3, 0.08),
-        Medium::Flash | Medium::Virtual => (8.0, 0.3),
-        Medium::Memory | Medium::Unknown => return None,
-    };
+    let (fast, slow) = rates(point, facts)?;
     let more = (point.axes.number("block") as f64 - PAGE_BYTES).max(0.0);
     Some(Term {
         range: Range(more / fast, more / slow),
@@ -121,5 +125,5 @@ pub(super) fn bytes(point: &Point, facts: &Facts) -> Option<Term> {
 
 /// Whether each block is somewhere else than the one before.
 fn jumps(point: &Point) -> bool {
-    !matches!(point.axes.find_word("pattern"), None | Some("sequential"))
+    point.axes.find_word("pattern") != Some("sequential")
 }

@@ -1,6 +1,8 @@
 //! Files: cached, cold, direct, contended, remote.
 
 pub(crate) mod axes;
+pub(crate) mod cache_size;
+pub(crate) mod contention;
 pub(crate) mod expect;
 pub(crate) mod metadata;
 pub(crate) mod place;

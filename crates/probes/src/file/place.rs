@@ -252,12 +252,12 @@ pub(super) fn has_blocks(point: &Point) -> Result<(), Failure> {
 /// In which order the blocks of a point come.
 pub(super) fn order(point: &Point, random: &mut Rng) -> Order {
     let (size, block) = (point.axes.number("size"), point.axes.number("block"));
-    if point.axes.word("pattern") == "sequential" {
+    if point.axes.find_word("pattern") == Some("sequential") {
         return Order::sequential(size, block);
     }
     // Of blocks that share a page one alone is read where the page must not be in memory.
-    let apart = match point.axes.word("cache") {
-        "cold" => block.max(base_page_bytes() as u64),
+    let apart = match point.axes.find_word("cache") {
+        Some("cold") => block.max(base_page_bytes() as u64),
         _ => block,
     };
     let places = size / apart;
