@@ -34,7 +34,17 @@ pub enum Domain {
         /// The values that a run of this probe takes when it is not told.
         usual: List<u64>,
     },
+    /// A place: one of these words, an absolute path, or an URL of one of these schemes.
+    Place {
+        /// The words, each for a place that the machine or the probe chooses.
+        words: List<Choice>,
+        /// The schemes, such as `nfs`; none: no URL may stand there.
+        schemes: List<Text>,
+    },
 }
+
+/// The longest path or URL, in bytes: the kernel's `PATH_MAX` less the end of its string.
+pub const PLACE_MOST_BYTES: usize = 4095;
 
 /// A word that an axis may take, and what it stands for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,7 +74,7 @@ impl Axis {
     /// The values that a run takes when it is not told, the default first.
     pub fn usual(&self) -> Vec<AxisValue> {
         match &self.domain {
-            Domain::Choice(choices) => choices
+            Domain::Choice(choices) | Domain::Place { words: choices, .. } => choices
                 .iter()
                 .map(|choice| AxisValue::Word(choice.value.clone()))
                 .collect(),
@@ -122,6 +132,21 @@ impl Axis {
                     )),
                 }
             }
+            Domain::Place { words, schemes } => {
+                if is_place(text, words, schemes) {
+                    return Ok(AxisValue::Word(Text::Owned(text.to_owned())));
+                }
+                let mut may_stand: Vec<String> =
+                    words.iter().map(|word| word.value.to_string()).collect();
+                may_stand.push("an absolute path".to_owned());
+                may_stand.extend(schemes.iter().map(|scheme| format!("{scheme}://…")));
+                Err(format!(
+                    "axis {} cannot be `{}`: it takes {}, of at most {PLACE_MOST_BYTES} bytes",
+                    self.name,
+                    text.escape_debug(),
+                    may_stand.join(" or ")
+                ))
+            }
         }
     }
 
@@ -134,6 +159,17 @@ impl Axis {
             (_, value) => value.to_string(),
         }
     }
+}
+
+fn is_place(text: &str, words: &[Choice], schemes: &[Text]) -> bool {
+    let is_url = |scheme: &Text| {
+        let rest = text.strip_prefix(&**scheme);
+        rest.is_some_and(|rest| rest.len() > 3 && rest.starts_with("://"))
+    };
+    words.iter().any(|word| word.value == text)
+        || text.len() <= PLACE_MOST_BYTES
+            && !text.contains(char::is_control)
+            && (text.starts_with('/') || schemes.iter().any(is_url))
 }
 
 fn display_number(unit: Unit, number: u64) -> String {
@@ -258,6 +294,38 @@ mod tests {
         assert_eq!(SOURCE.parse("tsc"), Ok("tsc".into()));
         let error = SOURCE.parse("monotnic").unwrap_err();
         assert!(error.contains("did you mean `monotonic`"), "{error}");
+    }
+
+    #[test]
+    fn a_place_is_a_word_a_path_or_an_url_of_a_scheme_that_it_knows() {
+        let place = |schemes| Axis {
+            name: "dir".into(),
+            about: "where".into(),
+            domain: Domain::Place {
+                words: List::Borrowed(&[Choice {
+                    value: Text::Borrowed("temporary"),
+                    about: Text::Borrowed("a folder that the probe chooses"),
+                }]),
+                schemes,
+            },
+        };
+        let (dir, remote) = (
+            place(List::Borrowed(&[])),
+            place(List::Borrowed(&[Text::Borrowed("nfs")])),
+        );
+        assert_eq!(dir.default(), "temporary".into());
+        for text in ["temporary", "/", "/a b/c"] {
+            assert_eq!(dir.parse(text).unwrap().to_string(), text);
+        }
+        assert!(remote.parse("nfs://host:2049/export/file").is_ok());
+        let long = format!("/{}", "x".repeat(PLACE_MOST_BYTES));
+        for text in ["", "tmp", "./a", "nfs://h/e", "/a\nb", &long] {
+            let error = dir.parse(text).unwrap_err();
+            assert!(error.contains("temporary or an absolute path"), "{error}");
+        }
+        for text in ["nfs://", "http://h/e", "nfs:/a"] {
+            assert!(remote.parse(text).unwrap_err().contains("nfs://…"));
+        }
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub mod core_chain;
 pub mod delivery;
 pub mod field_sender;
 pub mod fields;
+pub mod file;
 pub mod flow;
 pub mod hypervisor;
 pub mod icmp;

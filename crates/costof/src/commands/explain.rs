@@ -58,12 +58,14 @@ fn explain(info: &ProbeInfo) -> String {
     section(&mut text, "Metrics", metrics);
     let axes = info.axes.iter().flat_map(|axis| {
         let choices = match &axis.domain {
-            Domain::Choice(choices) => choices.to_vec(),
+            Domain::Choice(choices) | Domain::Place { words: choices, .. } => choices.to_vec(),
             Domain::Number { .. } => Vec::new(),
         };
         let head = match &axis.domain {
             Domain::Choice(_) => format!("{}: {}", axis.name, axis.about),
-            Domain::Number { .. } => format!("{}: {} ({})", axis.name, axis.about, values(axis)),
+            Domain::Number { .. } | Domain::Place { .. } => {
+                format!("{}: {} ({})", axis.name, axis.about, values(axis))
+            }
         };
         std::iter::once(head).chain(
             choices

@@ -3,6 +3,8 @@
 use crate::cli::ExportOptions;
 use crate::error::Error;
 use crate::record;
+use costof_model::Text;
+use costof_model::axis::{Axis, AxisValue, Domain};
 use costof_model::run_file::{self, Run};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -21,10 +23,18 @@ pub(crate) fn run(options: &ExportOptions) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Removes host names, addresses and the command line.
+/// Removes host names, addresses, folders and the command line.
 fn anonymous(run: &mut Run) {
     run.run.command.clear();
-    let names = names(run);
+    let mut names = names(run);
+    names.extend(without_places(run));
+    let folders = run
+        .attempts
+        .iter()
+        .flat_map(|attempt| attempt.hosts.values());
+    names.extend(folders.filter_map(|facts| facts.temporary_folder.clone()));
+    names.retain(|name| name.len() > 1);
+    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
     for row in &mut run.failures {
         for name in &names {
             row.reason = row.reason.replace(name, "…");
@@ -46,6 +56,35 @@ fn anonymous(run: &mut Run) {
             *facts = facts.anonymous();
         }
     }
+}
+
+/// Takes folders and URLs out of all points, and says which they were.
+fn without_places(run: &mut Run) -> Vec<String> {
+    let is_place = |axis: &&Axis| matches!(axis.domain, Domain::Place { .. });
+    let axes = run.probes.iter().flat_map(|info| info.axes.iter());
+    let axes: Vec<Text> = axes
+        .filter(is_place)
+        .map(|axis| axis.name.clone())
+        .collect();
+    let planned = run.run.plan.blocks.iter_mut();
+    let points = planned
+        .flat_map(|block| &mut block.points)
+        .chain(run.points.iter_mut().map(|row| &mut row.point))
+        .chain(run.predictions.iter_mut().map(|row| &mut row.point))
+        .chain(run.failures.iter_mut().map(|row| &mut row.point));
+    let mut places = Vec::new();
+    for point in points {
+        for (name, value) in &mut point.axes.0 {
+            match value {
+                AxisValue::Word(word) if axes.contains(name) && word.contains('/') => {
+                    places.push(word.to_string());
+                    *word = "…".into();
+                }
+                _ => {}
+            }
+        }
+    }
+    places
 }
 
 /// What names hosts in the reasons of failures, the longest first, so that none

@@ -35,12 +35,18 @@ pub(crate) fn run(table: &[&'static Probe], options: &ListOptions) -> Result<Exi
 /// What may lie between the two ends of a probe.
 pub(crate) const LINKS: &str = "loopback (default), veth, lan, wan, or spelt out";
 
-/// The values of an axis as one line: its words, the default first; or its
-/// usual numbers, the default, and the bounds.
+/// The values of an axis as one line: its words, the default first; its
+/// usual numbers, the default, and the bounds; or what names a place.
 pub(crate) fn values(axis: &Axis) -> String {
     let show = |value: &AxisValue| axis.display(value);
     match &axis.domain {
         Domain::Choice(_) => axis.usual().iter().map(show).collect::<Vec<_>>().join(", "),
+        Domain::Place { schemes, .. } => {
+            let words = axis.usual().into_iter().map(|value| show(&value));
+            let urls = schemes.iter().map(|scheme| format!("{scheme}://…"));
+            let all: Vec<String> = words.chain(["/path".to_owned()]).chain(urls).collect();
+            all.join(", ")
+        }
         Domain::Number { low, high, .. } => {
             let mut usual = axis.usual();
             usual.sort();

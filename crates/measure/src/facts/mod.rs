@@ -51,6 +51,16 @@ pub fn caches_of(cpu: u32) -> Vec<Cache> {
     }
 }
 
+/// The disks and what is mounted, without the rest: cheap enough for each launch.
+pub fn storage() -> Facts {
+    let roots = Roots::live();
+    Facts {
+        disks: disks::disks(&roots),
+        file_systems: disks::file_systems(&roots),
+        ..Facts::default()
+    }
+}
+
 /// For how long the processor quota of `cgroup` has held its processes back so far, in nanoseconds;
 /// `None` where there is no quota. Reads one small file.
 pub(crate) fn throttled_ns(cgroup: &Cgroup) -> Option<f64> {
@@ -75,6 +85,7 @@ fn gather_from(roots: Roots, cpuid: &Cpuid) -> Facts {
         activity: activity::activity(&roots),
         disks: disks::disks(&roots),
         file_systems: disks::file_systems(&roots),
+        temporary_folder: roots.is_live().then(temporary_folder).flatten(),
         network_devices: network::devices(&roots),
         performance_units: performance_units(&roots),
         inherited: inherited::inherited(&roots),
@@ -85,6 +96,12 @@ fn gather_from(roots: Roots, cpuid: &Cpuid) -> Facts {
         unread: roots.unread(),
         ..facts
     }
+}
+
+/// Where a nameless file can be made, without symbolic links.
+fn temporary_folder() -> Option<String> {
+    let folder = costof_os::scratch::folder()?.canonicalize().ok()?;
+    folder.into_os_string().into_string().ok()
 }
 
 /// The kernel always has some (`software`), so an empty folder is one that cannot be read.

@@ -1,0 +1,13 @@
+//! Files: cached, cold, direct, contended, remote.
+
+pub(crate) mod axes;
+pub(crate) mod cache_size;
+pub(crate) mod contention;
+pub(crate) mod expect;
+pub(crate) mod metadata;
+pub(crate) mod place;
+pub(crate) mod read;
+pub(crate) mod sync;
+#[cfg(test)]
+pub(crate) mod tried;
+pub(crate) mod write;
