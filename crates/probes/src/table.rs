@@ -30,6 +30,8 @@ pub static TABLE: &[&Probe] = &[
     &crate::memory::bandwidth::PROBE,
     &crate::ipc::latency::PROBE,
     &crate::ipc::bandwidth::PROBE,
+    &crate::file::remote::null::PROBE,
+    &crate::file::remote::PROBE,
     &crate::net::rtt::PROBE,
     &crate::net::bandwidth::PROBE,
     &crate::net::ping::PROBE,

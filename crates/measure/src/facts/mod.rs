@@ -26,7 +26,7 @@ mod machines;
 use std::fs;
 use std::path::Path;
 
-use costof_model::facts::{Cache, Cgroup, CpuSet, Facts, Inherited};
+use costof_model::facts::{Cache, Cgroup, CpuSet, Facts, FileSystem, Inherited};
 
 use cpuid::Cpuid;
 use roots::Roots;
@@ -49,6 +49,11 @@ pub fn caches_of(cpu: u32) -> Vec<Cache> {
         true => Cpuid::read().caches,
         false => found,
     }
+}
+
+/// What is mounted, without the rest: cheap enough for each launch.
+pub fn file_systems() -> Vec<FileSystem> {
+    disks::file_systems(&Roots::live())
 }
 
 /// For how long the processor quota of `cgroup` has held its processes back so far, in nanoseconds;

@@ -2,3 +2,4 @@
 
 #[expect(dead_code, reason = "the probes that vary them come next")]
 pub(crate) mod axes;
+pub(crate) mod remote;
