@@ -9,6 +9,7 @@ use crate::ladder::ladder;
 use crate::mapped_pages::mapped_pages;
 use crate::page_sizes::page_sizes;
 use crate::reliable_datagrams::reliable_datagrams;
+use crate::remote_file::remote_file;
 use crate::round_trip::round_trip;
 use crate::rpc_load::rpc_load;
 use crate::saturated::saturated;
@@ -32,6 +33,7 @@ const FINDERS: &[Find] = &[
     page_sizes,
     sequential,
     fork_growth,
+    remote_file,
     round_trip,
     reliable_datagrams,
     ladder,

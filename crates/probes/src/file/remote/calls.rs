@@ -167,6 +167,17 @@ impl Calls {
         Ok(())
     }
 
+    /// Waits until some of an answer is there.
+    ///
+    /// # Errors
+    /// What the connection says.
+    pub(super) fn arriving(&mut self) -> Result<(), Trouble> {
+        if self.left.is_empty() {
+            self.stream.peek(&mut [0])?;
+        }
+        Ok(())
+    }
+
     /// Measured: waits for the answer of one of the reads that are under way, and looks that it has the
     /// bytes that were asked for.
     ///
@@ -418,5 +429,242 @@ impl Trouble {
                  block=… shows which)"
             ),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    const BLOCK: usize = 4096;
+    const OK: u32 = nfsstat3::NFS3_OK as u32;
+
+    /// A call as a server sees it.
+    struct Asked {
+        number: u32,
+        offset: u64,
+    }
+
+    /// What a server sends; after the last, it waits for as long as the other end is there.
+    type Sent = Vec<Vec<u8>>;
+
+    /// Calls to a server that hears so many at a time and sends what `answer` makes of them.
+    fn calls(
+        depth: usize,
+        limit: Duration,
+        answer: impl Fn(&[Asked]) -> Sent + Send + 'static,
+    ) -> Calls {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            loop {
+                let asked: Option<Vec<Asked>> = (0..depth).map(|_| hear(&mut stream)).collect();
+                let Some(asked) = asked else { return };
+                for piece in answer(&asked) {
+                    if piece.is_empty() {
+                        return;
+                    }
+                    // Pieces arrive as such.
+                    thread::sleep(Duration::from_millis(2));
+                    if stream.write_all(&piece).is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        let file = RemoteFile {
+            server,
+            handle: nfs_fh3 {
+                data: Opaque::borrowed(b"handle"),
+            },
+            credential: opaque_auth::default(),
+            size_bytes: 1 << 20,
+            read_most_bytes: 1 << 20,
+        };
+        let stream = TcpStream::connect(server).unwrap();
+        Calls::new(stream, &file, (BLOCK, depth), limit).unwrap()
+    }
+
+    fn hear(stream: &mut TcpStream) -> Option<Asked> {
+        let mut mark = [0; 4];
+        stream.read_exact(&mut mark).ok()?;
+        let mut call = vec![0; fragment_header::from(mark).fragment_length() as usize];
+        stream.read_exact(&mut call).ok()?;
+        let offset = &call[call.len() - OFFSET_BEFORE_END..];
+        Some(Asked {
+            number: u32::from_be_bytes(*call.first_chunk().unwrap()),
+            offset: u64::from_be_bytes(*offset.first_chunk().unwrap()),
+        })
+    }
+
+    fn words(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_be_bytes()).collect()
+    }
+
+    fn marked(answer: &[u8]) -> Vec<u8> {
+        let mark = fragment_header::new(answer.len() as u32, true);
+        [&mark.into_xdr_buf()[..], answer].concat()
+    }
+
+    /// What stands before the results: the call is accepted, and a verifier of 4 B is sent.
+    fn accepted(number: u32) -> Vec<u8> {
+        words(&[number, 1, 0, 0, 4, 7, 0])
+    }
+
+    /// A block of which each byte is drawn from its offset, with or without the file's attributes.
+    fn read(asked: &Asked, attributes: bool) -> Vec<u8> {
+        let mut answer = accepted(asked.number);
+        answer.extend(words(&[OK, u32::from(attributes)]));
+        if attributes {
+            answer.extend([9; ATTRIBUTES_BYTES]);
+        }
+        answer.extend(words(&[BLOCK as u32, 0, BLOCK as u32]));
+        answer.extend(content(asked.offset));
+        marked(&answer)
+    }
+
+    fn content(offset: u64) -> Vec<u8> {
+        (offset..offset + BLOCK as u64)
+            .map(|at| (at / 7) as u8)
+            .collect()
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn blocks_are_those_that_were_asked_for_in_whatever_order_and_pieces_they_come() {
+        let mut calls = calls(4, LONG, |asked| {
+            let answers = asked.iter().rev().enumerate();
+            let all = answers.flat_map(|(position, asked)| read(asked, position % 2 == 0));
+            let all: Vec<u8> = all.collect();
+            // Cut in the middle of a mark, of a block, and nowhere near either.
+            let cuts = [0, 2, 3000, BLOCK + 150, all.len()];
+            cuts.windows(2)
+                .map(|cut| all[cut[0]..cut[1]].to_vec())
+                .collect()
+        });
+        for round in 0..3 {
+            let offsets = [0, 1, 2, 3].map(|at| (4 * round + at) * BLOCK as u64);
+            for offset in offsets {
+                calls.ask(offset, offset + 1).unwrap();
+            }
+            assert_eq!(calls.under_way(), 4);
+            for offset in offsets.into_iter().rev() {
+                let (answered, data) = calls.answered_with().unwrap();
+                assert_eq!(
+                    answered,
+                    Answered {
+                        began: offset + 1,
+                        offset
+                    }
+                );
+                assert!(data == content(offset), "the block at {offset}");
+            }
+            assert_eq!(calls.under_way(), 0);
+        }
+    }
+
+    #[test]
+    fn a_call_that_does_nothing_is_answered_by_nothing() {
+        let mut calls = calls(1, LONG, |asked| vec![marked(&accepted(asked[0].number))]);
+        for _ in 0..3 {
+            calls.null().unwrap();
+        }
+    }
+
+    /// What comes of a read that is answered so.
+    fn failure(limit: Duration, answer: impl Fn(&Asked) -> Sent + Send + 'static) -> String {
+        let mut calls = calls(1, limit, move |asked| answer(&asked[0]));
+        calls.ask(8192, 0).unwrap();
+        let trouble = calls.answered().unwrap_err();
+        trouble.failure("nfs://h/e/f", limit).reason
+    }
+
+    #[test]
+    fn an_answer_that_is_none_is_a_failure_that_says_what_it_is() {
+        let refused = |status| -> Box<dyn Fn(&Asked) -> Vec<u8> + Send> {
+            Box::new(move |asked| marked(&[accepted(asked.number), words(&[status, 0])].concat()))
+        };
+        // Counts and lengths that do not fit each other or what was asked for.
+        let counted =
+            |count: u32, length: u32, bytes: usize| -> Box<dyn Fn(&Asked) -> Vec<u8> + Send> {
+                Box::new(move |asked| {
+                    let head = words(&[OK, 0, count, 1, length]);
+                    marked(&[accepted(asked.number), head, vec![0; bytes]].concat())
+                })
+            };
+        let plain = |bytes: fn(&Asked) -> Vec<u8>| -> Box<dyn Fn(&Asked) -> Vec<u8> + Send> {
+            Box::new(bytes)
+        };
+        let cases = [
+            ("removed while", refused(70)),
+            ("may not be read by this user", refused(13)),
+            ("answers NFS3ERR_IO", refused(5)),
+            ("a status that NFS does not have", refused(77)),
+            ("gave 100 of the 4096 bytes at 8192", counted(100, 100, 100)),
+            ("gave 0 of the 4096 bytes", counted(0, 0, 0)),
+            ("gave 8 of the 4096 bytes", counted(BLOCK as u32, 8, 8)),
+            ("ends too early", counted(BLOCK as u32, u32::MAX, 8)),
+            ("another length than it says", counted(4, 4, 8)),
+            (
+                "a call that was not made",
+                plain(|asked| {
+                    read(
+                        &super::tests::Asked {
+                            number: asked.number ^ 1,
+                            offset: 0,
+                        },
+                        true,
+                    )
+                }),
+            ),
+            (
+                "a call where an answer",
+                plain(|asked| marked(&words(&[asked.number, 0]))),
+            ),
+            (
+                "does not accept",
+                plain(|asked| marked(&words(&[asked.number, 1, 1, 1, 1]))),
+            ),
+            (
+                "cannot carry the call out",
+                plain(|asked| marked(&words(&[asked.number, 1, 0, 0, 0, 3]))),
+            ),
+            (
+                "a verifier that is too long",
+                plain(|asked| marked(&words(&[asked.number, 1, 0, 0, u32::MAX]))),
+            ),
+            ("in fragments", plain(|_| vec![0, 0, 0, 8, 0, 0])),
+            (
+                "longer than what was asked for",
+                plain(|_| vec![0xff, 0xff, 0xff, 0xff, 0, 0]),
+            ),
+            ("ends too early", plain(|_| marked(&[]))),
+        ];
+        for (why, answer) in cases {
+            let failure = failure(LONG, move |asked| vec![answer(asked)]);
+            assert!(failure.contains(why), "{failure} is not: {why}");
+            assert!(failure.contains("nfs://h/e/f"), "{failure}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_goes_or_is_silent_is_told_from_one_that_answers() {
+        let half = |asked: &Asked| read(asked, true)[..1000].to_vec();
+        let gone = failure(LONG, move |asked| vec![half(asked), Vec::new()]);
+        assert!(gone.contains("ended the connection"), "{gone}");
+        let limit = Duration::from_millis(200);
+        let silent = failure(limit, move |asked| vec![half(asked)]);
+        assert!(silent.contains("no answer within 200ms"), "{silent}");
+        // One that says a byte now and then is as good as silent.
+        let slow = failure(limit, |_| {
+            let mut pieces = vec![marked(&[0; BLOCK])[..4].to_vec()];
+            pieces.extend(std::iter::repeat_n(vec![0], BLOCK));
+            pieces
+        });
+        assert!(slow.contains("no answer within 200ms"), "{slow}");
     }
 }

@@ -162,6 +162,17 @@ impl Reading {
         handshake.reset_on_close().ok()?;
         Some(handshake)
     }
+
+    /// The same while an answer is on its way: some of it is there, and the rest of it, or the next, is
+    /// in the link.
+    fn begin_handshake_loaded(&mut self) -> Result<Option<Handshake>, Failure> {
+        if let By::Calls(calls) = &mut self.by {
+            calls
+                .arriving()
+                .map_err(|trouble| trouble.failure(&self.name, LIMIT))?;
+        }
+        Ok(self.begin_handshake())
+    }
 }
 
 fn failed(name: &str, error: &io::Error) -> Failure {
@@ -236,6 +247,10 @@ pub(super) fn measure(
     let mut sum = Stretch::default();
     for _ in 0..turns {
         let mut turn = meter.share(turns);
+        // Those of the turn before; what is under way after the last is not waited for.
+        while reading.under_way() > 0 {
+            reading.answered()?;
+        }
         calls(reading, &mut turn)?;
         sum.add(&reads(reading, &mut blocks, &mut turn)?);
     }
@@ -245,22 +260,15 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Reads before those that count, for up to half of the time; how long each took.
+/// Reads before those that count, one at a time, for up to half of the time; how long each took.
 fn warm_up(reading: &mut Reading, blocks: &mut Blocks, meter: &Meter<'_>) -> Result<f64, Failure> {
     let clock = meter.clock();
     let (start, mut done, mut ns) = (clock.start(), 0_u64, 0.0);
     while done < blocks.count && (done == 0 || ns < meter.time_ns() / 2.0) {
-        while reading.under_way() < reading.depth
-            && reading.under_way() as u64 + done < blocks.count
-        {
-            reading.ask(blocks.next(), 0)?;
-        }
+        reading.ask(blocks.next(), 0)?;
         reading.answered()?;
         done += 1;
         ns = clock.ns(clock.end().saturating_sub(start));
-    }
-    while reading.under_way() > 0 {
-        reading.answered()?;
     }
     Ok(ns / done as f64)
 }
@@ -278,16 +286,22 @@ pub(super) fn handshakes(reading: &Reading, meter: &mut Meter<'_>) -> Result<(),
         if handshake.wait(LIMIT).is_err() {
             break;
         }
-        over(&handshake, "handshake", meter)?;
+        over(Some(handshake), "handshake", meter)?;
     }
     Ok(())
 }
 
-/// Records a handshake, if it is over.
-fn over(handshake: &Handshake, metric: &'static str, meter: &mut Meter<'_>) -> Result<(), Failure> {
-    let took_ns = handshake.round_trip_ns();
+/// Records a handshake, if there was one and it is over.
+fn over(
+    handshake: Option<Handshake>,
+    metric: &'static str,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let took_ns = handshake
+        .map(|handshake| handshake.round_trip_ns())
+        .transpose();
     let took_ns = took_ns.map_err(|error| Failure::error(format!("TCP_INFO: {error}")))?;
-    if let Some(ns) = took_ns {
+    if let Some(ns) = took_ns.flatten() {
         meter.value(metric, ns as f64);
     }
     Ok(())
@@ -361,6 +375,8 @@ fn reads(
     let handshake_every_ns = end_ns / f64::from(HANDSHAKES + 1);
     let mut next_handshake_ns = handshake_every_ns;
     let mut handshake: Option<Handshake> = None;
+    // Whether a handshake was begun while this end waited for an answer, which then took longer.
+    let mut held_up = false;
     let mut paused = 0;
     let mut first = None;
     let mut stretch = Stretch::default();
@@ -369,16 +385,11 @@ fn reads(
         let now = clock.end();
         let ns = clock.ns(now.saturating_sub(start));
         let before = allocations();
-        meter.latency("latency", clock.ns(now.saturating_sub(answered.began)));
+        if !std::mem::take(&mut held_up) {
+            meter.latency("latency", clock.ns(now.saturating_sub(answered.began)));
+        }
         let (first_ns, first_cpu_ns) =
             *first.get_or_insert_with(|| (ns, now_ns(ClockId::ThreadCpu)));
-        if ns >= next_handshake_ns {
-            next_handshake_ns += handshake_every_ns;
-            if let Some(handshake) = handshake.take() {
-                over(&handshake, "handshake_loaded", meter)?;
-            }
-            handshake = reading.begin_handshake();
-        }
         // What is noted allocates, and is no read.
         paused += allocations() - before;
         if ns >= end_ns && stretch.blocks >= READS_LEAST {
@@ -388,13 +399,16 @@ fn reads(
         }
         stretch.blocks += 1;
         reading.ask(blocks.next(), clock.start())?;
-    }
-    while reading.under_way() > 0 {
-        reading.answered()?;
-    }
-    if let Some(handshake) = handshake {
-        over(&handshake, "handshake_loaded", meter)?;
+        if ns >= next_handshake_ns {
+            let before = allocations();
+            next_handshake_ns = ns + handshake_every_ns;
+            over(handshake.take(), "handshake_loaded", meter)?;
+            handshake = reading.begin_handshake_loaded()?;
+            held_up = handshake.is_some();
+            paused += allocations() - before;
+        }
     }
     meter.allocated(allocations() - allocated - paused);
+    over(handshake, "handshake_loaded", meter)?;
     Ok(stretch)
 }
