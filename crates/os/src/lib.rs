@@ -39,6 +39,7 @@ pub mod delivery;
 pub mod direct;
 pub mod field_sender;
 pub mod fields;
+pub mod file;
 pub mod flow;
 pub mod handshake;
 pub mod hypervisor;

@@ -177,10 +177,15 @@ fn candidates() -> Vec<PathBuf> {
 ///
 /// `Unsupported` with why each folder was left out.
 pub(crate) fn nameless() -> io::Result<File> {
+    Ok(nameless_and_where()?.0)
+}
+
+/// The same, and the folder.
+pub(crate) fn nameless_and_where() -> io::Result<(File, PathBuf)> {
     let mut refused = Vec::new();
     for folder in candidates() {
         match nameless_file(&folder) {
-            Ok(file) => return Ok(file),
+            Ok(file) => return Ok((file, folder)),
             Err(error) => refused.push(format!("{}: {error}", folder.display())),
         }
     }
@@ -195,9 +200,22 @@ fn no_folder(refused: &[String]) -> io::Error {
 }
 
 fn nameless_file(folder: &Path) -> io::Result<File> {
+    let opened = nameless_in(folder)?;
+    match is_in_memory(&opened)? {
+        false => Ok(opened),
+        true => Err(io::Error::other("a file system in memory")),
+    }
+}
+
+/// A nameless file to read and write, empty, in this folder, on whatever file system.
+///
+/// # Errors
+///
+/// What open(2) says.
+pub(crate) fn nameless_in(folder: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
-    let opened = options
+    options
         .clone()
         .custom_flags(libc::O_TMPFILE)
         .open(folder)
@@ -207,13 +225,18 @@ fn nameless_file(folder: &Path) -> io::Result<File> {
                 create_and_unlink(&options, folder)
             }
             _ => Err(error),
-        })?;
+        })
+}
+
+/// Whether the file's file system keeps files in memory alone.
+///
+/// # Errors
+///
+/// What fstatfs(2) says.
+pub(crate) fn is_in_memory(file: &File) -> io::Result<bool> {
     // Only the low half is defined on every architecture.
-    let kind = fstatfs(&opened)?.f_type as u32;
-    if MEMORY_FILE_SYSTEMS.contains(&kind) {
-        return Err(io::Error::other("a file system in memory"));
-    }
-    Ok(opened)
+    let kind = fstatfs(file)?.f_type as u32;
+    Ok(MEMORY_FILE_SYSTEMS.contains(&kind))
 }
 
 fn create_and_unlink(options: &OpenOptions, folder: &Path) -> io::Result<File> {

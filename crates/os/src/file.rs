@@ -1,0 +1,10 @@
+//! Files: nameless ones whose content is known, what the kernel keeps of them in memory, the ways
+//! past that, and the measured ways to read and write them.
+
+pub mod cache;
+pub mod data;
+pub mod device;
+pub mod direct;
+pub mod order;
+pub mod reads;
+mod shrunk;

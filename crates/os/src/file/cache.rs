@@ -1,0 +1,148 @@
+//! What the kernel keeps of a file in memory: how much, and how it is made to let go of it.
+//!
+//! Source: posix_fadvise(2), cachestat(2) (Linux 6.5), mincore(2), Linux mm/filemap.c.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr;
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{Advice, fadvise};
+use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::arena::base_page_bytes;
+
+/// linux/syscalls: the same number on all architectures of this crate.
+const SYS_CACHESTAT: libc::c_long = 451;
+/// How often what is being read or written just now is asked for again.
+const ATTEMPTS: u32 = 50;
+/// How long between them.
+const PAUSE: Duration = Duration::from_millis(1);
+/// How much is looked at at a time where there is no cachestat.
+const WINDOW_BYTES: u64 = 64 << 20;
+
+/// Has the kernel let go of all it keeps of the file, and sees to it that it does: what is left, in
+/// bytes, 0 where all went. What is dirty, mapped or under way stays, so the file must be synced
+/// and unmapped; what is still being read ahead is waited for.
+///
+/// # Errors
+///
+/// What posix_fadvise(2) says, and as [`cached_bytes`].
+pub fn evict(file: &File, len: u64) -> io::Result<u64> {
+    let mut left = 0;
+    for attempt in 0..ATTEMPTS {
+        if attempt > 0 {
+            thread::sleep(PAUSE);
+        }
+        fadvise(file, 0, None, Advice::DontNeed)?;
+        left = cached_bytes(file, len)?;
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(left)
+}
+
+/// How many of the file's first `len` bytes are in the page cache, in whole pages.
+///
+/// # Errors
+///
+/// What cachestat(2) says, and before Linux 6.5 mmap(2) and mincore(2), which tells of a file only
+/// who owns it or may write to it.
+pub fn cached_bytes(file: &File, len: u64) -> io::Result<u64> {
+    match cachestat(file, len) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => by_mincore(file, len),
+        // A seccomp filter that does not know it yet.
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => by_mincore(file, len),
+        answer => answer,
+    }
+}
+
+fn cachestat(file: &File, len: u64) -> io::Result<u64> {
+    /// `struct cachestat_range`: offset and length.
+    type Range = [u64; 2];
+    /// `struct cachestat`: pages cached, dirty, in writeback, evicted, recently evicted.
+    type Counts = [u64; 5];
+    let (range, mut counts): (Range, Counts) = ([0, len], [0; 5]);
+    // SAFETY: both structures are as long as the kernel reads and writes.
+    let status = unsafe {
+        libc::syscall(
+            SYS_CACHESTAT,
+            file.as_raw_fd(),
+            range.as_ptr(),
+            counts.as_mut_ptr(),
+            0,
+        )
+    };
+    match status {
+        0 => Ok(counts[0] * base_page_bytes() as u64),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn by_mincore(file: &File, len: u64) -> io::Result<u64> {
+    let page = base_page_bytes();
+    let mut cached = 0;
+    let mut at = 0;
+    while at < len {
+        let bytes = (len - at).min(WINDOW_BYTES) as usize;
+        let mut resident = vec![0_u8; bytes.div_ceil(page)];
+        // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
+        let start = unsafe {
+            rustix::mm::mmap(
+                ptr::null_mut(),
+                bytes,
+                ProtFlags::READ,
+                MapFlags::SHARED,
+                file,
+                at,
+            )
+        }?;
+        // SAFETY: the range was just mapped, and there is a byte for each of its pages.
+        let status = unsafe { libc::mincore(start, bytes, resident.as_mut_ptr()) };
+        let error = io::Error::last_os_error();
+        // SAFETY: the mapping is this function's own, and no borrow of it exists.
+        unsafe { rustix::mm::munmap(start, bytes) }?;
+        if status != 0 {
+            return Err(error);
+        }
+        let count = resident.iter().filter(|page| **page & 1 == 1).count();
+        cached += (count * page) as u64;
+        at += bytes as u64;
+    }
+    Ok(cached)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::data::DataFile;
+
+    #[test]
+    fn what_is_written_is_cached_until_it_is_evicted() {
+        let Ok(mut data) = DataFile::create(None) else {
+            eprintln!("skipped: no folder on a disk to write to");
+            return;
+        };
+        let len = 2 << 20;
+        data.extend(len).unwrap();
+        assert_eq!(cached_bytes(data.file(), len).unwrap(), len);
+        assert_eq!(by_mincore(data.file(), len).unwrap(), len);
+        if evict(data.file(), len).unwrap() > 0 {
+            eprintln!("checked less: this file system keeps its files in memory");
+            return;
+        }
+        assert_eq!(cached_bytes(data.file(), len).unwrap(), 0);
+        assert_eq!(by_mincore(data.file(), len).unwrap(), 0);
+        let mut byte = [0];
+        std::os::unix::fs::FileExt::read_at(data.file(), &mut byte, 0).unwrap();
+        let page = base_page_bytes() as u64;
+        assert!(cached_bytes(data.file(), len).unwrap() >= page);
+        assert_eq!(
+            by_mincore(data.file(), len).unwrap(),
+            cached_bytes(data.file(), len).unwrap()
+        );
+    }
+}

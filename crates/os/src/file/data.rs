@@ -1,0 +1,209 @@
+//! A file without a name, so that nothing is left of it however this process ends, whose every
+//! word is known from where it stands.
+//!
+//! Source: open(2) on `O_TMPFILE`, proc_pid_fd(5), statvfs(3), fsync(2).
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Advice, fadvise, fstatvfs};
+
+use crate::scratch;
+
+/// What is written at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+/// The part of what its disk has free that a file may take; the rest stays for others.
+const MOST_OF_FREE: f64 = 0.9;
+
+/// A nameless file: at byte `offset`, where a word begins, stands [`word_at`].
+#[derive(Debug)]
+pub struct DataFile {
+    file: File,
+    folder: PathBuf,
+    in_memory: bool,
+    len: u64,
+}
+
+/// Which file system cache a descriptor goes through, and what it tells the kernel to expect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// The page cache; the kernel is told nothing, and reads ahead of who reads in order.
+    Cached,
+    /// The page cache, with `POSIX_FADV_RANDOM`: nothing is read ahead.
+    CachedRandom,
+    /// Past the page cache (`O_DIRECT`).
+    Direct,
+}
+
+impl DataFile {
+    /// An empty file in this folder, or in [the first folder that will do](crate::scratch).
+    ///
+    /// # Errors
+    ///
+    /// What open(2) says of the folder; without one `Unsupported`, with why each was left out.
+    pub fn create(folder: Option<&Path>) -> io::Result<Self> {
+        let (file, folder, in_memory) = match folder {
+            None => {
+                let (file, folder) = scratch::nameless_and_where()?;
+                (file, folder, false)
+            }
+            Some(folder) => {
+                let file = scratch::nameless_in(folder)?;
+                let in_memory = scratch::is_in_memory(&file)?;
+                (file, folder.to_owned(), in_memory)
+            }
+        };
+        Ok(Self {
+            file,
+            folder,
+            in_memory,
+            len: 0,
+        })
+    }
+
+    /// The folder in which it lies, without a name.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether its file system keeps files in memory alone (tmpfs), so that no device is behind it.
+    pub fn is_in_memory(&self) -> bool {
+        self.in_memory
+    }
+
+    /// The descriptor that it was made by.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Bytes that it has.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes that it may have, so that its disk is never filled: nine tenths of what is free for
+    /// this user, and what it has.
+    ///
+    /// # Errors
+    ///
+    /// What fstatvfs(3) says.
+    pub fn most_bytes(&self) -> io::Result<u64> {
+        let free = fstatvfs(&self.file)?;
+        let bytes = free.f_bavail as f64 * free.f_frsize as f64;
+        Ok(self.len + (MOST_OF_FREE * bytes) as u64)
+    }
+
+    /// Makes it at least `len` bytes long, all written and on its device. In steps of a mebibyte,
+    /// so that it may get longer by one.
+    ///
+    /// # Errors
+    ///
+    /// What pwrite(2) and fsync(2) say: `StorageFull`, `QuotaExceeded`, `FileTooLarge`. What was
+    /// written stays.
+    pub fn extend(&mut self, len: u64) -> io::Result<()> {
+        if self.len >= len {
+            return Ok(());
+        }
+        let mut chunk = vec![0; CHUNK_BYTES];
+        while self.len < len {
+            fill(&mut chunk, self.len);
+            self.file.write_all_at(&chunk, self.len)?;
+            self.len += CHUNK_BYTES as u64;
+        }
+        self.file.sync_all()
+    }
+
+    /// Another descriptor of the file, with an offset, flags and read-ahead of its own.
+    ///
+    /// # Errors
+    ///
+    /// What open(2) says: `EINVAL` where the file system knows no `O_DIRECT`. One in memory may
+    /// accept the flag all the same. What posix_fadvise(2) says.
+    pub fn open(&self, access: Access) -> io::Result<File> {
+        let flags = match access {
+            Access::Direct => libc::O_DIRECT,
+            Access::Cached | Access::CachedRandom => 0,
+        };
+        let file = self.open_with(flags)?;
+        if access == Access::CachedRandom {
+            fadvise(&file, 0, None, Advice::Random)?;
+        }
+        Ok(file)
+    }
+
+    /// The same with these flags of open(2), to read and write.
+    pub(crate) fn open_with(&self, flags: i32) -> io::Result<File> {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(flags)
+            .open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    }
+}
+
+/// The word at this byte of a file.
+#[inline]
+pub fn word_at(offset: u64) -> u64 {
+    // SplitMix64's finaliser, so that nothing can be compressed nor shared with another block.
+    let mixed = (offset ^ (offset >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// Fills bytes with what stands from `offset` on.
+pub(crate) fn fill(bytes: &mut [u8], offset: u64) {
+    let (words, rest) = bytes.as_chunks_mut();
+    debug_assert!(rest.is_empty(), "blocks are whole words");
+    for (number, word) in (0..).zip(words) {
+        *word = word_at(offset + 8 * number).to_ne_bytes();
+    }
+}
+
+/// Whether bytes are those from `offset` on.
+pub fn is_content(bytes: &[u8], offset: u64) -> bool {
+    let (words, rest) = bytes.as_chunks();
+    let mut numbered = (0..).zip(words);
+    rest.is_empty()
+        && numbered.all(|(number, word)| u64::from_ne_bytes(*word) == word_at(offset + 8 * number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_known_by_where_it_stands() {
+        let Ok(mut data) = DataFile::create(None) else {
+            eprintln!("skipped: no folder on a disk to write to");
+            return;
+        };
+        data.extend(3 << 20).unwrap();
+        data.extend(1).unwrap();
+        assert_eq!(data.len(), 3 << 20);
+        assert_eq!(data.file.metadata().unwrap().len(), 3 << 20);
+        assert!(data.most_bytes().unwrap() >= 3 << 20);
+        let mut block = [0; 4096];
+        let file = data.open(Access::Cached).unwrap();
+        for offset in [0, 4096, (2 << 20) + 512] {
+            file.read_exact_at(&mut block, offset).unwrap();
+            assert!(is_content(&block, offset), "{offset}");
+            assert!(!is_content(&block, offset + 8), "{offset}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_will_not_do_says_why() {
+        let error = |folder: &str| DataFile::create(Some(Path::new(folder))).unwrap_err();
+        assert_eq!(error("/no/such/folder").kind(), io::ErrorKind::NotFound);
+        assert_eq!(error("/dev/null").kind(), io::ErrorKind::NotADirectory);
+        assert!(DataFile::create(Some(Path::new("/proc"))).is_err());
+    }
+}

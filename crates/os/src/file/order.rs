@@ -1,0 +1,95 @@
+//! In which order the blocks of a file are read or written.
+
+/// Goes through the blocks of a file, round after round. On measured paths.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// Where the blocks begin, in the order in which they come; empty: one behind the other.
+    offsets: Vec<u64>,
+    /// How many there are.
+    count: u64,
+    block_bytes: u64,
+    at: u64,
+}
+
+impl Order {
+    /// One block behind the other, as many as there are whole ones in the file.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn sequential(file_bytes: u64, block_bytes: u64) -> Self {
+        let count = file_bytes / block_bytes;
+        assert!(count > 0, "the file has a block");
+        Self {
+            offsets: Vec::new(),
+            count,
+            block_bytes,
+            at: 0,
+        }
+    }
+
+    /// The blocks that begin at these bytes, in this order.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn of(offsets: Vec<u64>, block_bytes: u64) -> Self {
+        assert!(!offsets.is_empty(), "there is a block");
+        Self {
+            count: offsets.len() as u64,
+            offsets,
+            block_bytes,
+            at: 0,
+        }
+    }
+
+    /// How many blocks come before one comes again.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(&self) -> u64 {
+        self.block_bytes
+    }
+
+    /// Where the last block ends.
+    pub fn end(&self) -> u64 {
+        let last = self.offsets.iter().max().copied();
+        last.unwrap_or((self.count - 1) * self.block_bytes) + self.block_bytes
+    }
+
+    /// Begins again with the first block.
+    pub fn rewind(&mut self) {
+        self.at = 0;
+    }
+
+    /// Where the next block begins.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> u64 {
+        let at = self.at;
+        self.at = if at + 1 == self.count { 0 } else { at + 1 };
+        match self.offsets.get(at as usize) {
+            Some(offset) => *offset,
+            None => at * self.block_bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_block_comes_once_a_round() {
+        let mut order = Order::sequential(1000, 256);
+        let two_rounds: Vec<u64> = (0..6).map(|_| order.advance()).collect();
+        assert_eq!(two_rounds, [0, 256, 512, 0, 256, 512]);
+        assert_eq!((order.count(), order.end()), (3, 768));
+        let mut order = Order::of(vec![512, 0], 256);
+        let some: Vec<u64> = (0..3).map(|_| order.advance()).collect();
+        order.rewind();
+        assert_eq!((some, order.advance()), (vec![512, 0, 512], 512));
+        assert_eq!((order.count(), order.end()), (2, 768));
+    }
+}

@@ -1,0 +1,506 @@
+//! Measured: reading blocks of a file, by pread(2), by io_uring with several reads under way, or by
+//! copying them from a mapping. What is read goes into memory of this reader's own, as in a program
+//! that uses it.
+//!
+//! A ring belongs to the thread that makes it (`IORING_SETUP_SINGLE_ISSUER`,
+//! `IORING_SETUP_DEFER_TASKRUN`, Linux 6.1), where the kernel has that, and one io_uring_enter(2)
+//! submits what is to be read next and waits for what is read.
+//!
+//! Source: pread(2), io_uring_enter(2), `IORING_OP_READ` (Linux 5.6), mmap(2), madvise(2).
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr;
+
+use io_uring::{IoUring, opcode, types::Fd};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+use super::order::Order;
+use super::shrunk::Guard;
+use crate::arena::{Arena, PageSize};
+
+/// How blocks are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// pread(2), one block a call.
+    Pread,
+    /// io_uring, with so many reads under way.
+    Uring(u32),
+    /// A copy from a shared mapping of the file. Where blocks come at random the kernel is told
+    /// (`MADV_RANDOM`), so that it reads nothing ahead.
+    Map,
+}
+
+/// Reads under way at once, at most.
+pub const DEPTH_MOST: u32 = 1024;
+
+/// Buffers begin this far apart at least, to be aligned for all direct reads that are known.
+const BUFFER_ALIGNMENT: usize = 4096;
+
+/// Reads the blocks of a file.
+#[derive(Debug)]
+pub struct Reader {
+    inner: Inner,
+    order: Order,
+    slots: Slots,
+    /// Reads that were completed.
+    count: u64,
+}
+
+#[derive(Debug)]
+enum Inner {
+    Pread(File),
+    Uring(Ring, File),
+    Map(Mapping),
+}
+
+/// Where what is read goes: a buffer for each read that may be under way.
+#[derive(Debug)]
+struct Slots {
+    memory: Arena,
+    apart: usize,
+    block_bytes: usize,
+    /// Where the block of each begins in the file, and when its read was asked for.
+    offsets: Box<[u64]>,
+    asked: Box<[u64]>,
+    /// The one read last.
+    last: usize,
+}
+
+struct Ring(IoUring);
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ring")
+    }
+}
+
+/// A shared mapping of a file that may be read, unmapped on drop.
+#[derive(Debug)]
+struct Mapping {
+    start: *const u8,
+    len: usize,
+    guard: Guard,
+}
+
+impl Reader {
+    /// Reads the blocks of this order from the file.
+    ///
+    /// # Errors
+    ///
+    /// For [`Engine::Uring`] what io_uring_setup(2) says: `ENOSYS` without it, `EPERM` where
+    /// `kernel.io_uring_disabled` (Linux 6.6) or a seccomp filter forbids it. For [`Engine::Map`]
+    /// what mmap(2) says. `InvalidInput` for a depth of 0 or more than [`DEPTH_MOST`].
+    pub fn new(engine: Engine, file: File, order: Order, is_random: bool) -> io::Result<Self> {
+        let depth = match engine {
+            Engine::Uring(depth) => depth,
+            Engine::Pread | Engine::Map => 1,
+        };
+        if !(1..=DEPTH_MOST).contains(&depth) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{depth} reads cannot be under way at once"),
+            ));
+        }
+        let block_bytes = order.block_bytes() as usize;
+        let apart = block_bytes.next_multiple_of(BUFFER_ALIGNMENT);
+        let mut memory = Arena::map(depth as usize * apart, PageSize::Base)?;
+        memory.populate()?;
+        let inner = match engine {
+            Engine::Pread => Inner::Pread(file),
+            Engine::Uring(depth) => Inner::Uring(Ring(ring(depth)?), file),
+            Engine::Map => Inner::Map(Mapping::new(&file, order.end() as usize, is_random)?),
+        };
+        Ok(Self {
+            inner,
+            order,
+            slots: Slots {
+                memory,
+                apart,
+                block_bytes,
+                offsets: vec![0; depth as usize].into(),
+                asked: vec![0; depth as usize].into(),
+                last: 0,
+            },
+            count: 0,
+        })
+    }
+
+    /// Reads the next `n` blocks: all are there when it returns.
+    ///
+    /// # Errors
+    ///
+    /// What reading says first; `UnexpectedEof` where the file has become shorter.
+    pub fn read(&mut self, n: u64) -> io::Result<()> {
+        self.read_each(n, || 0, |_, _| {})
+    }
+
+    /// Reads the next `n` blocks; `stamp` is called as each read is asked for and when it is seen to
+    /// be complete, and `each` with both stamps.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::read`].
+    #[inline]
+    pub fn read_each(
+        &mut self,
+        n: u64,
+        mut stamp: impl FnMut() -> u64,
+        mut each: impl FnMut(u64, u64),
+    ) -> io::Result<()> {
+        self.count += n;
+        match &mut self.inner {
+            Inner::Pread(file) => {
+                for _ in 0..n {
+                    let start = stamp();
+                    self.slots.pread(file, self.order.advance())?;
+                    each(start, stamp());
+                }
+                Ok(())
+            }
+            Inner::Map(mapping) => {
+                for _ in 0..n {
+                    let start = stamp();
+                    self.slots.copy(mapping, self.order.advance());
+                    each(start, stamp());
+                }
+                match mapping.guard.shrank() {
+                    false => Ok(()),
+                    true => Err(shorter()),
+                }
+            }
+            Inner::Uring(ring, file) => {
+                let file = Fd(file.as_raw_fd());
+                self.slots
+                    .uring(&mut ring.0, file, &mut self.order, n, stamp, each)
+            }
+        }
+    }
+
+    /// Begins again with the first block of the order.
+    pub fn rewind(&mut self) {
+        self.order.rewind();
+    }
+
+    /// Has the mapping, where there is one, let go of its pages, so that they can be evicted: the
+    /// next copy of each faults.
+    ///
+    /// # Errors
+    ///
+    /// What madvise(2) says.
+    pub fn unmap_pages(&self) -> io::Result<()> {
+        match &self.inner {
+            Inner::Map(mapping) => mapping.advise(Advice::LinuxDontNeed),
+            Inner::Pread(_) | Inner::Uring(..) => Ok(()),
+        }
+    }
+
+    /// How many blocks come before one comes again.
+    pub fn blocks(&self) -> u64 {
+        self.order.count()
+    }
+
+    /// Bytes that were read, or were to be, since it was made.
+    pub fn read_bytes(&self) -> u64 {
+        self.count * self.order.block_bytes()
+    }
+
+    /// The block read last: where it begins in the file, and its bytes.
+    pub fn last(&self) -> (u64, &[u8]) {
+        let slots = &self.slots;
+        let bytes = &slots.memory.as_slice()[slots.last * slots.apart..][..slots.block_bytes];
+        (slots.offsets[slots.last], bytes)
+    }
+}
+
+impl Slots {
+    #[inline]
+    fn buffer(&mut self, slot: usize) -> *mut u8 {
+        self.memory.as_mut_slice()[slot * self.apart..].as_mut_ptr()
+    }
+
+    #[inline]
+    fn pread(&mut self, file: &File, offset: u64) -> io::Result<()> {
+        self.offsets[0] = offset;
+        let buffer = self.buffer(0);
+        loop {
+            // SAFETY: the slot holds a block, and nobody else has it.
+            let read = unsafe {
+                libc::pread64(
+                    file.as_raw_fd(),
+                    buffer.cast(),
+                    self.block_bytes,
+                    offset.cast_signed(),
+                )
+            };
+            match usize::try_from(read) {
+                Ok(bytes) if bytes == self.block_bytes => return Ok(()),
+                // Reads of a file stop short only at its end.
+                Ok(_) => return Err(shorter()),
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn copy(&mut self, mapping: &Mapping, offset: u64) {
+        self.offsets[0] = offset;
+        let (buffer, bytes) = (self.buffer(0), self.block_bytes);
+        // SAFETY: the order's blocks lie inside the mapping, whose pages are there or are put there
+        // by the guard; the slot holds a block.
+        unsafe {
+            ptr::copy_nonoverlapping(mapping.start.add(offset as usize), buffer, bytes);
+        }
+        std::hint::black_box(buffer);
+    }
+
+    /// Keeps as many reads under way as there are slots, until `n` are complete.
+    #[inline]
+    fn uring(
+        &mut self,
+        ring: &mut IoUring,
+        file: Fd,
+        order: &mut Order,
+        n: u64,
+        mut stamp: impl FnMut() -> u64,
+        mut each: impl FnMut(u64, u64),
+    ) -> io::Result<()> {
+        let mut failed = None;
+        let mut asked = 0;
+        let mut under_way = 0;
+        while under_way < self.offsets.len() && asked < n {
+            self.ask(ring, file, under_way, order.advance(), &mut stamp);
+            under_way += 1;
+            asked += 1;
+        }
+        while under_way > 0 {
+            match ring.submit_and_wait(1) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // What is under way writes to this memory: it cannot be left.
+                Err(error) => failed = failed.or(Some(error)),
+            }
+            loop {
+                let Some(completion) = ring.completion().next() else {
+                    break;
+                };
+                under_way -= 1;
+                let slot = completion.user_data() as usize;
+                self.last = slot;
+                match usize::try_from(completion.result()) {
+                    Ok(bytes) if bytes == self.block_bytes => {}
+                    Ok(_) => failed = failed.or_else(|| Some(shorter())),
+                    Err(_) => {
+                        let error = io::Error::from_raw_os_error(-completion.result());
+                        failed = failed.or(Some(error));
+                    }
+                }
+                each(self.asked[slot], stamp());
+                if asked < n && failed.is_none() {
+                    self.ask(ring, file, slot, order.advance(), &mut stamp);
+                    under_way += 1;
+                    asked += 1;
+                }
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    #[inline]
+    fn ask(
+        &mut self,
+        ring: &mut IoUring,
+        file: Fd,
+        slot: usize,
+        offset: u64,
+        stamp: &mut impl FnMut() -> u64,
+    ) {
+        self.offsets[slot] = offset;
+        let buffer = self.buffer(slot);
+        let request = opcode::Read::new(file, buffer, self.block_bytes as u32)
+            .offset(offset)
+            .build()
+            .user_data(slot as u64);
+        self.asked[slot] = stamp();
+        // SAFETY: the slot's memory stays until the read is complete, which whoever asks waits for,
+        // and nobody uses it meanwhile.
+        let pushed = unsafe { ring.submission().push(&request) };
+        debug_assert!(pushed.is_ok(), "the ring has room for every slot");
+    }
+}
+
+fn ring(depth: u32) -> io::Result<IoUring> {
+    let mut deferring = IoUring::builder();
+    deferring.setup_single_issuer().setup_defer_taskrun();
+    deferring
+        .build(depth)
+        // Before Linux 6.1, and where a filter lets only older flags pass.
+        .or_else(|_| IoUring::new(depth))
+}
+
+fn shorter() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "the file has become shorter while it was read",
+    )
+}
+
+impl Mapping {
+    fn new(file: &File, len: usize, is_random: bool) -> io::Result<Self> {
+        // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
+        let start = unsafe {
+            rustix::mm::mmap(
+                ptr::null_mut(),
+                len,
+                ProtFlags::READ,
+                MapFlags::SHARED,
+                file,
+                0,
+            )
+        }?;
+        let start = start.cast_const().cast();
+        let mapping = Self {
+            start,
+            len,
+            guard: Guard::install(start, len)?,
+        };
+        if is_random {
+            mapping.advise(Advice::Random)?;
+        }
+        Ok(mapping)
+    }
+
+    fn advise(&self, advice: Advice) -> io::Result<()> {
+        let start = self.start.cast_mut().cast();
+        // SAFETY: the range is this mapping's own and only read; the advice changes no content.
+        Ok(unsafe { rustix::mm::madvise(start, self.len, advice) }?)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this one's own, and nothing points into it.
+        let unmapped = unsafe { rustix::mm::munmap(self.start.cast_mut().cast(), self.len) };
+        debug_assert_eq!(unmapped, Ok(()), "an own mapping can be unmapped");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::data::{Access, DataFile, is_content};
+
+    const FILE_BYTES: u64 = 1 << 20;
+    const ENGINES: [Engine; 4] = [
+        Engine::Pread,
+        Engine::Uring(1),
+        Engine::Uring(7),
+        Engine::Map,
+    ];
+
+    fn data() -> Option<DataFile> {
+        let Ok(mut data) = DataFile::create(None) else {
+            eprintln!("skipped: no folder on a disk to write to");
+            return None;
+        };
+        data.extend(FILE_BYTES).unwrap();
+        Some(data)
+    }
+
+    fn reader(engine: Engine, data: &DataFile, order: Order) -> Option<Reader> {
+        let file = data.open(Access::CachedRandom).unwrap();
+        match Reader::new(engine, file, order, true) {
+            Ok(reader) => Some(reader),
+            Err(error) => {
+                eprintln!("checked less: {engine:?}: {error}");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn every_engine_reads_the_blocks_of_its_order() {
+        let Some(data) = data() else { return };
+        for engine in ENGINES {
+            for block in [256, 4096, 65536] {
+                let order = Order::sequential(FILE_BYTES, block);
+                let Some(mut reader) = reader(engine, &data, order) else {
+                    continue;
+                };
+                let blocks = reader.blocks();
+                let mut seen = 0;
+                for n in [1, 2, 30, blocks] {
+                    reader.read(n).unwrap();
+                    seen += n;
+                    let (offset, bytes) = reader.last();
+                    assert!(is_content(bytes, offset), "{engine:?} {block}");
+                    if engine != Engine::Uring(7) {
+                        assert_eq!(offset, (seen - 1) % blocks * block, "{engine:?}");
+                    }
+                }
+                assert_eq!(reader.read_bytes(), seen * block);
+                reader.rewind();
+                reader.read(1).unwrap();
+                assert_eq!(reader.last().0, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn each_read_is_stamped_as_it_is_asked_for_and_when_it_is_there() {
+        let Some(data) = data() else { return };
+        for engine in ENGINES {
+            let order = Order::of(vec![8192, 0, 4096], 4096);
+            let Some(mut reader) = reader(engine, &data, order) else {
+                continue;
+            };
+            let (mut time, mut stamps) = (0, Vec::new());
+            let stamp = || {
+                time += 1;
+                time
+            };
+            let each = |start, end| stamps.push((start, end));
+            reader.read_each(20, stamp, each).unwrap();
+            assert_eq!(stamps.len(), 20);
+            assert!(stamps.iter().all(|(start, end)| start < end), "{stamps:?}");
+            let depth = match engine {
+                Engine::Uring(depth) => u64::from(depth),
+                _ => 1,
+            };
+            let longest = stamps.iter().map(|(start, end)| end - start).max();
+            assert!(longest < Some(4 * depth), "{engine:?} {stamps:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_gets_shorter_is_an_error_for_every_engine() {
+        for engine in ENGINES {
+            let Some(data) = data() else { return };
+            let order = Order::sequential(FILE_BYTES, 4096);
+            let Some(mut reader) = reader(engine, &data, order) else {
+                continue;
+            };
+            reader.read(16).unwrap();
+            data.file().set_len(100_000).unwrap();
+            let error = reader.read(200).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{engine:?}");
+        }
+    }
+
+    #[test]
+    fn no_read_or_too_many_cannot_be_under_way() {
+        let Some(data) = data() else { return };
+        for depth in [0, DEPTH_MOST + 1] {
+            let file = data.open(Access::Cached).unwrap();
+            let order = Order::sequential(FILE_BYTES, 4096);
+            assert!(Reader::new(Engine::Uring(depth), file, order, true).is_err());
+        }
+    }
+}
