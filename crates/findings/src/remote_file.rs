@@ -51,7 +51,7 @@ fn limit(rows: &[&PointRow]) -> Option<Finding> {
         .iter()
         .max_by(|one, other| throughput(one).total_cmp(&throughput(other)))?;
     let bytes_a_second = median(fastest, "throughput")?;
-    let busy = median(fastest, "cpu_client")? * bytes_a_second / 1024.0 / 1e9;
+    let busy = median(fastest, "cpu")? * bytes_a_second / 1024.0 / 1e9;
     let handshakes = median(fastest, "handshake").zip(median(fastest, "handshake_loaded"));
     let deeper = |row: &&&PointRow| {
         number(row, "depth") > 1
@@ -160,7 +160,7 @@ mod tests {
             ("null_call", Unit::Nanoseconds, 30_000.0),
             ("handshake", Unit::Nanoseconds, handshakes.0),
             ("handshake_loaded", Unit::Nanoseconds, handshakes.1),
-            ("cpu_client", Unit::Nanoseconds, cpu_ns),
+            ("cpu", Unit::Nanoseconds, cpu_ns),
         ] {
             let mut metric = row.metrics[0].clone();
             (metric.name, metric.unit, metric.median) = (name.into(), unit, value);

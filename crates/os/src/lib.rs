@@ -6,7 +6,7 @@
 //! kernel it exists and what it returns where it does not.
 //!
 //! Functions on measured paths (`branches`, `calls`, `chase`, `clock_reads`, `connections`,
-//! `conversation`, `copies`, `core_chain`, `delivery`, `direct`, `field_sender`, `flow`, `hypervisor`, `icmp`,
+//! `conversation`, `copies`, `core_chain`, `delivery`, `field_sender`, `flow`, `hypervisor`, `icmp`,
 //! `line`, `line_counters`, `locks`, `loops`, `mappings`, `receive`, `registered_buffer`, `signals`,
 //! `streams`, `syscalls`, `timers`, `timestamping`, `token`, `touch`, `transfer`, `tsc`, `victim`,
 //! `vmsplice`, `zerocopy`) allocate nothing,
@@ -36,7 +36,6 @@ pub mod conversation;
 pub mod copies;
 pub mod core_chain;
 pub mod delivery;
-pub mod direct;
 pub mod field_sender;
 pub mod fields;
 pub mod file;

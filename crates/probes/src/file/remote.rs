@@ -80,10 +80,10 @@ pub(crate) static PROBE: Probe = Probe {
                 "the same while the reads are under way: where it takes longer, packets wait in the link",
             ),
             metric(
-                "cpu_client",
+                "cpu",
                 Unit::Nanoseconds,
                 Better::Lower,
-                "processor time of this end for a KiB, in and out of the kernel",
+                "processor time of the reading thread for a KiB that it reads",
             ),
         ],
         how: text(

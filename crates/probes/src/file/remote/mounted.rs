@@ -5,7 +5,7 @@ use costof_measure::facts;
 use costof_model::facts::FileSystem;
 use costof_model::failure::Failure;
 use costof_os::arena::{Arena, PageSize, base_page_bytes};
-use costof_os::direct;
+use costof_os::file::remote::{ask_for_attributes, open_direct};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -117,7 +117,7 @@ impl Mounted {
     /// # Errors
     /// Where its file system reads nothing past the page cache, or nothing at all.
     pub(super) fn open(&self, block: usize) -> Result<MountedCalls, Failure> {
-        let file = direct::open(&self.path).map_err(|error| match error.kind() {
+        let file = open_direct(&self.path).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => Failure::unsupported(format!(
                 "{} reads nothing past the page cache of this machine (O_DIRECT: {error}; an URL \
                  nfs://… needs none)",
@@ -155,7 +155,7 @@ impl MountedCalls {
     /// # Errors
     /// What statx(2) says.
     pub(super) fn null(&mut self) -> io::Result<()> {
-        direct::ask_for_attributes(&self.file)
+        ask_for_attributes(&self.file)
     }
 
     /// Measured: reads the block at `offset`. One system call.

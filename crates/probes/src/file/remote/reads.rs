@@ -256,7 +256,7 @@ pub(super) fn measure(
     }
     let bytes = sum.blocks as f64 * reading.block as f64;
     meter.value("throughput", bytes / sum.ns * 1e9);
-    meter.value("cpu_client", sum.cpu_ns / (bytes / 1024.0));
+    meter.value("cpu", sum.cpu_ns / (bytes / 1024.0));
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Reading a file past the page cache, and asking whoever serves it.
+//! Remote files that are mounted: reading them past the page cache, and asking whoever serves them.
 //!
 //! Source: open(2) on `O_DIRECT` (Linux 2.4), statx(2) on `AT_STATX_FORCE_SYNC` (Linux 4.11).
 
@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, StatxFlags, statx};
 /// # Errors
 ///
 /// `InvalidInput` where its file system does not; what else open(2) says.
-pub fn open(path: &Path) -> io::Result<File> {
+pub fn open_direct(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_DIRECT);
     options.open(path)
@@ -42,7 +42,7 @@ mod tests {
     fn a_file_has_attributes_and_one_that_is_not_there_is_not_opened() {
         let file = File::open("/proc/self/exe").unwrap();
         ask_for_attributes(&file).unwrap();
-        let error = open(Path::new("/nonexistent/costof")).unwrap_err();
+        let error = open_direct(Path::new("/nonexistent/costof")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }
