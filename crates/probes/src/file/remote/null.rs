@@ -25,7 +25,7 @@ pub(crate) static PROBE: Probe = Probe {
              at a time, of the server that an URL nfs://HOST[:PORT]/EXPORT/FILE names, where that \
              file is. Of a path on a mounted remote file system, the server is asked for the file's \
              attributes instead (statx(2) with AT_STATX_FORCE_SYNC), which the kernel's client does \
-             not answer from memory. The handshake beside it is what the link and both kernels take; \
+             not answer from memory (the process of a FUSE file system may). The handshake beside it is what the link and both kernels take; \
              what is more, the server's process takes, and being woken.",
         ),
         sources: list![
