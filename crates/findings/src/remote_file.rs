@@ -220,7 +220,7 @@ mod tests {
         );
         // 1,000 ns for a KiB, a million times a second.
         let busy = limit(&[row(4096, 16, 1.024e9, 1000.0, (8_000.0, 9.5e6))]);
-        assert!(busy.contains("this end's processor"), "{busy}");
+        assert!(busy.contains("is this end's processor"), "{busy}");
     }
 
     #[test]

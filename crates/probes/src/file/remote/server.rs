@@ -312,3 +312,35 @@ pub(super) fn why(error: &io::Error, limit: Duration) -> String {
         _ => error.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nfs3_client::nfs3_types::mount::fhandle3;
+
+    fn mounted(handle_bytes: usize, flavours: &[u32]) -> Result<nfs_fh3, String> {
+        let mounted = mountres3_ok {
+            fhandle: fhandle3(Opaque::owned(vec![1; handle_bytes])),
+            auth_flavors: flavours.to_vec(),
+        };
+        root(mounted, "/export")
+    }
+
+    #[test]
+    fn an_export_is_read_by_who_need_not_prove_who_they_are() {
+        const KERBEROS: u32 = 390_003;
+        let system = auth_flavor::AUTH_UNIX as u32;
+        assert_eq!(mounted(64, &[KERBEROS, system]).unwrap().data.len(), 64);
+        assert!(mounted(32, &[]).is_ok());
+        assert!(mounted(32, &[KERBEROS]).unwrap_err().contains("Kerberos"));
+        assert!(mounted(65, &[system]).unwrap_err().contains("65 B"));
+    }
+
+    #[test]
+    fn who_calls_is_who_this_process_is() {
+        let caller = caller();
+        let this = fs::metadata("/proc/self").unwrap();
+        assert_eq!((caller.uid, caller.gid), (this.uid(), this.gid()));
+        assert!(caller.gids.len() <= GROUPS_MOST && !caller.machinename.is_empty());
+    }
+}

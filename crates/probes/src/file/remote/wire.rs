@@ -101,3 +101,41 @@ pub(super) fn at_once<F: Future>(call: F) -> F::Output {
         Poll::Pending => unreachable!("a wire blocks where another would wait"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nfs3_client::PortmapperClient;
+    use std::net::TcpListener;
+    use std::thread;
+
+    /// What comes of a call that is answered by these bytes, after which the server is silent or goes.
+    fn answered(bytes: &'static [u8], goes: bool) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut call = [0; 44];
+            stream.read_exact(&mut call).unwrap();
+            stream.write_all(bytes).unwrap();
+            // Until the other end is gone.
+            while !goes && stream.read(&mut call).is_ok_and(|read| read > 0) {}
+        });
+        let wire = Wire::new(stream, Duration::from_millis(100)).unwrap();
+        let mut client = PortmapperClient::new(wire);
+        let error = at_once(client.null()).unwrap_err().to_string();
+        drop(client);
+        server.join().unwrap();
+        error
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_one_is_not_waited_for_and_takes_no_memory() {
+        let huge = answered(b"\xff\xff\xff\xffx", false);
+        assert!(huge.contains("2147483647 B"), "{huge}");
+        let silent = answered(b"\x80\0\0\x18half", false);
+        assert!(silent.contains("timed out"), "{silent}");
+        let gone = answered(b"\x80\0", true);
+        assert!(gone.contains("end of file"), "{gone}");
+    }
+}
