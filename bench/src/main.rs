@@ -17,6 +17,7 @@ mod copy;
 mod costof;
 mod crossovers;
 mod error;
+mod files;
 mod grades;
 mod link;
 mod machine;
@@ -83,6 +84,8 @@ enum Comparison {
     Connect,
     /// copy.send beside iperf3 and sockperf, and without a copy beside with one: at least 1.4 times
     Copy,
+    /// file.read beside fio: at most 1.05 times, and at least 0.95 times of its throughput
+    Files,
     /// Where sends without a copy begin to pay, into a sink: three runs that agree within 1.5 times
     Crossovers,
     /// A link's delay by ping, idle and beside 50 Mb/s, its losses and its rate by iperf3
@@ -132,6 +135,7 @@ fn main() -> ExitCode {
         Comparison::Net => net::compare,
         Comparison::Connect => connect::compare,
         Comparison::Copy => copy::compare,
+        Comparison::Files => files::compare,
         Comparison::Crossovers => crossovers::compare,
         Comparison::Link => link::compare,
         Comparison::Variation => variation::compare,

@@ -2,10 +2,13 @@
 //! past that, and the measured ways to read and write them; and remote ones.
 
 pub mod cache;
+pub mod contenders;
 pub mod data;
 pub mod device;
 pub mod direct;
+pub mod names;
 pub mod order;
 pub mod reads;
 pub mod remote;
 mod shrunk;
+pub mod writes;

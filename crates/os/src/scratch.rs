@@ -180,7 +180,12 @@ pub(crate) fn nameless() -> io::Result<File> {
     Ok(nameless_and_where()?.0)
 }
 
-/// The same, and the folder.
+/// The folder in which [`Scratch::write`] would make a file; none where no folder will do.
+pub fn folder() -> Option<PathBuf> {
+    nameless_and_where().ok().map(|(_, folder)| folder)
+}
+
+/// A file as [`nameless`] makes it, and its folder.
 pub(crate) fn nameless_and_where() -> io::Result<(File, PathBuf)> {
     let mut refused = Vec::new();
     for folder in candidates() {

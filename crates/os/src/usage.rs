@@ -63,16 +63,40 @@ pub fn children() -> Usage {
 ///
 /// When that file cannot be read or does not say.
 pub fn device_read_bytes() -> io::Result<u64> {
-    const FILE: &str = "/proc/thread-self/io";
+    device_bytes("/proc/thread-self/io", "read_bytes:")
+}
+
+/// How many bytes this process has had read from devices so far, all its threads together, those
+/// of io_uring among them. As [`device_read_bytes`].
+///
+/// # Errors
+///
+/// When /proc/self/io cannot be read or does not say.
+pub fn process_read_bytes() -> io::Result<u64> {
+    device_bytes("/proc/self/io", "read_bytes:")
+}
+
+/// How many bytes this process has handed over to be written to devices so far: dirtied, or
+/// written past the page cache. As [`process_read_bytes`].
+///
+/// # Errors
+///
+/// As [`process_read_bytes`].
+pub fn process_written_bytes() -> io::Result<u64> {
+    device_bytes("/proc/self/io", "write_bytes:")
+}
+
+/// A count of such a file. A process may read its own.
+fn device_bytes(file: &str, name: &str) -> io::Result<u64> {
     let named = |error: io::Error| {
         let needs = "the kernel needs CONFIG_TASK_IO_ACCOUNTING";
-        io::Error::new(error.kind(), format!("{FILE}: {error} ({needs})"))
+        io::Error::new(error.kind(), format!("{file}: {error} ({needs})"))
     };
-    let counts = fs::read_to_string(FILE).map_err(named)?;
+    let counts = fs::read_to_string(file).map_err(named)?;
     counts
         .lines()
-        .find_map(|line| line.strip_prefix("read_bytes:")?.trim().parse().ok())
-        .ok_or_else(|| io::Error::other(format!("{FILE} has no read_bytes")))
+        .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+        .ok_or_else(|| io::Error::other(format!("{file} has no {name}")))
 }
 
 /// How often the calling thread has come to another processor, as /proc/thread-self/sched says (Linux

@@ -20,6 +20,7 @@ mod os;
 mod rpc;
 mod rudp;
 mod sizes;
+mod sum;
 mod sync;
 mod table;
 mod threads;

@@ -26,7 +26,7 @@ mod machines;
 use std::fs;
 use std::path::Path;
 
-use costof_model::facts::{Cache, Cgroup, CpuSet, Facts, FileSystem, Inherited};
+use costof_model::facts::{Cache, Cgroup, CpuSet, Facts, Inherited};
 
 use cpuid::Cpuid;
 use roots::Roots;
@@ -51,9 +51,14 @@ pub fn caches_of(cpu: u32) -> Vec<Cache> {
     }
 }
 
-/// What is mounted, without the rest: cheap enough for each launch.
-pub fn file_systems() -> Vec<FileSystem> {
-    disks::file_systems(&Roots::live())
+/// The disks and what is mounted, without the rest: cheap enough for each launch.
+pub fn storage() -> Facts {
+    let roots = Roots::live();
+    Facts {
+        disks: disks::disks(&roots),
+        file_systems: disks::file_systems(&roots),
+        ..Facts::default()
+    }
 }
 
 /// For how long the processor quota of `cgroup` has held its processes back so far, in nanoseconds;
@@ -80,6 +85,7 @@ fn gather_from(roots: Roots, cpuid: &Cpuid) -> Facts {
         activity: activity::activity(&roots),
         disks: disks::disks(&roots),
         file_systems: disks::file_systems(&roots),
+        temporary_folder: roots.is_live().then(temporary_folder).flatten(),
         network_devices: network::devices(&roots),
         performance_units: performance_units(&roots),
         inherited: inherited::inherited(&roots),
@@ -90,6 +96,12 @@ fn gather_from(roots: Roots, cpuid: &Cpuid) -> Facts {
         unread: roots.unread(),
         ..facts
     }
+}
+
+/// Where a nameless file can be made, without symbolic links.
+fn temporary_folder() -> Option<String> {
+    let folder = costof_os::scratch::folder()?.canonicalize().ok()?;
+    folder.into_os_string().into_string().ok()
 }
 
 /// The kernel always has some (`software`), so an empty folder is one that cannot be read.

@@ -65,6 +65,7 @@ impl Facts {
         for value in facts.inherited.environment.values_mut() {
             *value = without_folders(value);
         }
+        facts.temporary_folder = None;
         for file_system in &mut facts.file_systems {
             if file_system.mount_point != "/" {
                 file_system.mount_point = "…".to_owned();

@@ -14,6 +14,7 @@ mod inherited;
 mod kernel;
 mod memory;
 mod power;
+mod storage;
 
 pub use cpu::{Advertised, Cache, CacheKind, CacheSource, CoreKind, Cpu};
 pub use cpu_set::CpuSet;
@@ -23,6 +24,7 @@ pub use inherited::{Cgroup, Inherited, Rlimit, Rlimits, Seccomp};
 pub use kernel::{Activity, ClockSource, Kernel, Pressure, Virtualization};
 pub use memory::{Dimm, HugePagePool, HugePages, Memory, NumaNode};
 pub use power::{Frequency, FrequencyPolicy, Idle, IdleState};
+pub use storage::{Medium, Storage};
 
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +60,9 @@ pub struct Facts {
     pub disks: Vec<Disk>,
     /// Mounted file systems that hold files of their own, `tmpfs` and network ones included.
     pub file_systems: Vec<FileSystem>,
+    /// The folder in which files lie that a probe makes where it is not told one: on no file system
+    /// in memory. None: there is none.
+    pub temporary_folder: Option<String>,
     /// Network devices of the reading process's network namespace.
     pub network_devices: Vec<NetworkDevice>,
     /// The performance monitoring units that the kernel offers. Source:

@@ -9,6 +9,12 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{major, minor};
 
+/// Requests to flush its cache that this disk has had so far, by whomever (Linux 5.5). As
+/// [`read_bytes`], of a disk alone: a partition has none.
+pub fn flushes(name: &str) -> Option<u64> {
+    count(name, 15)
+}
+
 /// The kernel counts in sectors of this size, whatever the device's own are.
 const SECTOR_BYTES: u64 = 512;
 
@@ -35,9 +41,12 @@ pub fn written_bytes(name: &str) -> Option<u64> {
 }
 
 fn sectors(name: &str, field: usize) -> Option<u64> {
+    count(name, field)?.checked_mul(SECTOR_BYTES)
+}
+
+fn count(name: &str, field: usize) -> Option<u64> {
     let counts = fs::read_to_string(format!("/sys/class/block/{name}/stat")).ok()?;
-    let sectors: u64 = counts.split_whitespace().nth(field)?.parse().ok()?;
-    sectors.checked_mul(SECTOR_BYTES)
+    counts.split_whitespace().nth(field)?.parse().ok()
 }
 
 #[cfg(test)]

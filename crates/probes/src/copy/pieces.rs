@@ -4,11 +4,11 @@
 
 use crate::literal::{list, text};
 use crate::sizes;
+use crate::sum::Range;
 use costof_model::facts::Facts;
 use costof_model::prediction::Known;
 use costof_model::unit::Unit;
 use costof_model::{List, Text};
-use std::ops::{Add, Mul};
 
 /// The probes that have measured them.
 pub(super) const AFTER: List<Text> = list![
@@ -31,91 +31,6 @@ const RECEIVER_READS: Range = Range(1.0, 12.5);
 /// A call of a socket in such reads, without the packets that it sends: it locks the socket, and
 /// accounts for its memory.
 const CALL_READS: Range = Range(1.0, 5.0);
-
-/// The least and the most that something takes, in nanoseconds unless it says otherwise.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Range(pub(super) f64, pub(super) f64);
-
-impl Range {
-    pub(super) const NONE: Range = Range(0.0, 0.0);
-
-    pub(super) fn exactly(value: f64) -> Range {
-        Range(value, value)
-    }
-
-    /// The one that takes longer of two at the same time.
-    pub(super) fn longer(self, other: Range) -> Range {
-        Range(self.0.max(other.0), self.1.max(other.1))
-    }
-
-    pub(super) fn in_words(self) -> String {
-        let Range(low, high) = self;
-        match low {
-            low if low == high => Unit::Nanoseconds.display(low),
-            0.0 => format!("up to {}", Unit::Nanoseconds.display(high)),
-            low => format!(
-                "{} {}",
-                Unit::Nanoseconds.display_range((low, high), high),
-                Unit::Nanoseconds.symbol_of(high)
-            ),
-        }
-    }
-}
-
-impl Add for Range {
-    type Output = Range;
-
-    fn add(self, other: Range) -> Range {
-        Range(self.0 + other.0, self.1 + other.1)
-    }
-}
-
-impl Mul<Range> for Range {
-    type Output = Range;
-
-    fn mul(self, other: Range) -> Range {
-        Range(self.0 * other.0, self.1 * other.1)
-    }
-}
-
-impl Mul<f64> for Range {
-    type Output = Range;
-
-    fn mul(self, factor: f64) -> Range {
-        Range(self.0 * factor, self.1 * factor)
-    }
-}
-
-/// Terms of a sum, each with its name.
-#[derive(Debug)]
-pub(super) struct Sum(Vec<(Range, String)>);
-
-impl Sum {
-    pub(super) fn new() -> Sum {
-        Sum(Vec::new())
-    }
-
-    /// Adds what there is: nothing needs no words.
-    pub(super) fn add(&mut self, range: Range, name: impl Into<String>) {
-        if range != Range::NONE {
-            self.0.push((range, name.into()));
-        }
-    }
-
-    pub(super) fn total(&self) -> Range {
-        self.0
-            .iter()
-            .fold(Range::NONE, |sum, (range, _)| sum + *range)
-    }
-
-    /// `4.00–5.00 µs (1.00–2.00 µs of this + 3.00 µs of that)`.
-    pub(super) fn in_words(&self) -> String {
-        let terms = self.0.iter();
-        let terms = terms.map(|(range, name)| format!("{} {name}", range.in_words()));
-        let terms = terms.collect::<Vec<_>>().join(" + ");
-        format!("{} ({terms})", self.total().in_words())
-    }
-}
 
 /// What a run has measured, and the machine.
 #[derive(Clone, Copy)]
@@ -395,7 +310,7 @@ fn points(
 }
 
 /// A copy to a cached destination, as cpu.memcpy has measured it.
-fn memcpy_ns(known: &Known<'_>, bytes: f64, source: &str) -> Option<f64> {
+pub(crate) fn memcpy_ns(known: &Known<'_>, bytes: f64, source: &str) -> Option<f64> {
     let axes = [("source", source), ("shape", "one"), ("align", "both")];
     along(&points(known, "cpu.memcpy", &axes, None), bytes)
 }
@@ -440,6 +355,7 @@ mod tests {
     use super::super::parts;
     use super::*;
     use crate::literal::measured;
+    use crate::sum::Sum;
     use crate::{memory, os};
     use costof_model::rows::PointRow;
 

@@ -1,10 +1,11 @@
 //! `copy.receive`: what receiving a message of several fields costs, by each way to do it.
 
-use super::pieces::{AFTER, Pieces, Range, Sum, packets};
+use super::pieces::{AFTER, Pieces, packets};
 use crate::derived;
 use crate::expect::throughput;
 use crate::literal::{cost, list, metric, text, word, words};
 use crate::net::meeting::{self, broken, cannot_reach};
+use crate::sum::{Range, Sum};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
 use costof_model::axis::{Axes, Axis, Domain};

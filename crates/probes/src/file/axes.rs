@@ -29,7 +29,7 @@ pub(crate) const PATTERN: Axis = words(
     list![
         word(
             "random",
-            "any: every block once before one comes again, as far as a million of them go"
+            "any: every block once before one comes again, as far as 262,144 of them go"
         ),
         word(
             "sequential",
@@ -47,15 +47,15 @@ pub(crate) const CACHE: Axis = words(
     "cache",
     "where the file is before it is read",
     list![
-        word(
-            "direct",
-            "on its device, read past the page cache (O_DIRECT)"
-        ),
+        word("warm", "in the page cache, all of it, which is verified"),
         word(
             "cold",
             "on its device, read into the page cache: evicted before (POSIX_FADV_DONTNEED), which is verified"
         ),
-        word("warm", "in the page cache, all of it, which is verified"),
+        word(
+            "direct",
+            "on its device, read past the page cache (O_DIRECT)"
+        ),
     ],
 );
 

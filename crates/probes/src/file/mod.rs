@@ -1,5 +1,14 @@
 //! Files: cached, cold, direct, contended, remote.
 
-#[expect(dead_code, reason = "the probes that vary them come next")]
 pub(crate) mod axes;
+pub(crate) mod cache_size;
+pub(crate) mod contention;
+pub(crate) mod expect;
+pub(crate) mod metadata;
+pub(crate) mod place;
+pub(crate) mod read;
 pub(crate) mod remote;
+pub(crate) mod sync;
+#[cfg(test)]
+pub(crate) mod tried;
+pub(crate) mod write;

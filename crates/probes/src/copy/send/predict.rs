@@ -1,9 +1,10 @@
 //! What sending should give: copies × bytes ÷ bandwidth, the parts and the calls of each end.
 
 use super::{Pattern, is_segmented, over, pattern, threads};
-use crate::copy::pieces::{Pieces, Range, Sum, packets};
+use crate::copy::pieces::{Pieces, packets};
 use crate::expect::{latency_ns, throughput};
 use crate::net::congestion_control::control;
+use crate::sum::{Range, Sum};
 use costof_model::facts::Facts;
 use costof_model::link::Link;
 use costof_model::point::Point;

@@ -2,14 +2,13 @@
 
 use super::calls::{Answered, Trouble};
 use costof_measure::facts;
-use costof_model::facts::FileSystem;
 use costof_model::failure::Failure;
 use costof_os::arena::{Arena, PageSize, base_page_bytes};
 use costof_os::file::remote::{ask_for_attributes, open_direct};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A file on a mounted remote file system.
 pub(super) struct Mounted {
@@ -69,14 +68,6 @@ pub(super) fn is_remote(kind: &str) -> bool {
     }
 }
 
-/// The file system that holds this path: of those mounted above it, the nearest.
-pub(super) fn holder<'f>(file_systems: &'f [FileSystem], path: &Path) -> Option<&'f FileSystem> {
-    file_systems
-        .iter()
-        .filter(|file_system| path.starts_with(&file_system.mount_point))
-        .max_by_key(|file_system| file_system.mount_point.len())
-}
-
 /// The file at `path`, if it is remote.
 ///
 /// # Errors
@@ -85,8 +76,9 @@ pub(super) fn remote(path: &str) -> Result<Mounted, Failure> {
     let failed = |error: io::Error| Failure::error(format!("{path} cannot be read: {error}"));
     let real = fs::canonicalize(path).map_err(failed)?;
     let status = fs::metadata(&real).map_err(failed)?;
-    let file_systems = facts::file_systems();
-    let kind = holder(&file_systems, &real).map_or("unknown", |held| &held.kind);
+    let facts = facts::storage();
+    let storage = facts.storage_of(&real.to_string_lossy());
+    let kind = storage.map_or("unknown", |storage| &storage.file_system.kind);
     if !is_remote(kind) {
         return Err(Failure::unsupported(format!(
             "{path} is on a file system of this machine ({kind}): file.read measures those (--set \
@@ -188,33 +180,6 @@ impl MountedCalls {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn mounted(mount_point: &str, kind: &str) -> FileSystem {
-        FileSystem {
-            mount_point: mount_point.into(),
-            kind: kind.into(),
-            ..FileSystem::default()
-        }
-    }
-
-    #[test]
-    fn the_nearest_mount_above_a_path_says_its_kind() {
-        let all = [
-            mounted("/", "ext4"),
-            mounted("/home", "nfs4"),
-            mounted("/home/local", "xfs"),
-            mounted("/mnt/s", "fuse.sshfs"),
-        ];
-        for (path, kind) in [
-            ("/file", "ext4"),
-            ("/home/a/file", "nfs4"),
-            ("/homely", "ext4"),
-            ("/home/local/file", "xfs"),
-            ("/mnt/s/file", "fuse.sshfs"),
-        ] {
-            assert_eq!(holder(&all, Path::new(path)).unwrap().kind, kind, "{path}");
-        }
-    }
 
     #[test]
     fn remote_kinds_are_told_from_local_ones() {

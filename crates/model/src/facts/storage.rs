@@ -1,0 +1,178 @@
+//! On what a folder's files lie.
+
+use super::{Disk, DiskKind, Facts, FileSystem};
+
+/// What a disk is, to who waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// Platters that turn: a read elsewhere waits for the head and for the platter.
+    Rotational,
+    /// Solid state.
+    Flash,
+    /// A virtual machine's disk: what lies behind it is unknown, and a cache of the host's may.
+    Virtual,
+    /// Memory.
+    Memory,
+    /// None of these is known.
+    Unknown,
+}
+
+impl Medium {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Medium::Rotational => "rotational",
+            Medium::Flash => "flash",
+            Medium::Virtual => "virtual",
+            Medium::Memory => "memory",
+            Medium::Unknown => "of unknown kind",
+        }
+    }
+}
+
+/// What a folder's files lie on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Storage<'a> {
+    /// The file system.
+    pub file_system: &'a FileSystem,
+    /// The disk under it, where it has one that is known.
+    pub disk: Option<&'a Disk>,
+    /// What that is.
+    pub medium: Medium,
+}
+
+impl Storage<'_> {
+    /// `vda (virtual)`, or of what has no disk `tmpfs (memory)`.
+    pub fn name(&self) -> String {
+        let name = self.disk.map_or(&self.file_system.kind, |disk| &disk.name);
+        format!("{name} ({})", self.medium.name())
+    }
+}
+
+/// File systems that keep their files in memory alone.
+const IN_MEMORY: [&str; 3] = ["tmpfs", "ramfs", "hugetlbfs"];
+/// How many volumes may lie above one another.
+const DEEPEST: usize = 8;
+
+impl Facts {
+    /// What this folder lies on, by its absolute path without symbolic links; none where nothing is
+    /// known to be mounted above it.
+    pub fn storage_of(&self, folder: &str) -> Option<Storage<'_>> {
+        let is_above = |file_system: &&FileSystem| {
+            let point = file_system.mount_point.trim_end_matches('/');
+            let rest = folder.strip_prefix(point);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let above = self.file_systems.iter().filter(is_above);
+        let file_system = above.max_by_key(|file_system| file_system.mount_point.len())?;
+        let disk = file_system
+            .disk
+            .as_ref()
+            .and_then(|name| self.disk_named(name));
+        Some(Storage {
+            file_system,
+            disk,
+            medium: match disk {
+                Some(disk) => self.medium(disk, DEEPEST),
+                None if IN_MEMORY.contains(&&*file_system.kind) => Medium::Memory,
+                None => Medium::Unknown,
+            },
+        })
+    }
+
+    fn disk_named(&self, name: &str) -> Option<&Disk> {
+        self.disks.iter().find(|disk| disk.name == name)
+    }
+
+    /// Of a volume the kind of what it is made of, where that is one.
+    fn medium(&self, disk: &Disk, deepest: usize) -> Medium {
+        match disk.kind {
+            DiskKind::Rotational => Medium::Rotational,
+            DiskKind::Ssd | DiskKind::Nvme | DiskKind::Mmc => Medium::Flash,
+            DiskKind::Virtual => Medium::Virtual,
+            DiskKind::Memory => Medium::Memory,
+            DiskKind::Loop | DiskKind::Unknown => Medium::Unknown,
+            DiskKind::Raid | DiskKind::Mapped => {
+                let parts = disk.parts.iter().filter_map(|part| self.disk_of_part(part));
+                let mut media = parts.map(|part| match deepest {
+                    0 => Medium::Unknown,
+                    _ => self.medium(part, deepest - 1),
+                });
+                let first = media.next().unwrap_or(Medium::Unknown);
+                match media.all(|medium| medium == first) {
+                    true => first,
+                    false => Medium::Unknown,
+                }
+            }
+        }
+    }
+
+    /// The disk that a part of a volume is, or that it is a partition of.
+    fn disk_of_part(&self, part: &str) -> Option<&Disk> {
+        let disks = self
+            .disks
+            .iter()
+            .filter(|disk| part.starts_with(&disk.name));
+        disks.max_by_key(|disk| disk.name.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk(name: &str, kind: DiskKind, parts: &[&str]) -> Disk {
+        Disk {
+            name: name.to_owned(),
+            kind,
+            parts: parts.iter().map(ToString::to_string).collect(),
+            ..Disk::default()
+        }
+    }
+
+    fn mounted(point: &str, kind: &str, disk: Option<&str>) -> FileSystem {
+        FileSystem {
+            mount_point: point.to_owned(),
+            kind: kind.to_owned(),
+            disk: disk.map(str::to_owned),
+            ..FileSystem::default()
+        }
+    }
+
+    #[test]
+    fn a_folder_lies_on_what_is_mounted_next_above_it() {
+        let facts = Facts {
+            disks: vec![
+                disk("sda", DiskKind::Rotational, &[]),
+                disk("nvme0n1", DiskKind::Nvme, &[]),
+                disk("vda", DiskKind::Virtual, &[]),
+                disk("dm-0", DiskKind::Mapped, &["nvme0n1p3"]),
+                disk("md0", DiskKind::Raid, &["sda1", "nvme0n1p1"]),
+            ],
+            file_systems: vec![
+                mounted("/", "ext4", Some("vda")),
+                mounted("/data", "xfs", Some("sda")),
+                mounted("/home", "btrfs", Some("dm-0")),
+                mounted("/dev/shm", "tmpfs", None),
+                mounted("/mixed", "ext4", Some("md0")),
+                mounted("/net", "nfs4", None),
+            ],
+            ..Facts::default()
+        };
+        for (folder, name) in [
+            ("/", "vda (virtual)"),
+            ("/tmp", "vda (virtual)"),
+            ("/database", "vda (virtual)"),
+            ("/data", "sda (rotational)"),
+            ("/data/a/b", "sda (rotational)"),
+            ("/home/me", "dm-0 (flash)"),
+            ("/dev/shm", "tmpfs (memory)"),
+            ("/mixed", "md0 (of unknown kind)"),
+            ("/net/x", "nfs4 (of unknown kind)"),
+        ] {
+            let storage = facts.storage_of(folder);
+            assert_eq!(storage.map(|storage| storage.name()).as_deref(), Some(name));
+        }
+        assert_eq!(Facts::default().storage_of("/"), None);
+    }
+}

@@ -1,0 +1,241 @@
+//! Other processes that read the same device as long as they live: each rereads a file of its own,
+//! past the page cache. They end when this process does, however that ends: the kernel kills them
+//! (`PR_SET_PDEATHSIG`), and each looks whether it came too late for that.
+//!
+//! A child runs one function that makes system calls alone, on memory that was there before the fork,
+//! and ends by _exit(2): no lock of another thread can hold it up.
+//!
+//! Source: fork(2), prctl(2), pread(2), sched_setaffinity(2).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+use super::data::{Access, DataFile};
+use crate::arena::{Arena, PageSize};
+use crate::shared::SharedMemory;
+
+/// Processes that read.
+#[derive(Debug)]
+pub struct Contenders {
+    children: Vec<libc::pid_t>,
+    shared: SharedMemory,
+    /// Their files, and what they read into: a child has both as they were when it was started.
+    _files: Vec<(DataFile, File)>,
+    _buffer: Arena,
+}
+
+/// What each of them says of itself, in a cache line of its own.
+#[repr(C, align(64))]
+#[derive(Debug)]
+struct Said {
+    reads: AtomicU64,
+    /// The error that ended it; 0 for none.
+    error: AtomicI32,
+}
+
+impl Contenders {
+    /// One for each of these files, which are read from the beginning to the end over and over,
+    /// `block_bytes` at a time. They run on these processors, in turn; anywhere where there is none.
+    ///
+    /// # Errors
+    ///
+    /// What opening a file with `O_DIRECT`, mmap(2) and fork(2) say.
+    pub fn start(files: Vec<DataFile>, block_bytes: usize, cpus: &[usize]) -> io::Result<Self> {
+        let mut buffer = Arena::map(block_bytes, PageSize::Base)?;
+        buffer.populate()?;
+        let shared = SharedMemory::map(files.len().max(1) * size_of::<Said>())?;
+        let opened = files.into_iter().map(|data| {
+            let file = data.open(Access::Direct)?;
+            Ok((data, file))
+        });
+        let mut all = Self {
+            children: Vec::new(),
+            shared,
+            _files: opened.collect::<io::Result<_>>()?,
+            _buffer: buffer,
+        };
+        // SAFETY: takes nothing and cannot fail.
+        let parent = unsafe { libc::getpid() };
+        for number in 0..all._files.len() {
+            let (data, file) = &all._files[number];
+            let work = Work {
+                parent,
+                file: file.as_raw_fd(),
+                file_bytes: data.len(),
+                buffer: all._buffer.as_mut_slice().as_mut_ptr(),
+                block_bytes,
+                said: all.said(number),
+                cpu: (!cpus.is_empty()).then(|| cpus[number % cpus.len()]),
+            };
+            // SAFETY: the child runs `read` alone.
+            match unsafe { libc::fork() } {
+                0 => work.read(),
+                -1 => return Err(io::Error::last_os_error()),
+                pid => all.children.push(pid),
+            }
+        }
+        Ok(all)
+    }
+
+    fn said(&self, number: usize) -> *const Said {
+        self.shared.as_ptr().cast::<Said>().wrapping_add(number)
+    }
+
+    /// How many blocks each has read so far.
+    ///
+    /// # Errors
+    ///
+    /// What ended one of them.
+    pub fn reads(&self) -> io::Result<Vec<u64>> {
+        (0..self.children.len())
+            .map(|number| {
+                // SAFETY: the mapping has room for as many, is aligned to a page, and holds numbers
+                // that are changed atomically alone; zeroes are valid.
+                let said = unsafe { &*self.said(number) };
+                match said.error.load(Ordering::Relaxed) {
+                    0 => Ok(said.reads.load(Ordering::Relaxed)),
+                    error => Err(io::Error::from_raw_os_error(error)),
+                }
+            })
+            .collect()
+    }
+
+    /// Their process ids.
+    pub fn pids(&self) -> Vec<u32> {
+        let pids = self.children.iter();
+        pids.map(|pid| pid.cast_unsigned()).collect()
+    }
+}
+
+impl Drop for Contenders {
+    fn drop(&mut self) {
+        for pid in &self.children {
+            // SAFETY: takes numbers; a child that was not waited for keeps its own.
+            unsafe { libc::kill(*pid, libc::SIGKILL) };
+        }
+        for pid in &self.children {
+            // SAFETY: as above; nothing is written.
+            unsafe { libc::waitpid(*pid, std::ptr::null_mut(), 0) };
+        }
+    }
+}
+
+/// What a child does.
+struct Work {
+    parent: libc::pid_t,
+    file: libc::c_int,
+    file_bytes: u64,
+    buffer: *mut u8,
+    block_bytes: usize,
+    said: *const Said,
+    cpu: Option<usize>,
+}
+
+impl Work {
+    /// The child. System calls alone.
+    fn read(&self) -> ! {
+        // SAFETY: numbers, and memory that is this process's own or shared, and there.
+        unsafe {
+            libc::prctl(
+                libc::PR_SET_PDEATHSIG,
+                libc::SIGKILL as libc::c_ulong,
+                0,
+                0,
+                0,
+            );
+            if libc::getppid() != self.parent {
+                libc::_exit(1);
+            }
+            if let Some(cpu) = self.cpu {
+                let mut set: libc::cpu_set_t = std::mem::zeroed();
+                if cpu < libc::CPU_SETSIZE as usize {
+                    libc::CPU_SET(cpu, &mut set);
+                    libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+                }
+            }
+            let said = &*self.said;
+            let mut offset = 0;
+            loop {
+                let read = libc::pread64(
+                    self.file,
+                    self.buffer.cast(),
+                    self.block_bytes,
+                    offset as libc::off64_t,
+                );
+                if read != self.block_bytes as isize {
+                    let error = match read {
+                        -1 => *libc::__errno_location(),
+                        _ => libc::EIO,
+                    };
+                    said.error.store(error, Ordering::Relaxed);
+                    libc::_exit(1);
+                }
+                said.reads.fetch_add(1, Ordering::Relaxed);
+                offset += self.block_bytes as u64;
+                if offset + self.block_bytes as u64 > self.file_bytes {
+                    offset = 0;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+    use std::time::{Duration, Instant};
+
+    fn files(count: usize) -> Option<Vec<DataFile>> {
+        let made = (0..count).map(|_| {
+            let mut data = DataFile::create(None)?;
+            data.extend(64 << 10)?;
+            data.open(Access::Direct)?;
+            Ok(data)
+        });
+        let made: io::Result<Vec<DataFile>> = made.collect();
+        match made {
+            Ok(files) => Some(files),
+            Err(error) => {
+                eprintln!("skipped: {error}");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn they_read_as_long_as_they_are_there() {
+        let Some(files) = files(3) else { return };
+        let contenders = Contenders::start(files, 4096, &[]).unwrap();
+        let pids = contenders.pids();
+        let began = Instant::now();
+        while contenders.reads().unwrap().iter().any(|reads| *reads < 20) {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(contenders);
+        for pid in pids {
+            assert!(!PathBuf::from(format!("/proc/{pid}")).exists());
+        }
+    }
+
+    #[test]
+    fn what_ends_one_is_told() {
+        let Some(files) = files(1) else { return };
+        files[0].file().set_len(4096).unwrap();
+        let contenders = Contenders::start(files, 4096, &[]).unwrap();
+        let began = Instant::now();
+        while contenders.reads().is_ok() {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn none_needs_no_file() {
+        let contenders = Contenders::start(Vec::new(), 4096, &[0]).unwrap();
+        assert_eq!(contenders.reads().unwrap(), Vec::<u64>::new());
+    }
+}

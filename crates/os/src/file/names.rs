@@ -1,0 +1,439 @@
+//! Measured: making, looking up, renaming and removing files that have names, in a folder of its
+//! own. When this process ends, however it does, a child of it removes the folder with all that is
+//! in it: a killed process removes nothing itself.
+//!
+//! The child does nothing but wait for a pipe to close, which the kernel closes when the process
+//! that holds its other end is gone. It leaves the process group, so that what ends that does not end
+//! it, and ends by itself as soon as it has removed what there is.
+//!
+//! Source: open(2), fstatat(2), renameat(2), unlinkat(2), mkdirat(2), fork(2), pipe(7), setsid(2).
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Files with names in a folder that goes with this process.
+#[derive(Debug)]
+pub struct Names {
+    folder: OwnedFd,
+    /// What each file is called, and what it is renamed to.
+    names: Vec<CString>,
+    others: Vec<CString>,
+    /// Files that are there, by their number and under which name.
+    here: Here,
+    /// When it closes, the child removes what is left.
+    janitor: Janitor,
+}
+
+/// Of the first so many files, what there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Here {
+    /// Nothing.
+    Nothing,
+    /// Unknown: some of them, under either name.
+    Some,
+    /// All of the first so many, under their names.
+    Named(u64),
+}
+
+impl Names {
+    /// A folder for up to `most` files in this one.
+    ///
+    /// # Errors
+    ///
+    /// What mkdir(2), open(2), pipe(2) and fork(2) say.
+    pub fn new(parent: &Path, most: u64) -> io::Result<Self> {
+        let name = format!(
+            ".costof-{}-{:032x}",
+            std::process::id(),
+            u128::from_ne_bytes(crate::random::bytes()?)
+        );
+        let parent = CString::new(parent.as_os_str().as_bytes())?;
+        let parent = open_folder(libc::AT_FDCWD, &parent)?;
+        let name = CString::new(name)?;
+        let called = |letter: char| -> Vec<CString> {
+            (0..most)
+                .map(|number| CString::new(format!("{letter}{number}")).expect("no zero byte"))
+                .collect()
+        };
+        let (names, others) = (called('a'), called('b'));
+        // Before there is a folder, so that none is left where this process ends in between.
+        let janitor = Janitor::hire(parent, name, most)?;
+        let folder = janitor.make_folder()?;
+        Ok(Self {
+            folder,
+            names,
+            others,
+            here: Here::Nothing,
+            janitor,
+        })
+    }
+
+    /// How many files there may be.
+    pub fn most(&self) -> u64 {
+        self.names.len() as u64
+    }
+
+    /// Sees to it that none of the files is there.
+    ///
+    /// # Errors
+    ///
+    /// What unlinkat(2) says.
+    pub fn clear(&mut self) -> io::Result<()> {
+        if self.here != Here::Nothing {
+            for name in self.names.iter().chain(&self.others) {
+                match unlink(&self.folder, name) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    answer => answer?,
+                }
+            }
+            self.here = Here::Nothing;
+        }
+        Ok(())
+    }
+
+    /// Sees to it that the first `n` are there, under their names, and no others.
+    ///
+    /// # Errors
+    ///
+    /// What open(2) and unlinkat(2) say.
+    pub fn provide(&mut self, n: u64) -> io::Result<()> {
+        if self.here != Here::Named(n) {
+            self.clear()?;
+            self.create(n)?;
+            self.here = Here::Named(n);
+        }
+        Ok(())
+    }
+
+    /// Makes the first `n` files, each opened and closed: two system calls.
+    ///
+    /// # Errors
+    ///
+    /// What open(2) says the first time that it fails: `AlreadyExists` where one is there.
+    pub fn create(&mut self, n: u64) -> io::Result<()> {
+        self.here = Here::Some;
+        for name in &self.names[..n as usize] {
+            let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC;
+            // SAFETY: the name ends in a zero byte.
+            let file =
+                unsafe { libc::openat(self.folder.as_raw_fd(), name.as_ptr(), flags, 0o600) };
+            if file < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // SAFETY: the kernel just gave this descriptor to nobody else.
+            unsafe { libc::close(file) };
+        }
+        Ok(())
+    }
+
+    /// Looks up what is known of the first `n` files.
+    ///
+    /// # Errors
+    ///
+    /// What fstatat(2) says the first time that it fails: `NotFound` where one is not there.
+    pub fn stat(&self, n: u64) -> io::Result<()> {
+        for name in &self.names[..n as usize] {
+            let mut status = std::mem::MaybeUninit::<libc::stat>::uninit();
+            // SAFETY: the name ends in a zero byte, and a stat is there to be written.
+            let answer = unsafe {
+                libc::fstatat(
+                    self.folder.as_raw_fd(),
+                    name.as_ptr(),
+                    status.as_mut_ptr(),
+                    0,
+                )
+            };
+            if answer != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the first `n` files another name, in the same folder.
+    ///
+    /// # Errors
+    ///
+    /// What renameat(2) says the first time that it fails.
+    pub fn rename(&mut self, n: u64) -> io::Result<()> {
+        self.here = Here::Some;
+        let folder = self.folder.as_raw_fd();
+        for (name, other) in self.names.iter().zip(&self.others).take(n as usize) {
+            // SAFETY: both names end in a zero byte.
+            let answer = unsafe { libc::renameat(folder, name.as_ptr(), folder, other.as_ptr()) };
+            if answer != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the first `n` files.
+    ///
+    /// # Errors
+    ///
+    /// What unlinkat(2) says the first time that it fails.
+    pub fn unlink(&mut self, n: u64) -> io::Result<()> {
+        self.here = Here::Some;
+        for name in &self.names[..n as usize] {
+            unlink(&self.folder, name)?;
+        }
+        Ok(())
+    }
+
+    /// How many files there are, under which names ever.
+    ///
+    /// # Errors
+    ///
+    /// What reading the folder says.
+    pub fn count(&self) -> io::Result<u64> {
+        let listed = std::fs::read_dir(format!("/proc/self/fd/{}", self.folder.as_raw_fd()))?;
+        Ok(listed.count() as u64)
+    }
+
+    /// The child that removes what is left.
+    pub fn janitor(&self) -> u32 {
+        self.janitor.pid.cast_unsigned()
+    }
+}
+
+#[inline]
+fn unlink(folder: &OwnedFd, name: &CStr) -> io::Result<()> {
+    // SAFETY: the name ends in a zero byte.
+    match unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn open_folder(at: RawFd, name: &CStr) -> io::Result<OwnedFd> {
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    // SAFETY: the name ends in a zero byte.
+    let folder = unsafe { libc::openat(at, name.as_ptr(), flags) };
+    if folder < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just gave this descriptor to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(folder) })
+}
+
+/// A child that removes a folder when this process is gone, or lets it go.
+#[derive(Debug)]
+struct Janitor {
+    parent: OwnedFd,
+    name: CString,
+    pid: libc::pid_t,
+    /// Its end of the pipe is what the child waits for.
+    _open: File,
+}
+
+impl Janitor {
+    fn hire(parent: OwnedFd, name: CString, most: u64) -> io::Result<Self> {
+        let (mut ends, mut stage) = ([0; 2], [0_u8; NAME_BYTES]);
+        // SAFETY: two descriptors are written to.
+        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel just gave these descriptors to nobody else.
+        let [waits, open] = ends.map(|end| unsafe { File::from_raw_fd(end) });
+        // SAFETY: the child makes system calls alone, on memory that was there before, and ends by
+        // _exit: no lock of another thread can hold it up.
+        let pid = unsafe { libc::fork() };
+        match pid {
+            0 => remove_when_closed(
+                waits.as_raw_fd(),
+                parent.as_raw_fd(),
+                &name,
+                most,
+                &mut stage,
+            ),
+            -1 => Err(io::Error::last_os_error()),
+            pid => Ok(Self {
+                parent,
+                name,
+                pid,
+                _open: open,
+            }),
+        }
+    }
+
+    fn make_folder(&self) -> io::Result<OwnedFd> {
+        // SAFETY: the name ends in a zero byte.
+        if unsafe { libc::mkdirat(self.parent.as_raw_fd(), self.name.as_ptr(), 0o700) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        open_folder(self.parent.as_raw_fd(), &self.name)
+    }
+}
+
+impl Drop for Names {
+    fn drop(&mut self) {
+        // What can be removed here is gone when this returns; the child removes the rest.
+        let _ = self.clear();
+        let janitor = &self.janitor;
+        let (parent, name) = (janitor.parent.as_raw_fd(), janitor.name.as_ptr());
+        // SAFETY: the name ends in a zero byte, and the child is this one's own, waited for once.
+        unsafe {
+            if libc::unlinkat(parent, name, libc::AT_REMOVEDIR) == 0 {
+                libc::kill(janitor.pid, libc::SIGKILL);
+                libc::waitpid(janitor.pid, std::ptr::null_mut(), 0);
+            }
+        }
+    }
+}
+
+/// The longest name of a file, with its zero byte: a letter and a number.
+const NAME_BYTES: usize = 24;
+
+/// The child: waits, and removes. Only system calls on memory that was there before the fork.
+fn remove_when_closed(
+    waits: RawFd,
+    parent: RawFd,
+    name: &CStr,
+    most: u64,
+    stage: &mut [u8; NAME_BYTES],
+) -> ! {
+    // SAFETY: numbers, and addresses of memory that is there and long enough.
+    unsafe {
+        // Out of the group, which is ended as a whole; and no signal of a terminal ends it.
+        libc::setsid();
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGPIPE] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        libc::prctl(libc::PR_SET_PDEATHSIG, 0, 0, 0, 0);
+        close_all_but([waits, parent]);
+        let mut byte = 0_u8;
+        while libc::read(waits, (&raw mut byte).cast(), 1) != 0 {
+            if *libc::__errno_location() != libc::EINTR {
+                break;
+            }
+        }
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+        let folder = libc::openat(parent, name.as_ptr(), flags);
+        if folder >= 0 {
+            for number in 0..most {
+                for letter in [b'a', b'b'] {
+                    libc::unlinkat(folder, called(letter, number, stage).cast(), 0);
+                }
+            }
+        }
+        libc::unlinkat(parent, name.as_ptr(), libc::AT_REMOVEDIR);
+        libc::_exit(0)
+    }
+}
+
+/// Closes what the process has open but these two, so that nobody waits for it in vain: whoever
+/// reads this process's output waits until all have closed it.
+///
+/// # Safety
+///
+/// Nothing of what is closed may be used any more.
+unsafe fn close_all_but(mut kept: [RawFd; 2]) {
+    kept.sort_unstable();
+    let mut first = 0;
+    for end in kept.into_iter().chain([RawFd::MAX]) {
+        if end > first {
+            let (from, to) = (first.cast_unsigned(), end.cast_unsigned() - 1);
+            // SAFETY: takes numbers; Linux 5.9. Before, the usual ones one by one.
+            let closed = unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
+            if closed != 0 {
+                for descriptor in first..end.min(first + 1024) {
+                    // SAFETY: takes a number, which may be no descriptor.
+                    unsafe { libc::close(descriptor) };
+                }
+            }
+        }
+        first = end.saturating_add(1);
+    }
+}
+
+/// The name of a file, with its zero byte, without allocating.
+fn called(letter: u8, number: u64, stage: &mut [u8; NAME_BYTES]) -> *const u8 {
+    let mut at = NAME_BYTES - 1;
+    stage[at] = 0;
+    let mut rest = number;
+    loop {
+        at -= 1;
+        stage[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    stage[at - 1] = letter;
+    stage[at - 1..].as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::time::{Duration, Instant};
+
+    fn folder() -> std::path::PathBuf {
+        let number = u128::from_ne_bytes(crate::random::bytes().unwrap());
+        let folder = std::env::temp_dir().join(format!("costof-names-{number:x}"));
+        fs::create_dir(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn names_of_files_are_told_alike_by_both() {
+        let mut stage = [0; NAME_BYTES];
+        for number in [0, 9, 10, 123_456, u64::MAX] {
+            let name = called(b'b', number, &mut stage);
+            // SAFETY: it ends in a zero byte.
+            let name = unsafe { CStr::from_ptr(name.cast()) };
+            assert_eq!(name.to_str().unwrap(), format!("b{number}"));
+        }
+    }
+
+    #[test]
+    fn files_come_and_go_as_they_are_told() {
+        let parent = folder();
+        let mut names = Names::new(&parent, 10).unwrap();
+        let janitor = names.janitor();
+        assert_eq!(names.count().unwrap(), 0);
+        names.create(10).unwrap();
+        assert_eq!(names.count().unwrap(), 10);
+        names.stat(10).unwrap();
+        names.rename(4).unwrap();
+        assert!(names.stat(1).is_err());
+        names.provide(6).unwrap();
+        assert_eq!(names.count().unwrap(), 6);
+        names.stat(6).unwrap();
+        names.unlink(6).unwrap();
+        assert_eq!(names.count().unwrap(), 0);
+        names.provide(3).unwrap();
+        assert!(names.create(1).is_err(), "it is there");
+        drop(names);
+        assert_eq!(fs::read_dir(&parent).unwrap().count(), 0);
+        assert!(!Path::new(&format!("/proc/{janitor}")).exists());
+        fs::remove_dir(&parent).unwrap();
+    }
+
+    #[test]
+    fn the_child_removes_what_a_killed_process_has_left() {
+        let parent = folder();
+        let names = Names::new(&parent, 10).unwrap();
+        // As the kernel leaves it: nothing is removed, and the pipe closes.
+        let mut names = std::mem::ManuallyDrop::new(names);
+        names.provide(7).unwrap();
+        names.rename(2).unwrap();
+        let pid = names.janitor.pid;
+        // SAFETY: taken out once, and never used again.
+        drop(unsafe { std::ptr::read(&raw const names.janitor._open) });
+        let began = Instant::now();
+        while fs::read_dir(&parent).unwrap().count() > 0 {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // SAFETY: a child of this process's own.
+        assert_eq!(unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) }, pid);
+        fs::remove_dir(&parent).unwrap();
+    }
+}

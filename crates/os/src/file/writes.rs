@@ -1,0 +1,228 @@
+//! Measured: writing blocks of a file by pwrite(2), and having them on the device, by fsync(2),
+//! fdatasync(2) or `O_DSYNC`.
+//!
+//! Source: pwrite(2), fsync(2), open(2) on `O_DSYNC` and `O_DIRECT`, ftruncate(2).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use super::data::{DataFile, fill};
+use super::order::Order;
+use crate::arena::{Arena, PageSize};
+
+/// What makes a write lasting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sync {
+    /// Nothing: it goes where the descriptor has it go.
+    Nothing,
+    /// fsync(2) after each: data, and all that the file system knows of the file.
+    Fsync,
+    /// fdatasync(2) after each: data, and what is needed to read it.
+    Fdatasync,
+    /// `O_DSYNC`: as fdatasync(2), in the write itself.
+    Dsync,
+}
+
+/// How a file is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct How {
+    /// Past the page cache (`O_DIRECT`).
+    pub is_direct: bool,
+    /// What makes each write lasting.
+    pub sync: Sync,
+}
+
+/// Writes the blocks of a file. Each write has other content than the one before, and what stands
+/// in a block says which was the last.
+#[derive(Debug)]
+pub struct Writer {
+    file: File,
+    sync: Sync,
+    order: Order,
+    block: Arena,
+    /// Writes that were completed.
+    count: u64,
+    /// Where the last one went.
+    last: u64,
+}
+
+/// So many bytes at a block's beginning are its write's number.
+const NUMBER_BYTES: usize = 8;
+
+impl Writer {
+    /// Writes blocks of this order to the file.
+    ///
+    /// # Errors
+    ///
+    /// What open(2) and mmap(2) say.
+    pub fn new(data: &DataFile, how: How, order: Order) -> io::Result<Self> {
+        let dsync = match how.sync {
+            Sync::Dsync => libc::O_DSYNC,
+            Sync::Nothing | Sync::Fsync | Sync::Fdatasync => 0,
+        };
+        let direct = match how.is_direct {
+            true => libc::O_DIRECT,
+            false => 0,
+        };
+        let mut block = Arena::map(order.block_bytes() as usize, PageSize::Base)?;
+        fill(block.as_mut_slice(), 0);
+        Ok(Self {
+            file: data.open_with(dsync | direct)?,
+            sync: how.sync,
+            order,
+            block,
+            count: 0,
+            last: 0,
+        })
+    }
+
+    /// Writes the next `n` blocks, each made lasting before the next.
+    ///
+    /// # Errors
+    ///
+    /// What pwrite(2), fsync(2) and fdatasync(2) say; `StorageFull` where a write stops short.
+    pub fn write(&mut self, n: u64) -> io::Result<()> {
+        for _ in 0..n {
+            self.write_one()?;
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the next block, without making it lasting but by `O_DSYNC`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::write`].
+    #[inline]
+    pub fn write_one(&mut self) -> io::Result<()> {
+        let offset = self.order.advance();
+        let bytes = self.order.block_bytes() as usize;
+        self.count += 1;
+        self.last = offset;
+        let block = self.block.as_mut_slice();
+        block[..NUMBER_BYTES].copy_from_slice(&self.count.to_ne_bytes());
+        loop {
+            // SAFETY: the block is as long as is written.
+            let written = unsafe {
+                libc::pwrite64(
+                    self.file.as_raw_fd(),
+                    block.as_ptr().cast(),
+                    bytes,
+                    offset.cast_signed(),
+                )
+            };
+            match usize::try_from(written) {
+                Ok(written) if written == bytes => return Ok(()),
+                Ok(_) => return Err(io::Error::from(io::ErrorKind::StorageFull)),
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes the last write lasting, by the call that does: none for `O_DSYNC`.
+    ///
+    /// # Errors
+    ///
+    /// What fsync(2) and fdatasync(2) say.
+    #[inline]
+    pub fn sync(&self) -> io::Result<()> {
+        let file = self.file.as_raw_fd();
+        // SAFETY: both take a descriptor alone.
+        let status = match self.sync {
+            Sync::Nothing | Sync::Dsync => 0,
+            Sync::Fsync => unsafe { libc::fsync(file) },
+            Sync::Fdatasync => unsafe { libc::fdatasync(file) },
+        };
+        match status {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Makes the file empty, and its order begin again, so that the next writes append to it.
+    ///
+    /// # Errors
+    ///
+    /// What ftruncate(2) and fsync(2) say.
+    pub fn empty(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.sync_all()?;
+        self.order.rewind();
+        Ok(())
+    }
+
+    /// Bytes that were written since it was made.
+    pub fn written_bytes(&self) -> u64 {
+        self.count * self.order.block_bytes()
+    }
+
+    /// Whether the block written last stands in the file as it was written. Read through the page
+    /// cache.
+    ///
+    /// # Errors
+    ///
+    /// What pread(2) says.
+    pub fn is_written(&self, data: &DataFile) -> io::Result<bool> {
+        use std::os::unix::fs::FileExt;
+        let mut there = vec![0; self.order.block_bytes() as usize];
+        data.file().read_exact_at(&mut there, self.last)?;
+        Ok(there == self.block.as_slice()[..there.len()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_write_is_the_last_one_that_stands_there() {
+        let Ok(mut data) = DataFile::create(None) else {
+            eprintln!("skipped: no folder on a disk to write to");
+            return;
+        };
+        data.extend(1 << 20).unwrap();
+        for sync in [Sync::Nothing, Sync::Fsync, Sync::Fdatasync, Sync::Dsync] {
+            for is_direct in [false, true] {
+                let how = How { is_direct, sync };
+                let order = Order::sequential(64 << 10, 4096);
+                let Ok(mut writer) = Writer::new(&data, how, order) else {
+                    eprintln!("checked less: {how:?}");
+                    continue;
+                };
+                writer.write(3).unwrap();
+                assert!(writer.is_written(&data).unwrap(), "{how:?}");
+                writer.write_one().unwrap();
+                writer.sync().unwrap();
+                assert!(writer.is_written(&data).unwrap(), "{how:?}");
+                assert_eq!(writer.written_bytes(), 4 * 4096);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_appended_makes_the_file_longer_until_it_is_emptied() {
+        let Ok(data) = DataFile::create(None) else {
+            eprintln!("skipped: no folder on a disk to write to");
+            return;
+        };
+        let how = How {
+            is_direct: false,
+            sync: Sync::Nothing,
+        };
+        let mut writer = Writer::new(&data, how, Order::sequential(1 << 20, 4096)).unwrap();
+        let len = || data.file().metadata().unwrap().len();
+        writer.write(5).unwrap();
+        assert_eq!(len(), 5 * 4096);
+        writer.empty().unwrap();
+        assert_eq!(len(), 0);
+        writer.write(1).unwrap();
+        assert_eq!(len(), 4096);
+    }
+}

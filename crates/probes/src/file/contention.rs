@@ -1,0 +1,276 @@
+//! `file.contention`: what a read of a disk costs while other processes read it too.
+
+use super::axes::DIR;
+use super::expect;
+use super::place::Place;
+use crate::expect::latency_ns;
+use crate::literal::{latency, list, metric, text};
+use crate::sum::{Range, Sum};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_measure::schedule::Precision;
+use costof_model::axis::{Axis, Domain};
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::point::Point;
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{Launch, Offers};
+use costof_model::unit::{Better, Unit};
+use costof_os::file::contenders::Contenders;
+use costof_os::file::data::{Access, DataFile, is_content};
+use costof_os::file::reads::{Engine, Reader};
+use fastrand::Rng;
+use std::io;
+use std::time::Duration;
+
+/// Reads whose latency is measured in a launch, as the study did.
+const READS: u64 = 1000;
+/// After so long no more of them are made: a disk that turns, shared by ten, takes a minute for them.
+const MOST_NS: f64 = 20e9;
+/// Reads before the time is looked at.
+const AT_ONCE: u64 = 10;
+/// The file of each other process.
+const CONTENDER_BYTES: u64 = 64 << 10;
+/// Bytes of a share at which all came from the device.
+const ALL: f64 = 0.99;
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("file.contention"),
+        method: 1,
+        question: text("What does a 4 KiB read of a disk cost while other processes read it too?"),
+        axes: list![
+            Axis {
+                name: text("contenders"),
+                about: text("other processes that each reread a file of their own, of 64 KiB"),
+                domain: Domain::Number {
+                    unit: Unit::One,
+                    low: 0,
+                    high: 64,
+                    usual: list![0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+                },
+            },
+            super::axes::block_axis(list![4 << 10]),
+            super::axes::size_axis(list![64 << 20]),
+            DIR,
+        ],
+        crossings: list![],
+        metrics: list![
+            latency(
+                "a direct read, from when it is asked for until it is there: 1,000 of them a launch"
+            ),
+            metric(
+                "rate",
+                Unit::One,
+                Better::Higher,
+                "reads a second of each contender, all of them together by their number",
+            ),
+            metric(
+                "rate_all",
+                Unit::One,
+                Better::Higher,
+                "reads a second of all together, the measured ones among them",
+            ),
+            metric(
+                "device_share",
+                Unit::One,
+                Better::Neither,
+                "bytes that came from the device for each that the measured process read",
+            ),
+        ],
+        how: text(
+            "Random direct reads of a file without a name, stamped one by one, while each contender \
+             reads its own file from the beginning to the end over and over, a block at a time, by \
+             pread(2) with O_DIRECT. Contenders run on the other processors of the run, where there \
+             are any: on the measured one they would take its time too. They are children of the \
+             measuring process, and the kernel ends them when that ends, however it does.",
+        ),
+        sources: list![
+            text(
+                "CSE 221 System Measurement Project, 2014: 4 KB reads, 1,000 times, while 0 to 9 processes each reread a 64 KB file of their own, cache off"
+            ),
+            text("open(2) on O_DIRECT; Linux Documentation/block/ioprio.rst, bfq-iosched.rst"),
+        ],
+        predicted_from: text(
+            "what file.read or os.page_fault has read from the same device, or times by its kind: as much where it answers several at once, and as often as there are processes where it answers one at a time",
+        ),
+        after: list![text("os.page_fault"), text("file.read")],
+        needs: list![text("a folder on a file system with O_DIRECT (--set dir=)")],
+        roles: list![text("only")],
+    },
+    rounds: 1,
+    blocks_by: &["size", "dir"],
+    least_ns: |point| READS as f64 * 100e3 * (1.0 + point.axes.number("contenders") as f64 / 2.0),
+    memory_bytes: |_| 0,
+    processors: |point| 1 + point.axes.number("contenders") as usize,
+    headlines: |_| Vec::new(),
+    more_points: |_| Vec::new(),
+    budget: Some(|precision| match precision {
+        Precision::Quick => Duration::from_secs(15),
+        Precision::Default => Duration::from_secs(40),
+        Precision::Full => Duration::from_secs(120),
+    }),
+    predict,
+    roles: &[|launch| Ok(Box::new(Contention::start(launch)))],
+    derive: the_only_report,
+};
+
+struct Contention {
+    random: Rng,
+    /// Where contenders run.
+    others: Vec<usize>,
+    place: Option<Place>,
+    reader: Option<Reader>,
+    contenders: Option<Contenders>,
+    share: Option<f64>,
+}
+
+impl Contention {
+    fn start(launch: &Launch) -> Contention {
+        Contention {
+            random: Rng::with_seed(launch.seed),
+            others: launch.cpus.get(1..).unwrap_or_default().to_vec(),
+            place: None,
+            reader: None,
+            contenders: None,
+            share: None,
+        }
+    }
+}
+
+impl Role for Contention {
+    /// It waits for the device.
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        self.contenders = None;
+        self.reader = None;
+        super::place::has_blocks(point)?;
+        let place = Place::again(&mut self.place, point)?;
+        place.must_be_direct(point)?;
+        place.extend(point.axes.number("size"))?;
+        let failed = |error: io::Error| place.failed("read", &error);
+        let file = place.data.open(Access::Direct).map_err(failed)?;
+        let order = super::place::order(point, &mut self.random);
+        let reader = Reader::new(Engine::Pread, file, order, true).map_err(failed)?;
+        let files = (0..point.axes.number("contenders")).map(|_| {
+            let mut data = DataFile::create(Some(place.data.folder()))?;
+            data.extend(CONTENDER_BYTES)?;
+            Ok(data)
+        });
+        let files: io::Result<Vec<DataFile>> = files.collect();
+        let block = point.axes.number("block") as usize;
+        let files = files.map_err(|error| place.failed("write", &error))?;
+        let contenders = Contenders::start(files, block, &self.others);
+        let contenders = contenders.map_err(|error| {
+            Failure::unsupported(format!("cannot start other processes that read: {error}"))
+        })?;
+        self.contenders = Some(contenders);
+        self.reader = Some(reader);
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let place = self.place.as_ref().expect("a prepared point has a file");
+        let reader = self.reader.as_mut().expect("a prepared point has a reader");
+        let contenders = self.contenders.as_ref().expect("and its contenders");
+        let failed = |error: io::Error| place.failed("read", &error);
+        let ended = |error: io::Error| Failure::error(format!("a contender has ended: {error}"));
+        let clock = meter.clock();
+        reader.read(AT_ONCE).map_err(failed)?;
+        let before = (place.counters(), reader.read_bytes());
+        let theirs = contenders.reads().map_err(ended)?;
+        let start = clock.start();
+        let ns_since = |start: u64| clock.ns(clock.end().saturating_sub(start));
+        let mut count = 0;
+        while count < READS && ns_since(start) < MOST_NS {
+            let each = |start: u64, end: u64| {
+                meter.latency("latency", clock.ns(end.saturating_sub(start)));
+            };
+            let read = reader.read_each(AT_ONCE, || clock.end(), each);
+            read.map_err(failed)?;
+            count += AT_ONCE;
+        }
+        let seconds = ns_since(start) / 1e9;
+        let now = contenders.reads().map_err(ended)?;
+        let read: u64 = now.iter().zip(&theirs).map(|(now, then)| now - then).sum();
+        if !now.is_empty() {
+            meter.value("rate", read as f64 / now.len() as f64 / seconds);
+        }
+        meter.value("rate_all", (read + count) as f64 / seconds);
+        self.share = place.share_read(&before.0, reader.read_bytes() - before.1);
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        self.contenders = None;
+        let place = self.place.as_ref().expect("a measured point has a file");
+        let reader = self.reader.take().expect("a measured point has a reader");
+        let (offset, bytes) = reader.last();
+        if !is_content(bytes, offset) {
+            return Err(Failure::error(format!(
+                "the block at {offset} was not read as it was written"
+            )));
+        }
+        let Some(share) = self.share else {
+            return Ok(());
+        };
+        meter.value("device_share", share);
+        match share >= ALL {
+            true => Ok(()),
+            false => Err(Failure::unsupported(format!(
+                "for each byte read past the page cache in {}, {share:.2} came from the device",
+                place.folder()
+            ))),
+        }
+    }
+}
+
+fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let mut sum = Sum::new();
+    let contenders = point.axes.number("contenders") as f64;
+    let one = expect::request(point, facts, known)?;
+    sum.add(one.range, one.name);
+    sum.add(
+        one.range * Range(0.0, contenders),
+        format!("for up to {contenders} others"),
+    );
+    let rest = expect::bytes(point, facts)?;
+    sum.add(rest.range, rest.name);
+    let Range(low, high) = sum.total();
+    latency_ns(low, high, sum.in_words())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::tried::{launch, run, value};
+    use crate::literal::point;
+    use costof_model::failure::FailureKind;
+
+    #[test]
+    fn contenders_read_meanwhile_and_end_before_the_next_point() {
+        for contenders in [0, 2_u64] {
+            let axes = PROBE.info.defaults().with("contenders", contenders);
+            let point = point(&PROBE, axes.with("size", 1 << 20));
+            let _alone = crate::file::tried::alone();
+            let mut role = Contention::start(&launch(vec![point.clone()]));
+            if let Err(failure) = role.prepare(&point, &Offers::new()) {
+                assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
+                eprintln!("skipped: {failure}");
+                return;
+            }
+            let pids = role.contenders.as_ref().unwrap().pids();
+            assert_eq!(pids.len() as u64, contenders);
+            let report = run(&PROBE, &mut role, &point).unwrap();
+            assert_eq!(value(&report, "rate").is_some(), contenders > 0);
+            assert!(value(&report, "rate_all") > Some(0.0));
+            for pid in pids {
+                assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The terms of what files should take: calls, copies, and what a device takes by its kind or by what
+//! it has answered already.
+
+use super::axes::TEMPORARY;
+use super::place::medium;
+use crate::copy::pieces::memcpy_ns;
+use crate::sum::{Range, Sum};
+use costof_model::facts::{Facts, Medium};
+use costof_model::point::Point;
+use costof_model::prediction::Known;
+use costof_model::unit::Unit;
+
+const PAGE_BYTES: f64 = 4096.0;
+/// What a call takes that finds a file and a page, beside one that reads a byte.
+const CALLS: Range = Range(0.8, 2.5);
+/// Another request to the same device, by what a fault took that read a page.
+const OF_A_FAULT: Range = Range(0.5, 1.4);
+/// A write, by what a read took.
+const OF_A_READ: Range = Range(0.4, 2.5);
+
+/// What something takes, and what it is.
+pub(super) struct Term {
+    pub(super) range: Range,
+    pub(super) name: String,
+}
+
+/// Adds a system call that reads or writes a file; none where none is known.
+pub(super) fn call(sum: &mut Sum, known: &Known<'_>) -> Option<f64> {
+    let call_ns = known.primary("os.syscall", &[("call", "read")])?;
+    let name = format!(
+        "for a system call of {}",
+        Unit::Nanoseconds.display(call_ns)
+    );
+    sum.add(CALLS * call_ns, name);
+    Some(call_ns)
+}
+
+/// How many pages of the page cache a block is.
+pub(super) fn pages(block: f64) -> f64 {
+    (block / PAGE_BYTES).max(1.0)
+}
+
+/// A copy from a cached source, or from one that is in memory, with TLB misses.
+pub(super) fn copy(known: &Known<'_>, block: f64) -> Option<Range> {
+    let hot = memcpy_ns(known, block, "hot")?;
+    let cold = memcpy_ns(known, block, "cold").unwrap_or(4.0 * hot);
+    Some(Range(hot.min(cold), 2.0 * cold.max(hot) + 100.0))
+}
+
+/// Adds a request to the device, and what its bytes take.
+pub(super) fn device(sum: &mut Sum, point: &Point, facts: &Facts, known: &Known<'_>) -> Option<()> {
+    for term in [request(point, facts, known)?, bytes(point, facts)?] {
+        sum.add(term.range, term.name);
+    }
+    Some(())
+}
+
+/// A request to the device under the point's folder, of few bytes: by what the same device has
+/// answered already, where that is known, else by its kind. None where nothing is known of it.
+pub(super) fn request(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Term> {
+    let by_kind = match (medium(point, facts), jumps(point)) {
+        (Medium::Rotational, true) => (Range(3e6, 20e6), "for a seek and half a turn of a disk"),
+        (Medium::Rotational, false) => (Range(20e3, 500e3), "for a request to a disk"),
+        (Medium::Flash, _) => (Range(8e3, 200e3), "for a request to flash"),
+        (Medium::Virtual, _) => (Range(15e3, 400e3), "for a request to a virtual disk"),
+        (Medium::Memory | Medium::Unknown, _) => return None,
+    };
+    let read = || {
+        let direct = [
+            ("cache", "direct"),
+            ("pattern", "random"),
+            ("block", "4096"),
+            ("depth", "1"),
+        ];
+        let ns = known.primary("file.read", &direct)?;
+        Some((
+            OF_A_READ * ns,
+            format!("a direct read took {}", Unit::Nanoseconds.display(ns)),
+        ))
+    };
+    let fault = || {
+        let ns = known.primary("os.page_fault", &[("kind", "major")])?;
+        let name = format!(
+            "a page fault that read took {}",
+            Unit::Nanoseconds.display(ns)
+        );
+        Some((OF_A_FAULT * ns, name))
+    };
+    // Both were in the temporary folder.
+    let answered = match (point.axes.word("dir") == TEMPORARY, &*point.probe) {
+        (false, _) => None,
+        (true, "file.read") => fault(),
+        (true, _) => read().or_else(fault),
+    };
+    Some(match answered {
+        Some((range, name)) => Term {
+            range,
+            name: format!("for a request, as {name}"),
+        },
+        None => Term {
+            range: by_kind.0,
+            name: by_kind.1.to_owned(),
+        },
+    })
+}
+
+/// Bytes a nanosecond of the device under the point's folder, fast and slow, by its kind.
+pub(super) fn rates(point: &Point, facts: &Facts) -> Option<(f64, f64)> {
+    match medium(point, facts) {
+        Medium::Rotational => Some((0.3, 0.08)),
+        Medium::Flash | Medium::Virtual => Some((8.0, 0.3)),
+        Medium::Memory | Medium::Unknown => None,
+    }
+}
+
+/// What the bytes of a block take beside the request, beyond the first page.
+pub(super) fn bytes(point: &Point, facts: &Facts) -> Option<Term> {
+    let (fast, slow) = rates(point, facts)?;
+    let more = (point.axes.number("block") as f64 - PAGE_BYTES).max(0.0);
+    Some(Term {
+        range: Range(more / fast, more / slow),
+        name: format!("for the bytes at {slow} to {fast} GB/s"),
+    })
+}
+
+/// Whether each block is somewhere else than the one before.
+fn jumps(point: &Point) -> bool {
+    point.axes.find_word("pattern") != Some("sequential")
+}

@@ -1,0 +1,323 @@
+//! Where a probe's file lies: what is under its folder, and how much of what is read or written
+//! reaches that.
+
+use super::axes::TEMPORARY;
+use costof_measure::facts;
+use costof_model::facts::{Facts, Medium};
+use costof_model::failure::Failure;
+use costof_model::point::Point;
+use costof_model::unit::display_bytes;
+use costof_os::arena::base_page_bytes;
+use costof_os::file::data::DataFile;
+use costof_os::file::order::Order;
+use costof_os::file::{device, direct};
+use costof_os::usage;
+use fastrand::Rng;
+use std::io;
+use std::path::Path;
+
+/// File systems on several disks, or that share one with others in a way of their own: what the
+/// first disk counts is not all.
+const ON_SEVERAL_DISKS: [&str; 4] = ["btrfs", "zfs", "bcachefs", "overlay"];
+
+/// Blocks of a random order, at most: the list of them stays small beside the caches.
+const RANDOM_MOST: u64 = 1 << 18;
+
+/// A file that the launch has made, and what it lies on.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) data: DataFile,
+    /// As its points name it.
+    dir: String,
+    /// `vda (virtual)`.
+    pub(super) name: String,
+    pub(super) medium: Medium,
+    /// The disk whose counters tell what the file system has it do.
+    disk: Option<String>,
+}
+
+impl Place {
+    /// An empty file in the folder of these points.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub(super) fn of(point: &Point) -> Result<Place, Failure> {
+        let dir = point.axes.word("dir");
+        let folder = (dir != TEMPORARY).then(|| Path::new(dir));
+        let data = DataFile::create(folder).map_err(|error| no_file(dir, &error))?;
+        let facts = facts::storage();
+        let canonical = data.folder().canonicalize();
+        let canonical = canonical.unwrap_or_else(|_| data.folder().to_owned());
+        let storage = facts.storage_of(&canonical.to_string_lossy());
+        let disk = storage.and_then(|storage| {
+            let several = ON_SEVERAL_DISKS.contains(&&*storage.file_system.kind);
+            storage.disk.filter(|_| !several)
+        });
+        let medium = match data.is_in_memory() {
+            true => Medium::Memory,
+            false => storage.map_or(Medium::Unknown, |storage| storage.medium),
+        };
+        Ok(Place {
+            dir: dir.to_owned(),
+            name: storage.map_or_else(|| "an unknown disk".to_owned(), |storage| storage.name()),
+            medium,
+            disk: disk.map(|disk| disk.name.clone()),
+            data,
+        })
+    }
+
+    /// The one that is there, where it is in the folder of this point; else a new one.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub(super) fn again<'a>(
+        place: &'a mut Option<Place>,
+        point: &Point,
+    ) -> Result<&'a mut Place, Failure> {
+        let same = place
+            .take()
+            .filter(|place| place.dir == point.axes.word("dir"));
+        let found = same.map_or_else(|| Place::of(point), Ok)?;
+        Ok(place.insert(found))
+    }
+
+    /// Refuses a file system in memory; `else_how` is what may be asked of it.
+    ///
+    /// # Errors
+    ///
+    /// Where it is one.
+    pub(super) fn must_have_a_device(&self, else_how: &str) -> Result<(), Failure> {
+        if self.medium != Medium::Memory {
+            return Ok(());
+        }
+        Err(Failure::unsupported(format!(
+            "{} lies on {}: its files are in memory alone ({else_how}, or --set dir= for a folder \
+             on a disk)",
+            self.folder(),
+            self.name
+        )))
+    }
+
+    /// Refuses what cannot be read and written past the page cache in blocks of this point's.
+    ///
+    /// # Errors
+    ///
+    /// Where the file system does not, or the blocks are no whole sectors.
+    pub(super) fn must_be_direct(&self, point: &Point) -> Result<(), Failure> {
+        self.must_have_a_device("--set cache=warm")?;
+        let aligned = direct::alignment(self.data.file());
+        let aligned = aligned.map_err(|error| self.failed("look at", &error))?;
+        let aligned = aligned.ok_or_else(|| self.no_direct("STATX_DIOALIGN says so"))?;
+        let block = point.axes.number("block");
+        if block.is_multiple_of(u64::from(aligned.file)) {
+            return Ok(());
+        }
+        Err(Failure::unsupported(format!(
+            "direct reads and writes in {} are of whole {}, which {} is not",
+            self.folder(),
+            display_bytes(u64::from(aligned.file)),
+            display_bytes(block)
+        )))
+    }
+
+    /// Why a file has none that go past the page cache.
+    pub(super) fn no_direct(&self, why: &str) -> Failure {
+        Failure::unsupported(format!(
+            "files in {} cannot be read and written past the page cache: {why} (--set dir= for \
+             another folder, or another value of --set cache=)",
+            self.folder()
+        ))
+    }
+
+    /// Its folder, as people read it.
+    pub(super) fn folder(&self) -> String {
+        self.data.folder().display().to_string()
+    }
+
+    /// Makes the file so long, all of it on its device.
+    ///
+    /// # Errors
+    ///
+    /// Where that would fill the disk, or writing says no.
+    pub(super) fn extend(&mut self, len: u64) -> Result<(), Failure> {
+        let most = self.data.most_bytes().unwrap_or(u64::MAX);
+        if len > most && len > self.data.len() {
+            return Err(Failure::unsupported(format!(
+                "a file of {} would fill the disk under {}, of which it may have {} MiB (--set \
+                 size= for a smaller one, --set dir= for another folder)",
+                display_bytes(len),
+                self.folder(),
+                most >> 20
+            )));
+        }
+        self.data
+            .extend(len)
+            .map_err(|error| self.failed("write", &error))
+    }
+
+    /// Why a point has no number for whose file a call has failed.
+    pub(super) fn failed(&self, what: &str, error: &io::Error) -> Failure {
+        Failure::unsupported(format!(
+            "cannot {what} a file in {}: {error}",
+            self.folder()
+        ))
+    }
+
+    /// What is read from devices, and written to them, from now on.
+    pub(super) fn counters(&self) -> Counters {
+        let disk = self.disk.as_deref();
+        Counters {
+            process: usage::process_read_bytes().ok(),
+            process_written: usage::process_written_bytes().ok(),
+            flushes: disk.and_then(device::flushes),
+            disk: disk.and_then(device::read_bytes),
+            disk_written: disk.and_then(device::written_bytes),
+        }
+    }
+
+    /// Which share of so many bytes that this process has read since then came from a device: none
+    /// where nobody can tell.
+    pub(super) fn share_read(&self, since: &Counters, bytes: u64) -> Option<f64> {
+        let now = self.counters();
+        let by_process = now.process?.saturating_sub(since.process?);
+        let by_disk = now.disk.zip(since.disk);
+        share(
+            by_process,
+            by_disk.map(|(now, then)| now.saturating_sub(then)),
+            bytes,
+        )
+    }
+
+    /// How often the disk was told to empty its cache since then, by whomever.
+    pub(super) fn flushes_since(&self, since: &Counters) -> Option<u64> {
+        let (now, then) = self.counters().flushes.zip(since.flushes)?;
+        Some(now.saturating_sub(then))
+    }
+
+    /// The same of what it has written.
+    pub(super) fn share_written(&self, since: &Counters, bytes: u64) -> Option<f64> {
+        let now = self.counters();
+        let by_process = now.process_written?.saturating_sub(since.process_written?);
+        let by_disk = now.disk_written.zip(since.disk_written);
+        share(
+            by_process,
+            by_disk.map(|(now, then)| now.saturating_sub(then)),
+            bytes,
+        )
+    }
+}
+
+/// What devices have done so far.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counters {
+    /// For this process, as the kernel accounts it.
+    process: Option<u64>,
+    process_written: Option<u64>,
+    /// The disk under the file, for everybody.
+    disk: Option<u64>,
+    disk_written: Option<u64>,
+    flushes: Option<u64>,
+}
+
+/// What both agree on: what the process has caused, and not more than the disk has done. Where no
+/// disk is known, nothing for the process may be something that is not accounted.
+fn share(by_process: u64, by_disk: Option<u64>, bytes: u64) -> Option<f64> {
+    let came = match by_disk {
+        Some(by_disk) => by_process.min(by_disk),
+        None if by_process > 0 => by_process,
+        None => return None,
+    };
+    (bytes > 0).then(|| came as f64 / bytes as f64)
+}
+
+/// Whether the file has blocks enough for an order.
+///
+/// # Errors
+///
+/// Where it has not.
+pub(super) fn has_blocks(point: &Point) -> Result<(), Failure> {
+    let (size, block) = (point.axes.number("size"), point.axes.number("block"));
+    if size >= 4 * block {
+        return Ok(());
+    }
+    Err(Failure::unsupported(format!(
+        "a file of {} has fewer than four blocks of {} (--set size= for a larger one)",
+        display_bytes(size),
+        display_bytes(block)
+    )))
+}
+
+/// In which order the blocks of a point come.
+pub(super) fn order(point: &Point, random: &mut Rng) -> Order {
+    let (size, block) = (point.axes.number("size"), point.axes.number("block"));
+    if point.axes.find_word("pattern") == Some("sequential") {
+        return Order::sequential(size, block);
+    }
+    // Of blocks that share a page one alone is read where the page must not be in memory.
+    let apart = match point.axes.find_word("cache") {
+        Some("cold") => block.max(base_page_bytes() as u64),
+        _ => block,
+    };
+    let places = size / apart;
+    let mut chosen: Vec<u64> = match places <= 4 * RANDOM_MOST {
+        true => (0..places).collect(),
+        false => (0..RANDOM_MOST).map(|_| random.u64(0..places)).collect(),
+    };
+    random.shuffle(&mut chosen);
+    chosen.truncate(RANDOM_MOST as usize);
+    let offsets = chosen.into_iter().map(|place| place * apart).collect();
+    Order::of(offsets, block)
+}
+
+/// What a folder without a number is told of, and what to do about it.
+fn no_file(dir: &str, error: &io::Error) -> Failure {
+    Failure::unsupported(match dir {
+        TEMPORARY => format!("{error} (--set dir=/FOLDER names one)"),
+        dir => format!("cannot make a file in {dir}: {error} (--set dir= names another folder)"),
+    })
+}
+
+/// What the default folder lies on, as the facts tell: `vda (virtual)`.
+pub(super) fn temporary_name(facts: &Facts) -> Option<String> {
+    let storage = facts.storage_of(facts.temporary_folder.as_deref()?)?;
+    Some(storage.name())
+}
+
+/// What a point's folder lies on, as the facts tell.
+pub(super) fn medium(point: &Point, facts: &Facts) -> Medium {
+    let folder = match point.axes.word("dir") {
+        TEMPORARY => facts.temporary_folder.as_deref(),
+        dir => Some(dir),
+    };
+    let storage = folder.and_then(|folder| facts.storage_of(folder));
+    storage.map_or(Medium::Unknown, |storage| storage.medium)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_what_process_and_disk_agree_on() {
+        assert_eq!(share(4096, Some(8192), 4096), Some(1.0));
+        assert_eq!(share(4096, Some(0), 4096), Some(0.0));
+        assert_eq!(share(0, Some(8192), 4096), Some(0.0));
+        assert_eq!(share(2048, None, 4096), Some(0.5));
+        // A network's file system may account nothing.
+        assert_eq!(share(0, None, 4096), None);
+        assert_eq!(share(0, Some(0), 0), None);
+    }
+
+    #[test]
+    fn the_default_folder_has_a_name_where_facts_tell() {
+        assert_eq!(temporary_name(&Facts::default()), None);
+        let facts = facts::gather();
+        if facts.temporary_folder.is_none() {
+            eprintln!("skipped: no folder on a disk to write to");
+            return;
+        }
+        assert!(temporary_name(&facts).is_some());
+    }
+}

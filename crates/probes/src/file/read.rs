@@ -1,0 +1,534 @@
+//! `file.read`: what reading a block of a file costs.
+
+mod predict;
+
+use super::axes::{CACHE, DIR, PATTERN, block_axis, size_axis};
+use super::place::{Place, has_blocks, order, temporary_name};
+use crate::derived::add_throughput;
+use crate::literal::{cost, latency, list, metric, text, word, words};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role};
+use costof_model::axis::{Axes, Axis, Domain};
+use costof_model::facts::{Facts, Medium};
+use costof_model::failure::Failure;
+use costof_model::point::{Headline, Planned, Point};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{Launch, Offers, Report};
+use costof_model::unit::{Better, Unit, display_bytes};
+use costof_os::arena::base_page_bytes;
+use costof_os::clock::{ClockId, now_ns};
+use costof_os::file::cache;
+use costof_os::file::data::{Access, is_content};
+use costof_os::file::order::Order;
+use costof_os::file::reads::{Engine, Reader};
+use fastrand::Rng;
+use predict::predict;
+use std::cell::RefCell;
+use std::io;
+
+/// The file of the headlines, and the default: more than caches hold, and soon written.
+const SIZE: u64 = 64 << 20;
+/// The file over which a seek is measured.
+const SEEK_SIZE: u64 = 1 << 30;
+/// A share of bytes from the device at which all, or none, came from there.
+const ALL: f64 = 0.99;
+const NONE: f64 = 0.01;
+/// A latency is measured where it is so many readings of the clock.
+const CLOCK_READS: f64 = 100.0;
+/// Reads that are stamped before the time is looked at again, for each that is under way.
+const STAMPED: u64 = 16;
+/// Reads that a batch has for each that is under way at least, so that how it begins and ends
+/// hardly counts.
+const BATCH_PER_DEPTH: f64 = 32.0;
+/// A stretch of a cold file that is read in order: long beside what the kernel reads ahead, which
+/// is read in vain where the stretch ends.
+const COLD_STRETCH_BYTES: u64 = 32 << 20;
+/// What is read once more and compared, byte by byte.
+const COMPARED_BYTES: u64 = 4 << 20;
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("file.read"),
+        method: 1,
+        question: text(
+            "What does reading a block of a file cost, from memory and from its device?",
+        ),
+        axes: list![
+            CACHE,
+            PATTERN,
+            block_axis(list![4 << 10, 256, 64 << 10, 1 << 20]),
+            size_axis(list![SIZE, 128 << 10, 1 << 20, 16 << 20, 1 << 30]),
+            words(
+                "engine",
+                "how a block is read",
+                list![
+                    word("pread", "pread(2), one call a block"),
+                    word(
+                        "io_uring",
+                        "io_uring, one io_uring_enter(2) for what is to be read next"
+                    ),
+                    word(
+                        "mmap",
+                        "a copy from a shared mapping, whose pages are mapped before where cache=warm"
+                    ),
+                ],
+            ),
+            Axis {
+                name: text("depth"),
+                about: text("reads under way at once, by io_uring; of the others one is"),
+                domain: Domain::Number {
+                    unit: Unit::One,
+                    low: 1,
+                    high: 64,
+                    usual: list![1],
+                },
+            },
+            DIR,
+        ],
+        crossings: list![list![text("cache"), text("pattern")]],
+        metrics: list![
+            cost("one block, time of many by their number"),
+            latency(
+                "each read, from when it is asked for until it is seen to be there; where it takes 100 readings of the clock"
+            ),
+            metric(
+                "throughput",
+                Unit::BytesPerSecond,
+                Better::Higher,
+                "bytes of blocks by the time that they cost",
+            ),
+            metric(
+                "cpu",
+                Unit::Nanoseconds,
+                Better::Lower,
+                "processor time of the reading thread for a KiB that it reads",
+            ),
+            metric(
+                "device_share",
+                Unit::One,
+                Better::Neither,
+                "bytes that came from the device for each that was read, by /proc/self/io and the \
+                 disk's own counter, whichever says less: over 1 where more was read than asked \
+                 for; absent where nobody can tell",
+            ),
+        ],
+        how: text(
+            "A file without a name (O_TMPFILE) is written, synced and read, block by block, into \
+             memory of the reader. Its words are what stands nowhere else, and 4 MiB of what is \
+             read is compared. warm: all of it is read once before, and must be in the page cache \
+             after; cold: evicted before each batch, until cachestat(2) (mincore(2) before Linux \
+             6.5) finds no page; direct: O_DIRECT, aligned as STATX_DIOALIGN says. Where bytes \
+             should have come from the device and did not, or the other way round, there is no \
+             number. The kernel reads ahead as it does for programs that say nothing, but not \
+             where blocks come at random (POSIX_FADV_RANDOM, MADV_RANDOM); a cold file is read in \
+             order in stretches of up to 32 MiB, each from its beginning. The file system's own \
+             records of where the file lies are in memory always. A virtual disk may be served \
+             from memory of its host, and a disk from its own: what device_share shows is that \
+             bytes left this kernel.",
+        ),
+        sources: list![
+            text(
+                "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, bw_file_rd, lat_fs"
+            ),
+            text(
+                "CSE 221 System Measurement Project, 2014: sequential and random reads of 4 KB with O_DIRECT"
+            ),
+            text(
+                "open(2) on O_DIRECT, statx(2) on STATX_DIOALIGN, cachestat(2), posix_fadvise(2), io_uring_enter(2)"
+            ),
+            text("fio(1), whose ioengine=psync, io_uring and mmap read alike"),
+        ],
+        predicted_from: text(
+            "warm: the system call that os.syscall has measured and the copy that cpu.memcpy has, with 20 to 150 ns a page to find it; from a device: the page that os.page_fault has read from the same one, or times by its kind; cold: what finding room for the pages and copying them adds",
+        ),
+        after: list![
+            text("os.syscall"),
+            text("cpu.memcpy"),
+            text("os.page_fault")
+        ],
+        needs: list![
+            text(
+                "a folder on a file system that is not in memory, with the file's size free (--set dir=)"
+            ),
+            text(
+                "for io_uring: Linux 5.6, kernel.io_uring_disabled and seccomp filters that allow it"
+            ),
+            text("for cache=direct: a file system that can, and blocks of whole sectors"),
+        ],
+        roles: list![text("only")],
+    },
+    rounds: 2,
+    blocks_by: &["size", "dir"],
+    least_ns: |_| 0.0,
+    memory_bytes: |point| point.axes.number("size"),
+    processors: |_| 1,
+    headlines,
+    more_points: |_| more_points(),
+    budget: None,
+    predict,
+    roles: &[|launch| Ok(Box::new(Reading::start(launch)))],
+    derive: |point, reports| with_throughput(point, reports),
+};
+
+fn at(cache: &'static str, pattern: &'static str, block: u64) -> Axes {
+    let axes = PROBE.info.defaults();
+    axes.with("cache", cache)
+        .with("pattern", pattern)
+        .with("block", block)
+}
+
+fn headlines(facts: &Facts) -> Vec<Headline> {
+    let disk = temporary_name(facts).unwrap_or_else(|| "its disk".to_owned());
+    vec![
+        Headline::new(
+            format!("read 4 KiB randomly from {disk}"),
+            at("direct", "random", 4 << 10),
+        ),
+        Headline::new(
+            format!("read 1 MiB sequentially from {disk}"),
+            at("direct", "sequential", 1 << 20),
+        ),
+        Headline::new(
+            "disk seek",
+            at("direct", "seek", 4 << 10).with("size", SEEK_SIZE),
+        ),
+    ]
+}
+
+/// Blocks of each size from each place, and several reads under way.
+fn more_points() -> Vec<Planned> {
+    let mut points = Vec::new();
+    for cache in ["cold", "direct"] {
+        for block in [64 << 10, 1 << 20] {
+            points.push(at(cache, "random", block));
+            points.push(at(cache, "sequential", block));
+        }
+    }
+    for depth in [1_u64, 4, 16, 64] {
+        let axes = at("direct", "random", 4 << 10);
+        points.push(axes.with("engine", "io_uring").with("depth", depth));
+    }
+    points.push(at("cold", "random", 4 << 10).with("engine", "mmap"));
+    Planned::anywhere(points)
+}
+
+fn with_throughput(point: &Point, reports: Vec<Report>) -> Report {
+    let mut report = costof_measure::probe::the_only_report(point, reports);
+    add_throughput(&mut report, point.axes.number("block"));
+    report
+}
+
+struct Reading {
+    random: Rng,
+    /// Made once, for all points of the launch.
+    place: Option<Place>,
+    reader: Option<Reader>,
+    /// Which share of what was read in the timed batches came from the device.
+    share: Option<f64>,
+    /// What a read has answered, where it failed.
+    failed: Option<io::Error>,
+}
+
+impl Reading {
+    fn start(launch: &Launch) -> Reading {
+        Reading {
+            random: Rng::with_seed(launch.seed),
+            place: None,
+            reader: None,
+            share: None,
+            failed: None,
+        }
+    }
+}
+
+impl Role for Reading {
+    /// It waits for the device.
+    fn blocks(&self, point: &Point) -> bool {
+        point.axes.word("cache") != "warm"
+    }
+
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        self.reader = None;
+        self.failed = None;
+        self.share = None;
+        can_be(point)?;
+        let size = point.axes.number("size");
+        let place = Place::again(&mut self.place, point)?;
+        fits_the_place(point, place)?;
+        place.extend(size)?;
+        let order = order(point, &mut self.random);
+        let is_random = point.axes.word("pattern") != "sequential";
+        let access = match point.axes.word("cache") {
+            "direct" => Access::Direct,
+            _ if is_random => Access::CachedRandom,
+            _ => Access::Cached,
+        };
+        let file = place.data.open(access).map_err(|error| match access {
+            Access::Direct => place.no_direct(&error.to_string()),
+            _ => place.failed("open", &error),
+        })?;
+        let engine = engine(point);
+        let mut reader = Reader::new(engine, file, order, is_random).map_err(|error| {
+            let forbidden = match engine {
+                Engine::Uring(_) => {
+                    " (kernel.io_uring_disabled, or a seccomp filter, may forbid it)"
+                }
+                _ => "",
+            };
+            Failure::unsupported(format!(
+                "cannot read by {}: {error}{forbidden}",
+                point.axes.word("engine")
+            ))
+        })?;
+        match point.axes.word("cache") {
+            "warm" => warm(place, &mut reader, size)?,
+            _ => evict(place, &reader)?,
+        }
+        self.reader = Some(reader);
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let place = self.place.as_ref().expect("a prepared point has a file");
+        let reader = self.reader.as_mut().expect("a prepared point has a reader");
+        let is_cold = point.axes.word("cache") == "cold";
+        let depth = point.axes.number("depth");
+        let most = most_at_once(point, reader);
+        // Preparing and reading take turns.
+        let reader = RefCell::new(reader);
+        let failed = RefCell::new(&mut self.failed);
+        let read = |n: u64| {
+            if let Err(error) = reader.borrow_mut().read(n) {
+                failed.borrow_mut().get_or_insert(error);
+            }
+        };
+        let prepare = || {
+            if is_cold {
+                evict(place, &reader.borrow())?;
+            }
+            if most.is_stretch {
+                reader.borrow_mut().rewind();
+            }
+            Ok(())
+        };
+        if depth > 1 {
+            let each = time_ns(meter, || read(8 * depth)) / (8 * depth) as f64;
+            meter.batches_last(BATCH_PER_DEPTH * depth as f64 * each);
+        }
+        if most.is_stretch {
+            meter.batches_last(f64::INFINITY);
+        }
+        let before = (place.counters(), reader.borrow().read_bytes());
+        let mut half = meter.share(2);
+        match is_cold {
+            true => half.used_up("cost", most.blocks, |_| prepare(), read)?,
+            false => half.repeatable("cost", read),
+        }
+        let clock = half.clock();
+        let each_ns = half.cost_ns("cost").unwrap_or(0.0);
+        if each_ns >= CLOCK_READS * clock.read_ns() {
+            let stamped = match most.is_stretch {
+                true => most.blocks,
+                false => (STAMPED * depth).min(most.blocks),
+            };
+            half.repeat(u64::MAX, |meter| {
+                prepare()?;
+                let each = |start: u64, end: u64| {
+                    meter.latency("latency", clock.ns(end.saturating_sub(start)));
+                };
+                let read = reader.borrow_mut().read_each(stamped, || clock.end(), each);
+                read.map_err(|error| place.failed("read", &error))
+            })?;
+        }
+        let bytes = reader.borrow().read_bytes() - before.1;
+        self.share = place.share_read(&before.0, bytes);
+        Ok(())
+    }
+
+    /// That the file was read, where it came from, and what that took of the processor.
+    fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let place = self.place.as_ref().expect("a measured point has a file");
+        let mut reader = self.reader.take().expect("a measured point has a reader");
+        if let Some(error) = self.failed.take() {
+            return Err(place.failed("read", &error));
+        }
+        let failed = |error| place.failed("read", &error);
+        is_there(&reader)?;
+        let is_cold = point.axes.word("cache") == "cold";
+        if is_cold {
+            evict(place, &reader)?;
+            reader.rewind();
+        }
+        let (depth, block) = (point.axes.number("depth"), point.axes.number("block"));
+        let each_ns = meter.cost_ns("cost").unwrap_or(1.0);
+        let wanted = (meter.time_ns() / 4.0 / each_ns) as u64;
+        let most = most_at_once(point, &reader);
+        let count = match most.is_stretch {
+            true => most.blocks,
+            false => wanted.max(STAMPED * depth).min(most.blocks),
+        };
+        let before = now_ns(ClockId::ThreadCpu);
+        reader.read(count).map_err(failed)?;
+        let cpu_ns = now_ns(ClockId::ThreadCpu) - before;
+        meter.value("cpu", cpu_ns as f64 / (count * block) as f64 * 1024.0);
+        for _ in 0..(COMPARED_BYTES / block).clamp(4, 64) {
+            reader.read(1).map_err(failed)?;
+            is_there(&reader)?;
+        }
+        if let Some(share) = self.share {
+            meter.value("device_share", share);
+            came_from_where_it_should(point, place, share)?;
+        }
+        Ok(())
+    }
+}
+
+fn engine(point: &Point) -> Engine {
+    match point.axes.word("engine") {
+        "io_uring" => Engine::Uring(point.axes.number("depth") as u32),
+        "mmap" => Engine::Map,
+        _ => Engine::Pread,
+    }
+}
+
+/// How many blocks are read before the file is evicted again.
+#[derive(Clone, Copy)]
+struct Most {
+    blocks: u64,
+    /// Whether it is always as many, or half of them, from the file's beginning on: the kernel reads
+    /// ahead of who reads in order, and of a few blocks most of that is in vain.
+    is_stretch: bool,
+}
+
+fn most_at_once(point: &Point, reader: &Reader) -> Most {
+    let is_cold = point.axes.word("cache") == "cold";
+    let is_stretch = is_cold && point.axes.word("pattern") == "sequential";
+    let in_stretch = COLD_STRETCH_BYTES / point.axes.number("block");
+    Most {
+        blocks: match (is_cold, is_stretch) {
+            (true, true) => reader.blocks().min(in_stretch),
+            (true, false) => reader.blocks(),
+            (false, _) => u64::MAX,
+        },
+        is_stretch,
+    }
+}
+
+/// Whether the axes go together.
+fn can_be(point: &Point) -> Result<(), Failure> {
+    if point.axes.number("depth") > 1 && point.axes.word("engine") != "io_uring" {
+        return Err(Failure::unsupported(
+            "several reads under way at once are for io_uring (--set engine=io_uring)",
+        ));
+    }
+    if point.axes.word("engine") == "mmap" && point.axes.word("cache") == "direct" {
+        return Err(Failure::unsupported(
+            "a mapping is one of the page cache, which direct reads go past (--set cache=cold)",
+        ));
+    }
+    has_blocks(point)
+}
+
+/// Whether what the file lies on can answer the point, before anything is written there.
+fn fits_the_place(point: &Point, place: &Place) -> Result<(), Failure> {
+    let cache = point.axes.word("cache");
+    if point.axes.word("pattern") == "seek" {
+        if place.medium != Medium::Rotational {
+            return Err(Failure::unsupported(format!(
+                "nothing seeks: {} lies on {}, which is not known to turn (--set dir= for a \
+                 folder on a rotational disk)",
+                place.folder(),
+                place.name
+            )));
+        }
+        if cache == "warm" {
+            return Err(Failure::unsupported(
+                "nothing seeks in the page cache (--set cache=direct)",
+            ));
+        }
+    }
+    match cache {
+        "warm" => Ok(()),
+        "cold" => place.must_have_a_device("--set cache=warm"),
+        _ => {
+            place.must_have_a_device("--set cache=warm")?;
+            place.must_be_direct(point)
+        }
+    }
+}
+
+/// Has all of the file in the page cache, and its mapping's pages mapped.
+fn warm(place: &Place, reader: &mut Reader, size: u64) -> Result<(), Failure> {
+    let failed = |error: io::Error| place.failed("read", &error);
+    let file = place.data.open(Access::Cached).map_err(failed)?;
+    let order = Order::sequential(size, (1 << 20).min(size));
+    let mut all = Reader::new(Engine::Pread, file, order, false).map_err(failed)?;
+    all.read(all.blocks()).map_err(failed)?;
+    reader.read(reader.blocks()).map_err(failed)?;
+    reader.rewind();
+    let cached = cache::cached_bytes(place.data.file(), size).map_err(failed)?;
+    let least = size - size % base_page_bytes() as u64;
+    if place.medium != Medium::Memory && cached < least {
+        return Err(Failure::unsupported(format!(
+            "only {} MiB of {} stay in the page cache: memory, or the limit of a control group, \
+             is too small (--set size= for a smaller file)",
+            cached >> 20,
+            display_bytes(size)
+        )));
+    }
+    Ok(())
+}
+
+/// Has none of the file in the page cache.
+fn evict(place: &Place, reader: &Reader) -> Result<(), Failure> {
+    let failed = |error: io::Error| place.failed("evict", &error);
+    reader.unmap_pages().map_err(failed)?;
+    let left = cache::evict(place.data.file(), place.data.len()).map_err(failed)?;
+    match left {
+        0 => Ok(()),
+        left => Err(Failure::unsupported(format!(
+            "{} KiB of a file in {} stay in the page cache when it is evicted: {} keeps them \
+             (--set dir= for another folder)",
+            left >> 10,
+            place.folder(),
+            place.name
+        ))),
+    }
+}
+
+/// Whether the last block is what stands there in the file.
+fn is_there(reader: &Reader) -> Result<(), Failure> {
+    let (offset, bytes) = reader.last();
+    match is_content(bytes, offset) {
+        true => Ok(()),
+        false => Err(Failure::error(format!(
+            "the block at {offset} was not read as it was written"
+        ))),
+    }
+}
+
+fn came_from_where_it_should(point: &Point, place: &Place, share: f64) -> Result<(), Failure> {
+    let (meant, right) = match point.axes.word("cache") {
+        "warm" => ("from memory", share <= NONE),
+        _ => ("from the device", share >= ALL),
+    };
+    match right {
+        true => Ok(()),
+        false => Err(Failure::unsupported(format!(
+            "for each byte read from a file in {}, {share:.2} came from the device, where all \
+             should have come {meant}",
+            place.folder()
+        ))),
+    }
+}
+
+/// How long it takes, by this meter's clock.
+fn time_ns(meter: &Meter<'_>, operation: impl FnOnce()) -> f64 {
+    let clock = meter.clock();
+    let start = clock.start();
+    operation();
+    clock.ns(clock.end().saturating_sub(start))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,331 @@
+//! `file.write`: what writing a block of a file costs, without waiting until it lasts.
+
+use super::axes::{DIR, block_axis, size_axis};
+use super::expect;
+use super::place::Place;
+use crate::derived::add_throughput;
+use crate::expect::cost_ns;
+use crate::literal::{cost, latency, list, metric, text, word, words};
+use crate::sum::{Range, Sum};
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_model::axis::Axes;
+use costof_model::facts::Facts;
+use costof_model::failure::Failure;
+use costof_model::point::{Headline, Planned, Point};
+use costof_model::prediction::{Known, Prediction};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{Launch, Offers, Report};
+use costof_model::unit::{Better, Unit};
+use costof_os::clock::{ClockId, now_ns};
+use costof_os::file::writes::{How, Sync, Writer};
+use fastrand::Rng;
+use std::cell::RefCell;
+use std::io;
+
+/// A latency is measured where it is so many readings of the clock.
+const CLOCK_READS: f64 = 100.0;
+/// Writes that are counted for the processor time of one, at least.
+const COUNTED: u64 = 16;
+/// A share of bytes to the device at which all went there.
+const ALL: f64 = 0.99;
+
+pub(crate) static PROBE: Probe = Probe {
+    info: ProbeInfo {
+        id: text("file.write"),
+        method: 1,
+        question: text(
+            "What does writing a block of a file cost, before anybody waits for it to last?",
+        ),
+        axes: list![
+            words(
+                "cache",
+                "where the block goes",
+                list![
+                    word(
+                        "warm",
+                        "into the page cache, over a block that is there: the device gets it later"
+                    ),
+                    word(
+                        "direct",
+                        "to the device, past the page cache (O_DIRECT); the device may keep it in a cache of its own"
+                    ),
+                ],
+            ),
+            words(
+                "pattern",
+                "which block comes next",
+                list![
+                    word(
+                        "random",
+                        "any: every block once before one comes again, as far as 262,144 of them go"
+                    ),
+                    word(
+                        "sequential",
+                        "the one behind it, and the first behind the last"
+                    ),
+                ],
+            ),
+            block_axis(list![4 << 10, 64 << 10, 1 << 20]),
+            size_axis(list![64 << 20]),
+            DIR,
+        ],
+        crossings: list![
+            list![text("cache"), text("block")],
+            list![text("cache"), text("pattern")]
+        ],
+        metrics: list![
+            cost("one block, time of many by their number"),
+            latency("each write; where it takes 100 readings of the clock"),
+            metric(
+                "throughput",
+                Unit::BytesPerSecond,
+                Better::Higher,
+                "bytes of blocks by the time that they cost"
+            ),
+            metric(
+                "cpu",
+                Unit::Nanoseconds,
+                Better::Lower,
+                "processor time of the writing thread for a KiB"
+            ),
+            metric(
+                "device_share",
+                Unit::One,
+                Better::Neither,
+                "of cache=direct: bytes that went to the device for each that was written, by \
+                 /proc/self/io and the disk's own counter, whichever says less; absent where \
+                 nobody can tell",
+            ),
+        ],
+        how: text(
+            "pwrite(2) over the blocks of a file without a name (O_TMPFILE) that was written and \
+             synced before, so that no room has to be found. Each write carries its number, and \
+             what was written last is read back and compared. cache=warm is a copy and a page \
+             marked: the kernel writes pages back when it likes, and a file that is larger than \
+             what may be dirty (vm.dirty_ratio) would measure the device.",
+        ),
+        sources: list![
+            text(
+                "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lmdd"
+            ),
+            text(
+                "pwrite(2), open(2) on O_DIRECT; Linux Documentation/admin-guide/sysctl/vm.rst on dirty pages"
+            ),
+        ],
+        predicted_from: text(
+            "warm: the system call that os.syscall has measured, the copy that cpu.memcpy has, and 50 to 500 ns to mark a page; direct: what file.read or os.page_fault has read from the same device, or times by its kind",
+        ),
+        after: list![
+            text("os.syscall"),
+            text("cpu.memcpy"),
+            text("os.page_fault"),
+            text("file.read")
+        ],
+        needs: list![text(
+            "a folder on a file system with the file's size free (--set dir=)"
+        )],
+        roles: list![text("only")],
+    },
+    rounds: 2,
+    blocks_by: &["size", "dir"],
+    least_ns: |_| 0.0,
+    memory_bytes: |point| point.axes.number("size"),
+    processors: |_| 1,
+    headlines: |_| {
+        vec![Headline::new(
+            "write 4 KiB into the page cache",
+            PROBE.info.defaults(),
+        )]
+    },
+    more_points: |_| {
+        Planned::anywhere(vec![
+            at("direct", "sequential", 1 << 20),
+            at("warm", "sequential", 1 << 20),
+        ])
+    },
+    budget: None,
+    predict,
+    roles: &[|launch| Ok(Box::new(Writing::start(launch)))],
+    derive: |point, reports| with_throughput(point, reports),
+};
+
+fn at(cache: &'static str, pattern: &'static str, block: u64) -> Axes {
+    let axes = PROBE.info.defaults().with("cache", cache);
+    axes.with("pattern", pattern).with("block", block)
+}
+
+fn with_throughput(point: &Point, reports: Vec<Report>) -> Report {
+    let mut report = the_only_report(point, reports);
+    add_throughput(&mut report, point.axes.number("block"));
+    report
+}
+
+struct Writing {
+    random: Rng,
+    place: Option<Place>,
+    writer: Option<Writer>,
+    share: Option<f64>,
+    failed: Option<io::Error>,
+}
+
+impl Writing {
+    fn start(launch: &Launch) -> Writing {
+        Writing {
+            random: Rng::with_seed(launch.seed),
+            place: None,
+            writer: None,
+            share: None,
+            failed: None,
+        }
+    }
+}
+
+fn is_direct(point: &Point) -> bool {
+    point.axes.word("cache") == "direct"
+}
+
+impl Role for Writing {
+    /// It waits for the device.
+    fn blocks(&self, point: &Point) -> bool {
+        is_direct(point)
+    }
+
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        self.writer = None;
+        self.failed = None;
+        self.share = None;
+        super::place::has_blocks(point)?;
+        let place = Place::again(&mut self.place, point)?;
+        if is_direct(point) {
+            place.must_be_direct(point)?;
+        }
+        place.extend(point.axes.number("size"))?;
+        let order = super::place::order(point, &mut self.random);
+        let how = How {
+            is_direct: is_direct(point),
+            sync: Sync::Nothing,
+        };
+        let writer = Writer::new(&place.data, how, order);
+        self.writer = Some(writer.map_err(|error| place.failed("write", &error))?);
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let place = self.place.as_ref().expect("a prepared point has a file");
+        let writer = self.writer.as_mut().expect("a prepared point has a writer");
+        let before = (place.counters(), writer.written_bytes());
+        let writer = RefCell::new(writer);
+        let failed = &mut self.failed;
+        let mut write = |n: u64| {
+            if let Err(error) = writer.borrow_mut().write(n) {
+                failed.get_or_insert(error);
+            }
+        };
+        let mut half = meter.share(2);
+        half.repeatable("cost", &mut write);
+        let each_ns = half.cost_ns("cost").unwrap_or(0.0);
+        if each_ns >= CLOCK_READS * half.clock().read_ns() {
+            half.single("latency", || write(1));
+        }
+        if is_direct(point) {
+            let bytes = writer.borrow().written_bytes() - before.1;
+            self.share = place.share_written(&before.0, bytes);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let place = self.place.as_ref().expect("a measured point has a file");
+        let mut writer = self.writer.take().expect("a measured point has a writer");
+        let failed = |error: io::Error| place.failed("write", &error);
+        if let Some(error) = self.failed.take() {
+            return Err(failed(error));
+        }
+        let each_ns = meter.cost_ns("cost").unwrap_or(1.0);
+        let count = ((meter.time_ns() / 4.0 / each_ns) as u64).max(COUNTED);
+        let before = now_ns(ClockId::ThreadCpu);
+        writer.write(count).map_err(failed)?;
+        let cpu_ns = (now_ns(ClockId::ThreadCpu) - before) as f64;
+        let block = point.axes.number("block");
+        meter.value("cpu", cpu_ns / (count * block) as f64 * 1024.0);
+        if !writer.is_written(&place.data).map_err(failed)? {
+            return Err(Failure::error(
+                "the last block does not stand as it was written",
+            ));
+        }
+        let Some(share) = self.share else {
+            return Ok(());
+        };
+        meter.value("device_share", share);
+        match share >= ALL {
+            true => Ok(()),
+            false => Err(Failure::unsupported(format!(
+                "for each byte written to a file in {} past the page cache, {share:.2} went to \
+                 the device",
+                place.folder()
+            ))),
+        }
+    }
+}
+
+fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    /// To make a page dirty, with what the file system notes of it.
+    const MARK_PAGE_NS: Range = Range(30.0, 500.0);
+    let mut sum = Sum::new();
+    let block = point.axes.number("block") as f64;
+    if is_direct(point) {
+        expect::device(&mut sum, point, facts, known)?;
+    } else {
+        expect::call(&mut sum, known)?;
+        sum.add(
+            MARK_PAGE_NS * expect::pages(block),
+            "to find pages and mark them",
+        );
+        sum.add(expect::copy(known, block)?, "to copy the block");
+    }
+    let Range(low, high) = sum.total();
+    cost_ns(low, high, sum.in_words())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::tried::{measure, value};
+    use costof_model::failure::FailureKind;
+
+    #[test]
+    fn blocks_go_where_the_point_says() {
+        for cache in ["warm", "direct"] {
+            for pattern in ["random", "sequential"] {
+                let axes = at(cache, pattern, 4096).with("size", 4 << 20);
+                match measure(&PROBE, axes.clone()) {
+                    Ok(report) => {
+                        assert_eq!(report.allocations, 0, "{axes}");
+                        assert!(value(&report, "throughput") > Some(0.0), "{axes}");
+                        let share = value(&report, "device_share");
+                        assert!(cache == "direct" || share.is_none(), "{axes}");
+                    }
+                    Err(failure) => {
+                        assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
+                        eprintln!("checked less: {axes}: {failure}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sectors_are_not_split_and_a_file_has_blocks() {
+        for (axes, says) in [
+            (at("direct", "random", 256).with("size", 4 << 20), "256B"),
+            (
+                at("warm", "random", 1 << 20).with("size", 1 << 20),
+                "fewer than four",
+            ),
+        ] {
+            let failure = measure(&PROBE, axes).unwrap_err();
+            assert!(failure.reason.contains(says), "{failure}");
+        }
+    }
+}
