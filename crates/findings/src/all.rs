@@ -3,6 +3,8 @@
 use crate::cache_levels::cache_levels;
 use crate::cache_pollution::cache_pollution;
 use crate::cache_references::cache_references;
+use crate::file_cache::file_cache;
+use crate::file_device::file_device;
 use crate::finding::{Finding, Question};
 use crate::fork_growth::fork_growth;
 use crate::ladder::ladder;
@@ -33,6 +35,8 @@ const FINDERS: &[Find] = &[
     page_sizes,
     sequential,
     fork_growth,
+    file_device,
+    file_cache,
     remote_file,
     round_trip,
     reliable_datagrams,

@@ -9,6 +9,8 @@ mod cache_references;
 pub mod changepoints;
 pub mod crossover;
 pub mod doctor;
+mod file_cache;
+mod file_device;
 pub mod finding;
 mod fork_growth;
 pub mod ladder;

@@ -4,9 +4,7 @@ use crate::cli::ExportOptions;
 use crate::error::Error;
 use crate::record;
 use costof_model::Text;
-use costof_model::axis::{AxisValue, Domain};
-use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
+use costof_model::axis::{Axis, AxisValue, Domain};
 use costof_model::run_file::{self, Run};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -25,14 +23,18 @@ pub(crate) fn run(options: &ExportOptions) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Removes host names, addresses, the places of files and the command line.
+/// Removes host names, addresses, folders and the command line.
 fn anonymous(run: &mut Run) {
     run.run.command.clear();
-    let places = places(run);
     let mut names = names(run);
-    names.extend(places.iter().flat_map(|place| named_by(place)));
+    names.extend(without_places(run));
+    let folders = run
+        .attempts
+        .iter()
+        .flat_map(|attempt| attempt.hosts.values());
+    names.extend(folders.filter_map(|facts| facts.temporary_folder.clone()));
+    names.retain(|name| name.len() > 1);
     names.sort_by_key(|name| std::cmp::Reverse(name.len()));
-    hide_places(run, &places);
     for row in &mut run.failures {
         for name in &names {
             row.reason = row.reason.replace(name, "…");
@@ -56,83 +58,54 @@ fn anonymous(run: &mut Run) {
     }
 }
 
-/// The places that points name: paths and URLs, which have names of hosts and people in them.
-fn places(run: &Run) -> Vec<Text> {
-    let mut places: Vec<Text> = Vec::new();
-    let planned = run.run.plan.blocks.iter().flat_map(|block| &block.points);
-    for point in planned {
-        let values = place_axes(&run.probes, point).into_iter();
-        for value in values.filter_map(|axis| point.axes.0.get(&axis)) {
-            if let AxisValue::Word(place) = value
-                && place.contains('/')
-                && !places.contains(place)
-            {
-                places.push(place.clone());
+/// Takes folders and URLs out of all points, and says which they were.
+fn without_places(run: &mut Run) -> Vec<String> {
+    let is_place = |axis: &&Axis| matches!(axis.domain, Domain::Place { .. });
+    let axes = run.probes.iter().flat_map(|info| info.axes.iter());
+    let axes: Vec<Text> = axes
+        .filter(is_place)
+        .map(|axis| axis.name.clone())
+        .collect();
+    let planned = run.run.plan.blocks.iter_mut();
+    let points = planned
+        .flat_map(|block| &mut block.points)
+        .chain(run.points.iter_mut().map(|row| &mut row.point))
+        .chain(run.predictions.iter_mut().map(|row| &mut row.point))
+        .chain(run.failures.iter_mut().map(|row| &mut row.point));
+    let mut places = Vec::new();
+    for point in points {
+        for (name, value) in &mut point.axes.0 {
+            match value {
+                AxisValue::Word(word) if axes.contains(name) && word.contains('/') => {
+                    places.extend(named_by(word));
+                    *word = "…".into();
+                }
+                _ => {}
             }
         }
     }
     places
 }
 
-/// The axes of a point whose values are places.
-fn place_axes(probes: &[ProbeInfo], point: &Point) -> Vec<Text> {
-    let info = probes.iter().find(|info| info.id == point.probe);
-    let axes = info.into_iter().flat_map(|info| info.axes.iter());
-    let of_places = axes.filter(|axis| matches!(axis.domain, Domain::Place { .. }));
-    of_places.map(|axis| axis.name.clone()).collect()
-}
-
-/// A place, and the host and the path in it, as reasons of failures name them.
-fn named_by(place: &Text) -> Vec<String> {
-    let mut names = vec![place.to_string()];
+/// A place, and of an URL its host and paths, as reasons of failures name them.
+fn named_by(place: &str) -> Vec<String> {
+    let mut names = vec![place.to_owned()];
     if let Some((_, rest)) = place.split_once("://")
         && let Some((server, path)) = rest.split_once('/')
     {
-        let host = match server
+        let bracketed = server
             .strip_prefix('[')
-            .and_then(|rest| rest.split_once(']'))
-        {
-            Some((address, _)) => address,
-            None => server.split(':').next().unwrap_or(server),
-        };
-        let folder = path
-            .rsplit_once('/')
-            .map(|(folder, _)| format!("/{folder}"));
+            .and_then(|rest| rest.split_once(']'));
+        let (host, _) = bracketed.unwrap_or_else(|| server.split_once(':').unwrap_or((server, "")));
+        let folders = path
+            .match_indices('/')
+            .map(|(at, _)| format!("/{}", &path[..at]));
         names.extend([host.to_owned(), format!("/{path}")]);
-        names.extend(folder);
+        names.extend(folders);
+        // What is not found is named alone.
+        names.extend(path.split('/').map(|name| format!("`{name}`")));
     }
-    names.retain(|name| name.len() > 1);
     names
-}
-
-/// Numbers the places instead, so that points stay apart.
-fn hide_places(run: &mut Run, places: &[Text]) {
-    let Run {
-        run: asked,
-        probes,
-        predictions,
-        failures,
-        points,
-        ..
-    } = run;
-    let planned = asked
-        .plan
-        .blocks
-        .iter_mut()
-        .flat_map(|block| &mut block.points);
-    let all = planned
-        .chain(predictions.iter_mut().map(|row| &mut row.point))
-        .chain(failures.iter_mut().map(|row| &mut row.point))
-        .chain(points.iter_mut().map(|row| &mut row.point));
-    for point in all {
-        for axis in place_axes(probes, point) {
-            if let Some(AxisValue::Word(place)) = point.axes.0.get_mut(&axis)
-                && let Some(number) = places.iter().position(|known| known == place)
-            {
-                *place = format!("/…/{}", number + 1).into();
-            }
-        }
-    }
 }
 
 /// What names hosts in the reasons of failures, the longest first, so that none

@@ -13,6 +13,7 @@ mod copy_verdicts;
 mod datagrams;
 mod ends;
 mod export;
+mod files;
 mod graded;
 mod hosts;
 mod interrupted;

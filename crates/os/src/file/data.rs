@@ -206,4 +206,30 @@ mod tests {
         assert_eq!(error("/dev/null").kind(), io::ErrorKind::NotADirectory);
         assert!(DataFile::create(Some(Path::new("/proc"))).is_err());
     }
+
+    /// In a thread that leaves the mounts of the others, where that is allowed.
+    #[test]
+    fn a_disk_that_gets_full_is_an_error_of_that_kind() {
+        use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+        let written = std::thread::spawn(|| {
+            let flags = libc::CLONE_FS | libc::CLONE_NEWNS;
+            // SAFETY: takes a number; only this thread's view of what is mounted changes.
+            if unsafe { libc::unshare(flags) } != 0 {
+                return None;
+            }
+            let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+            mount_change("/", private).ok()?;
+            let folder = Path::new("/mnt");
+            mount("none", folder, "tmpfs", MountFlags::empty(), c"size=2m").ok()?;
+            let mut data = DataFile::create(Some(folder)).ok()?;
+            Some((data.most_bytes(), data.extend(8 << 20), data.len()))
+        });
+        let Some((most, written, len)) = written.join().unwrap() else {
+            eprintln!("skipped: nothing can be mounted here");
+            return;
+        };
+        assert!(most.unwrap() < 2 << 20);
+        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert!(len < 8 << 20);
+    }
 }

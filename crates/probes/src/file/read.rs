@@ -43,6 +43,8 @@ const BATCH_PER_DEPTH: f64 = 32.0;
 /// A stretch of a cold file that is read in order: long beside what the kernel reads ahead, which
 /// is read in vain where the stretch ends.
 const COLD_STRETCH_BYTES: u64 = 32 << 20;
+/// Such stretches that a point has in a round, at most.
+const STRETCHES: u64 = 64;
 /// What is read once more and compared, byte by byte.
 const COMPARED_BYTES: u64 = 4 << 20;
 
@@ -315,14 +317,17 @@ impl Role for Reading {
             let each = time_ns(meter, || read(8 * depth)) / (8 * depth) as f64;
             meter.batches_last(BATCH_PER_DEPTH * depth as f64 * each);
         }
-        if most.is_stretch {
-            meter.batches_last(f64::INFINITY);
-        }
         let before = (place.counters(), reader.borrow().read_bytes());
         let mut half = meter.share(2);
-        match is_cold {
-            true => half.used_up("cost", most.blocks, |_| prepare(), read)?,
-            false => half.repeatable("cost", read),
+        match (is_cold, most.is_stretch) {
+            (_, true) => half.repeat(STRETCHES, |meter| {
+                prepare()?;
+                let ns = time_ns(meter, || read(most.blocks));
+                meter.batch_done("cost", most.blocks, ns);
+                Ok(())
+            })?,
+            (true, _) => half.used_up("cost", most.blocks, |_| prepare(), read)?,
+            (false, _) => half.repeatable("cost", read),
         }
         let clock = half.clock();
         let each_ns = half.cost_ns("cost").unwrap_or(0.0);
@@ -395,8 +400,8 @@ fn engine(point: &Point) -> Engine {
 #[derive(Clone, Copy)]
 struct Most {
     blocks: u64,
-    /// Whether it is always as many, or half of them, from the file's beginning on: the kernel reads
-    /// ahead of who reads in order, and of a few blocks most of that is in vain.
+    /// Whether it is always as many, from the file's beginning on: the kernel reads ahead of who
+    /// reads in order, in vain where that ends soon; and half as many do not take half the time.
     is_stretch: bool,
 }
 

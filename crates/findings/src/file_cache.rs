@@ -1,0 +1,148 @@
+//! Up to which size files come from memory, and what limits that.
+
+use crate::changepoints::{half_way, levels};
+use crate::finding::Finding;
+use crate::memory_latency::facts;
+use costof_model::facts::Facts;
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+use std::collections::BTreeMap;
+
+const PROBE: &str = "file.cache_size";
+const MIB: f64 = (1 << 20) as f64;
+/// What was found is what was expected where it lies so near.
+const NEAR: f64 = 1.1;
+
+/// For each folder whose files were read.
+pub(crate) fn file_cache(run: &Run) -> Vec<Finding> {
+    let mut folders: BTreeMap<&str, Vec<&PointRow>> = BTreeMap::new();
+    for row in run.points.iter().filter(|row| row.point.probe == PROBE) {
+        let dir = row.axes().find_word("dir").unwrap_or("");
+        folders.entry(dir).or_default().push(row);
+    }
+    folders
+        .into_values()
+        .filter_map(|rows| of_folder(facts(run), rows))
+        .collect()
+}
+
+fn of_folder(facts: Option<&Facts>, mut rows: Vec<&PointRow>) -> Option<Finding> {
+    rows.sort_by_key(|row| row.axes().find_number("size"));
+    let curve: Vec<(f64, f64)> = rows
+        .iter()
+        .filter_map(|row| {
+            let size = row.axes().find_number("size")? as f64;
+            Some((size, row.estimate("cost")?.median))
+        })
+        .filter(|(size, cost)| *size > 0.0 && *cost > 0.0)
+        .collect();
+    if !curve.windows(2).all(|pair| pair[0].0 < pair[1].0) {
+        return None;
+    }
+    let levels = levels(&curve);
+    let (cached, device) = levels.windows(2).find_map(|pair| {
+        let [inner, outer] = pair else { return None };
+        (outer.cost > inner.cost).then_some((inner, outer))
+    })?;
+    let at = half_way(&curve, cached, device);
+    let rate = |cost: f64| format!("{:.2} GB/s", MIB / cost);
+    let sentence = format!(
+        "a file that is read again comes from memory up to about {} MiB, at {}, and from the device \
+         beyond, at {}{}",
+        (at / MIB).round(),
+        rate(cached.cost),
+        rate(device.cost),
+        facts.map_or_else(String::new, |facts| limited(facts, at)),
+    );
+    Some(Finding {
+        kind: "file_cache_size".into(),
+        sentence,
+        advice: None,
+        evidence: rows.iter().map(|row| row.point.clone()).collect(),
+    })
+}
+
+/// What limits it, as far as the facts tell.
+fn limited(facts: &Facts, at: f64) -> String {
+    let named = |bytes: u64, what: &str| {
+        let bytes = bytes as f64;
+        let is_near = (at / bytes).max(bytes / at) <= NEAR;
+        is_near.then(|| format!("{what} {} MiB", (bytes / MIB).round()))
+    };
+    let group = facts.inherited.cgroup.memory_limit_bytes;
+    let group = group.and_then(|bytes| named(bytes, "the control group's memory limit,"));
+    let memory = || {
+        let available = facts.memory.available_bytes?;
+        named(available, "the memory that was available,")
+    };
+    match group.or_else(memory) {
+        Some(limit) => format!(
+            ": what limits it is {limit}; nothing of it was dirty, so no limit on dirty pages does"
+        ),
+        None => {
+            let told = facts.inherited.cgroup.memory_limit_bytes;
+            let told = told.into_iter().chain(facts.memory.available_bytes).min();
+            told.map_or_else(String::new, |bytes| {
+                format!(
+                    ", where the facts have {} MiB: something that they do not tell limits it",
+                    (bytes as f64 / MIB).round()
+                )
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_sample::{point_row, run};
+    use costof_model::axis::Axes;
+
+    /// Sizes in MiB around 400, and the cost of a block of each.
+    fn curve(limit_mib: u64) -> Run {
+        let mut run = run(&[]);
+        for size in [100, 160, 220, 280, 320, 340, 360, 380, 400, 420, 440, 480] {
+            let cost = if size <= limit_mib { 70e3 } else { 900e3 };
+            let axes = Axes::default()
+                .with("size", size << 20)
+                .with("dir", "temporary");
+            let row = point_row(PROBE, "cost", axes, cost, (cost, cost));
+            run.points.push(row);
+        }
+        run
+    }
+
+    fn with_limit(run: &mut Run, limit: Option<u64>, available: u64) {
+        let host = run.attempts.last_mut().unwrap().hosts.values_mut().next();
+        let facts = host.unwrap();
+        facts.inherited.cgroup.memory_limit_bytes = limit;
+        facts.memory.available_bytes = Some(available);
+    }
+
+    #[test]
+    fn the_cliff_is_found_and_what_limits_it() {
+        let mut run = curve(380);
+        with_limit(&mut run, Some(400 << 20), 8 << 30);
+        let findings = file_cache(&run);
+        let sentence = &findings[0].sentence;
+        assert!(sentence.contains("up to about 39"), "{sentence}");
+        assert!(
+            sentence.contains("control group's memory limit, 400 MiB"),
+            "{sentence}"
+        );
+        with_limit(&mut run, None, 400 << 20);
+        assert!(
+            file_cache(&run)[0]
+                .sentence
+                .contains("memory that was available")
+        );
+        with_limit(&mut run, None, 8 << 30);
+        assert!(file_cache(&run)[0].sentence.contains("do not tell"));
+    }
+
+    #[test]
+    fn without_a_cliff_nothing_is_said() {
+        assert_eq!(file_cache(&run(&[])), []);
+        assert_eq!(file_cache(&curve(1000)), []);
+    }
+}
