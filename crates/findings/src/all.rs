@@ -11,6 +11,7 @@ use crate::ladder::ladder;
 use crate::mapped_pages::mapped_pages;
 use crate::page_sizes::page_sizes;
 use crate::reliable_datagrams::reliable_datagrams;
+use crate::remote_file::remote_file;
 use crate::round_trip::round_trip;
 use crate::rpc_load::rpc_load;
 use crate::saturated::saturated;
@@ -36,6 +37,7 @@ const FINDERS: &[Find] = &[
     fork_growth,
     file_device,
     file_cache,
+    remote_file,
     round_trip,
     reliable_datagrams,
     ladder,

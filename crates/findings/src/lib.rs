@@ -21,6 +21,7 @@ mod memory_sample;
 mod page_sizes;
 mod ratio;
 mod reliable_datagrams;
+mod remote_file;
 mod round_trip;
 mod rpc_load;
 mod saturated;

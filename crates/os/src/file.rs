@@ -1,5 +1,5 @@
 //! Files: nameless ones whose content is known, what the kernel keeps of them in memory, the ways
-//! past that, and the measured ways to read and write them.
+//! past that, and the measured ways to read and write them; and remote ones.
 
 pub mod cache;
 pub mod contenders;
@@ -9,5 +9,6 @@ pub mod direct;
 pub mod names;
 pub mod order;
 pub mod reads;
+pub mod remote;
 mod shrunk;
 pub mod writes;

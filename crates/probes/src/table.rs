@@ -30,6 +30,8 @@ pub static TABLE: &[&Probe] = &[
     &crate::memory::bandwidth::PROBE,
     &crate::ipc::latency::PROBE,
     &crate::ipc::bandwidth::PROBE,
+    &crate::file::remote::null::PROBE,
+    &crate::file::remote::PROBE,
     &crate::file::read::PROBE,
     &crate::file::write::PROBE,
     &crate::file::sync::PROBE,

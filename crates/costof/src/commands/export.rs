@@ -77,7 +77,7 @@ fn without_places(run: &mut Run) -> Vec<String> {
         for (name, value) in &mut point.axes.0 {
             match value {
                 AxisValue::Word(word) if axes.contains(name) && word.contains('/') => {
-                    places.push(word.to_string());
+                    places.extend(named_by(word));
                     *word = "…".into();
                 }
                 _ => {}
@@ -85,6 +85,27 @@ fn without_places(run: &mut Run) -> Vec<String> {
         }
     }
     places
+}
+
+/// A place, and of an URL its host and paths, as reasons of failures name them.
+fn named_by(place: &str) -> Vec<String> {
+    let mut names = vec![place.to_owned()];
+    if let Some((_, rest)) = place.split_once("://")
+        && let Some((server, path)) = rest.split_once('/')
+    {
+        let bracketed = server
+            .strip_prefix('[')
+            .and_then(|rest| rest.split_once(']'));
+        let (host, _) = bracketed.unwrap_or_else(|| server.split_once(':').unwrap_or((server, "")));
+        let folders = path
+            .match_indices('/')
+            .map(|(at, _)| format!("/{}", &path[..at]));
+        names.extend([host.to_owned(), format!("/{path}")]);
+        names.extend(folders);
+        // What is not found is named alone.
+        names.extend(path.split('/').map(|name| format!("`{name}`")));
+    }
+    names
 }
 
 /// What names hosts in the reasons of failures, the longest first, so that none

@@ -23,6 +23,7 @@ mod limits;
 mod link;
 mod misbehaving;
 mod namespaces;
+mod nfs;
 mod readers;
 mod resumed;
 mod send;

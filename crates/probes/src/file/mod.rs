@@ -7,6 +7,7 @@ pub(crate) mod expect;
 pub(crate) mod metadata;
 pub(crate) mod place;
 pub(crate) mod read;
+pub(crate) mod remote;
 pub(crate) mod sync;
 #[cfg(test)]
 pub(crate) mod tried;

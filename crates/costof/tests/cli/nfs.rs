@@ -1,0 +1,551 @@
+//! Files of a real NFS server, nfs-ganesha, in a network namespace of the test's own; of servers that
+//! are none; and of a remote file system that is mounted.
+
+use crate::common::{Ended, Place, ended, read, run, spawn, wait_for};
+use crate::namespaces::Namespaces;
+use costof_model::failure::FailureKind;
+use costof_model::rows::{PointRow, State};
+use costof_model::run_file::Run;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+/// The bytes of the file that is read.
+const FILE_BYTES: usize = 8 << 20;
+
+/// A server of the folder `export` of its place, at 10.77.0.1, until it is dropped: rpcbind and
+/// ganesha.nfsd in a namespace of processes, which ends with them, and with a /run of their own.
+struct Server {
+    place: Place,
+    namespaces: Namespaces,
+    all: Child,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.all.kill();
+        let _ = self.all.wait();
+    }
+}
+
+impl Server {
+    /// None, and said so, where it cannot be had.
+    fn start(name: &str) -> Option<Server> {
+        let skipped = |why: &str| {
+            eprintln!("skipped: no NFS server here: {why}");
+            None
+        };
+        if !rustix::process::geteuid().is_root() {
+            return skipped("only root may run one");
+        }
+        for program in ["ganesha.nfsd", "rpcbind"] {
+            let found = Command::new("sh")
+                .args(["-c", &format!("command -v {program}")])
+                .output();
+            if !found.is_ok_and(|found| found.status.success()) {
+                return skipped(&format!("{program} is not installed"));
+            }
+        }
+        let namespaces = match Namespaces::new(name) {
+            Ok(namespaces) => namespaces,
+            Err(why) => return skipped(&why),
+        };
+        let place = Place::new();
+        let export = place.path("export");
+        // Others than root look things up here too.
+        fs::set_permissions(place.path("."), PermissionsExt::from_mode(0o755)).unwrap();
+        for folder in [&export, &export.join("all"), &export.join("others")] {
+            fs::create_dir(folder).unwrap();
+            fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).unwrap();
+            fs::write(folder.join("file"), vec![7; FILE_BYTES]).unwrap();
+        }
+        let configuration = place.path("ganesha.conf");
+        fs::write(&configuration, configured(&export)).unwrap();
+        let log = place.path("ganesha.log");
+        let script = format!(
+            "mount -t tmpfs none /run && mount -t tmpfs none /var/lib/nfs && \
+             mkdir -p /run/rpcbind /var/lib/nfs/ganesha && rpcbind -w -f & \
+             while ! [ -e /run/rpcbind.sock ]; do sleep 0.02; done; \
+             exec ganesha.nfsd -F -f {} -L {} -p /run/ganesha.pid",
+            configuration.display(),
+            log.display()
+        );
+        let mut command = place.command(Path::new("ip"), &["netns", "exec", &namespaces.far]);
+        command.args([
+            "unshare",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+        ]);
+        command.args(["sh", "-c", &script]);
+        let all = spawn(&mut command);
+        let mut server = Server {
+            place,
+            namespaces,
+            all,
+        };
+        wait_for("the NFS server", || {
+            let said = fs::read_to_string(&log).unwrap_or_default();
+            assert!(
+                server.all.try_wait().unwrap().is_none(),
+                "the server has ended: {said}"
+            );
+            said.contains("NFS SERVER INITIALIZED")
+        });
+        Some(server)
+    }
+
+    fn export(&self) -> PathBuf {
+        self.place.path("export").join("all")
+    }
+
+    fn url(&self, name: &str) -> String {
+        format!("nfs://10.77.0.1{}/{name}", self.export().display())
+    }
+
+    /// `costof run file.remote` of this file, at the near end.
+    fn reading(&self, path: &str, more: &[&str]) -> Command {
+        let path = format!("path={path}");
+        let mut arguments = vec!["run", "file.remote", "--out", "run.jsonl"];
+        arguments.extend(["--set", &path]);
+        arguments.extend(more);
+        self.namespaces
+            .at_the_near_end(&self.place.costof(&arguments))
+    }
+
+    /// The process that serves.
+    fn process(&self) -> Pid {
+        let mut all = self.place.running().into_iter();
+        let serves = all.find(|process| process.command.starts_with("ganesha.nfsd"));
+        serves.expect("the server runs").pid
+    }
+
+    /// Nothing is left of what was started beside it.
+    fn expect_only_it_runs(&self) {
+        wait_for("workers to end", || {
+            let running = self.place.running();
+            running.iter().all(|process| {
+                !process.command.contains("costof run") && !process.command.contains("worker")
+            })
+        });
+    }
+
+    fn run_file(&self) -> Run {
+        read(&self.place.path("run.jsonl"))
+    }
+}
+
+fn configured(export: &Path) -> String {
+    let export_of = |id: u32, path: &Path, more: &str| {
+        format!(
+            "EXPORT {{ Export_Id = {id}; Path = {}; Pseudo = /{id};
+             SecType = sys; Protocols = 3; Transports = TCP; FSAL {{ Name = VFS; }} {more} }}\n",
+            path.display()
+        )
+    };
+    [
+        "NFS_CORE_PARAM { Protocols = 3; NFS_Port = 2049; MNT_Port = 20048;
+         Enable_NLM = false; Enable_RQUOTA = false; }
+         LOG { Default_Log_Level = EVENT; }\n"
+            .to_owned(),
+        export_of(
+            1,
+            &export.join("all"),
+            "Access_Type = RO; Squash = Root_Squash;",
+        ),
+        export_of(
+            2,
+            &export.join("others"),
+            "Access_Type = None; CLIENT { Clients = 10.77.0.77; Access_Type = RO; }",
+        ),
+    ]
+    .concat()
+}
+
+fn metric(row: &PointRow, name: &str) -> f64 {
+    let found = row.estimate(name);
+    found
+        .unwrap_or_else(|| panic!("{name} of {}", row.point))
+        .median
+}
+
+/// The reasons of a run that measured nothing.
+#[track_caller]
+fn reasons(ended: &Ended, run: &Run) -> Vec<String> {
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(!ended.err.contains("panicked"), "{}", ended.err);
+    assert!(run.points.iter().all(|row| row.state != State::Ok));
+    assert!(!run.failures.is_empty());
+    run.failures.iter().map(|row| row.reason.clone()).collect()
+}
+
+#[test]
+fn a_file_is_read_over_nfs_and_what_limits_it_is_named() {
+    let Some(server) = Server::start("costofna") else {
+        return;
+    };
+    let url = server.url("file");
+    let mut command = server.reading(
+        &url,
+        &[
+            "file.remote_call",
+            "--quick",
+            "--set",
+            "block=4KiB,1MiB",
+            "--set",
+            "depth=1,16",
+            "--set",
+            "pattern=random,sequential",
+        ],
+    );
+    // An axis that one of both has not is no error.
+    let done = run(&mut command).expect_code(0);
+    let read = server.run_file();
+    assert_eq!(read.failures, [], "{}", done.err);
+    let reads: Vec<&PointRow> = read
+        .points
+        .iter()
+        .filter(|row| row.point.probe == "file.remote")
+        .collect();
+    assert_eq!(reads.len(), 8);
+    for row in &reads {
+        // One answer for each block that was asked for: what came took as long as it says.
+        let (latency, throughput) = (metric(row, "latency"), metric(row, "throughput"));
+        let (block, depth) = (row.axes().number("block"), row.axes().number("depth"));
+        assert!(latency > 0.0 && throughput > 0.0);
+        assert!(metric(row, "null_call") > 0.0 && metric(row, "handshake") > 0.0);
+        assert!(metric(row, "cpu") > 0.0);
+        let under_way = throughput * latency / 1e9 / block as f64;
+        assert!(
+            under_way < 4.0 * depth as f64,
+            "{} has {under_way} under way",
+            row.point
+        );
+        assert!(row.prediction.is_some(), "{}", row.point);
+    }
+    let found = done.out;
+    // Where others use the processor, nobody knows.
+    assert!(
+        found.contains("what limits it is") || found.contains("grade D"),
+        "{found}"
+    );
+    assert!(!found.contains("allocations happened"), "{found}");
+    server.expect_only_it_runs();
+}
+
+#[test]
+fn what_a_server_does_not_give_is_a_failure_that_says_why() {
+    let Some(server) = Server::start("costofnb") else {
+        return;
+    };
+    let export = server.export();
+    fs::create_dir(export.join("folder")).unwrap();
+    fs::write(export.join("empty"), "").unwrap();
+    fs::write(export.join("small"), "small").unwrap();
+    fs::write(export.join("secret"), vec![0; 8192]).unwrap();
+    fs::set_permissions(export.join("secret"), PermissionsExt::from_mode(0o600)).unwrap();
+    symlink("file", export.join("link")).unwrap();
+    for (path, why, kind) in [
+        (
+            server.url("absent"),
+            "there is no `absent`",
+            FailureKind::Error,
+        ),
+        (
+            server.url("folder"),
+            "it is a directory, not a file",
+            FailureKind::Error,
+        ),
+        (
+            server.url("file/below"),
+            "is no directory",
+            FailureKind::Error,
+        ),
+        (server.url("link"), "symbolic link", FailureKind::Error),
+        (server.url("empty"), "the file is empty", FailureKind::Error),
+        (
+            server.url("small"),
+            "a smaller --set block=",
+            FailureKind::Unsupported,
+        ),
+        // The server takes root for nobody, who may not read it.
+        (
+            server.url("secret"),
+            "may not be read by this user",
+            FailureKind::Error,
+        ),
+        (
+            format!(
+                "nfs://10.77.0.1{}/others/file",
+                server.place.path("export").display()
+            ),
+            "not for this machine or user",
+            FailureKind::Error,
+        ),
+        (
+            "nfs://10.77.0.1/elsewhere/file".into(),
+            "exports none of the file's folders",
+            FailureKind::Error,
+        ),
+        (
+            "nfs://10.77.0.1:9/elsewhere/file".into(),
+            "nobody listens there",
+            FailureKind::Error,
+        ),
+        (
+            "nfs://10.77.0.9/elsewhere/file".into(),
+            "10.77.0.9",
+            FailureKind::Error,
+        ),
+    ] {
+        let done = run(&mut server.reading(&path, &["--quick"]));
+        let read = server.run_file();
+        for reason in reasons(&done, &read) {
+            assert!(reason.contains(why), "{path}: {reason} is not: {why}");
+        }
+        assert!(
+            read.failures.iter().all(|row| row.kind == kind),
+            "{:?}",
+            read.failures
+        );
+        fs::remove_file(server.place.path("run.jsonl")).unwrap();
+    }
+}
+
+/// What becomes of a run when something happens to its server after a launch or more: the reasons of what
+/// failed.
+fn half_way(name: &str, happens: impl FnOnce(&Server)) -> Option<Vec<String>> {
+    let server = Server::start(name)?;
+    let url = server.url("file");
+    let mut command = server.reading(&url, &["--set", "block=4KiB,16KiB,64KiB"]);
+    let reading = spawn(&mut command);
+    let file = server.place.path("run.jsonl");
+    wait_for("a launch", || {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        text.contains("\"type\":\"launch\"")
+    });
+    happens(&server);
+    let done = ended(reading);
+    assert!(!done.err.contains("panicked"), "{}", done.err);
+    server.expect_only_it_runs();
+    let run = server.run_file();
+    assert!(run.end.is_some(), "the run has an end");
+    assert!(!run.failures.is_empty(), "{done:?}");
+    Some(run.failures.into_iter().map(|row| row.reason).collect())
+}
+
+#[test]
+fn a_server_that_dies_half_way_fails_what_was_left() {
+    let died = half_way("costofnc", |server| {
+        kill_process(server.process(), Signal::KILL).unwrap();
+    });
+    for reason in died.into_iter().flatten() {
+        // The portmapper ends with it, or still names its port.
+        let known = ["ended the connection", "nobody listens there", "runs no"];
+        assert!(known.iter().any(|why| reason.contains(why)), "{reason}");
+    }
+}
+
+#[test]
+fn a_server_that_stalls_half_way_is_not_waited_for() {
+    let stalled = half_way("costofnd", |server| {
+        kill_process(server.process(), Signal::STOP).unwrap();
+    });
+    for reason in stalled.into_iter().flatten() {
+        assert!(reason.contains("no answer within 5s"), "{reason}");
+    }
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_read_says_so() {
+    let shrunk = half_way("costofne", |server| {
+        let file = File::options()
+            .write(true)
+            .open(server.export().join("file"))
+            .unwrap();
+        file.set_len(4095).unwrap();
+    });
+    for reason in shrunk.into_iter().flatten() {
+        let known = ["it has become shorter", "a smaller --set block="];
+        assert!(known.iter().any(|why| reason.contains(why)), "{reason}");
+    }
+}
+
+/// What comes of a file of a server at a port of loopback.
+fn of_a_server_at(port: u16) -> Vec<String> {
+    let place = Place::new();
+    let path = format!("path=nfs://127.0.0.1:{port}/export/file");
+    let out = ["--quick", "--out", "run.jsonl"];
+    let mut arguments = vec!["run", "file.remote", "--set", &path];
+    arguments.extend(out);
+    let done = run(&mut place.costof(&arguments));
+    place.expect_nothing_runs();
+    reasons(&done, &read(&place.path("run.jsonl")))
+}
+
+#[test]
+fn a_server_that_is_absent_silent_or_none_fails_in_time() {
+    let closed = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().port()
+    };
+    for reason in of_a_server_at(closed) {
+        assert!(reason.contains("nobody listens there"), "{reason}");
+    }
+    // It takes connections, and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    for reason in of_a_server_at(silent.local_addr().unwrap().port()) {
+        assert!(reason.contains("no answer within 5s"), "{reason}");
+    }
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut caller in other.incoming().flatten() {
+            let _ = caller.read(&mut [0; 64]);
+            let _ = caller.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    for reason in of_a_server_at(port) {
+        // It is no server that mounts, so the portmapper is asked, which is not there either.
+        assert!(
+            reason.contains("portmapper") || reason.contains("no NFS server"),
+            "{reason}"
+        );
+    }
+}
+
+#[test]
+fn a_path_that_cannot_be_one_is_a_wrong_command_or_a_failure_that_says_so() {
+    let place = Place::new();
+    let set = |path: &str| {
+        let path = format!("path={path}");
+        run(&mut place.costof(&["run", "file.remote", "--quick", "--set", &path, "--json"]))
+    };
+    // Names of hosts and people are in places.
+    let url = "path=nfs://localhost:1/secret/file";
+    let out = ["--quick", "--out", "run.jsonl"];
+    run(place
+        .costof(&["run", "file.remote", "--set", url])
+        .args(out))
+    .expect_code(3);
+    let export = run(&mut place.costof(&["export", "run.jsonl", "--anonymous"])).expect_code(0);
+    assert!(export.out.contains("\"path\":\"…\""), "{}", export.out);
+    for secret in ["localhost", "secret"] {
+        assert!(!export.out.contains(secret), "{}", export.out);
+    }
+    set("file").expect_wrong(&["path", "nfs://"]);
+    set("http://h/e/f").expect_wrong(&["http://h/e/f"]);
+    for (path, why) in [
+        ("nfs://h/f", "an export and a file"),
+        ("nfs://[::1/e/f", "not closed"),
+        ("/etc/passwd", "file.read measures those"),
+        ("/nonexistent/costof", "No such file"),
+        ("unset", "--set path=nfs://HOST/EXPORT/FILE"),
+    ] {
+        let done = set(path).expect_code(3);
+        assert!(done.out.contains(why), "{path}: {}", done.out);
+    }
+}
+
+/// A folder of this machine, mounted by sshfs with what serves it, until it is dropped.
+struct Mounted {
+    place: Place,
+    sshfs: Child,
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount")
+            .arg(self.place.path("mounted"))
+            .output();
+        let _ = self.sshfs.kill();
+        let _ = self.sshfs.wait();
+    }
+}
+
+impl Mounted {
+    /// None, and said so, where it cannot be had.
+    fn new() -> Option<Mounted> {
+        const SERVES: &str = "/usr/lib/openssh/sftp-server";
+        let place = Place::new();
+        for folder in ["served", "mounted"] {
+            fs::create_dir(place.path(folder)).unwrap();
+        }
+        fs::write(place.path("served").join("file"), vec![7; FILE_BYTES]).unwrap();
+        // In place of ssh: whatever host it is told, what serves runs here.
+        let ssh = place.path("ssh");
+        fs::write(&ssh, format!("#!/bin/sh\nexec {SERVES}\n")).unwrap();
+        fs::set_permissions(&ssh, PermissionsExt::from_mode(0o755)).unwrap();
+        let options = format!("ssh_command={},direct_io", ssh.display());
+        let served = format!("here:{}", place.path("served").display());
+        let mounted = place.path("mounted");
+        let mut command = place.command(Path::new("sshfs"), &["-f", "-o", &options, &served]);
+        let sshfs = match command.arg(&mounted).spawn() {
+            Ok(sshfs) if Path::new(SERVES).exists() => sshfs,
+            _ => {
+                eprintln!("skipped: sshfs or {SERVES} is not installed");
+                return None;
+            }
+        };
+        let mut all = Mounted { place, sshfs };
+        let mut ended = false;
+        wait_for("sshfs", || {
+            ended = all.sshfs.try_wait().unwrap().is_some();
+            ended || mounted.join("file").exists()
+        });
+        if ended {
+            eprintln!("skipped: sshfs cannot mount here");
+            return None;
+        }
+        Some(all)
+    }
+}
+
+#[test]
+fn a_file_of_a_mounted_remote_file_system_is_read_past_the_page_cache() {
+    let Some(mounted) = Mounted::new() else {
+        return;
+    };
+    let place = &mounted.place;
+    let file = |name: &str| format!("path={}", place.path("mounted").join(name).display());
+    let path = file("file");
+    let out = ["--quick", "--set", "depth=1,16", "--out", "run.jsonl"];
+    let mut arguments = vec!["run", "file.remote", "file.remote_call", "--set", &path];
+    arguments.extend(out);
+    run(&mut place.costof(&arguments)).expect_code(0);
+    let done = read(&place.path("run.jsonl"));
+    let [alone] = done
+        .points
+        .iter()
+        .filter(|row| row.point.probe == "file.remote")
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("not one point: {:?}", done.points);
+    };
+    assert!(metric(alone, "latency") > 0.0 && metric(alone, "null_call") > 0.0);
+    // Where its server is, this machine does not know.
+    assert!(alone.estimate("handshake").is_none());
+    assert!(
+        done.failures
+            .iter()
+            .all(|row| row.reason.contains("one call at a time"))
+    );
+    assert!(!done.failures.is_empty());
+    let folder = place.path("mounted").display().to_string();
+    let of_folder = format!("path={folder}");
+    let done = run(&mut place.costof(&[
+        "run",
+        "file.remote",
+        "--quick",
+        "--json",
+        "--set",
+        &of_folder,
+    ]));
+    assert!(done.expect_code(3).out.contains("it is a directory"));
+}

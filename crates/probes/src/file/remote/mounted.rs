@@ -1,0 +1,221 @@
+//! A file on a mounted remote file system, read past the page cache.
+
+use super::calls::{Answered, Trouble};
+use costof_measure::facts;
+use costof_model::failure::Failure;
+use costof_os::arena::{Arena, PageSize, base_page_bytes};
+use costof_os::file::remote::{ask_for_attributes, open_direct};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// A file on a mounted remote file system.
+pub(super) struct Mounted {
+    /// Its path and the kind of its file system, as people name it.
+    pub(super) name: String,
+    pub(super) size_bytes: u64,
+    path: PathBuf,
+    /// The kind of its file system.
+    kind: String,
+}
+
+/// Kinds of file systems whose files are on another machine, or another's side of a hypervisor; those
+/// of FUSE beside them have names of their own.
+const REMOTE: &[&str] = &[
+    "9p",
+    "afs",
+    "beegfs",
+    "ceph",
+    "cifs",
+    "coda",
+    "glusterfs",
+    "gpfs",
+    "lustre",
+    "ncpfs",
+    "nfs",
+    "nfs4",
+    "orangefs",
+    "smb3",
+    "smbfs",
+    "virtiofs",
+    "wekafs",
+];
+/// File systems of FUSE that are remote: `fuse.sshfs`.
+const REMOTE_FUSE: &[&str] = &[
+    "ceph-fuse",
+    "cephfs",
+    "curlftpfs",
+    "davfs2",
+    "gcsfuse",
+    "glusterfs",
+    "goofys",
+    "httpfs",
+    "juicefs",
+    "mount-s3",
+    "moosefs",
+    "rclone",
+    "s3fs",
+    "smbnetfs",
+    "sshfs",
+];
+
+/// Whether files of this kind of file system are remote.
+pub(super) fn is_remote(kind: &str) -> bool {
+    match kind.strip_prefix("fuse.") {
+        Some(own) => REMOTE_FUSE.contains(&own),
+        None => REMOTE.contains(&kind),
+    }
+}
+
+/// The file at `path`, if it is remote.
+///
+/// # Errors
+/// Where there is no such file, or it is local.
+pub(super) fn remote(path: &str) -> Result<Mounted, Failure> {
+    let failed = |error: io::Error| Failure::error(format!("{path} cannot be read: {error}"));
+    let real = fs::canonicalize(path).map_err(failed)?;
+    let status = fs::metadata(&real).map_err(failed)?;
+    let facts = facts::storage();
+    let storage = facts.storage_of(&real.to_string_lossy());
+    let kind = storage.map_or("unknown", |storage| &storage.file_system.kind);
+    if !is_remote(kind) {
+        return Err(Failure::unsupported(format!(
+            "{path} is on a file system of this machine ({kind}): file.read measures those (--set \
+             dir=…)"
+        )));
+    }
+    let none = |what| Err(Failure::error(format!("{path} cannot be read: {what}")));
+    if status.is_dir() {
+        return none("it is a directory, not a file");
+    }
+    if !status.is_file() {
+        return none("it is no regular file");
+    }
+    if status.len() == 0 {
+        return none("the file is empty");
+    }
+    Ok(Mounted {
+        name: format!("{path} ({kind})"),
+        size_bytes: status.len(),
+        kind: kind.to_owned(),
+        path: real,
+    })
+}
+
+impl Mounted {
+    /// Opens it past the page cache, to be read in such blocks.
+    ///
+    /// # Errors
+    /// Where its file system reads nothing past the page cache, or nothing at all.
+    pub(super) fn open(&self, block: usize) -> Result<MountedCalls, Failure> {
+        let file = open_direct(&self.path).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => Failure::unsupported(format!(
+                "{} reads nothing past the page cache of this machine (O_DIRECT: {error}; an URL \
+                 nfs://… needs none)",
+                self.kind
+            )),
+            _ => Failure::error(format!("{} cannot be read: {error}", self.name)),
+        })?;
+        let bytes = block.next_multiple_of(base_page_bytes());
+        let memory = Arena::map(bytes, PageSize::Base)
+            .map_err(|error| Failure::error(format!("memory for a block: {error}")))?;
+        Ok(MountedCalls {
+            file,
+            memory,
+            block,
+            taken: None,
+        })
+    }
+}
+
+/// Reads by one call at a time.
+pub(super) struct MountedCalls {
+    file: File,
+    memory: Arena,
+    block: usize,
+    taken: Option<Answered>,
+}
+
+impl MountedCalls {
+    pub(super) fn under_way(&self) -> usize {
+        usize::from(self.taken.is_some())
+    }
+
+    /// Measured: asks the server for the file's attributes.
+    ///
+    /// # Errors
+    /// What statx(2) says.
+    pub(super) fn null(&mut self) -> io::Result<()> {
+        ask_for_attributes(&self.file)
+    }
+
+    /// Measured: reads the block at `offset`. One system call.
+    ///
+    /// # Errors
+    /// What pread(2) says, and where it reads less.
+    pub(super) fn read(&mut self, offset: u64, began: u64) -> Result<(), Trouble> {
+        let block = &mut self.memory.as_mut_slice()[..self.block];
+        let count = self.file.read_at(block, offset)?;
+        if count != self.block {
+            return Err(Trouble::Count {
+                offset,
+                count: count as u32,
+                block: self.block,
+            });
+        }
+        self.taken = Some(Answered { began, offset });
+        Ok(())
+    }
+
+    /// The block that was read.
+    ///
+    /// # Panics
+    /// Where none was is a bug.
+    pub(super) fn taken(&mut self) -> Answered {
+        self.taken.take().expect("a block was asked for")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remote_kinds_are_told_from_local_ones() {
+        for kind in [
+            "nfs",
+            "nfs4",
+            "cifs",
+            "9p",
+            "virtiofs",
+            "ceph",
+            "fuse.sshfs",
+            "fuse.rclone",
+        ] {
+            assert!(is_remote(kind), "{kind}");
+        }
+        for kind in [
+            "ext4",
+            "tmpfs",
+            "overlay",
+            "fuse.ntfs-3g",
+            "fuse",
+            "fuseblk",
+            "xfs",
+        ] {
+            assert!(!is_remote(kind), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_local_file_and_one_that_is_not_there_are_refused() {
+        let local = remote("/etc/passwd").err().unwrap();
+        assert!(
+            local.reason.contains("file system of this machine"),
+            "{local}"
+        );
+        let absent = remote("/nonexistent/costof").err().unwrap();
+        assert!(absent.reason.contains("No such file"), "{absent}");
+    }
+}

@@ -1,0 +1,414 @@
+//! Reading a remote file block by block, and what goes on beside it.
+
+use super::calls::{Answered, Calls};
+use super::mounted::{Mounted, MountedCalls};
+use super::server::{self, LIMIT, RemoteFile};
+use super::url::Url;
+use costof_measure::meter::Meter;
+use costof_model::failure::Failure;
+use costof_model::unit::display_bytes;
+use costof_os::allocator::allocations;
+use costof_os::clock::{ClockId, now_ns};
+use costof_os::handshake::Handshake;
+use costof_os::reserved_port;
+use std::io;
+use std::net::SocketAddr;
+
+/// How a file is reached.
+pub(super) enum Way {
+    Nfs(Url),
+    Mounted(Mounted),
+}
+
+/// A file that was found.
+pub(super) enum Found {
+    Nfs(String, RemoteFile),
+    Mounted(Mounted),
+}
+
+/// A file that is being read in blocks.
+pub(super) struct Reading {
+    name: String,
+    size_bytes: u64,
+    block: usize,
+    depth: usize,
+    /// Where its server is, if that can be told.
+    server: Option<SocketAddr>,
+    by: By,
+}
+
+enum By {
+    Calls(Calls),
+    Mounted(MountedCalls),
+}
+
+/// Finds the file.
+///
+/// # Errors
+/// What does not answer, or what it answers.
+pub(super) fn find(way: Way) -> Result<Found, Failure> {
+    match way {
+        Way::Nfs(url) => Ok(Found::Nfs(url.to_string(), server::find(&url)?)),
+        Way::Mounted(mounted) => Ok(Found::Mounted(mounted)),
+    }
+}
+
+impl Found {
+    fn size_bytes(&self) -> u64 {
+        match self {
+            Found::Nfs(_, file) => file.size_bytes,
+            Found::Mounted(mounted) => mounted.size_bytes,
+        }
+    }
+
+    /// Prepares for small calls alone.
+    ///
+    /// # Errors
+    /// As for [`Found::open`].
+    pub(super) fn for_calls(self) -> Result<Reading, Failure> {
+        let block = self.size_bytes().min(512) as usize;
+        self.open(block, 1)
+    }
+
+    /// Prepares to read it in such blocks, so many at a time.
+    ///
+    /// # Errors
+    /// What the file or its server is too small for; what opening and connecting say.
+    pub(super) fn open(self, block: usize, depth: usize) -> Result<Reading, Failure> {
+        let size_bytes = self.size_bytes();
+        if size_bytes < block as u64 {
+            return Err(Failure::unsupported(format!(
+                "the file has {} and a block {} (a smaller --set block=…, or a larger file)",
+                display_bytes(size_bytes),
+                display_bytes(block as u64)
+            )));
+        }
+        let reading = |name, server, by| Reading {
+            name,
+            size_bytes,
+            block,
+            depth,
+            server,
+            by,
+        };
+        match self {
+            Found::Nfs(_, file) if file.read_most_bytes < block as u64 => {
+                Err(Failure::unsupported(format!(
+                    "the server reads at most {} by one call (a smaller --set block=…)",
+                    display_bytes(file.read_most_bytes)
+                )))
+            }
+            Found::Nfs(name, file) => {
+                let connected = reserved_port::connect(&file.server, LIMIT)
+                    .and_then(|stream| Calls::new(stream, &file, (block, depth), LIMIT));
+                let calls = connected.map_err(|error| {
+                    Failure::error(format!("reading {name}: {}", server::why(&error, LIMIT)))
+                })?;
+                Ok(reading(name, Some(file.server), By::Calls(calls)))
+            }
+            Found::Mounted(_) if depth > 1 => Err(Failure::unsupported(
+                "a mounted path is read by one call at a time (--set depth=1, or an URL nfs://…)",
+            )),
+            Found::Mounted(mounted) => {
+                let calls = mounted.open(block)?;
+                Ok(reading(mounted.name, None, By::Mounted(calls)))
+            }
+        }
+    }
+}
+
+impl Reading {
+    fn null(&mut self) -> Result<(), Failure> {
+        match &mut self.by {
+            By::Calls(calls) => calls
+                .null()
+                .map_err(|trouble| trouble.failure(&self.name, LIMIT)),
+            By::Mounted(calls) => calls.null().map_err(|error| failed(&self.name, &error)),
+        }
+    }
+
+    #[inline]
+    fn ask(&mut self, offset: u64, began: u64) -> Result<(), Failure> {
+        match &mut self.by {
+            By::Calls(calls) => calls
+                .ask(offset, began)
+                .map_err(|trouble| trouble.failure(&self.name, LIMIT)),
+            By::Mounted(calls) => calls
+                .read(offset, began)
+                .map_err(|trouble| trouble.failure(&self.name, LIMIT)),
+        }
+    }
+
+    #[inline]
+    fn answered(&mut self) -> Result<Answered, Failure> {
+        match &mut self.by {
+            By::Calls(calls) => calls
+                .answered()
+                .map_err(|trouble| trouble.failure(&self.name, LIMIT)),
+            By::Mounted(calls) => Ok(calls.taken()),
+        }
+    }
+
+    fn under_way(&self) -> usize {
+        match &self.by {
+            By::Calls(calls) => calls.under_way(),
+            By::Mounted(calls) => calls.under_way(),
+        }
+    }
+
+    /// A handshake with the server that is begun; none where the server is not known.
+    fn begin_handshake(&self) -> Option<Handshake> {
+        let handshake = Handshake::begin(self.server.as_ref()?).ok()?;
+        handshake.reset_on_close().ok()?;
+        Some(handshake)
+    }
+
+    /// The same while an answer is on its way: some of it is there, and the rest of it, or the next, is
+    /// in the link.
+    fn begin_handshake_loaded(&mut self) -> Result<Option<Handshake>, Failure> {
+        if let By::Calls(calls) = &mut self.by {
+            calls
+                .arriving()
+                .map_err(|trouble| trouble.failure(&self.name, LIMIT))?;
+        }
+        Ok(self.begin_handshake())
+    }
+}
+
+fn failed(name: &str, error: &io::Error) -> Failure {
+    Failure::error(format!("reading {name}: {error}"))
+}
+
+/// Which block is read next.
+struct Blocks {
+    count: u64,
+    bytes: u64,
+    next: u64,
+    drawn: Option<fastrand::Rng>,
+}
+
+impl Blocks {
+    fn of(reading: &Reading, random: bool) -> Blocks {
+        Blocks {
+            count: reading.size_bytes / reading.block as u64,
+            bytes: reading.block as u64,
+            next: 0,
+            drawn: random.then(fastrand::Rng::new),
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> u64 {
+        let block = match &mut self.drawn {
+            Some(drawn) => drawn.u64(..self.count),
+            None => {
+                let block = self.next;
+                self.next = if block + 1 == self.count {
+                    0
+                } else {
+                    block + 1
+                };
+                block
+            }
+        };
+        block * self.bytes
+    }
+}
+
+/// How often reads and calls that do nothing take turns.
+const TURNS: u32 = 4;
+/// The share of the time that such calls get.
+const CALLS_SHARE: f64 = 0.2;
+/// Reads in a turn at least, beside those that are under way when it begins.
+const READS_LEAST: u64 = 4;
+/// Handshakes with nothing else under way, and in a turn beside the reads.
+const HANDSHAKES: u32 = 5;
+/// How many reads must fit into a point's time, so that it is cut into turns.
+const READS_PER_POINT: f64 = 40.0;
+
+/// Measures a point: handshakes, then calls that do nothing and reads in turns.
+///
+/// # Errors
+/// What the server does not answer, or answers.
+pub(super) fn measure(
+    reading: &mut Reading,
+    random: bool,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let mut blocks = Blocks::of(reading, random);
+    let each_ns = warm_up(reading, &mut blocks, meter)?;
+    handshakes(reading, meter)?;
+    // Over a slow link, one turn takes long enough.
+    let turns = match each_ns * READS_PER_POINT * f64::from(TURNS) < meter.time_ns() {
+        true => TURNS,
+        false => 1,
+    };
+    let mut blocks = Blocks::of(reading, random);
+    let mut sum = Stretch::default();
+    for _ in 0..turns {
+        let mut turn = meter.share(turns);
+        // Those of the turn before; what is under way after the last is not waited for.
+        while reading.under_way() > 0 {
+            reading.answered()?;
+        }
+        calls(reading, &mut turn)?;
+        sum.add(&reads(reading, &mut blocks, &mut turn)?);
+    }
+    let bytes = sum.blocks as f64 * reading.block as f64;
+    meter.value("throughput", bytes / sum.ns * 1e9);
+    meter.value("cpu", sum.cpu_ns / (bytes / 1024.0));
+    Ok(())
+}
+
+/// Reads before those that count, one at a time, for up to half of the time; how long each took.
+fn warm_up(reading: &mut Reading, blocks: &mut Blocks, meter: &Meter<'_>) -> Result<f64, Failure> {
+    let clock = meter.clock();
+    let (start, mut done, mut ns) = (clock.start(), 0_u64, 0.0);
+    while done < blocks.count && (done == 0 || ns < meter.time_ns() / 2.0) {
+        reading.ask(blocks.next(), 0)?;
+        reading.answered()?;
+        done += 1;
+        ns = clock.ns(clock.end().saturating_sub(start));
+    }
+    Ok(ns / done as f64)
+}
+
+/// The link's round trip, as the kernels time it, while nothing else is under way. Nothing where the
+/// server's address is not known, or it takes no more connections.
+///
+/// # Errors
+/// What reading the connection's state says.
+pub(super) fn handshakes(reading: &Reading, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    for _ in 0..HANDSHAKES {
+        let Some(handshake) = reading.begin_handshake() else {
+            break;
+        };
+        if handshake.wait(LIMIT).is_err() {
+            break;
+        }
+        over(Some(handshake), "handshake", meter)?;
+    }
+    Ok(())
+}
+
+/// Records a handshake, if there was one and it is over.
+fn over(
+    handshake: Option<Handshake>,
+    metric: &'static str,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let took_ns = handshake
+        .map(|handshake| handshake.round_trip_ns())
+        .transpose();
+    let took_ns = took_ns.map_err(|error| Failure::error(format!("TCP_INFO: {error}")))?;
+    if let Some(ns) = took_ns.flatten() {
+        meter.value(metric, ns as f64);
+    }
+    Ok(())
+}
+
+/// Calls that do nothing, one at a time, for their share of the time.
+///
+/// # Errors
+/// What the server does not answer, or answers.
+pub(super) fn calls(reading: &mut Reading, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    calls_for(reading, meter, "null_call", CALLS_SHARE)
+}
+
+/// The same for all of the time, as the answer to what such a call takes.
+///
+/// # Errors
+/// What the server does not answer, or answers.
+pub(super) fn calls_alone(reading: &mut Reading, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    for _ in 0..READS_LEAST {
+        reading.null()?;
+    }
+    calls_for(reading, meter, "latency", 1.0)
+}
+
+fn calls_for(
+    reading: &mut Reading,
+    meter: &mut Meter<'_>,
+    metric: &'static str,
+    share: f64,
+) -> Result<(), Failure> {
+    let clock = meter.clock();
+    let (start, mut done, mut ns) = (clock.start(), 0, 0.0);
+    while done < READS_LEAST || ns < share * meter.time_ns() {
+        meter.time(metric, || reading.null())?;
+        done += 1;
+        ns = clock.ns(clock.end().saturating_sub(start));
+    }
+    Ok(())
+}
+
+/// A stretch of reads.
+#[derive(Clone, Copy, Default)]
+struct Stretch {
+    blocks: u64,
+    ns: f64,
+    cpu_ns: f64,
+}
+
+impl Stretch {
+    fn add(&mut self, other: &Stretch) {
+        self.blocks += other.blocks;
+        self.ns += other.ns;
+        self.cpu_ns += other.cpu_ns;
+    }
+}
+
+/// Reads for what is left of the time, as many under way as the point asks for. Their throughput is that
+/// from the first answer to the last, before no more are asked for.
+fn reads(
+    reading: &mut Reading,
+    blocks: &mut Blocks,
+    meter: &mut Meter<'_>,
+) -> Result<Stretch, Failure> {
+    let clock = meter.clock();
+    let allocated = allocations();
+    let start = clock.start();
+    while reading.under_way() < reading.depth {
+        reading.ask(blocks.next(), clock.start())?;
+    }
+    let end_ns = (1.0 - CALLS_SHARE) * meter.time_ns();
+    let handshake_every_ns = end_ns / f64::from(HANDSHAKES + 1);
+    let mut next_handshake_ns = handshake_every_ns;
+    let mut handshake: Option<Handshake> = None;
+    // Whether a handshake was begun while this end waited for an answer, which then took longer.
+    let mut held_up = false;
+    let mut paused = 0;
+    let mut first = None;
+    let mut stretch = Stretch::default();
+    loop {
+        let answered = reading.answered()?;
+        let now = clock.end();
+        let ns = clock.ns(now.saturating_sub(start));
+        let before = allocations();
+        if !std::mem::take(&mut held_up) {
+            meter.latency("latency", clock.ns(now.saturating_sub(answered.began)));
+        }
+        let (first_ns, first_cpu_ns) =
+            *first.get_or_insert_with(|| (ns, now_ns(ClockId::ThreadCpu)));
+        // What is noted allocates, and is no read.
+        paused += allocations() - before;
+        if ns >= end_ns && stretch.blocks >= READS_LEAST {
+            stretch.ns = ns - first_ns;
+            stretch.cpu_ns = now_ns(ClockId::ThreadCpu).saturating_sub(first_cpu_ns) as f64;
+            break;
+        }
+        stretch.blocks += 1;
+        reading.ask(blocks.next(), clock.start())?;
+        if ns >= next_handshake_ns {
+            let before = allocations();
+            next_handshake_ns = ns + handshake_every_ns;
+            over(handshake.take(), "handshake_loaded", meter)?;
+            handshake = reading.begin_handshake_loaded()?;
+            held_up = handshake.is_some();
+            paused += allocations() - before;
+        }
+    }
+    meter.allocated(allocations() - allocated - paused);
+    over(handshake, "handshake_loaded", meter)?;
+    Ok(stretch)
+}
