@@ -231,6 +231,9 @@ fn what_gives_up_its_processor_says_so() {
                 "ipc.bandwidth" => word("over") != "shared_memory" || word("cpus") == "same",
                 "sync.mutex" => point.axes.number("threads") > 1,
                 "net.rtt" | "net.stages" | "rudp.rtt" | "rudp.stages" => word("wait") == "block",
+                "file.read" => word("cache") != "warm",
+                "file.write" => word("cache") == "direct",
+                "file.sync" | "file.contention" | "file.cache_size" => true,
                 "file.remote" | "file.remote_call" => true,
                 "copy.parts" | "rpc.marshal" | "rpc.load" => false,
                 id => ["net.", "copy.", "rudp.", "rpc."]

@@ -34,6 +34,7 @@ impl Drop for Server {
 
 impl Server {
     /// None, and said so, where it cannot be had.
+    #[expect(clippy::print_stderr, reason = "a test that cannot run here says why")]
     fn start(name: &str) -> Option<Server> {
         let skipped = |why: &str| {
             eprintln!("skipped: no NFS server here: {why}");
@@ -471,6 +472,7 @@ impl Drop for Mounted {
 
 impl Mounted {
     /// None, and said so, where it cannot be had.
+    #[expect(clippy::print_stderr, reason = "a test that cannot run here says why")]
     fn new() -> Option<Mounted> {
         const SERVES: &str = "/usr/lib/openssh/sftp-server";
         let place = Place::new();

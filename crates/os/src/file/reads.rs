@@ -36,6 +36,9 @@ pub enum Engine {
 /// Reads under way at once, at most.
 pub const DEPTH_MOST: u32 = 1024;
 
+/// How often a ring may refuse to be waited for.
+const REFUSED_MOST: u32 = 1000;
+
 /// Buffers begin this far apart at least, to be aligned for all direct reads that are known.
 const BUFFER_ALIGNMENT: usize = 4096;
 
@@ -273,8 +276,7 @@ impl Slots {
         mut each: impl FnMut(u64, u64),
     ) -> io::Result<()> {
         let mut failed = None;
-        let mut asked = 0;
-        let mut under_way = 0;
+        let (mut asked, mut under_way, mut refused) = (0, 0, 0);
         while under_way < self.offsets.len() && asked < n {
             self.ask(ring, file, under_way, order.advance(), &mut stamp);
             under_way += 1;
@@ -284,8 +286,17 @@ impl Slots {
             match ring.submit_and_wait(1) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What is under way writes to this memory: it cannot be left.
-                Err(error) => failed = failed.or(Some(error)),
+                // What is under way writes to this memory, so it is waited for; where that goes on
+                // failing, the memory is left to it for good.
+                Err(error) => {
+                    failed = failed.or(Some(error));
+                    refused += 1;
+                    if refused > REFUSED_MOST {
+                        let other = Arena::map(self.memory.len(), PageSize::Base)?;
+                        std::mem::forget(std::mem::replace(&mut self.memory, other));
+                        break;
+                    }
+                }
             }
             loop {
                 let Some(completion) = ring.completion().next() else {

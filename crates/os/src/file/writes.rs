@@ -134,10 +134,11 @@ impl Writer {
     #[inline]
     pub fn sync(&self) -> io::Result<()> {
         let file = self.file.as_raw_fd();
-        // SAFETY: both take a descriptor alone.
         let status = match self.sync {
             Sync::Nothing | Sync::Dsync => 0,
+            // SAFETY: takes a descriptor alone.
             Sync::Fsync => unsafe { libc::fsync(file) },
+            // SAFETY: as above.
             Sync::Fdatasync => unsafe { libc::fdatasync(file) },
         };
         match status {

@@ -67,7 +67,7 @@ pub(crate) static PROBE: Probe = Probe {
                 ],
             ),
             block_axis(list![4 << 10, 64 << 10, 1 << 20]),
-            size_axis(list![64 << 20]),
+            size_axis(list![16 << 20]),
             DIR,
         ],
         crossings: list![

@@ -447,6 +447,9 @@ mod tests {
         offset: u64,
     }
 
+    /// What makes an answer.
+    type Made = Box<dyn Fn(&Asked) -> Vec<u8> + Send>;
+
     /// What a server sends; after the last, it waits for as long as the other end is there.
     type Sent = Vec<Vec<u8>>;
 
@@ -585,20 +588,17 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_none_is_a_failure_that_says_what_it_is() {
-        let refused = |status| -> Box<dyn Fn(&Asked) -> Vec<u8> + Send> {
+        let refused = |status| -> Made {
             Box::new(move |asked| marked(&[accepted(asked.number), words(&[status, 0])].concat()))
         };
         // Counts and lengths that do not fit each other or what was asked for.
-        let counted =
-            |count: u32, length: u32, bytes: usize| -> Box<dyn Fn(&Asked) -> Vec<u8> + Send> {
-                Box::new(move |asked| {
-                    let head = words(&[OK, 0, count, 1, length]);
-                    marked(&[accepted(asked.number), head, vec![0; bytes]].concat())
-                })
-            };
-        let plain = |bytes: fn(&Asked) -> Vec<u8>| -> Box<dyn Fn(&Asked) -> Vec<u8> + Send> {
-            Box::new(bytes)
+        let counted = |count: u32, length: u32, bytes: usize| -> Made {
+            Box::new(move |asked| {
+                let head = words(&[OK, 0, count, 1, length]);
+                marked(&[accepted(asked.number), head, vec![0; bytes]].concat())
+            })
         };
+        let plain = |bytes: fn(&Asked) -> Vec<u8>| -> Made { Box::new(bytes) };
         let cases = [
             ("removed while", refused(70)),
             ("may not be read by this user", refused(13)),

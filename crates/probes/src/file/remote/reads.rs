@@ -4,6 +4,7 @@ use super::calls::{Answered, Calls};
 use super::mounted::{Mounted, MountedCalls};
 use super::server::{self, LIMIT, RemoteFile};
 use super::url::Url;
+use costof_measure::clock::Clock;
 use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
 use costof_model::unit::display_bytes;
@@ -219,10 +220,12 @@ impl Blocks {
 const TURNS: u32 = 4;
 /// The share of the time that such calls get.
 const CALLS_SHARE: f64 = 0.2;
-/// Reads in a turn at least, beside those that are under way when it begins.
+/// Reads in a turn at least.
 const READS_LEAST: u64 = 4;
-/// Handshakes with nothing else under way, and in a turn beside the reads.
-const HANDSHAKES: u32 = 5;
+/// Handshakes with nothing else under way, and after the reads of a turn.
+const HANDSHAKES: u32 = 4;
+/// How long a turn lasts at least over a slow link, in nanoseconds.
+const SLOW_LEAST_NS: f64 = 50e6;
 /// How many reads must fit into a point's time, so that it is cut into turns.
 const READS_PER_POINT: f64 = 40.0;
 
@@ -238,11 +241,12 @@ pub(super) fn measure(
     let mut blocks = Blocks::of(reading, random);
     let each_ns = warm_up(reading, &mut blocks, meter)?;
     handshakes(reading, meter)?;
-    // Over a slow link, one turn takes long enough.
-    let turns = match each_ns * READS_PER_POINT * f64::from(TURNS) < meter.time_ns() {
-        true => TURNS,
-        false => 1,
+    // Over a slow link, one turn takes long enough, and must outlast what a link lets through at once.
+    let (turns, least_ns) = match each_ns * READS_PER_POINT * f64::from(TURNS) < meter.time_ns() {
+        true => (TURNS, 0.0),
+        false => (1, SLOW_LEAST_NS),
     };
+    let mut meter = meter.lasting(least_ns);
     let mut blocks = Blocks::of(reading, random);
     let mut sum = Stretch::default();
     for _ in 0..turns {
@@ -253,6 +257,7 @@ pub(super) fn measure(
         }
         calls(reading, &mut turn)?;
         sum.add(&reads(reading, &mut blocks, &mut turn)?);
+        handshakes_loaded(reading, &mut blocks, &mut turn)?;
     }
     let bytes = sum.blocks as f64 * reading.block as f64;
     meter.value("throughput", bytes / sum.ns * 1e9);
@@ -286,25 +291,23 @@ pub(super) fn handshakes(reading: &Reading, meter: &mut Meter<'_>) -> Result<(),
         if handshake.wait(LIMIT).is_err() {
             break;
         }
-        over(Some(handshake), "handshake", meter)?;
+        over(&handshake, "handshake", meter)?;
     }
     Ok(())
 }
 
-/// Records a handshake, if there was one and it is over.
+/// Records a handshake, if it is over; whether it is.
 fn over(
-    handshake: Option<Handshake>,
+    handshake: &Handshake,
     metric: &'static str,
     meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
-    let took_ns = handshake
-        .map(|handshake| handshake.round_trip_ns())
-        .transpose();
+) -> Result<bool, Failure> {
+    let took_ns = handshake.round_trip_ns();
     let took_ns = took_ns.map_err(|error| Failure::error(format!("TCP_INFO: {error}")))?;
-    if let Some(ns) = took_ns.flatten() {
+    if let Some(ns) = took_ns {
         meter.value(metric, ns as f64);
     }
-    Ok(())
+    Ok(took_ns.is_some())
 }
 
 /// Calls that do nothing, one at a time, for their share of the time.
@@ -358,8 +361,8 @@ impl Stretch {
     }
 }
 
-/// Reads for what is left of the time, as many under way as the point asks for. Their throughput is that
-/// from the first answer to the last, before no more are asked for.
+/// Reads for what is left of the time, as many under way as the point asks for. What counts begins with
+/// the last of the answers to the first of them: each that is asked for later finds as many before it.
 fn reads(
     reading: &mut Reading,
     blocks: &mut Blocks,
@@ -368,47 +371,65 @@ fn reads(
     let clock = meter.clock();
     let allocated = allocations();
     let start = clock.start();
+    let end_ns = (1.0 - CALLS_SHARE) * meter.time_ns();
+    keep_under_way(reading, blocks, clock)?;
+    for _ in 0..reading.depth {
+        reading.answered()?;
+        reading.ask(blocks.next(), clock.start())?;
+    }
+    let first_ns = clock.ns(clock.end().saturating_sub(start));
+    let first_cpu_ns = now_ns(ClockId::ThreadCpu);
+    // What noting a latency allocates is no read's.
+    let mut noted = 0;
+    let mut stretch = Stretch::default();
+    while stretch.ns < end_ns - first_ns || stretch.blocks < READS_LEAST {
+        let answered = reading.answered()?;
+        let now = clock.end();
+        let before = allocations();
+        meter.latency("latency", clock.ns(now.saturating_sub(answered.began)));
+        noted += allocations() - before;
+        stretch.blocks += 1;
+        stretch.ns = clock.ns(now.saturating_sub(start)) - first_ns;
+        reading.ask(blocks.next(), clock.start())?;
+    }
+    stretch.cpu_ns = now_ns(ClockId::ThreadCpu).saturating_sub(first_cpu_ns) as f64;
+    meter.allocated(allocations() - allocated - noted);
+    Ok(stretch)
+}
+
+fn keep_under_way(
+    reading: &mut Reading,
+    blocks: &mut Blocks,
+    clock: &dyn Clock,
+) -> Result<(), Failure> {
     while reading.under_way() < reading.depth {
         reading.ask(blocks.next(), clock.start())?;
     }
-    let end_ns = (1.0 - CALLS_SHARE) * meter.time_ns();
-    let handshake_every_ns = end_ns / f64::from(HANDSHAKES + 1);
-    let mut next_handshake_ns = handshake_every_ns;
-    let mut handshake: Option<Handshake> = None;
-    // Whether a handshake was begun while this end waited for an answer, which then took longer.
-    let mut held_up = false;
-    let mut paused = 0;
-    let mut first = None;
-    let mut stretch = Stretch::default();
-    loop {
-        let answered = reading.answered()?;
-        let now = clock.end();
-        let ns = clock.ns(now.saturating_sub(start));
-        let before = allocations();
-        if !std::mem::take(&mut held_up) {
-            meter.latency("latency", clock.ns(now.saturating_sub(answered.began)));
-        }
-        let (first_ns, first_cpu_ns) =
-            *first.get_or_insert_with(|| (ns, now_ns(ClockId::ThreadCpu)));
-        // What is noted allocates, and is no read.
-        paused += allocations() - before;
-        if ns >= end_ns && stretch.blocks >= READS_LEAST {
-            stretch.ns = ns - first_ns;
-            stretch.cpu_ns = now_ns(ClockId::ThreadCpu).saturating_sub(first_cpu_ns) as f64;
+    Ok(())
+}
+
+/// Handshakes while the file goes on to be read, which is not counted: each holds up a read.
+///
+/// # Errors
+/// What the server does not answer, or answers.
+fn handshakes_loaded(
+    reading: &mut Reading,
+    blocks: &mut Blocks,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    for _ in 0..HANDSHAKES {
+        keep_under_way(reading, blocks, meter.clock())?;
+        let Some(handshake) = reading.begin_handshake_loaded()? else {
             break;
-        }
-        stretch.blocks += 1;
-        reading.ask(blocks.next(), clock.start())?;
-        if ns >= next_handshake_ns {
-            let before = allocations();
-            next_handshake_ns = ns + handshake_every_ns;
-            over(handshake.take(), "handshake_loaded", meter)?;
-            handshake = reading.begin_handshake_loaded()?;
-            held_up = handshake.is_some();
-            paused += allocations() - before;
+        };
+        // Where packets wait in the link, those that were before it come first.
+        for _ in 0..reading.depth + 1 {
+            reading.answered()?;
+            keep_under_way(reading, blocks, meter.clock())?;
+            if over(&handshake, "handshake_loaded", meter)? {
+                break;
+            }
         }
     }
-    meter.allocated(allocations() - allocated - paused);
-    over(handshake, "handshake_loaded", meter)?;
-    Ok(stretch)
+    Ok(())
 }
