@@ -4,12 +4,18 @@ use crate::changepoints::{half_way, levels};
 use crate::finding::Finding;
 use crate::memory_latency::facts;
 use costof_model::facts::Facts;
+use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_model::unit::display_bytes;
 use std::collections::BTreeMap;
 
 const PROBE: &str = "file.cache_size";
 const MIB: f64 = (1 << 20) as f64;
+/// Below such a share of bytes from the device, none came from there.
+const NONE: f64 = 0.01;
+/// Sizes that tell where memory ends, as shares of what there is.
+const SHARES: [f64; 9] = [0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15];
 /// What was found is what was expected where it lies so near.
 const NEAR: f64 = 1.1;
 
@@ -39,11 +45,15 @@ fn of_folder(facts: Option<&Facts>, mut rows: Vec<&PointRow>) -> Option<Finding>
     if !curve.windows(2).all(|pair| pair[0].0 < pair[1].0) {
         return None;
     }
+    let evidence = rows.iter().map(|row| row.point.clone()).collect();
     let levels = levels(&curve);
-    let (cached, device) = levels.windows(2).find_map(|pair| {
+    let cliff = levels.windows(2).find_map(|pair| {
         let [inner, outer] = pair else { return None };
         (outer.cost > inner.cost).then_some((inner, outer))
-    })?;
+    });
+    let Some((cached, device)) = cliff else {
+        return no_cliff(facts?, &rows, evidence);
+    };
     let at = half_way(&curve, cached, device);
     let rate = |cost: f64| format!("{:.2} GB/s", MIB / cost);
     let sentence = format!(
@@ -58,8 +68,41 @@ fn of_folder(facts: Option<&Facts>, mut rows: Vec<&PointRow>) -> Option<Finding>
         kind: "file_cache_size".into(),
         sentence,
         advice: None,
-        evidence: rows.iter().map(|row| row.point.clone()).collect(),
+        evidence,
     })
+}
+
+/// Where the sizes end before what the facts leave does: which to ask for.
+fn no_cliff(facts: &Facts, rows: &[&PointRow], evidence: Vec<Point>) -> Option<Finding> {
+    let is_cached = |row: &&&PointRow| {
+        let share = row.estimate("device_share").map(|share| share.median);
+        share.is_some_and(|share| share < NONE)
+    };
+    let all_cached = rows.iter().filter(is_cached).count() == rows.len();
+    let largest = rows.last()?.axes().find_number("size")?;
+    let leave = most_cached(facts)?;
+    let sizes = SHARES.map(|share| format!("{}MiB", (share * leave as f64 / MIB) as u64));
+    (all_cached && largest < leave).then(|| Finding {
+        kind: "file_cache_size".into(),
+        sentence: format!(
+            "files of up to {} come from memory when they are read again, which is no limit: the \
+             facts leave {} MiB",
+            display_bytes(largest),
+            leave >> 20
+        ),
+        advice: Some(format!(
+            "`costof run file.cache_size --timeout 600 --set size={}` looks for one, in minutes, \
+             and needs as much of the disk",
+            sizes.join(",")
+        )),
+        evidence,
+    })
+}
+
+/// What may be kept of files, as far as the facts tell.
+fn most_cached(facts: &Facts) -> Option<u64> {
+    let limit = facts.inherited.cgroup.memory_limit_bytes;
+    facts.memory.available_bytes.into_iter().chain(limit).min()
 }
 
 /// What limits it, as far as the facts tell.
@@ -79,16 +122,12 @@ fn limited(facts: &Facts, at: f64) -> String {
         Some(limit) => format!(
             ": what limits it is {limit}; nothing of it was dirty, so no limit on dirty pages does"
         ),
-        None => {
-            let told = facts.inherited.cgroup.memory_limit_bytes;
-            let told = told.into_iter().chain(facts.memory.available_bytes).min();
-            told.map_or_else(String::new, |bytes| {
-                format!(
-                    ", where the facts have {} MiB: something that they do not tell limits it",
-                    (bytes as f64 / MIB).round()
-                )
-            })
-        }
+        None => most_cached(facts).map_or_else(String::new, |bytes| {
+            format!(
+                ", where the facts have {} MiB: something that they do not tell limits it",
+                (bytes as f64 / MIB).round()
+            )
+        }),
     }
 }
 
@@ -138,6 +177,30 @@ mod tests {
         );
         with_limit(&mut run, None, 8 << 30);
         assert!(file_cache(&run)[0].sentence.contains("do not tell"));
+    }
+
+    #[test]
+    fn sizes_that_end_too_early_are_told_with_those_to_ask_for() {
+        let mut run = run(&[]);
+        let axes = Axes::default()
+            .with("size", 64 << 20)
+            .with("dir", "temporary");
+        let mut row = point_row(PROBE, "cost", axes, 70e3, (70e3, 70e3));
+        let mut share = row.metrics[0].clone();
+        share.name = "device_share".into();
+        share.median = 0.0;
+        row.metrics.push(share);
+        run.points.push(row);
+        with_limit(&mut run, None, 8 << 30);
+        let findings = file_cache(&run);
+        let sentence = &findings[0].sentence;
+        assert!(sentence.contains("up to 64MiB"), "{sentence}");
+        assert!(sentence.contains("8192 MiB"), "{sentence}");
+        let advice = findings[0].advice.as_deref().unwrap();
+        assert!(
+            advice.contains("4096MiB") && advice.contains("8192MiB"),
+            "{advice}"
+        );
     }
 
     #[test]

@@ -72,6 +72,23 @@ fn a_folder_is_named_by_its_absolute_path() {
 }
 
 #[test]
+fn an_anonymous_export_names_no_folder() {
+    let place = Place::new();
+    let folder = place.path("secret");
+    fs::create_dir(&folder).unwrap();
+    let dir = format!("dir={}", folder.display());
+    let ended = run(&mut place.costof(&in_folder(WARM, &dir)));
+    let exported = |options: &[&str]| {
+        let words = [&["export"][..], options, &["run.jsonl"]].concat();
+        run(&mut place.costof(&words)).expect_code(0).out
+    };
+    // A failure's reason would name it too.
+    assert!(matches!(ended.code, Some(0 | 3)), "{ended:?}");
+    assert!(exported(&[]).contains("secret"));
+    assert!(!exported(&["--anonymous"]).contains("secret"));
+}
+
+#[test]
 fn a_folder_that_is_not_ones_own_is_refused() {
     let place = Place::new();
     let folder = place.path("others");

@@ -32,6 +32,9 @@ const BLOCK: u64 = 1 << 20;
 const AGAIN_BYTES: u64 = 512 << 20;
 /// How often that is timed.
 const STRETCHES: u64 = 8;
+/// Around at most so much, sizes are planned without being asked for: a launch writes as much, and
+/// reads it a dozen times.
+const PLANNED_MOST: u64 = 4 << 30;
 /// Sizes beside what the kernel and the limits leave, as shares of that.
 const SHARES: [f64; 12] = [
     0.25, 0.4, 0.55, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2,
@@ -83,9 +86,11 @@ pub(crate) static PROBE: Probe = Probe {
              beginning to its end, and then up to 512 MiB of it once more, from its beginning on, in \
              blocks of 1 MiB. The kernel lets go of what was read longest ago: of a file that is \
              larger than what it may keep, the beginning is gone, and what is read of it again \
-             drives out what comes next, so that nothing comes from memory. Sizes lie around what \
-             the machine, or the control group, leaves. A launch writes the largest of them once: \
-             as much as the machine has memory.",
+             drives out what comes next, so that nothing comes from memory. A launch \
+             writes the largest size once. Where a control group, or the machine, leaves up to \
+             4 GiB, sizes around that are planned; else they are to be named (--set size=), and \
+             the finding below the table says which: they take minutes, and as much of the disk as \
+             there is memory.",
         ),
         sources: list![
             text(
@@ -117,9 +122,9 @@ pub(crate) static PROBE: Probe = Probe {
     headlines: |_| Vec::new(),
     more_points: sizes,
     budget: Some(|precision| match precision {
-        Precision::Quick => Duration::from_secs(60),
-        Precision::Default => Duration::from_secs(240),
-        Precision::Full => Duration::from_secs(900),
+        Precision::Quick => Duration::from_secs(10),
+        Precision::Default => Duration::from_secs(30),
+        Precision::Full => Duration::from_secs(60),
     }),
     predict,
     roles: &[|launch| Ok(Box::new(CacheSize::start(launch)))],
@@ -142,8 +147,9 @@ fn most_cached(facts: &Facts) -> Option<u64> {
     }
 }
 
+/// None where that is more than a run should write without being told: `--set size=` tells it.
 fn sizes(facts: &Facts) -> Vec<Planned> {
-    let Some(most) = most_cached(facts) else {
+    let Some(most) = most_cached(facts).filter(|most| *most <= PLANNED_MOST) else {
         return Vec::new();
     };
     let sizes = SHARES.map(|share| (share * most as f64) as u64 / BLOCK * BLOCK);
@@ -296,6 +302,8 @@ mod tests {
         assert_eq!(sizes.len(), SHARES.len());
         assert!(sizes.contains(&400) && sizes.contains(&480), "{sizes:?}");
         assert!(sizes.windows(2).all(|pair| pair[0] < pair[1]), "{sizes:?}");
+        facts.inherited.cgroup.memory_limit_bytes = None;
+        assert_eq!(super::sizes(&facts), [], "8 GiB are not written unasked");
     }
 
     #[test]

@@ -107,9 +107,9 @@ pub(crate) static PROBE: Probe = Probe {
     headlines: |_| Vec::new(),
     more_points: |_| Vec::new(),
     budget: Some(|precision| match precision {
-        Precision::Quick => Duration::from_secs(15),
-        Precision::Default => Duration::from_secs(40),
-        Precision::Full => Duration::from_secs(120),
+        Precision::Quick => Duration::from_secs(5),
+        Precision::Default => Duration::from_secs(15),
+        Precision::Full => Duration::from_secs(30),
     }),
     predict,
     roles: &[|launch| Ok(Box::new(Contention::start(launch)))],

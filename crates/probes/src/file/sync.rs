@@ -104,7 +104,7 @@ pub(crate) static PROBE: Probe = Probe {
             text("T. Pillai et al., All File Systems Are Not Created Equal, OSDI 2014"),
         ],
         predicted_from: text(
-            "what file.read or os.page_fault has read from the same device, or times by its kind: 1 to 3 such requests for the data and a flush, 1 to 5 more for a journal; half a turn of a disk that turns",
+            "what file.read or os.page_fault has read from the same device, or times by its kind: 1 or 2 such requests for the data, up to 4 more for a journal; until the device has emptied its cache, by its kind: up to 5 ms of flash, 10 ms of a virtual disk, two turns of one that turns",
         ),
         after: list![
             text("os.syscall"),
@@ -256,35 +256,41 @@ impl Role for Syncing {
 }
 
 fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    /// Requests for the data, and to empty the device's cache.
-    const DATA: Range = Range(1.0, 3.0);
+    /// A write of the data, and one more where its place in the file is noted too.
+    const DATA: Range = Range(1.0, 2.0);
     /// To commit a journal, or write a log, behind that.
-    const JOURNAL: Range = Range(1.0, 5.0);
-    /// Of a disk that turns: a part of a turn for each that waits for the one before.
-    const TURN_NS: Range = Range(2e6, 12e6);
+    const JOURNAL: Range = Range(1.0, 4.0);
     let request = expect::request(point, facts, known)?;
-    let has_journal = point.axes.word("where") == "append" || point.axes.word("call") == "fsync";
     let mut sum = Sum::new();
-    let each = match super::place::medium(point, facts) {
-        Medium::Rotational => TURN_NS,
-        _ => request.range,
-    };
     sum.add(
-        DATA * each,
-        format!("for 1 to 3 requests, {}", request.name),
+        DATA * request.range,
+        format!("to write the data, {}", request.name),
     );
-    if has_journal {
+    if point.axes.word("where") == "append" || point.axes.word("call") == "fsync" {
         // Times of files are kept by the tick: not every fsync finds one that has changed.
         let least = match point.axes.word("where") {
             "append" => JOURNAL.0,
             _ => 0.0,
         };
-        sum.add(Range(least, JOURNAL.1) * each, "for a journal's");
+        sum.add(Range(least, JOURNAL.1) * request.range, "for a journal");
     }
+    let (flush, name) = flush(point, facts);
+    sum.add(flush, name);
     let rest = expect::bytes(point, facts)?;
     sum.add(rest.range, rest.name);
     let Range(low, high) = sum.total();
     latency_ns(low, high, sum.in_words())
+}
+
+/// What it takes until the device has emptied its own cache, once or twice.
+fn flush(point: &Point, facts: &Facts) -> (Range, &'static str) {
+    match super::place::medium(point, facts) {
+        Medium::Rotational => (Range(2e6, 24e6), "until a disk has turned once or twice"),
+        // Of capacitors that keep it, or of cells that must be programmed.
+        Medium::Flash => (Range(0.0, 5e6), "until flash has emptied its cache"),
+        // Nothing, or an fsync of the host's on a disk of whatever kind.
+        _ => (Range(0.0, 10e6), "until the host has emptied its cache"),
+    }
 }
 
 #[cfg(test)]
@@ -311,6 +317,33 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_disk_that_turns_takes_a_turn() {
+        use costof_model::facts::{Disk, DiskKind, FileSystem};
+        let facts = |kind| Facts {
+            disks: vec![Disk {
+                name: "sda".to_owned(),
+                kind,
+                ..Disk::default()
+            }],
+            file_systems: vec![FileSystem {
+                mount_point: "/".to_owned(),
+                disk: Some("sda".to_owned()),
+                ..FileSystem::default()
+            }],
+            temporary_folder: Some("/tmp".to_owned()),
+            ..Facts::default()
+        };
+        let point = crate::literal::point(&PROBE, PROBE.info.defaults());
+        let expect = |kind| predict(&point, &facts(kind), &Known(&[]));
+        let turns = expect(DiskKind::Rotational).unwrap();
+        assert!(turns.low >= 2e6, "{turns:?}");
+        let flash = expect(DiskKind::Nvme).unwrap();
+        assert!(flash.low < 1e5, "{flash:?}");
+        assert!(flash.because.contains("journal"), "{flash:?}");
+        assert_eq!(expect(DiskKind::Unknown), None);
     }
 
     #[test]

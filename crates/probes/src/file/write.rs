@@ -114,7 +114,7 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ],
         predicted_from: text(
-            "warm: the system call that os.syscall has measured, the copy that cpu.memcpy has, and 50 to 500 ns to mark a page; direct: what file.read or os.page_fault has read from the same device, or times by its kind",
+            "warm: the system call that os.syscall has measured, the copy that cpu.memcpy has, 30 to 500 ns to mark a page, and 50 to 2,500 ns for what the file system notes of a write; direct: what file.read or os.page_fault has read from the same device, or times by its kind",
         ),
         after: list![
             text("os.syscall"),
@@ -270,8 +270,11 @@ impl Role for Writing {
 }
 
 fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    /// To make a page dirty, with what the file system notes of it.
+    /// To make a page dirty.
     const MARK_PAGE_NS: Range = Range(30.0, 500.0);
+    /// What a file system does for a write whatever its length: a lock, the file's time, a journal
+    /// that it tells of the write.
+    const NOTE_NS: Range = Range(50.0, 2500.0);
     let mut sum = Sum::new();
     let block = point.axes.number("block") as f64;
     if is_direct(point) {
