@@ -1,7 +1,7 @@
 //! Files of a real NFS server, nfs-ganesha, in a network namespace of the test's own; of servers that
 //! are none; and of a remote file system that is mounted.
 
-use crate::common::{Ended, Place, ended, read, run, spawn, wait_for};
+use crate::common::{Ended, Place, ended, read, run, signal, spawn, wait_for};
 use crate::namespaces::Namespaces;
 use costof_model::failure::FailureKind;
 use costof_model::rows::{PointRow, State};
@@ -299,11 +299,6 @@ fn what_a_server_does_not_give_is_a_failure_that_says_why() {
             "nobody listens there",
             FailureKind::Error,
         ),
-        (
-            "nfs://10.77.0.9/elsewhere/file".into(),
-            "10.77.0.9",
-            FailureKind::Error,
-        ),
     ] {
         let done = run(&mut server.reading(&path, &["--quick"]));
         let read = server.run_file();
@@ -319,6 +314,44 @@ fn what_a_server_does_not_give_is_a_failure_that_says_why() {
     }
 }
 
+#[test]
+fn a_host_that_is_not_there_is_named() {
+    let Some(server) = Server::start("costofnf") else {
+        return;
+    };
+    let mut reading = server.reading("nfs://10.77.0.9/elsewhere/file", &["--quick"]);
+    for reason in failed_first(&server.place, spawn(&mut reading)) {
+        assert!(
+            reason.contains("the portmapper at 10.77.0.9:111"),
+            "{reason}"
+        );
+    }
+    server.expect_only_it_runs();
+}
+
+/// Waits until a file of a run has a row of this type.
+fn wait_for_row(file: &Path, kind: &str) {
+    let row = format!("\"type\":\"{kind}\"");
+    wait_for(&format!("a row of type {kind}"), || {
+        fs::read_to_string(file).is_ok_and(|text| text.contains(&row))
+    });
+}
+
+/// What failed first in a run that is then interrupted: a server that is silent is waited for in each
+/// launch.
+fn failed_first(place: &Place, reading: Child) -> Vec<String> {
+    let file = place.path("run.jsonl");
+    wait_for_row(&file, "failure");
+    signal(&reading, Signal::INT);
+    let done = ended(reading);
+    assert!(!done.err.contains("panicked"), "{}", done.err);
+    read(&file)
+        .failures
+        .into_iter()
+        .map(|row| row.reason)
+        .collect()
+}
+
 /// What becomes of a run when something happens to its server after a launch or more: the reasons of what
 /// failed.
 fn half_way(name: &str, happens: impl FnOnce(&Server)) -> Option<Vec<String>> {
@@ -327,18 +360,11 @@ fn half_way(name: &str, happens: impl FnOnce(&Server)) -> Option<Vec<String>> {
     let mut command = server.reading(&url, &["--set", "block=4KiB,16KiB,64KiB"]);
     let reading = spawn(&mut command);
     let file = server.place.path("run.jsonl");
-    wait_for("a launch", || {
-        let text = fs::read_to_string(&file).unwrap_or_default();
-        text.contains("\"type\":\"launch\"")
-    });
+    wait_for_row(&file, "launch");
     happens(&server);
-    let done = ended(reading);
-    assert!(!done.err.contains("panicked"), "{}", done.err);
+    let reasons = failed_first(&server.place, reading);
     server.expect_only_it_runs();
-    let run = server.run_file();
-    assert!(run.end.is_some(), "the run has an end");
-    assert!(!run.failures.is_empty(), "{done:?}");
-    Some(run.failures.into_iter().map(|row| row.reason).collect())
+    Some(reasons)
 }
 
 #[test]
@@ -385,9 +411,10 @@ fn of_a_server_at(port: u16) -> Vec<String> {
     let out = ["--quick", "--out", "run.jsonl"];
     let mut arguments = vec!["run", "file.remote", "--set", &path];
     arguments.extend(out);
-    let done = run(&mut place.costof(&arguments));
+    let reasons = failed_first(&place, spawn(&mut place.costof(&arguments)));
     place.expect_nothing_runs();
-    reasons(&done, &read(&place.path("run.jsonl")))
+    assert!(!reasons.is_empty());
+    reasons
 }
 
 #[test]
