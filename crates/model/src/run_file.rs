@@ -59,6 +59,12 @@ pub enum RunFileError {
         /// What is wrong with it.
         reason: String,
     },
+    /// It is longer than its reader takes.
+    #[error("it is longer than {bytes} bytes, the most that is read")]
+    Longer {
+        /// The most that is read.
+        bytes: u64,
+    },
 }
 
 /// A row as a line, with its line feed: what one `write` appends.
@@ -75,11 +81,27 @@ pub fn line(row: &Row) -> Vec<u8> {
 /// # Errors
 /// See [`RunFileError`].
 pub fn read(input: impl BufRead) -> Result<Run, RunFileError> {
+    match read_up_to(input, u64::MAX)? {
+        (run, None) => Ok(run),
+        (_, Some(error)) => Err(error),
+    }
+}
+
+/// The same, as far as lines are whole and their lengths add up to `most_bytes`: the run up to there,
+/// and why it ends there, if not at its end.
+///
+/// # Errors
+/// Where not even the first line is one of a run.
+pub fn read_up_to(
+    input: impl BufRead,
+    most_bytes: u64,
+) -> Result<(Run, Option<RunFileError>), RunFileError> {
     let mut input = input;
     let mut run: Option<Run> = None;
     let mut buffer = Vec::new();
     let mut whole_bytes = 0;
     let mut broken: Option<RunFileError> = None;
+    let mut ends = None;
     for number in 1.. {
         buffer.clear();
         let read = (&mut input)
@@ -89,16 +111,21 @@ pub fn read(input: impl BufRead) -> Result<Run, RunFileError> {
             break;
         }
         // A broken line is torn if it is the last one, and an error otherwise.
-        if let Some(error) = broken {
-            return Err(error);
+        if broken.is_some() {
+            ends = broken;
+            break;
         }
         if buffer.last() != Some(&b'\n') {
             if read == LINE_MAX_BYTES {
-                return Err(RunFileError::Broken {
+                ends = Some(RunFileError::Broken {
                     line: number,
                     reason: format!("it is longer than {LINE_MAX_BYTES} bytes"),
                 });
             }
+            break;
+        }
+        if whole_bytes + buffer.len() as u64 > most_bytes {
+            ends = Some(RunFileError::Longer { bytes: most_bytes });
             break;
         }
         match (parse(&buffer), &mut run) {
@@ -116,9 +143,11 @@ pub fn read(input: impl BufRead) -> Result<Run, RunFileError> {
         }
         whole_bytes += buffer.len() as u64;
     }
-    let mut run = run.ok_or(RunFileError::Empty)?;
+    let Some(mut run) = run else {
+        return Err(ends.unwrap_or(RunFileError::Empty));
+    };
     run.whole_bytes = whole_bytes;
-    Ok(run)
+    Ok((run, ends))
 }
 
 /// The row in a line; `None` where this costof does not know its type.
@@ -333,5 +362,27 @@ mod tests {
         assert!(read(&whole[..]).unwrap().end.is_none(), "torn at the end");
         whole.extend(line(&end_row()));
         assert!(error(&whole).contains("line 2 is broken"));
+    }
+
+    #[test]
+    fn what_stands_before_a_broken_line_can_be_had() {
+        let mut whole = file(&[run_row(), end_row()]);
+        let good = whole.len() as u64;
+        whole.extend(b"{\"type\":\"end\"}\n");
+        whole.extend(line(&end_row()));
+        let (run, why) = read_up_to(&whole[..], u64::MAX).unwrap();
+        assert_eq!((run.end.is_some(), run.whole_bytes), (true, good));
+        assert!(why.unwrap().to_string().contains("line 3 is broken"));
+    }
+
+    #[test]
+    fn no_more_is_read_than_asked_for() {
+        let whole = file(&[run_row(), end_row()]);
+        let most = whole.len() as u64 - 1;
+        let (run, why) = read_up_to(&whole[..], most).unwrap();
+        assert!(run.end.is_none());
+        assert!(why.unwrap().to_string().contains(&format!("{most} bytes")));
+        assert!(read_up_to(&whole[..], most + 1).unwrap().1.is_none());
+        assert!(read_up_to(&whole[..], 10).is_err());
     }
 }

@@ -1,0 +1,533 @@
+//! What varies with one axis while the others stay: a line for each way in which they stay, by
+//! numbers as a curve, by words as bars.
+
+use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
+use crate::rows::Rows;
+use costof_model::axis::{AxisValue, Domain};
+use costof_model::metric::Estimate;
+use costof_model::rows::PointRow;
+use costof_model::unit::Unit;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// Metrics that are drawn besides the primary one, where they were measured, with what they are
+/// called in a heading.
+const ALSO: &[(&str, &str)] = &[
+    ("throughput", "throughput"),
+    ("latency", "latency"),
+    ("rate", "rate"),
+    ("goodput_share", "share of what was sent that arrived in time"),
+    ("cpu_sender", "processor time of the sender for 1 KiB"),
+    ("cpu_receiver", "processor time of the receiver for 1 KiB"),
+    ("cpu_client", "processor time of the client for a call"),
+    ("cpu_server", "processor time of the server for a call"),
+    ("cycles_per_byte", "cycles per byte"),
+    ("l1d_load_misses", "first-level cache misses for a message"),
+    ("l2_load_misses", "second-level cache misses for a message"),
+    ("llc_load_misses", "last-level cache misses for a message"),
+    ("pollution_l1", "what is lost of the first-level cache"),
+    ("pollution_l2", "what is lost of the second-level cache"),
+    ("pollution_l3", "what is lost of the last-level cache"),
+];
+/// A percentile that belongs beside a median where load is varied.
+const TAIL: f64 = 99.0;
+/// So many series are told apart in a panel.
+const SERIES: usize = 8;
+/// So many panels make a figure.
+const PANELS: usize = 12;
+/// A link is varied as an axis is.
+const LINK: &str = "link";
+/// A link whose loss is varied has it as a number.
+const LOSS: &str = "loss";
+
+/// Where a row stands: a value for each axis, and its link.
+type Place = BTreeMap<String, AxisValue>;
+
+/// The rows of a probe.
+struct Probe<'a> {
+    rows: &'a Rows<'a>,
+    id: &'a str,
+    positions: &'a [usize],
+    places: Vec<Place>,
+    axes: Vec<String>,
+}
+
+/// What is drawn of a row.
+#[derive(Clone, Copy, PartialEq)]
+enum What<'a> {
+    Median(&'a str),
+    Tail(&'a str),
+}
+
+/// A line before it is drawn: where it stays, and its rows by the value on the axis.
+struct Curve {
+    place: Place,
+    rows: Vec<(AxisValue, usize)>,
+}
+
+pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figure> {
+    let probe = Probe::of(rows, id, positions);
+    let mut figures = Vec::new();
+    let mut drawn: HashSet<usize> = HashSet::new();
+    let mut axes: Vec<(&String, Vec<Curve>)> = probe
+        .axes
+        .iter()
+        .map(|axis| (axis, probe.curves(axis)))
+        .filter(|(_, curves)| !curves.is_empty())
+        .collect();
+    // Numbers first; then the words that have most values.
+    axes.sort_by_key(|(_, curves)| {
+        let most = curves.iter().map(|curve| curve.rows.len()).max();
+        (!are_numbers(curves), std::cmp::Reverse(most))
+    });
+    for (axis, curves) in &axes {
+        let shown: Vec<usize> = curves.iter().flat_map(|c| c.rows.iter().map(|(_, at)| *at)).collect();
+        let numbers = are_numbers(curves);
+        let new = shown.iter().any(|at| !drawn.contains(at));
+        if !numbers && !new {
+            continue;
+        }
+        drawn.extend(&shown);
+        let primary = rows.row(shown[0]).primary.to_string();
+        figures.extend(probe.figure(axis, curves, What::Median(&primary), &primary, false));
+        if !numbers {
+            continue;
+        }
+        figures.extend(probe.figure(axis, curves, What::Tail(&primary), &primary, true));
+        for (metric, _) in ALSO.iter().filter(|(metric, _)| *metric != primary) {
+            figures.extend(probe.figure(axis, curves, What::Median(metric), &primary, true));
+        }
+    }
+    figures
+}
+
+/// Whether curves stand on a numeric axis.
+fn are_numbers(curves: &[Curve]) -> bool {
+    let mut values = curves.iter().flat_map(|curve| &curve.rows);
+    values.all(|(value, _)| matches!(value, AxisValue::Number(_)))
+}
+
+impl<'a> Probe<'a> {
+    fn of(rows: &'a Rows<'a>, id: &'a str, positions: &'a [usize]) -> Probe<'a> {
+        let places: Vec<Place> = positions.iter().map(|at| place(rows.row(*at))).collect();
+        let mut axes: Vec<String> = match rows.info(id) {
+            Some(info) => info.axes.iter().map(|axis| axis.name.to_string()).collect(),
+            None => Vec::new(),
+        };
+        for name in places.iter().flat_map(|place| place.keys()) {
+            if !axes.contains(name) {
+                axes.push(name.clone());
+            }
+        }
+        Probe {
+            rows,
+            id,
+            positions,
+            places,
+            axes,
+        }
+    }
+
+    /// The lines over an axis; those of a numeric axis with three values and more, where there are
+    /// any.
+    fn curves(&self, axis: &str) -> Vec<Curve> {
+        let mut at: HashMap<Place, usize> = HashMap::new();
+        let mut curves: Vec<Curve> = Vec::new();
+        for (place, position) in self.places.iter().zip(self.positions) {
+            let mut rest = place.clone();
+            let Some(value) = rest.remove(axis) else {
+                continue;
+            };
+            let known = *at.entry(rest.clone()).or_insert_with(|| {
+                curves.push(Curve {
+                    place: rest,
+                    rows: Vec::new(),
+                });
+                curves.len() - 1
+            });
+            if curves[known].rows.iter().all(|(other, _)| *other != value) {
+                curves[known].rows.push((value, *position));
+            }
+        }
+        curves.retain(|curve| curve.rows.len() > 1);
+        let numbers = are_numbers(&curves);
+        if numbers && curves.iter().any(|curve| curve.rows.len() > 2) {
+            curves.retain(|curve| curve.rows.len() > 2);
+        }
+        if numbers {
+            for curve in &mut curves {
+                curve.rows.sort_by(|(one, _), (other, _)| one.cmp(other));
+            }
+        }
+        curves
+    }
+
+    fn figure(
+        &self,
+        axis: &str,
+        curves: &[Curve],
+        what: What<'_>,
+        primary: &str,
+        folded: bool,
+    ) -> Option<Figure> {
+        let measured: Vec<(&Curve, Vec<(&AxisValue, usize, &Estimate)>)> = curves
+            .iter()
+            .map(|curve| {
+                let rows = curve.rows.iter().filter_map(|(value, at)| {
+                    let estimate = self.rows.row(*at).estimate(what.metric())?;
+                    what.value(estimate).map(|_| (value, *at, estimate))
+                });
+                (curve, rows.collect::<Vec<_>>())
+            })
+            .filter(|(_, rows)| rows.len() > 1)
+            .collect();
+        let unit = measured.first()?.1.first()?.2.unit;
+        let places: Vec<&Place> = measured.iter().map(|(curve, _)| &curve.place).collect();
+        let (apart, within) = split(&places);
+        let words = self.words(axis, &measured);
+        let x = self.axis(axis, &measured, &words);
+        let heights = measured.iter().flat_map(|(_, rows)| rows);
+        let heights = heights.filter_map(|(_, _, estimate)| what.value(estimate));
+        let bars = !words.is_empty();
+        let y = Axis {
+            label: format!("{}{}", what.name(), in_words(unit)),
+            unit,
+            scale: match bars {
+                true => Scale::Linear,
+                false => Scale::of_values(heights),
+            },
+        };
+        let mut figure = Figure {
+            name: format!("{}-{}-by-{axis}", self.id, what.name().replace(' ', "-")),
+            title: format!("{} {} by {}", self.id, self.heading(what), axis.replace('_', " ")),
+            about: self.about(axis, what, primary),
+            folded,
+            ..Figure::default()
+        };
+        let mut left_out = 0;
+        for (curve, rows) in &measured {
+            let title = self.called(&curve.place, &apart);
+            let name = self.called(&curve.place, &within);
+            let panel = match figure.panels.iter().position(|panel| panel.title == title) {
+                Some(panel) => panel,
+                None if figure.panels.len() == PANELS => {
+                    left_out += 1;
+                    continue;
+                }
+                None => {
+                    figure.panels.push(Panel {
+                        title,
+                        x: x.clone(),
+                        y: y.clone(),
+                        lines: Vec::new(),
+                        marks: Vec::new(),
+                    });
+                    figure.panels.len() - 1
+                }
+            };
+            if figure.panels[panel].lines.len() == SERIES {
+                left_out += 1;
+                continue;
+            }
+            let series = figure.series.iter().position(|known| *known == name);
+            let series = series.unwrap_or_else(|| {
+                figure.series.push(name);
+                figure.series.len() - 1
+            });
+            let dots = rows.iter().filter_map(|(value, at, estimate)| {
+                let x = match value {
+                    AxisValue::Number(number) if !bars => *number as f64,
+                    value => 1.0 + words.iter().position(|word| word == *value)? as f64,
+                };
+                Some(Dot {
+                    x,
+                    y: what.value(estimate)?,
+                    interval: what.interval(estimate),
+                    row: Some(*at),
+                    text: what.beside(estimate),
+                    heat: 0.0,
+                })
+            });
+            let dots = dots.collect();
+            figure.panels[panel].lines.push(Line {
+                series,
+                kind: if bars { Kind::Bars } else { Kind::Joined },
+                dots,
+            });
+        }
+        if left_out > 0 {
+            figure.about += &format!(" {left_out} more series are in the table alone.");
+        }
+        if bars {
+            beside_each_other(&mut figure);
+        }
+        Some(figure)
+    }
+
+    /// The words of an axis of words, in the order in which they came; none of an axis of numbers.
+    fn words(
+        &self,
+        axis: &str,
+        measured: &[(&Curve, Vec<(&AxisValue, usize, &Estimate)>)],
+    ) -> Vec<AxisValue> {
+        let values = || measured.iter().flat_map(|(_, rows)| rows.iter().map(|(value, ..)| *value));
+        if values().all(|value| matches!(value, AxisValue::Number(_))) {
+            return Vec::new();
+        }
+        let mut words: Vec<AxisValue> = Vec::new();
+        // As the probe has them, if it says.
+        let info = self.rows.info(self.id);
+        let known = info.and_then(|info| info.axes.iter().find(|known| known.name == axis));
+        let usual = known.map(|axis| match &axis.domain {
+            Domain::Choice(choices) => choices
+                .iter()
+                .map(|choice| AxisValue::Word(choice.value.clone()))
+                .collect::<Vec<_>>(),
+            Domain::Number { .. } => Vec::new(),
+        });
+        let there: BTreeSet<&AxisValue> = values().collect();
+        let usual = usual.unwrap_or_default();
+        words.extend(usual.into_iter().filter(|word| there.contains(word)));
+        for value in values() {
+            if !words.contains(value) {
+                words.push(value.clone());
+            }
+        }
+        words.truncate(40);
+        words
+    }
+
+    fn axis(
+        &self,
+        axis: &str,
+        measured: &[(&Curve, Vec<(&AxisValue, usize, &Estimate)>)],
+        words: &[AxisValue],
+    ) -> Axis {
+        let unit = self.unit(axis);
+        let scale = match words.is_empty() {
+            false => {
+                let words = words.iter().map(|word| word.to_string());
+                Scale::Words(words.map(|word| shortened(&word, 24)).collect())
+            }
+            true => {
+                let values = measured.iter().flat_map(|(_, rows)| rows);
+                let numbers = values.filter_map(|(value, ..)| match value {
+                    AxisValue::Number(number) => Some(*number),
+                    AxisValue::Word(_) => None,
+                });
+                Scale::of_numbers(unit, &numbers.collect::<Vec<_>>())
+            }
+        };
+        let symbol = if axis == LOSS { " (%)" } else { "" };
+        Axis {
+            label: format!("{}{symbol}", axis.replace('_', " ")),
+            unit,
+            scale,
+        }
+    }
+
+    /// The unit of an axis; a count where the probe does not say.
+    fn unit(&self, axis: &str) -> Unit {
+        let info = self.rows.info(self.id);
+        let known = info.and_then(|info| info.axes.iter().find(|known| known.name == axis));
+        match known.map(|axis| &axis.domain) {
+            Some(Domain::Number { unit, .. }) => *unit,
+            _ => Unit::One,
+        }
+    }
+
+    /// What a heading calls a metric.
+    fn heading(&self, what: What<'_>) -> String {
+        let metric = what.metric();
+        let known = ALSO.iter().find(|(known, _)| *known == metric);
+        let name = known.map_or_else(|| metric.replace('_', " "), |(_, name)| (*name).to_owned());
+        match what {
+            What::Median(_) => name,
+            What::Tail(_) => format!("{name}, {TAIL}th percentile,"),
+        }
+    }
+
+    fn about(&self, axis: &str, what: What<'_>, primary: &str) -> String {
+        let Some(info) = self.rows.info(self.id) else {
+            return String::new();
+        };
+        let metric = info.metrics.iter().find(|known| known.name == what.metric());
+        let axis = info.axes.iter().find(|known| known.name == axis);
+        let mut parts = Vec::new();
+        if what.metric() != primary || matches!(what, What::Tail(_)) {
+            parts.extend(metric.map(|metric| capital(&metric.about)));
+        }
+        parts.extend(axis.map(|axis| format!("{}: {}", capital(&axis.name), axis.about)));
+        let sentences = parts.iter().map(|part| format!("{}.", part.trim_end_matches('.')));
+        sentences.collect::<Vec<_>>().join(" ")
+    }
+
+    /// A place by these axes: `zero_copy, 8 threads`.
+    fn called(&self, place: &Place, axes: &[String]) -> String {
+        let parts = axes.iter().filter_map(|axis| {
+            let value = place.get(axis)?;
+            Some(match value {
+                AxisValue::Word(word) if axis == LINK => format!("over {}", shortened(word, 40)),
+                AxisValue::Word(word) if matches!(&**word, "yes" | "no" | "default") => {
+                    format!("{axis} {word}")
+                }
+                AxisValue::Word(word) => shortened(word, 40),
+                AxisValue::Number(number) => {
+                    let number = crate::plot::number(self.unit(axis), *number);
+                    format!("{} {number}", axis.replace('_', " "))
+                }
+            })
+        });
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl What<'_> {
+    fn metric(&self) -> &str {
+        match self {
+            What::Median(metric) | What::Tail(metric) => metric,
+        }
+    }
+
+    fn name(&self) -> String {
+        let name = self.metric().replace('_', " ");
+        match self {
+            What::Median(_) => name,
+            What::Tail(_) => format!("{name} p{TAIL}"),
+        }
+    }
+
+    fn value(&self, estimate: &Estimate) -> Option<f64> {
+        match self {
+            What::Median(_) => Some(estimate.median),
+            What::Tail(_) => {
+                let mut percentiles = estimate.percentiles.iter();
+                percentiles.find(|at| at.percent == TAIL).map(|at| at.value)
+            }
+        }
+    }
+
+    fn interval(&self, estimate: &Estimate) -> Option<(f64, f64)> {
+        match self {
+            What::Median(_) => estimate.ci95,
+            What::Tail(_) => None,
+        }
+    }
+
+    /// What the row's own numbers do not say.
+    fn beside(&self, estimate: &Estimate) -> String {
+        match self {
+            What::Median(_) => String::new(),
+            What::Tail(_) => {
+                let value = self.value(estimate).unwrap_or_default();
+                format!("{}: {}", self.name(), estimate.unit.display(value))
+            }
+        }
+    }
+}
+
+/// Where a row stands. The loss of a link is an axis of its own.
+fn place(row: &PointRow) -> Place {
+    let axes = row.point.axes.0.iter();
+    let mut place: Place = axes.map(|(name, value)| (name.to_string(), value.clone())).collect();
+    let (link, loss) = without_loss(&row.point.link);
+    place.insert(LINK.to_owned(), AxisValue::Word(link.into()));
+    place.insert(LOSS.to_owned(), AxisValue::Number(loss));
+    place
+}
+
+/// `rate=100Mbit,up.loss=10%` is `rate=100Mbit` and 10.
+fn without_loss(link: &str) -> (String, u64) {
+    let mut loss = 0;
+    let parts = link.split(',').filter(|part| {
+        let lost = part.split_once("loss=").and_then(|(_, percent)| percent.strip_suffix('%'));
+        match lost.and_then(|percent| percent.parse::<u64>().ok()) {
+            Some(percent) => {
+                loss = percent;
+                false
+            }
+            None => true,
+        }
+    });
+    let rest = parts.collect::<Vec<_>>().join(",");
+    (rest, loss)
+}
+
+/// Which of the axes in which curves differ set panels apart, and which name series.
+fn split(places: &[&Place]) -> (Vec<String>, Vec<String>) {
+    let Some(first) = places.first() else {
+        return Default::default();
+    };
+    let mut within: Vec<String> = first
+        .keys()
+        .filter(|axis| places.iter().any(|place| place.get(*axis) != first.get(*axis)))
+        .cloned()
+        .collect();
+    let mut apart: Vec<String> = Vec::new();
+    let values = |axis: &String| {
+        let values: BTreeSet<_> = places.iter().map(|place| place.get(axis)).collect();
+        values.len()
+    };
+    let most_in_a_panel = |apart: &[String]| {
+        let mut panels: HashMap<Vec<Option<&AxisValue>>, usize> = HashMap::new();
+        for place in places {
+            let key = apart.iter().map(|axis| place.get(axis)).collect();
+            *panels.entry(key).or_default() += 1;
+        }
+        panels.values().copied().max().unwrap_or_default()
+    };
+    while within.len() > 1 && most_in_a_panel(&apart) > SERIES / 2 {
+        // Links first, then numbers, of words those with the fewest: what is compared stays
+        // together.
+        let numbers = |axis: &String| matches!(first.get(axis), Some(AxisValue::Number(_)));
+        let next = within
+            .iter()
+            .min_by_key(|axis| (**axis != LINK, !numbers(axis), values(axis)))
+            .cloned();
+        let Some(next) = next else {
+            break;
+        };
+        within.retain(|axis| *axis != next);
+        apart.push(next);
+    }
+    (apart, within)
+}
+
+/// The bars of several series at one word stand beside each other.
+fn beside_each_other(figure: &mut Figure) {
+    let count = figure.series.len() as f64;
+    for line in figure.panels.iter_mut().flat_map(|panel| &mut panel.lines) {
+        let shift = (line.series as f64 - (count - 1.0) / 2.0) * 0.8 / count;
+        for dot in &mut line.dots {
+            dot.x += shift;
+        }
+    }
+}
+
+/// The unit as it stands beside a metric's name.
+fn in_words(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Cycles => " (cycles)",
+        Unit::Nanoseconds
+        | Unit::Hertz
+        | Unit::Bytes
+        | Unit::BytesPerSecond
+        | Unit::Processor
+        | Unit::One => "",
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}
+
+/// A name of at most so many letters.
+fn shortened(name: &str, most: usize) -> String {
+    match name.chars().count() > most {
+        true => name.chars().take(most - 1).chain(['…']).collect(),
+        false => name.to_owned(),
+    }
+}
