@@ -1,0 +1,8 @@
+//! The page as a browser sees it, and what no run file can make of it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod browser;
+mod hostile;
+mod large;
+mod made;
