@@ -96,7 +96,12 @@ pub(crate) fn read_to_show(path: &Path) -> Result<(Run, Option<String>), Error> 
         .map_err(|error| wrong(format!("cannot open {}: {error}", path.display())))?;
     let (run, why) = run_file::read_up_to(BufReader::new(file), SHOWN_MAX_BYTES)
         .map_err(|error| wrong(format!("{}: {error}", path.display())))?;
-    let why = why.map(|why| format!("The run file was read up to byte {} only: {why}", run.whole_bytes));
+    let why = why.map(|why| {
+        format!(
+            "The run file was read up to byte {} only: {why}",
+            run.whole_bytes
+        )
+    });
     Ok((run, why))
 }
 
@@ -105,7 +110,9 @@ pub(crate) fn latest() -> Option<PathBuf> {
     let files = fs::read_dir(history().ok()?).ok()?;
     // Their names begin with the time of the run.
     let paths = files.filter_map(|entry| Some(entry.ok()?.path()));
-    paths.filter(|path| path.extension().is_some_and(|kind| kind == "jsonl")).max()
+    paths
+        .filter(|path| path.extension().is_some_and(|kind| kind == "jsonl"))
+        .max()
 }
 
 fn lock(file: &File, path: &Path) -> Result<(), Error> {

@@ -52,14 +52,16 @@ pub fn cache_ends(run: &Run) -> Vec<CacheEnd> {
     for curve in &curves(run) {
         let claims = claims(run, &curve.loads);
         let found = caches(curve, &claims);
-        ends.extend(claims.iter().map(|claim| CacheEnd {
-            pages: curve.pages.to_owned(),
-            name: claim.name(),
-            claimed: claim.bytes,
-            found: found
-                .iter()
-                .find(|cache| cache.claim == claim)
-                .map(|cache| cache.bytes),
+        ends.extend(claims.iter().map(|claim| {
+            CacheEnd {
+                pages: curve.pages.to_owned(),
+                name: claim.name(),
+                claimed: claim.bytes,
+                found: found
+                    .iter()
+                    .find(|cache| cache.claim == claim)
+                    .map(|cache| cache.bytes),
+            }
         }));
     }
     ends

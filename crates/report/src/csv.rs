@@ -23,12 +23,26 @@ pub fn summary(run: &Run) -> String {
     let mut text = String::new();
     let head = ["probe", "method", "label", "link"];
     let numbers = [
-        "metric", "unit", "primary", "median", "low95", "high95", "mean", "sd", "min", "n",
-        "launches", "grade", "predicted_low", "predicted_high",
+        "metric",
+        "unit",
+        "primary",
+        "median",
+        "low95",
+        "high95",
+        "mean",
+        "sd",
+        "min",
+        "n",
+        "launches",
+        "grade",
+        "predicted_low",
+        "predicted_high",
     ];
     let percentiles = PERCENTILES.map(|percent| format!("p{percent}"));
     let head = head.iter().copied().chain(axes.iter().copied());
-    let head = head.chain(numbers).chain(percentiles.iter().map(String::as_str));
+    let head = head
+        .chain(numbers)
+        .chain(percentiles.iter().map(String::as_str));
     line(&mut text, head.map(str::to_owned));
     for row in rows.all() {
         for estimate in &row.metrics {
@@ -49,7 +63,10 @@ fn cells(row: &PointRow, estimate: &Estimate, axes: &BTreeSet<&str>) -> Vec<Stri
         let value = row.point.axes.0.get(*axis);
         value.map_or_else(String::new, ToString::to_string)
     }));
-    let expected = row.prediction.as_ref().filter(|expected| expected.metric == estimate.name);
+    let expected = row
+        .prediction
+        .as_ref()
+        .filter(|expected| expected.metric == estimate.name);
     let maybe = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     cells.extend([
         estimate.name.to_string(),
@@ -118,7 +135,11 @@ pub fn files(run: &Run) -> Vec<(String, String)> {
 
 /// `0007-copy.send-size-64-threads-1.csv`: the number makes it the only one.
 fn file_name(position: usize, point: &Point) -> String {
-    let axes = point.axes.0.iter().map(|(name, value)| format!("-{name}-{value}"));
+    let axes = point
+        .axes
+        .0
+        .iter()
+        .map(|(name, value)| format!("-{name}-{value}"));
     let name = format!("{}{}", point.probe, axes.collect::<String>());
     let safe = name.chars().take(100).map(|c| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => c,
@@ -154,7 +175,11 @@ fn line(text: &mut String, cells: impl IntoIterator<Item = String>) {
 fn quoted(cell: &str) -> String {
     let formula = cell.starts_with(['=', '+', '@', '\t', '\r'])
         || (cell.starts_with('-') && cell.parse::<f64>().is_err());
-    let cell = if formula { format!("'{cell}") } else { cell.to_owned() };
+    let cell = if formula {
+        format!("'{cell}")
+    } else {
+        cell.to_owned()
+    };
     match cell.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell,
@@ -196,7 +221,11 @@ mod tests {
         let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
             names,
-            ["summary.csv", "0001-a.x-..-..-size-64.csv", "0002-a.x-..-..-size-65.csv"]
+            [
+                "summary.csv",
+                "0001-a.x-..-..-size-64.csv",
+                "0002-a.x-..-..-size-65.csv"
+            ]
         );
     }
 }

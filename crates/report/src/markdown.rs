@@ -9,7 +9,9 @@ use costof_model::run_file::Run;
 pub fn table(run: &Run) -> String {
     let rows = Rows::of(run);
     let mut text = escaped(machine(run).trim());
-    text.push_str("\n\n| | measured | 95 % interval | predicted | grade |\n|---|--:|--:|--:|:-:|\n");
+    text.push_str(
+        "\n\n| | measured | 95 % interval | predicted | grade |\n|---|--:|--:|--:|:-:|\n",
+    );
     let headlines = rows.all().iter().any(|row| row.headline);
     for (position, row) in rows.all().iter().enumerate() {
         if headlines && !row.headline {
@@ -21,8 +23,17 @@ pub fn table(run: &Run) -> String {
             |estimate| estimate.unit.display(estimate.median),
         );
         let interval = row.primary().map_or_else(String::new, interval);
-        let cells = [name, measured, interval, prediction(row), row.grade.to_string()];
-        text.push_str(&format!("| {} |\n", cells.map(|cell| escaped(&cell)).join(" | ")));
+        let cells = [
+            name,
+            measured,
+            interval,
+            prediction(row),
+            row.grade.to_string(),
+        ];
+        text.push_str(&format!(
+            "| {} |\n",
+            cells.map(|cell| escaped(&cell)).join(" | ")
+        ));
     }
     text
 }

@@ -34,8 +34,12 @@ pub fn page(run: &Run, doubts: &[String]) -> String {
          form-action 'none'",
         SCRIPT_SHA256.trim()
     );
+    let of_run = choose::of_run(&rows);
     let machine = machine(run);
-    let heading = machine.lines().next().unwrap_or("a machine that the file does not describe");
+    let heading = machine
+        .lines()
+        .next()
+        .unwrap_or("a machine that the file does not describe");
     let html = html! {
         (DOCTYPE)
         html lang="en" {
@@ -62,14 +66,12 @@ pub fn page(run: &Run, doubts: &[String]) -> String {
                 main {
                     section #latency { (latency::table(&rows)) }
                     section #findings { (findings::section(&rows)) }
-                    section #plots { (probes::section(&rows)) }
+                    section #plots { (probes::section(&rows, &of_run)) }
                     section #machine { (facts::section(run)) }
                     section #noise {
                         h2 { "Noise" }
                         (noise::section(run))
-                        @for figure in choose::of_run(&rows).iter().filter(|f| f.name == "launches") {
-                            (figures::figure(figure))
-                        }
+                        (figures::figures(of_run.iter().filter(|figure| figure.name == "launches")))
                     }
                     section #absent {
                         h2 { "What could not be measured" }
@@ -103,7 +105,11 @@ const SECTIONS: [(&str, &str); 7] = [
 /// When it was measured, how much, and how it ended.
 fn head(run: &Run) -> String {
     let summary = notes::summary(run);
-    let summary = summary.trim().lines().next().unwrap_or("No point was measured.");
+    let summary = summary
+        .trim()
+        .lines()
+        .next()
+        .unwrap_or("No point was measured.");
     let end = match &run.end {
         Some(_) => "",
         None => " The run did not come to its end: what is missing was not measured.",

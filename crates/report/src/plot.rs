@@ -1,11 +1,12 @@
 //! A plot as data: what stands on its axes, not how it is drawn.
 
 mod draw;
+mod ink;
 mod scale;
 mod svg;
 
-pub(crate) use draw::{FILE, PAGE, drawing};
 use costof_model::unit::Unit;
+pub(crate) use draw::{FILE, PAGE, drawing};
 pub(crate) use scale::{Scale, number, tick};
 
 /// Plots that belong together: panels with the same series.

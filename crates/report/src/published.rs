@@ -74,24 +74,80 @@ const PUBLISHED: &[Published] = &[
     of(DEAN, "L2 cache reference", (7.0, 7.0), L2),
     of(DEAN, "mutex lock or unlock", (25.0, 25.0), MUTEX),
     of(DEAN, "main memory reference", (100.0, 100.0), MAIN),
-    of(DEAN, "compress 1 KB with a cheap algorithm", (3e3, 3e3), SNAPPY),
+    of(
+        DEAN,
+        "compress 1 KB with a cheap algorithm",
+        (3e3, 3e3),
+        SNAPPY,
+    ),
     of(DEAN, "send 1 KB over a 1 Gb/s network", (10e3, 10e3), SEND),
-    of(DEAN, "read 4 KB randomly from SSD", (150e3, 150e3), SSD_RANDOM),
-    transfer(of(DEAN, "read 1 MB sequentially from memory", (250e3, 250e3), READ), 1e6),
+    of(
+        DEAN,
+        "read 4 KB randomly from SSD",
+        (150e3, 150e3),
+        SSD_RANDOM,
+    ),
+    transfer(
+        of(
+            DEAN,
+            "read 1 MB sequentially from memory",
+            (250e3, 250e3),
+            READ,
+        ),
+        1e6,
+    ),
     of(DEAN, "round trip within a data centre", (500e3, 500e3), LAN),
-    of(DEAN, "read 1 MB sequentially from SSD", (1e6, 1e6), SSD_READ),
+    of(
+        DEAN,
+        "read 1 MB sequentially from SSD",
+        (1e6, 1e6),
+        SSD_READ,
+    ),
     of(DEAN, "disk seek", (10e6, 10e6), DISK),
     of(DEAN, "read 1 MB sequentially from disk", (20e6, 20e6), DISK),
-    of(DEAN, "packet California-Netherlands-California", (150e6, 150e6), WAN),
+    of(
+        DEAN,
+        "packet California-Netherlands-California",
+        (150e6, 150e6),
+        WAN,
+    ),
     of(COURSE, "L1 cache reference", (1.0, 5.0), L1),
-    of(COURSE, "branch misprediction (looked up)", (4.0, 6.0), BRANCH),
+    of(
+        COURSE,
+        "branch misprediction (looked up)",
+        (4.0, 6.0),
+        BRANCH,
+    ),
     of(COURSE, "L2 cache reference", (2.0, 10.0), L2),
     of(COURSE, "mutex lock and unlock", (10.0, 20.0), MUTEX),
     of(COURSE, "main memory reference", (100.0, 120.0), MAIN),
-    of(COURSE, "compress 1 KB of random bytes with Snappy", (3e3, 3e3), RANDOM_SNAPPY),
-    transfer(of(COURSE, "read 1 MB sequentially from memory", (97e3, 97e3), READ), 1e6),
-    of(COURSE, "round trip in a data centre (ping)", (240e3, 240e3), LAN),
-    of(COURSE, "packet Madison-Netherlands-Madison", (95e6, 95e6), WAN),
+    of(
+        COURSE,
+        "compress 1 KB of random bytes with Snappy",
+        (3e3, 3e3),
+        RANDOM_SNAPPY,
+    ),
+    transfer(
+        of(
+            COURSE,
+            "read 1 MB sequentially from memory",
+            (97e3, 97e3),
+            READ,
+        ),
+        1e6,
+    ),
+    of(
+        COURSE,
+        "round trip in a data centre (ping)",
+        (240e3, 240e3),
+        LAN,
+    ),
+    of(
+        COURSE,
+        "packet Madison-Netherlands-Madison",
+        (95e6, 95e6),
+        WAN,
+    ),
 ];
 
 impl Published {
@@ -110,7 +166,9 @@ impl Published {
     fn is_of(&self, row: &PointRow) -> bool {
         let label = row.label.as_deref().unwrap_or_default();
         // Two threads that contend, and what is cached, are other questions.
-        let other = ["contend", "cached"].iter().any(|word| label.contains(word));
+        let other = ["contend", "cached"]
+            .iter()
+            .any(|word| label.contains(word));
         let layer = row.point.probe.split('.').next();
         (row.point.probe == self.probe || layer == Some(self.probe))
             && !label.is_empty()
@@ -127,7 +185,9 @@ pub(crate) fn published(row: &PointRow) -> impl Iterator<Item = &'static Publish
 /// What Dean published that none of these rows asks.
 pub(crate) fn not_asked(rows: &[&PointRow]) -> Vec<&'static Published> {
     let of_dean = PUBLISHED.iter().filter(|published| published.by == DEAN);
-    of_dean.filter(|published| !rows.iter().any(|row| published.is_of(row))).collect()
+    of_dean
+        .filter(|published| !rows.iter().any(|row| published.is_of(row)))
+        .collect()
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ impl<'a> Rows<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{run, row};
+    use crate::sample::{row, run};
 
     #[test]
     fn every_point_has_one_position() {

@@ -30,7 +30,9 @@ pub(crate) fn run(options: &ReportOptions) -> Result<ExitCode, Error> {
     let html = match &options.html {
         Some(html) => Some(html.clone()),
         None if asked || options.markdown => None,
-        None => Some(PathBuf::from(file.file_name().unwrap_or(file.as_os_str())).with_extension("html")),
+        None => {
+            Some(PathBuf::from(file.file_name().unwrap_or(file.as_os_str())).with_extension("html"))
+        }
     };
     if let Some(html) = html {
         write(&html, &file, &page::page(&run, &doubts))?;
@@ -49,7 +51,9 @@ pub(crate) fn run(options: &ReportOptions) -> Result<ExitCode, Error> {
         tell(format!("the values are in {}", csv.display()));
     }
     if options.markdown {
-        io::stdout().lock().write_all(markdown::table(&run).as_bytes())?;
+        io::stdout()
+            .lock()
+            .write_all(markdown::table(&run).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -57,9 +61,14 @@ pub(crate) fn run(options: &ReportOptions) -> Result<ExitCode, Error> {
 /// Files with their names into a folder, which is made where it is not there.
 fn into(folder: &Path, run_file: &Path, files: &[(String, String)]) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(|error| {
-        wrong(format!("cannot make the folder {}: {error}", folder.display()))
+        wrong(format!(
+            "cannot make the folder {}: {error}",
+            folder.display()
+        ))
     })?;
-    files.iter().try_for_each(|(name, text)| write(&folder.join(name), run_file, text))
+    files
+        .iter()
+        .try_for_each(|(name, text)| write(&folder.join(name), run_file, text))
 }
 
 /// A report that is there already is written anew; the run that it shows never is.

@@ -15,11 +15,7 @@ const BINS: usize = 90;
 
 /// The spread of the primary metric of some points of a probe: those with several modes first, then
 /// those of the latency table.
-pub(super) fn distributions(
-    rows: &Rows<'_>,
-    probe: &str,
-    positions: &[usize],
-) -> Option<Figure> {
+pub(super) fn distributions(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Option<Figure> {
     let mut positions: Vec<usize> = positions.to_vec();
     positions.sort_by_key(|at| {
         let row = rows.row(*at);
@@ -34,8 +30,15 @@ pub(super) fn distributions(
         .take(SHOWN)
         .collect();
     let first = rows.row(spreads.first()?.0).primary()?;
-    let values = || spreads.iter().flat_map(|(_, spread)| spread.iter().map(|(value, _)| *value));
-    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    let values = || {
+        spreads
+            .iter()
+            .flat_map(|(_, spread)| spread.iter().map(|(value, _)| *value))
+    };
+    let (low, high) = (
+        values().fold(f64::INFINITY, f64::min),
+        values().fold(0.0, f64::max),
+    );
     let lines = spreads.iter().enumerate();
     let lines = lines.map(|(series, (at, spread))| Line {
         series,
@@ -97,9 +100,15 @@ fn spreads<'a>(
         let Some(spread) = all.get_mut(&row.point) else {
             continue;
         };
-        for metric in point.metrics.iter().filter(|metric| metric.name == row.primary) {
+        for metric in point
+            .metrics
+            .iter()
+            .filter(|metric| metric.name == row.primary)
+        {
             if let Data::Histogram(buckets) = &metric.data {
-                let buckets = buckets.iter().filter(|(value, _)| *value > 0.0 && value.is_finite());
+                let buckets = buckets
+                    .iter()
+                    .filter(|(value, _)| *value > 0.0 && value.is_finite());
                 for (value, count) in buckets {
                     // Positive numbers are ordered as their bits are.
                     let counted = spread.entry(value.to_bits()).or_default();
@@ -116,9 +125,12 @@ fn spreads<'a>(
             seen += *count as f64;
             before < total * 0.999
         });
-        kept.map(|(bits, count)| (f64::from_bits(bits), count)).collect::<Vec<_>>()
+        kept.map(|(bits, count)| (f64::from_bits(bits), count))
+            .collect::<Vec<_>>()
     };
-    all.into_iter().map(|(point, spread)| (point, cut(spread))).collect()
+    all.into_iter()
+        .map(|(point, spread)| (point, cut(spread)))
+        .collect()
 }
 
 /// The share in each bin, as the corners of its steps.
@@ -142,7 +154,11 @@ fn steps(at: usize, spread: &[(f64, u64)], (low, high): (f64, f64)) -> Vec<Dot> 
     };
     let used = |bin: &(usize, &f64)| *bin.1 > 0.0;
     let first = bins.iter().enumerate().find(used).map_or(0, |(bin, _)| bin);
-    let last = bins.iter().enumerate().rfind(used).map_or(0, |(bin, _)| bin);
+    let last = bins
+        .iter()
+        .enumerate()
+        .rfind(used)
+        .map_or(0, |(bin, _)| bin);
     let mut dots = vec![corner(edge(first), 0.0)];
     for (bin, count) in bins.iter().enumerate().take(last + 1).skip(first) {
         let share = 100.0 * count / total;

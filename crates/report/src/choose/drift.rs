@@ -6,7 +6,7 @@ use costof_model::metric::{Data, Measured};
 use costof_model::unit::Unit;
 
 /// So many dots say enough.
-const DOTS: usize = 1500;
+const DOTS: usize = 600;
 /// What lies further off its median stands at the edge, in per cent.
 const EDGE: f64 = 60.0;
 /// Layers that have a colour of their own.
@@ -20,7 +20,10 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
     let mut lines: Vec<Line> = Vec::new();
     let points = launches.iter().enumerate();
     let points = points.flat_map(|(order, launch)| {
-        launch.points.iter().map(move |point| (order, launch.launch, point))
+        launch
+            .points
+            .iter()
+            .map(move |point| (order, launch.launch, point))
     });
     for (order, launch, point) in points.step_by(every) {
         let Some(at) = rows.position(&point.point) else {
@@ -28,7 +31,10 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
         };
         let row = rows.row(at);
         let primary = row.primary().filter(|estimate| estimate.median > 0.0);
-        let measured = point.metrics.iter().find(|metric| metric.name == row.primary);
+        let measured = point
+            .metrics
+            .iter()
+            .find(|metric| metric.name == row.primary);
         let Some((primary, value)) = primary.zip(measured.and_then(median)) else {
             continue;
         };

@@ -34,7 +34,10 @@ pub(super) fn between_processors(
         return None;
     }
     let values = || found.iter().map(|(.., value)| *value);
-    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    let (low, high) = (
+        values().fold(f64::INFINITY, f64::min),
+        values().fold(0.0, f64::max),
+    );
     let place = |processor: &u64| {
         let at = processors.iter().position(|known| known == processor)?;
         Some(at as f64 + 1.0)
@@ -46,7 +49,11 @@ pub(super) fn between_processors(
             interval: None,
             row: Some(*at),
             text: String::new(),
-            heat: if high > low { (value - low) / (high - low) } else { 0.0 },
+            heat: if high > low {
+                (value - low) / (high - low)
+            } else {
+                0.0
+            },
         })
     });
     let axis = |label: &str| Axis {

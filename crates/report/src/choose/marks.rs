@@ -41,7 +41,10 @@ fn caches(rows: &Rows<'_>, probe: &str, figures: &mut [Figure]) {
             });
         }
     }
-    for figure in figures.iter_mut().filter(|figure| figure.name.ends_with("-by-size")) {
+    for figure in figures
+        .iter_mut()
+        .filter(|figure| figure.name.ends_with("-by-size"))
+    {
         for panel in &mut figure.panels {
             panel.marks.extend(marks.iter().cloned());
         }
@@ -51,7 +54,10 @@ fn caches(rows: &Rows<'_>, probe: &str, figures: &mut [Figure]) {
 /// Where a way of sending begins to beat another by the metric that is drawn.
 fn crossovers(rows: &Rows<'_>, figures: &mut [Figure]) {
     let crossovers = send_crossovers(rows.run);
-    for figure in figures.iter_mut().filter(|figure| figure.name.ends_with("-by-size")) {
+    for figure in figures
+        .iter_mut()
+        .filter(|figure| figure.name.ends_with("-by-size"))
+    {
         let metric = figure.name.replace('-', "_");
         for panel in &mut figure.panels {
             let here = |crossover: &&SendCrossover| {
@@ -63,9 +69,8 @@ fn crossovers(rows: &Rows<'_>, figures: &mut [Figure]) {
                     .collect();
                 let mut evidence = crossover.evidence.iter();
                 metric.contains(crossover.metric)
-                    && evidence.all(|point| {
-                        rows.position(point).is_some_and(|at| drawn.contains(&at))
-                    })
+                    && evidence
+                        .all(|point| rows.position(point).is_some_and(|at| drawn.contains(&at)))
             };
             let marks: Vec<Mark> = crossovers.iter().filter(here).filter_map(mark).collect();
             panel.marks.extend(marks.into_iter().take(MARKS));

@@ -36,7 +36,7 @@ fn panels(rows: &Rows<'_>) -> Vec<Panel> {
             },
             lines: vec![Line {
                 series: 0,
-                kind: Kind::Bars,
+                kind: Kind::Dots,
                 dots: dots.collect(),
             }],
             marks: Vec::new(),
@@ -51,8 +51,7 @@ pub(super) fn ladder(rows: &Rows<'_>) -> Option<Figure> {
     (!panels.is_empty()).then(|| Figure {
         name: "call-ladder".to_owned(),
         title: "A remote procedure call, and what lies beneath it".to_owned(),
-        about: "Each bar is ten times as high for ten times as long; the payload that was asked for \
-                first, over each link."
+        about: "On one logarithmic scale: the payload that was asked for first, over each link."
             .to_owned(),
         series: vec![String::new()],
         panels,

@@ -15,7 +15,10 @@ const ALSO: &[(&str, &str)] = &[
     ("throughput", "throughput"),
     ("latency", "latency"),
     ("rate", "rate"),
-    ("goodput_share", "share of what was sent that arrived in time"),
+    (
+        "goodput_share",
+        "share of what was sent that arrived in time",
+    ),
     ("cpu_sender", "processor time of the sender for 1 KiB"),
     ("cpu_receiver", "processor time of the receiver for 1 KiB"),
     ("cpu_client", "processor time of the client for a call"),
@@ -32,8 +35,12 @@ const ALSO: &[(&str, &str)] = &[
 const TAIL: f64 = 99.0;
 /// So many series are told apart in a panel.
 const SERIES: usize = 8;
+/// So many dots make a line.
+const DOTS: usize = 400;
 /// So many panels make a figure.
 const PANELS: usize = 12;
+/// Values that span more are dots on a logarithmic axis instead of bars.
+const BARS_SPAN: f64 = 30.0;
 /// A link is varied as an axis is.
 const LINK: &str = "link";
 /// A link whose loss is varied has it as a number.
@@ -79,11 +86,18 @@ pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figu
         let most = curves.iter().map(|curve| curve.rows.len()).max();
         (!are_numbers(curves), std::cmp::Reverse(most))
     });
-    for (axis, curves) in &axes {
-        let shown: Vec<usize> = curves.iter().flat_map(|c| c.rows.iter().map(|(_, at)| *at)).collect();
+    for (axis, curves) in &mut axes {
         let numbers = are_numbers(curves);
-        let new = shown.iter().any(|at| !drawn.contains(at));
-        if !numbers && !new {
+        if !numbers {
+            // What numbers have shown is not shown again by words.
+            let is_new = |curve: &Curve| curve.rows.iter().any(|(_, at)| !drawn.contains(at));
+            curves.retain(is_new);
+        }
+        let shown: Vec<usize> = curves
+            .iter()
+            .flat_map(|c| c.rows.iter().map(|(_, at)| *at))
+            .collect();
+        if shown.is_empty() {
             continue;
         }
         drawn.extend(&shown);
@@ -100,10 +114,11 @@ pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figu
     figures
 }
 
-/// Whether curves stand on a numeric axis.
+/// Whether curves stand on a numeric axis: two values are no curve, and are told apart as words are.
 fn are_numbers(curves: &[Curve]) -> bool {
     let mut values = curves.iter().flat_map(|curve| &curve.rows);
     values.all(|(value, _)| matches!(value, AxisValue::Number(_)))
+        && curves.iter().any(|curve| curve.rows.len() > 2)
 }
 
 impl<'a> Probe<'a> {
@@ -131,6 +146,7 @@ impl<'a> Probe<'a> {
     /// any.
     fn curves(&self, axis: &str) -> Vec<Curve> {
         let mut at: HashMap<Place, usize> = HashMap::new();
+        let mut known_values: HashSet<(usize, AxisValue)> = HashSet::new();
         let mut curves: Vec<Curve> = Vec::new();
         for (place, position) in self.places.iter().zip(self.positions) {
             let mut rest = place.clone();
@@ -150,10 +166,8 @@ impl<'a> Probe<'a> {
         }
         curves.retain(|curve| curve.rows.len() > 1);
         let numbers = are_numbers(&curves);
-        if numbers && curves.iter().any(|curve| curve.rows.len() > 2) {
-            curves.retain(|curve| curve.rows.len() > 2);
-        }
         if numbers {
+            curves.retain(|curve| curve.rows.len() > 2);
             for curve in &mut curves {
                 curve.rows.sort_by(|(one, _), (other, _)| one.cmp(other));
             }
@@ -183,22 +197,33 @@ impl<'a> Probe<'a> {
         let unit = measured.first()?.1.first()?.2.unit;
         let places: Vec<&Place> = measured.iter().map(|(curve, _)| &curve.place).collect();
         let (apart, within) = split(&places);
-        let words = self.words(axis, &measured);
+        let words = match are_numbers(curves) {
+            true => Vec::new(),
+            false => self.words(axis, &measured),
+        };
         let x = self.axis(axis, &measured, &words);
         let heights = measured.iter().flat_map(|(_, rows)| rows);
         let heights = heights.filter_map(|(_, _, estimate)| what.value(estimate));
-        let bars = !words.is_empty();
+        let by_words = !words.is_empty();
+        let scale = Scale::of_values(heights.clone());
+        let (low, high) = heights.fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
+        // Bars begin at nothing; what is a hundredth of another would not be seen as one.
+        let bars = by_words && (scale == Scale::Linear || high / low < BARS_SPAN);
         let y = Axis {
             label: format!("{}{}", what.name(), in_words(unit)),
             unit,
-            scale: match bars {
-                true => Scale::Linear,
-                false => Scale::of_values(heights),
-            },
+            scale: if bars { Scale::Linear } else { scale },
         };
         let mut figure = Figure {
             name: format!("{}-{}-by-{axis}", self.id, what.name().replace(' ', "-")),
-            title: format!("{} {} by {}", self.id, self.heading(what), axis.replace('_', " ")),
+            title: format!(
+                "{} {} by {}",
+                self.id,
+                self.heading(what),
+                axis.replace('_', " ")
+            ),
             about: self.about(axis, what, primary),
             folded,
             ..Figure::default()
@@ -235,7 +260,7 @@ impl<'a> Probe<'a> {
             });
             let dots = rows.iter().filter_map(|(value, at, estimate)| {
                 let x = match value {
-                    AxisValue::Number(number) if !bars => *number as f64,
+                    AxisValue::Number(number) if !by_words => *number as f64,
                     value => 1.0 + words.iter().position(|word| word == *value)? as f64,
                 };
                 Some(Dot {
@@ -247,17 +272,26 @@ impl<'a> Probe<'a> {
                     heat: 0.0,
                 })
             });
-            let dots = dots.collect();
+            let mut dots: Vec<Dot> = dots.collect();
+            let every = dots.len().div_ceil(DOTS).max(1);
+            if every > 1 {
+                figure.about += &format!(" Of some lines, one point in {every} is drawn.");
+                dots = dots.into_iter().step_by(every).collect();
+            }
             figure.panels[panel].lines.push(Line {
                 series,
-                kind: if bars { Kind::Bars } else { Kind::Joined },
+                kind: match (bars, by_words) {
+                    (true, _) => Kind::Bars,
+                    (false, true) => Kind::Dots,
+                    (false, false) => Kind::Joined,
+                },
                 dots,
             });
         }
         if left_out > 0 {
             figure.about += &format!(" {left_out} more series are in the table alone.");
         }
-        if bars {
+        if by_words {
             beside_each_other(&mut figure);
         }
         Some(figure)
@@ -269,10 +303,11 @@ impl<'a> Probe<'a> {
         axis: &str,
         measured: &[(&Curve, Vec<(&AxisValue, usize, &Estimate)>)],
     ) -> Vec<AxisValue> {
-        let values = || measured.iter().flat_map(|(_, rows)| rows.iter().map(|(value, ..)| *value));
-        if values().all(|value| matches!(value, AxisValue::Number(_))) {
-            return Vec::new();
-        }
+        let values = || {
+            measured
+                .iter()
+                .flat_map(|(_, rows)| rows.iter().map(|(value, ..)| *value))
+        };
         let mut words: Vec<AxisValue> = Vec::new();
         // As the probe has them, if it says.
         let info = self.rows.info(self.id);
@@ -287,8 +322,14 @@ impl<'a> Probe<'a> {
         let there: BTreeSet<&AxisValue> = values().collect();
         let usual = usual.unwrap_or_default();
         words.extend(usual.into_iter().filter(|word| there.contains(word)));
-        for value in values() {
-            if !words.contains(value) {
+        // Numbers ascend; other words come as they came.
+        let numbers = there
+            .iter()
+            .filter(|value| matches!(value, AxisValue::Number(_)));
+        let others = values().filter(|value| matches!(value, AxisValue::Word(_)));
+        let mut known: HashSet<AxisValue> = words.iter().cloned().collect();
+        for value in numbers.copied().chain(others) {
+            if known.insert(value.clone()) {
                 words.push(value.clone());
             }
         }
@@ -305,7 +346,10 @@ impl<'a> Probe<'a> {
         let unit = self.unit(axis);
         let scale = match words.is_empty() {
             false => {
-                let words = words.iter().map(|word| word.to_string());
+                let words = words.iter().map(|word| match word {
+                    AxisValue::Number(number) => crate::plot::number(unit, *number),
+                    AxisValue::Word(word) => word.to_string(),
+                });
                 Scale::Words(words.map(|word| shortened(&word, 24)).collect())
             }
             true => {
@@ -350,14 +394,19 @@ impl<'a> Probe<'a> {
         let Some(info) = self.rows.info(self.id) else {
             return String::new();
         };
-        let metric = info.metrics.iter().find(|known| known.name == what.metric());
+        let metric = info
+            .metrics
+            .iter()
+            .find(|known| known.name == what.metric());
         let axis = info.axes.iter().find(|known| known.name == axis);
         let mut parts = Vec::new();
         if what.metric() != primary || matches!(what, What::Tail(_)) {
             parts.extend(metric.map(|metric| capital(&metric.about)));
         }
         parts.extend(axis.map(|axis| format!("{}: {}", capital(&axis.name), axis.about)));
-        let sentences = parts.iter().map(|part| format!("{}.", part.trim_end_matches('.')));
+        let sentences = parts
+            .iter()
+            .map(|part| format!("{}.", part.trim_end_matches('.')));
         sentences.collect::<Vec<_>>().join(" ")
     }
 
@@ -428,7 +477,9 @@ impl What<'_> {
 /// Where a row stands. The loss of a link is an axis of its own.
 fn place(row: &PointRow) -> Place {
     let axes = row.point.axes.0.iter();
-    let mut place: Place = axes.map(|(name, value)| (name.to_string(), value.clone())).collect();
+    let mut place: Place = axes
+        .map(|(name, value)| (name.to_string(), value.clone()))
+        .collect();
     let (link, loss) = without_loss(&row.point.link);
     place.insert(LINK.to_owned(), AxisValue::Word(link.into()));
     place.insert(LOSS.to_owned(), AxisValue::Number(loss));
@@ -439,7 +490,9 @@ fn place(row: &PointRow) -> Place {
 fn without_loss(link: &str) -> (String, u64) {
     let mut loss = 0;
     let parts = link.split(',').filter(|part| {
-        let lost = part.split_once("loss=").and_then(|(_, percent)| percent.strip_suffix('%'));
+        let lost = part
+            .split_once("loss=")
+            .and_then(|(_, percent)| percent.strip_suffix('%'));
         match lost.and_then(|percent| percent.parse::<u64>().ok()) {
             Some(percent) => {
                 loss = percent;
@@ -459,7 +512,11 @@ fn split(places: &[&Place]) -> (Vec<String>, Vec<String>) {
     };
     let mut within: Vec<String> = first
         .keys()
-        .filter(|axis| places.iter().any(|place| place.get(*axis) != first.get(*axis)))
+        .filter(|axis| {
+            places
+                .iter()
+                .any(|place| place.get(*axis) != first.get(*axis))
+        })
         .cloned()
         .collect();
     let mut apart: Vec<String> = Vec::new();

@@ -14,13 +14,11 @@ const DECADES: f64 = 24.0;
 
 impl Ruler {
     /// One that has room for all these values, and for what `least` spans.
-    pub(super) fn over(
-        values: impl Iterator<Item = f64>,
-        least: (f64, f64),
-        unit: Unit,
-    ) -> Ruler {
+    pub(super) fn over(values: impl Iterator<Item = f64>, least: (f64, f64), unit: Unit) -> Ruler {
         let shown = values.filter(|value| *value > 0.0 && value.is_finite());
-        let (low, high) = shown.fold(least, |(low, high), value| (low.min(value), high.max(value)));
+        let (low, high) = shown.fold(least, |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
         let low = low.max(1e-9).log10().floor();
         let high = high.log10().ceil().max(low + 1.0).min(low + DECADES);
         Ruler { low, high, unit }
@@ -50,7 +48,9 @@ impl Ruler {
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let decades = self.low as i32..=self.high as i32;
         let value = |decade: i32| 10_f64.powi(decade);
-        decades.map(|decade| (value(decade), crate::plot::tick(self.unit, value(decade)))).collect()
+        decades
+            .map(|decade| (value(decade), crate::plot::tick(self.unit, value(decade))))
+            .collect()
     }
 }
 
@@ -61,7 +61,10 @@ mod tests {
     #[test]
     fn decades_are_equally_wide() {
         let ruler = Ruler::over([3.0, 4e6].into_iter(), (1.0, 1e3), Unit::Nanoseconds);
-        assert_eq!([1.0, 10.0, 1e7].map(|ns| ruler.place(ns)), [0.0, 14.29, 100.0]);
+        assert_eq!(
+            [1.0, 10.0, 1e7].map(|ns| ruler.place(ns)),
+            [0.0, 14.29, 100.0]
+        );
         assert_eq!(ruler.ticks()[3].1, "1 µs");
         assert_eq!(ruler.span((10.0, 100.0)), "left:14.29%;width:14.28%");
     }

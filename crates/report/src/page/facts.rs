@@ -40,7 +40,8 @@ fn of(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
         counted(cpu.socket_count, "sockets"),
         counted(cpu.physical_count, "cores"),
         counted(cpu.logical_count, "processors"),
-        cpu.smt_active.map(|on| format!("SMT {}", if on { "on" } else { "off" })),
+        cpu.smt_active
+            .map(|on| format!("SMT {}", if on { "on" } else { "off" })),
     ];
     let caches = cpu.caches.iter().map(|cache| {
         let kind = match cache.kind {
@@ -48,8 +49,14 @@ fn of(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
             CacheKind::Instruction => "i",
             CacheKind::Unified | CacheKind::Unknown => "",
         };
-        let ways = cache.ways.map_or_else(String::new, |ways| format!(", {ways} ways"));
-        format!("L{}{kind} {}{ways}", cache.level, display_bytes(cache.size_bytes))
+        let ways = cache
+            .ways
+            .map_or_else(String::new, |ways| format!(", {ways} ways"));
+        format!(
+            "L{}{kind} {}{ways}",
+            cache.level,
+            display_bytes(cache.size_bytes)
+        )
     });
     let policies = facts.frequency.policies.iter();
     let mut governors: Vec<&str> = policies.filter_map(|one| one.governor.as_deref()).collect();
@@ -57,8 +64,12 @@ fn of(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
     let clock = [
         facts.frequency.driver.clone(),
         (!governors.is_empty()).then(|| format!("governor {}", governors.join(", "))),
-        cpu.base.as_ref().map(|at| format!("base {}", Unit::Hertz.display(at.hz as f64))),
-        cpu.max.as_ref().map(|at| format!("up to {}", Unit::Hertz.display(at.hz as f64))),
+        cpu.base
+            .as_ref()
+            .map(|at| format!("base {}", Unit::Hertz.display(at.hz as f64))),
+        cpu.max
+            .as_ref()
+            .map(|at| format!("up to {}", Unit::Hertz.display(at.hz as f64))),
     ];
     let idle = facts.idle.states.iter().map(|state| state.name.clone());
     let mitigations = cpu.vulnerabilities.iter();
@@ -66,13 +77,15 @@ fn of(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
     let mitigations = mitigations.map(|(name, what)| format!("{name}: {what}"));
     let virtualization = &facts.virtualization;
     let disks = facts.disks.iter().map(|disk| {
-        let size = disk.size_bytes.map_or_else(String::new, |size| {
-            format!(", {:.0} GB", size as f64 / 1e9)
-        });
+        let size = disk
+            .size_bytes
+            .map_or_else(String::new, |size| format!(", {:.0} GB", size as f64 / 1e9));
         format!("{} ({:?}{size})", disk.name, disk.kind)
     });
     let networks = facts.network_devices.iter().map(|device| {
-        let mtu = device.mtu_bytes.map_or_else(String::new, |mtu| format!(", MTU {mtu}"));
+        let mtu = device
+            .mtu_bytes
+            .map_or_else(String::new, |mtu| format!(", MTU {mtu}"));
         format!("{}{mtu}", device.name)
     });
     vec![
@@ -81,8 +94,17 @@ fn of(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
         ("caches", joined(caches)),
         ("clock", joined(clock.into_iter().flatten())),
         ("idle states", joined(idle)),
-        ("memory", facts.memory.total_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64))),
-        ("memory nodes", (facts.numa.len() > 1).then(|| facts.numa.len().to_string())),
+        (
+            "memory",
+            facts
+                .memory
+                .total_bytes
+                .map(|bytes| format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64)),
+        ),
+        (
+            "memory nodes",
+            (facts.numa.len() > 1).then(|| facts.numa.len().to_string()),
+        ),
         ("huge pages", facts.huge_pages.transparent.clone()),
         ("kernel", facts.kernel.release.clone()),
         ("preemption", facts.kernel.preemption.clone()),

@@ -1,14 +1,19 @@
 //! Figures: panels, a legend whose entries hide their series, and what has to be known.
 
-use crate::plot::{Figure, Kind, PAGE, drawing};
+use crate::plot::{Figure, PAGE, drawing};
 use maud::{Markup, PreEscaped, html};
 
 /// Colours that a legend can hide.
 const COLOURS: usize = 8;
 
-pub(super) fn figure(figure: &Figure) -> Markup {
+/// Figures beside each other, as far as there is room.
+pub(super) fn figures<'a>(figures: impl Iterator<Item = &'a Figure>) -> Markup {
+    html! { div.figures { @for one in figures { (figure(one)) } } }
+}
+
+fn figure(figure: &Figure) -> Markup {
     let drawn = html! {
-        figure id={ "f-" (figure.name) } {
+        figure.many[figure.panels.len() > 1] id={ "f-" (figure.name) } {
             figcaption {
                 @if !figure.folded { b { (figure.title) } }
                 @if !figure.about.is_empty() { p.quiet { (figure.about) } }
@@ -30,10 +35,6 @@ pub(super) fn figure(figure: &Figure) -> Markup {
                         (PreEscaped(drawing(figure, panel, PAGE)))
                     }
                 }
-            }
-            @if figure.panels.iter().flat_map(|panel| &panel.lines).any(|line| line.kind == Kind::Bars)
-                && figure.name == "call-ladder" {
-                p.quiet { "The bars' lower end has no meaning on a logarithmic axis." }
             }
         }
     };

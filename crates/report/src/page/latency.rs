@@ -17,7 +17,10 @@ const WITHOUT_HEADLINES: usize = 60;
 const ROWS: usize = 400;
 
 pub(super) fn table(rows: &Rows<'_>) -> Markup {
-    let headlines: Vec<usize> = all(rows).filter(|at| rows.row(*at).headline).take(ROWS).collect();
+    let headlines: Vec<usize> = all(rows)
+        .filter(|at| rows.row(*at).headline)
+        .take(ROWS)
+        .collect();
     let shown = match headlines.is_empty() {
         true => all(rows).take(WITHOUT_HEADLINES).collect(),
         false => headlines,
@@ -123,7 +126,12 @@ fn bar(row: &PointRow, estimate: &Estimate, ruler: &Ruler) -> Markup {
     let expected = expected.filter(|expected| expected.metric == row.primary);
     let known = |known: &Published| {
         let (low, high) = known.range(estimate.unit)?;
-        let title = format!("{}: {} ({})", known.by, known.what, range(estimate.unit, (low, high)));
+        let title = format!(
+            "{}: {} ({})",
+            known.by,
+            known.what,
+            range(estimate.unit, (low, high))
+        );
         Some((known.by == DEAN, low, high, title))
     };
     html! {
@@ -169,12 +177,17 @@ fn range(unit: Unit, (low, high): (f64, f64)) -> String {
 fn more(rows: &Rows<'_>, at: usize) -> Markup {
     let row = rows.row(at);
     let info = rows.info(&row.point.probe);
-    let others: Vec<&Estimate> =
-        row.metrics.iter().filter(|estimate| estimate.name != row.primary).collect();
+    let others: Vec<&Estimate> = row
+        .metrics
+        .iter()
+        .filter(|estimate| estimate.name != row.primary)
+        .collect();
     let about = |name: &str| {
         let metrics = info.map(|info| info.metrics.iter());
         let mut metrics = metrics.into_iter().flatten();
-        metrics.find(|metric| metric.name == name).map(|metric| metric.about.to_string())
+        metrics
+            .find(|metric| metric.name == name)
+            .map(|metric| metric.about.to_string())
     };
     html! {
         div.m {
@@ -243,5 +256,6 @@ pub(super) fn missed(rows: &Rows<'_>) -> Vec<(usize, String)> {
         .collect();
     missed.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     let sums = missed.into_iter();
-    sums.filter_map(|(_, at)| Some((at, predictions::sum(rows.run, rows.row(at))?))).collect()
+    sums.filter_map(|(_, at)| Some((at, predictions::sum(rows.run, rows.row(at))?)))
+        .collect()
 }

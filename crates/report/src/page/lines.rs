@@ -4,7 +4,11 @@ use maud::{Markup, html};
 
 /// Each line an item; nothing for no lines.
 pub(super) fn list(text: &str) -> Markup {
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
     html! {
         @if !lines.is_empty() { ul { @for line in lines { li { (line) } } } }
     }

@@ -11,11 +11,21 @@ use maud::{Markup, html};
 type Kind = (&'static str, fn(&Noise) -> Option<f64>);
 
 const SHARES: &[Kind] = &[
-    ("taken by the hypervisor (steal)", |noise| share(noise, noise.steal_ns?)),
-    ("used by others on a measured processor", |noise| share(noise, noise.others_ns?)),
-    ("used by others on the other processors", |noise| noise.others_elsewhere),
-    ("ready to run and waiting", |noise| share(noise, noise.run_queue_wait_ns?)),
-    ("held back by a processor quota", |noise| share(noise, noise.throttled_ns?)),
+    ("taken by the hypervisor (steal)", |noise| {
+        share(noise, noise.steal_ns?)
+    }),
+    ("used by others on a measured processor", |noise| {
+        share(noise, noise.others_ns?)
+    }),
+    ("used by others on the other processors", |noise| {
+        noise.others_elsewhere
+    }),
+    ("ready to run and waiting", |noise| {
+        share(noise, noise.run_queue_wait_ns?)
+    }),
+    ("held back by a processor quota", |noise| {
+        share(noise, noise.throttled_ns?)
+    }),
     ("gaps in the clock while nothing ran", |noise| {
         let gaps = noise.gaps?;
         (gaps.watched_ns > 0.0).then(|| gaps.sum_ns / gaps.watched_ns)
@@ -32,9 +42,16 @@ fn share(noise: &Noise, ns: f64) -> Option<f64> {
 
 pub(super) fn section(run: &Run) -> Markup {
     let grades = [Grade::A, Grade::B, Grade::C, Grade::D].map(|grade| {
-        (grade, run.points.iter().filter(|row| row.grade == grade).count())
+        (
+            grade,
+            run.points.iter().filter(|row| row.grade == grade).count(),
+        )
     });
-    let counts: u64 = run.launches.iter().map(|launch| launch.noise.preemptions).fold(0, u64::saturating_add);
+    let counts: u64 = run
+        .launches
+        .iter()
+        .map(|launch| launch.noise.preemptions)
+        .fold(0, u64::saturating_add);
     let duration: f64 = run.launches.iter().map(|launch| launch.wall_ns).sum();
     html! {
         p {

@@ -2,6 +2,7 @@
 
 use super::figures;
 use crate::choose;
+use crate::plot::Figure;
 use crate::rows::Rows;
 use crate::table::{interval, prediction};
 use costof_model::axis::AxisValue;
@@ -11,48 +12,95 @@ use std::collections::BTreeSet;
 
 /// Metrics that have a column besides the primary one, in their order.
 const COLUMNS: &[&str] = &[
-    "throughput", "latency", "cost", "rate", "goodput_share", "cpu_sender", "cpu_receiver",
-    "cpu_client", "cpu_server", "cycles_per_byte", "l1d_load_misses", "l2_load_misses",
-    "llc_load_misses", "pollution_l1", "pollution_l2", "pollution_l3", "copied",
+    "throughput",
+    "latency",
+    "cost",
+    "rate",
+    "goodput_share",
+    "cpu_sender",
+    "cpu_receiver",
+    "cpu_client",
+    "cpu_server",
+    "cycles_per_byte",
+    "l1d_load_misses",
+    "l2_load_misses",
+    "llc_load_misses",
+    "pollution_l1",
+    "pollution_l2",
+    "pollution_l3",
+    "copied",
     "estimated_core_cycles",
 ];
+/// A page draws so many dots, and that many again in plots that the reader unfolds.
+const DOTS: usize = 4000;
 /// A table has so many rows; what a hostile or huge file has more is in the file alone.
 const ROWS: usize = 5000;
 
-pub(super) fn section(rows: &Rows<'_>) -> Markup {
-    let of_run = choose::of_run(rows);
+pub(super) fn section(rows: &Rows<'_>, of_run: &[Figure]) -> Markup {
+    let (chosen, left_out) = chosen(rows);
     html! {
         h2 { "Plots and numbers" }
-        @for figure in of_run.iter().filter(|figure| figure.name != "launches") {
-            (figures::figure(figure))
-        }
-        @for (probe, positions) in rows.by_probe() {
-            @let figures = choose::of_probe(rows, probe, &positions);
+        (figures::figures(of_run.iter().filter(|figure| figure.name != "launches")))
+        @for (probe, positions, figures) in &chosen {
             div.probe id={ "probe-" (probe) } {
                 h3 { (probe) }
                 @if let Some(info) = rows.info(probe) { p.question { (info.question) } }
-                @for figure in figures.iter().filter(|figure| !figure.folded) {
-                    (figures::figure(figure))
-                }
-                @let folded: Vec<_> = figures.iter().filter(|figure| figure.folded).collect();
-                @for figure in folded { (figures::figure(figure)) }
-                (table(rows, probe, &positions))
+                (figures::figures(figures.iter().filter(|figure| !figure.folded)))
+                (figures::figures(figures.iter().filter(|figure| figure.folded)))
+                (table(rows, probe, positions))
             }
         }
+        @if left_out > 0 {
+            p.quiet { (left_out) " more plots would make this page too large: "
+                code { "costof report --svg DIR" } " writes all." }
+        }
     }
+}
+
+/// A probe, the positions of its rows, and its figures.
+type Chosen<'a> = (&'a str, Vec<usize>, Vec<Figure>);
+
+/// The figures of all probes, as far as a page has room, and how many it has none for.
+fn chosen<'a>(rows: &Rows<'a>) -> (Vec<Chosen<'a>>, usize) {
+    let (mut left_out, mut drawn) = (0, [0; 2]);
+    let mut has_room = |figure: &Figure| {
+        let lines = figure.panels.iter().flat_map(|panel| &panel.lines);
+        let dots: usize = lines.map(|line| line.dots.len()).sum();
+        let kind = &mut drawn[usize::from(figure.folded)];
+        let has_room = *kind + dots <= DOTS;
+        match has_room {
+            true => *kind += dots,
+            false => left_out += 1,
+        }
+        has_room
+    };
+    let probes = rows.by_probe().into_iter().map(|(probe, positions)| {
+        let mut figures = choose::of_probe(rows, probe, &positions);
+        figures.retain(&mut has_room);
+        (probe, positions, figures)
+    });
+    (probes.collect(), left_out)
 }
 
 /// The numbers of a probe's points.
 fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
     let axes = varied(rows, probe, positions);
-    let links: BTreeSet<&str> = positions.iter().map(|at| &*rows.row(*at).point.link).collect();
+    let links: BTreeSet<&str> = positions
+        .iter()
+        .map(|at| &*rows.row(*at).point.link)
+        .collect();
     let primary = rows.row(positions[0]).primary.to_string();
     let mut metrics: Vec<&str> = vec![&primary];
     metrics.extend(COLUMNS.iter().filter(|name| {
-        **name != primary && positions.iter().any(|at| rows.row(*at).estimate(name).is_some())
+        **name != primary
+            && positions
+                .iter()
+                .any(|at| rows.row(*at).estimate(name).is_some())
     }));
     let tail = positions.iter().any(|at| {
-        rows.row(*at).primary().is_some_and(|estimate| p99(estimate).is_some())
+        rows.row(*at)
+            .primary()
+            .is_some_and(|estimate| p99(estimate).is_some())
     });
     let count = positions.len();
     html! {
@@ -110,14 +158,21 @@ fn p99(estimate: &Estimate) -> Option<f64> {
 /// The axes on which the points differ, in the order in which the probe has them.
 fn varied(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Vec<String> {
     let values = |axis: &str| {
-        let values = positions.iter().map(|at| rows.row(*at).point.axes.0.get(axis));
+        let values = positions
+            .iter()
+            .map(|at| rows.row(*at).point.axes.0.get(axis));
         values.collect::<BTreeSet<_>>().len()
     };
     let names: Vec<String> = match rows.info(probe) {
         Some(info) => info.axes.iter().map(|axis| axis.name.to_string()).collect(),
         None => {
-            let axes = positions.iter().flat_map(|at| rows.row(*at).point.axes.0.keys());
-            axes.map(ToString::to_string).collect::<BTreeSet<_>>().into_iter().collect()
+            let axes = positions
+                .iter()
+                .flat_map(|at| rows.row(*at).point.axes.0.keys());
+            axes.map(ToString::to_string)
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect()
         }
     };
     names.into_iter().filter(|axis| values(axis) > 1).collect()

@@ -34,6 +34,7 @@
     tip.style.top = (above > 4 ? above : at.bottom + 8) + "px";
   };
   const hide = () => { tip.hidden = true; };
+  for (const point of document.querySelectorAll("svg [data-p]")) point.tabIndex = 0;
   document.addEventListener("mouseover", show);
   document.addEventListener("focusin", show);
   document.addEventListener("scroll", hide, { passive: true });

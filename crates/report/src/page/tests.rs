@@ -1,7 +1,7 @@
 //! What a page shows, and what no run file can make it do.
 
 use super::*;
-use crate::sample::{row, run};
+use crate::sample::run;
 
 #[test]
 fn a_page_of_nothing_says_so() {

@@ -2,8 +2,7 @@
 //! laid out.
 
 use super::scale::tick;
-use super::svg::{self, Ink};
-use super::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
+use super::{Axis, Dot, Figure, Kind, Line, Panel, Scale, ink, svg};
 use kuva::plot::scatter::MarkerShape;
 use kuva::plot::{LinePlot, ScatterPlot};
 use kuva::render::annotations::{ReferenceLine, ShadedRegion};
@@ -49,7 +48,10 @@ const SHAPES: [MarkerShape; 5] = [
 pub(crate) fn drawing(figure: &Figure, panel: &Panel, how: For) -> String {
     let panel = &only_shown(panel);
     let places = || panel.lines.iter().flat_map(|line| &line.dots);
-    let (x_low, x_high) = panel.x.scale.ends(places().map(|dot| panel.x.scale.place(dot.x)));
+    let (x_low, x_high) = panel
+        .x
+        .scale
+        .ends(places().map(|dot| panel.x.scale.place(dot.x)));
     let heights = places().flat_map(|dot| {
         let (low, high) = dot.interval.unwrap_or((dot.y, dot.y));
         [low, dot.y, high]
@@ -86,8 +88,8 @@ pub(crate) fn drawing(figure: &Figure, panel: &Panel, how: For) -> String {
         }
         Scale::Words(words) => {
             let words: Vec<String> = words.iter().map(|word| literal(word)).collect();
-            let long = words.iter().map(|word| word.chars().count()).sum::<usize>();
-            if long > 55 {
+            let longest = words.iter().map(|word| word.chars().count()).max();
+            if longest.unwrap_or(0) * words.len() > 60 {
                 layout = layout.with_x_tick_rotate(-30.0);
             }
             layout = layout.with_x_categories(words);
@@ -102,10 +104,12 @@ pub(crate) fn drawing(figure: &Figure, panel: &Panel, how: For) -> String {
         if let Some((low, high)) = mark.interval {
             let ends = [low, high].map(|end| panel.x.scale.place(end).clamp(x_low, x_high));
             let region = ShadedRegion::vertical(ends[0], ends[1]);
-            layout = layout.with_shaded_region(region.with_color(Ink::MARK).with_opacity(0.12));
+            layout = layout.with_shaded_region(region.with_color(ink::MARK).with_opacity(0.12));
         }
         if (x_low..=x_high).contains(&at) {
-            let line = ReferenceLine::vertical(at).with_color(Ink::MARK).with_dasharray("4 3");
+            let line = ReferenceLine::vertical(at)
+                .with_color(ink::MARK)
+                .with_dasharray("4 3");
             layout = layout.with_reference_line(line.with_label(literal(&mark.label)));
         }
     }
@@ -114,7 +118,10 @@ pub(crate) fn drawing(figure: &Figure, panel: &Panel, how: For) -> String {
         false => format!("{}: {}", figure.title, panel.title),
     };
     if how.alone {
-        layout = layout.with_title(literal(&title)).with_title_size(15).with_title_wrap(80);
+        layout = layout
+            .with_title(literal(&title))
+            .with_title_size(15)
+            .with_title_wrap(80);
     }
     svg::written(&render_multiple(plots, layout), &title, how.alone)
 }
@@ -140,8 +147,15 @@ fn only_shown(panel: &Panel) -> Panel {
 
 /// What kuva draws of a line.
 fn plots(figure: &Figure, panel: &Panel, line: &Line, floor: f64, how: For) -> Vec<Plot> {
-    let colour = Ink::series(line.series);
-    let at = |dot: &Dot| (panel.x.scale.place(dot.x), dot.y);
+    let colour = ink::series(line.series);
+    let shift = aside(panel, line);
+    let at = |dot: &Dot| {
+        let place = panel.x.scale.place(dot.x);
+        match panel.x.scale {
+            Scale::Decades => (place * shift.exp(), dot.y),
+            _ => (place + shift, dot.y),
+        }
+    };
     let name = figure.series.get(line.series);
     // A figure of one series has no legend: its title says what it is.
     let name = name.filter(|name| how.alone && figure.series.len() > 1 && !name.is_empty());
@@ -155,7 +169,7 @@ fn plots(figure: &Figure, panel: &Panel, line: &Line, floor: f64, how: For) -> V
             let (low, high) = dot.interval.unwrap_or((dot.y, dot.y));
             (dot.y - low, high - dot.y)
         });
-        let shape = SHAPES[line.series / Ink::COLOURS % SHAPES.len()];
+        let shape = SHAPES[line.series / ink::COLOURS % SHAPES.len()];
         let plot = ScatterPlot::new()
             .with_data(line.dots.iter().map(at))
             .with_y_err_asymmetric(intervals)
@@ -182,26 +196,56 @@ fn plots(figure: &Figure, panel: &Panel, line: &Line, floor: f64, how: For) -> V
             let cells = dots()
                 .with_marker(MarkerShape::Square)
                 .with_size(side[0].min(side[1]).max(1.0))
-                .with_colors(line.dots.iter().map(|dot| Ink::shade(dot.heat)));
+                .with_colors(line.dots.iter().map(|dot| ink::shade(dot.heat)));
             vec![cells.into()]
         }
         Kind::Steps => vec![named(path().with_data(line.dots.iter().map(at))).into()],
         Kind::Bars => {
+            // A bar is an interval from the axis up, of a dot as large as the bar is wide: so the bar
+            // is the element that is hovered. The writer draws no such dot.
             let series = figure.series.len().max(1) as f64;
             let places = panel.x.scale.ends(std::iter::empty());
-            let each = how.width * 0.8 / (places.1 - places.0).max(1.0) / (series + 0.6);
-            let bars = line.dots.iter().enumerate().map(|(position, dot)| {
-                let (x, y) = at(dot);
-                let bar = LinePlot::new()
-                    .with_data([(x, floor.max(f64::MIN_POSITIVE)), (x, y)])
-                    .with_color(colour)
-                    .with_stroke_width(each.clamp(2.0, 26.0));
-                let bar = if position == 0 { named(bar) } else { bar };
-                Plot::from(bar)
+            let each = how.width * 0.66 / (places.1 - places.0).max(1.0) / (series + 0.4);
+            let bars = ScatterPlot::new()
+                .with_data(line.dots.iter().map(at))
+                .with_y_err_asymmetric(line.dots.iter().map(|dot| (dot.y - floor, 0.0)))
+                .with_color(ink::bar(line.series))
+                .with_size(each.clamp(2.0, 40.0) / 2.0)
+                .with_tooltip_labels(line.dots.iter().map(svg::hover));
+            let intervals = line.dots.iter().map(|dot| {
+                let (low, high) = dot.interval.unwrap_or((dot.y, dot.y));
+                (dot.y - low, high - dot.y)
             });
-            bars.chain([dots().into()]).collect()
+            let intervals = ScatterPlot::new()
+                .with_data(line.dots.iter().map(at))
+                .with_y_err_asymmetric(intervals)
+                .with_color(ink::interval(line.series))
+                .with_size(0.0);
+            let legend = named(path());
+            vec![legend.into(), bars.into(), intervals.into()]
         }
     }
+}
+
+/// How far a line is drawn beside its place, so that intervals of several do not hide each other: a
+/// few pixels.
+fn aside(panel: &Panel, line: &Line) -> f64 {
+    if line.kind != Kind::Joined || panel.lines.len() < 2 {
+        return 0.0;
+    }
+    let scale = &panel.x.scale;
+    let dots = panel.lines.iter().flat_map(|line| &line.dots);
+    let (low, high) = scale.ends(dots.map(|dot| scale.place(dot.x)));
+    let span = match scale {
+        Scale::Decades => (high / low).ln(),
+        _ => high - low,
+    };
+    let position = panel
+        .lines
+        .iter()
+        .position(|other| other.series == line.series);
+    let middle = (panel.lines.len() - 1) as f64 / 2.0;
+    (position.unwrap_or(0) as f64 - middle) * span * 0.007
 }
 
 fn ticks(axis: &Axis) -> TickFormat {
@@ -220,9 +264,9 @@ fn literal(text: &str) -> String {
 fn theme() -> Theme {
     Theme {
         background: "none".into(),
-        axis_color: Ink::AXIS.into(),
-        grid_color: Ink::GRID.into(),
-        tick_color: Ink::AXIS.into(),
+        axis_color: ink::AXIS.into(),
+        grid_color: ink::GRID.into(),
+        tick_color: ink::AXIS.into(),
         text_color: "none".into(),
         legend_bg: "none".into(),
         legend_border: "none".into(),

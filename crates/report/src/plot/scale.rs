@@ -50,7 +50,8 @@ impl Scale {
 
     /// The scale that fits the numbers of an axis.
     pub(crate) fn of_numbers(unit: Unit, numbers: &[u64]) -> Scale {
-        let doublings = unit == Unit::Bytes || numbers.iter().all(|number| number.is_power_of_two());
+        let doublings =
+            unit == Unit::Bytes || numbers.iter().all(|number| number.is_power_of_two());
         match numbers.contains(&0) {
             // Nothing has no logarithm.
             true => Scale::Linear,
@@ -135,7 +136,10 @@ mod tests {
             of(Unit::Nanoseconds, &[0.2, 1.0, 1000.0, 2e6]),
             ["0.2 ns", "1 ns", "1 µs", "2 ms"]
         );
-        assert_eq!(of(Unit::One, &[0.0, 0.25, 1.0, 20e3, 3e6]), ["0", "0.25", "1", "20k", "3M"]);
+        assert_eq!(
+            of(Unit::One, &[0.0, 0.25, 1.0, 20e3, 3e6]),
+            ["0", "0.25", "1", "20k", "3M"]
+        );
         assert_eq!(of(Unit::Bytes, &[65536.0, 3e6]), ["64KiB", "3000000B"]);
     }
 

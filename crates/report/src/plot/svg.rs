@@ -1,48 +1,17 @@
-//! What kuva laid out, as SVG that a page can style: colours are classes, so that light, dark and
-//! paper have their own; each point is an element that can be hovered and focused.
+//! What kuva laid out, as SVG that a page can style, with an element for each point that can be
+//! hovered and focused; and shortly, since a page has many.
 
 use super::Dot;
+use super::ink::{self, class, is_bar};
 use kuva::render::color::Color;
 use kuva::render::render::{Primitive, Scene, TextAnchor};
 use std::fmt::Write;
 
-/// Colours, as names that become classes.
-pub(crate) struct Ink;
-
-impl Ink {
-    pub(super) const AXIS: &'static str = "axis";
-    pub(super) const GRID: &'static str = "grid";
-    pub(super) const MARK: &'static str = "mark";
-    /// How many series have a colour of their own; the ones after them have other shapes.
-    pub(super) const COLOURS: usize = 8;
-
-    /// How many shades cells have.
-    pub(super) const SHADES: usize = 8;
-
-    /// The shade for a heat from 0 to 1.
-    pub(super) fn shade(heat: f64) -> &'static str {
-        const SHADES: [&str; Ink::SHADES] = ["h0", "h1", "h2", "h3", "h4", "h5", "h6", "h7"];
-        let shade = (heat * Ink::SHADES as f64) as usize;
-        SHADES[shade.min(Ink::SHADES - 1)]
-    }
-
-    pub(super) fn series(position: usize) -> &'static str {
-        const SERIES: [&str; Ink::COLOURS] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
-        SERIES[position % Ink::COLOURS]
-    }
-}
-
-/// The colours of a file of its own: on white, as in a paper.
-const STYLE: &str = "text{font:12px Helvetica,Arial,sans-serif;fill:#222}.e{text-anchor:end}\
-.m{text-anchor:middle}.b{font-weight:bold}path,line{fill:none;stroke:var(--c)}\
-.f{fill:var(--c);stroke:none}.axis{--c:#555}.grid{--c:#ddd}.mark{--c:#666}.s0{--c:#0060a8}\
-.s1{--c:#d1520a}.s2{--c:#0a7d55}.s3{--c:#b34a8e}.s4{--c:#a87a00}.s5{--c:#2f95c4}.s6{--c:#6b52b5}\
-.s7{--c:#555}text.mark{fill:#555}.h0{--c:#e8f0f8}.h1{--c:#cfe0f0}\
-.h2{--c:#b0cce6}.h3{--c:#8cb4d9}.h4{--c:#6598c8}.h5{--c:#427bb3}.h6{--c:#275f99}.h7{--c:#12437a}";
-
 /// What a dot has for the writer: its row, and what that does not say.
 pub(super) fn hover(dot: &Dot) -> String {
-    let row = dot.row.map_or_else(|| "-".to_owned(), |row| row.to_string());
+    let row = dot
+        .row
+        .map_or_else(|| "-".to_owned(), |row| row.to_string());
     format!("{row} {}", dot.text)
 }
 
@@ -52,15 +21,18 @@ pub(super) fn written(scene: &Scene, title: &str, alone: bool) -> String {
         svg: String::with_capacity(scene.elements.len() * 40),
         alone,
         path: None,
+        group: Group::None,
+        bar_width: 1.0,
     };
     let (width, height) = (round(scene.width), round(scene.height));
     let _ = match alone {
         true => write!(
             writer.svg,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-             width=\"{width}\" height=\"{height}\"><title>{}</title><style>{STYLE}</style>\
+             width=\"{width}\" height=\"{height}\"><title>{}</title><style>{}</style>\
              <path d=\"M0 0H{width}V{height}H0Z\" style=\"fill:#fff;stroke:none\"/>",
-            escaped(title)
+            escaped(title),
+            ink::STYLE
         ),
         false => write!(
             writer.svg,
@@ -79,8 +51,21 @@ pub(super) fn written(scene: &Scene, title: &str, alone: bool) -> String {
 struct Writer {
     svg: String,
     alone: bool,
-    /// Lines of one look that follow each other, as one path.
+    /// Lines of one look that follow each other, as one path: its attributes and its data.
     path: Option<(String, String)>,
+    group: Group,
+    /// How wide the bar is that follows.
+    bar_width: f64,
+}
+
+/// Whether elements belong to a point.
+enum Group {
+    /// They do not.
+    None,
+    /// They will: its attributes but for the class, which its first element has.
+    Begun(String),
+    /// They do, and it has this class.
+    Open(&'static str),
 }
 
 impl Writer {
@@ -95,35 +80,32 @@ impl Writer {
                 stroke_width,
                 stroke_dasharray,
             } => {
-                let look = look(stroke, *stroke_width, stroke_dasharray.as_deref(), None);
-                let data = format!("M{} {}L{} {}", round(*x1), round(*y1), round(*x2), round(*y2));
-                self.path(look, &data);
-            }
-            Primitive::Path(path) => {
-                let look = match &path.fill {
-                    Some(fill) if !matches!(fill, Color::None) => filled(fill, path.opacity),
-                    _ => look(
-                        &path.stroke,
-                        path.stroke_width,
-                        path.stroke_dasharray.as_deref(),
-                        path.opacity,
-                    ),
+                let width = if is_bar(stroke) {
+                    self.bar_width
+                } else {
+                    *stroke_width
                 };
-                self.path(look, &compact(&path.d));
+                let look = stroked(width, stroke_dasharray.as_deref(), None);
+                self.line([*x1, *y1, *x2, *y2], stroke, &look);
             }
+            Primitive::Path(path) => match &path.fill {
+                Some(fill) if !matches!(fill, Color::None) => {
+                    self.path(fill, true, &opaque(path.opacity), &compact(&path.d));
+                }
+                _ => {
+                    let dashes = path.stroke_dasharray.as_deref();
+                    let look = stroked(path.stroke_width, dashes, path.opacity);
+                    self.path(&path.stroke, false, &look, &compact(&path.d));
+                }
+            },
             Primitive::PolyLine {
                 points,
                 stroke,
                 stroke_width,
                 stroke_dasharray,
             } => {
-                let mut data = String::new();
-                for (position, (x, y)) in points.iter().enumerate() {
-                    let step = if position == 0 { 'M' } else { 'L' };
-                    let _ = write!(data, "{step}{} {}", round(*x), round(*y));
-                }
-                let look = look(stroke, *stroke_width, stroke_dasharray.as_deref(), None);
-                self.path(look, &data);
+                let look = stroked(*stroke_width, stroke_dasharray.as_deref(), None);
+                self.path(stroke, false, &look, &joined(points));
             }
             Primitive::Rect {
                 x,
@@ -136,29 +118,18 @@ impl Writer {
             } if !matches!(fill, Color::None) => {
                 let [x, y, width, height] = [x, y, width, height].map(|value| round(*value));
                 let data = format!("M{x} {y}h{width}v{height}h-{width}z");
-                self.path(filled(fill, *opacity), &data);
+                self.path(fill, true, &opaque(*opacity), &data);
             }
-            Primitive::Circle { cx, cy, r, fill, .. } => {
+            // A bar is the interval of a dot that is as large as the bar is wide.
+            Primitive::Circle { r, fill, .. } if is_bar(fill) => self.bar_width = 2.0 * r,
+            Primitive::Circle {
+                cx, cy, r, fill, ..
+            } if *r > 0.0 => {
                 self.end_path();
-                let class = class(fill);
+                let class = attribute(self.open(class(fill)));
                 let [cx, cy, r] = [cx, cy, r].map(|value| round(*value));
-                let _ = write!(
-                    self.svg,
-                    "<circle class=\"{class} f\" cx=\"{cx}\" cy=\"{cy}\" r=\"{r}\"/>"
-                );
-            }
-            Primitive::CircleBatch { cx, cy, r, fill, .. } => {
-                for (cx, cy) in cx.iter().zip(cy) {
-                    self.element(&Primitive::Circle {
-                        cx: *cx,
-                        cy: *cy,
-                        r: *r,
-                        fill: fill.clone(),
-                        fill_opacity: None,
-                        stroke: None,
-                        stroke_width: None,
-                    });
-                }
+                let circle = format!("<circle{class} cx=\"{cx}\" cy=\"{cy}\" r=\"{r}\"/>");
+                self.svg.push_str(&circle);
             }
             Primitive::Text {
                 x,
@@ -169,44 +140,93 @@ impl Writer {
                 bold,
                 color,
                 ..
-            } => self.text((*x, *y), content, *anchor, *rotate, *bold, color.as_ref()),
+            } => {
+                let bold = if *bold { "b" } else { "" };
+                let colour = color.as_ref().map(class).unwrap_or_default();
+                self.text(
+                    (*x, *y),
+                    content,
+                    [anchored(*anchor), bold, colour],
+                    *rotate,
+                );
+            }
             Primitive::RichText {
                 x,
                 y,
                 spans,
                 anchor,
-                color,
                 ..
             } => {
                 let content: String = spans.iter().map(|span| span.text.as_str()).collect();
-                self.text((*x, *y), &content, *anchor, None, false, color.as_ref());
+                self.text((*x, *y), &content, [anchored(*anchor), "", ""], None);
             }
-            Primitive::GroupStart { title, .. } => {
-                self.end_path();
-                let (row, text) = title
-                    .as_deref()
-                    .and_then(|title| title.split_once(' '))
-                    .unwrap_or_default();
-                let _ = match (self.alone, text.is_empty()) {
-                    (true, _) => write!(self.svg, "<g>"),
-                    (false, true) => write!(self.svg, "<g tabindex=\"0\" data-p=\"{row}\">"),
-                    (false, false) => write!(
-                        self.svg,
-                        "<g tabindex=\"0\" data-p=\"{row}\" data-t=\"{}\">",
-                        escaped(text)
-                    ),
-                };
-            }
+            Primitive::GroupStart { title, .. } => self.begin_group(title.as_deref()),
             Primitive::GroupEnd => {
                 self.end_path();
-                self.svg.push_str("</g>");
+                if let Group::Open(_) = self.group {
+                    self.svg.push_str("</g>");
+                }
+                self.group = Group::None;
             }
             _ => {}
         }
     }
 
+    fn begin_group(&mut self, title: Option<&str>) {
+        self.end_path();
+        let (row, text) = title
+            .and_then(|title| title.split_once(' '))
+            .unwrap_or_default();
+        let mut attributes = String::new();
+        if !self.alone {
+            let _ = write!(attributes, " data-p=\"{row}\"");
+            if !text.is_empty() {
+                let _ = write!(attributes, " data-t=\"{}\"", escaped(text));
+            }
+        }
+        self.group = Group::Begun(attributes);
+    }
+
+    /// The class that an element has to name: none where its group has it already.
+    fn open(&mut self, class: &'static str) -> &'static str {
+        if let Group::Begun(attributes) = &self.group {
+            let group = format!("<g{}{attributes}>", attribute(class));
+            self.svg.push_str(&group);
+            self.group = Group::Open(class);
+        }
+        match self.group {
+            Group::Open(known) if known == class => "",
+            _ => class,
+        }
+    }
+
+    fn line(&mut self, ends: [f64; 4], stroke: &Color, look: &str) {
+        let [x1, y1, x2, y2] = ends.map(round);
+        // Intervals have no caps: where many stand beside each other, caps are all that is seen.
+        let is_interval = !matches!(self.group, Group::None) || class(stroke).ends_with(" ink");
+        if is_interval && x1 != x2 {
+            return;
+        }
+        let end = match (x1 == x2, y1 == y2) {
+            (true, _) => format!("V{y2}"),
+            (false, true) => format!("H{x2}"),
+            (false, false) => format!("L{x2} {y2}"),
+        };
+        self.path(stroke, false, look, &format!("M{x1} {y1}{end}"));
+    }
+
     /// A piece of a path, joined to the one before where they look alike.
-    fn path(&mut self, look: String, data: &str) {
+    fn path(&mut self, colour: &Color, is_filled: bool, look: &str, data: &str) {
+        if let Group::Begun(_) = self.group {
+            self.end_path();
+        }
+        let class = self.open(class(colour));
+        let class = match (class, is_filled) {
+            (class, false) => class.to_owned(),
+            ("", true) => "f".to_owned(),
+            (class, true) => format!("{class} f"),
+        };
+        let look = format!("{}{look}", attribute(&class));
         match &mut self.path {
             Some((known, path)) if *known == look => path.push_str(data),
             _ => {
@@ -218,37 +238,19 @@ impl Writer {
 
     fn end_path(&mut self) {
         if let Some((look, data)) = self.path.take() {
-            let _ = write!(self.svg, "<path {look} d=\"{data}\"/>");
+            let _ = write!(self.svg, "<path{look} d=\"{data}\"/>");
         }
     }
 
-    fn text(
-        &mut self,
-        (x, y): (f64, f64),
-        content: &str,
-        anchor: TextAnchor,
-        rotate: Option<f64>,
-        bold: bool,
-        colour: Option<&Color>,
-    ) {
-        self.end_path();
-        let mut classes = vec![match anchor {
-            TextAnchor::Start => "",
-            TextAnchor::Middle => "m",
-            TextAnchor::End => "e",
-        }];
-        if bold {
-            classes.push("b");
-        }
-        let class = colour.map(class).unwrap_or_default();
-        classes.push(class);
-        classes.retain(|class| !class.is_empty());
-        let class = match classes.is_empty() {
-            true => String::new(),
-            false => format!(" class=\"{}\"", classes.join(" ")),
-        };
+    /// Text ends no path: ticks are one, although their labels stand between them.
+    fn text(&mut self, (x, y): (f64, f64), content: &str, classes: [&str; 3], turned: Option<f64>) {
+        let classes: Vec<&str> = classes
+            .into_iter()
+            .filter(|class| !class.is_empty())
+            .collect();
+        let class = attribute(&classes.join(" "));
         let (x, y) = (round(x), round(y));
-        let turned = rotate
+        let turned = turned
             .map(|angle| format!(" transform=\"rotate({} {x} {y})\"", round(angle)))
             .unwrap_or_default();
         let content = escaped(&content.replace("\\$", "$"));
@@ -259,35 +261,53 @@ impl Writer {
     }
 }
 
-/// How a line looks, as attributes.
-fn look(stroke: &Color, width: f64, dashes: Option<&str>, opacity: Option<f64>) -> String {
-    let mut look = format!("class=\"{}\"", class(stroke));
+fn anchored(anchor: TextAnchor) -> &'static str {
+    match anchor {
+        TextAnchor::Start => "",
+        TextAnchor::Middle => "m",
+        TextAnchor::End => "e",
+    }
+}
+
+fn attribute(class: &str) -> String {
+    match class.is_empty() {
+        true => String::new(),
+        false => format!(" class=\"{class}\""),
+    }
+}
+
+/// How a line is drawn, as attributes.
+fn stroked(width: f64, dashes: Option<&str>, opacity: Option<f64>) -> String {
+    let mut look = String::new();
     if (width - 1.0).abs() > 0.05 {
         let _ = write!(look, " stroke-width=\"{}\"", round(width));
     }
     if let Some(dashes) = dashes.filter(|dashes| !dashes.is_empty()) {
         let _ = write!(look, " stroke-dasharray=\"{}\"", escaped(dashes));
     }
-    if let Some(opacity) = opacity {
-        let _ = write!(look, " opacity=\"{}\"", (opacity * 100.0).round() / 100.0);
+    look + &opaque(opacity)
+}
+
+fn opaque(opacity: Option<f64>) -> String {
+    let opacity = opacity.map(|opacity| (opacity * 100.0).round() / 100.0);
+    opacity.map_or_else(String::new, |opacity| format!(" opacity=\"{opacity}\""))
+}
+
+/// Points joined by a line, as path data. What lies on a level or an upright is written shorter.
+fn joined(points: &[(f64, f64)]) -> String {
+    let mut data = String::new();
+    let mut last: Option<(f64, f64)> = None;
+    for (x, y) in points.iter().map(|(x, y)| (round(*x), round(*y))) {
+        let _ = match last {
+            None => write!(data, "M{x} {y}"),
+            Some(last) if last == (x, y) => Ok(()),
+            Some((last, _)) if last == x => write!(data, "V{y}"),
+            Some((_, last)) if last == y => write!(data, "H{x}"),
+            Some(_) => write!(data, "L{x} {y}"),
+        };
+        last = Some((x, y));
     }
-    look
-}
-
-fn filled(fill: &Color, opacity: Option<f64>) -> String {
-    let opacity = opacity.map(|opacity| format!(" opacity=\"{opacity}\""));
-    format!("class=\"{} f\"{}", class(fill), opacity.unwrap_or_default())
-}
-
-/// The class that a colour stands for; none of it comes from a run.
-fn class(colour: &Color) -> &'static str {
-    let Color::Css(name) = colour else {
-        return "";
-    };
-    let series = (0..Ink::COLOURS).map(Ink::series);
-    let shades = (0..Ink::SHADES).map(|shade| Ink::shade(shade as f64 / Ink::SHADES as f64));
-    let mut known = [Ink::AXIS, Ink::GRID, Ink::MARK].into_iter().chain(series).chain(shades);
-    known.find(|known| *known == &**name).unwrap_or_default()
+    data
 }
 
 /// Path data without the blanks that it does not need, to a tenth of a pixel.
@@ -350,6 +370,8 @@ mod tests {
     #[test]
     fn paths_are_written_shortly() {
         assert_eq!(compact("M 1.234 5 L 10.06 -2 Z"), "M1.2 5L10.1 -2Z");
+        let steps = [(1.0, 2.0), (1.0, 3.0), (4.0, 3.0), (5.0, 6.0)];
+        assert_eq!(joined(&steps), "M1 2V3H4L5 6");
     }
 
     #[test]
@@ -358,11 +380,5 @@ mod tests {
             escaped("<b a=\"'\">&\u{1}"),
             "&lt;b a=&quot;&#39;&quot;&gt;&amp;\u{fffd}"
         );
-    }
-
-    #[test]
-    fn a_colour_of_a_run_is_no_class() {
-        assert_eq!(class(&Color::from("s3")), "s3");
-        assert_eq!(class(&Color::from("x\" onload=\"y")), "");
     }
 }

@@ -38,7 +38,10 @@ fn opened(html: &str, fragment: &str, width: u32) -> Option<(String, String)> {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("page.html");
     fs::write(&file, html).unwrap();
-    let profile = format!("--user-data-dir={}", folder.path().join("profile").display());
+    let profile = format!(
+        "--user-data-dir={}",
+        folder.path().join("profile").display()
+    );
     let browser = Path::new("/usr/bin/chromium");
     if !browser.exists() {
         eprintln!("skipped: there is no chromium here (./check installs it)");
@@ -46,8 +49,17 @@ fn opened(html: &str, fragment: &str, width: u32) -> Option<(String, String)> {
     }
     let out = Command::new(browser)
         // The page is our own, and a container may have no sandbox.
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-        .args(["--no-first-run", "--enable-logging=stderr", "--virtual-time-budget=4000"])
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+        ])
+        .args([
+            "--no-first-run",
+            "--enable-logging=stderr",
+            "--virtual-time-budget=4000",
+        ])
         .arg(profile)
         .arg(format!("--window-size={width},900"))
         .arg("--dump-dom")
@@ -67,7 +79,9 @@ fn said<'a>(dom: &'a str, name: &str) -> &'a str {
     let start = format!("data-{name}=\"");
     let body = &dom[dom.find("<body").expect("a page has a body")..];
     let found = body.split_once(&start).map(|(_, rest)| rest);
-    found.and_then(|rest| rest.split('"').next()).unwrap_or("(not said)")
+    found
+        .and_then(|rest| rest.split('"').next())
+        .unwrap_or("(not said)")
 }
 
 fn asking(html: &str) -> String {
@@ -79,15 +93,22 @@ fn asking(html: &str) -> String {
 #[test]
 fn charts_are_there_and_can_be_hovered_focused_and_hidden() {
     for width in [1300, 500] {
-        let Some((dom, complaints)) = opened(&asking(&page(&varied(80).run(), &[])), "", width) else {
+        let Some((dom, complaints)) = opened(&asking(&page(&varied(80).run(), &[])), "", width)
+        else {
             return;
         };
         assert_eq!(said(&dom, "error"), "(not said)");
         assert_eq!(complaints, "");
         assert_eq!(said(&dom, "before"), "true");
         let hovered = said(&dom, "hovered");
-        assert!(hovered.contains("grade") && hovered.contains("predicted"), "{hovered}");
-        assert_eq!((said(&dom, "escaped"), said(&dom, "focused")), ("true", "true"));
+        assert!(
+            hovered.contains("grade") && hovered.contains("predicted"),
+            "{hovered}"
+        );
+        assert_eq!(
+            (said(&dom, "escaped"), said(&dom, "focused")),
+            ("true", "true")
+        );
         assert!(said(&dom, "drawn").parse::<u32>().unwrap() > 0);
         assert_eq!(said(&dom, "hidden"), "0", "a legend entry hides its series");
         assert_eq!(said(&dom, "loaded"), "0", "nothing is loaded");
@@ -105,7 +126,11 @@ fn the_pages_own_script_runs_under_its_policy_and_unfolds_what_a_link_names() {
     assert_eq!(complaints, "");
     let row = dom.find("<tr id=\"p0\"").unwrap();
     let table = &dom[dom[..row].rfind("<details").unwrap()..row];
-    assert!(table.starts_with("<details class=\"numbers\" open"), "{}", &table[..60]);
+    assert!(
+        table.starts_with("<details class=\"numbers\" open"),
+        "{}",
+        &table[..60]
+    );
 }
 
 #[test]
@@ -119,7 +144,16 @@ fn without_scripts_every_number_is_there() {
 #[test]
 fn a_page_names_nothing_to_load() {
     let html = page(&varied(80).run(), &[]);
-    for word in [" src=", "<link", "@import", "url(", "<iframe", "<img", "href=\"http", "<base"] {
+    for word in [
+        " src=",
+        "<link",
+        "@import",
+        "url(",
+        "<iframe",
+        "<img",
+        "href=\"http",
+        "<base",
+    ] {
         assert!(!html.contains(word), "{word}");
     }
 }

@@ -28,7 +28,9 @@ impl Made {
         let place = json!({"probe": point.probe, "axes": point.axes, "link": point.link});
         let with = |rest: Value| {
             let mut row = place.clone();
-            row.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            row.as_object_mut()
+                .unwrap()
+                .extend(rest.as_object().unwrap().clone());
             row
         };
         for launch in 0..3 {
@@ -38,7 +40,9 @@ impl Made {
                     let buckets: Vec<Value> = (-30..30).map(bucket).collect();
                     json!({"name": name, "histogram": buckets})
                 }
-                "cost" => json!({"name": name, "samples": [[10, value * 10.0], [10, value * 10.1]]}),
+                "cost" => {
+                    json!({"name": name, "samples": [[10, value * 10.0], [10, value * 10.1]]})
+                }
                 _ => json!({"name": name, "value": value * (1.0 + 0.02 * f64::from(launch))}),
             };
             let measured = with(json!({"state": "ok", "metrics": [data]}));
@@ -119,7 +123,11 @@ pub(crate) fn varied(points: usize) -> Made {
                 probe: "rpc.rtt",
                 axes: json!({"payload": payload, "stack": stack}),
                 link: "loopback",
-                measured: ("latency", "ns", 20e3 * (1.0 + step as f64) * (1.0 + other as f64)),
+                measured: (
+                    "latency",
+                    "ns",
+                    20e3 * (1.0 + step as f64) * (1.0 + other as f64),
+                ),
                 label: None,
             });
         }
@@ -128,14 +136,17 @@ pub(crate) fn varied(points: usize) -> Made {
     while made.points.len() < points {
         for step in 0..12_u32 {
             let size = 64_u64 << step;
-            for (position, primitive) in ["two_copy", "one_copy", "zero_copy"].into_iter().enumerate() {
+            for (position, primitive) in ["two_copy", "one_copy", "zero_copy"]
+                .into_iter()
+                .enumerate()
+            {
                 if made.points.len() == points {
                     break;
                 }
                 let value = 1e6 * (size as f64).powf(0.8) * (1.0 + position as f64);
                 made.add(&Point {
                     probe: "copy.made",
-                    axes: json!({"size": size, "primitive": primitive, "threads": 1_u64 << variant.min(40),
+                    axes: json!({"size": size, "primitive": primitive, "threads": variant + 1,
                         "kind": format!("kind{}", variant % 7)}),
                     link: if variant % 2 == 0 { "loopback" } else { "veth" },
                     measured: ("throughput", "B/s", value),
