@@ -51,6 +51,7 @@ pub(super) fn distributions(rows: &Rows<'_>, probe: &str, positions: &[usize]) -
         let name = names::short_point(point, rows.info(probe));
         match name.strip_prefix(probe).map(str::trim) {
             Some("") | None => "the usual point".to_owned(),
+            Some(rest) if rest.starts_with("over ") => format!("the usual point {rest}"),
             Some(rest) => rest.to_owned(),
         }
     });

@@ -160,7 +160,7 @@ impl<'a> Probe<'a> {
                 });
                 curves.len() - 1
             });
-            if curves[known].rows.iter().all(|(other, _)| *other != value) {
+            if known_values.insert((known, value.clone())) {
                 curves[known].rows.push((value, *position));
             }
         }

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use std::collections::HashSet;
 
 /// So many points of a finding are named.
-const NAMED: usize = 6;
+const NAMED: usize = 4;
 /// So many missed predictions are shown; the tables mark all.
 const MISSED: usize = 40;
 /// So many findings are shown.
@@ -47,7 +47,7 @@ pub(super) fn section(rows: &Rows<'_>) -> Markup {
             h3 { "Predictions that were missed, furthest off first" }
             ul.findings {
                 @for (at, sum) in missed.iter().take(MISSED) {
-                    li { (sum) " " a href={ "#p" (at) } { "numbers" } }
+                    li { (lines::commands(sum)) " " a href={ "#p" (at) } { "numbers" } }
                 }
             }
             @if missed.len() > MISSED {
@@ -66,11 +66,10 @@ fn finding(rows: &Rows<'_>, finding: &Finding) -> Markup {
         .filter(|at| seen.insert(*at))
         .collect();
     html! {
-        (capital(&finding.sentence))
-        @if let Some(advice) = &finding.advice { ": " (advice) }
+        (lines::commands(&capital(&finding.sentence)))
+        @if let Some(advice) = &finding.advice { ": " (lines::commands(advice)) }
         @if !points.is_empty() {
-            span.evidence {
-                " Points: "
+            div.evidence {
                 @for at in points.iter().take(NAMED) { a href={ "#p" (at) } { (rows.name(*at)) } " " }
                 @if points.len() > NAMED { "and " (points.len() - NAMED) " more" }
             }

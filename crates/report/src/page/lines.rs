@@ -10,7 +10,21 @@ pub(super) fn list(text: &str) -> Markup {
         .filter(|line| !line.is_empty())
         .collect();
     html! {
-        @if !lines.is_empty() { ul { @for line in lines { li { (line) } } } }
+        @if !lines.is_empty() { ul { @for line in lines { li { (commands(line)) } } } }
+    }
+}
+
+/// Text in which what stands between backticks is a command.
+pub(super) fn commands(text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
+    // A backtick without another one is a letter like any other.
+    let pairs = (parts.len() - 1) / 2 * 2;
+    html! {
+        @for (position, part) in parts.iter().enumerate() {
+            @if position > pairs { "`" (part) }
+            @else if position % 2 == 1 { code { (part) } }
+            @else { (part) }
+        }
     }
 }
 
@@ -19,5 +33,18 @@ pub(super) fn shortened(name: &str, most: usize) -> String {
     match name.chars().count() > most {
         true => name.chars().take(most - 1).chain(['…']).collect(),
         false => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_stand_between_backticks() {
+        let shown = |text| commands(text).into_string();
+        assert_eq!(shown("run `a <b>` now"), "run <code>a &lt;b&gt;</code> now");
+        assert_eq!(shown("a ` b"), "a ` b");
+        assert_eq!(shown("`a` b ` c"), "<code>a</code> b ` c");
     }
 }

@@ -35,13 +35,12 @@ pub(crate) const FILE: For = For {
     alone: true,
 };
 
-/// So many series can be told apart by colour and shape.
-const SHAPES: [MarkerShape; 5] = [
+/// Shapes tell series apart where colours do not: on paper, and for many eyes.
+const SHAPES: [MarkerShape; 4] = [
     MarkerShape::Circle,
     MarkerShape::Square,
     MarkerShape::Triangle,
     MarkerShape::Diamond,
-    MarkerShape::Cross,
 ];
 
 /// A panel of `figure` as an SVG element.
@@ -169,7 +168,7 @@ fn plots(figure: &Figure, panel: &Panel, line: &Line, floor: f64, how: For) -> V
             let (low, high) = dot.interval.unwrap_or((dot.y, dot.y));
             (dot.y - low, high - dot.y)
         });
-        let shape = SHAPES[line.series / ink::COLOURS % SHAPES.len()];
+        let shape = SHAPES[line.series % SHAPES.len()];
         let plot = ScatterPlot::new()
             .with_data(line.dots.iter().map(at))
             .with_y_err_asymmetric(intervals)
