@@ -22,6 +22,7 @@ mod link;
 mod misbehaving;
 mod namespaces;
 mod readers;
+mod report;
 mod resumed;
 mod send;
 mod ssh;

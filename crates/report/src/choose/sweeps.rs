@@ -291,6 +291,13 @@ impl<'a> Probe<'a> {
         if left_out > 0 {
             figure.about += &format!(" {left_out} more series are in the table alone.");
         }
+        for panel in &mut figure.panels {
+            // A panel that spans less than the others has an axis on which that is seen.
+            let dots = panel.lines.iter().flat_map(|line| &line.dots);
+            if Scale::of_values(dots.map(|dot| dot.y)) == Scale::Linear {
+                panel.y.scale = Scale::Linear;
+            }
+        }
         if by_words {
             beside_each_other(&mut figure);
         }
@@ -416,8 +423,12 @@ impl<'a> Probe<'a> {
             let value = place.get(axis)?;
             Some(match value {
                 AxisValue::Word(word) if axis == LINK => format!("over {}", shortened(word, 40)),
-                AxisValue::Word(word) if matches!(&**word, "yes" | "no" | "default") => {
-                    format!("{axis} {word}")
+                // Words that say nothing alone: `yes`, `4KiB`.
+                AxisValue::Word(word)
+                    if matches!(&**word, "yes" | "no" | "default" | "none")
+                        || word.starts_with(|first: char| first.is_ascii_digit()) =>
+                {
+                    format!("{} {}", axis.replace('_', " "), shortened(word, 40))
                 }
                 AxisValue::Word(word) => shortened(word, 40),
                 AxisValue::Number(number) => {

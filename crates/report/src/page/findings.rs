@@ -16,8 +16,7 @@ const MISSED: usize = 40;
 const FINDINGS: usize = 200;
 
 pub(super) fn section(rows: &Rows<'_>) -> Markup {
-    let mut findings = costof_findings::all::findings(rows.run);
-    let questions = costof_findings::all::questions(rows.run);
+    let (mut findings, questions) = costof_findings::all::both(rows.run);
     // The sort is stable: of equally surprising ones, the order is that of the text table.
     findings.sort_by(|one, other| surprise(rows, other).total_cmp(&surprise(rows, one)));
     let missed = latency::missed(rows);

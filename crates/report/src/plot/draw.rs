@@ -55,7 +55,14 @@ pub(crate) fn drawing(figure: &Figure, panel: &Panel, how: For) -> String {
         let (low, high) = dot.interval.unwrap_or((dot.y, dot.y));
         [low, dot.y, high]
     });
-    let (y_low, y_high) = panel.y.scale.ends(heights);
+    let (y_low, mut y_high) = panel.y.scale.ends(heights);
+    // Marks have their names above what is drawn.
+    for _ in &panel.marks {
+        y_high *= match panel.y.scale {
+            Scale::Decades => (y_high / y_low).powf(0.05),
+            _ => 1.05,
+        };
+    }
     let plots: Vec<Plot> = panel
         .lines
         .iter()
@@ -109,7 +116,7 @@ pub(crate) fn drawing(figure: &Figure, panel: &Panel, how: For) -> String {
             let line = ReferenceLine::vertical(at)
                 .with_color(ink::MARK)
                 .with_dasharray("4 3");
-            layout = layout.with_reference_line(line.with_label(literal(&mark.label)));
+            layout = layout.with_reference_line(line.with_label(svg::marked(&mark.label)));
         }
     }
     let title = match panel.title.is_empty() {

@@ -15,6 +15,14 @@ pub(super) fn hover(dot: &Dot) -> String {
     format!("{row} {}", dot.text)
 }
 
+/// Begins the name of a mark, so that the writer knows it from other text.
+const MARKED: char = '\u{2}';
+
+/// The name of a mark, for the writer.
+pub(super) fn marked(name: &str) -> String {
+    format!("{MARKED}{}", name.replace('$', "\\$"))
+}
+
 /// The scene as an SVG element that `title` names; `alone` with all that it needs.
 pub(super) fn written(scene: &Scene, title: &str, alone: bool) -> String {
     let mut writer = Writer {
@@ -23,6 +31,8 @@ pub(super) fn written(scene: &Scene, title: &str, alone: bool) -> String {
         path: None,
         group: Group::None,
         bar_width: 1.0,
+        width: scene.width,
+        marks: Vec::new(),
     };
     let (width, height) = (round(scene.width), round(scene.height));
     let _ = match alone {
@@ -56,6 +66,10 @@ struct Writer {
     group: Group,
     /// How wide the bar is that follows.
     bar_width: f64,
+    /// The width of the drawing.
+    width: f64,
+    /// From where to where the names of marks stand, and in which row.
+    marks: Vec<(f64, f64, usize)>,
 }
 
 /// Whether elements belong to a point.
@@ -143,6 +157,9 @@ impl Writer {
             } => {
                 let bold = if *bold { "b" } else { "" };
                 let colour = color.as_ref().map(class).unwrap_or_default();
+                if let Some(name) = content.strip_prefix(MARKED) {
+                    return self.mark((*x, *y), name);
+                }
                 self.text(
                     (*x, *y),
                     content,
@@ -240,6 +257,22 @@ impl Writer {
         if let Some((look, data)) = self.path.take() {
             let _ = write!(self.svg, "<path{look} d=\"{data}\"/>");
         }
+    }
+
+    /// The name of a mark, in a row where no other one's stands, and inside of the drawing.
+    fn mark(&mut self, (x, y): (f64, f64), name: &str) {
+        const LETTER: f64 = 6.4;
+        const ROW: f64 = 14.0;
+        let long = name.chars().count() as f64 * LETTER;
+        let x = x.min(self.width - 8.0 - long).max(0.0);
+        let ends = (x, x + long);
+        let is_free = |row: &usize| {
+            let mut others = self.marks.iter().filter(|(.., other)| other == row);
+            others.all(|(low, high, _)| ends.1 < *low || *high < ends.0)
+        };
+        let row = (0..=self.marks.len()).find(is_free).unwrap_or_default();
+        self.marks.push((ends.0, ends.1, row));
+        self.text((x, y + ROW * row as f64), name, ["", "", ink::MARK], None);
     }
 
     /// Text ends no path: ticks are one, although their labels stand between them.
