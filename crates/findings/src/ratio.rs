@@ -102,19 +102,7 @@ fn both<'a>(
     (one, other): (&'a Point, &'a Point),
     metric: &'a str,
 ) -> impl Iterator<Item = (f64, f64)> + 'a {
-    // A launch has the points of its block: most need not be searched.
-    let blocks = run.run.plan.blocks.iter();
-    let has_both: Vec<bool> = blocks
-        .map(|block| {
-            [one, other]
-                .iter()
-                .all(|point| block.points.contains(point))
-        })
-        .collect();
-    run.launches.iter().filter_map(move |launch| {
-        if has_both.get(launch.block) == Some(&false) {
-            return None;
-        }
+    run.launches_of(one).filter_map(move |launch| {
         let value = |wanted: &Point| {
             let mut points = launch.points.iter();
             value(points.find(|point| point.point == *wanted)?, metric)

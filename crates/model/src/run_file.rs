@@ -1,6 +1,7 @@
 //! Reading and writing the lines of a run file, wherever they are stored.
 
 use crate::failure::Failure;
+use crate::point::Point;
 use crate::prediction::Prediction;
 use crate::probe_info::ProbeInfo;
 use crate::protocol::LINE_MAX_BYTES;
@@ -8,7 +9,10 @@ use crate::rows::{
     AttemptRow, EndRow, FailureRow, LaunchRow, PointRow, PredictionRow, Row, RunRow, SCHEMA,
 };
 use serde::Deserialize;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, Read};
+use std::sync::OnceLock;
 
 /// A run, as far as its file goes.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +36,25 @@ pub struct Run {
     /// The length of the whole lines, in bytes. What comes after is the
     /// beginning of a line that its writer did not finish.
     pub whole_bytes: u64,
+    /// Where launches of a point are found.
+    index: Index,
+}
+
+/// Which launches have a point, by a digest of it, and of how many launches that is told. It follows
+/// from the launches: two runs are the same whether they have it or not.
+#[derive(Debug, Default)]
+struct Index(OnceLock<(usize, HashMap<u64, Vec<usize>>)>);
+
+impl Clone for Index {
+    fn clone(&self) -> Index {
+        Index::default()
+    }
+}
+
+impl PartialEq for Index {
+    fn eq(&self, _: &Index) -> bool {
+        true
+    }
 }
 
 /// Why a file is no run file.
@@ -213,6 +236,7 @@ impl Run {
             points: Vec::new(),
             end: None,
             whole_bytes: 0,
+            index: Index::default(),
         }
     }
 
@@ -251,13 +275,44 @@ impl Run {
         self.probes.iter().find(|probe| probe.id == id)
     }
 
+    /// The launches that have measured the point, in their order, and perhaps others. They are looked
+    /// for once, so that many points can be asked for; a run that has grown since is gone through.
+    pub fn launches_of(&self, point: &Point) -> impl Iterator<Item = &LaunchRow> {
+        let (of, by_digest) = self.index.0.get_or_init(|| {
+            let mut by_digest: HashMap<u64, Vec<usize>> = HashMap::new();
+            for (at, launch) in self.launches.iter().enumerate() {
+                for measured in &launch.points {
+                    by_digest
+                        .entry(digest(&measured.point))
+                        .or_default()
+                        .push(at);
+                }
+            }
+            (self.launches.len(), by_digest)
+        });
+        let known = by_digest.get(&digest(point)).map_or(&[][..], Vec::as_slice);
+        let is_whole = *of == self.launches.len();
+        let known = known
+            .iter()
+            .filter(move |_| is_whole)
+            .map(|at| &self.launches[*at]);
+        let all = self.launches.iter().filter(move |_| !is_whole);
+        known.chain(all)
+    }
+
     /// What was expected of the point.
-    pub fn prediction(&self, point: &crate::point::Point) -> Option<&Prediction> {
+    pub fn prediction(&self, point: &Point) -> Option<&Prediction> {
         self.predictions
             .iter()
             .find(|row| row.point == *point)
             .map(|row| &row.prediction)
     }
+}
+
+fn digest(point: &Point) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    point.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl FailureRow {
@@ -274,9 +329,8 @@ impl FailureRow {
 mod tests {
     use super::*;
     use crate::axis::Axes;
-    use crate::noise::Placement;
-    use crate::point::Point;
-    use crate::rows::{Block, Plan};
+    use crate::noise::{Noise, Placement};
+    use crate::rows::{Block, LaunchPoint, Plan, State};
     use std::collections::BTreeMap;
 
     fn run_row() -> Row {
@@ -339,6 +393,46 @@ mod tests {
             }
         }
         assert_eq!(read(&whole[..]).unwrap().whole_bytes, whole.len() as u64);
+    }
+
+    #[test]
+    fn a_point_has_its_launches_also_when_more_come() {
+        let Row::Run(first) = run_row() else {
+            panic!("it is one");
+        };
+        let mut run = Run::new(*first);
+        let point = |size| Point {
+            probe: "memory.latency".into(),
+            axes: Axes::default().with("size", size),
+            link: "none".into(),
+        };
+        let launch = |number, size| LaunchRow {
+            block: 0,
+            launch: number,
+            of: 2,
+            wall_ns: 1.0,
+            points: vec![LaunchPoint {
+                point: point(size),
+                state: State::Ok,
+                metrics: Vec::new(),
+                allocations: 0,
+            }],
+            noise: Noise::default(),
+            placement: Placement::default(),
+            link: None,
+        };
+        run.launches = vec![launch(0, 1), launch(1, 2), launch(2, 1)];
+        let numbers = |run: &Run, size| -> Vec<u32> {
+            run.launches_of(&point(size))
+                .map(|launch| launch.launch)
+                .collect()
+        };
+        assert_eq!(numbers(&run, 1), [0, 2]);
+        assert_eq!(numbers(&run, 3), [0; 0]);
+        let same = run.clone();
+        assert_eq!(run, same);
+        run.launches.push(launch(3, 3));
+        assert!(numbers(&run, 3).contains(&3));
     }
 
     #[test]

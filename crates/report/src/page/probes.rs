@@ -31,8 +31,12 @@ const COLUMNS: &[&str] = &[
     "copied",
     "estimated_core_cycles",
 ];
-/// A page draws so many dots, and that many again in plots that the reader unfolds.
-const DOTS: usize = 4000;
+/// So much of a page is drawn, in bytes, and of it so much in plots that the reader unfolds: a page of
+/// 500 points stays under a megabyte with their numbers.
+const DRAWN: [usize; 2] = [380_000, 170_000];
+/// What a dot takes of that, and what a panel does without dots; in the mean.
+const DOT: usize = 110;
+const PANEL: usize = 1700;
 /// A table has so many rows; what a hostile or huge file has more is in the file alone.
 const ROWS: usize = 5000;
 
@@ -66,10 +70,11 @@ fn chosen<'a>(rows: &Rows<'a>) -> (Vec<Chosen<'a>>, usize) {
     let mut has_room = |figure: &Figure| {
         let lines = figure.panels.iter().flat_map(|panel| &panel.lines);
         let dots: usize = lines.map(|line| line.dots.len()).sum();
-        let kind = &mut drawn[usize::from(figure.folded)];
-        let has_room = *kind + dots <= DOTS;
+        let takes = dots * DOT + figure.panels.len() * PANEL;
+        let kind = usize::from(figure.folded);
+        let has_room = drawn[kind] + takes <= DRAWN[kind];
         match has_room {
-            true => *kind += dots,
+            true => drawn[kind] += takes,
             false => left_out += 1,
         }
         has_room
