@@ -75,9 +75,12 @@ pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figu
     let probe = Probe::of(rows, id, positions);
     let mut figures = Vec::new();
     let mut drawn: HashSet<usize> = HashSet::new();
+    // Processors have numbers that say nothing of what lies between them: they have a map.
+    let is_processor = |axis: &&String| ["from", "to"].contains(&axis.as_str());
     let mut axes: Vec<(&String, Vec<Curve>)> = probe
         .axes
         .iter()
+        .filter(|axis| !is_processor(axis))
         .map(|axis| (axis, probe.curves(axis)))
         .filter(|(_, curves)| !curves.is_empty())
         .collect();

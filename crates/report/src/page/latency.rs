@@ -5,7 +5,7 @@ use super::bars::Ruler;
 use crate::predictions;
 use crate::published::{DEAN, Published, not_asked, published};
 use crate::rows::Rows;
-use crate::table::{cycles, interval, is_hit, prediction};
+use crate::table::{interval, is_hit};
 use costof_model::metric::Estimate;
 use costof_model::rows::PointRow;
 use costof_model::unit::Unit;
@@ -210,16 +210,22 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
                 }
                 @if let Some(expected) = &row.prediction {
                     dt { "Predicted" }
-                    dd { (prediction(row))
-                        @match is_hit(row) { Some(true) => " held", Some(false) => " missed", None => "" }
-                        ": " (expected.because) }
+                    dd {
+                        @if let Some(estimate) = row.estimate(&expected.metric) {
+                            @if expected.metric != row.primary { (expected.metric.replace('_', " ")) " " }
+                            (estimate.unit.display_range((expected.low, expected.high), estimate.median))
+                            " " (estimate.unit.symbol_of(estimate.median))
+                        }
+                        @match is_hit(row) { Some(true) => ", held", Some(false) => ", missed", None => "" }
+                        ": " (expected.because)
+                    }
                 }
                 @for known in published(row) {
                     dt { (known.by) }
                     dd { (known.what) ": "
                         (range(Unit::Nanoseconds, (known.low_ns, known.high_ns))) }
                 }
-                @if !others.is_empty() || !cycles(row).is_empty() {
+                @if !others.is_empty() {
                     dt { "Where it goes" }
                     dd { ul {
                         @for estimate in others {

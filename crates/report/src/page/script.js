@@ -15,10 +15,20 @@
     const row = document.getElementById("p" + point.dataset.p);
     if (row) {
       const heads = row.closest("table").tHead.rows[0].cells;
-      [...row.cells].slice(0, 14).forEach((cell, at) => {
-        const parts = [...cell.childNodes].map((part) => part.textContent);
-        if (parts.length) line(heads[at].textContent, parts.join("  ±  ").replace("±", "in"));
-      });
+      const cells = [...row.cells].filter((cell) => cell.textContent);
+      const name = (cell) => heads[cell.cellIndex].textContent;
+      const told = (cell) => {
+        const interval = cell.querySelector("small");
+        return interval ? `${cell.firstChild.textContent} (${interval.textContent})` : cell.textContent;
+      };
+      const numbers = cells.filter((cell) => cell.className === "v");
+      // The primary metric stands first, what was predicted last.
+      const shown = numbers.length > 9 ? [...numbers.slice(0, 8), numbers.at(-1)] : numbers;
+      for (const cell of shown) line(name(cell), told(cell));
+      const others = cells.filter((cell) => cell.className !== "v");
+      const grade = others.pop();
+      if (grade) line(name(grade), told(grade));
+      line("at", others.map((cell) => `${name(cell)} ${told(cell)}`).join(", "));
     }
     return tip.childElementCount > 0;
   };

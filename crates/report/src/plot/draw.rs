@@ -47,10 +47,14 @@ const SHAPES: [MarkerShape; 4] = [
 pub(crate) fn drawing(figure: &Figure, panel: &Panel, how: For) -> String {
     let panel = &only_shown(panel);
     let places = || panel.lines.iter().flat_map(|line| &line.dots);
-    let (x_low, x_high) = panel
+    let (mut x_low, x_high) = panel
         .x
         .scale
         .ends(places().map(|dot| panel.x.scale.place(dot.x)));
+    if panel.x.scale == Scale::Linear {
+        // Room for what stands at nothing.
+        x_low -= 0.02 * (x_high - x_low);
+    }
     let heights = places().flat_map(|dot| {
         let (low, high) = dot.interval.unwrap_or((dot.y, dot.y));
         [low, dot.y, high]

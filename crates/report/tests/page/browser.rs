@@ -102,7 +102,9 @@ fn charts_are_there_and_can_be_hovered_focused_and_hidden() {
         assert_eq!(said(&dom, "before"), "true");
         let hovered = said(&dom, "hovered");
         assert!(
-            hovered.contains("grade") && hovered.contains("predicted"),
+            hovered.contains("grade")
+                && hovered.contains("predicted")
+                && hovered.contains("(1.08–1.32)"),
             "{hovered}"
         );
         assert_eq!(
