@@ -1,6 +1,7 @@
 //! A run as comma-separated values (RFC 4180): one row a point and metric, or a file a point.
 
 use crate::rows::Rows;
+use crate::text::file_name;
 use costof_model::metric::{Data, Estimate};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
@@ -128,24 +129,19 @@ pub fn files(run: &Run) -> Vec<(String, String)> {
     for (position, row) in rows.all().iter().enumerate() {
         let of_point = of_points.get(&row.point).map_or("", String::as_str);
         let text = format!("launch,metric,operations,value\r\n{of_point}");
-        files.push((file_name(position, &row.point), text));
+        files.push((named(position, &row.point), text));
     }
     files
 }
 
 /// `0007-copy.send-size-64-threads-1.csv`: the number makes it the only one.
-fn file_name(position: usize, point: &Point) -> String {
-    let axes = point
-        .axes
-        .0
-        .iter()
-        .map(|(name, value)| format!("-{name}-{value}"));
-    let name = format!("{}{}", point.probe, axes.collect::<String>());
-    let safe = name.chars().take(100).map(|c| match c {
-        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => c,
-        _ => '-',
-    });
-    format!("{:04}-{}.csv", position + 1, safe.collect::<String>())
+fn named(position: usize, point: &Point) -> String {
+    let axes = point.axes.0.iter();
+    let axes: String = axes
+        .map(|(name, value)| format!("-{name}-{value}"))
+        .collect();
+    let name = file_name(&format!("{}{axes}", point.probe), 100);
+    format!("{:04}-{name}.csv", position + 1)
 }
 
 /// The symbol as the run file has it.

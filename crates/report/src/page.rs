@@ -17,6 +17,7 @@ use crate::choose;
 use crate::notes;
 use crate::rows::Rows;
 use crate::run::machine;
+use crate::text::shortened;
 use costof_model::run_file::Run;
 use maud::{DOCTYPE, PreEscaped, html};
 
@@ -127,7 +128,7 @@ fn made(run: &Run) -> maud::Markup {
             p { "The command: " code { (run.run.command.join(" ")) } }
         }
         @for attempt in run.attempts.iter().rev().take(1) {
-            p { "costof " (attempt.costof) ", build " code { (lines::shortened(&attempt.build, 24)) }
+            p { "costof " (attempt.costof) ", build " code { (shortened(&attempt.build, 24)) }
                 ", seed " (run.run.seed) ", run " code { (run.run.id) } }
         }
         (lines::list(&notes::instruments(run)))

@@ -3,6 +3,7 @@
 use crate::choose;
 use crate::plot::{FILE, Figure, drawing};
 use crate::rows::Rows;
+use crate::text::file_name;
 use costof_model::run_file::Run;
 
 /// A file's name, and the SVG that it holds.
@@ -15,7 +16,7 @@ pub fn svg(run: &Run) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
     for figure in choose::of_run(&rows).into_iter().chain(of_probes) {
         for (number, panel) in figure.panels.iter().enumerate() {
-            let name = file_name(&figure, number);
+            let name = named(&figure, number);
             // Two figures of a hostile run may have one name.
             if files.iter().all(|(known, _)| *known != name) {
                 files.push((name, drawing(&figure, panel, FILE)));
@@ -25,16 +26,10 @@ pub fn svg(run: &Run) -> Vec<(String, String)> {
     files
 }
 
-/// A name that is one in any folder, whatever the run calls its probes.
-fn file_name(figure: &Figure, number: usize) -> String {
-    let safe = figure.name.chars().take(120).map(|c| match c {
-        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => c,
-        _ => '-',
-    });
-    let safe: String = safe.collect();
-    let safe = safe.trim_start_matches('.');
+fn named(figure: &Figure, number: usize) -> String {
+    let name = file_name(&figure.name, 120);
     match figure.panels.len() {
-        1 => format!("{safe}.svg"),
-        _ => format!("{safe}-{}.svg", number + 1),
+        1 => format!("{name}.svg"),
+        _ => format!("{name}-{}.svg", number + 1),
     }
 }

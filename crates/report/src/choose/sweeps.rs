@@ -3,6 +3,7 @@
 
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
 use crate::rows::Rows;
+use crate::text::{capital, shortened};
 use costof_model::axis::{AxisValue, Domain};
 use costof_model::metric::Estimate;
 use costof_model::rows::PointRow;
@@ -584,21 +585,5 @@ fn in_words(unit: Unit) -> &'static str {
         | Unit::BytesPerSecond
         | Unit::Processor
         | Unit::One => "",
-    }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => first.to_uppercase().chain(letters).collect(),
-        None => String::new(),
-    }
-}
-
-/// A name of at most so many letters.
-fn shortened(name: &str, most: usize) -> String {
-    match name.chars().count() > most {
-        true => name.chars().take(most - 1).chain(['…']).collect(),
-        false => name.to_owned(),
     }
 }

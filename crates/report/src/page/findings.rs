@@ -3,6 +3,7 @@
 use super::{latency, lines};
 use crate::notes;
 use crate::rows::Rows;
+use crate::text::capital;
 use costof_findings::finding::Finding;
 use costof_model::point::Point;
 use maud::{Markup, html};
@@ -65,7 +66,7 @@ fn finding(rows: &Rows<'_>, finding: &Finding) -> Markup {
         .filter(|at| seen.insert(*at))
         .collect();
     html! {
-        (lines::commands(&capital(&finding.sentence)))
+        (lines::commands(&begun(&finding.sentence)))
         @if let Some(advice) = &finding.advice { ": " (lines::commands(advice)) }
         @if !points.is_empty() {
             div.evidence {
@@ -88,14 +89,10 @@ fn surprise(rows: &Rows<'_>, finding: &Finding) -> f64 {
 }
 
 /// A sentence begins with a capital, unless with a name that has a dot or an underscore.
-fn capital(sentence: &str) -> String {
+fn begun(sentence: &str) -> String {
     let first = sentence.split(' ').next().unwrap_or_default();
     match first.contains(['.', '_']) {
         true => sentence.to_owned(),
-        false => {
-            let mut letters = sentence.chars();
-            let first = letters.next().into_iter().flat_map(char::to_uppercase);
-            first.chain(letters).collect()
-        }
+        false => capital(sentence),
     }
 }

@@ -28,14 +28,6 @@ pub(super) fn commands(text: &str) -> Markup {
     }
 }
 
-/// A name of at most so many letters.
-pub(super) fn shortened(name: &str, most: usize) -> String {
-    match name.chars().count() > most {
-        true => name.chars().take(most - 1).chain(['…']).collect(),
-        false => name.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
