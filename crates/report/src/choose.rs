@@ -4,8 +4,10 @@ mod distributions;
 mod drift;
 mod heat;
 mod marks;
+mod place;
 mod rungs;
 mod sweeps;
+mod what;
 
 use crate::plot::Figure;
 use crate::rows::Rows;

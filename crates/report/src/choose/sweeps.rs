@@ -1,14 +1,15 @@
 //! What varies with one axis while the others stay: a line for each way in which they stay, by
 //! numbers as a curve, by words as bars.
 
+use super::place::{LINK, LOSS, Place, SERIES, place, split};
+use super::what::{TAIL, What};
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
 use crate::rows::Rows;
 use crate::text::{capital, shortened};
 use costof_model::axis::{AxisValue, Domain};
 use costof_model::metric::Estimate;
-use costof_model::rows::PointRow;
 use costof_model::unit::Unit;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Metrics that are drawn besides the primary one, where they were measured, with what they are
 /// called in a heading.
@@ -32,24 +33,12 @@ const ALSO: &[(&str, &str)] = &[
     ("pollution_l2", "what is lost of the second-level cache"),
     ("pollution_l3", "what is lost of the last-level cache"),
 ];
-/// A percentile that belongs beside a median where load is varied.
-const TAIL: f64 = 99.0;
-/// So many series are told apart in a panel.
-const SERIES: usize = 8;
 /// So many dots make a line.
 const DOTS: usize = 400;
 /// So many panels make a figure.
 const PANELS: usize = 12;
 /// Values that span more are dots on a logarithmic axis instead of bars.
 const BARS_SPAN: f64 = 30.0;
-/// A link is varied as an axis is.
-const LINK: &str = "link";
-/// A link whose loss is varied has it as a number.
-const LOSS: &str = "loss";
-
-/// Where a row stands: a value for each axis, and its link.
-type Place = BTreeMap<String, AxisValue>;
-
 /// The rows of a probe.
 struct Probe<'a> {
     rows: &'a Rows<'a>,
@@ -59,12 +48,9 @@ struct Probe<'a> {
     axes: Vec<String>,
 }
 
-/// What is drawn of a row.
-#[derive(Clone, Copy, PartialEq)]
-enum What<'a> {
-    Median(&'a str),
-    Tail(&'a str),
-}
+/// A curve with the rows that have a number: their values on the axis, their positions, and their
+/// estimates.
+type Measured<'a> = (&'a Curve, Vec<(&'a AxisValue, usize, &'a Estimate)>);
 
 /// A line before it is drawn: where it stays, and its rows by the value on the axis.
 struct Curve {
@@ -187,7 +173,7 @@ impl<'a> Probe<'a> {
         primary: &str,
         folded: bool,
     ) -> Option<Figure> {
-        let measured: Vec<(&Curve, Vec<(&AxisValue, usize, &Estimate)>)> = curves
+        let measured: Vec<Measured<'_>> = curves
             .iter()
             .map(|curve| {
                 let rows = curve.rows.iter().filter_map(|(value, at)| {
@@ -309,11 +295,7 @@ impl<'a> Probe<'a> {
     }
 
     /// The words of an axis of words, in the order in which they came; none of an axis of numbers.
-    fn words(
-        &self,
-        axis: &str,
-        measured: &[(&Curve, Vec<(&AxisValue, usize, &Estimate)>)],
-    ) -> Vec<AxisValue> {
+    fn words(&self, axis: &str, measured: &[Measured<'_>]) -> Vec<AxisValue> {
         let values = || {
             measured
                 .iter()
@@ -348,12 +330,7 @@ impl<'a> Probe<'a> {
         words
     }
 
-    fn axis(
-        &self,
-        axis: &str,
-        measured: &[(&Curve, Vec<(&AxisValue, usize, &Estimate)>)],
-        words: &[AxisValue],
-    ) -> Axis {
+    fn axis(&self, axis: &str, measured: &[Measured<'_>], words: &[AxisValue]) -> Axis {
         let unit = self.unit(axis);
         let scale = match words.is_empty() {
             false => {
@@ -445,125 +422,6 @@ impl<'a> Probe<'a> {
     }
 }
 
-impl What<'_> {
-    fn metric(&self) -> &str {
-        match self {
-            What::Median(metric) | What::Tail(metric) => metric,
-        }
-    }
-
-    fn name(&self) -> String {
-        let name = self.metric().replace('_', " ");
-        match self {
-            What::Median(_) => name,
-            What::Tail(_) => format!("{name} p{TAIL}"),
-        }
-    }
-
-    fn value(&self, estimate: &Estimate) -> Option<f64> {
-        match self {
-            What::Median(_) => Some(estimate.median),
-            What::Tail(_) => {
-                let mut percentiles = estimate.percentiles.iter();
-                percentiles.find(|at| at.percent == TAIL).map(|at| at.value)
-            }
-        }
-    }
-
-    fn interval(&self, estimate: &Estimate) -> Option<(f64, f64)> {
-        match self {
-            What::Median(_) => estimate.ci95,
-            What::Tail(_) => None,
-        }
-    }
-
-    /// What the row's own numbers do not say.
-    fn beside(&self, estimate: &Estimate) -> String {
-        match self {
-            What::Median(_) => String::new(),
-            What::Tail(_) => {
-                let value = self.value(estimate).unwrap_or_default();
-                format!("{}: {}", self.name(), estimate.unit.display(value))
-            }
-        }
-    }
-}
-
-/// Where a row stands. The loss of a link is an axis of its own.
-fn place(row: &PointRow) -> Place {
-    let axes = row.point.axes.0.iter();
-    let mut place: Place = axes
-        .map(|(name, value)| (name.to_string(), value.clone()))
-        .collect();
-    let (link, loss) = without_loss(&row.point.link);
-    place.insert(LINK.to_owned(), AxisValue::Word(link.into()));
-    place.insert(LOSS.to_owned(), AxisValue::Number(loss));
-    place
-}
-
-/// `rate=100Mbit,up.loss=10%` is `rate=100Mbit` and 10.
-fn without_loss(link: &str) -> (String, u64) {
-    let mut loss = 0;
-    let parts = link.split(',').filter(|part| {
-        let lost = part
-            .split_once("loss=")
-            .and_then(|(_, percent)| percent.strip_suffix('%'));
-        match lost.and_then(|percent| percent.parse::<u64>().ok()) {
-            Some(percent) => {
-                loss = percent;
-                false
-            }
-            None => true,
-        }
-    });
-    let rest = parts.collect::<Vec<_>>().join(",");
-    (rest, loss)
-}
-
-/// Which of the axes in which curves differ set panels apart, and which name series.
-fn split(places: &[&Place]) -> (Vec<String>, Vec<String>) {
-    let Some(first) = places.first() else {
-        return Default::default();
-    };
-    let mut within: Vec<String> = first
-        .keys()
-        .filter(|axis| {
-            places
-                .iter()
-                .any(|place| place.get(*axis) != first.get(*axis))
-        })
-        .cloned()
-        .collect();
-    let mut apart: Vec<String> = Vec::new();
-    let values = |axis: &String| {
-        let values: BTreeSet<_> = places.iter().map(|place| place.get(axis)).collect();
-        values.len()
-    };
-    let most_in_a_panel = |apart: &[String]| {
-        let mut panels: HashMap<Vec<Option<&AxisValue>>, usize> = HashMap::new();
-        for place in places {
-            let key = apart.iter().map(|axis| place.get(axis)).collect();
-            *panels.entry(key).or_default() += 1;
-        }
-        panels.values().copied().max().unwrap_or_default()
-    };
-    while within.len() > 1 && most_in_a_panel(&apart) > SERIES / 2 {
-        // Links first, then numbers, of words those with the fewest: what is compared stays
-        // together.
-        let numbers = |axis: &String| matches!(first.get(axis), Some(AxisValue::Number(_)));
-        let next = within
-            .iter()
-            .min_by_key(|axis| (**axis != LINK, !numbers(axis), values(axis)))
-            .cloned();
-        let Some(next) = next else {
-            break;
-        };
-        within.retain(|axis| *axis != next);
-        apart.push(next);
-    }
-    (apart, within)
-}
-
 /// The bars of several series at one word stand beside each other.
 fn beside_each_other(figure: &mut Figure) {
     let count = figure.series.len() as f64;
@@ -585,5 +443,113 @@ fn in_words(unit: Unit) -> &'static str {
         | Unit::BytesPerSecond
         | Unit::Processor
         | Unit::One => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{row, run};
+    use costof_model::rows::PointRow;
+
+    fn at(size: u64, way: &'static str, threads: u64, ns: f64) -> PointRow {
+        let mut row = row("a.x", size, ns);
+        row.point.axes = row
+            .point
+            .axes
+            .clone()
+            .with("way", way)
+            .with("threads", threads);
+        row
+    }
+
+    fn drawn(points: Vec<PointRow>) -> Vec<Figure> {
+        let mut run = run();
+        run.points = points;
+        let rows = Rows::of(&run);
+        let positions: Vec<usize> = (0..rows.all().len()).collect();
+        sweeps(&rows, "a.x", &positions)
+    }
+
+    #[test]
+    fn numbers_are_curves_and_what_else_differs_makes_series() {
+        let sizes = [64, 128, 256];
+        let points = sizes
+            .iter()
+            .flat_map(|size| [at(*size, "one", 1, 5.0), at(*size, "two", 1, 6.0)]);
+        let figures = drawn(points.collect());
+        assert_eq!(figures.len(), 1, "the ways are in it already");
+        assert_eq!(figures[0].name, "a.x-cost-by-size");
+        assert_eq!(figures[0].series, ["one", "two"]);
+        let panel = &figures[0].panels[0];
+        assert_eq!(panel.lines[0].dots.len(), 3);
+        assert_eq!(panel.x.scale, Scale::Doublings);
+        assert_eq!(panel.y.scale, Scale::Linear);
+    }
+
+    #[test]
+    fn too_many_series_make_panels_by_numbers() {
+        let mut points = Vec::new();
+        for threads in [1, 2, 4, 8] {
+            for way in ["one", "two", "three"] {
+                points.extend([64, 128, 256].map(|size| at(size, way, threads, 5.0)));
+            }
+        }
+        let figures = drawn(points);
+        let by_size = figures
+            .iter()
+            .find(|figure| figure.name.ends_with("by-size"))
+            .unwrap();
+        let titles: Vec<&str> = by_size
+            .panels
+            .iter()
+            .map(|panel| panel.title.as_str())
+            .collect();
+        assert_eq!(titles, ["threads 1", "threads 2", "threads 4", "threads 8"]);
+        assert_eq!(by_size.series, ["one", "two", "three"]);
+        let by_threads = figures
+            .iter()
+            .find(|figure| figure.name.ends_with("by-threads"));
+        assert_eq!(by_threads.unwrap().panels.len(), 3);
+    }
+
+    #[test]
+    fn two_numbers_and_words_are_bars_or_dots_where_they_span_much() {
+        let kinds = |points: Vec<PointRow>| drawn(points)[0].panels[0].lines[0].kind;
+        assert_eq!(
+            kinds(vec![at(64, "one", 1, 5.0), at(64, "two", 1, 6.0)]),
+            Kind::Bars
+        );
+        assert_eq!(
+            kinds(vec![at(64, "one", 1, 5.0), at(64, "one", 2, 6.0)]),
+            Kind::Bars
+        );
+        assert_eq!(
+            kinds(vec![at(64, "one", 1, 5.0), at(64, "two", 1, 600.0)]),
+            Kind::Dots
+        );
+    }
+
+    #[test]
+    fn the_loss_of_a_link_is_an_axis() {
+        let over = |link: &'static str| {
+            let mut row = at(64, "one", 1, 5.0);
+            row.point.link = link.into();
+            row
+        };
+        let figures = drawn(vec![
+            over("rate=100Mbit"),
+            over("rate=100Mbit,up.loss=30%"),
+            over("rate=100Mbit,up.loss=10%"),
+        ]);
+        assert_eq!(figures[0].name, "a.x-cost-by-loss");
+        let dots = figures[0].panels[0].lines[0].dots.iter();
+        assert_eq!(dots.map(|dot| dot.x).collect::<Vec<_>>(), [0.0, 10.0, 30.0]);
+    }
+
+    #[test]
+    fn one_point_has_no_plot() {
+        assert!(drawn(vec![at(64, "one", 1, 5.0)]).is_empty());
+        assert!(drawn(Vec::new()).is_empty());
     }
 }

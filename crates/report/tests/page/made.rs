@@ -148,7 +148,7 @@ pub(crate) fn varied(points: usize) -> Made {
                     probe: "copy.made",
                     axes: json!({"size": size, "primitive": primitive, "threads": variant + 1,
                         "kind": format!("kind{}", variant % 7)}),
-                    link: if variant % 2 == 0 { "loopback" } else { "veth" },
+                    link: if variant.is_multiple_of(2) { "loopback" } else { "veth" },
                     measured: ("throughput", "B/s", value),
                     label: None,
                 });
