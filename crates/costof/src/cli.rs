@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Send(SendOptions),
     /// Say what became better or worse from one run to another, and how sure that is
     Compare(CompareOptions),
+    /// Make a page of a run, its plots as files, or its numbers as a table
+    Report(ReportOptions),
     /// Write a run without its launches: small, and without names if asked
     Export(ExportOptions),
     /// Write completions for a shell
@@ -304,6 +306,31 @@ fn percent(text: &str) -> Result<f64, String> {
         Ok(percent) if percent >= 0.0 && percent.is_finite() => Ok(percent),
         _ => Err("a number of percent that is not below zero, such as 5".to_owned()),
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportOptions {
+    /// The run; without, the latest of the history
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Write the page there: one file that needs no network. Without this and the others, it goes
+    /// into the current folder, by the name of the run file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    /// Write every plot into this folder as SVG, for a paper
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) svg: Option<PathBuf>,
+    /// Write comma-separated values: into a file, a row for each point and metric; into a folder
+    /// (which is there, or whose name ends in /), a file for each point with all that its launches
+    /// measured, and a summary
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub(crate) csv: Option<PathBuf>,
+    /// Print the table as Markdown, for a README or an issue
+    #[arg(long)]
+    pub(crate) markdown: bool,
+    /// Leave out host names, addresses and the command line
+    #[arg(long)]
+    pub(crate) anonymous: bool,
 }
 
 #[derive(Debug, Args)]

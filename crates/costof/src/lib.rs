@@ -3,6 +3,7 @@
 //! This crate never computes a result. It is a library beside its binary so
 //! that tests can give it another table of probes.
 
+mod anonymous;
 mod cli;
 mod commands;
 mod controller;
@@ -34,6 +35,7 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
         Command::Explain(options) => commands::explain::run(table, &options),
         Command::Doctor(options) => commands::doctor::run(&options),
         Command::Compare(options) => commands::compare::run(&options),
+        Command::Report(options) => commands::report::run(&options),
         Command::Export(options) => commands::export::run(&options),
         Command::Completions(options) => commands::completions::run(&options),
         Command::Man => commands::man::run(),

@@ -87,6 +87,34 @@ pub(crate) fn read(path: &Path) -> Result<Run, Error> {
         .map_err(|error| wrong(format!("{}: {error}", path.display())))
 }
 
+/// So much of a run file is read to be shown. A complete run of every probe has a tenth of it.
+const SHOWN_MAX_BYTES: u64 = 512 << 20;
+
+/// Reads the run in the file at `path` as far as that is safe, and says why no further.
+pub(crate) fn read_to_show(path: &Path) -> Result<(Run, Option<String>), Error> {
+    let file = File::open(path)
+        .map_err(|error| wrong(format!("cannot open {}: {error}", path.display())))?;
+    let (run, why) = run_file::read_up_to(BufReader::new(file), SHOWN_MAX_BYTES)
+        .map_err(|error| wrong(format!("{}: {error}", path.display())))?;
+    let why = why.map(|why| {
+        format!(
+            "The run file was read up to byte {} only: {why}",
+            run.whole_bytes
+        )
+    });
+    Ok((run, why))
+}
+
+/// The latest run of the history; `None` where there is none.
+pub(crate) fn latest() -> Option<PathBuf> {
+    let files = fs::read_dir(history().ok()?).ok()?;
+    // Their names begin with the time of the run.
+    let paths = files.filter_map(|entry| Some(entry.ok()?.path()));
+    paths
+        .filter(|path| path.extension().is_some_and(|kind| kind == "jsonl"))
+        .max()
+}
+
 fn lock(file: &File, path: &Path) -> Result<(), Error> {
     match file.try_lock() {
         Ok(()) => Ok(()),

@@ -56,6 +56,16 @@ const FINDERS: &[Find] = &[
 /// Everything that the points of a run say, in words, but for what answers a question of
 /// [`questions()`].
 pub fn findings(run: &Run) -> Vec<Finding> {
+    both(run).0
+}
+
+/// The questions of a study that the run is, each with what answers it.
+pub fn questions(run: &Run) -> Vec<Question> {
+    both(run).1
+}
+
+/// What [`findings()`] and [`questions()`] give, looked for once.
+pub fn both(run: &Run) -> (Vec<Finding>, Vec<Question>) {
     let mut found = everything(run);
     let questions = send_questions(run, &found);
     let answers = |found: &Finding| {
@@ -63,12 +73,7 @@ pub fn findings(run: &Run) -> Vec<Finding> {
         answers.any(|answer| answer == found)
     };
     found.retain(|found| !answers(found));
-    found
-}
-
-/// The questions of a study that the run is, each with what answers it.
-pub fn questions(run: &Run) -> Vec<Question> {
-    send_questions(run, &everything(run))
+    (found, questions)
 }
 
 fn everything(run: &Run) -> Vec<Finding> {

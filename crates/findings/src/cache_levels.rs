@@ -33,6 +33,40 @@ struct Cache<'a> {
     bytes: f64,
 }
 
+/// Where a cache ends, as claimed and as found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheEnd {
+    /// The pages with which it was found.
+    pub pages: String,
+    /// `L2`.
+    pub name: String,
+    /// What the machine claims, in bytes.
+    pub claimed: u64,
+    /// Where the cost is half-way to the next level, in bytes; none where the curve does not show it.
+    pub found: Option<f64>,
+}
+
+/// Every claimed cache on each curve of random loads.
+pub fn cache_ends(run: &Run) -> Vec<CacheEnd> {
+    let mut ends = Vec::new();
+    for curve in &curves(run) {
+        let claims = claims(run, &curve.loads);
+        let found = caches(curve, &claims);
+        ends.extend(claims.iter().map(|claim| {
+            CacheEnd {
+                pages: curve.pages.to_owned(),
+                name: claim.name(),
+                claimed: claim.bytes,
+                found: found
+                    .iter()
+                    .find(|cache| cache.claim == claim)
+                    .map(|cache| cache.bytes),
+            }
+        }));
+    }
+    ends
+}
+
 /// What curves of random loads say about the caches.
 pub(crate) fn cache_levels(run: &Run) -> Vec<Finding> {
     let mut findings = Vec::new();

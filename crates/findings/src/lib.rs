@@ -3,7 +3,7 @@
 //! This crate never does I/O.
 
 pub mod all;
-mod cache_levels;
+pub mod cache_levels;
 mod cache_pollution;
 mod cache_references;
 pub mod changepoints;

@@ -11,6 +11,9 @@ use costof_model::unit::{Unit, display_bytes};
 
 /// With fewer sizes than this a curve has no levels, only points.
 const CURVE_SIZES_MIN: usize = 12;
+/// With more it is no curve that costof asks for, and its best cut would take minutes: what is said of
+/// it is what its points say.
+const CURVE_SIZES_MAX: usize = 500;
 
 /// A working set is beyond all caches from this many times the last one's claim on.
 const BEYOND_CLAIM: f64 = 2.0;
@@ -160,7 +163,7 @@ pub(crate) fn loads(run: &Run) -> Vec<(&str, Vec<Load<'_>>)> {
 pub(crate) fn curves(run: &Run) -> Vec<Curve<'_>> {
     loads(run)
         .into_iter()
-        .filter(|(_, loads)| loads.len() >= CURVE_SIZES_MIN)
+        .filter(|(_, loads)| (CURVE_SIZES_MIN..=CURVE_SIZES_MAX).contains(&loads.len()))
         .map(|(pages, loads)| Curve {
             pages,
             levels: levels(&points(&loads)),

@@ -102,7 +102,7 @@ fn both<'a>(
     (one, other): (&'a Point, &'a Point),
     metric: &'a str,
 ) -> impl Iterator<Item = (f64, f64)> + 'a {
-    run.launches.iter().filter_map(move |launch| {
+    run.launches_of(one).filter_map(move |launch| {
         let value = |wanted: &Point| {
             let mut points = launch.points.iter();
             value(points.find(|point| point.point == *wanted)?, metric)

@@ -1,6 +1,7 @@
 //! Reading and writing the lines of a run file, wherever they are stored.
 
 use crate::failure::Failure;
+use crate::point::Point;
 use crate::prediction::Prediction;
 use crate::probe_info::ProbeInfo;
 use crate::protocol::LINE_MAX_BYTES;
@@ -8,7 +9,10 @@ use crate::rows::{
     AttemptRow, EndRow, FailureRow, LaunchRow, PointRow, PredictionRow, Row, RunRow, SCHEMA,
 };
 use serde::Deserialize;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, Read};
+use std::sync::OnceLock;
 
 /// A run, as far as its file goes.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +36,25 @@ pub struct Run {
     /// The length of the whole lines, in bytes. What comes after is the
     /// beginning of a line that its writer did not finish.
     pub whole_bytes: u64,
+    /// Where launches of a point are found.
+    index: Index,
+}
+
+/// Which launches have a point, by a digest of it, and of how many launches that is told. It follows
+/// from the launches: two runs are the same whether they have it or not.
+#[derive(Debug, Default)]
+struct Index(OnceLock<(usize, HashMap<u64, Vec<usize>>)>);
+
+impl Clone for Index {
+    fn clone(&self) -> Index {
+        Index::default()
+    }
+}
+
+impl PartialEq for Index {
+    fn eq(&self, _: &Index) -> bool {
+        true
+    }
 }
 
 /// Why a file is no run file.
@@ -59,6 +82,12 @@ pub enum RunFileError {
         /// What is wrong with it.
         reason: String,
     },
+    /// It is longer than its reader takes.
+    #[error("it is longer than {bytes} bytes, the most that is read")]
+    Longer {
+        /// The most that is read.
+        bytes: u64,
+    },
 }
 
 /// A row as a line, with its line feed: what one `write` appends.
@@ -75,11 +104,27 @@ pub fn line(row: &Row) -> Vec<u8> {
 /// # Errors
 /// See [`RunFileError`].
 pub fn read(input: impl BufRead) -> Result<Run, RunFileError> {
+    match read_up_to(input, u64::MAX)? {
+        (run, None) => Ok(run),
+        (_, Some(error)) => Err(error),
+    }
+}
+
+/// The same, as far as lines are whole and their lengths add up to `most_bytes`: the run up to there,
+/// and why it ends there, if not at its end.
+///
+/// # Errors
+/// Where not even the first line is one of a run.
+pub fn read_up_to(
+    input: impl BufRead,
+    most_bytes: u64,
+) -> Result<(Run, Option<RunFileError>), RunFileError> {
     let mut input = input;
     let mut run: Option<Run> = None;
     let mut buffer = Vec::new();
     let mut whole_bytes = 0;
     let mut broken: Option<RunFileError> = None;
+    let mut ends = None;
     for number in 1.. {
         buffer.clear();
         let read = (&mut input)
@@ -89,16 +134,21 @@ pub fn read(input: impl BufRead) -> Result<Run, RunFileError> {
             break;
         }
         // A broken line is torn if it is the last one, and an error otherwise.
-        if let Some(error) = broken {
-            return Err(error);
+        if broken.is_some() {
+            ends = broken;
+            break;
         }
         if buffer.last() != Some(&b'\n') {
             if read == LINE_MAX_BYTES {
-                return Err(RunFileError::Broken {
+                ends = Some(RunFileError::Broken {
                     line: number,
                     reason: format!("it is longer than {LINE_MAX_BYTES} bytes"),
                 });
             }
+            break;
+        }
+        if whole_bytes + buffer.len() as u64 > most_bytes {
+            ends = Some(RunFileError::Longer { bytes: most_bytes });
             break;
         }
         match (parse(&buffer), &mut run) {
@@ -116,9 +166,11 @@ pub fn read(input: impl BufRead) -> Result<Run, RunFileError> {
         }
         whole_bytes += buffer.len() as u64;
     }
-    let mut run = run.ok_or(RunFileError::Empty)?;
+    let Some(mut run) = run else {
+        return Err(ends.unwrap_or(RunFileError::Empty));
+    };
     run.whole_bytes = whole_bytes;
-    Ok(run)
+    Ok((run, ends))
 }
 
 /// The row in a line; `None` where this costof does not know its type.
@@ -184,6 +236,7 @@ impl Run {
             points: Vec::new(),
             end: None,
             whole_bytes: 0,
+            index: Index::default(),
         }
     }
 
@@ -222,13 +275,44 @@ impl Run {
         self.probes.iter().find(|probe| probe.id == id)
     }
 
+    /// The launches that have measured the point, in their order, and perhaps others. They are looked
+    /// for once, so that many points can be asked for; a run that has grown since is gone through.
+    pub fn launches_of(&self, point: &Point) -> impl Iterator<Item = &LaunchRow> {
+        let (of, by_digest) = self.index.0.get_or_init(|| {
+            let mut by_digest: HashMap<u64, Vec<usize>> = HashMap::new();
+            for (at, launch) in self.launches.iter().enumerate() {
+                for measured in &launch.points {
+                    by_digest
+                        .entry(digest(&measured.point))
+                        .or_default()
+                        .push(at);
+                }
+            }
+            (self.launches.len(), by_digest)
+        });
+        let known = by_digest.get(&digest(point)).map_or(&[][..], Vec::as_slice);
+        let is_whole = *of == self.launches.len();
+        let known = known
+            .iter()
+            .filter(move |_| is_whole)
+            .map(|at| &self.launches[*at]);
+        let all = self.launches.iter().filter(move |_| !is_whole);
+        known.chain(all)
+    }
+
     /// What was expected of the point.
-    pub fn prediction(&self, point: &crate::point::Point) -> Option<&Prediction> {
+    pub fn prediction(&self, point: &Point) -> Option<&Prediction> {
         self.predictions
             .iter()
             .find(|row| row.point == *point)
             .map(|row| &row.prediction)
     }
+}
+
+fn digest(point: &Point) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    point.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl FailureRow {
@@ -245,9 +329,8 @@ impl FailureRow {
 mod tests {
     use super::*;
     use crate::axis::Axes;
-    use crate::noise::Placement;
-    use crate::point::Point;
-    use crate::rows::{Block, Plan};
+    use crate::noise::{Noise, Placement};
+    use crate::rows::{Block, LaunchPoint, Plan, State};
     use std::collections::BTreeMap;
 
     fn run_row() -> Row {
@@ -313,6 +396,46 @@ mod tests {
     }
 
     #[test]
+    fn a_point_has_its_launches_also_when_more_come() {
+        let Row::Run(first) = run_row() else {
+            panic!("it is one");
+        };
+        let mut run = Run::new(*first);
+        let point = |size| Point {
+            probe: "memory.latency".into(),
+            axes: Axes::default().with("size", size),
+            link: "none".into(),
+        };
+        let launch = |number, size| LaunchRow {
+            block: 0,
+            launch: number,
+            of: 2,
+            wall_ns: 1.0,
+            points: vec![LaunchPoint {
+                point: point(size),
+                state: State::Ok,
+                metrics: Vec::new(),
+                allocations: 0,
+            }],
+            noise: Noise::default(),
+            placement: Placement::default(),
+            link: None,
+        };
+        run.launches = vec![launch(0, 1), launch(1, 2), launch(2, 1)];
+        let numbers = |run: &Run, size| -> Vec<u32> {
+            run.launches_of(&point(size))
+                .map(|launch| launch.launch)
+                .collect()
+        };
+        assert_eq!(numbers(&run, 1), [0, 2]);
+        assert_eq!(numbers(&run, 3), [0; 0]);
+        let same = run.clone();
+        assert_eq!(run, same);
+        run.launches.push(launch(3, 3));
+        assert!(numbers(&run, 3).contains(&3));
+    }
+
+    #[test]
     fn unknown_rows_and_fields_are_passed_over() {
         let mut whole = file(&[run_row()]);
         whole.extend(b"{\"type\":\"weather\",\"rain\":true}\n");
@@ -333,5 +456,27 @@ mod tests {
         assert!(read(&whole[..]).unwrap().end.is_none(), "torn at the end");
         whole.extend(line(&end_row()));
         assert!(error(&whole).contains("line 2 is broken"));
+    }
+
+    #[test]
+    fn what_stands_before_a_broken_line_can_be_had() {
+        let mut whole = file(&[run_row(), end_row()]);
+        let good = whole.len() as u64;
+        whole.extend(b"{\"type\":\"end\"}\n");
+        whole.extend(line(&end_row()));
+        let (run, why) = read_up_to(&whole[..], u64::MAX).unwrap();
+        assert_eq!((run.end.is_some(), run.whole_bytes), (true, good));
+        assert!(why.unwrap().to_string().contains("line 3 is broken"));
+    }
+
+    #[test]
+    fn no_more_is_read_than_asked_for() {
+        let whole = file(&[run_row(), end_row()]);
+        let most = whole.len() as u64 - 1;
+        let (run, why) = read_up_to(&whole[..], most).unwrap();
+        assert!(run.end.is_none());
+        assert!(why.unwrap().to_string().contains(&format!("{most} bytes")));
+        assert!(read_up_to(&whole[..], most + 1).unwrap().1.is_none());
+        assert!(read_up_to(&whole[..], 10).is_err());
     }
 }

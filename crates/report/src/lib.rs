@@ -1,14 +1,24 @@
-//! Text from the rows of a run.
+//! Text, pages and plots from the rows of a run.
 //!
 //! This crate never measures: what it shows is in the rows.
 
 pub mod by_hand;
+mod choose;
 pub mod compare;
+pub mod csv;
 pub mod doctor;
 mod ladder;
+pub mod markdown;
 pub mod names;
 mod notes;
+pub mod page;
+mod plot;
+pub mod plots;
 pub mod predictions;
+mod published;
+mod rows;
 pub mod run;
+#[cfg(test)]
+mod sample;
 mod table;
 pub mod text;

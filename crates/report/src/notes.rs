@@ -8,11 +8,12 @@ use costof_model::Text;
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
 use costof_model::noise::{Grade, Warning};
+use costof_model::point::Point;
 use costof_model::protocol::ClockSource;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 
 pub(crate) fn summary(run: &Run) -> String {
@@ -230,9 +231,9 @@ pub(crate) fn absent(run: &Run) -> String {
         .iter()
         .filter(|row| row.launch.is_some())
         .collect();
+    let measured: HashSet<&Point> = run.points.iter().map(|row| &row.point).collect();
     for failure in &lost {
-        let measured = run.points.iter().any(|row| row.point == failure.point);
-        if measured {
+        if measured.contains(&failure.point) {
             let shown = short_point(&failure.point, run.probe(&failure.point.probe));
             let launch = failure.launch.unwrap_or_default() + 1;
             let _ = writeln!(text, "launch {launch} lost: {shown}: {}", failure.failure());

@@ -32,7 +32,7 @@ pub fn of_probe(run: &Run, probe: &str) -> String {
 }
 
 /// `os.syscall: expected 35.0–180 ns (…), measured 113 ns (112–115), which fits`.
-fn sum(run: &Run, row: &PointRow) -> Option<String> {
+pub(crate) fn sum(run: &Run, row: &PointRow) -> Option<String> {
     let expected = row.prediction.as_ref()?;
     let estimate = row.estimate(&expected.metric)?;
     let measured = estimate.unit.display(estimate.median);

@@ -24,7 +24,7 @@ pub fn text(run: &Run) -> String {
 }
 
 /// A line that says which machine it is, and one for that of the other end.
-fn machine(run: &Run) -> String {
+pub(crate) fn machine(run: &Run) -> String {
     let Some(attempt) = run.attempts.last() else {
         return String::new();
     };

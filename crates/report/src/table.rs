@@ -4,8 +4,10 @@
 use crate::names::short_point;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use costof_model::metric::Estimate;
+use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use std::collections::HashMap;
 
 pub(crate) fn points(run: &Run) -> String {
     if run.points.is_empty() {
@@ -57,12 +59,16 @@ pub(crate) fn points(run: &Run) -> String {
 
 /// The points in the order of the plan.
 pub(crate) fn in_order(run: &Run) -> impl Iterator<Item = &PointRow> {
+    let mut measured: HashMap<&Point, &PointRow> = HashMap::with_capacity(run.points.len());
+    for row in &run.points {
+        measured.entry(&row.point).or_insert(row);
+    }
     let planned = run.run.plan.blocks.iter().flat_map(|block| &block.points);
-    planned.filter_map(|point| run.points.iter().find(|row| row.point == *point))
+    planned.filter_map(move |point| measured.get(point).copied())
 }
 
 /// The interval, in the unit in which the cost is shown: `109–113`.
-fn interval(estimate: &Estimate) -> String {
+pub(crate) fn interval(estimate: &Estimate) -> String {
     estimate
         .ci95
         .map_or_else(String::new, |range| beside(estimate, range))
@@ -74,7 +80,7 @@ pub(crate) fn beside(estimate: &Estimate, range: (f64, f64)) -> String {
 }
 
 /// The range that was expected, marked where it was missed.
-fn prediction(row: &PointRow) -> String {
+pub(crate) fn prediction(row: &PointRow) -> String {
     let Some(expected) = &row.prediction else {
         return String::new();
     };

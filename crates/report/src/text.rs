@@ -53,6 +53,30 @@ fn end_of_word(text: &str) -> usize {
     }
 }
 
+/// A name of at most so many letters.
+pub(crate) fn shortened(name: &str, most: usize) -> String {
+    match name.chars().count() > most {
+        true => name.chars().take(most - 1).chain(['…']).collect(),
+        false => name.to_owned(),
+    }
+}
+
+/// The same, beginning with a capital letter.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
+}
+
+/// A name that is one in any folder, of at most so many letters, whatever a run calls its probes.
+pub(crate) fn file_name(name: &str, most: usize) -> String {
+    let safe = name.chars().take(most).map(|c| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => c,
+        _ => '-',
+    });
+    safe.collect::<String>().trim_start_matches('.').to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +88,16 @@ mod tests {
         assert_eq!(text.split_whitespace().count(), 30);
         assert!(text.starts_with("  seven77 ") && text.contains("\n    seven77 "));
         assert_eq!(wrapped("", "  "), "  \n");
+    }
+
+    #[test]
+    fn a_file_name_leads_nowhere_else() {
+        assert_eq!(file_name("../a b/ü<c>.d", 100), "-a-b---c-.d");
+        assert_eq!(file_name("copy.send-by-size", 9), "copy.send");
+        assert_eq!(
+            (shortened("abcd", 3), capital("über")),
+            ("ab…".to_owned(), "Über".to_owned())
+        );
     }
 
     #[test]

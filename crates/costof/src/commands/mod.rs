@@ -9,6 +9,7 @@ pub(crate) mod hold;
 pub(crate) mod link;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod worker;

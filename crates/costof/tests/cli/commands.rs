@@ -5,11 +5,12 @@ use serde_json::Value;
 use std::fs::File;
 use std::process::{Command, Stdio};
 
-const COMMANDS: [&str; 7] = [
+const COMMANDS: [&str; 8] = [
     "run",
     "list",
     "explain",
     "doctor",
+    "report",
     "export",
     "completions",
     "man",

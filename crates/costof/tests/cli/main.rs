@@ -25,6 +25,7 @@ mod misbehaving;
 mod namespaces;
 mod nfs;
 mod readers;
+mod report;
 mod resumed;
 mod send;
 mod ssh;

@@ -215,34 +215,28 @@ impl Instruments {
             link: None,
         };
         let row = estimate::point(&PROBE.info, point, None, &[&launch], None, &self.clock)?;
-        Ok(Run {
-            run: RunRow {
-                schema: SCHEMA,
-                id: String::new(),
-                started: String::new(),
-                command: Vec::new(),
-                seed: 0,
-                plan: Plan {
-                    precision: "by hand".into(),
-                    blocks: vec![Block {
-                        points: vec![point.clone()],
-                        labels: Vec::new(),
-                        level: 0,
-                        rounds: 1,
-                    }],
-                    placement: Placement::default(),
-                    hosts: Hosts::default(),
-                },
+        let mut run = Run::new(RunRow {
+            schema: SCHEMA,
+            id: String::new(),
+            started: String::new(),
+            command: Vec::new(),
+            seed: 0,
+            plan: Plan {
+                precision: "by hand".into(),
+                blocks: vec![Block {
+                    points: vec![point.clone()],
+                    labels: Vec::new(),
+                    level: 0,
+                    rounds: 1,
+                }],
+                placement: Placement::default(),
+                hosts: Hosts::default(),
             },
-            probes: vec![PROBE.info.clone()],
-            attempts: Vec::new(),
-            predictions: Vec::new(),
-            launches: vec![launch],
-            failures: Vec::new(),
-            points: vec![row],
-            end: None,
-            whole_bytes: 0,
-        })
+        });
+        run.probes = vec![PROBE.info.clone()];
+        run.launches = vec![launch];
+        run.points = vec![row];
+        Ok(run)
     }
 }
 

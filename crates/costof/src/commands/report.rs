@@ -1,0 +1,88 @@
+//! `costof report`: a run as a page, as plots, as values, as a table.
+
+use crate::anonymous::anonymous;
+use crate::cli::ReportOptions;
+use crate::error::{Error, wrong};
+use crate::record;
+use crate::tell::tell;
+use costof_report::{csv, markdown, page, plots};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+pub(crate) fn run(options: &ReportOptions) -> Result<ExitCode, Error> {
+    let file = match &options.file {
+        Some(file) => file.clone(),
+        None => record::latest().ok_or_else(|| {
+            wrong("there is no run in the history: `costof run` makes one, or name a run file")
+        })?,
+    };
+    let (mut run, cut) = record::read_to_show(&file)?;
+    if let Some(cut) = &cut {
+        tell(format!("{}: {cut}", file.display()));
+    }
+    if options.anonymous {
+        anonymous(&mut run);
+    }
+    let doubts: Vec<String> = cut.into_iter().collect();
+    let asked = options.html.is_some() || options.svg.is_some() || options.csv.is_some();
+    let html = match &options.html {
+        Some(html) => Some(html.clone()),
+        None if asked || options.markdown => None,
+        None => {
+            Some(PathBuf::from(file.file_name().unwrap_or(file.as_os_str())).with_extension("html"))
+        }
+    };
+    if let Some(html) = html {
+        write(&html, &file, &page::page(&run, &doubts))?;
+        tell(format!("the page is in {}", html.display()));
+    }
+    if let Some(folder) = &options.svg {
+        let plots = plots::svg(&run);
+        into(folder, &file, &plots)?;
+        tell(format!("{} plots are in {}", plots.len(), folder.display()));
+    }
+    if let Some(csv) = &options.csv {
+        match csv.is_dir() || csv.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            true => into(csv, &file, &csv::files(&run))?,
+            false => write(csv, &file, &csv::summary(&run))?,
+        }
+        tell(format!("the values are in {}", csv.display()));
+    }
+    if options.markdown {
+        io::stdout()
+            .lock()
+            .write_all(markdown::table(&run).as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Files with their names into a folder, which is made where it is not there.
+fn into(folder: &Path, run_file: &Path, files: &[(String, String)]) -> Result<(), Error> {
+    fs::create_dir_all(folder).map_err(|error| {
+        wrong(format!(
+            "cannot make the folder {}: {error}",
+            folder.display()
+        ))
+    })?;
+    files
+        .iter()
+        .try_for_each(|(name, text)| write(&folder.join(name), run_file, text))
+}
+
+/// A report that is there already is written anew; the run that it shows never is.
+fn write(path: &Path, run_file: &Path, text: &str) -> Result<(), Error> {
+    let same = match (path.canonicalize(), run_file.canonicalize()) {
+        (Ok(path), Ok(run_file)) => path == run_file,
+        _ => false,
+    };
+    if same {
+        return Err(wrong(format!(
+            "{} is the run itself: name another file for what is made of it",
+            path.display()
+        )));
+    }
+    fs::write(path, text)
+        .map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
+}

@@ -1,0 +1,172 @@
+//! `costof report`: a run as a page, as plots, as values and as a table, and what is said of files that
+//! are no whole run.
+
+use crate::common::{Place, run};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+
+/// A place with a run of the real costof in `run.jsonl`.
+fn measured() -> Place {
+    let place = Place::new();
+    let words = "run null cpu.frequency cpu.clock --quick --seed 4242 --out run.jsonl";
+    run(&mut place.costof(&words.split(' ').collect::<Vec<_>>())).expect_code(0);
+    place
+}
+
+/// What `costof report` says with these arguments, and its exit code.
+fn report(place: &Place, arguments: &str, code: i32) -> (String, String) {
+    let arguments: Vec<&str> = arguments
+        .split(' ')
+        .filter(|word| !word.is_empty())
+        .collect();
+    let ended = run(place.costof(&["report"]).args(arguments)).expect_code(code);
+    (ended.out, ended.err)
+}
+
+#[test]
+fn a_run_becomes_a_page_plots_values_and_a_table() {
+    let place = measured();
+    let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
+    let (out, err) = report(&place, "run.jsonl", 0);
+    assert_eq!(out, "");
+    assert!(err.contains("the page is in run.html"), "{err}");
+    let page = read("run.html");
+    for part in [
+        "<!DOCTYPE html>",
+        "clock read: counter",
+        "core clock",
+        "costof run null",
+        "<svg",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    fs::remove_file(place.path("run.html")).unwrap();
+    let all = "run.jsonl --html page.html --svg plots --csv values.csv --markdown";
+    let (out, _) = report(&place, all, 0);
+    assert!(out.contains("| clock read: counter |"), "{out}");
+    assert_eq!(read("page.html"), page);
+    let plots: Vec<_> = fs::read_dir(place.path("plots"))
+        .unwrap()
+        .flatten()
+        .collect();
+    assert!(!plots.is_empty());
+    for plot in plots {
+        let text = fs::read_to_string(plot.path()).unwrap();
+        assert!(
+            text.starts_with("<svg xmlns=") && text.ends_with("</svg>"),
+            "{plot:?}"
+        );
+    }
+    assert!(read("values.csv").contains("\r\ncpu.clock,"));
+    assert!(
+        !place.path("run.html").exists(),
+        "what was not asked is not written"
+    );
+    report(&place, "run.jsonl --csv values/", 0);
+    assert_eq!(read("values/summary.csv"), read("values.csv"));
+    let first = read("values/0001-null.csv");
+    assert!(
+        first.starts_with("launch,metric,operations,value\r\n0,cost,"),
+        "{first}"
+    );
+}
+
+#[test]
+fn without_a_file_the_latest_run_is_shown() {
+    let place = Place::new();
+    let (_, err) = report(&place, "", 2);
+    assert!(err.contains("no run in the history"), "{err}");
+    run(&mut place.costof(&["run", "null", "--quick"])).expect_code(0);
+    let (out, _) = report(&place, "--markdown", 0);
+    assert!(out.contains("empty batch"), "{out}");
+}
+
+#[test]
+fn an_anonymous_page_names_neither_machine_nor_command() {
+    let place = measured();
+    report(&place, "run.jsonl --anonymous --html page.html", 0);
+    report(&place, "run.jsonl --html named.html", 0);
+    let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let command = "--seed 4242";
+    for secret in [boot.trim(), command, &place.path("").to_string_lossy()] {
+        assert!(!read("page.html").contains(secret), "{secret}");
+    }
+    assert!(read("named.html").contains(boot.trim()) && read("named.html").contains(command));
+}
+
+#[test]
+fn what_is_no_run_is_refused_with_the_reason() {
+    let place = Place::new();
+    for (text, says) in [
+        ("", "it is empty"),
+        (
+            "{\"type\":\"run\"",
+            "it is empty, or its first line is not finished",
+        ),
+        ("hello\n", "its first line is not a costof run"),
+        (
+            "{\"type\":\"point\"}\n",
+            "its first line is not a costof run",
+        ),
+        (
+            "{\"type\":\"run\",\"schema\":99,\"id\":5}\n",
+            "read it with a newer costof",
+        ),
+    ] {
+        fs::write(place.path("bad.jsonl"), text).unwrap();
+        let (_, err) = report(&place, "bad.jsonl", 2);
+        assert!(
+            err.contains(says) && err.contains("bad.jsonl"),
+            "{text}: {err}"
+        );
+    }
+    let (_, err) = report(&place, "none.jsonl", 2);
+    assert!(err.contains("cannot open none.jsonl"), "{err}");
+    assert!(!place.path("bad.html").exists());
+}
+
+#[test]
+fn a_run_is_shown_as_far_as_it_can_be_read() {
+    let place = measured();
+    let text = fs::read_to_string(place.path("run.jsonl")).unwrap();
+    // Torn: what is whole is shown, and nothing is wrong with it.
+    fs::write(place.path("torn.jsonl"), &text[..text.len() - 20]).unwrap();
+    let (_, err) = report(&place, "torn.jsonl", 0);
+    assert!(!err.contains("was read up to"), "{err}");
+    let page = fs::read_to_string(place.path("torn.html")).unwrap();
+    assert!(page.contains("The run did not come to its end"));
+    // Broken in the middle, and a line of a gigabyte.
+    let broken = format!("{text}{{\"type\":\"end\"}}\n{text}");
+    fs::write(place.path("broken.jsonl"), &broken).unwrap();
+    let mut long = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(place.path("long.jsonl"))
+        .unwrap();
+    long.write_all(text.as_bytes()).unwrap();
+    // A hole, so that no disk is filled.
+    File::set_len(&long, (text.len() as u64) + (1 << 30)).unwrap();
+    for (name, says) in [
+        ("broken", "is broken"),
+        ("long", "is longer than 67108864 bytes"),
+    ] {
+        let (_, err) = report(&place, &format!("{name}.jsonl"), 0);
+        assert!(err.contains(says), "{err}");
+        let page = fs::read_to_string(place.path(&format!("{name}.html"))).unwrap();
+        assert!(page.contains("core clock") && page.contains(says));
+    }
+}
+
+#[test]
+fn a_run_is_never_overwritten_by_what_is_made_of_it() {
+    let place = measured();
+    let before = fs::read(place.path("run.jsonl")).unwrap();
+    for option in ["--html run.jsonl", "--csv ./run.jsonl"] {
+        let (_, err) = report(&place, &format!("run.jsonl {option}"), 2);
+        assert!(err.contains("is the run itself"), "{err}");
+    }
+    assert_eq!(fs::read(place.path("run.jsonl")).unwrap(), before);
+    let (_, err) = report(&place, "run.jsonl --html none/page.html", 2);
+    assert!(err.contains("cannot write none/page.html"), "{err}");
+}

@@ -1,0 +1,171 @@
+//! How single operations are spread, so that two modes are seen as two.
+
+use crate::names;
+use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
+use crate::rows::Rows;
+use costof_model::metric::Data;
+use costof_model::point::Point;
+use costof_model::unit::Unit;
+use std::collections::{BTreeMap, HashMap};
+
+/// So many are told apart when they lie over each other.
+const SHOWN: usize = 4;
+/// How many bins a distribution has.
+const BINS: usize = 90;
+
+/// The spread of the primary metric of some points of a probe: those with several modes first, then
+/// those of the latency table.
+pub(super) fn distributions(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Option<Figure> {
+    let mut positions: Vec<usize> = positions.to_vec();
+    positions.sort_by_key(|at| {
+        let row = rows.row(*at);
+        let modes = row.primary().map_or(0, |estimate| estimate.modes.len());
+        (std::cmp::Reverse(modes), !row.headline)
+    });
+    let spreads = spreads(rows, probe, &positions);
+    let spreads: Vec<(usize, &Vec<(f64, u64)>)> = positions
+        .iter()
+        .filter_map(|at| Some((*at, spreads.get(&rows.row(*at).point)?)))
+        .filter(|(_, spread)| spread.len() > 20)
+        .take(SHOWN)
+        .collect();
+    let first = rows.row(spreads.first()?.0).primary()?;
+    let values = || {
+        spreads
+            .iter()
+            .flat_map(|(_, spread)| spread.iter().map(|(value, _)| *value))
+    };
+    let (low, high) = (
+        values().fold(f64::INFINITY, f64::min),
+        values().fold(0.0, f64::max),
+    );
+    let lines = spreads.iter().enumerate();
+    let lines = lines.map(|(series, (at, spread))| Line {
+        series,
+        kind: Kind::Steps,
+        dots: steps(*at, spread, (low, high)),
+    });
+    let lines: Vec<Line> = lines.collect();
+    let series = spreads.iter().map(|(at, _)| {
+        let point = &rows.row(*at).point;
+        let name = names::short_point(point, rows.info(probe));
+        match name.strip_prefix(probe).map(str::trim) {
+            Some("") | None => "the usual point".to_owned(),
+            Some(rest) if rest.starts_with("over ") => format!("the usual point {rest}"),
+            Some(rest) => rest.to_owned(),
+        }
+    });
+    let series = series.collect();
+    Some(Figure {
+        name: format!("{probe}-distribution"),
+        title: format!("{probe} {}, how it is spread", first.name),
+        about: "Which share of all operations lies in each bin; bins are evenly wide on the \
+                logarithmic axis. The tail beyond the 99.9th percentile is in the table alone."
+            .to_owned(),
+        series,
+        panels: vec![Panel {
+            title: String::new(),
+            x: Axis {
+                label: first.name.replace('_', " "),
+                unit: first.unit,
+                scale: Scale::Decades,
+            },
+            y: Axis {
+                label: "share of operations (%)".to_owned(),
+                unit: Unit::One,
+                scale: Scale::Linear,
+            },
+            lines,
+            marks: Vec::new(),
+        }],
+        folded: false,
+    })
+}
+
+/// The single operations of each of these points, from all launches, up to the 99.9th percentile.
+fn spreads<'a>(
+    rows: &Rows<'a>,
+    probe: &str,
+    positions: &[usize],
+) -> HashMap<&'a Point, Vec<(f64, u64)>> {
+    let mut all: HashMap<&Point, BTreeMap<u64, u64>> = HashMap::new();
+    for at in positions.iter().take(SHOWN * 4) {
+        all.insert(&rows.row(*at).point, BTreeMap::new());
+    }
+    let points = rows.run.launches.iter().flat_map(|launch| &launch.points);
+    for point in points.filter(|point| point.point.probe == probe) {
+        let Some(at) = rows.position(&point.point) else {
+            continue;
+        };
+        let row = rows.row(at);
+        let Some(spread) = all.get_mut(&row.point) else {
+            continue;
+        };
+        for metric in point
+            .metrics
+            .iter()
+            .filter(|metric| metric.name == row.primary)
+        {
+            if let Data::Histogram(buckets) = &metric.data {
+                let buckets = buckets
+                    .iter()
+                    .filter(|(value, _)| *value > 0.0 && value.is_finite());
+                for (value, count) in buckets {
+                    // Positive numbers are ordered as their bits are.
+                    let counted = spread.entry(value.to_bits()).or_default();
+                    *counted = counted.saturating_add(*count);
+                }
+            }
+        }
+    }
+    let cut = |spread: BTreeMap<u64, u64>| {
+        let total: f64 = spread.values().map(|count| *count as f64).sum();
+        let mut seen = 0.0;
+        let kept = spread.into_iter().take_while(|(_, count)| {
+            let before = seen;
+            seen += *count as f64;
+            before < total * 0.999
+        });
+        kept.map(|(bits, count)| (f64::from_bits(bits), count))
+            .collect::<Vec<_>>()
+    };
+    all.into_iter()
+        .map(|(point, spread)| (point, cut(spread)))
+        .collect()
+}
+
+/// The share in each bin, as the corners of its steps.
+fn steps(at: usize, spread: &[(f64, u64)], (low, high): (f64, f64)) -> Vec<Dot> {
+    let width = ((high / low).ln() / BINS as f64).max(0.005);
+    let mut bins = vec![0.0; BINS + 1];
+    let mut total = 0.0;
+    for (value, count) in spread {
+        let bin = ((value / low).ln() / width) as usize;
+        bins[bin.min(BINS)] += *count as f64;
+        total += *count as f64;
+    }
+    let edge = |bin: usize| low * (bin as f64 * width).exp();
+    let corner = |x: f64, y: f64| Dot {
+        x,
+        y,
+        interval: None,
+        row: Some(at),
+        text: String::new(),
+        heat: 0.0,
+    };
+    let used = |bin: &(usize, &f64)| *bin.1 > 0.0;
+    let first = bins.iter().enumerate().find(used).map_or(0, |(bin, _)| bin);
+    let last = bins
+        .iter()
+        .enumerate()
+        .rfind(used)
+        .map_or(0, |(bin, _)| bin);
+    let mut dots = vec![corner(edge(first), 0.0)];
+    for (bin, count) in bins.iter().enumerate().take(last + 1).skip(first) {
+        let share = 100.0 * count / total;
+        dots.push(corner(edge(bin), share));
+        dots.push(corner(edge(bin + 1), share));
+    }
+    dots.push(corner(edge(last + 1), 0.0));
+    dots
+}

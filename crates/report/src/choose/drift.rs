@@ -1,0 +1,131 @@
+//! What launches gave in the order in which they ran: a machine that drifts is seen to.
+
+use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
+use crate::rows::Rows;
+use costof_model::metric::{Data, Measured};
+use costof_model::unit::Unit;
+
+/// So many dots say enough.
+const DOTS: usize = 600;
+/// What lies further off its median stands at the edge, in per cent.
+const EDGE: f64 = 60.0;
+/// Layers that have a colour of their own.
+const LAYERS: usize = 7;
+
+pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
+    let launches = &rows.run.launches;
+    let count: usize = launches.iter().map(|launch| launch.points.len()).sum();
+    let every = count.div_ceil(DOTS).max(1);
+    let mut series: Vec<String> = Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
+    let points = launches.iter().enumerate();
+    let points = points.flat_map(|(order, launch)| {
+        launch
+            .points
+            .iter()
+            .map(move |point| (order, launch.launch, point))
+    });
+    for (order, launch, point) in points.step_by(every) {
+        let Some(at) = rows.position(&point.point) else {
+            continue;
+        };
+        let row = rows.row(at);
+        let primary = row.primary().filter(|estimate| estimate.median > 0.0);
+        let measured = point
+            .metrics
+            .iter()
+            .find(|metric| metric.name == row.primary);
+        let Some((primary, value)) = primary.zip(measured.and_then(median)) else {
+            continue;
+        };
+        let off = 100.0 * (value / primary.median - 1.0);
+        if !off.is_finite() {
+            continue;
+        }
+        let layer = row.point.probe.split('.').next().unwrap_or_default();
+        let layer = match series.iter().position(|known| known == layer) {
+            Some(known) => known,
+            None if series.len() < LAYERS => {
+                series.push(layer.to_owned());
+                series.len() - 1
+            }
+            None => {
+                series.truncate(LAYERS);
+                series.push("others".to_owned());
+                LAYERS
+            }
+        };
+        let dot = Dot {
+            x: order as f64 + 1.0,
+            y: off.clamp(-EDGE, EDGE),
+            interval: None,
+            row: Some(at),
+            text: format!("launch {}: {off:+.1} %", launch.saturating_add(1)),
+            heat: 0.0,
+        };
+        match lines.iter_mut().find(|line| line.series == layer) {
+            Some(line) => line.dots.push(dot),
+            None => lines.push(Line {
+                series: layer,
+                kind: Kind::Dots,
+                dots: vec![dot],
+            }),
+        }
+    }
+    let dots: usize = lines.iter().map(|line| line.dots.len()).sum();
+    if launches.len() < 6 || dots < 12 {
+        return None;
+    }
+    let some = match every {
+        1 => String::new(),
+        every => format!(" Of the {count} values, one in {every} is drawn."),
+    };
+    Some(Figure {
+        name: "launches".to_owned(),
+        title: "Launches in the order in which they ran".to_owned(),
+        about: format!(
+            "How far each launch's median of a point's primary metric lies from the median of all of \
+             its launches. A machine that drifts shows a slope, one that was disturbed for a while a \
+             cloud. What lies further off than {EDGE} % stands at the edge.{some}"
+        ),
+        series,
+        panels: vec![Panel {
+            title: String::new(),
+            x: Axis {
+                label: "launch".to_owned(),
+                unit: Unit::One,
+                scale: Scale::Linear,
+            },
+            y: Axis {
+                label: "off the median (%)".to_owned(),
+                unit: Unit::One,
+                scale: Scale::Linear,
+            },
+            lines,
+            marks: Vec::new(),
+        }],
+        folded: false,
+    })
+}
+
+/// The median of what one launch measured.
+fn median(measured: &Measured) -> Option<f64> {
+    match &measured.data {
+        Data::Histogram(buckets) => {
+            let mut buckets: Vec<(f64, u64)> = buckets.clone();
+            buckets.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+            let half = buckets.iter().map(|(_, count)| *count as f64).sum::<f64>() / 2.0;
+            let mut seen = 0.0;
+            let middle = buckets.iter().find(|(_, count)| {
+                seen += *count as f64;
+                seen >= half
+            });
+            middle.map(|(value, _)| *value)
+        }
+        data => {
+            let mut costs = data.costs();
+            costs.sort_by(f64::total_cmp);
+            costs.get(costs.len() / 2).copied()
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! A remote procedure call on one scale with what lies beneath it.
+
+use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
+use crate::rows::Rows;
+use costof_findings::ladder::ladders;
+use costof_model::unit::Unit;
+
+/// A panel for each link, of the payload that was asked for first; none where no call was measured beside TCP.
+fn panels(rows: &Rows<'_>) -> Vec<Panel> {
+    let mut links = Vec::new();
+    let mut panels = Vec::new();
+    for ladder in ladders(rows.run) {
+        if links.contains(&ladder.link) {
+            continue;
+        }
+        let dots = ladder.rungs.iter().enumerate();
+        let dots = dots.map(|(position, (name, ns))| Dot {
+            x: position as f64 + 1.0,
+            y: *ns,
+            interval: None,
+            row: None,
+            text: format!("{name}: {}", Unit::Nanoseconds.display(*ns)),
+            heat: 0.0,
+        });
+        panels.push(Panel {
+            title: ladder.of.clone(),
+            x: Axis {
+                label: String::new(),
+                unit: Unit::One,
+                scale: Scale::Words(ladder.rungs.iter().map(|(name, _)| name.clone()).collect()),
+            },
+            y: Axis {
+                label: "time".to_owned(),
+                unit: Unit::Nanoseconds,
+                scale: Scale::Decades,
+            },
+            lines: vec![Line {
+                series: 0,
+                kind: Kind::Dots,
+                dots: dots.collect(),
+            }],
+            marks: Vec::new(),
+        });
+        links.push(ladder.link);
+    }
+    panels
+}
+
+pub(super) fn ladder(rows: &Rows<'_>) -> Option<Figure> {
+    let panels = panels(rows);
+    (!panels.is_empty()).then(|| Figure {
+        name: "call-ladder".to_owned(),
+        title: "A remote procedure call, and what lies beneath it".to_owned(),
+        about: "On one logarithmic scale: the payload that was asked for first, over each link."
+            .to_owned(),
+        series: vec![String::new()],
+        panels,
+        folded: false,
+    })
+}

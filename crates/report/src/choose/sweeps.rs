@@ -1,0 +1,555 @@
+//! What varies with one axis while the others stay: a line for each way in which they stay, by
+//! numbers as a curve, by words as bars.
+
+use super::place::{LINK, LOSS, Place, SERIES, place, split};
+use super::what::{TAIL, What};
+use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
+use crate::rows::Rows;
+use crate::text::{capital, shortened};
+use costof_model::axis::{AxisValue, Domain};
+use costof_model::metric::Estimate;
+use costof_model::unit::Unit;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Metrics that are drawn besides the primary one, where they were measured, with what they are
+/// called in a heading.
+const ALSO: &[(&str, &str)] = &[
+    ("throughput", "throughput"),
+    ("latency", "latency"),
+    ("rate", "rate"),
+    (
+        "goodput_share",
+        "share of what was sent that arrived in time",
+    ),
+    ("cpu_sender", "processor time of the sender for 1 KiB"),
+    ("cpu_receiver", "processor time of the receiver for 1 KiB"),
+    ("cpu_client", "processor time of the client for a call"),
+    ("cpu_server", "processor time of the server for a call"),
+    ("cycles_per_byte", "cycles per byte"),
+    ("l1d_load_misses", "first-level cache misses for a message"),
+    ("l2_load_misses", "second-level cache misses for a message"),
+    ("llc_load_misses", "last-level cache misses for a message"),
+    ("pollution_l1", "what is lost of the first-level cache"),
+    ("pollution_l2", "what is lost of the second-level cache"),
+    ("pollution_l3", "what is lost of the last-level cache"),
+];
+/// So many dots make a line.
+const DOTS: usize = 400;
+/// So many panels make a figure.
+const PANELS: usize = 12;
+/// Values that span more are dots on a logarithmic axis instead of bars.
+const BARS_SPAN: f64 = 30.0;
+/// The rows of a probe.
+struct Probe<'a> {
+    rows: &'a Rows<'a>,
+    id: &'a str,
+    positions: &'a [usize],
+    places: Vec<Place>,
+    axes: Vec<String>,
+}
+
+/// A curve with the rows that have a number: their values on the axis, their positions, and their
+/// estimates.
+type Measured<'a> = (&'a Curve, Vec<(&'a AxisValue, usize, &'a Estimate)>);
+
+/// A line before it is drawn: where it stays, and its rows by the value on the axis.
+struct Curve {
+    place: Place,
+    rows: Vec<(AxisValue, usize)>,
+}
+
+pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figure> {
+    let probe = Probe::of(rows, id, positions);
+    let mut figures = Vec::new();
+    let mut drawn: HashSet<usize> = HashSet::new();
+    // Processors have numbers that say nothing of what lies between them: they have a map.
+    let is_processor = |axis: &&String| ["from", "to"].contains(&axis.as_str());
+    let mut axes: Vec<(&String, Vec<Curve>)> = probe
+        .axes
+        .iter()
+        .filter(|axis| !is_processor(axis))
+        .map(|axis| (axis, probe.curves(axis)))
+        .filter(|(_, curves)| !curves.is_empty())
+        .collect();
+    // Numbers first; then the words that have most values.
+    axes.sort_by_key(|(_, curves)| {
+        let most = curves.iter().map(|curve| curve.rows.len()).max();
+        (!are_numbers(curves), std::cmp::Reverse(most))
+    });
+    for (axis, curves) in &mut axes {
+        let numbers = are_numbers(curves);
+        if !numbers {
+            // What numbers have shown is not shown again by words.
+            let is_new = |curve: &Curve| curve.rows.iter().any(|(_, at)| !drawn.contains(at));
+            curves.retain(is_new);
+        }
+        let shown: Vec<usize> = curves
+            .iter()
+            .flat_map(|c| c.rows.iter().map(|(_, at)| *at))
+            .collect();
+        if shown.is_empty() {
+            continue;
+        }
+        drawn.extend(&shown);
+        let primary = rows.row(shown[0]).primary.to_string();
+        figures.extend(probe.figure(axis, curves, What::Median(&primary), &primary, false));
+        if !numbers {
+            continue;
+        }
+        figures.extend(probe.figure(axis, curves, What::Tail(&primary), &primary, true));
+        for (metric, _) in ALSO.iter().filter(|(metric, _)| *metric != primary) {
+            figures.extend(probe.figure(axis, curves, What::Median(metric), &primary, true));
+        }
+    }
+    figures
+}
+
+/// Whether curves stand on a numeric axis: two values are no curve, and are told apart as words are.
+fn are_numbers(curves: &[Curve]) -> bool {
+    let mut values = curves.iter().flat_map(|curve| &curve.rows);
+    values.all(|(value, _)| matches!(value, AxisValue::Number(_)))
+        && curves.iter().any(|curve| curve.rows.len() > 2)
+}
+
+impl<'a> Probe<'a> {
+    fn of(rows: &'a Rows<'a>, id: &'a str, positions: &'a [usize]) -> Probe<'a> {
+        let places: Vec<Place> = positions.iter().map(|at| place(rows.row(*at))).collect();
+        let mut axes: Vec<String> = match rows.info(id) {
+            Some(info) => info.axes.iter().map(|axis| axis.name.to_string()).collect(),
+            None => Vec::new(),
+        };
+        for name in places.iter().flat_map(|place| place.keys()) {
+            if !axes.contains(name) {
+                axes.push(name.clone());
+            }
+        }
+        Probe {
+            rows,
+            id,
+            positions,
+            places,
+            axes,
+        }
+    }
+
+    /// The lines over an axis; those of a numeric axis with three values and more, where there are
+    /// any.
+    fn curves(&self, axis: &str) -> Vec<Curve> {
+        let mut at: HashMap<Place, usize> = HashMap::new();
+        let mut known_values: HashSet<(usize, AxisValue)> = HashSet::new();
+        let mut curves: Vec<Curve> = Vec::new();
+        for (place, position) in self.places.iter().zip(self.positions) {
+            let mut rest = place.clone();
+            let Some(value) = rest.remove(axis) else {
+                continue;
+            };
+            let known = *at.entry(rest.clone()).or_insert_with(|| {
+                curves.push(Curve {
+                    place: rest,
+                    rows: Vec::new(),
+                });
+                curves.len() - 1
+            });
+            if known_values.insert((known, value.clone())) {
+                curves[known].rows.push((value, *position));
+            }
+        }
+        curves.retain(|curve| curve.rows.len() > 1);
+        let numbers = are_numbers(&curves);
+        if numbers {
+            curves.retain(|curve| curve.rows.len() > 2);
+            for curve in &mut curves {
+                curve.rows.sort_by(|(one, _), (other, _)| one.cmp(other));
+            }
+        }
+        curves
+    }
+
+    fn figure(
+        &self,
+        axis: &str,
+        curves: &[Curve],
+        what: What<'_>,
+        primary: &str,
+        folded: bool,
+    ) -> Option<Figure> {
+        let measured: Vec<Measured<'_>> = curves
+            .iter()
+            .map(|curve| {
+                let rows = curve.rows.iter().filter_map(|(value, at)| {
+                    let estimate = self.rows.row(*at).estimate(what.metric())?;
+                    what.value(estimate).map(|_| (value, *at, estimate))
+                });
+                (curve, rows.collect::<Vec<_>>())
+            })
+            .filter(|(_, rows)| rows.len() > 1)
+            .collect();
+        let unit = measured.first()?.1.first()?.2.unit;
+        let places: Vec<&Place> = measured.iter().map(|(curve, _)| &curve.place).collect();
+        let (apart, within) = split(&places);
+        let words = match are_numbers(curves) {
+            true => Vec::new(),
+            false => self.words(axis, &measured),
+        };
+        let x = self.axis(axis, &measured, &words);
+        let heights = measured.iter().flat_map(|(_, rows)| rows);
+        let heights = heights.filter_map(|(_, _, estimate)| what.value(estimate));
+        let by_words = !words.is_empty();
+        let scale = Scale::of_values(heights.clone());
+        let (low, high) = heights.fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
+        // Bars begin at nothing; what is a hundredth of another would not be seen as one.
+        let bars = by_words && (scale == Scale::Linear || high / low < BARS_SPAN);
+        let y = Axis {
+            label: format!("{}{}", what.name(), in_words(unit)),
+            unit,
+            scale: if bars { Scale::Linear } else { scale },
+        };
+        let mut figure = Figure {
+            name: format!("{}-{}-by-{axis}", self.id, what.name().replace(' ', "-")),
+            title: format!(
+                "{} {} by {}",
+                self.id,
+                self.heading(what),
+                axis.replace('_', " ")
+            ),
+            about: self.about(axis, what, primary),
+            folded,
+            ..Figure::default()
+        };
+        let mut left_out = 0;
+        for (curve, rows) in &measured {
+            let title = self.called(&curve.place, &apart);
+            let name = self.called(&curve.place, &within);
+            let panel = match figure.panels.iter().position(|panel| panel.title == title) {
+                Some(panel) => panel,
+                None if figure.panels.len() == PANELS => {
+                    left_out += 1;
+                    continue;
+                }
+                None => {
+                    figure.panels.push(Panel {
+                        title,
+                        x: x.clone(),
+                        y: y.clone(),
+                        lines: Vec::new(),
+                        marks: Vec::new(),
+                    });
+                    figure.panels.len() - 1
+                }
+            };
+            if figure.panels[panel].lines.len() == SERIES {
+                left_out += 1;
+                continue;
+            }
+            let series = figure.series.iter().position(|known| *known == name);
+            let series = series.unwrap_or_else(|| {
+                figure.series.push(name);
+                figure.series.len() - 1
+            });
+            let dots = rows.iter().filter_map(|(value, at, estimate)| {
+                let x = match value {
+                    AxisValue::Number(number) if !by_words => *number as f64,
+                    value => 1.0 + words.iter().position(|word| word == *value)? as f64,
+                };
+                Some(Dot {
+                    x,
+                    y: what.value(estimate)?,
+                    interval: what.interval(estimate),
+                    row: Some(*at),
+                    text: what.beside(estimate),
+                    heat: 0.0,
+                })
+            });
+            let mut dots: Vec<Dot> = dots.collect();
+            let every = dots.len().div_ceil(DOTS).max(1);
+            if every > 1 {
+                figure.about += &format!(" Of some lines, one point in {every} is drawn.");
+                dots = dots.into_iter().step_by(every).collect();
+            }
+            figure.panels[panel].lines.push(Line {
+                series,
+                kind: match (bars, by_words) {
+                    (true, _) => Kind::Bars,
+                    (false, true) => Kind::Dots,
+                    (false, false) => Kind::Joined,
+                },
+                dots,
+            });
+        }
+        if left_out > 0 {
+            figure.about += &format!(" {left_out} more series are in the table alone.");
+        }
+        for panel in &mut figure.panels {
+            // A panel that spans less than the others has an axis on which that is seen.
+            let dots = panel.lines.iter().flat_map(|line| &line.dots);
+            if Scale::of_values(dots.map(|dot| dot.y)) == Scale::Linear {
+                panel.y.scale = Scale::Linear;
+            }
+        }
+        if by_words {
+            beside_each_other(&mut figure);
+        }
+        Some(figure)
+    }
+
+    /// The words of an axis of words, in the order in which they came; none of an axis of numbers.
+    fn words(&self, axis: &str, measured: &[Measured<'_>]) -> Vec<AxisValue> {
+        let values = || {
+            measured
+                .iter()
+                .flat_map(|(_, rows)| rows.iter().map(|(value, ..)| *value))
+        };
+        let mut words: Vec<AxisValue> = Vec::new();
+        // As the probe has them, if it says.
+        let info = self.rows.info(self.id);
+        let known = info.and_then(|info| info.axes.iter().find(|known| known.name == axis));
+        let usual = known.map(|axis| match &axis.domain {
+            Domain::Choice(choices) => choices
+                .iter()
+                .map(|choice| AxisValue::Word(choice.value.clone()))
+                .collect::<Vec<_>>(),
+            Domain::Number { .. } | Domain::Place { .. } => Vec::new(),
+        });
+        let there: BTreeSet<&AxisValue> = values().collect();
+        let usual = usual.unwrap_or_default();
+        words.extend(usual.into_iter().filter(|word| there.contains(word)));
+        // Numbers ascend; other words come as they came.
+        let numbers = there
+            .iter()
+            .filter(|value| matches!(value, AxisValue::Number(_)));
+        let others = values().filter(|value| matches!(value, AxisValue::Word(_)));
+        let mut known: HashSet<AxisValue> = words.iter().cloned().collect();
+        for value in numbers.copied().chain(others) {
+            if known.insert(value.clone()) {
+                words.push(value.clone());
+            }
+        }
+        words.truncate(40);
+        words
+    }
+
+    fn axis(&self, axis: &str, measured: &[Measured<'_>], words: &[AxisValue]) -> Axis {
+        let unit = self.unit(axis);
+        let scale = match words.is_empty() {
+            false => {
+                let words = words.iter().map(|word| match word {
+                    AxisValue::Number(number) => crate::plot::number(unit, *number),
+                    AxisValue::Word(word) => word.to_string(),
+                });
+                Scale::Words(words.map(|word| shortened(&word, 24)).collect())
+            }
+            true => {
+                let values = measured.iter().flat_map(|(_, rows)| rows);
+                let numbers = values.filter_map(|(value, ..)| match value {
+                    AxisValue::Number(number) => Some(*number),
+                    AxisValue::Word(_) => None,
+                });
+                Scale::of_numbers(unit, &numbers.collect::<Vec<_>>())
+            }
+        };
+        let symbol = if axis == LOSS { " (%)" } else { "" };
+        Axis {
+            label: format!("{}{symbol}", axis.replace('_', " ")),
+            unit,
+            scale,
+        }
+    }
+
+    /// The unit of an axis; a count where the probe does not say.
+    fn unit(&self, axis: &str) -> Unit {
+        let info = self.rows.info(self.id);
+        let known = info.and_then(|info| info.axes.iter().find(|known| known.name == axis));
+        match known.map(|axis| &axis.domain) {
+            Some(Domain::Number { unit, .. }) => *unit,
+            _ => Unit::One,
+        }
+    }
+
+    /// What a heading calls a metric.
+    fn heading(&self, what: What<'_>) -> String {
+        let metric = what.metric();
+        let known = ALSO.iter().find(|(known, _)| *known == metric);
+        let name = known.map_or_else(|| metric.replace('_', " "), |(_, name)| (*name).to_owned());
+        match what {
+            What::Median(_) => name,
+            What::Tail(_) => format!("{name}, {TAIL}th percentile,"),
+        }
+    }
+
+    fn about(&self, axis: &str, what: What<'_>, primary: &str) -> String {
+        let Some(info) = self.rows.info(self.id) else {
+            return String::new();
+        };
+        let metric = info
+            .metrics
+            .iter()
+            .find(|known| known.name == what.metric());
+        let axis = info.axes.iter().find(|known| known.name == axis);
+        let mut parts = Vec::new();
+        if what.metric() != primary || matches!(what, What::Tail(_)) {
+            parts.extend(metric.map(|metric| capital(&metric.about)));
+        }
+        parts.extend(axis.map(|axis| format!("{}: {}", capital(&axis.name), axis.about)));
+        let sentences = parts
+            .iter()
+            .map(|part| format!("{}.", part.trim_end_matches('.')));
+        sentences.collect::<Vec<_>>().join(" ")
+    }
+
+    /// A place by these axes: `zero_copy, 8 threads`.
+    fn called(&self, place: &Place, axes: &[String]) -> String {
+        let parts = axes.iter().filter_map(|axis| {
+            let value = place.get(axis)?;
+            Some(match value {
+                AxisValue::Word(word) if axis == LINK => format!("over {}", shortened(word, 40)),
+                // Words that say nothing alone: `yes`, `4KiB`.
+                AxisValue::Word(word)
+                    if matches!(&**word, "yes" | "no" | "default" | "none")
+                        || word.starts_with(|first: char| first.is_ascii_digit()) =>
+                {
+                    format!("{} {}", axis.replace('_', " "), shortened(word, 40))
+                }
+                AxisValue::Word(word) => shortened(word, 40),
+                AxisValue::Number(number) => {
+                    let number = crate::plot::number(self.unit(axis), *number);
+                    format!("{} {number}", axis.replace('_', " "))
+                }
+            })
+        });
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The bars of several series at one word stand beside each other.
+fn beside_each_other(figure: &mut Figure) {
+    let count = figure.series.len() as f64;
+    for line in figure.panels.iter_mut().flat_map(|panel| &mut panel.lines) {
+        let shift = (line.series as f64 - (count - 1.0) / 2.0) * 0.8 / count;
+        for dot in &mut line.dots {
+            dot.x += shift;
+        }
+    }
+}
+
+/// The unit as it stands beside a metric's name.
+fn in_words(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Cycles => " (cycles)",
+        Unit::Nanoseconds
+        | Unit::Hertz
+        | Unit::Bytes
+        | Unit::BytesPerSecond
+        | Unit::Processor
+        | Unit::One => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{row, run};
+    use costof_model::rows::PointRow;
+
+    fn at(size: u64, way: &'static str, threads: u64, ns: f64) -> PointRow {
+        let mut row = row("a.x", size, ns);
+        row.point.axes = row
+            .point
+            .axes
+            .clone()
+            .with("way", way)
+            .with("threads", threads);
+        row
+    }
+
+    fn drawn(points: Vec<PointRow>) -> Vec<Figure> {
+        let mut run = run();
+        run.points = points;
+        let rows = Rows::of(&run);
+        let positions: Vec<usize> = (0..rows.all().len()).collect();
+        sweeps(&rows, "a.x", &positions)
+    }
+
+    #[test]
+    fn numbers_are_curves_and_what_else_differs_makes_series() {
+        let sizes = [64, 128, 256];
+        let points = sizes
+            .iter()
+            .flat_map(|size| [at(*size, "one", 1, 5.0), at(*size, "two", 1, 6.0)]);
+        let figures = drawn(points.collect());
+        assert_eq!(figures.len(), 1, "the ways are in it already");
+        assert_eq!(figures[0].name, "a.x-cost-by-size");
+        assert_eq!(figures[0].series, ["one", "two"]);
+        let panel = &figures[0].panels[0];
+        assert_eq!(panel.lines[0].dots.len(), 3);
+        assert_eq!(panel.x.scale, Scale::Doublings);
+        assert_eq!(panel.y.scale, Scale::Linear);
+    }
+
+    #[test]
+    fn too_many_series_make_panels_by_numbers() {
+        let mut points = Vec::new();
+        for threads in [1, 2, 4, 8] {
+            for way in ["one", "two", "three"] {
+                points.extend([64, 128, 256].map(|size| at(size, way, threads, 5.0)));
+            }
+        }
+        let figures = drawn(points);
+        let by_size = figures
+            .iter()
+            .find(|figure| figure.name.ends_with("by-size"))
+            .unwrap();
+        let titles: Vec<&str> = by_size
+            .panels
+            .iter()
+            .map(|panel| panel.title.as_str())
+            .collect();
+        assert_eq!(titles, ["threads 1", "threads 2", "threads 4", "threads 8"]);
+        assert_eq!(by_size.series, ["one", "two", "three"]);
+        let by_threads = figures
+            .iter()
+            .find(|figure| figure.name.ends_with("by-threads"));
+        assert_eq!(by_threads.unwrap().panels.len(), 3);
+    }
+
+    #[test]
+    fn two_numbers_and_words_are_bars_or_dots_where_they_span_much() {
+        let kinds = |points: Vec<PointRow>| drawn(points)[0].panels[0].lines[0].kind;
+        assert_eq!(
+            kinds(vec![at(64, "one", 1, 5.0), at(64, "two", 1, 6.0)]),
+            Kind::Bars
+        );
+        assert_eq!(
+            kinds(vec![at(64, "one", 1, 5.0), at(64, "one", 2, 6.0)]),
+            Kind::Bars
+        );
+        assert_eq!(
+            kinds(vec![at(64, "one", 1, 5.0), at(64, "two", 1, 600.0)]),
+            Kind::Dots
+        );
+    }
+
+    #[test]
+    fn the_loss_of_a_link_is_an_axis() {
+        let over = |link: &'static str| {
+            let mut row = at(64, "one", 1, 5.0);
+            row.point.link = link.into();
+            row
+        };
+        let figures = drawn(vec![
+            over("rate=100Mbit"),
+            over("rate=100Mbit,up.loss=30%"),
+            over("rate=100Mbit,up.loss=10%"),
+        ]);
+        assert_eq!(figures[0].name, "a.x-cost-by-loss");
+        let dots = figures[0].panels[0].lines[0].dots.iter();
+        assert_eq!(dots.map(|dot| dot.x).collect::<Vec<_>>(), [0.0, 10.0, 30.0]);
+    }
+
+    #[test]
+    fn one_point_has_no_plot() {
+        assert!(drawn(vec![at(64, "one", 1, 5.0)]).is_empty());
+        assert!(drawn(Vec::new()).is_empty());
+    }
+}

@@ -1,0 +1,57 @@
+//! What is drawn of a row: the median of a metric, or its tail.
+
+use costof_model::metric::Estimate;
+
+/// A percentile that belongs beside a median where load is varied.
+pub(super) const TAIL: f64 = 99.0;
+
+/// What is drawn of a row.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum What<'a> {
+    Median(&'a str),
+    Tail(&'a str),
+}
+
+impl What<'_> {
+    pub(super) fn metric(&self) -> &str {
+        match self {
+            What::Median(metric) | What::Tail(metric) => metric,
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
+        let name = self.metric().replace('_', " ");
+        match self {
+            What::Median(_) => name,
+            What::Tail(_) => format!("{name} p{TAIL}"),
+        }
+    }
+
+    pub(super) fn value(&self, estimate: &Estimate) -> Option<f64> {
+        match self {
+            What::Median(_) => Some(estimate.median),
+            What::Tail(_) => {
+                let mut percentiles = estimate.percentiles.iter();
+                percentiles.find(|at| at.percent == TAIL).map(|at| at.value)
+            }
+        }
+    }
+
+    pub(super) fn interval(&self, estimate: &Estimate) -> Option<(f64, f64)> {
+        match self {
+            What::Median(_) => estimate.ci95,
+            What::Tail(_) => None,
+        }
+    }
+
+    /// What the row's own numbers do not say.
+    pub(super) fn beside(&self, estimate: &Estimate) -> String {
+        match self {
+            What::Median(_) => String::new(),
+            What::Tail(_) => {
+                let value = self.value(estimate).unwrap_or_default();
+                format!("{}: {}", self.name(), estimate.unit.display(value))
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A run as one HTML file that needs nothing else: no network, and without scripts everything but
+//! hovering.
+//!
+//! What a run file says is text here and never markup: maud escapes what it writes, `plot/svg.rs`
+//! what is drawn, and a content security policy allows no script but the page's own.
+
+mod bars;
+mod facts;
+mod figures;
+mod findings;
+mod latency;
+mod lines;
+mod noise;
+mod probes;
+
+use crate::choose;
+use crate::notes;
+use crate::rows::Rows;
+use crate::run::machine;
+use crate::text::shortened;
+use costof_model::run_file::Run;
+use maud::{DOCTYPE, PreEscaped, html};
+
+const STYLE: &str = include_str!("page/style.css");
+const SCRIPT: &str = include_str!("page/script.js");
+/// The digest of `script.js`, by which the browser knows that script from any other. A browser's
+/// console tells the right one after a change.
+const SCRIPT_SHA256: &str = include_str!("page/script.sha256");
+
+/// The page; `doubts` are about the file as it was read, and stand at its head.
+pub fn page(run: &Run, doubts: &[String]) -> String {
+    let rows = Rows::of(run);
+    let policy = format!(
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'; base-uri 'none'; \
+         form-action 'none'",
+        SCRIPT_SHA256.trim()
+    );
+    let of_run = choose::of_run(&rows);
+    let machine = machine(run);
+    let heading = machine
+        .lines()
+        .next()
+        .unwrap_or("a machine that the file does not describe");
+    let html = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "What things cost here: " (heading) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { "What things cost here" }
+                    @for line in machine.lines().filter(|line| !line.is_empty()) {
+                        p.machine { (line) }
+                    }
+                    p.quiet { (head(run)) }
+                    @for doubt in doubts { p.doubt { (doubt) } }
+                    nav {
+                        @for (id, name) in SECTIONS { a href={ "#" (id) } { (name) } }
+                    }
+                }
+                main {
+                    section #latency { (latency::table(&rows)) }
+                    section #findings { (findings::section(&rows)) }
+                    section #plots { (probes::section(&rows, &of_run)) }
+                    section #machine { (facts::section(run)) }
+                    section #noise {
+                        h2 { "Noise" }
+                        (noise::section(run))
+                        (figures::figures(of_run.iter().filter(|figure| figure.name == "launches")))
+                    }
+                    section #absent {
+                        h2 { "What could not be measured" }
+                        @let absent = notes::absent(run);
+                        @if absent.trim().is_empty() { p { "Everything that was asked has a number." } }
+                        (lines::list(&absent))
+                    }
+                    section #made {
+                        h2 { "How this was made" }
+                        (made(run))
+                    }
+                }
+                div #tip role="status" hidden {}
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    html.into_string()
+}
+
+const SECTIONS: [(&str, &str); 7] = [
+    ("latency", "Latency table"),
+    ("findings", "Findings"),
+    ("plots", "Plots and numbers"),
+    ("machine", "Machine"),
+    ("noise", "Noise"),
+    ("absent", "Not measured"),
+    ("made", "How it was made"),
+];
+
+/// When it was measured, how much, and how it ended.
+fn head(run: &Run) -> String {
+    let summary = notes::summary(run);
+    let summary = summary
+        .trim()
+        .lines()
+        .next()
+        .unwrap_or("No point was measured.");
+    let end = match &run.end {
+        Some(_) => "",
+        None => " The run did not come to its end: what is missing was not measured.",
+    };
+    let summary = summary.trim_end_matches('.');
+    format!(
+        "Begun {}, precision {}. {summary}.{end}",
+        run.run.started, run.run.plan.precision
+    )
+}
+
+fn made(run: &Run) -> maud::Markup {
+    html! {
+        @if !run.run.command.is_empty() {
+            p { "The command: " code { (run.run.command.join(" ")) } }
+        }
+        @for attempt in run.attempts.iter().rev().take(1) {
+            p { "costof " (attempt.costof) ", build " code { (shortened(&attempt.build, 24)) }
+                ", seed " (run.run.seed) ", run " code { (run.run.id) } }
+        }
+        (lines::list(&notes::instruments(run)))
+        (lines::list(&notes::links(run)))
+        p.quiet {
+            "A number is the median over launches, each a fresh process; the interval beside it is \
+             that of 95 %. Grades run from A (nothing was recorded that could have moved the number) \
+             to D (what was recorded is large enough to decide it). A prediction was written down \
+             before its point was measured."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! The machine: what decides costs first, then everything that the file says of it.
+
+use costof_model::facts::{CacheKind, Facts};
+use costof_model::run_file::Run;
+use costof_model::unit::{Unit, display_bytes};
+use maud::{Markup, html};
+use serde_json::Value;
+
+/// Values of one list that are shown.
+const SHOWN: usize = 200;
+
+pub(super) fn section(run: &Run) -> Markup {
+    html! {
+        h2 { "The machine" }
+        @match run.attempts.last() {
+            None => p { "The file says nothing of it." },
+            Some(attempt) => {
+                @for (role, facts) in &attempt.hosts {
+                    @if attempt.hosts.len() > 1 {
+                        h3 { @if role == "only" { "Where the leading end ran" } @else { "The other end" } }
+                    }
+                    dl.facts { @for (name, value) in of(facts) {
+                        @if let Some(value) = value { dt { (name) } dd { (value) } }
+                    } }
+                    details.numbers {
+                        summary { "Everything that the run file says of it" }
+                        (tree(&serde_json::to_value(facts).unwrap_or_default()))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What decides costs.
+fn of(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
+    let cpu = &facts.cpu;
+    let counted = |count: Option<u32>, what: &str| count.map(|count| format!("{count} {what}"));
+    let processors = [
+        counted(cpu.socket_count, "sockets"),
+        counted(cpu.physical_count, "cores"),
+        counted(cpu.logical_count, "processors"),
+        cpu.smt_active
+            .map(|on| format!("SMT {}", if on { "on" } else { "off" })),
+    ];
+    let caches = cpu.caches.iter().map(|cache| {
+        let kind = match cache.kind {
+            CacheKind::Data => "d",
+            CacheKind::Instruction => "i",
+            CacheKind::Unified | CacheKind::Unknown => "",
+        };
+        let ways = cache
+            .ways
+            .map_or_else(String::new, |ways| format!(", {ways} ways"));
+        format!(
+            "L{}{kind} {}{ways}",
+            cache.level,
+            display_bytes(cache.size_bytes)
+        )
+    });
+    let policies = facts.frequency.policies.iter();
+    let mut governors: Vec<&str> = policies.filter_map(|one| one.governor.as_deref()).collect();
+    governors.dedup();
+    let clock = [
+        facts.frequency.driver.clone(),
+        (!governors.is_empty()).then(|| format!("governor {}", governors.join(", "))),
+        cpu.base
+            .as_ref()
+            .map(|at| format!("base {}", Unit::Hertz.display(at.hz as f64))),
+        cpu.max
+            .as_ref()
+            .map(|at| format!("up to {}", Unit::Hertz.display(at.hz as f64))),
+    ];
+    let idle = facts.idle.states.iter().map(|state| state.name.clone());
+    let mitigations = cpu.vulnerabilities.iter();
+    let mitigations = mitigations.filter(|(_, what)| !what.starts_with("Not affected"));
+    let mitigations = mitigations.map(|(name, what)| format!("{name}: {what}"));
+    let virtualization = &facts.virtualization;
+    let disks = facts.disks.iter().map(|disk| {
+        let size = disk
+            .size_bytes
+            .map_or_else(String::new, |size| format!(", {:.0} GB", size as f64 / 1e9));
+        format!("{} ({:?}{size})", disk.name, disk.kind)
+    });
+    let networks = facts.network_devices.iter().map(|device| {
+        let mtu = device
+            .mtu_bytes
+            .map_or_else(String::new, |mtu| format!(", MTU {mtu}"));
+        format!("{}{mtu}", device.name)
+    });
+    vec![
+        ("processor", cpu.model_name.clone()),
+        ("processors", joined(processors.into_iter().flatten())),
+        ("caches", joined(caches)),
+        ("clock", joined(clock.into_iter().flatten())),
+        ("idle states", joined(idle)),
+        (
+            "memory",
+            facts
+                .memory
+                .total_bytes
+                .map(|bytes| format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64)),
+        ),
+        (
+            "memory nodes",
+            (facts.numa.len() > 1).then(|| facts.numa.len().to_string()),
+        ),
+        ("huge pages", facts.huge_pages.transparent.clone()),
+        ("kernel", facts.kernel.release.clone()),
+        ("preemption", facts.kernel.preemption.clone()),
+        ("kernel's clock source", facts.clock_source.current.clone()),
+        ("hypervisor", virtualization.hypervisor.clone()),
+        ("container", virtualization.container.clone()),
+        ("mitigations", joined(mitigations)),
+        ("disks", joined(disks)),
+        ("network devices", joined(networks)),
+        ("host", facts.host_name.clone()),
+    ]
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> Option<String> {
+    let parts: Vec<String> = parts.take(SHOWN).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Names and values as lists in lists. What is empty or unknown is left out.
+fn tree(value: &Value) -> Markup {
+    html! {
+        @match value {
+            Value::Object(entries) => ul.tree {
+                @for (name, value) in entries.iter().filter(|(_, value)| says(value)) {
+                    li { b { (name.replace('_', " ")) } " " (tree(value)) }
+                }
+            },
+            Value::Array(values) if values.iter().any(|value| value.is_object()) => {
+                @for value in values.iter().take(SHOWN) { (tree(value)) }
+            },
+            Value::Array(values) => {
+                (values.iter().take(SHOWN).map(plain).collect::<Vec<_>>().join(" "))
+            },
+            value => { (plain(value)) },
+        }
+    }
+}
+
+fn says(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Object(entries) => entries.values().any(says),
+        Value::Array(values) => !values.is_empty(),
+        Value::String(text) => !text.is_empty(),
+        Value::Bool(_) | Value::Number(_) => true,
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        value => value.to_string(),
+    }
+}

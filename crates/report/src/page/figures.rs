@@ -1,0 +1,45 @@
+//! Figures: panels, a legend whose entries hide their series, and what has to be known.
+
+use crate::plot::{Figure, PAGE, drawing};
+use maud::{Markup, PreEscaped, html};
+
+/// Colours that a legend can hide.
+const COLOURS: usize = 8;
+
+/// Figures beside each other, as far as there is room.
+pub(super) fn figures<'a>(figures: impl Iterator<Item = &'a Figure>) -> Markup {
+    html! { div.figures { @for one in figures { (figure(one)) } } }
+}
+
+fn figure(figure: &Figure) -> Markup {
+    let drawn = html! {
+        figure.many[figure.panels.len() > 1] id={ "f-" (figure.name) } {
+            figcaption {
+                @if !figure.folded { b { (figure.title) } }
+                @if !figure.about.is_empty() { p.quiet { (figure.about) } }
+            }
+            @if figure.series.len() > 1 {
+                div.legend {
+                    @for (position, name) in figure.series.iter().enumerate() {
+                        label class={ "s" (position % COLOURS) } {
+                            input type="checkbox" checked class={ "k" (position % COLOURS) };
+                            i {} (name)
+                        }
+                    }
+                }
+            }
+            div.panels.one[figure.panels.len() == 1] {
+                @for panel in &figure.panels {
+                    div.panel {
+                        @if !panel.title.is_empty() { h4 { (panel.title) } }
+                        (PreEscaped(drawing(figure, panel, PAGE)))
+                    }
+                }
+            }
+        }
+    };
+    match figure.folded {
+        true => html! { details.more { summary { (figure.title) } (drawn) } },
+        false => drawn,
+    }
+}

@@ -1,0 +1,98 @@
+//! What was found, most surprising first, and which predictions were missed.
+
+use super::{latency, lines};
+use crate::notes;
+use crate::rows::Rows;
+use crate::text::capital;
+use costof_findings::finding::Finding;
+use costof_model::point::Point;
+use maud::{Markup, html};
+use std::collections::HashSet;
+
+/// So many points of a finding are named.
+const NAMED: usize = 4;
+/// So many missed predictions are shown; the tables mark all.
+const MISSED: usize = 40;
+/// So many findings are shown.
+const FINDINGS: usize = 200;
+
+pub(super) fn section(rows: &Rows<'_>) -> Markup {
+    let (mut findings, questions) = costof_findings::all::both(rows.run);
+    // The sort is stable: of equally surprising ones, the order is that of the text table.
+    findings.sort_by(|one, other| surprise(rows, other).total_cmp(&surprise(rows, one)));
+    let missed = latency::missed(rows);
+    let other_words = notes::distributions(rows.run);
+    html! {
+        h2 { "Findings" }
+        @if findings.is_empty() { p { "Nothing was found that a line could say." } }
+        @else {
+            p.quiet { "Most surprising first: by how far the points that a finding rests on lie \
+                       outside what was predicted of them." }
+        }
+        ul.findings {
+            @for found in findings.iter().take(FINDINGS) { li { (finding(rows, found)) } }
+        }
+        (lines::list(&other_words))
+        @if !questions.is_empty() {
+            h3 { "Six questions of a study (network I/O primitives, 2026)" }
+            @for asked in &questions {
+                h4 { (asked.question) }
+                ul {
+                    @for answer in &asked.answers { li { (finding(rows, answer)) } }
+                    @if let Some(lacks) = asked.lacks { li.quiet { "Not told by this run: " (lacks) } }
+                }
+            }
+        }
+        @if !missed.is_empty() {
+            h3 { "Predictions that were missed, furthest off first" }
+            ul.findings {
+                @for (at, sum) in missed.iter().take(MISSED) {
+                    li { (lines::commands(sum)) " " a href={ "#p" (at) } { "numbers" } }
+                }
+            }
+            @if missed.len() > MISSED {
+                p.quiet { "and " (missed.len() - MISSED) " more, marked ✗ in the tables" }
+            }
+        }
+    }
+}
+
+fn finding(rows: &Rows<'_>, finding: &Finding) -> Markup {
+    let mut seen = HashSet::new();
+    let points: Vec<usize> = finding
+        .evidence
+        .iter()
+        .filter_map(|point| rows.position(point))
+        .filter(|at| seen.insert(*at))
+        .collect();
+    html! {
+        (lines::commands(&begun(&finding.sentence)))
+        @if let Some(advice) = &finding.advice { ": " (lines::commands(advice)) }
+        @if !points.is_empty() {
+            div.evidence {
+                @for at in points.iter().take(NAMED) { a href={ "#p" (at) } { (rows.name(*at)) } " " }
+                @if points.len() > NAMED { "and " (points.len() - NAMED) " more" }
+            }
+        }
+    }
+}
+
+/// How far the points of a finding lie outside what was predicted of them, as a logarithm.
+fn surprise(rows: &Rows<'_>, finding: &Finding) -> f64 {
+    let off = |point: &Point| {
+        let row = rows.row(rows.position(point)?);
+        let expected = row.prediction.as_ref()?;
+        let ratio = expected.missed_by(row.estimate(&expected.metric)?)?;
+        Some(ratio.ln().abs()).filter(|off| off.is_finite())
+    };
+    finding.evidence.iter().filter_map(off).fold(0.0, f64::max)
+}
+
+/// A sentence begins with a capital, unless with a name that has a dot or an underscore.
+fn begun(sentence: &str) -> String {
+    let first = sentence.split(' ').next().unwrap_or_default();
+    match first.contains(['.', '_']) {
+        true => sentence.to_owned(),
+        false => capital(sentence),
+    }
+}

@@ -1,0 +1,267 @@
+//! The latency table: a bar on a logarithmic scale for each thing that has a name, with all that is
+//! known of it one click away.
+
+use super::bars::Ruler;
+use crate::predictions;
+use crate::published::{DEAN, Published, not_asked, published};
+use crate::rows::Rows;
+use crate::table::{interval, is_hit};
+use costof_model::metric::Estimate;
+use costof_model::rows::PointRow;
+use costof_model::unit::Unit;
+use maud::{Markup, html};
+
+/// A run that has no headlines shows so many of its points.
+const WITHOUT_HEADLINES: usize = 60;
+/// A table has so many rows at most; a hostile file may call everything a headline.
+const ROWS: usize = 400;
+
+pub(super) fn table(rows: &Rows<'_>) -> Markup {
+    let headlines: Vec<usize> = all(rows)
+        .filter(|at| rows.row(*at).headline)
+        .take(ROWS)
+        .collect();
+    let shown = match headlines.is_empty() {
+        true => all(rows).take(WITHOUT_HEADLINES).collect(),
+        false => headlines,
+    };
+    let of = |unit: Unit| -> Vec<(usize, &Estimate)> {
+        let mut of_unit: Vec<(usize, &Estimate)> = shown
+            .iter()
+            .filter_map(|at| Some((*at, rows.row(*at).primary()?)))
+            .filter(|(_, estimate)| estimate.unit == unit)
+            .collect();
+        of_unit.sort_by(|(_, one), (_, other)| one.median.total_cmp(&other.median));
+        of_unit
+    };
+    let (times, rates) = (of(Unit::Nanoseconds), of(Unit::BytesPerSecond));
+    let others: Vec<usize> = shown
+        .iter()
+        .copied()
+        .filter(|at| times.iter().chain(&rates).all(|(known, _)| known != at))
+        .collect();
+    let asked: Vec<&PointRow> = shown.iter().map(|at| rows.row(*at)).collect();
+    let absent = not_asked(&asked);
+    html! {
+        h2 { "The latency table of this machine" }
+        @if shown.is_empty() { p { "No point was measured." } }
+        @if !times.is_empty() {
+            p.key {
+                span { i.f {} " measured, the dark end its 95 % interval" }
+                span { i.q {} " predicted" }
+                span { i.d {} " Jeff Dean's number (2009)" }
+                span { i.c {} " a course's report" }
+            }
+            (bars(rows, &times, (1.0, 1e9)))
+            @if asked.iter().any(|row| row.headline) && !absent.is_empty() {
+                p.quiet {
+                    "On Dean's list, and not in this run: "
+                    (absent.iter().map(|known| format!("{} ({})", known.what,
+                        Unit::Nanoseconds.display(known.low_ns))).collect::<Vec<_>>().join(", "))
+                    "."
+                }
+            }
+        }
+        @if !rates.is_empty() {
+            h3 { "Rates" }
+            (bars(rows, &rates, (1e8, 1e10)))
+        }
+        @if !others.is_empty() {
+            h3 { "Others" }
+            div.bars {
+                @for at in others {
+                    details.r {
+                        summary {
+                            span.n { (label(rows, at)) }
+                            span.b {}
+                            span.v { (shown_value(rows.row(at))) }
+                            (grade(rows.row(at)))
+                        }
+                        (more(rows, at))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn all(rows: &Rows<'_>) -> std::ops::Range<usize> {
+    0..rows.all().len()
+}
+
+fn bars(rows: &Rows<'_>, shown: &[(usize, &Estimate)], least: (f64, f64)) -> Markup {
+    let unit = shown[0].1.unit;
+    let known = |at: usize| published(rows.row(at)).filter_map(move |known| known.range(unit));
+    let values = shown.iter().flat_map(|(at, estimate)| {
+        let (low, high) = estimate.ci95.unwrap_or((estimate.median, estimate.median));
+        let known = known(*at).flat_map(|(low, high)| [low, high]);
+        [low, estimate.median, high].into_iter().chain(known)
+    });
+    let ruler = Ruler::over(values, least, unit);
+    html! {
+        div.bars {
+            div.r.ruler aria-hidden="true" {
+                span.n {}
+                span.b { @for (value, text) in ruler.ticks() { i.t style=(ruler.at(value)) { (text) } } }
+                span.v {}
+                span.g {}
+            }
+            @for (at, estimate) in shown {
+                details.r {
+                    summary {
+                        span.n { (label(rows, *at)) }
+                        (bar(rows.row(*at), estimate, &ruler))
+                        span.v { (shown_value(rows.row(*at))) }
+                        (grade(rows.row(*at)))
+                    }
+                    (more(rows, *at))
+                }
+            }
+        }
+    }
+}
+
+fn bar(row: &PointRow, estimate: &Estimate, ruler: &Ruler) -> Markup {
+    let expected = row.prediction.as_ref();
+    let expected = expected.filter(|expected| expected.metric == row.primary);
+    let known = |known: &Published| {
+        let (low, high) = known.range(estimate.unit)?;
+        let title = format!(
+            "{}: {} ({})",
+            known.by,
+            known.what,
+            range(estimate.unit, (low, high))
+        );
+        Some((known.by == DEAN, low, high, title))
+    };
+    html! {
+        span.b {
+            i.f style={ "width:" (ruler.place(estimate.median)) "%" } {}
+            @if let Some(expected) = expected {
+                i.q style=(ruler.span((expected.low, expected.high))) {}
+            }
+            @if let Some(ends) = estimate.ci95 { i.k style=(ruler.span(ends)) {} }
+            @for (by_dean, low, high, title) in published(row).filter_map(known) {
+                @if by_dean { i.d style=(ruler.at(low)) title=(title) {} }
+                @else if low < high { i.c.w style=(ruler.span((low, high))) title=(title) {} }
+                @else { i.c style=(ruler.at(low)) title=(title) {} }
+            }
+        }
+    }
+}
+
+fn label(rows: &Rows<'_>, at: usize) -> String {
+    let row = rows.row(at);
+    row.label.clone().unwrap_or_else(|| rows.name(at))
+}
+
+fn shown_value(row: &PointRow) -> String {
+    row.primary().map_or_else(
+        || "below resolution".to_owned(),
+        |estimate| estimate.unit.display(estimate.median),
+    )
+}
+
+fn grade(row: &PointRow) -> Markup {
+    html! { span class={ "g g" (row.grade) } title="grade" { (row.grade) } }
+}
+
+fn range(unit: Unit, (low, high): (f64, f64)) -> String {
+    match low < high {
+        true => format!("{} to {}", unit.display(low), unit.display(high)),
+        false => unit.display(low),
+    }
+}
+
+/// What was asked, how it was measured, where the time goes, and where that comes from.
+fn more(rows: &Rows<'_>, at: usize) -> Markup {
+    let row = rows.row(at);
+    let info = rows.info(&row.point.probe);
+    let others: Vec<&Estimate> = row
+        .metrics
+        .iter()
+        .filter(|estimate| estimate.name != row.primary)
+        .collect();
+    let about = |name: &str| {
+        let metrics = info.map(|info| info.metrics.iter());
+        let mut metrics = metrics.into_iter().flatten();
+        metrics
+            .find(|metric| metric.name == name)
+            .map(|metric| metric.about.to_string())
+    };
+    html! {
+        div.m {
+            p {
+                a href={ "#p" (at) } { (rows.name(at)) }
+                @if let Some(info) = info { ": " (info.question) }
+            }
+            dl {
+                dt { "Measured" }
+                dd {
+                    (shown_value(row))
+                    @if let Some(estimate) = row.primary() {
+                        " (95 % interval " (interval(estimate)) ") in " (row.launches) " launches"
+                        @if let Some(about) = about(&estimate.name) { ": " (about) }
+                        @for mode in &estimate.modes {
+                            br; "one mode at " (estimate.unit.display(mode.median)) " in "
+                            (format!("{:.0}", mode.share * 100.0)) " %"
+                        }
+                    }
+                }
+                @if let Some(expected) = &row.prediction {
+                    dt { "Predicted" }
+                    dd {
+                        @if let Some(estimate) = row.estimate(&expected.metric) {
+                            @if expected.metric != row.primary { (expected.metric.replace('_', " ")) " " }
+                            (estimate.unit.display_range((expected.low, expected.high), estimate.median))
+                            " " (estimate.unit.symbol_of(estimate.median))
+                        }
+                        @match is_hit(row) { Some(true) => ", held", Some(false) => ", missed", None => "" }
+                        ": " (expected.because)
+                    }
+                }
+                @for known in published(row) {
+                    dt { (known.by) }
+                    dd { (known.what) ": "
+                        (range(Unit::Nanoseconds, (known.low_ns, known.high_ns))) }
+                }
+                @if !others.is_empty() {
+                    dt { "Where it goes" }
+                    dd { ul {
+                        @for estimate in others {
+                            li { b { (estimate.name.replace('_', " ")) } " "
+                                (estimate.unit.display(estimate.median))
+                                @if let Some(about) = about(&estimate.name) { ": " (about) } }
+                        }
+                    } }
+                }
+                @if let Some(info) = info {
+                    dt { "How" } dd { (info.how) }
+                    dt { "Sources" } dd { (info.sources.join("; ")) }
+                }
+                @if !row.warnings.is_empty() {
+                    dt { "Doubts" }
+                    dd { ul { @for warning in &row.warnings {
+                        li { "grade " (warning.grade) ": " (warning.what) ": " (warning.advice) }
+                    } } }
+                }
+            }
+        }
+    }
+}
+
+/// The predictions that were missed, the furthest off first, each with its sum.
+pub(super) fn missed(rows: &Rows<'_>) -> Vec<(usize, String)> {
+    let mut missed: Vec<(f64, usize)> = all(rows)
+        .filter_map(|at| {
+            let row = rows.row(at);
+            let expected = row.prediction.as_ref()?;
+            let ratio = expected.missed_by(row.estimate(&expected.metric)?)?;
+            Some((ratio.ln().abs(), at))
+        })
+        .collect();
+    missed.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    let sums = missed.into_iter();
+    sums.filter_map(|(_, at)| Some((at, predictions::sum(rows.run, rows.row(at))?)))
+        .collect()
+}

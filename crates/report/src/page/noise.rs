@@ -1,0 +1,90 @@
+//! What disturbed the launches, as far as it was recorded.
+
+use super::lines;
+use crate::notes;
+use costof_model::noise::{Grade, Noise};
+use costof_model::run_file::Run;
+use costof_model::unit::Unit;
+use maud::{Markup, html};
+
+/// A kind of disturbance: its name, and its share of a launch or its count.
+type Kind = (&'static str, fn(&Noise) -> Option<f64>);
+
+const SHARES: &[Kind] = &[
+    ("taken by the hypervisor (steal)", |noise| {
+        share(noise, noise.steal_ns?)
+    }),
+    ("used by others on a measured processor", |noise| {
+        share(noise, noise.others_ns?)
+    }),
+    ("used by others on the other processors", |noise| {
+        noise.others_elsewhere
+    }),
+    ("ready to run and waiting", |noise| {
+        share(noise, noise.run_queue_wait_ns?)
+    }),
+    ("held back by a processor quota", |noise| {
+        share(noise, noise.throttled_ns?)
+    }),
+    ("gaps in the clock while nothing ran", |noise| {
+        let gaps = noise.gaps?;
+        (gaps.watched_ns > 0.0).then(|| gaps.sum_ns / gaps.watched_ns)
+    }),
+    ("change of the core clock", |noise| {
+        let (before, after) = (noise.core_clock_before_hz?, noise.core_clock_after_hz?);
+        (before > 0.0).then(|| (after / before - 1.0).abs())
+    }),
+];
+
+fn share(noise: &Noise, ns: f64) -> Option<f64> {
+    (noise.duration_ns > 0.0).then(|| ns / noise.duration_ns)
+}
+
+pub(super) fn section(run: &Run) -> Markup {
+    let grades = [Grade::A, Grade::B, Grade::C, Grade::D].map(|grade| {
+        (
+            grade,
+            run.points.iter().filter(|row| row.grade == grade).count(),
+        )
+    });
+    let counts: u64 = run
+        .launches
+        .iter()
+        .map(|launch| launch.noise.preemptions)
+        .fold(0, u64::saturating_add);
+    let duration: f64 = run.launches.iter().map(|launch| launch.wall_ns).sum();
+    html! {
+        p {
+            "Points by grade: "
+            @for (grade, count) in grades { span class={ "g g" (grade) } { (grade) } " " (count) " " }
+            ". " (run.launches.len()) " launches took " (Unit::Nanoseconds.display(duration))
+            "; measuring threads were preempted " (counts) " times."
+        }
+        @if !run.launches.is_empty() {
+            div.scroll { table {
+                thead { tr { th { "share of a launch" } th { "median launch" } th { "worst launch" } th { "known of" } } }
+                tbody { @for (name, of) in SHARES {
+                    @let values = sorted(run, *of);
+                    @if !values.is_empty() { tr {
+                        td { (name) }
+                        td.v { (percent(values[values.len() / 2])) }
+                        td.v { (percent(values[values.len() - 1])) }
+                        td.v { (values.len()) " launches" }
+                    } }
+                } }
+            } }
+        }
+        (lines::list(&notes::doubts(run)))
+    }
+}
+
+fn sorted(run: &Run, of: fn(&Noise) -> Option<f64>) -> Vec<f64> {
+    let values = run.launches.iter().filter_map(|launch| of(&launch.noise));
+    let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2} %", share * 100.0)
+}

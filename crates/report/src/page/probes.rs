@@ -1,0 +1,193 @@
+//! Probe by probe: what was asked, the plots of what was varied, and the numbers behind them.
+
+use super::figures;
+use crate::choose;
+use crate::plot::Figure;
+use crate::rows::Rows;
+use crate::table::{interval, prediction};
+use costof_model::axis::AxisValue;
+use costof_model::metric::Estimate;
+use maud::{Markup, html};
+use std::collections::BTreeSet;
+
+/// Metrics that have a column besides the primary one, in their order.
+const COLUMNS: &[&str] = &[
+    "throughput",
+    "latency",
+    "cost",
+    "rate",
+    "goodput_share",
+    "cpu_sender",
+    "cpu_receiver",
+    "cpu_client",
+    "cpu_server",
+    "cycles_per_byte",
+    "l1d_load_misses",
+    "l2_load_misses",
+    "llc_load_misses",
+    "pollution_l1",
+    "pollution_l2",
+    "pollution_l3",
+    "copied",
+    "estimated_core_cycles",
+];
+/// So much of a page is drawn, in bytes, and of it so much in plots that the reader unfolds: a page of
+/// 500 points stays under a megabyte with their numbers.
+const DRAWN: [usize; 2] = [380_000, 170_000];
+/// What a dot takes of that, and what a panel does without dots; in the mean.
+const DOT: usize = 110;
+const PANEL: usize = 1700;
+/// A table has so many rows; what a hostile or huge file has more is in the file alone.
+const ROWS: usize = 5000;
+
+pub(super) fn section(rows: &Rows<'_>, of_run: &[Figure]) -> Markup {
+    let (chosen, left_out) = chosen(rows);
+    html! {
+        h2 { "Plots and numbers" }
+        (figures::figures(of_run.iter().filter(|figure| figure.name != "launches")))
+        @for (probe, positions, figures) in &chosen {
+            div.probe id={ "probe-" (probe) } {
+                h3 { (probe) }
+                @if let Some(info) = rows.info(probe) { p.question { (info.question) } }
+                (figures::figures(figures.iter().filter(|figure| !figure.folded)))
+                (figures::figures(figures.iter().filter(|figure| figure.folded)))
+                (table(rows, probe, positions))
+            }
+        }
+        @if left_out > 0 {
+            p.quiet { (left_out) " more plots would make this page too large: "
+                code { "costof report --svg DIR" } " writes all." }
+        }
+    }
+}
+
+/// A probe, the positions of its rows, and its figures.
+type Chosen<'a> = (&'a str, Vec<usize>, Vec<Figure>);
+
+/// The figures of all probes, as far as a page has room, and how many it has none for.
+fn chosen<'a>(rows: &Rows<'a>) -> (Vec<Chosen<'a>>, usize) {
+    let (mut left_out, mut drawn) = (0, [0; 2]);
+    let mut has_room = |figure: &Figure| {
+        let lines = figure.panels.iter().flat_map(|panel| &panel.lines);
+        let dots: usize = lines.map(|line| line.dots.len()).sum();
+        let takes = dots * DOT + figure.panels.len() * PANEL;
+        let kind = usize::from(figure.folded);
+        let has_room = drawn[kind] + takes <= DRAWN[kind];
+        match has_room {
+            true => drawn[kind] += takes,
+            false => left_out += 1,
+        }
+        has_room
+    };
+    let probes = rows.by_probe().into_iter().map(|(probe, positions)| {
+        let mut figures = choose::of_probe(rows, probe, &positions);
+        figures.retain(&mut has_room);
+        (probe, positions, figures)
+    });
+    (probes.collect(), left_out)
+}
+
+/// The numbers of a probe's points.
+fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
+    let axes = varied(rows, probe, positions);
+    let links: BTreeSet<&str> = positions
+        .iter()
+        .map(|at| &*rows.row(*at).point.link)
+        .collect();
+    let primary = rows.row(positions[0]).primary.to_string();
+    let mut metrics: Vec<&str> = vec![&primary];
+    metrics.extend(COLUMNS.iter().filter(|name| {
+        **name != primary
+            && positions
+                .iter()
+                .any(|at| rows.row(*at).estimate(name).is_some())
+    }));
+    let tail = positions.iter().any(|at| {
+        rows.row(*at)
+            .primary()
+            .is_some_and(|estimate| p99(estimate).is_some())
+    });
+    let count = positions.len();
+    html! {
+        details.numbers {
+            summary { "The numbers (" (crate::names::points_counted(count)) ")" }
+            div.scroll { table {
+                thead { tr {
+                    @for axis in &axes { th { (axis.replace('_', " ")) } }
+                    @if links.len() > 1 { th { "link" } }
+                    th { "what" }
+                    @for metric in &metrics { th { (metric.replace('_', " ")) } }
+                    @if tail { th { "p99" } }
+                    th { "predicted" } th { "grade" }
+                } }
+                tbody {
+                    @for at in positions.iter().take(ROWS) {
+                        @let row = rows.row(*at);
+                        tr id={ "p" (at) } {
+                            @for axis in &axes { td { (axis_value(rows, probe, axis, row.point.axes.0.get(axis.as_str()))) } }
+                            @if links.len() > 1 { td { (row.point.link) } }
+                            td { (row.label.clone().unwrap_or_default()) }
+                            @for metric in &metrics { td.v {
+                                @if let Some(estimate) = row.estimate(metric) {
+                                    (estimate.unit.display(estimate.median))
+                                    @if estimate.ci95.is_some() { small { (interval(estimate)) } }
+                                }
+                            } }
+                            @if tail { td.v { @if let Some(estimate) = row.primary() {
+                                @if let Some(value) = p99(estimate) { (estimate.unit.display(value)) }
+                            } } }
+                            td.v { (prediction(row)) }
+                            td { (row.grade) }
+                        }
+                    }
+                }
+            } }
+            @if count > ROWS { p.quiet { "and " (count - ROWS) " more in the run file" } }
+        }
+        @if let Some(info) = rows.info(probe) {
+            details.how {
+                summary { "How it is measured, and sources" }
+                p { (info.how) }
+                p { "Predicted from: " (info.predicted_from) }
+                ul { @for source in info.sources.iter() { li { (source) } } }
+            }
+        }
+    }
+}
+
+fn p99(estimate: &Estimate) -> Option<f64> {
+    let mut percentiles = estimate.percentiles.iter();
+    percentiles.find(|at| at.percent == 99.0).map(|at| at.value)
+}
+
+/// The axes on which the points differ, in the order in which the probe has them.
+fn varied(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Vec<String> {
+    let values = |axis: &str| {
+        let values = positions
+            .iter()
+            .map(|at| rows.row(*at).point.axes.0.get(axis));
+        values.collect::<BTreeSet<_>>().len()
+    };
+    let names: Vec<String> = match rows.info(probe) {
+        Some(info) => info.axes.iter().map(|axis| axis.name.to_string()).collect(),
+        None => {
+            let axes = positions
+                .iter()
+                .flat_map(|at| rows.row(*at).point.axes.0.keys());
+            axes.map(ToString::to_string)
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect()
+        }
+    };
+    names.into_iter().filter(|axis| values(axis) > 1).collect()
+}
+
+fn axis_value(rows: &Rows<'_>, probe: &str, axis: &str, value: Option<&AxisValue>) -> String {
+    let Some(value) = value else {
+        return String::new();
+    };
+    let info = rows.info(probe);
+    let known = info.and_then(|info| info.axes.iter().find(|known| known.name == axis));
+    known.map_or_else(|| value.to_string(), |axis| axis.display(value))
+}

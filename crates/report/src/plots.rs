@@ -1,0 +1,35 @@
+//! Every plot of a run as a file of its own, for a paper.
+
+use crate::choose;
+use crate::plot::{FILE, Figure, drawing};
+use crate::rows::Rows;
+use crate::text::file_name;
+use costof_model::run_file::Run;
+
+/// A file's name, and the SVG that it holds.
+pub fn svg(run: &Run) -> Vec<(String, String)> {
+    let rows = Rows::of(run);
+    let of_probes = rows.by_probe();
+    let of_probes = of_probes
+        .iter()
+        .flat_map(|(probe, positions)| choose::of_probe(&rows, probe, positions));
+    let mut files: Vec<(String, String)> = Vec::new();
+    for figure in choose::of_run(&rows).into_iter().chain(of_probes) {
+        for (number, panel) in figure.panels.iter().enumerate() {
+            let name = named(&figure, number);
+            // Two figures of a hostile run may have one name.
+            if files.iter().all(|(known, _)| *known != name) {
+                files.push((name, drawing(&figure, panel, FILE)));
+            }
+        }
+    }
+    files
+}
+
+fn named(figure: &Figure, number: usize) -> String {
+    let name = file_name(&figure.name, 120);
+    match figure.panels.len() {
+        1 => format!("{name}.svg"),
+        _ => format!("{name}-{}.svg", number + 1),
+    }
+}

@@ -1,0 +1,110 @@
+//! The points of a run in the order in which they are shown, each with a position by which a page
+//! refers to it.
+
+use crate::names;
+use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+use std::collections::HashMap;
+
+/// The points of a run, found by position, by point and by probe.
+pub(crate) struct Rows<'a> {
+    pub(crate) run: &'a Run,
+    all: Vec<&'a PointRow>,
+    at: HashMap<&'a Point, usize>,
+    infos: HashMap<&'a str, &'a ProbeInfo>,
+}
+
+impl<'a> Rows<'a> {
+    /// Those that were planned in the order of the plan, then others. Of a point that comes twice,
+    /// the first.
+    pub(crate) fn of(run: &'a Run) -> Rows<'a> {
+        let mut measured: HashMap<&Point, &PointRow> = HashMap::with_capacity(run.points.len());
+        for row in &run.points {
+            measured.entry(&row.point).or_insert(row);
+        }
+        let planned = run.run.plan.blocks.iter().flat_map(|block| &block.points);
+        let mut rows = Rows {
+            run,
+            all: Vec::with_capacity(run.points.len()),
+            at: HashMap::with_capacity(run.points.len()),
+            infos: HashMap::new(),
+        };
+        for info in &run.probes {
+            rows.infos.entry(&info.id).or_insert(info);
+        }
+        for row in planned.filter_map(|point| measured.get(point).copied()) {
+            rows.add(row);
+        }
+        for row in &run.points {
+            rows.add(row);
+        }
+        rows
+    }
+
+    fn add(&mut self, row: &'a PointRow) {
+        let next = self.all.len();
+        if *self.at.entry(&row.point).or_insert(next) == next {
+            self.all.push(row);
+        }
+    }
+
+    pub(crate) fn all(&self) -> &[&'a PointRow] {
+        &self.all
+    }
+
+    /// The row at this position.
+    pub(crate) fn row(&self, position: usize) -> &'a PointRow {
+        self.all[position]
+    }
+
+    pub(crate) fn position(&self, point: &Point) -> Option<usize> {
+        self.at.get(point).copied()
+    }
+
+    /// The description of a probe; an old or foreign file may have none.
+    pub(crate) fn info(&self, probe: &str) -> Option<&'a ProbeInfo> {
+        self.infos.get(probe).copied()
+    }
+
+    /// `os.syscall call=read`.
+    pub(crate) fn name(&self, position: usize) -> String {
+        let point = &self.all[position].point;
+        names::short_point(point, self.info(&point.probe))
+    }
+
+    /// The probes that have points, each with the positions of its rows, in the order of the first.
+    pub(crate) fn by_probe(&self) -> Vec<(&'a str, Vec<usize>)> {
+        let mut probes: Vec<(&str, Vec<usize>)> = Vec::new();
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        for (position, row) in self.all.iter().enumerate() {
+            let probe: &'a str = &row.point.probe;
+            let at = *known.entry(probe).or_insert_with(|| {
+                probes.push((probe, Vec::new()));
+                probes.len() - 1
+            });
+            probes[at].1.push(position);
+        }
+        probes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{row, run};
+
+    #[test]
+    fn every_point_has_one_position() {
+        let mut run = run();
+        let (one, other) = (row("a.x", 1, 5.0), row("a.x", 2, 6.0));
+        run.points = vec![other.clone(), one.clone(), other.clone()];
+        run.run.plan.blocks[0].points = vec![one.point.clone(), one.point.clone()];
+        let rows = Rows::of(&run);
+        assert_eq!(rows.all().len(), 2);
+        assert_eq!(rows.position(&one.point), Some(0));
+        assert_eq!(rows.position(&other.point), Some(1));
+        assert_eq!(rows.by_probe(), [("a.x", vec![0, 1])]);
+    }
+}

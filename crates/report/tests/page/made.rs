@@ -1,0 +1,164 @@
+//! Run files made for tests, line by line, as an older or newer costof, or anybody, could write them.
+
+use costof_model::run_file::{self, Run};
+use serde_json::{Value, json};
+
+/// A run file that grows.
+#[derive(Clone, Default)]
+pub(crate) struct Made {
+    points: Vec<Value>,
+    lines: Vec<Value>,
+}
+
+/// A point: what `add` needs of it.
+pub(crate) struct Point<'a> {
+    pub(crate) probe: &'a str,
+    pub(crate) axes: Value,
+    pub(crate) link: &'a str,
+    /// The primary metric: its name, its unit, its value.
+    pub(crate) measured: (&'a str, &'a str, f64),
+    /// What the field calls it, where it is a headline.
+    pub(crate) label: Option<&'a str>,
+}
+
+impl Made {
+    /// Adds a point with its launches.
+    pub(crate) fn add(&mut self, point: &Point<'_>) {
+        let (name, unit, value) = point.measured;
+        let place = json!({"probe": point.probe, "axes": point.axes, "link": point.link});
+        let with = |rest: Value| {
+            let mut row = place.clone();
+            row.as_object_mut()
+                .unwrap()
+                .extend(rest.as_object().unwrap().clone());
+            row
+        };
+        for launch in 0..3 {
+            let data = match name {
+                "latency" => {
+                    let bucket = |step: i32| json!([value * 1.03_f64.powi(step), 50 - step.abs()]);
+                    let buckets: Vec<Value> = (-30..30).map(bucket).collect();
+                    json!({"name": name, "histogram": buckets})
+                }
+                "cost" => {
+                    json!({"name": name, "samples": [[10, value * 10.0], [10, value * 10.1]]})
+                }
+                _ => json!({"name": name, "value": value * (1.0 + 0.02 * f64::from(launch))}),
+            };
+            let measured = with(json!({"state": "ok", "metrics": [data]}));
+            self.lines.push(json!({
+                "type": "launch", "block": 0, "launch": launch, "of": 3, "wall_ns": 1e8,
+                "points": [measured], "placement": {"only": [0]},
+                "noise": {"duration_ns": 1e8, "preemptions": 1, "minor_faults": 0, "major_faults": 0,
+                    "steal_ns": 1e5},
+            }));
+        }
+        let better = if unit == "ns" { "lower" } else { "higher" };
+        self.lines.push(with(json!({
+            "type": "point", "method": 1, "primary": name, "headline": point.label.is_some(),
+            "label": point.label, "launches": 3, "state": "ok", "grade": "B", "warnings": [],
+            "placement": {"only": [0]},
+            "metrics": [{"name": name, "unit": unit, "better": better, "median": value,
+                "ci95": [value * 0.9, value * 1.1], "interval": "t", "mean": value, "sd": 1.0,
+                "min": value * 0.8, "n": 60,
+                "percentiles": [{"percent": 50.0, "value": value}, {"percent": 99.0, "value": value * 3.0}]}],
+            "prediction": {"metric": name, "low": value * 0.3, "high": value * 0.5,
+                "because": "half of what was measured, to be missed"},
+        })));
+        self.points.push(place);
+    }
+
+    /// Adds any row.
+    pub(crate) fn add_row(&mut self, row: Value) {
+        self.lines.push(row);
+    }
+
+    /// The file.
+    pub(crate) fn text(&self) -> String {
+        let labels: Vec<Value> = Vec::new();
+        let first = json!({
+            "type": "run", "schema": 1, "id": "made", "started": "2026-11-22T00:00:00Z",
+            "command": ["costof", "run"], "seed": 7,
+            "plan": {"precision": "quick", "placement": {},
+                "blocks": [{"points": self.points, "labels": labels, "level": 0, "rounds": 1}]},
+        });
+        let lines = std::iter::once(&first).chain(&self.lines);
+        lines.map(|line| format!("{line}\n")).collect()
+    }
+
+    /// The run in it.
+    pub(crate) fn run(&self) -> Run {
+        run_file::read(self.text().as_bytes()).unwrap()
+    }
+}
+
+/// About so many points, of everything that has a plot of its own.
+pub(crate) fn varied(points: usize) -> Made {
+    let mut made = Made::default();
+    for (label, probe, ns) in [
+        ("L1 cache reference", "cpu.call", 1.2),
+        ("main memory reference", "os.syscall", 98.0),
+        ("packet there and back: wan", "net.ping", 190e6),
+    ] {
+        made.add(&Point {
+            probe,
+            axes: json!({}),
+            link: "none",
+            measured: ("cost", "ns", ns),
+            label: Some(label),
+        });
+    }
+    for (from, to) in [(0, 1), (0, 2), (1, 2), (2, 3)] {
+        made.add(&Point {
+            probe: "sync.core_to_core",
+            axes: json!({"from": from, "to": to}),
+            link: "none",
+            measured: ("cost", "ns", 40.0 + f64::from(from * 10 + to)),
+            label: None,
+        });
+    }
+    for (step, payload) in ["int", "double", "string"].into_iter().enumerate() {
+        for (other, stack) in ["grpc", "thrift"].into_iter().enumerate() {
+            made.add(&Point {
+                probe: "rpc.rtt",
+                axes: json!({"payload": payload, "stack": stack}),
+                link: "loopback",
+                measured: (
+                    "latency",
+                    "ns",
+                    20e3 * (1.0 + step as f64) * (1.0 + other as f64),
+                ),
+                label: None,
+            });
+        }
+    }
+    let mut variant = 0_u32;
+    while made.points.len() < points {
+        for step in 0..12_u32 {
+            let size = 64_u64 << step;
+            for (position, primitive) in ["two_copy", "one_copy", "zero_copy"]
+                .into_iter()
+                .enumerate()
+            {
+                if made.points.len() == points {
+                    break;
+                }
+                let value = 1e6 * (size as f64).powf(0.8) * (1.0 + position as f64);
+                made.add(&Point {
+                    probe: "copy.made",
+                    axes: json!({"size": size, "primitive": primitive, "threads": variant + 1,
+                        "kind": format!("kind{}", variant % 7)}),
+                    link: if variant.is_multiple_of(2) {
+                        "loopback"
+                    } else {
+                        "veth"
+                    },
+                    measured: ("throughput", "B/s", value),
+                    label: None,
+                });
+            }
+        }
+        variant += 1;
+    }
+    made
+}
