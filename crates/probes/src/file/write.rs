@@ -281,6 +281,7 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
         expect::device(&mut sum, point, facts, known)?;
     } else {
         expect::call(&mut sum, known)?;
+        sum.add(NOTE_NS, "for what the file system notes");
         sum.add(
             MARK_PAGE_NS * expect::pages(block),
             "to find pages and mark them",
