@@ -3,6 +3,7 @@
 use costof_model::Text;
 use costof_model::axis::{Axis, AxisValue, Domain};
 use costof_model::run_file::Run;
+use std::net::{IpAddr, SocketAddr};
 
 /// Removes host names, addresses, folders and the command line.
 pub(crate) fn anonymous(run: &mut Run) {
@@ -20,6 +21,7 @@ pub(crate) fn anonymous(run: &mut Run) {
         for name in &names {
             row.reason = row.reason.replace(name, "…");
         }
+        row.reason = without_shapes(&row.reason);
     }
     let hosts = &mut run.run.plan.hosts;
     for host in [&mut hosts.on, &mut hosts.peer].into_iter().flatten() {
@@ -39,7 +41,8 @@ pub(crate) fn anonymous(run: &mut Run) {
     }
 }
 
-/// Takes folders and URLs out of all points, and says which they were.
+/// Takes folders and URLs out of all points, and says what names them. A number tells them from each other,
+/// so that points that differ do so still.
 fn without_places(run: &mut Run) -> Vec<String> {
     let is_place = |axis: &&Axis| matches!(axis.domain, Domain::Place { .. });
     let axes = run.probes.iter().flat_map(|info| info.axes.iter());
@@ -52,20 +55,62 @@ fn without_places(run: &mut Run) -> Vec<String> {
         .flat_map(|block| &mut block.points)
         .chain(run.points.iter_mut().map(|row| &mut row.point))
         .chain(run.predictions.iter_mut().map(|row| &mut row.point))
-        .chain(run.failures.iter_mut().map(|row| &mut row.point));
-    let mut places = Vec::new();
+        .chain(run.failures.iter_mut().map(|row| &mut row.point))
+        .chain(
+            run.launches
+                .iter_mut()
+                .flat_map(|row| &mut row.points)
+                .map(|measured| &mut measured.point),
+        );
+    let mut places: Vec<Text> = Vec::new();
     for point in points {
         for (name, value) in &mut point.axes.0 {
             match value {
                 AxisValue::Word(word) if axes.contains(name) && word.contains('/') => {
-                    places.extend(named_by(word));
-                    *word = "…".into();
+                    let known = places.iter().position(|place| place == word);
+                    let at = known.unwrap_or_else(|| {
+                        places.push(word.clone());
+                        places.len() - 1
+                    });
+                    *word = format!("…{}", at + 1).into();
                 }
                 _ => {}
             }
         }
     }
-    places
+    run.launches_changed();
+    places.iter().flat_map(|place| named_by(place)).collect()
+}
+
+/// A reason without the words that look like paths, URLs or addresses: what a host's name was resolved to,
+/// or what a server was asked for, nothing else in a run knows.
+fn without_shapes(reason: &str) -> String {
+    let words = reason.split_inclusive(char::is_whitespace);
+    words
+        .map(|word| match place_in(word) {
+            Some(place) => word.replacen(place, "…", 1),
+            None => word.to_owned(),
+        })
+        .collect()
+}
+
+/// The path, URL or address in a word, without what stands around it. Addresses of IPv6 may begin and end
+/// with colons of their own.
+fn place_in(word: &str) -> Option<&str> {
+    let around = |c: char| c.is_whitespace() || "(),;`'\"".contains(c);
+    let bare = word.trim_matches(around);
+    let before_colon = bare.strip_suffix(':').unwrap_or(bare);
+    let shapes = [
+        bare.trim_matches(|c| around(c) || c == ':'),
+        before_colon.trim_matches(around),
+        bare,
+    ];
+    shapes.into_iter().find(|shape| {
+        shape.starts_with('/')
+            || shape.contains("://")
+            || shape.parse::<IpAddr>().is_ok()
+            || shape.parse::<SocketAddr>().is_ok()
+    })
 }
 
 /// A place, and of an URL its host and paths, as reasons of failures name them.
@@ -78,15 +123,35 @@ fn named_by(place: &str) -> Vec<String> {
             .strip_prefix('[')
             .and_then(|rest| rest.split_once(']'));
         let (host, _) = bracketed.unwrap_or_else(|| server.split_once(':').unwrap_or((server, "")));
-        let folders = path
-            .match_indices('/')
-            .map(|(at, _)| format!("/{}", &path[..at]));
-        names.extend([host.to_owned(), format!("/{path}")]);
-        names.extend(folders);
-        // What is not found is named alone.
-        names.extend(path.split('/').map(|name| format!("`{name}`")));
+        names.push(host.to_owned());
+        for path in [path, &decoded(path)] {
+            let folders = path
+                .match_indices('/')
+                .map(|(at, _)| format!("/{}", &path[..at]));
+            names.push(format!("/{path}"));
+            names.extend(folders);
+            // What is not found is named alone.
+            names.extend(path.split('/').map(|name| format!("`{name}`")));
+        }
     }
     names
+}
+
+/// A path of an URL as reasons name it: `%2C` and the like are single bytes.
+fn decoded(path: &str) -> String {
+    let mut pieces = path.split('%');
+    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let digits = piece.get(..2);
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend(&piece.as_bytes()[2..]);
+            }
+            None => bytes.extend([b"%", piece.as_bytes()].concat()),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// What names hosts in the reasons of failures, the longest first, so that none
@@ -112,4 +177,136 @@ fn names(run: &Run) -> Vec<String> {
     names.retain(|name| !name.is_empty());
     names.sort_by_key(|name| std::cmp::Reverse(name.len()));
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_measure::probe;
+    use costof_model::axis::Axes;
+    use costof_model::failure::FailureKind;
+    use costof_model::noise::{Noise, Placement};
+    use costof_model::point::Point;
+    use costof_model::rows::{
+        Block, FailureRow, Hosts, LaunchPoint, LaunchRow, Plan, RunRow, SCHEMA, State,
+    };
+
+    const PROBE: &str = "file.remote";
+
+    fn point(path: &str) -> Point {
+        let mut axes = Axes::default().with("depth", 1);
+        let path = AxisValue::Word(path.to_owned().into());
+        axes.0.insert("path".into(), path);
+        Point {
+            probe: PROBE.into(),
+            axes,
+            link: "none".into(),
+        }
+    }
+
+    /// A run of these places with a launch of each, of which the first fails for these reasons.
+    fn run(paths: &[&str], reasons: &[&str]) -> Run {
+        let points: Vec<Point> = paths.iter().map(|path| point(path)).collect();
+        let mut run = Run::new(RunRow {
+            schema: SCHEMA,
+            id: "1".to_owned(),
+            started: "2026-11-21T00:00:00Z".to_owned(),
+            command: Vec::new(),
+            seed: 7,
+            plan: Plan {
+                precision: "quick".into(),
+                blocks: vec![Block {
+                    points: points.clone(),
+                    labels: Vec::new(),
+                    level: 0,
+                    rounds: 1,
+                }],
+                placement: Placement::default(),
+                hosts: Hosts::default(),
+            },
+        });
+        let probe = probe::find(costof_probes::TABLE, PROBE).unwrap();
+        run.probes.push(probe.info.clone());
+        run.launches = points
+            .iter()
+            .zip(0..)
+            .map(|(point, launch)| LaunchRow {
+                block: 0,
+                launch,
+                of: 2,
+                wall_ns: 1.0,
+                points: vec![LaunchPoint {
+                    point: point.clone(),
+                    state: State::Ok,
+                    metrics: Vec::new(),
+                    allocations: 0,
+                }],
+                noise: Noise::default(),
+                placement: Placement::default(),
+                link: None,
+            })
+            .collect();
+        run.failures = reasons
+            .iter()
+            .map(|reason| FailureRow {
+                point: points[0].clone(),
+                block: 0,
+                launch: None,
+                kind: FailureKind::Error,
+                reason: (*reason).to_owned(),
+            })
+            .collect();
+        run
+    }
+
+    #[test]
+    fn points_that_differ_in_their_place_do_so_still_and_have_their_launches() {
+        let paths = ["nfs://one/e/f", "unset", "/mounted/f", "nfs://one/e/f"];
+        let mut run = run(&paths, &["no answer"]);
+        // Asked before, as a table may be.
+        assert_eq!(run.launches_of(&point(paths[2])).count(), 1);
+        anonymous(&mut run);
+        let named = ["…1", "unset", "…2", "…1"].map(point);
+        assert_eq!(run.run.plan.blocks[0].points, named);
+        let launches = run.launches.iter().map(|row| row.points[0].point.clone());
+        assert_eq!(launches.collect::<Vec<_>>(), named);
+        assert_eq!(run.failures[0].point, named[0]);
+        let numbers =
+            |point: &Point| -> Vec<u32> { run.launches_of(point).map(|row| row.launch).collect() };
+        assert_eq!(numbers(&named[0]), [0, 3]);
+        assert_eq!(numbers(&named[2]), [2]);
+        // Nothing is left to be taken out.
+        let mut again = run.clone();
+        anonymous(&mut again);
+        assert_eq!(again, run);
+    }
+
+    #[test]
+    fn reasons_name_no_address_and_no_path_however_it_is_written() {
+        let url = "nfs://files.example/se%63ret/my%20own%2C%zz";
+        for (reason, shown) in [
+            ("NFS at 10.77.0.1:2049: no answer", "NFS at …: no answer"),
+            ("10.77.0.1 runs no NFS version 3", "… runs no NFS version 3"),
+            (
+                "the portmapper at [fe80::1%2]:111: it",
+                "the portmapper at …: it",
+            ),
+            ("at ::1: (fe80::): (::1)", "at …: (…): (…)"),
+            (
+                "folders (/other: there is none, /: not)",
+                "folders (…: there is none, …: not)",
+            ),
+            ("there is no `my own,%zz`", "there is no …"),
+            ("/secret/my own,%zz was removed", "… was removed"),
+            ("write\nnfs://HOST/FILE\tor `/a`", "write\n…\tor `…`"),
+            (
+                "at 5 of 10 KiB/s: 1.5 s (12:30)",
+                "at 5 of 10 KiB/s: 1.5 s (12:30)",
+            ),
+        ] {
+            let mut run = run(&[url], &[reason]);
+            anonymous(&mut run);
+            assert_eq!(run.failures[0].reason, shown, "{reason}");
+        }
+    }
 }

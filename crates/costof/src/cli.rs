@@ -291,7 +291,7 @@ pub(crate) struct CompareOptions {
     /// Compare every metric, not only those that answer the probes' questions
     #[arg(long)]
     pub(crate) all_metrics: bool,
-    /// End with exit code 1 if anything became worse by more than this, in percent
+    /// End with exit code 1 if anything surely became worse by more than this, in percent, or has no number any more
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) threshold: Option<f64>,
     /// Write JSON, one object for each run after the first, instead of a table

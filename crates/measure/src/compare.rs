@@ -12,13 +12,13 @@
 
 mod facts;
 
-use crate::estimate::launch_medians;
+use crate::estimate::{HALF_BUCKET, launch_medians};
 use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::interval::CONFIDENCE;
 use crate::statistics::quantile::mean;
 use crate::statistics::welch::{Difference, difference};
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
-use costof_model::metric::MetricInfo;
+use costof_model::metric::{Data, MetricInfo};
 use costof_model::point::Point;
 use costof_model::rows::{LaunchPoint, PointRow, State};
 use costof_model::run_file::Run;
@@ -62,7 +62,12 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
             .filter(|metric| metrics == Metrics::All || metric.name == info.primary().name);
         for metric in of_interest {
             let medians = [&old, &new].map(|side| side.medians(point, metric));
-            match compared([first, second], metric, &medians) {
+            match compared(
+                [first, second],
+                metric,
+                &medians,
+                grain([&old, &new], point, metric),
+            ) {
                 Ok(row) => found.extend(row),
                 Err(reason) => comparison.refused.push(Refused {
                     point: point.clone(),
@@ -80,6 +85,8 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
 struct Side<'a> {
     rows: BTreeMap<&'a Point, &'a PointRow>,
     launches: BTreeMap<&'a Point, Vec<&'a LaunchPoint>>,
+    /// The step of the clock.
+    step_ns: f64,
 }
 
 impl<'a> Side<'a> {
@@ -91,7 +98,15 @@ impl<'a> Side<'a> {
             }
         }
         let rows = run.points.iter().map(|row| (&row.point, row)).collect();
-        Side { rows, launches }
+        let step_ns = run
+            .attempts
+            .last()
+            .map_or(0.0, |attempt| attempt.clock.resolution_ns);
+        Side {
+            rows,
+            launches,
+            step_ns,
+        }
     }
 
     /// The points of which the other side has no number, in the order of their names.
@@ -110,11 +125,13 @@ impl<'a> Side<'a> {
     }
 }
 
-/// One metric of one point, not yet judged among others; `None` where neither run has it.
+/// One metric of one point, not yet judged among others; `None` where neither run has it. What is
+/// told apart at all is `grain` or more of it, as a share.
 fn compared(
     rows: [&PointRow; 2],
     metric: &MetricInfo,
     medians: &[Vec<f64>; 2],
+    grain: f64,
 ) -> Result<Option<(Compared, Difference)>, String> {
     let [before, after] = medians;
     if before.is_empty() && after.is_empty() && rows.iter().all(|row| row.state != State::Ok) {
@@ -145,13 +162,19 @@ fn compared(
             ),
         });
     }
-    if medians.iter().flatten().any(|value| *value <= 0.0) {
+    let is_positive = |value: &f64| value.is_finite() && *value > 0.0;
+    if !medians.iter().flatten().all(is_positive) {
         return Err("not above zero in each launch, so there is no ratio".to_owned());
     }
     let logs = [before, after].map(|values| values.iter().map(|value| value.ln()).collect());
     let [first, second]: [Vec<f64>; 2] = logs;
     let too_few = || "too few launches".to_owned();
     let found = difference(&first, &second).ok_or_else(too_few)?;
+    // Launches that agree to the last digit do so because nothing finer can be told.
+    let found = Difference {
+        error: found.error.max(grain),
+        ..found
+    };
     let half = found.half_width(CONFIDENCE).ok_or_else(too_few)?;
     let centre = |logs: &[f64]| mean(logs).map_or(f64::NAN, f64::exp);
     let row = Compared {
@@ -170,6 +193,28 @@ fn compared(
     Ok(Some((row, found)))
 }
 
+/// The standard error that is left where all launches agree: single operations are counted in
+/// buckets, and timed by a clock that has steps.
+fn grain(sides: [&Side<'_>; 2], point: &Point, metric: &MetricInfo) -> f64 {
+    let of_side = sides.map(|side| {
+        let launches = side.launches.get(point).map_or(&[][..], Vec::as_slice);
+        let is_single = launches
+            .iter()
+            .flat_map(|launch| &launch.metrics)
+            .any(|given| given.name == metric.name && matches!(given.data, Data::Histogram(_)));
+        let least = side
+            .medians(point, metric)
+            .into_iter()
+            .fold(f64::INFINITY, f64::min);
+        match is_single && least > 0.0 {
+            // Evenly spread over a step.
+            true => (side.step_ns / least + 2.0 * HALF_BUCKET) / 12.0_f64.sqrt(),
+            false => 0.0,
+        }
+    });
+    of_side[0].hypot(of_side[1])
+}
+
 /// Says what each row means among all of them.
 fn judged(mut found: Vec<(Compared, Difference)>) -> Vec<Compared> {
     let count = found.len();
@@ -178,7 +223,8 @@ fn judged(mut found: Vec<(Compared, Difference)>) -> Vec<Compared> {
     by_p.sort_by(|a, b| found[*a].0.p.total_cmp(&found[*b].0.p));
     for (rank, at) in by_p.into_iter().enumerate() {
         let row = &mut found[at].0;
-        if row.p >= (1.0 - CONFIDENCE) / (count - rank) as f64 {
+        let is_rare = row.p < (1.0 - CONFIDENCE) / (count - rank) as f64;
+        if !is_rare {
             break;
         }
         row.verdict = match (row.better, row.ratio > 1.0) {

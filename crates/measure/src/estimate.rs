@@ -210,7 +210,7 @@ fn estimate(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> 
 
 /// By how much a latency may differ from the middle of its bucket, as a share of it: a histogram of
 /// three digits has 1,024 to 2,048 buckets for each doubling.
-const HALF_BUCKET: f64 = 1.0 / 2048.0;
+pub(crate) const HALF_BUCKET: f64 = 1.0 / 2048.0;
 
 /// What launches say together, each as the distribution of what it measured.
 fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option<Estimate> {

@@ -300,6 +300,11 @@ impl Run {
         known.chain(all)
     }
 
+    /// Has launches be looked for anew: points of launches that are there were changed.
+    pub fn launches_changed(&mut self) {
+        self.index = Index::default();
+    }
+
     /// What was expected of the point.
     pub fn prediction(&self, point: &Point) -> Option<&Prediction> {
         self.predictions

@@ -15,7 +15,8 @@ use crate::handshake::Handshake;
 const PORTS: RangeInclusive<u16> = 665..=1023;
 
 /// A connection to `to`, from a reserved port where this process may have one and one is free, else
-/// from any.
+/// from any. It ends by a reset, which leaves its port free at once: what waits to be sent then is thrown
+/// away.
 ///
 /// # Errors
 ///
@@ -43,6 +44,8 @@ fn is_taken(error: &io::Error) -> bool {
 
 fn connect_from(port: Option<u16>, to: &SocketAddr, limit: Duration) -> io::Result<TcpStream> {
     let handshake = Handshake::begin_from(port, to)?;
+    // Each port would else be taken for a minute after its connection, and there are few.
+    handshake.reset_on_close()?;
     handshake.wait(limit)?;
     handshake.into_stream()
 }
@@ -63,6 +66,24 @@ mod tests {
             near
         });
         drop(connections);
+    }
+
+    #[test]
+    fn a_reserved_port_is_free_again_when_its_connection_is_closed() {
+        if !may_have_one() {
+            eprintln!("skipped: only root may have a reserved port");
+            return;
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = listener.local_addr().unwrap();
+        // More often than there are ports.
+        for _ in 0..400 {
+            let near = connect(&to, Duration::from_secs(60)).unwrap();
+            let (far, from) = listener.accept().unwrap();
+            assert!(PORTS.contains(&from.port()), "{from}");
+            drop(near);
+            drop(far);
+        }
     }
 
     fn may_have_one() -> bool {

@@ -11,9 +11,32 @@ mod what;
 
 use crate::plot::Figure;
 use crate::rows::Rows;
+use std::collections::HashSet;
+
+/// So many axes the points have that are drawn of a probe, together.
+pub(crate) const AXES: usize = 32;
+
+/// The positions of those points of a probe that are drawn: not those that have more axes than
+/// [`AXES`], with those of the points before them. A hostile file may give every point its own.
+pub(crate) fn drawable(rows: &Rows<'_>, positions: &[usize]) -> Vec<usize> {
+    let mut known: HashSet<&str> = HashSet::new();
+    let mut drawable = positions.to_vec();
+    drawable.retain(|at| {
+        let names = rows.row(*at).point.axes.0.keys().map(|name| &**name);
+        let unknown = names.filter(|name| !known.contains(name));
+        let unknown: Vec<&str> = unknown.take(AXES + 1).collect();
+        let has_room = known.len() + unknown.len() <= AXES;
+        if has_room {
+            known.extend(unknown);
+        }
+        has_room
+    });
+    drawable
+}
 
 /// The figures of one probe.
 pub(crate) fn of_probe(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Vec<Figure> {
+    let positions = &drawable(rows, positions);
     let mut figures = sweeps::sweeps(rows, probe, positions);
     marks::add(rows, probe, &mut figures);
     figures.extend(heat::between_processors(rows, probe, positions));

@@ -123,6 +123,7 @@ fn table(rows: &[Compared], after: &Run) -> String {
 
 fn percent(share: f64) -> String {
     match share {
+        share if share.is_nan() => "unknown".to_owned(),
         share if share < 0.1 => format!("{:.1} %", 100.0 * share),
         share if share < 10.0 => format!("{:.0} %", 100.0 * share),
         _ => "more than tenfold".to_owned(),

@@ -13,14 +13,20 @@ use std::fmt::Write;
 /// The percentiles that have a column.
 const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 
-/// One row a point and metric, with a column for each axis of the run.
+/// So many axes have a column; a hostile file may give every point its own.
+const AXES: usize = 256;
+
+/// One row a point and metric, with a column for each axis of the run. Where they are more than have
+/// room, a last column says how many the row has besides.
 pub fn summary(run: &Run) -> String {
     let rows = Rows::of(run);
-    let axes: BTreeSet<&str> = rows
+    let mut axes: BTreeSet<&str> = rows
         .all()
         .iter()
         .flat_map(|row| row.point.axes.0.keys().map(|name| &**name))
         .collect();
+    let left_out = axes.iter().nth(AXES).copied();
+    let left_out = left_out.map_or_else(BTreeSet::new, |first| axes.split_off(first));
     let mut text = String::new();
     let head = ["probe", "method", "label", "link"];
     let numbers = [
@@ -43,11 +49,16 @@ pub fn summary(run: &Run) -> String {
     let head = head.iter().copied().chain(axes.iter().copied());
     let head = head
         .chain(numbers)
-        .chain(percentiles.iter().map(String::as_str));
+        .chain(percentiles.iter().map(String::as_str))
+        .chain((!left_out.is_empty()).then_some("axes_left_out"));
     line(&mut text, head.map(str::to_owned));
     for row in rows.all() {
+        let names = row.point.axes.0.keys();
+        let besides = names.filter(|name| left_out.contains(&***name)).count();
+        let besides = (!left_out.is_empty()).then(|| besides.to_string());
         for estimate in &row.metrics {
-            line(&mut text, cells(row, estimate, &axes));
+            let cells = cells(row, estimate, &axes).into_iter();
+            line(&mut text, cells.chain(besides.clone()));
         }
     }
     text

@@ -23,8 +23,8 @@ use maud::{DOCTYPE, PreEscaped, html};
 
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
-/// The digest of `script.js`, by which the browser knows that script from any other. A browser's
-/// console tells the right one after a change.
+/// The digest of `script.js`, by which the browser knows that script from any other. A test
+/// tells the right one after a change, as a browser's console does.
 const SCRIPT_SHA256: &str = include_str!("page/script.sha256");
 
 /// The page; `doubts` are about the file as it was read, and stand at its head.

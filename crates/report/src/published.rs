@@ -1,9 +1,10 @@
 //! Numbers that everybody knows, to hold a machine's own beside.
 //!
 //! Sources: J. Dean, "Designs, Lessons and Advice from Building Large Distributed Systems" (keynote,
-//! LADIS 2009), "Numbers Everyone Should Know"; a course's report that measured the same list (CS 739,
-//! mini-project 1).
+//! LADIS 2009), "Numbers Everyone Should Know", which sends 2 KB in 20 µs; later copies of that list
+//! added the SSD; a course's report that measured it (CS 739, mini-project 1, part 0 and 1).
 
+use costof_model::link::Link;
 use costof_model::rows::PointRow;
 use costof_model::unit::Unit;
 
@@ -23,18 +24,21 @@ pub(crate) struct Published {
     pub(crate) low_ns: f64,
     /// To there; the same where it is one number.
     pub(crate) high_ns: f64,
-    /// The probe that asks the same, and words of its label.
+    /// The probe that asks the same, and what its label says.
     probe: &'static str,
-    label: &'static str,
+    label: &'static [&'static str],
     /// How many bytes it is about, where costof gives a rate.
     bytes: f64,
 }
+
+/// A probe, and what the label of its row says.
+type Asks = (&'static str, &'static [&'static str]);
 
 const fn of(
     by: &'static str,
     what: &'static str,
     (low_ns, high_ns): (f64, f64),
-    (probe, label): (&'static str, &'static str),
+    (probe, label): Asks,
 ) -> Published {
     Published {
         by,
@@ -51,21 +55,23 @@ const fn transfer(published: Published, bytes: f64) -> Published {
     Published { bytes, ..published }
 }
 
-const L1: (&str, &str) = ("memory.latency", "L1 cache");
-const L2: (&str, &str) = ("memory.latency", "L2 cache");
-const MAIN: (&str, &str) = ("memory.latency", "main memory");
-const BRANCH: (&str, &str) = ("cpu.branch_miss", "branch");
-const MUTEX: (&str, &str) = ("sync.mutex", "lock and unlock");
-const SNAPPY: (&str, &str) = ("cpu.snappy", "text");
-const RANDOM_SNAPPY: (&str, &str) = ("cpu.snappy", "random");
-const READ: (&str, &str) = ("memory.bandwidth", "bandwidth: read");
-const LAN: (&str, &str) = ("net.rtt", "round trip: TCP over lan");
-const SEND: (&str, &str) = ("net.rtt", "send 1 KiB over 1 Gb/s");
-const WAN: (&str, &str) = ("net.ping", "wan");
-/// Files and disks, whose probes have these labels where they are measured.
-const SSD_RANDOM: (&str, &str) = ("file", "4 KiB randomly");
-const SSD_READ: (&str, &str) = ("file", "1 MiB sequentially");
-const DISK: (&str, &str) = ("disk", "");
+const L1: Asks = ("memory.latency", &["L1 cache"]);
+const L2: Asks = ("memory.latency", &["L2 cache"]);
+const MAIN: Asks = ("memory.latency", &["main memory"]);
+const BRANCH: Asks = ("cpu.branch_miss", &["branch"]);
+const MUTEX: Asks = ("sync.mutex", &["lock and unlock"]);
+const SNAPPY: Asks = ("cpu.snappy", &["text"]);
+const RANDOM_SNAPPY: Asks = ("cpu.snappy", &["random"]);
+const READ: Asks = ("memory.bandwidth", &["bandwidth: read"]);
+const LAN: Asks = ("net.rtt", &["round trip: TCP over lan"]);
+const SEND: Asks = ("net.rtt", &["send 1 KiB over 1 Gb/s"]);
+const WAN: Asks = ("net.ping", &["wan"]);
+/// Files, whose labels say on what they lie: what a virtual disk hides is neither.
+const SSD_RANDOM: Asks = ("file.read", &["read 4 KiB randomly", "(flash)"]);
+const SSD_READ: Asks = ("file.read", &["read 1 MiB sequentially", "(flash)"]);
+const DISK_READ: Asks = ("file.read", &["read 1 MiB sequentially", "(rotational)"]);
+/// Nothing but a rotational disk has this row.
+const SEEK: Asks = ("file.read", &["disk seek"]);
 
 /// All of it.
 const PUBLISHED: &[Published] = &[
@@ -83,7 +89,7 @@ const PUBLISHED: &[Published] = &[
     of(DEAN, "send 1 KB over a 1 Gb/s network", (10e3, 10e3), SEND),
     of(
         DEAN,
-        "read 4 KB randomly from SSD",
+        "read 4 KB randomly from SSD (added later)",
         (150e3, 150e3),
         SSD_RANDOM,
     ),
@@ -99,12 +105,17 @@ const PUBLISHED: &[Published] = &[
     of(DEAN, "round trip within a data centre", (500e3, 500e3), LAN),
     of(
         DEAN,
-        "read 1 MB sequentially from SSD",
+        "read 1 MB sequentially from SSD (added later)",
         (1e6, 1e6),
         SSD_READ,
     ),
-    of(DEAN, "disk seek", (10e6, 10e6), DISK),
-    of(DEAN, "read 1 MB sequentially from disk", (20e6, 20e6), DISK),
+    of(DEAN, "disk seek", (10e6, 10e6), SEEK),
+    of(
+        DEAN,
+        "read 1 MB sequentially from disk",
+        (20e6, 20e6),
+        DISK_READ,
+    ),
     of(
         DEAN,
         "packet California-Netherlands-California",
@@ -169,10 +180,8 @@ impl Published {
         let other = ["contend", "cached"]
             .iter()
             .any(|word| label.contains(word));
-        let layer = row.point.probe.split('.').next();
-        (row.point.probe == self.probe || layer == Some(self.probe))
-            && !label.is_empty()
-            && label.contains(self.label)
+        row.point.probe == self.probe
+            && self.label.iter().all(|words| label.contains(words))
             && !other
     }
 }
@@ -180,6 +189,12 @@ impl Published {
 /// What was published of what a row of the latency table asks.
 pub(crate) fn published(row: &PointRow) -> impl Iterator<Item = &'static Published> {
     PUBLISHED.iter().filter(|published| published.is_of(row))
+}
+
+/// Whether a row was measured over a link that was emulated, which holds packets up as long as it was
+/// told to: its number is no answer to theirs.
+pub(crate) fn is_emulated(row: &PointRow) -> bool {
+    matches!(row.point.link.parse(), Ok(Link::Emulated { .. }))
 }
 
 /// What Dean published that none of these rows asks.
@@ -211,5 +226,43 @@ mod tests {
         let rate = published(&read).next().unwrap().range(Unit::BytesPerSecond);
         assert_eq!(rate, Some((4e9, 4e9)));
         assert_eq!(not_asked(&[&main]).len(), 13);
+    }
+
+    #[test]
+    fn a_disk_is_held_beside_its_own_kind_alone() {
+        let whats = |label: &str| {
+            let mut row = row("file.read", 1, 5.0);
+            row.label = Some(label.to_owned());
+            published(&row).map(|known| known.what).collect::<Vec<_>>()
+        };
+        let flash = ["read 4 KB randomly from SSD (added later)"];
+        assert_eq!(whats("read 4 KiB randomly from nvme0n1 (flash)"), flash);
+        let flash = ["read 1 MB sequentially from SSD (added later)"];
+        assert_eq!(whats("read 1 MiB sequentially from nvme0n1 (flash)"), flash);
+        let turning = ["read 1 MB sequentially from disk"];
+        assert_eq!(
+            whats("read 1 MiB sequentially from sda (rotational)"),
+            turning
+        );
+        assert_eq!(whats("disk seek"), ["disk seek"]);
+        for label in [
+            "read 4 KiB randomly from sda (rotational)",
+            "read 4 KiB randomly from vda (virtual)",
+            "read 1 MiB sequentially from vda (virtual)",
+            "read 1 MiB sequentially from its disk",
+        ] {
+            assert_eq!(whats(label), [""; 0], "{label}");
+        }
+    }
+
+    #[test]
+    fn a_link_that_was_emulated_is_told() {
+        let over = |link: &'static str| {
+            let mut row = row("net.rtt", 1, 5.0);
+            row.point.link = link.into();
+            is_emulated(&row)
+        };
+        assert!(over("lan") && over("delay=10ms,loss=1%"));
+        assert!(!over("remote") && !over("none") && !over("loopback"));
     }
 }

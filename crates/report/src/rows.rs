@@ -4,7 +4,7 @@
 use crate::names;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::rows::PointRow;
+use costof_model::rows::{LaunchPoint, PointRow};
 use costof_model::run_file::Run;
 use std::collections::HashMap;
 
@@ -14,6 +14,7 @@ pub(crate) struct Rows<'a> {
     all: Vec<&'a PointRow>,
     at: HashMap<&'a Point, usize>,
     infos: HashMap<&'a str, &'a ProbeInfo>,
+    launched: HashMap<&'a str, Vec<&'a LaunchPoint>>,
 }
 
 impl<'a> Rows<'a> {
@@ -30,9 +31,14 @@ impl<'a> Rows<'a> {
             all: Vec::with_capacity(run.points.len()),
             at: HashMap::with_capacity(run.points.len()),
             infos: HashMap::new(),
+            launched: HashMap::new(),
         };
         for info in &run.probes {
             rows.infos.entry(&info.id).or_insert(info);
+        }
+        for point in run.launches.iter().flat_map(|launch| &launch.points) {
+            let of_probe = rows.launched.entry(&point.point.probe).or_default();
+            of_probe.push(point);
         }
         for row in planned.filter_map(|point| measured.get(point).copied()) {
             rows.add(row);
@@ -66,6 +72,11 @@ impl<'a> Rows<'a> {
     /// The description of a probe; an old or foreign file may have none.
     pub(crate) fn info(&self, probe: &str) -> Option<&'a ProbeInfo> {
         self.infos.get(probe).copied()
+    }
+
+    /// What all launches gave of a probe's points, in their order.
+    pub(crate) fn launched(&self, probe: &str) -> &[&'a LaunchPoint] {
+        self.launched.get(probe).map_or(&[], Vec::as_slice)
     }
 
     /// `os.syscall call=read`.

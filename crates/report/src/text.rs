@@ -53,11 +53,14 @@ fn end_of_word(text: &str) -> usize {
     }
 }
 
+/// So many letters has what a run file says in sentences, where it is shown; a hostile one says more.
+pub(crate) const SENTENCES: usize = 4000;
+
 /// A name of at most so many letters.
 pub(crate) fn shortened(name: &str, most: usize) -> String {
-    match name.chars().count() > most {
-        true => name.chars().take(most - 1).chain(['…']).collect(),
-        false => name.to_owned(),
+    match name.char_indices().nth(most) {
+        Some(_) => name.chars().take(most - 1).chain(['…']).collect(),
+        None => name.to_owned(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 /// Longer than this the C library gives back whatever it is told (`DEFAULT_MMAP_THRESHOLD_MAX`).
-const KEPT_MOST: usize = 16 << 20;
+const KEPT_MOST: usize = 32 << 20;
 
 /// Has the C library keep what a message of up to so many bytes was in, for the next one. It gives
 /// the end of the heap back to the kernel with each one of 64 KiB that is freed, and each page of it

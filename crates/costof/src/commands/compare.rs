@@ -5,6 +5,8 @@ use crate::error::{Error, wrong};
 use crate::record;
 use costof_measure::compare::{Metrics, compare};
 use costof_model::comparison::{Comparison, Verdict};
+use costof_model::run_file::Run;
+use costof_model::unit::Better;
 use costof_report::compare::compared;
 use serde_json::json;
 use std::io::{self, Write};
@@ -34,9 +36,9 @@ pub(crate) fn run(options: &CompareOptions) -> Result<ExitCode, Error> {
             writeln!(output, "{}", compared(&comparison, &after))?;
         }
         is_compared |= !comparison.rows.is_empty();
-        is_worse |= options
-            .threshold
-            .is_some_and(|percent| is_beyond(&comparison, percent));
+        is_worse |= options.threshold.is_some_and(|percent| {
+            is_beyond(&comparison, percent) || has_lost(&comparison, &after)
+        });
     }
     output.flush()?;
     if !is_compared {
@@ -51,14 +53,24 @@ pub(crate) fn run(options: &CompareOptions) -> Result<ExitCode, Error> {
     })
 }
 
-/// Whether anything became worse by more than so many percent: a cost grew, a rate shrank by them.
+/// Whether something was to be measured again that has no number any more.
+fn has_lost(comparison: &Comparison, after: &Run) -> bool {
+    let mut planned = after.run.plan.blocks.iter().flat_map(|block| &block.points);
+    planned.any(|point| comparison.only_before.contains(point))
+}
+
+/// Whether anything surely became worse by more than so many percent: a cost grew or a rate shrank by
+/// them at the near end of its interval.
 fn is_beyond(comparison: &Comparison, percent: f64) -> bool {
     let worse = comparison
         .rows
         .iter()
         .filter(|row| row.verdict == Verdict::Worse);
-    // That many percent more time for the same, whichever way it is measured.
-    worse
-        .into_iter()
-        .any(|row| row.ratio.max(1.0 / row.ratio) > 1.0 + percent / 100.0)
+    worse.into_iter().any(|row| {
+        let by = match row.better {
+            Better::Higher => 1.0 - row.ci95.1,
+            Better::Lower | Better::Neither => row.ci95.0 - 1.0,
+        };
+        by > percent / 100.0
+    })
 }

@@ -132,3 +132,20 @@ fn what_cannot_be_compared_says_why() {
     assert!(wrong(&["before.jsonl"]).contains("AFTER"));
     assert!(wrong(&["before.jsonl", "before.jsonl", "--threshold", "-1"]).contains("percent"));
 }
+
+#[test]
+fn a_point_that_has_no_number_any_more_is_no_pass() {
+    let place = measured();
+    let lost = read(&place.path("before.jsonl"))
+        .into_rows()
+        .filter(|row| !matches!(row, Row::Point(point) if point.point.probe == "cpu.loop"));
+    let bytes: Vec<u8> = lost.flat_map(|row| run_file::line(&row)).collect();
+    fs::write(place.path("after.jsonl"), bytes).unwrap();
+    let words = ["compare", "before.jsonl", "after.jsonl", "--threshold", "5"];
+    run(&mut place.costof(&words)).expect_code(1);
+    let shown = run(&mut place.costof(&words[..3])).expect_code(0).out;
+    assert!(
+        shown.contains("Only the earlier run has a number of"),
+        "{shown}"
+    );
+}

@@ -456,15 +456,18 @@ fn a_path_that_cannot_be_one_is_a_wrong_command_or_a_failure_that_says_so() {
         run(&mut place.costof(&["run", "file.remote", "--quick", "--set", &path, "--json"]))
     };
     // Names of hosts and people are in places.
-    let url = "path=nfs://localhost:1/secret/file";
+    let url = "path=nfs://localhost:1/secret/file,nfs://localhost:1/secret/other";
     let out = ["--quick", "--out", "run.jsonl"];
     run(place
         .costof(&["run", "file.remote", "--set", url])
         .args(out))
     .expect_code(3);
     let export = run(&mut place.costof(&["export", "run.jsonl", "--anonymous"])).expect_code(0);
-    assert!(export.out.contains("\"path\":\"…\""), "{}", export.out);
-    for secret in ["localhost", "secret"] {
+    for place in ["\"path\":\"…1\"", "\"path\":\"…2\""] {
+        assert!(export.out.contains(place), "{}", export.out);
+    }
+    // Nor is what the name was resolved to.
+    for secret in ["localhost", "secret", "127.0.0.1", "[::1]"] {
         assert!(!export.out.contains(secret), "{}", export.out);
     }
     set("file").expect_wrong(&["path", "nfs://"]);

@@ -13,7 +13,7 @@ pub(super) fn differences(before: &Run, after: &Run) -> Vec<FactDifference> {
     let (Some(old), Some(new)) = (before.attempts.last(), after.attempts.last()) else {
         return Vec::new();
     };
-    let mut found = Vec::new();
+    let mut found = Vec::from_iter(processors(before, after));
     for host in [MEASURED, PEER] {
         let [before, after] = [old, new].map(|attempt| of_host(attempt, host));
         let names = after.iter().chain(&before).map(|(what, _)| what);
@@ -39,6 +39,21 @@ pub(super) fn differences(before: &Run, after: &Run) -> Vec<FactDifference> {
         }
     }
     found
+}
+
+/// On which processors the points were measured, where that is not the same.
+fn processors(before: &Run, after: &Run) -> Option<FactDifference> {
+    let [before, after] = [before, after].map(|run| {
+        let roles = run.run.plan.placement.0.iter();
+        let roles = roles.map(|(role, cpus)| format!("{role} {cpus:?}"));
+        roles.collect::<Vec<_>>().join(", ")
+    });
+    (before != after).then(|| FactDifference {
+        host: MEASURED.into(),
+        what: "processors of the run".to_owned(),
+        before: Some(before),
+        after: Some(after),
+    })
 }
 
 fn of_host(attempt: &AttemptRow, host: &'static str) -> Vec<(String, Option<String>)> {

@@ -263,6 +263,7 @@ fn false_alarms_are_as_rare_as_is_said() {
                 [&old.points[0], &new.points[0]],
                 &metric("cost", Better::Lower),
                 &medians,
+                0.0,
             )
             .unwrap()
         });
@@ -336,4 +337,31 @@ fn what_differs_between_the_machines_is_told_and_what_always_changes_is_not() {
             ("net.ipv4.tcp_congestion_control", None),
         ]
     );
+}
+
+/// The same run where each launch counted single operations of this length.
+fn counted(mut run: Run, ns: f64) -> Run {
+    let metrics = run
+        .launches
+        .iter_mut()
+        .flat_map(|launch| &mut launch.points);
+    for metric in metrics.flat_map(|point| &mut point.metrics) {
+        metric.data = Data::Histogram(vec![(ns, 100)]);
+    }
+    run
+}
+
+#[test]
+fn launches_that_agree_by_the_clock_s_step_show_no_difference_of_one() {
+    let on_clock = |ns: f64, step_ns: f64| {
+        let mut run = counted(on("6.1", "", 0.0), ns);
+        run.attempts[0].clock.resolution_ns = step_ns;
+        run
+    };
+    let verdict = |step_ns: f64| {
+        let (before, after) = (on_clock(1040.0, step_ns), on_clock(1080.0, step_ns));
+        compare(&before, &after, Metrics::Primary).rows[0].verdict
+    };
+    assert_eq!(verdict(40.0), Verdict::NoDifference);
+    assert_eq!(verdict(1.0), Verdict::Worse);
 }

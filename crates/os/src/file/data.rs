@@ -13,8 +13,10 @@ use rustix::fs::{Advice, fadvise, fstatvfs};
 
 use crate::scratch;
 
-/// What is written at a time.
-const CHUNK_BYTES: usize = 1 << 20;
+/// What is written at a time, at most.
+const CHUNK_BYTES: u64 = 1 << 20;
+/// A file has whole steps of so many bytes.
+pub const STEP_BYTES: u64 = 4096;
 /// The part of what its disk has free that a file may take; the rest stays for others.
 const MOST_OF_FREE: f64 = 0.9;
 
@@ -101,8 +103,8 @@ impl DataFile {
         Ok(self.len + (MOST_OF_FREE * bytes) as u64)
     }
 
-    /// Makes it at least `len` bytes long, all written and on its device. In steps of a mebibyte,
-    /// so that it may get longer by one.
+    /// Makes it at least `len` bytes long, all written and on its device: `len` rounded up to whole
+    /// [steps](STEP_BYTES). One that is longer stays as it is.
     ///
     /// # Errors
     ///
@@ -112,11 +114,14 @@ impl DataFile {
         if self.len >= len {
             return Ok(());
         }
-        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut chunk = vec![0; CHUNK_BYTES as usize];
         while self.len < len {
-            fill(&mut chunk, self.len);
-            self.file.write_all_at(&chunk, self.len)?;
-            self.len += CHUNK_BYTES as u64;
+            let bytes = (len - self.len).min(CHUNK_BYTES);
+            let bytes = bytes.next_multiple_of(STEP_BYTES);
+            let chunk = &mut chunk[..bytes as usize];
+            fill(chunk, self.len);
+            self.file.write_all_at(chunk, self.len)?;
+            self.len += bytes;
         }
         self.file.sync_all()
     }
@@ -197,6 +202,27 @@ mod tests {
             assert!(is_content(&block, offset), "{offset}");
             assert!(!is_content(&block, offset + 8), "{offset}");
         }
+    }
+
+    #[test]
+    fn it_is_as_long_as_was_asked_for_in_whole_steps() {
+        let Ok(mut data) = DataFile::create(None) else {
+            eprintln!("skipped: no folder on a disk to write to");
+            return;
+        };
+        for (asked, len) in [
+            (64 << 10, 64 << 10),
+            (1, 64 << 10),
+            (100_000, 102_400),
+            ((2 << 20) + 1, (2 << 20) + 4096),
+        ] {
+            data.extend(asked).unwrap();
+            assert_eq!(data.len(), len, "{asked}");
+            assert_eq!(data.file.metadata().unwrap().len(), len, "{asked}");
+        }
+        let mut all = vec![0; data.len() as usize];
+        data.file.read_exact_at(&mut all, 0).unwrap();
+        assert!(is_content(&all, 0));
     }
 
     #[test]

@@ -22,7 +22,8 @@ use costof_os::file::data::{Access, DataFile, is_content};
 use costof_os::file::reads::{Engine, Reader};
 use fastrand::Rng;
 use std::io;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Reads whose latency is measured in a launch, as the study did.
 const READS: u64 = 1000;
@@ -30,7 +31,12 @@ const READS: u64 = 1000;
 const MOST_NS: f64 = 20e9;
 /// Reads before the time is looked at.
 const AT_ONCE: u64 = 10;
-/// The file of each other process.
+/// How long each other process may take until it has read its first block: on a disk that turns, 64
+/// of them take a second.
+const BEGUN_WITHIN: Duration = Duration::from_secs(10);
+/// How often that is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+/// The file of each other process; that of a block where a block is longer.
 const CONTENDER_BYTES: u64 = 64 << 10;
 /// Bytes of a share at which all came from the device.
 const ALL: f64 = 0.99;
@@ -43,7 +49,9 @@ pub(crate) static PROBE: Probe = Probe {
         axes: list![
             Axis {
                 name: text("contenders"),
-                about: text("other processes that each reread a file of their own, of 64 KiB"),
+                about: text(
+                    "other processes that each reread a file of their own, of 64 KiB, or of one block where that is more"
+                ),
                 domain: Domain::Number {
                     unit: Unit::One,
                     low: 0,
@@ -83,8 +91,9 @@ pub(crate) static PROBE: Probe = Probe {
             "Random direct reads of a file without a name, stamped one by one, while each contender \
              reads its own file from the beginning to the end over and over, a block at a time, by \
              pread(2) with O_DIRECT. Contenders run on the other processors of the run, where there \
-             are any: on the measured one they would take its time too. They are children of the \
-             measuring process, and the kernel ends them when that ends, however it does.",
+             are any: on the measured one they would take its time too. Nothing is measured before \
+             each has read a block. They are children of the measuring process, and the kernel ends \
+             them when that ends, however it does.",
         ),
         sources: list![
             text(
@@ -150,24 +159,26 @@ impl Role for Contention {
         self.reader = None;
         super::place::has_blocks(point)?;
         let place = Place::again(&mut self.place, point)?;
-        place.must_be_direct(point)?;
+        place.must_have_a_device("nobody waits for another there")?;
+        place.must_be_direct(point, "--set dir= for another folder")?;
         place.extend(point.axes.number("size"))?;
         let failed = |error: io::Error| place.failed("read", &error);
         let file = place.data.open(Access::Direct).map_err(failed)?;
         let order = super::place::order(point, &mut self.random);
         let reader = Reader::new(Engine::Pread, file, order, true).map_err(failed)?;
+        let block = point.axes.number("block");
         let files = (0..point.axes.number("contenders")).map(|_| {
             let mut data = DataFile::create(Some(place.data.folder()))?;
-            data.extend(CONTENDER_BYTES)?;
+            data.extend(CONTENDER_BYTES.max(block))?;
             Ok(data)
         });
         let files: io::Result<Vec<DataFile>> = files.collect();
-        let block = point.axes.number("block") as usize;
         let files = files.map_err(|error| place.failed("write", &error))?;
-        let contenders = Contenders::start(files, block, &self.others);
+        let contenders = Contenders::start(files, block as usize, &self.others);
         let contenders = contenders.map_err(|error| {
             Failure::unsupported(format!("cannot start other processes that read: {error}"))
         })?;
+        wait_until_all_read(&contenders)?;
         self.contenders = Some(contenders);
         self.reader = Some(reader);
         Ok(Offers::new())
@@ -178,7 +189,6 @@ impl Role for Contention {
         let reader = self.reader.as_mut().expect("a prepared point has a reader");
         let contenders = self.contenders.as_ref().expect("and its contenders");
         let failed = |error: io::Error| place.failed("read", &error);
-        let ended = |error: io::Error| Failure::error(format!("a contender has ended: {error}"));
         let clock = meter.clock();
         reader.read(AT_ONCE).map_err(failed)?;
         let before = (place.counters(), reader.read_bytes());
@@ -229,6 +239,31 @@ impl Role for Contention {
     }
 }
 
+/// Waits until each has read a block.
+fn wait_until_all_read(contenders: &Contenders) -> Result<(), Failure> {
+    let began = Instant::now();
+    loop {
+        let reads = contenders.reads().map_err(ended)?;
+        let waiting = reads.iter().filter(|reads| **reads == 0).count();
+        if waiting == 0 {
+            return Ok(());
+        }
+        if began.elapsed() > BEGUN_WITHIN {
+            return Err(Failure::unsupported(format!(
+                "{waiting} of {} contenders have read no block within {} s (--set contenders= for \
+                 fewer, --set dir= for another folder)",
+                reads.len(),
+                BEGUN_WITHIN.as_secs()
+            )));
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
+}
+
+fn ended(error: io::Error) -> Failure {
+    Failure::error(format!("a contender has ended: {error}"))
+}
+
 fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let mut sum = Sum::new();
     let contenders = point.axes.number("contenders") as f64;
@@ -252,6 +287,19 @@ mod tests {
     use costof_model::failure::FailureKind;
 
     #[test]
+    fn a_block_longer_than_a_contenders_file_makes_that_longer() {
+        let axes = PROBE.info.defaults().with("contenders", 1_u64);
+        let axes = axes.with("size", 4 << 20).with("block", 1 << 20);
+        match crate::file::tried::measure(&PROBE, axes) {
+            Ok(report) => assert!(value(&report, "rate").is_some()),
+            Err(failure) => {
+                assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
+                eprintln!("checked less: {failure}");
+            }
+        }
+    }
+
+    #[test]
     fn contenders_read_meanwhile_and_end_before_the_next_point() {
         for contenders in [0, 2_u64] {
             let axes = PROBE.info.defaults().with("contenders", contenders);
@@ -263,7 +311,9 @@ mod tests {
                 eprintln!("skipped: {failure}");
                 return;
             }
-            let pids = role.contenders.as_ref().unwrap().pids();
+            let started = role.contenders.as_ref().unwrap();
+            assert!(started.reads().unwrap().iter().all(|reads| *reads > 0));
+            let pids = started.pids();
             assert_eq!(pids.len() as u64, contenders);
             let report = run(&PROBE, &mut role, &point).unwrap();
             assert_eq!(value(&report, "rate").is_some(), contenders > 0);

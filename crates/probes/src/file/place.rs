@@ -8,9 +8,10 @@ use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::unit::display_bytes;
 use costof_os::arena::base_page_bytes;
-use costof_os::file::data::DataFile;
+use costof_os::file::data::{Access, DataFile, STEP_BYTES};
 use costof_os::file::order::Order;
-use costof_os::file::{device, direct};
+use costof_os::file::reads::{Engine, Reader};
+use costof_os::file::{cache, device, direct};
 use costof_os::usage;
 use fastrand::Rng;
 use std::io;
@@ -100,16 +101,16 @@ impl Place {
         )))
     }
 
-    /// Refuses what cannot be read and written past the page cache in blocks of this point's.
+    /// Refuses what cannot be read and written past the page cache in blocks of this point's;
+    /// `advice` is what to set instead.
     ///
     /// # Errors
     ///
     /// Where the file system does not, or the blocks are no whole sectors.
-    pub(super) fn must_be_direct(&self, point: &Point) -> Result<(), Failure> {
-        self.must_have_a_device("--set cache=warm")?;
+    pub(super) fn must_be_direct(&self, point: &Point, advice: &str) -> Result<(), Failure> {
         let aligned = direct::alignment(self.data.file());
         let aligned = aligned.map_err(|error| self.failed("look at", &error))?;
-        let aligned = aligned.ok_or_else(|| self.no_direct("STATX_DIOALIGN says so"))?;
+        let aligned = aligned.ok_or_else(|| self.no_direct("STATX_DIOALIGN says so", advice))?;
         let block = point.axes.number("block");
         if block.is_multiple_of(u64::from(aligned.file)) {
             return Ok(());
@@ -122,11 +123,10 @@ impl Place {
         )))
     }
 
-    /// Why a file has none that go past the page cache.
-    pub(super) fn no_direct(&self, why: &str) -> Failure {
+    /// Why a file has none that go past the page cache, and what to set instead.
+    pub(super) fn no_direct(&self, why: &str, advice: &str) -> Failure {
         Failure::unsupported(format!(
-            "files in {} cannot be read and written past the page cache: {why} (--set dir= for \
-             another folder, or another value of --set cache=)",
+            "files in {} cannot be read and written past the page cache: {why} ({advice})",
             self.folder()
         ))
     }
@@ -155,6 +155,48 @@ impl Place {
         self.data
             .extend(len)
             .map_err(|error| self.failed("write", &error))
+    }
+
+    /// Reads the file's first `size` bytes, so that they are in the page cache where it has room.
+    ///
+    /// # Errors
+    ///
+    /// Where reading says no.
+    pub(super) fn read_into_cache(&self, size: u64) -> Result<(), Failure> {
+        let failed = |error: io::Error| self.failed("read", &error);
+        let file = self.data.open(Access::Cached).map_err(failed)?;
+        // The file has whole steps, so none of it is left out.
+        let order = Order::sequential(size.next_multiple_of(STEP_BYTES), STEP_BYTES);
+        let mut all = Reader::new(Engine::Pread, file, order, false).map_err(failed)?;
+        all.read(all.blocks()).map_err(failed)
+    }
+
+    /// How many of the file's first `size` bytes are in the page cache, in whole pages.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel does not tell.
+    pub(super) fn cached(&self, size: u64) -> Result<u64, Failure> {
+        let cached = cache::cached_bytes(self.data.file(), size);
+        cached.map_err(|error| self.failed("look at", &error))
+    }
+
+    /// Refuses a file whose first `size` bytes are not all in the page cache.
+    ///
+    /// # Errors
+    ///
+    /// Where they are not.
+    pub(super) fn must_be_cached(&self, size: u64) -> Result<(), Failure> {
+        let cached = self.cached(size)?;
+        if self.medium == Medium::Memory || cached >= size {
+            return Ok(());
+        }
+        Err(Failure::unsupported(format!(
+            "only {} MiB of {} stay in the page cache: memory, or the limit of a control group, \
+             is too small (--set size= for a smaller file)",
+            cached >> 20,
+            display_bytes(size)
+        )))
     }
 
     /// Why a point has no number for whose file a call has failed.
@@ -260,15 +302,23 @@ pub(super) fn order(point: &Point, random: &mut Rng) -> Order {
         Some("cold") => block.max(base_page_bytes() as u64),
         _ => block,
     };
-    let places = size / apart;
+    let chosen = some_of(size / apart, random).into_iter();
+    Order::of(chosen.map(|place| place * apart).collect(), block)
+}
+
+/// As many of these places as an order has, at random, none twice.
+fn some_of(places: u64, random: &mut Rng) -> Vec<u64> {
     let mut chosen: Vec<u64> = match places <= 4 * RANDOM_MOST {
         true => (0..places).collect(),
-        false => (0..RANDOM_MOST).map(|_| random.u64(0..places)).collect(),
+        // One of each part: of so many all cannot be shuffled.
+        false => (0..RANDOM_MOST)
+            .map(|part| part * places / RANDOM_MOST..(part + 1) * places / RANDOM_MOST)
+            .map(|part| random.u64(part))
+            .collect(),
     };
     random.shuffle(&mut chosen);
     chosen.truncate(RANDOM_MOST as usize);
-    let offsets = chosen.into_iter().map(|place| place * apart).collect();
-    Order::of(offsets, block)
+    chosen
 }
 
 /// What a folder without a number is told of, and what to do about it.
@@ -308,6 +358,20 @@ mod tests {
         // A network's file system may account nothing.
         assert_eq!(share(0, None, 4096), None);
         assert_eq!(share(0, Some(0), 0), None);
+    }
+
+    #[test]
+    fn no_place_comes_twice_however_many_there_are() {
+        let mut random = Rng::with_seed(1);
+        let most = 4 * RANDOM_MOST;
+        for places in [64, RANDOM_MOST, most, most + 1, most + 77, 1 << 32] {
+            let mut chosen = some_of(places, &mut random);
+            assert_eq!(chosen.len() as u64, places.min(RANDOM_MOST), "{places}");
+            assert!(!chosen.is_sorted(), "{places}");
+            chosen.sort_unstable();
+            assert!(chosen.windows(2).all(|two| two[0] < two[1]), "{places}");
+            assert!(chosen.last() < Some(&places), "{places}");
+        }
     }
 
     #[test]

@@ -14,12 +14,10 @@ use costof_model::failure::Failure;
 use costof_model::point::{Headline, Planned, Point};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers, Report};
-use costof_model::unit::{Better, Unit, display_bytes};
-use costof_os::arena::base_page_bytes;
+use costof_model::unit::{Better, Unit};
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::file::cache;
 use costof_os::file::data::{Access, is_content};
-use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
 use fastrand::Rng;
 use predict::predict;
@@ -45,8 +43,12 @@ const BATCH_PER_DEPTH: f64 = 32.0;
 const COLD_STRETCH_BYTES: u64 = 32 << 20;
 /// Such stretches that a point has in a round, at most.
 const STRETCHES: u64 = 64;
-/// What is read once more and compared, byte by byte.
+/// What is read once more and compared, byte by byte: so many blocks, fewer where those come to so
+/// many bytes.
+const COMPARED: u64 = 64;
 const COMPARED_BYTES: u64 = 4 << 20;
+/// What else may be asked of a file that cannot be read past the page cache.
+const NOT_DIRECT: &str = "--set dir= for another folder, or another value of --set cache=";
 
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
@@ -116,10 +118,11 @@ pub(crate) static PROBE: Probe = Probe {
         ],
         how: text(
             "A file without a name (O_TMPFILE) is written, synced and read, block by block, into \
-             memory of the reader. Its words are what stands nowhere else, and 4 MiB of what is \
-             read is compared. warm: all of it is read once before, and must be in the page cache \
-             after; cold: evicted before each batch, until cachestat(2) (mincore(2) before Linux \
-             6.5) finds no page; direct: O_DIRECT, aligned as STATX_DIOALIGN says. Where bytes \
+             memory of the reader. Its words are what stands nowhere else, and once it is measured \
+             64 blocks more are read and compared, fewer where they come to 4 MiB. warm: all of it \
+             is read once before, and must be in the page cache after; cold: evicted before each \
+             batch, until cachestat(2) (mincore(2) before Linux 6.5) finds no page; direct: \
+             O_DIRECT, aligned as STATX_DIOALIGN says. Where bytes \
              should have come from the device and did not, or the other way round, there is no \
              number. The kernel reads ahead as it does for programs that say nothing, but not \
              where blocks come at random (POSIX_FADV_RANDOM, MADV_RANDOM); a cold file is read in \
@@ -266,7 +269,7 @@ impl Role for Reading {
             _ => Access::Cached,
         };
         let file = place.data.open(access).map_err(|error| match access {
-            Access::Direct => place.no_direct(&error.to_string()),
+            Access::Direct => place.no_direct(&error.to_string(), NOT_DIRECT),
             _ => place.failed("open", &error),
         })?;
         let engine = engine(point);
@@ -376,7 +379,7 @@ impl Role for Reading {
         reader.read(count).map_err(failed)?;
         let cpu_ns = now_ns(ClockId::ThreadCpu) - before;
         meter.value("cpu", cpu_ns as f64 / (count * block) as f64 * 1024.0);
-        for _ in 0..(COMPARED_BYTES / block).clamp(4, 64) {
+        for _ in 0..(COMPARED_BYTES / block).min(COMPARED) {
             reader.read(1).map_err(failed)?;
             is_there(&reader)?;
         }
@@ -457,31 +460,18 @@ fn fits_the_place(point: &Point, place: &Place) -> Result<(), Failure> {
         "cold" => place.must_have_a_device("--set cache=warm"),
         _ => {
             place.must_have_a_device("--set cache=warm")?;
-            place.must_be_direct(point)
+            place.must_be_direct(point, NOT_DIRECT)
         }
     }
 }
 
 /// Has all of the file in the page cache, and its mapping's pages mapped.
 fn warm(place: &Place, reader: &mut Reader, size: u64) -> Result<(), Failure> {
-    let failed = |error: io::Error| place.failed("read", &error);
-    let file = place.data.open(Access::Cached).map_err(failed)?;
-    let order = Order::sequential(size, (1 << 20).min(size));
-    let mut all = Reader::new(Engine::Pread, file, order, false).map_err(failed)?;
-    all.read(all.blocks()).map_err(failed)?;
-    reader.read(reader.blocks()).map_err(failed)?;
+    place.read_into_cache(size)?;
+    let read = reader.read(reader.blocks());
+    read.map_err(|error| place.failed("read", &error))?;
     reader.rewind();
-    let cached = cache::cached_bytes(place.data.file(), size).map_err(failed)?;
-    let least = size - size % base_page_bytes() as u64;
-    if place.medium != Medium::Memory && cached < least {
-        return Err(Failure::unsupported(format!(
-            "only {} MiB of {} stay in the page cache: memory, or the limit of a control group, \
-             is too small (--set size= for a smaller file)",
-            cached >> 20,
-            display_bytes(size)
-        )));
-    }
-    Ok(())
+    place.must_be_cached(size)
 }
 
 /// Has none of the file in the page cache.

@@ -17,8 +17,9 @@ use costof_model::failure::Failure;
 use costof_model::metric::MetricInfo;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::Offers;
+use costof_model::protocol::{Launch, Offers};
 use costof_model::unit::{Better, Unit};
+use fastrand::Rng;
 use reads::{Reading, Way};
 
 pub(crate) static PROBE: Probe = Probe {
@@ -131,7 +132,7 @@ pub(crate) static PROBE: Probe = Probe {
     more_points: |_| Vec::new(),
     budget: None,
     predict: expect::read,
-    roles: &[|_| Ok(Box::new(Reader::default()))],
+    roles: &[|launch| Ok(Box::new(Reader::start(launch)))],
     derive: the_only_report,
 };
 
@@ -199,11 +200,21 @@ fn way(point: &Point) -> Result<Way, Failure> {
 }
 
 /// Reads one file, by however many points.
-#[derive(Default)]
 struct Reader {
+    random: Rng,
     /// Why the file cannot be read: a server that is silent is not waited for at each point.
     refused: Option<Failure>,
     reading: Option<Reading>,
+}
+
+impl Reader {
+    fn start(launch: &Launch) -> Reader {
+        Reader {
+            random: Rng::with_seed(launch.seed),
+            refused: None,
+            reading: None,
+        }
+    }
 }
 
 impl Role for Reader {
@@ -224,6 +235,8 @@ impl Role for Reader {
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let mut reading = self.reading.take().expect("it is prepared");
-        reads::measure(&mut reading, point.axes.word("pattern") == "random", meter)
+        let random = point.axes.word("pattern") == "random";
+        let drawn = random.then(|| self.random.fork());
+        reads::measure(&mut reading, drawn, meter)
     }
 }

@@ -101,9 +101,10 @@ pub(crate) static PROBE: Probe = Probe {
         how: text(
             "pwrite(2) over the blocks of a file without a name (O_TMPFILE) that was written and \
              synced before, so that no room has to be found. Each write carries its number, and \
-             what was written last is read back and compared. cache=warm is a copy and a page \
-             marked: the kernel writes pages back when it likes, and a file that is larger than \
-             what may be dirty (vm.dirty_ratio) would measure the device.",
+             what was written last is read back and compared. cache=warm, for which all of the \
+             file is read before, is a copy and a page marked: the kernel writes pages back when it \
+             likes, and a file that is larger than what may be dirty (vm.dirty_ratio) would measure \
+             the device.",
         ),
         sources: list![
             text(
@@ -185,6 +186,18 @@ fn is_direct(point: &Point) -> bool {
     point.axes.word("cache") == "direct"
 }
 
+/// Has all of the file in the page cache: writes past it, of a point before, have dropped what was
+/// there.
+fn warm(place: &Place, size: u64) -> Result<(), Failure> {
+    place.read_into_cache(size)?;
+    // None of what was just read: the kernel counts another file's pages, as of overlayfs, or the
+    // file system has a cache of its own.
+    match place.cached(size)? {
+        0 => Ok(()),
+        _ => place.must_be_cached(size),
+    }
+}
+
 impl Role for Writing {
     /// It waits for the device.
     fn blocks(&self, point: &Point) -> bool {
@@ -198,9 +211,14 @@ impl Role for Writing {
         super::place::has_blocks(point)?;
         let place = Place::again(&mut self.place, point)?;
         if is_direct(point) {
-            place.must_be_direct(point)?;
+            place.must_have_a_device("--set cache=warm")?;
+            place.must_be_direct(point, "--set dir= for another folder, or --set cache=warm")?;
         }
-        place.extend(point.axes.number("size"))?;
+        let size = point.axes.number("size");
+        place.extend(size)?;
+        if !is_direct(point) {
+            warm(place, size)?;
+        }
         let order = super::place::order(point, &mut self.random);
         let how = How {
             is_direct: is_direct(point),
@@ -295,8 +313,10 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::tried::{measure, value};
+    use crate::file::tried::{alone, launch, measure, value};
+    use crate::literal::point;
     use costof_model::failure::FailureKind;
+    use costof_os::file::cache;
 
     #[test]
     fn blocks_go_where_the_point_says() {
@@ -316,6 +336,28 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn what_was_dropped_from_the_page_cache_is_there_again_for_a_warm_point() {
+        let size = 100_000;
+        let axes = at("warm", "random", 4096).with("size", size);
+        let point = point(&PROBE, axes);
+        let _alone = alone();
+        let mut role = Writing::start(&launch(vec![point.clone()]));
+        for _ in 0..2 {
+            if let Err(failure) = role.prepare(&point, &Offers::new()) {
+                assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
+                eprintln!("skipped: {failure}");
+                return;
+            }
+            let place = role.place.as_ref().unwrap();
+            match place.cached(size).unwrap() {
+                0 => eprintln!("checked less: nobody tells what is cached"),
+                cached => assert!(cached >= size, "{cached}"),
+            }
+            cache::evict(place.data.file(), place.data.len()).unwrap();
         }
     }
 

@@ -92,8 +92,7 @@ fn spreads<'a>(
     for at in positions.iter().take(SHOWN * 4) {
         all.insert(&rows.row(*at).point, BTreeMap::new());
     }
-    let points = rows.run.launches.iter().flat_map(|launch| &launch.points);
-    for point in points.filter(|point| point.point.probe == probe) {
+    for point in rows.launched(probe) {
         let Some(at) = rows.position(&point.point) else {
             continue;
         };

@@ -108,24 +108,47 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
     })
 }
 
-/// The median of what one launch measured.
+/// The median of what one launch measured: of an even number, the mean of the middle two.
 fn median(measured: &Measured) -> Option<f64> {
-    match &measured.data {
-        Data::Histogram(buckets) => {
-            let mut buckets: Vec<(f64, u64)> = buckets.clone();
-            buckets.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-            let half = buckets.iter().map(|(_, count)| *count as f64).sum::<f64>() / 2.0;
-            let mut seen = 0.0;
-            let middle = buckets.iter().find(|(_, count)| {
-                seen += *count as f64;
-                seen >= half
-            });
-            middle.map(|(value, _)| *value)
-        }
-        data => {
-            let mut costs = data.costs();
-            costs.sort_by(f64::total_cmp);
-            costs.get(costs.len() / 2).copied()
-        }
+    let mut counted: Vec<(f64, u64)> = match &measured.data {
+        Data::Histogram(buckets) => buckets.clone(),
+        data => data.costs().into_iter().map(|cost| (cost, 1)).collect(),
+    };
+    counted.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let counts = counted.iter().map(|(_, count)| *count);
+    let last = counts.fold(0, u64::saturating_add).checked_sub(1)?;
+    let at = |position: u64| {
+        let mut seen = 0;
+        let found = counted.iter().find(|(_, count)| {
+            seen = u64::saturating_add(seen, *count);
+            seen > position
+        });
+        found.map(|(value, _)| *value)
+    };
+    Some(f64::midpoint(at(last / 2)?, at(last.div_ceil(2))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_even_number_has_its_median_between_the_middle_two() {
+        let of = |data: Data| {
+            median(&Measured {
+                name: "cost".into(),
+                data,
+                disturbed: Vec::new(),
+            })
+        };
+        let samples = |costs: &[f64]| Data::Samples(costs.iter().map(|ns| (1, *ns)).collect());
+        assert_eq!(of(samples(&[4.0, 1.0, 3.0, 2.0])), Some(2.5));
+        assert_eq!(of(samples(&[4.0, 1.0, 3.0])), Some(3.0));
+        assert_eq!(of(samples(&[])), None);
+        assert_eq!(of(Data::Histogram(vec![(3.0, 2), (1.0, 2)])), Some(2.0));
+        assert_eq!(of(Data::Histogram(vec![(3.0, 3), (1.0, 2)])), Some(3.0));
+        assert_eq!(of(Data::Histogram(vec![(3.0, 0)])), None);
+        let most = Data::Histogram(vec![(1.0, u64::MAX), (3.0, u64::MAX)]);
+        assert_eq!(of(most), Some(1.0));
     }
 }

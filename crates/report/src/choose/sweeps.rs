@@ -1,11 +1,12 @@
 //! What varies with one axis while the others stay: a line for each way in which they stay, by
 //! numbers as a curve, by words as bars.
 
+use super::AXES;
 use super::place::{LINK, LOSS, Place, SERIES, place, split};
 use super::what::{TAIL, What};
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
 use crate::rows::Rows;
-use crate::text::{capital, shortened};
+use crate::text::{SENTENCES, capital, shortened};
 use costof_model::axis::{AxisValue, Domain};
 use costof_model::metric::Estimate;
 use costof_model::unit::Unit;
@@ -37,6 +38,8 @@ const ALSO: &[(&str, &str)] = &[
 const DOTS: usize = 400;
 /// So many panels make a figure.
 const PANELS: usize = 12;
+/// So many values have room on an axis of words.
+const WORDS: usize = 40;
 /// Values that span more are dots on a logarithmic axis instead of bars.
 const BARS_SPAN: f64 = 30.0;
 /// The rows of a probe.
@@ -114,8 +117,16 @@ fn are_numbers(curves: &[Curve]) -> bool {
 impl<'a> Probe<'a> {
     fn of(rows: &'a Rows<'a>, id: &'a str, positions: &'a [usize]) -> Probe<'a> {
         let places: Vec<Place> = positions.iter().map(|at| place(rows.row(*at))).collect();
+        let there: HashSet<&str> = places
+            .iter()
+            .flat_map(|place| place.keys().map(String::as_str))
+            .collect();
         let mut axes: Vec<String> = match rows.info(id) {
-            Some(info) => info.axes.iter().map(|axis| axis.name.to_string()).collect(),
+            Some(info) => {
+                let names = info.axes.iter().map(|axis| &*axis.name);
+                let names = names.filter(|name| there.contains(name)).take(AXES);
+                names.map(str::to_owned).collect()
+            }
             None => Vec::new(),
         };
         for name in places.iter().flat_map(|place| place.keys()) {
@@ -187,10 +198,12 @@ impl<'a> Probe<'a> {
         let unit = measured.first()?.1.first()?.2.unit;
         let places: Vec<&Place> = measured.iter().map(|(curve, _)| &curve.place).collect();
         let (apart, within) = split(&places);
-        let words = match are_numbers(curves) {
+        let mut words = match are_numbers(curves) {
             true => Vec::new(),
             false => self.words(axis, &measured),
         };
+        let words_left_out = words.len().saturating_sub(WORDS);
+        words.truncate(WORDS);
         let x = self.axis(axis, &measured, &words);
         let heights = measured.iter().flat_map(|(_, rows)| rows);
         let heights = heights.filter_map(|(_, _, estimate)| what.value(estimate));
@@ -281,6 +294,12 @@ impl<'a> Probe<'a> {
         if left_out > 0 {
             figure.about += &format!(" {left_out} more series are in the table alone.");
         }
+        if words_left_out > 0 {
+            figure.about += &format!(
+                " {words_left_out} more values of {} are in the table alone.",
+                axis.replace('_', " ")
+            );
+        }
         for panel in &mut figure.panels {
             // A panel that spans less than the others has an axis on which that is seen.
             let dots = panel.lines.iter().flat_map(|line| &line.dots);
@@ -288,6 +307,7 @@ impl<'a> Probe<'a> {
                 panel.y.scale = Scale::Linear;
             }
         }
+        figure.about += vertically(&figure.panels);
         if by_words {
             beside_each_other(&mut figure);
         }
@@ -326,7 +346,6 @@ impl<'a> Probe<'a> {
                 words.push(value.clone());
             }
         }
-        words.truncate(40);
         words
     }
 
@@ -389,9 +408,12 @@ impl<'a> Probe<'a> {
         let axis = info.axes.iter().find(|known| known.name == axis);
         let mut parts = Vec::new();
         if what.metric() != primary || matches!(what, What::Tail(_)) {
-            parts.extend(metric.map(|metric| capital(&metric.about)));
+            parts.extend(metric.map(|metric| capital(&shortened(&metric.about, SENTENCES))));
         }
-        parts.extend(axis.map(|axis| format!("{}: {}", capital(&axis.name), axis.about)));
+        parts.extend(axis.map(|axis| {
+            let about = shortened(&axis.about, SENTENCES);
+            format!("{}: {about}", capital(&axis.name))
+        }));
         let sentences = parts
             .iter()
             .map(|part| format!("{}.", part.trim_end_matches('.')));
@@ -419,6 +441,33 @@ impl<'a> Probe<'a> {
             })
         });
         parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What a reader has to know who compares heights between panels.
+fn vertically(panels: &[Panel]) -> &'static str {
+    let logarithmic = |panel: &Panel| panel.y.scale == Scale::Decades;
+    let ends = |panel: &Panel| {
+        let dots = panel.lines.iter().flat_map(|line| &line.dots);
+        let heights = dots.flat_map(|dot| {
+            let (low, high) = dot.interval.unwrap_or((dot.y, dot.y));
+            [low, dot.y, high]
+        });
+        panel.y.scale.ends(heights)
+    };
+    let Some((first, others)) = panels.split_first() else {
+        return "";
+    };
+    let mut others = others.iter();
+    if others
+        .clone()
+        .any(|panel| logarithmic(panel) != logarithmic(first))
+    {
+        " The panels have vertical axes of their own, some of them logarithmic."
+    } else if others.any(|panel| ends(panel) != ends(first)) {
+        " The panels have vertical axes of their own."
+    } else {
+        ""
     }
 }
 
@@ -511,6 +560,47 @@ mod tests {
             .iter()
             .find(|figure| figure.name.ends_with("by-threads"));
         assert_eq!(by_threads.unwrap().panels.len(), 3);
+        assert!(!by_size.about.contains("vertical axes"), "all are alike");
+    }
+
+    #[test]
+    fn panels_with_other_vertical_axes_say_so() {
+        let about = |ns: fn(u64, u64) -> f64| {
+            let mut points = Vec::new();
+            for threads in [1, 2, 4, 8] {
+                for way in ["one", "two", "three"] {
+                    points.extend(
+                        [64, 128, 256].map(|size| at(size, way, threads, ns(size, threads))),
+                    );
+                }
+            }
+            let mut figures = drawn(points).into_iter();
+            let by_size = figures.find(|figure| figure.name.ends_with("by-size"));
+            by_size.unwrap().about
+        };
+        let own = "vertical axes of their own";
+        assert!(about(|_, threads| threads as f64).contains(&format!("{own}.")));
+        let some = about(|size, threads| match threads {
+            8 => size.pow(2) as f64,
+            _ => 5.0,
+        });
+        assert!(some.contains(&format!("{own}, some of them logarithmic.")));
+    }
+
+    #[test]
+    fn words_that_have_no_room_are_counted() {
+        let mut points: Vec<PointRow> = (0..43_u64).map(|_| at(64, "one", 1, 5.0)).collect();
+        for (number, row) in points.iter_mut().enumerate() {
+            let word = AxisValue::Word(format!("way{number}").into());
+            row.point.axes.0.insert("way".into(), word);
+        }
+        let figures = drawn(points);
+        assert_eq!(figures[0].panels[0].lines[0].dots.len(), WORDS);
+        assert!(
+            figures[0]
+                .about
+                .contains("3 more values of way are in the table alone")
+        );
     }
 
     #[test]

@@ -3,10 +3,12 @@
 
 use super::bars::Ruler;
 use crate::predictions;
-use crate::published::{DEAN, Published, not_asked, published};
+use crate::published::{DEAN, Published, is_emulated, not_asked, published};
 use crate::rows::Rows;
 use crate::table::{interval, is_hit};
+use crate::text::{SENTENCES, shortened};
 use costof_model::metric::Estimate;
+use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::PointRow;
 use costof_model::unit::Unit;
 use maud::{Markup, html};
@@ -109,7 +111,7 @@ fn bars(rows: &Rows<'_>, shown: &[(usize, &Estimate)], least: (f64, f64)) -> Mar
             @for (at, estimate) in shown {
                 details.r {
                     summary {
-                        span.n { (label(rows, *at)) }
+                        span.n { (label(rows, *at)) (emulated(rows.row(*at))) }
                         (bar(rows.row(*at), estimate, &ruler))
                         span.v { (shown_value(rows.row(*at))) }
                         (grade(rows.row(*at)))
@@ -127,10 +129,11 @@ fn bar(row: &PointRow, estimate: &Estimate, ruler: &Ruler) -> Markup {
     let known = |known: &Published| {
         let (low, high) = known.range(estimate.unit)?;
         let title = format!(
-            "{}: {} ({})",
+            "{}: {} ({}){}",
             known.by,
             known.what,
-            range(estimate.unit, (low, high))
+            range(estimate.unit, (low, high)),
+            ours_is_emulated(row)
         );
         Some((known.by == DEAN, low, high, title))
     };
@@ -153,6 +156,22 @@ fn bar(row: &PointRow, estimate: &Estimate, ruler: &Ruler) -> Markup {
 fn label(rows: &Rows<'_>, at: usize) -> String {
     let row = rows.row(at);
     row.label.clone().unwrap_or_else(|| rows.name(at))
+}
+
+/// Stands beside a published mark that a row over an emulated link has.
+fn emulated(row: &PointRow) -> &'static str {
+    match is_emulated(row) && published(row).next().is_some() {
+        true => " (emulated)",
+        false => "",
+    }
+}
+
+/// What has to be known of a published number beside such a row.
+fn ours_is_emulated(row: &PointRow) -> &'static str {
+    match is_emulated(row) {
+        true => "; here the link is emulated",
+        false => "",
+    }
 }
 
 fn shown_value(row: &PointRow) -> String {
@@ -187,13 +206,13 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
         let mut metrics = metrics.into_iter().flatten();
         metrics
             .find(|metric| metric.name == name)
-            .map(|metric| metric.about.to_string())
+            .map(|metric| shortened(&metric.about, SENTENCES))
     };
     html! {
         div.m {
             p {
                 a href={ "#p" (at) } { (rows.name(at)) }
-                @if let Some(info) = info { ": " (info.question) }
+                @if let Some(info) = info { ": " (shortened(&info.question, SENTENCES)) }
             }
             dl {
                 dt { "Measured" }
@@ -217,13 +236,14 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
                             " " (estimate.unit.symbol_of(estimate.median))
                         }
                         @match is_hit(row) { Some(true) => ", held", Some(false) => ", missed", None => "" }
-                        ": " (expected.because)
+                        ": " (shortened(&expected.because, SENTENCES))
                     }
                 }
                 @for known in published(row) {
                     dt { (known.by) }
                     dd { (known.what) ": "
-                        (range(Unit::Nanoseconds, (known.low_ns, known.high_ns))) }
+                        (range(Unit::Nanoseconds, (known.low_ns, known.high_ns)))
+                        (ours_is_emulated(row)) }
                 }
                 @if !others.is_empty() {
                     dt { "Where it goes" }
@@ -236,8 +256,8 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
                     } }
                 }
                 @if let Some(info) = info {
-                    dt { "How" } dd { (info.how) }
-                    dt { "Sources" } dd { (info.sources.join("; ")) }
+                    dt { "How" } dd { (shortened(&info.how, SENTENCES)) }
+                    dt { "Sources" } dd { (sources(info)) }
                 }
                 @if !row.warnings.is_empty() {
                     dt { "Doubts" }
@@ -248,6 +268,13 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
             }
         }
     }
+}
+
+/// Where the method comes from, as far as there is room for it in every row.
+fn sources(info: &ProbeInfo) -> String {
+    let parts = info.sources.iter().flat_map(|source| ["; ", source]);
+    let letters = parts.skip(1).flat_map(str::chars).take(SENTENCES + 1);
+    shortened(&letters.collect::<String>(), SENTENCES)
 }
 
 /// The predictions that were missed, the furthest off first, each with its sum.

@@ -51,6 +51,11 @@ pub(super) fn section(rows: &Rows<'_>, of_run: &[Figure]) -> Markup {
                 @if let Some(info) = rows.info(probe) { p.question { (info.question) } }
                 (figures::figures(figures.iter().filter(|figure| !figure.folded)))
                 (figures::figures(figures.iter().filter(|figure| figure.folded)))
+                @let not_drawn = positions.len() - choose::drawable(rows, positions).len();
+                @if not_drawn > 0 {
+                    p.quiet { (crate::names::points_counted(not_drawn)) " with more axes than the "
+                        (choose::AXES) " that have room are not drawn." }
+                }
                 (table(rows, probe, positions))
             }
         }
@@ -89,7 +94,7 @@ fn chosen<'a>(rows: &Rows<'a>) -> (Vec<Chosen<'a>>, usize) {
 
 /// The numbers of a probe's points.
 fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
-    let axes = varied(rows, probe, positions);
+    let (axes, axes_left_out) = varied(rows, probe, positions);
     let links: BTreeSet<&str> = positions
         .iter()
         .map(|at| &*rows.row(*at).point.link)
@@ -142,6 +147,7 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
                     }
                 }
             } }
+            @if axes_left_out > 0 { p.quiet { "and " (axes_left_out) " more axes in the run file" } }
             @if count > ROWS { p.quiet { "and " (count - ROWS) " more in the run file" } }
         }
         @if let Some(info) = rows.info(probe) {
@@ -160,27 +166,29 @@ fn p99(estimate: &Estimate) -> Option<f64> {
     percentiles.find(|at| at.percent == 99.0).map(|at| at.value)
 }
 
-/// The axes on which the points differ, in the order in which the probe has them.
-fn varied(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Vec<String> {
+/// The axes on which the points differ, in the order in which the probe has them, as far as a table
+/// has room for columns, and how many axes were not looked at for want of it.
+fn varied(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> (Vec<String>, usize) {
     let values = |axis: &str| {
         let values = positions
             .iter()
             .map(|at| rows.row(*at).point.axes.0.get(axis));
         values.collect::<BTreeSet<_>>().len()
     };
-    let names: Vec<String> = match rows.info(probe) {
-        Some(info) => info.axes.iter().map(|axis| axis.name.to_string()).collect(),
+    let names: Vec<&str> = match rows.info(probe) {
+        Some(info) => info.axes.iter().map(|axis| &*axis.name).collect(),
         None => {
             let axes = positions
                 .iter()
                 .flat_map(|at| rows.row(*at).point.axes.0.keys());
-            axes.map(ToString::to_string)
-                .collect::<BTreeSet<_>>()
-                .into_iter()
-                .collect()
+            let axes: BTreeSet<&str> = axes.map(|name| &**name).collect();
+            axes.into_iter().collect()
         }
     };
-    names.into_iter().filter(|axis| values(axis) > 1).collect()
+    let shown = names.iter().take(choose::AXES);
+    let shown = shown.filter(|axis| values(axis) > 1);
+    let left_out = names.len().saturating_sub(choose::AXES);
+    (shown.map(ToString::to_string).collect(), left_out)
 }
 
 fn axis_value(rows: &Rows<'_>, probe: &str, axis: &str, value: Option<&AxisValue>) -> String {

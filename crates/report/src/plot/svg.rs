@@ -388,8 +388,10 @@ fn escaped(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // XML has no others.
-            c if c.is_control() && !c.is_whitespace() => escaped.push('\u{fffd}'),
+            // XML has no other controls, nor those two.
+            '\t' | '\n' | '\r' => escaped.push(c),
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            c if c.is_control() => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
     }
@@ -412,6 +414,10 @@ mod tests {
         assert_eq!(
             escaped("<b a=\"'\">&\u{1}"),
             "&lt;b a=&quot;&#39;&quot;&gt;&amp;\u{fffd}"
+        );
+        assert_eq!(
+            escaped("\t\n\r\u{b}\u{c}\u{85}\u{fffe}\u{ffff}"),
+            format!("\t\n\r{}", "\u{fffd}".repeat(5))
         );
     }
 }

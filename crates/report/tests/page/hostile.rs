@@ -6,7 +6,7 @@ use costof_report::{csv, markdown, page::page, plots, run::text};
 use serde_json::{Value, json};
 
 /// What would be markup, a script or an attribute, wherever it got out.
-const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\" onload=\"alert(3)' $x$ \u{1}]]>";
+const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\" onload=\"alert(3)' $x$ \u{1}\u{b}\u{c}\u{fffe}\u{ffff}]]>";
 
 /// Everything that is made of a run.
 fn all(run: &Run) -> String {
@@ -82,12 +82,10 @@ fn no_word_of_a_run_file_becomes_markup() {
     for markup in ["<script>alert", "<img", "onload=\"alert"] {
         assert!(!all.contains(markup), "{markup}");
     }
-    // A file of its own is XML, which has no such letter.
-    assert!(
-        plots::svg(&run)
-            .iter()
-            .all(|(_, svg)| !svg.contains('\u{1}'))
-    );
+    // A file of its own is XML, which has no such letters.
+    let not_xml = ['\u{1}', '\u{b}', '\u{c}', '\u{fffe}', '\u{ffff}'];
+    let drawn = plots::svg(&run);
+    assert!(!drawn.is_empty() && drawn.iter().all(|(_, svg)| !svg.contains(not_xml)));
 }
 
 /// Numbers that break arithmetic, wherever one stands.
@@ -186,4 +184,91 @@ fn many_names_and_much_text_stay_a_page() {
     }
     let page = all(&made.run());
     assert!(page.contains("layer599.p"));
+}
+
+/// A probe's description that says this wherever it can say much.
+fn described(probe: &str, text: &str) -> Value {
+    json!({"type": "probe", "id": probe, "method": 1, "question": text, "axes": [],
+        "crossings": [], "metrics": [{"name": "cost", "unit": "ns", "better": "lower", "about": text}],
+        "how": text, "sources": [text, text], "predicted_from": "p", "after": [], "needs": [],
+        "roles": ["only"]})
+}
+
+#[test]
+fn a_long_description_is_not_copied_into_every_row() {
+    let mut made = Made::default();
+    for size in 0..400_u32 {
+        made.add(&Point {
+            probe: "a.x",
+            axes: json!({"size": size}),
+            link: "none",
+            measured: ("cost", "ns", 5.0 + f64::from(size)),
+            label: Some("a headline"),
+        });
+    }
+    made.add_row(described("a.x", &"x".repeat(1_000_000)));
+    let page = page(&made.run(), &[]);
+    assert!(page.len() < 20_000_000, "{} bytes", page.len());
+    assert!(page.contains('…'));
+}
+
+#[test]
+fn axes_without_end_are_not_drawn_and_counted() {
+    let mut made = Made::default();
+    let mut add = |axes: Value| {
+        made.add(&Point {
+            probe: "a.x",
+            axes,
+            link: "none",
+            measured: ("cost", "ns", 5.0),
+            label: None,
+        });
+    };
+    for size in [1, 2, 3] {
+        add(json!({"size": size}));
+    }
+    let many = |first: u32| {
+        let axes = (first..first + 2000).map(|at| (format!("x{at}"), json!(at)));
+        Value::Object(axes.collect())
+    };
+    for first in 0..10 {
+        add(many(2000 * first));
+    }
+    // Few a point, and together as many.
+    for at in 0..2000 {
+        add(json!({format!("y{at}"): 1}));
+    }
+    let run = made.run();
+    let page = page(&run, &[]);
+    assert!(page.len() < 20_000_000, "{} bytes", page.len());
+    assert!(page.contains("a.x cost by size"));
+    // One axis is the size, and 31 of the others have room.
+    assert!(page.contains("1979 points with more axes than the 32 that have room are not drawn."));
+    assert!(page.contains("and 21969 more axes in the run file"));
+    let summary = csv::summary(&run);
+    let head = summary.lines().next().unwrap();
+    assert!(head.ends_with(",axes_left_out"));
+    assert_eq!(head.split(',').count(), 4 + 256 + 14 + 4 + 1);
+    let mut lines = summary.lines();
+    assert!(lines.all(|line| line.split(',').count() == head.split(',').count()));
+    all(&run);
+}
+
+#[test]
+fn many_probes_with_many_launches_are_spread_each() {
+    let mut made = Made::default();
+    for at in 0..2000_u32 {
+        made.add(&Point {
+            probe: &format!("a.x{at}"),
+            axes: json!({}),
+            link: "none",
+            measured: ("latency", "ns", 5e3),
+            label: None,
+        });
+    }
+    let page = page(&made.run(), &[]);
+    let drawn = page.matches(" latency, how it is spread</b>").count();
+    let (before, _) = page.split_once(" more plots would make this page").unwrap();
+    let left_out = before.rsplit('>').next().unwrap();
+    assert_eq!(drawn + left_out.parse::<usize>().unwrap(), 2000);
 }

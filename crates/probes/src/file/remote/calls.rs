@@ -25,7 +25,7 @@ const SMALL_BYTES: usize = 16 << 10;
 /// A file's attributes in an answer. Source: RFC 1813, section 2.5, `fattr3`.
 const ATTRIBUTES_BYTES: usize = 84;
 /// The longest verifier. Source: RFC 5531, section 8.2.
-const VERIFIER_MOST_BYTES: usize = 400;
+pub(super) const VERIFIER_MOST_BYTES: usize = 400;
 
 /// A connection to a server over which one file is read.
 #[derive(Debug)]

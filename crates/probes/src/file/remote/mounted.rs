@@ -124,7 +124,7 @@ impl Mounted {
             file,
             memory,
             block,
-            taken: None,
+            asked: None,
         })
     }
 }
@@ -134,12 +134,13 @@ pub(super) struct MountedCalls {
     file: File,
     memory: Arena,
     block: usize,
-    taken: Option<Answered>,
+    /// The block that is asked for and not read yet.
+    asked: Option<Answered>,
 }
 
 impl MountedCalls {
     pub(super) fn under_way(&self) -> usize {
-        usize::from(self.taken.is_some())
+        usize::from(self.asked.is_some())
     }
 
     /// Measured: asks the server for the file's attributes.
@@ -150,11 +151,22 @@ impl MountedCalls {
         ask_for_attributes(&self.file)
     }
 
-    /// Measured: reads the block at `offset`. One system call.
+    /// Notes that the block at `offset` is to be read: nothing is under way before [`Self::answered`],
+    /// so that what is counted from some moment on is read after it.
+    pub(super) fn ask(&mut self, offset: u64, began: u64) {
+        self.asked = Some(Answered { began, offset });
+    }
+
+    /// Measured: reads the block that is asked for. One system call.
     ///
     /// # Errors
     /// What pread(2) says, and where it reads less.
-    pub(super) fn read(&mut self, offset: u64, began: u64) -> Result<(), Trouble> {
+    ///
+    /// # Panics
+    /// Where none is asked for is a bug.
+    pub(super) fn answered(&mut self) -> Result<Answered, Trouble> {
+        let asked = self.asked.take().expect("a block is asked for");
+        let offset = asked.offset;
         let block = &mut self.memory.as_mut_slice()[..self.block];
         let count = self.file.read_at(block, offset)?;
         if count != self.block {
@@ -164,16 +176,7 @@ impl MountedCalls {
                 block: self.block,
             });
         }
-        self.taken = Some(Answered { began, offset });
-        Ok(())
-    }
-
-    /// The block that was read.
-    ///
-    /// # Panics
-    /// Where none was is a bug.
-    pub(super) fn taken(&mut self) -> Answered {
-        self.taken.take().expect("a block was asked for")
+        Ok(asked)
     }
 }
 
@@ -206,6 +209,34 @@ mod tests {
         ] {
             assert!(!is_remote(kind), "{kind}");
         }
+    }
+
+    #[test]
+    fn a_block_is_read_when_its_answer_is_wanted_and_not_before() {
+        const BLOCK: usize = 512;
+        let mut calls = MountedCalls {
+            file: File::open("/proc/self/exe").unwrap(),
+            memory: Arena::map(base_page_bytes(), PageSize::Base).unwrap(),
+            block: BLOCK,
+            asked: None,
+        };
+        calls.ask(0, 7);
+        assert_eq!(calls.under_way(), 1);
+        assert!(
+            calls.memory.as_mut_slice()[..4] == [0; 4],
+            "nothing is read yet"
+        );
+        let answered = calls.answered().unwrap();
+        assert_eq!((answered.began, answered.offset), (7, 0));
+        assert_eq!(calls.under_way(), 0);
+        assert_eq!(&calls.memory.as_mut_slice()[..4], b"\x7fELF");
+        // Past the end, it is the answer that says so.
+        calls.ask(1 << 40, 0);
+        assert!(matches!(
+            calls.answered(),
+            Err(Trouble::Count { count: 0, .. })
+        ));
+        assert_eq!(calls.under_way(), 0);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use costof_os::allocator::allocations;
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::handshake::Handshake;
 use costof_os::reserved_port;
+use fastrand::Rng;
 use std::io;
 use std::net::SocketAddr;
 
@@ -134,9 +135,10 @@ impl Reading {
             By::Calls(calls) => calls
                 .ask(offset, began)
                 .map_err(|trouble| trouble.failure(&self.name, LIMIT)),
-            By::Mounted(calls) => calls
-                .read(offset, began)
-                .map_err(|trouble| trouble.failure(&self.name, LIMIT)),
+            By::Mounted(calls) => {
+                calls.ask(offset, began);
+                Ok(())
+            }
         }
     }
 
@@ -146,7 +148,9 @@ impl Reading {
             By::Calls(calls) => calls
                 .answered()
                 .map_err(|trouble| trouble.failure(&self.name, LIMIT)),
-            By::Mounted(calls) => Ok(calls.taken()),
+            By::Mounted(calls) => calls
+                .answered()
+                .map_err(|trouble| trouble.failure(&self.name, LIMIT)),
         }
     }
 
@@ -185,16 +189,17 @@ struct Blocks {
     count: u64,
     bytes: u64,
     next: u64,
-    drawn: Option<fastrand::Rng>,
+    drawn: Option<Rng>,
 }
 
 impl Blocks {
-    fn of(reading: &Reading, random: bool) -> Blocks {
+    /// One behind the other, or as they are drawn.
+    fn of(reading: &Reading, drawn: Option<Rng>) -> Blocks {
         Blocks {
             count: reading.size_bytes / reading.block as u64,
             bytes: reading.block as u64,
             next: 0,
-            drawn: random.then(fastrand::Rng::new),
+            drawn,
         }
     }
 
@@ -229,17 +234,17 @@ const SLOW_LEAST_NS: f64 = 50e6;
 /// How many reads must fit into a point's time, so that it is cut into turns.
 const READS_PER_POINT: f64 = 40.0;
 
-/// Measures a point: handshakes, then calls that do nothing and reads in turns.
+/// Measures a point: handshakes, then calls that do nothing and reads in turns, of blocks one behind the
+/// other or as they are `drawn`.
 ///
 /// # Errors
 /// What the server does not answer, or answers.
 pub(super) fn measure(
     reading: &mut Reading,
-    random: bool,
+    drawn: Option<Rng>,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
-    let mut blocks = Blocks::of(reading, random);
-    let each_ns = warm_up(reading, &mut blocks, meter)?;
+    let each_ns = warm_up(reading, meter)?;
     handshakes(reading, meter)?;
     // Over a slow link, one turn takes long enough, and must outlast what a link lets through at once.
     let (turns, least_ns) = match each_ns * READS_PER_POINT * f64::from(TURNS) < meter.time_ns() {
@@ -247,7 +252,7 @@ pub(super) fn measure(
         false => (1, SLOW_LEAST_NS),
     };
     let mut meter = meter.lasting(least_ns);
-    let mut blocks = Blocks::of(reading, random);
+    let mut blocks = Blocks::of(reading, drawn);
     let mut sum = Stretch::default();
     for _ in 0..turns {
         let mut turn = meter.share(turns);
@@ -265,8 +270,10 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Reads before those that count, one at a time, for up to half of the time; how long each took.
-fn warm_up(reading: &mut Reading, blocks: &mut Blocks, meter: &Meter<'_>) -> Result<f64, Failure> {
+/// Reads before those that count, one at a time, for up to half of the time; how long each took. Each
+/// block is read once, whatever order comes later: of blocks that are drawn, a third would be left out.
+fn warm_up(reading: &mut Reading, meter: &Meter<'_>) -> Result<f64, Failure> {
+    let mut blocks = Blocks::of(reading, None);
     let clock = meter.clock();
     let (start, mut done, mut ns) = (clock.start(), 0_u64, 0.0);
     while done < blocks.count && (done == 0 || ns < meter.time_ns() / 2.0) {
@@ -432,4 +439,32 @@ fn handshakes_loaded(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_come_each_once_or_as_the_seed_draws_them() {
+        let offsets = |drawn| {
+            let (count, bytes, next) = (5, 4, 0);
+            let mut blocks = Blocks {
+                count,
+                bytes,
+                next,
+                drawn,
+            };
+            [(); 12].map(|()| blocks.next())
+        };
+        assert_eq!(offsets(None)[..6], [0, 4, 8, 12, 16, 0]);
+        let drawn = |seed| offsets(Some(Rng::with_seed(seed)));
+        assert_eq!(drawn(1), drawn(1));
+        assert_ne!(drawn(1), drawn(2));
+        assert!(
+            drawn(1)
+                .iter()
+                .all(|offset| [0, 4, 8, 12, 16].contains(offset))
+        );
+    }
 }

@@ -25,7 +25,7 @@ use std::time::Duration;
 /// How long a server may take for one answer.
 pub(super) const LIMIT: Duration = Duration::from_secs(5);
 /// The longest handle. Source: RFC 1813, `NFS3_FHSIZE`.
-const HANDLE_MOST_BYTES: usize = 64;
+pub(super) const HANDLE_MOST_BYTES: usize = 64;
 /// How many groups a caller may say that it is in. Source: RFC 5531, appendix A.
 const GROUPS_MOST: usize = 16;
 

@@ -1,8 +1,13 @@
 //! A connection on which `nfs3_client` asks, one call at a time: it blocks, so that no runtime is
-//! needed, ends in time, and takes no answer that is longer than an answer can be.
+//! needed, ends in time, and takes no answer that is longer than an answer can be, nor one with a part that
+//! says it is: unpacking would reserve that much memory.
 
+use super::calls::VERIFIER_MOST_BYTES;
+use super::server::HANDLE_MOST_BYTES;
 use nfs3_client::io::{AsyncRead, AsyncWrite};
-use nfs3_client::nfs3_types::rpc::fragment_header;
+use nfs3_client::nfs3_types::mount::{self, MOUNT_PROGRAM};
+use nfs3_client::nfs3_types::nfs3::{self, NFS_PROGRAM};
+use nfs3_client::nfs3_types::rpc::{accept_stat, fragment_header, msg_type, reply_stat};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::pin::pin;
@@ -22,6 +27,8 @@ pub(super) struct Wire {
     until: Instant,
     /// Whether the mark before an answer has not come yet, which says how long it is.
     before_mark: bool,
+    /// What was called last.
+    called: Procedure,
 }
 
 impl Wire {
@@ -34,6 +41,7 @@ impl Wire {
             limit,
             until: Instant::now() + limit,
             before_mark: true,
+            called: Procedure::default(),
         })
     }
 }
@@ -72,6 +80,14 @@ impl AsyncRead for Wire {
                 ));
             }
         }
+        if !self.before_mark
+            && let Some(what) = too_long(self.called, buffer)
+        {
+            return Err(io::Error::new(
+                ErrorKind::InvalidData,
+                format!("the server sends {what}"),
+            ));
+        }
         self.before_mark = false;
         Ok(())
     }
@@ -85,6 +101,7 @@ impl AsyncWrite for Wire {
     async fn async_write_all(&mut self, buffer: &[u8]) -> io::Result<()> {
         self.until = Instant::now() + self.limit;
         self.before_mark = true;
+        self.called = called(buffer).unwrap_or_default();
         self.stream
             .write_all(buffer)
             .map_err(|error| match error.kind() {
@@ -92,6 +109,72 @@ impl AsyncWrite for Wire {
                 _ => error,
             })
     }
+}
+
+/// A program and the number of its procedure.
+type Procedure = (u32, u32);
+
+const MNT: Procedure = (mount::PROGRAM, MOUNT_PROGRAM::MOUNTPROC3_MNT as u32);
+const LOOKUP: Procedure = (nfs3::PROGRAM, NFS_PROGRAM::NFSPROC3_LOOKUP as u32);
+
+/// What a call calls. Source: RFC 5531, section 9.
+fn called(mut call: &[u8]) -> Option<Procedure> {
+    let [_mark, _number, _kind, _rpc, program, _version, procedure] = words(&mut call)?;
+    Some((program, procedure))
+}
+
+/// What in an answer says that it is longer than it can be, if anything does. What ends too early is left
+/// to whoever unpacks it.
+///
+/// Source: RFC 5531, section 9; RFC 1813, section 3.3.3 and appendix I.
+fn too_long(called: Procedure, mut answer: &[u8]) -> Option<&'static str> {
+    let left = &mut answer;
+    let [_number, kind] = words(left)?;
+    if kind != msg_type::REPLY as u32 {
+        return Some("a call where an answer should be");
+    }
+    let [stat] = words(left)?;
+    if stat != reply_stat::MSG_ACCEPTED as u32 {
+        return None;
+    }
+    let [_flavour, verifier] = words(left)?;
+    if verifier as usize > VERIFIER_MOST_BYTES {
+        return Some("a verifier that is too long");
+    }
+    skip(left, verifier)?;
+    let [stat] = words(left)?;
+    if stat != accept_stat::SUCCESS as u32 || ![MNT, LOOKUP].contains(&called) {
+        return None;
+    }
+    let [status] = words(left)?;
+    if status != 0 {
+        return None;
+    }
+    let [handle] = words(left)?;
+    if handle as usize > HANDLE_MOST_BYTES {
+        return Some("a handle that is too long");
+    }
+    skip(left, handle)?;
+    if called != MNT {
+        return None;
+    }
+    let [flavours] = words(left)?;
+    (flavours as usize > left.len() / 4).then_some("a list that is longer than the answer")
+}
+
+fn words<const COUNT: usize>(left: &mut &[u8]) -> Option<[u32; COUNT]> {
+    let mut words = [0; COUNT];
+    for word in &mut words {
+        let (bytes, rest) = left.split_first_chunk()?;
+        (*word, *left) = (u32::from_be_bytes(*bytes), rest);
+    }
+    Some(words)
+}
+
+/// Passes over so many bytes and what fills them up to a multiple of four.
+fn skip(left: &mut &[u8], bytes: u32) -> Option<()> {
+    *left = left.get((bytes as usize).next_multiple_of(4)..)?;
+    Some(())
 }
 
 /// What comes of a call over a [`Wire`], which never waits for anything but by blocking.
@@ -105,26 +188,38 @@ pub(super) fn at_once<F: Future>(call: F) -> F::Output {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nfs3_client::PortmapperClient;
+    use nfs3_client::nfs3_types::mount::dirpath;
+    use nfs3_client::nfs3_types::nfs3::{LOOKUP3args, diropargs3, filename3, nfs_fh3};
+    use nfs3_client::nfs3_types::xdr_codec::Opaque;
+    use nfs3_client::{MountClient, Nfs3Client, PortmapperClient};
     use std::net::TcpListener;
     use std::thread;
 
     /// What comes of a call that is answered by these bytes, after which the server is silent or goes.
-    fn answered(bytes: &'static [u8], goes: bool) -> String {
+    fn answered(bytes: &[u8], goes: bool) -> String {
+        answered_to(bytes, goes, |wire| {
+            let error = at_once(PortmapperClient::new(wire).null()).unwrap_err();
+            error.to_string()
+        })
+    }
+
+    /// The same of this call.
+    fn answered_to(bytes: &[u8], goes: bool, call: fn(Wire) -> String) -> String {
+        let bytes = bytes.to_vec();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let server = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut call = [0; 44];
+            let mut mark = [0; 4];
+            stream.read_exact(&mut mark).unwrap();
+            let mut call = vec![0; fragment_header::from(mark).fragment_length() as usize];
             stream.read_exact(&mut call).unwrap();
-            stream.write_all(bytes).unwrap();
+            stream.write_all(&bytes).unwrap();
             // Until the other end is gone.
             while !goes && stream.read(&mut call).is_ok_and(|read| read > 0) {}
         });
         let wire = Wire::new(stream, Duration::from_millis(100)).unwrap();
-        let mut client = PortmapperClient::new(wire);
-        let error = at_once(client.null()).unwrap_err().to_string();
-        drop(client);
+        let error = call(wire);
         server.join().unwrap();
         error
     }
@@ -137,5 +232,61 @@ mod tests {
         assert!(silent.contains("timed out"), "{silent}");
         let gone = answered(b"\x80\0", true);
         assert!(gone.contains("end of file"), "{gone}");
+    }
+
+    fn bytes(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_be_bytes()).collect()
+    }
+
+    #[test]
+    fn a_part_that_says_it_is_longer_than_it_can_be_takes_no_memory() {
+        const HUGE: u32 = u32::MAX;
+        let null: fn(Wire) -> String =
+            |wire| format!("{:?}", at_once(PortmapperClient::new(wire).null()).err());
+        let mnt: fn(Wire) -> String = |wire| {
+            let folder = dirpath(Opaque::borrowed(b"/export"));
+            format!("{:?}", at_once(MountClient::new(wire).mnt(folder)).err())
+        };
+        let lookup: fn(Wire) -> String = |wire| {
+            let what = diropargs3 {
+                dir: nfs_fh3 {
+                    data: Opaque::borrowed(b"handle"),
+                },
+                name: filename3(Opaque::borrowed(b"file")),
+            };
+            let found = at_once(Nfs3Client::new(wire).lookup(&LOOKUP3args { what }));
+            format!("{:?}", found.err())
+        };
+        for (call, answer, why) in [
+            (null, &[1, 1, 0, 0, HUGE][..], "a verifier"),
+            (null, &[1, 1, 0, 0, 401], "a verifier"),
+            (null, &[1, 0, 2, 3, 4, 5, 0, HUGE], "a call where"),
+            (mnt, &[1, 1, 0, 0, HUGE], "a verifier"),
+            (mnt, &[1, 1, 0, 0, 0, 0, 0, HUGE], "a handle"),
+            (mnt, &[1, 1, 0, 0, 0, 0, 0, 4, 7, HUGE, 1], "a list"),
+            (lookup, &[1, 1, 0, 0, 4, 7, 0, 0, HUGE], "a handle"),
+            (lookup, &[1, 1, 0, 0, 0, 0, 0, 65], "a handle"),
+        ] {
+            let mark = fragment_header::new(4 * answer.len() as u32, true);
+            let answer = [&mark.into_xdr_buf()[..], &bytes(answer)].concat();
+            let error = answered_to(&answer, false, call);
+            assert!(error.contains("InvalidData"), "{error}");
+            assert!(error.contains(why), "{error} is not: {why}");
+        }
+    }
+
+    #[test]
+    fn lengths_that_can_be_are_taken() {
+        for (called, answer) in [
+            (MNT, &[1, 1, 0, 0, 4, 7, 0, 0, 4, 7, 2, 1, 0][..]),
+            (MNT, &[1, 1, 0, 0, 0, 0, 13]),
+            (LOOKUP, &[1, 1, 0, 0, 0, 0, 0, 4, 7, 0, 0]),
+            // Of others, what comes first is no length.
+            ((nfs3::PROGRAM, 19), &[1, 1, 0, 0, 0, 0, 0, u32::MAX]),
+            (MNT, &[1, 1, 1, 1, u32::MAX]),
+            (MNT, &[1]),
+        ] {
+            assert_eq!(too_long(called, &bytes(answer)), None, "{answer:?}");
+        }
     }
 }
