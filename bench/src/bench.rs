@@ -2,14 +2,17 @@
 //! and the word that the user wants to stop.
 
 use crate::child::{self, Interrupt};
-use crate::costof::Costof;
+use crate::costof;
 use crate::error::{Result, failed};
 use crate::machine;
 use clap::Args;
 use costof_os::affinity;
+use costof_peers::costof::Costof;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// What the C programs of this bench have in common.
@@ -44,9 +47,13 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn prepare(options: Options) -> Result<Bench> {
-        let interrupt = Interrupt::watch()?;
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&interrupted);
+        ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
+            .map_err(|error| failed(format!("cannot watch for interrupts: {error}")))?;
+        let interrupt = Interrupt::by(interrupted);
         let target = target_folder()?;
-        let costof = Costof::find(options.costof, &target)?;
+        let costof = costof::find(options.costof, &target)?;
         let cpus = affinity::allowed()
             .map_err(|error| failed(format!("cannot read the allowed processors: {error}")))?;
         let cpu = options.cpu.or(cpus.last().copied()).unwrap_or(0);

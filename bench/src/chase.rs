@@ -2,9 +2,10 @@
 //! random cycle through 512 MiB on 4 KiB pages, a word every 64 bytes.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
+use crate::contest::{self, Contest, Peer};
 use crate::error::Result;
 use crate::verdict::{Bounds, Verdict};
+use costof_peers::tool::{number_before, words};
 
 const SIZE_BYTES: u64 = 512 << 20;
 const STRIDE_BYTES: u64 = 64;
@@ -12,16 +13,15 @@ const LAPS: u64 = 2;
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let mut seeds = fastrand::Rng::new();
-    let chase = Peer {
-        name: "chase.c",
-        says: Says::Median,
-        program: Program::Source("chase", include_str!("chase.c")),
-        arguments: Box::new(move || {
+    let chase = Peer::in_c(
+        "chase.c",
+        include_str!("chase.c"),
+        Box::new(move || {
             let seed = seeds.u64(..);
-            words(&format!("{SIZE_BYTES} {STRIDE_BYTES} {seed} {LAPS}"))
+            Ok(words(&format!("{SIZE_BYTES} {STRIDE_BYTES} {seed} {LAPS}")))
         }),
-        read: |output| number_before(output, "ns per load"),
-    };
+        |output| number_before(output, "ns per load"),
+    );
     let axes = words(&format!(
         "size={SIZE_BYTES} pages=4KiB pattern=random stride={STRIDE_BYTES}"
     ));

@@ -2,9 +2,10 @@
 //! runs on the next processor.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
+use crate::contest::{self, Contest, Peer};
 use crate::error::{Result, failed};
 use crate::verdict::Verdict;
+use costof_peers::tool::{number_before, words};
 
 /// Few enough that ports do not run out: each stays in TIME-WAIT for a minute.
 const CONNECTIONS: u32 = 2000;
@@ -14,13 +15,12 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         .measured_first()
         .get(1)
         .ok_or_else(|| failed("this comparison takes two processors"))?;
-    let peer = Peer {
-        name: "connect.c",
-        says: Says::Median,
-        program: Program::Source("connect", include_str!("connect.c")),
-        arguments: Box::new(move || words(&format!("{CONNECTIONS} {other}"))),
-        read: |output| number_before(output, "ns to connect"),
-    };
+    let peer = Peer::in_c(
+        "connect.c",
+        include_str!("connect.c"),
+        Box::new(move || Ok(words(&format!("{CONNECTIONS} {other}")))),
+        |output| number_before(output, "ns to connect"),
+    );
     let axes = words("cpus=cross wake=idle");
     let contest = Contest {
         processors: 2,

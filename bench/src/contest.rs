@@ -3,18 +3,17 @@
 //! its comparison.
 
 use crate::bench::Bench;
-use crate::child::{self, pinned};
-use crate::costof::{Costof, settings, the_only};
+use crate::costof;
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::rounds::{self, Given, Side, ratio};
-use crate::server::{Server, Transport, with_port};
 use crate::verdict::{Bounds, Verdict};
 use costof_measure::statistics::quantile::median;
 use costof_measure::statistics::ratio::ratio_interval;
 use costof_model::unit::Unit;
 use costof_os::awake::Spinners;
-use std::path::{Path, PathBuf};
+use costof_peers::costof::{settings, the_only};
+use costof_peers::tool::{On, Says, Tool};
 use std::time::Duration;
 
 /// How long a peer may take for its number.
@@ -42,41 +41,13 @@ pub(crate) struct Contest<'a> {
 
 /// A program that measures what costof measures.
 pub(crate) struct Peer<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) says: Says,
-    /// Its number for one round, in the contest's unit, from what it prints.
-    pub(crate) program: Program,
-    /// Its arguments in one round.
-    pub(crate) arguments: Box<dyn FnMut() -> Vec<String> + 'a>,
-    pub(crate) read: fn(&str) -> Option<f64>,
+    tool: Tool<'a>,
+    /// What it is compiled from where it is written here, in C.
+    source: Option<&'static str>,
 }
 
-/// What a peer is started from.
-pub(crate) enum Program {
-    /// Installed on this machine.
-    Installed(&'static str),
-    /// Compiled from C that is written here: its name and its text.
-    Source(&'static str, &'static str),
-    /// Installed on this machine, and measured against a server, which is the same program with
-    /// other arguments, on the next processor. [`PORT`](crate::server::PORT) stands in both for the
-    /// port.
-    TwoEnds {
-        name: &'static str,
-        server: Vec<String>,
-        transport: Transport,
-    },
-}
-
-/// What a peer's number is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Says {
-    /// The median of many stretches, as costof's is: a noisy machine moves both alike.
-    Median,
-    /// One long time by the operations in it, which holds the interruptions that
-    /// costof's median leaves out. A noisy machine flatters costof there, so that
-    /// there is no verdict.
-    Mean,
-}
+/// The arguments of a peer in one round.
+type Arguments<'a> = Box<dyn FnMut() -> Result<Vec<String>> + 'a>;
 
 /// What a contest's rounds came to.
 struct Outcome<'a> {
@@ -105,7 +76,7 @@ impl<'a> Contest<'a> {
         probe: &'a str,
         metric: &'a str,
         axes: Vec<String>,
-        peers: Vec<Peer<'a>>,
+        peers: Vec<impl Into<Peer<'a>>>,
     ) -> Contest<'a> {
         Contest {
             probe,
@@ -117,7 +88,7 @@ impl<'a> Contest<'a> {
             processors: 1,
             awake: false,
             full: false,
-            peers,
+            peers: peers.into_iter().map(Into::into).collect(),
         }
     }
 
@@ -125,7 +96,7 @@ impl<'a> Contest<'a> {
     pub(crate) fn throughput(
         probe: &'a str,
         axes: Vec<String>,
-        peers: Vec<Peer<'a>>,
+        peers: Vec<impl Into<Peer<'a>>>,
     ) -> Contest<'a> {
         Contest {
             unit: Unit::BytesPerSecond,
@@ -159,7 +130,7 @@ impl<'a> Contest<'a> {
             peers: peers
                 .iter()
                 .zip(of_peers)
-                .map(|(peer, given)| (peer.name, peer.says, given))
+                .map(|(peer, given)| (peer.tool.name, peer.tool.says, given))
                 .collect(),
         };
         println!();
@@ -198,7 +169,7 @@ impl<'a> Contest<'a> {
                 let precision = if self.full { "--full" } else { "--quick" };
                 let mut arguments = vec![self.probe, precision, "--cpu", &cpus];
                 arguments.extend(settings(&self.axes));
-                let run = Costof::run(bench, &format!("{file}-{}.jsonl", round + 1), &arguments)?;
+                let run = costof::run(bench, &format!("{file}-{}.jsonl", round + 1), &arguments)?;
                 let estimate = the_only(&run, self.metric)?;
                 if estimate.unit != self.unit {
                     return Err(failed(format!(
@@ -213,55 +184,45 @@ impl<'a> Contest<'a> {
     }
 }
 
-impl Peer<'_> {
+impl<'a> Peer<'a> {
+    /// One that is compiled from this text, and says a median.
+    pub(crate) fn in_c(
+        name: &'static str,
+        source: &'static str,
+        arguments: Arguments<'a>,
+        read: fn(&str) -> Option<f64>,
+    ) -> Peer<'a> {
+        let tool = Tool {
+            arguments,
+            ..Tool::simple(name, Says::Median, "", read)
+        };
+        let source = Some(source);
+        Peer { tool, source }
+    }
+
     fn side<'b>(&'b mut self, bench: &'b Bench) -> Side<'b> {
         Side {
-            name: self.name,
+            name: self.tool.name,
             measure: Box::new(|_| {
-                let mut command = pinned(bench.cpu, &self.program.path(bench)?)?;
-                let arguments = (self.arguments)();
-                let server = self.program.serve(bench)?;
-                match &server {
-                    Some(server) => command.args(with_port(&arguments, server.port)),
-                    None => command.args(arguments),
-                };
-                let finished = child::finish(&mut command, PEER_LIMIT, &bench.interrupt)?;
-                (self.read)(&finished.output)
-                    .filter(|number| number.is_finite() && *number > 0.0)
-                    .ok_or_else(|| {
-                        failed(format!(
-                            "it printed no number that is known here, but: {}",
-                            finished.output.trim()
-                        ))
-                    })
+                if let Some(source) = self.source {
+                    let name = self.tool.name.trim_end_matches(".c");
+                    self.tool.program = bench.compiled(name, source)?;
+                }
+                self.tool.measure(On {
+                    cpu: bench.cpu,
+                    next: bench.measured_first().get(1).copied(),
+                    limit: PEER_LIMIT,
+                    interrupt: &bench.interrupt,
+                })
             }),
         }
     }
 }
 
-impl Program {
-    fn path(&self, bench: &Bench) -> Result<PathBuf> {
-        match self {
-            Program::Installed(name) | Program::TwoEnds { name, .. } => Ok(PathBuf::from(name)),
-            Program::Source(name, text) => bench.compiled(name, text),
-        }
-    }
-
-    /// The other end, where it has one: until it is dropped.
-    fn serve(&self, bench: &Bench) -> Result<Option<Server>> {
-        let Program::TwoEnds {
-            name,
-            server,
-            transport,
-        } = self
-        else {
-            return Ok(None);
-        };
-        let cpus = bench.measured_first();
-        let cpu = cpus
-            .get(1)
-            .ok_or_else(|| failed("its server takes a second processor"))?;
-        Server::start(Path::new(name), server, *transport, *cpu, &bench.interrupt).map(Some)
+impl<'a> From<Tool<'a>> for Peer<'a> {
+    fn from(tool: Tool<'a>) -> Peer<'a> {
+        let source = None;
+        Peer { tool, source }
     }
 }
 
@@ -337,20 +298,6 @@ fn symbol(unit: Unit) -> &'static str {
         Unit::BytesPerSecond => "GB/s",
         _ => "ns",
     }
-}
-
-/// Arguments that hold no spaces.
-pub(crate) fn words(text: &str) -> Vec<String> {
-    text.split_whitespace().map(str::to_owned).collect()
-}
-
-/// The number before `words` in the first line that ends with them.
-pub(crate) fn number_before(output: &str, words: &str) -> Option<f64> {
-    output
-        .lines()
-        .find_map(|line| line.trim().strip_suffix(words))
-        .and_then(|number| number.split_whitespace().last())
-        .and_then(|number| number.parse().ok())
 }
 
 #[cfg(test)]
@@ -440,12 +387,5 @@ mod tests {
             peers: vec![("peer", Says::Median, &fine)],
         };
         assert!(outcome.judge(true).to_string().contains("unsupported"));
-    }
-
-    #[test]
-    fn numbers_are_read_before_their_words() {
-        assert_eq!(number_before("a\n  total: 1.5 ns \n", "ns"), Some(1.5));
-        assert_eq!(number_before("fast ns\n", "ns"), None);
-        assert_eq!(number_before("", "ns"), None);
     }
 }

@@ -7,18 +7,21 @@
 //! plain send is the other side, and both are measured in the same launches.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, words};
-use crate::costof::{Costof, failures, settings};
+use crate::contest::{self, Contest};
+use crate::costof::{self, failures};
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
-use crate::net::iperf3;
+use crate::net::SECONDS as IPERF3_SECONDS;
 use crate::rounds::ratio;
-use crate::rtt::sockperf;
+use crate::rtt::SECONDS as SOCKPERF_SECONDS;
 use crate::verdict::{Bounds, Verdict};
 use costof_measure::statistics::quantile::median;
 use costof_measure::statistics::ratio::ratio_interval;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_peers::costof::settings;
+use costof_peers::tool::words;
+use costof_peers::tools::{iperf3, sockperf};
 
 const PROBE: &str = "copy.send";
 const ECHO_BYTES: u32 = 64;
@@ -49,7 +52,11 @@ fn stream() -> Contest<'static> {
         // more: iperf3 leaves its first second out.
         full: true,
         rounds: 31,
-        ..Contest::throughput(PROBE, words(axes), vec![iperf3("cubic")])
+        ..Contest::throughput(
+            PROBE,
+            words(axes),
+            vec![iperf3::tcp("cubic", IPERF3_SECONDS)],
+        )
     }
 }
 
@@ -60,7 +67,7 @@ fn echo(primitive: &str, fields: u32) -> Contest<'static> {
     let axes = words(&format!(
         "primitive={primitive} size={ECHO_BYTES} fields={fields} pattern=echo over=tcp"
     ));
-    let peer = sockperf("tcp", "block", ECHO_BYTES);
+    let peer = sockperf::ping_pong("tcp", false, ECHO_BYTES, SOCKPERF_SECONDS);
     Contest {
         processors: 2,
         // What it takes to wake a processor that sleeps differs more than anything else here.
@@ -84,7 +91,7 @@ fn registered(bench: &Bench, pages: &str) -> Result<Verdict> {
     let watch = Watch::start();
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for round in 1..=bench.rounds(SINK_ROUNDS) {
-        let run = Costof::run(
+        let run = costof::run(
             bench,
             &format!("registered-{pages}-{round}.jsonl"),
             &arguments,

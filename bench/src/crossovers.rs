@@ -6,7 +6,7 @@
 //! which size on, and how surely.
 
 use crate::bench::Bench;
-use crate::costof::{Costof, failures};
+use crate::costof::{self, failures};
 use crate::error::Result;
 use crate::machine::{self, Watch};
 use crate::verdict::Verdict;
@@ -122,8 +122,8 @@ impl Messages {
         ];
         let cpus = bench.cpu_list();
         let mut arguments = vec!["copy.send", "--link", "sink", precision, "--cpu", &cpus];
-        arguments.extend(crate::costof::settings(&settings));
-        Costof::run(bench, &format!("{source}-{pages}-{name}.jsonl"), &arguments)
+        arguments.extend(costof_peers::costof::settings(&settings));
+        costof::run(bench, &format!("{source}-{pages}-{name}.jsonl"), &arguments)
     }
 }
 

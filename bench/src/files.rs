@@ -1,27 +1,36 @@
 //! `file.read` beside fio: the same size of file in the same folder, block, engine and depth, on the
 //! same processor. fio reads a file of the bench's own that has no name, made for each round as costof
 //! makes its own for each launch, written and synced in the same way.
+//!
+//! Large blocks go into huge pages on both sides: a device is told of each stretch of memory that lies
+//! together, and how pages of 4 KiB lie is another in every process. fio alone then differs twofold
+//! from start to start.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, words};
+use crate::contest::{self, Contest};
 use crate::error::{Result, failed};
 use crate::verdict::Verdict;
-use costof_os::file::data::DataFile;
-use serde_json::Value;
-use std::cell::RefCell;
-use std::os::fd::AsRawFd;
+use costof_peers::tool::words;
+use costof_peers::tools::fio::{self, Wanted};
+use std::fs;
 
-/// The file, and for how long fio reads it.
+/// The file, and for how long fio reads it: about as long as costof, since the device answers some
+/// seconds faster than others.
 const SIZE: &str = "64MiB";
 const SIZE_BYTES: u64 = 64 << 20;
-const FIO_SECONDS: u32 = 1;
+const FIO_SECONDS: u32 = 4;
+/// Rounds where the device decides.
+const DEVICE_ROUNDS: usize = 31;
+/// Huge pages that fio's memory may take.
+const HUGE_PAGES: u64 = 4;
+const HUGE_PAGES_FILE: &str = "/proc/sys/vm/nr_hugepages";
 
-/// What fio is asked for beside the pattern: its reads are as the axes of `file.read` say.
+/// What fio is asked for: its reads are as the axes of `file.read` say.
 struct Read {
     axes: &'static str,
     metric: &'static str,
     fio: &'static str,
-    number: fn(&str) -> Option<f64>,
+    wanted: Wanted,
 }
 
 const READS: [Read; 4] = [
@@ -29,58 +38,51 @@ const READS: [Read; 4] = [
         axes: "cache=direct pattern=random block=4KiB engine=pread depth=1",
         metric: "latency",
         fio: "--rw=randread --bs=4k --ioengine=psync --direct=1",
-        number: median_latency,
+        wanted: Wanted::Latency,
     },
     Read {
         axes: "cache=direct pattern=random block=4KiB engine=io_uring depth=1",
         metric: "latency",
         fio: "--rw=randread --bs=4k --ioengine=io_uring --iodepth=1 --direct=1",
-        number: median_latency,
+        wanted: Wanted::Latency,
     },
     Read {
-        axes: "cache=direct pattern=sequential block=1MiB engine=pread depth=1",
+        axes: "cache=direct pattern=sequential block=1MiB engine=pread depth=1 pages=2MiB",
         metric: "throughput",
-        fio: "--rw=read --bs=1m --ioengine=psync --direct=1",
-        number: throughput,
+        fio: "--rw=read --bs=1m --ioengine=psync --direct=1 --iomem=mmaphuge",
+        wanted: Wanted::Throughput,
     },
     Read {
         axes: "cache=warm pattern=random block=4KiB engine=pread depth=1",
         metric: "cost",
         fio: "--rw=randread --bs=4k --ioengine=psync --direct=0 --invalidate=0",
-        number: median_latency,
+        wanted: Wanted::Latency,
     },
 ];
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
-    let file = RefCell::new(file()?);
+    let _huge_pages = HugePages::reserve()?;
     let contests = READS.iter().map(|read| {
-        let peer = Peer {
-            name: "fio",
-            says: match read.metric {
-                // All that was read in its time.
-                "throughput" => Says::Mean,
-                _ => Says::Median,
-            },
-            program: Program::Installed("fio"),
-            arguments: Box::new(|| {
-                // Where it cannot be made again, the last one is read once more.
-                if let Ok(new) = self::file() {
-                    file.replace(new);
-                }
-                fio(read.fio, &file.borrow())
-            }),
-            read: read.number,
-        };
+        let peer = fio::read(fio::Read {
+            options: read.fio,
+            bytes: SIZE_BYTES,
+            seconds: FIO_SECONDS,
+            wanted: read.wanted,
+        });
         let mut axes = words(read.axes);
         axes.push(format!("size={SIZE}"));
-        let contest = match read.metric {
-            "throughput" => Contest::throughput("file.read", axes, vec![peer]),
-            metric => Contest::time("file.read", metric, axes, vec![peer]),
+        let contest = match read.wanted {
+            Wanted::Throughput => Contest::throughput("file.read", axes, vec![peer]),
+            Wanted::Latency => Contest::time("file.read", read.metric, axes, vec![peer]),
         };
         // A device that has just been written to answers unevenly for a while, as fio's second
         // hardly shows and the few milliseconds of a quick launch would.
         Contest {
             full: true,
+            rounds: match read.metric {
+                "latency" => DEVICE_ROUNDS,
+                _ => contest.rounds,
+            },
             ..contest
         }
     });
@@ -88,59 +90,33 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     contest::hold(bench, "file.read beside fio", contests)
 }
 
-/// In the folder that costof takes, which is the first that will do for either.
-fn file() -> Result<DataFile> {
-    let no_file = |error| failed(format!("cannot make a file for fio to read: {error}"));
-    let mut file = DataFile::create(None).map_err(no_file)?;
-    file.extend(SIZE_BYTES).map_err(no_file)?;
-    Ok(file)
+/// Huge pages that programs may ask for by name, as fio does; as many as before when it is dropped.
+struct HugePages {
+    before: u64,
 }
 
-/// fio's arguments for this file, by the descriptor that the bench has of it.
-fn fio(read: &str, file: &DataFile) -> Vec<String> {
-    words(&format!(
-        "--name=read --filename=/proc/{}/fd/{} --allow_file_create=0 --size={SIZE_BYTES} {read} \
-         --randrepeat=0 --time_based --runtime={FIO_SECONDS} --thread --lat_percentiles=1 \
-         --clat_percentiles=0 --percentile_list=50 --output-format=json",
-        std::process::id(),
-        file.file().as_raw_fd()
-    ))
+impl HugePages {
+    fn reserve() -> Result<HugePages> {
+        let no_pages = |error: &dyn std::fmt::Display| {
+            failed(format!(
+                "cannot reserve huge pages for fio, by {HUGE_PAGES_FILE} as root: {error}"
+            ))
+        };
+        let before = fs::read_to_string(HUGE_PAGES_FILE).map_err(|error| no_pages(&error))?;
+        let before: u64 = before.trim().parse().map_err(|error| no_pages(&error))?;
+        let more = (before + HUGE_PAGES).to_string();
+        fs::write(HUGE_PAGES_FILE, more).map_err(|error| no_pages(&error))?;
+        Ok(HugePages { before })
+    }
 }
 
-/// What fio says of its reads.
-fn reads(output: &str) -> Option<Value> {
-    // Notes may stand before it.
-    let json = &output[output.find('{')?..];
-    let mut all: Value = serde_json::from_str(json).ok()?;
-    Some(all.pointer_mut("/jobs/0/read")?.take())
-}
-
-/// The median of whole reads, from before they were submitted, in nanoseconds.
-fn median_latency(output: &str) -> Option<f64> {
-    reads(output)?
-        .pointer("/lat_ns/percentile/50.000000")?
-        .as_f64()
-}
-
-/// Bytes a second.
-fn throughput(output: &str) -> Option<f64> {
-    reads(output)?.pointer("/bw_bytes")?.as_f64()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fios_output_is_read() {
-        let output = r#"note: both iodepth >= 1 and synchronous I/O engine are selected
-            {"fio version": "fio-3.33", "jobs": [{"jobname": "read", "read": {
-                "bw_bytes": 44016655, "iops": 10746.25,
-                "lat_ns": {"mean": 89822.3, "percentile": {"50.000000": 59648}}}}]}"#;
-        assert_eq!(median_latency(output), Some(59648.0));
-        assert_eq!(throughput(output), Some(44_016_655.0));
-        for output in ["", "{}", r#"{"jobs": []}"#, "fio: failed"] {
-            assert_eq!(median_latency(output), None, "{output}");
+impl Drop for HugePages {
+    fn drop(&mut self) {
+        if let Err(error) = fs::write(HUGE_PAGES_FILE, self.before.to_string()) {
+            eprintln!(
+                "{HUGE_PAGES_FILE} stays as it is, and was {}: {error}",
+                self.before
+            );
         }
     }
 }

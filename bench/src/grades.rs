@@ -2,7 +2,7 @@
 //! on every other, each turn grades to C or D; without them most are A or B.
 
 use crate::bench::Bench;
-use crate::costof::Costof;
+use crate::costof;
 use crate::error::Result;
 use crate::machine::{self, Watch};
 use crate::spinner::Spinner;
@@ -100,7 +100,7 @@ fn under(bench: &Bench, load: &Load, round: usize) -> Result<Run> {
     let mut arguments = PROBES.to_vec();
     arguments.extend(["--quick", "--cpu", &cpu]);
     let name = format!("{}-{round}.jsonl", load.name.replace(' ', "-"));
-    Costof::run(bench, &name, &arguments)
+    costof::run(bench, &name, &arguments)
 }
 
 impl Load {

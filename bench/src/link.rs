@@ -11,6 +11,8 @@ use crate::server::{Server, Transport};
 use crate::verdict::{self, Bounds, Verdict};
 use costof_measure::statistics::interval::median_interval;
 use costof_measure::statistics::quantile::{median, quantile};
+use costof_peers::tools::iperf3::{kilobits_received, lost_of};
+use costof_peers::tools::ping::round_trip_ms;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -217,48 +219,5 @@ impl Drop for Up<'_> {
         let mut down = self.bench.costof.command(&["link", "down"]);
         // What is left is told by the next `costof link up`.
         let _ = down.stdout(Stdio::null()).status();
-    }
-}
-
-/// From `rtt min/avg/max/mdev = 190.123/190.123/190.123/0.000 ms`.
-fn round_trip_ms(output: &str) -> Option<f64> {
-    let (_, times) = output.split_once("min/avg/max/mdev = ")?;
-    times.split('/').next()?.parse().ok()
-}
-
-/// Of `[  5]   0.00-4.00   sec  8.60 MBytes  18.0 Mbits/sec  0.009 ms  9987/100000 (10%)  receiver`
-/// the packets lost and sent.
-fn lost_of(output: &str) -> Option<(f64, f64)> {
-    let before = receiver(output)?.rsplit_once(" (")?.0;
-    let (lost, sent) = before.split_whitespace().last()?.split_once('/')?;
-    Some((lost.parse().ok()?, sent.parse().ok()?))
-}
-
-/// From `… 98050 Kbits/sec  0.120 ms  20000/61000 (33%)  receiver`.
-fn kilobits_received(output: &str) -> Option<f64> {
-    let (before, _) = receiver(output)?.split_once(" Kbits/sec")?;
-    before.split_whitespace().last()?.parse().ok()
-}
-
-fn receiver(output: &str) -> Option<&str> {
-    let mut lines = output.lines();
-    lines.find(|line| line.trim().ends_with("receiver"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_ping_and_iperf3_say_is_read() {
-        let ping = "1 packets transmitted, 1 received, 0% packet loss, time 0ms\n\
-                    rtt min/avg/max/mdev = 190.123/190.123/190.123/0.000 ms\n";
-        assert_eq!(round_trip_ms(ping), Some(190.123));
-        let iperf3 = "[  5]   0.00-4.00   sec  9.54 MBytes  20.0 Mbits/sec  0.000 ms  0/100000 (0%)  sender\n\
-             [  5]   0.00-4.00   sec  8.60 MBytes  98050 Kbits/sec  0.009 ms  9987/100000 (10%)  receiver\n";
-        assert_eq!(lost_of(iperf3), Some((9987.0, 100_000.0)));
-        assert_eq!(kilobits_received(iperf3), Some(98050.0));
-        let refused = "iperf3: error - unable to connect to server";
-        assert!(lost_of(refused).is_none() && kilobits_received(refused).is_none());
     }
 }

@@ -28,18 +28,6 @@ pub(crate) fn time_stamp(now: SystemTime) -> String {
     time.chars().filter(char::is_ascii_alphanumeric).collect()
 }
 
-/// The size of the last cache of processor 0; `None` where the kernel does not tell.
-pub(crate) fn last_cache_bytes() -> Option<u64> {
-    (0..10)
-        .map_while(|index| {
-            let size = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
-            let text = fs::read_to_string(size).ok()?;
-            let kib: u64 = text.trim().strip_suffix('K')?.parse().ok()?;
-            Some(kib * 1024)
-        })
-        .max()
-}
-
 /// The children of all threads of a process (proc_pid_task_children(5)).
 pub(crate) fn children(id: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{id}/task"));

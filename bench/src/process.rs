@@ -1,16 +1,20 @@
 //! `os.process` beside fork, vfork, `_exit` and waitpid in plain C.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, number_before, words};
-use crate::costof::{Costof, RUN_LIMIT, settings};
+use crate::contest::{self, Contest, Peer};
+use crate::costof::{self, RUN_LIMIT};
 use crate::error::{Result, failed};
 use crate::machine;
 use crate::verdict::Verdict;
 use costof_measure::statistics::quantile::median;
+use costof_peers::costof::settings;
+use costof_peers::tool::{number_before, words};
+use costof_peers::tools::stress_ng;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 const CHILDREN: u32 = 5000;
+const STRESS_NG_SECONDS: u32 = 2;
 /// How often the worker is looked at.
 const GLANCE: Duration = Duration::from_millis(10);
 
@@ -20,7 +24,10 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         let peers = std::iter::once(in_c(how, private)).chain(other).collect();
         Contest::time("os.process", "latency", axes(how), peers)
     };
-    let contests = vec![contest("fork", None), contest("vfork", Some(stress_ng()))];
+    let contests = vec![
+        contest("fork", None),
+        contest("vfork", Some(stress_ng::vfork(STRESS_NG_SECONDS).into())),
+    ];
     contest::hold(
         bench,
         &format!("os.process beside bench/src/fork.c in a process of {private} B"),
@@ -29,38 +36,12 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
 }
 
 fn in_c(how: &'static str, private: u64) -> Peer<'static> {
-    Peer {
-        name: "fork.c",
-        says: Says::Median,
-        program: Program::Source("fork", include_str!("fork.c")),
-        arguments: Box::new(move || words(&format!("{how} {private} {CHILDREN}"))),
-        read: |output| number_before(output, "ns until it ended"),
-    }
-}
-
-/// vfork and wait4, and no other system call (its fork has several in the child).
-fn stress_ng() -> Peer<'static> {
-    Peer {
-        name: "stress-ng",
-        says: Says::Mean,
-        program: Program::Installed("stress-ng"),
-        arguments: Box::new(|| words("--vfork 1 --timeout 2 --metrics --log-file /dev/stdout")),
-        read: ns_per_vfork,
-    }
-}
-
-/// From a line as `stress-ng: metrc: [7] vfork  63989  2.00  0.84  1.03  31993.70 …`:
-/// operations, seconds, of the user and the system, operations in a second.
-fn ns_per_vfork(output: &str) -> Option<f64> {
-    let numbers = output
-        .lines()
-        .find_map(|line| {
-            line.split_once("] vfork ")
-                .filter(|_| line.contains("metrc:"))
-        })?
-        .1;
-    let in_a_second: f64 = numbers.split_whitespace().nth(4)?.parse().ok()?;
-    Some(1e9 / in_a_second)
+    Peer::in_c(
+        "fork.c",
+        include_str!("fork.c"),
+        Box::new(move || Ok(words(&format!("{how} {private} {CHILDREN}")))),
+        |output| number_before(output, "ns until it ended"),
+    )
 }
 
 fn axes(how: &str) -> Vec<String> {
@@ -83,7 +64,7 @@ fn private_bytes(bench: &Bench) -> Result<u64> {
             }
         }
     };
-    Costof::run_watched(
+    costof::run_watched(
         bench,
         "worker.jsonl",
         &arguments,
@@ -99,20 +80,4 @@ fn private_bytes(bench: &Bench) -> Result<u64> {
         )
     })?;
     Ok(middle as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stress_ngs_output_is_read() {
-        let output = "\
-            stress-ng: info:  [25790] dispatching hogs: 1 vfork\n\
-            stress-ng: metrc: [25793] stressor       bogo ops real time  usr time  sys time\n\
-            stress-ng: metrc: [25793] vfork             63989      2.00      0.84      1.03     \
-            32000.00       34257.92        93.39          2488\n";
-        assert_eq!(ns_per_vfork(output), Some(31250.0));
-        assert_eq!(ns_per_vfork("stress-ng: info: vfork"), None);
-    }
 }

@@ -7,12 +7,15 @@
 //! awake for either.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest, Peer, Program, Says, words};
+use crate::contest::{self, Contest};
 use crate::error::Result;
-use crate::server::Transport;
 use crate::verdict::Verdict;
+use costof_peers::tool::words;
+use costof_peers::tools::sockperf;
 
 const BYTES: u32 = 56;
+/// For how long sockperf sends them.
+pub(crate) const SECONDS: u32 = 2;
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let contests = [
@@ -35,72 +38,9 @@ fn contest(over: &'static str, wait: &'static str) -> Contest<'static> {
     let axes = words(&format!(
         "over={over} size={BYTES} wait={wait} cpus=cross wake={wake}"
     ));
-    let peer = sockperf(over, wait, BYTES);
+    let peer = sockperf::ping_pong(over, wait == "spin", BYTES, SECONDS);
     Contest {
         processors: 2,
         ..Contest::time("net.rtt", "latency", axes, vec![peer])
-    }
-}
-
-/// Round trips of messages of so many bytes.
-pub(crate) fn sockperf(over: &'static str, wait: &'static str, bytes: u32) -> Peer<'static> {
-    let transport = match over {
-        "tcp" => Transport::Tcp,
-        _ => Transport::Udp,
-    };
-    let both = format!(
-        "-i 127.0.0.1 -p PORT{}{}",
-        if over == "tcp" { " --tcp" } else { "" },
-        if wait == "spin" { " --nonblocked" } else { "" },
-    );
-    let server = words(&format!("server {both}"));
-    Peer {
-        name: "sockperf",
-        says: Says::Median,
-        program: Program::TwoEnds {
-            name: "sockperf",
-            server,
-            transport,
-        },
-        arguments: Box::new(move || words(&format!("ping-pong {both} -m {bytes} -t 2 --full-rtt"))),
-        read: median_ns,
-    }
-}
-
-/// From a line as `sockperf: ---> percentile 50.000 =   12.037`, in microseconds, of round trips
-/// if it says so; nothing where messages were lost, since it waits for none.
-fn median_ns(output: &str) -> Option<f64> {
-    let whole = output.contains("Round trip is");
-    let nothing_lost = output.contains("# dropped messages = 0;");
-    let line = output
-        .lines()
-        .find(|line| line.contains("percentile 50.000 ="))?;
-    let microseconds: f64 = line.rsplit_once('=')?.1.trim().parse().ok()?;
-    (whole && nothing_lost).then_some(microseconds * 1e3)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const OUTPUT: &str = "\
-        sockperf: [Total Run] RunTime=1.000 sec; Warm up time=400 msec; SentMessages=5161\n\
-        sockperf: # dropped messages = 0; # duplicated messages = 0; # out-of-order messages = 0\n\
-        sockperf: Summary: Round trip is 210.536 usec\n\
-        sockperf: ---> percentile 75.000 =   46.328\n\
-        sockperf: ---> percentile 50.000 =   42.082\n";
-
-    #[test]
-    fn sockperfs_output_is_read() {
-        assert_eq!(median_ns(OUTPUT), Some(42_082.0));
-        assert_eq!(
-            median_ns(&OUTPUT.replace("Round trip is", "Latency is")),
-            None
-        );
-        assert_eq!(
-            median_ns(&OUTPUT.replace("messages = 0", "messages = 3")),
-            None
-        );
-        assert_eq!(median_ns("sockperf: Test ended"), None);
     }
 }

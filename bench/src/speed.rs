@@ -3,7 +3,7 @@
 
 use crate::bench::Bench;
 use crate::child;
-use crate::costof::{Costof, RUN_LIMIT, failures};
+use crate::costof::{self, RUN_LIMIT, failures};
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::verdict::Verdict;
@@ -62,7 +62,7 @@ fn run_alone(bench: &Bench) -> Result<Vec<Verdict>> {
         let name = format!("alone-{number}.jsonl");
         let mut of_this = Peak::default();
         let (run, finished) =
-            Costof::run_watched(bench, &name, &[], RUN_LIMIT, GLANCE, &mut |id| {
+            costof::run_watched(bench, &name, &[], RUN_LIMIT, GLANCE, &mut |id| {
                 of_this.look(id)
             })?;
         println!(
@@ -112,7 +112,7 @@ pub(crate) fn full(bench: &Bench) -> Result<Vec<Verdict>> {
     let limit = 2 * FULL_BOUND;
     let mut verdicts = Vec::new();
     for number in 1..=bench.rounds(1) {
-        let (run, finished) = Costof::run_watched(
+        let (run, finished) = costof::run_watched(
             bench,
             &format!("full-{number}.jsonl"),
             &["--full"],

@@ -2,7 +2,7 @@
 //! run, and how many rows have grade A or B.
 
 use crate::bench::Bench;
-use crate::costof::{Costof, failures};
+use crate::costof::{self, failures};
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::verdict::{self, Verdict};
@@ -12,6 +12,7 @@ use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
+use costof_peers::caches;
 
 const RUNS: usize = 5;
 const CYCLES: &str = "estimated_core_cycles";
@@ -75,7 +76,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let cpus = bench.cpu_list();
     let runs: Vec<Run> = (1..=runs)
         .map(|number| {
-            let run = Costof::run(bench, &format!("run-{number}.jsonl"), &["--cpu", &cpus])?;
+            let run = costof::run(bench, &format!("run-{number}.jsonl"), &["--cpu", &cpus])?;
             println!("run {number}: {} rows{}", run.points.len(), failures(&run));
             Ok(run)
         })
@@ -113,7 +114,7 @@ fn variations(runs: &[Run]) -> Vec<Variation> {
                     .map(|row| Some(row.estimate(name)?.median))
                     .collect()
             };
-            let demand = demand(&point.point, machine::last_cache_bytes());
+            let demand = demand(&point.point, caches::last_cache_bytes());
             Variation {
                 label: point
                     .label
@@ -378,6 +379,7 @@ mod tests {
             started: String::new(),
             command: Vec::new(),
             seed: 1,
+            beside: None,
             plan: Plan {
                 precision: "default".into(),
                 blocks: Vec::new(),

@@ -4,6 +4,7 @@ use crate::rounds::Given;
 use costof_measure::statistics::interval::Interval;
 use costof_measure::statistics::quantile::median;
 use costof_measure::statistics::ratio::ratio_interval;
+use costof_peers::agreement::{Band, Placed};
 use std::fmt;
 use std::process::ExitCode;
 
@@ -77,13 +78,11 @@ impl Bounds {
         let more = |why: &str| Verdict::CannotBeTold(format!("{why}: more rounds (--rounds N)"));
         match ratio {
             None => more("fewer than three rounds have no interval"),
-            Some(Interval { low, high, .. }) if low >= self.low && high <= self.high => {
-                Verdict::Holds
-            }
-            Some(Interval { low, high, .. }) if low > self.high || high < self.low => {
-                Verdict::DoesNotHold
-            }
-            Some(_) => more("the interval reaches over an end of the bound"),
+            Some(interval) => match Band::new(self.low, self.high).place(interval) {
+                Placed::Inside => Verdict::Holds,
+                Placed::Outside => Verdict::DoesNotHold,
+                Placed::Across => more("the interval reaches over an end of the bound"),
+            },
         }
     }
 }

@@ -3,12 +3,13 @@
 use super::pair::{Launched, Pair};
 use super::usage::Usage;
 use crate::bench::Bench;
-use crate::costof::{Costof, settings, the_only};
+use crate::costof;
 use crate::error::{Error, Result, failed};
 use crate::rounds::{self, Given, Side, Told};
 use crate::verdict::{Bounds, Verdict};
 use costof_measure::statistics::quantile::median;
 use costof_os::awake::Spinners;
+use costof_peers::costof::{settings, the_only};
 use std::cell::RefCell;
 
 /// What all sides do in a launch.
@@ -45,12 +46,21 @@ impl Contest {
             return Err(failed("the servers take a second processor"));
         };
         let (what, unit) = (self.what, self.task.unit());
+        let stay_awake = matches!(self.task, Task::Calls { .. });
         bench.introduce(&format!(
-            "{what}, in {unit}; the client on processor {near}, the server on {far}, both kept awake"
+            "{what}, in {unit}; the client on processor {near}, the server on {far}{}",
+            if stay_awake { ", both kept awake" } else { "" }
         ));
-        // Waking one that sleeps takes as long as much of a stack, and differs more.
-        let _spinners = Spinners::start(&[near, far])
-            .map_err(|error| failed(format!("cannot keep processors awake: {error}")))?;
+        // Waking one that sleeps takes as long as much of a stack, and differs more. The ends of a
+        // stream wait for each other of themselves, and what keeps a processor awake has to be
+        // interrupted.
+        let _spinners = match stay_awake {
+            true => Some(
+                Spinners::start(&[near, far])
+                    .map_err(|error| failed(format!("cannot keep processors awake: {error}")))?,
+            ),
+            false => None,
+        };
         let mut pairs = vec![("ours", Ok(self.own))];
         pairs.extend(self.peers);
         let used: Vec<Used> = pairs.iter().map(|_| Used::default()).collect();
@@ -132,7 +142,7 @@ fn probe<'a>(bench: &'a Bench, cpus: [usize; 2], stack: &'static str) -> Side<'a
             let mut arguments = vec!["rpc.rtt", "--quick", "--cpu", &cpus];
             arguments.extend(settings(&axes));
             let file = format!("rpc.rtt-{stack}-{}.jsonl", round + 1).replace('=', "-");
-            let run = Costof::run(bench, &file, &arguments)?;
+            let run = costof::run(bench, &file, &arguments)?;
             Ok(the_only(&run, "latency")?.median / 1e3)
         }),
     }

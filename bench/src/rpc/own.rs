@@ -1,29 +1,20 @@
 //! Our own ends, by `crates/rpc`: the same words as the peers take (`rpc/peers/main.go`), with the
 //! stack before them.
 
+use crate::part::Played;
 use crate::rudp::say_quantiles;
 use costof_rpc::{Address, Client, Kind, Options, Payload, Protocol, Server, Stack, Transport};
-use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
-
-type Played<T> = Result<T, Box<dyn Error>>;
 
 /// The bench has so long, behind `warm`, to look what both ends have used so far.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Plays the end that these words say.
 pub(crate) fn play(words: &[String]) -> ExitCode {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match part(&words) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("costof-bench, {}: {error}", words.join(" "));
-            ExitCode::from(2)
-        }
-    }
+    crate::part::play(words, part)
 }
 
 fn part(words: &[&str]) -> Played<()> {

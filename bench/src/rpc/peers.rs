@@ -64,7 +64,7 @@ pub(super) const GRPC_CPP: Peer = Peer {
     steps: &[
         "protoc --cpp_out=. echo.proto",
         "protoc --plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin --grpc_out=. echo.proto",
-        "g++ -std=c++17 -O2 -DNDEBUG -o peer grpc.cpp echo.pb.cc echo.grpc.pb.cc \
+        "g++ -std=c++17 -O3 -DNDEBUG -o peer grpc.cpp echo.pb.cc echo.grpc.pb.cc \
          -lgrpc++ -lgrpc -lgpr -lprotobuf -labsl_synchronization -pthread",
     ],
 };
@@ -82,7 +82,7 @@ pub(super) const THRIFT_CPP: Peer = Peer {
     ],
     steps: &[
         "thrift -out . --gen cpp:templates,no_skeleton echo.thrift",
-        "g++ -std=c++17 -O2 -DNDEBUG -o peer thrift.cpp Echo.cpp echo_types.cpp -lthrift -pthread",
+        "g++ -std=c++17 -O3 -DNDEBUG -o peer thrift.cpp Echo.cpp echo_types.cpp -lthrift -pthread",
     ],
 };
 

@@ -7,9 +7,9 @@ mod raw;
 mod reliable;
 mod tcp;
 
+use crate::part::Played;
 use costof_lab::link;
 use costof_os::{affinity, process};
-use std::error::Error;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -17,8 +17,6 @@ use std::time::Duration;
 
 #[cfg(not(feature = "quic"))]
 const NO_QUIC: &str = "it was built without quinn (--features quic)";
-
-type Played<T> = Result<T, Box<dyn Error>>;
 
 /// Bytes that one write or message carries.
 const MESSAGE_BYTES: usize = 64 << 10;
@@ -72,14 +70,7 @@ impl FromStr for Kind {
 
 /// Plays the part that these words say, to its end.
 pub(crate) fn play(words: &[String]) -> ExitCode {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match part(&words) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("costof-bench, {}: {error}", words.join(" "));
-            ExitCode::from(2)
-        }
-    }
+    crate::part::play(words, part)
 }
 
 fn part(words: &[&str]) -> Played<()> {
@@ -117,7 +108,10 @@ fn part(words: &[&str]) -> Played<()> {
             #[cfg(feature = "quic")]
             Kind::Quic => quic::send(at, besides),
             #[cfg(not(feature = "quic"))]
-            Kind::Quic => Err(NO_QUIC.into()),
+            Kind::Quic => {
+                let _ = besides;
+                Err(NO_QUIC.into())
+            }
         },
         ("echo" | "echo spinning", []) => {
             let spins = what.ends_with("spinning");

@@ -213,6 +213,7 @@ mod tests {
             started: "2026-11-21T00:00:00Z".to_owned(),
             command: Vec::new(),
             seed: 7,
+            beside: None,
             plan: Plan {
                 precision: "quick".into(),
                 blocks: vec![Block {

@@ -49,6 +49,10 @@ pub(crate) enum Command {
     Send(SendOptions),
     /// Say what became better or worse from one run to another, and how sure that is
     Compare(CompareOptions),
+    /// Hold costof against other programs that are installed and measure the same, in turns
+    Verify(VerifyOptions),
+    /// Hold what a course or a paper published beside what this machine gives; alone, the list
+    Study(StudyOptions),
     /// Make a page of a run, its plots as files, or its numbers as a table
     Report(ReportOptions),
     /// Write a run without its launches: small, and without names if asked
@@ -93,7 +97,7 @@ pub(crate) enum LinkCommand {
     Down,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct RunOptions {
     /// What to measure: an id (os.syscall), a layer (os) or a glob ('*.latency');
     /// without, the latency table, or with --set what has such an axis
@@ -175,6 +179,62 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "SECONDS", default_value = "60",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StudyOptions {
+    /// Which: a name of the list, or a file of your own
+    #[arg(value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) study: Option<String>,
+    /// Fewer and shorter launches, and less of what takes long: under six minutes
+    #[arg(long, conflicts_with_all = ["full", "run"])]
+    pub(crate) quick: bool,
+    /// More and longer launches
+    #[arg(long, conflicts_with = "run")]
+    pub(crate) full: bool,
+    /// The folder for run.jsonl, page.html and study.md; without, study-NAME
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, requires = "study")]
+    pub(crate) out: Option<PathBuf>,
+    /// Hold a run that is there beside the study, instead of measuring
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "study",
+          conflicts_with_all = ["dry_run", "cpu", "seed", "no_wait", "unoptimised"])]
+    pub(crate) run: Option<PathBuf>,
+    /// An unoptimised costof (`cargo build` makes target/debug/costof), for the figures that are of
+    /// one
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) unoptimised: Option<PathBuf>,
+    /// Write comma-separated values too: a file for each point, and a summary, into FOLDER/csv
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// Processors to measure on, as `costof run` takes them
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpu: Option<String>,
+    /// Draws the order of launches and whatever else is drawn; without, a new one
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// End, instead of waiting, where another costof measures the machine
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// Show the points, and what measuring them takes, without measuring
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// How long a worker may take for one answer before it is ended
+    #[arg(long, value_name = "SECONDS", default_value = "60",
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) timeout: u64,
+}
+
+impl RunOptions {
+    /// Those of `costof run` alone.
+    pub(crate) fn bare() -> RunOptions {
+        #[derive(Parser)]
+        #[command(no_binary_name = true)]
+        struct Bare {
+            #[command(flatten)]
+            options: RunOptions,
+        }
+        Bare::parse_from([""; 0]).options
+    }
 }
 
 #[derive(Debug, Args)]
@@ -281,13 +341,22 @@ pub(crate) struct SendOptions {
 const SENDING: &str = "Options of --to";
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "costof compare [OPTIONS] BEFORE AFTER…\n       \
+                            costof compare [OPTIONS] --interleave HOST HOST [PROBE]…",
+    after_help = "Two builds of costof, launch beside launch, and a page of it:\n  \
+                        costof compare --interleave 'exec:old/costof worker' 'exec:new/costof worker' \
+                        os --html page.html"
+)]
 pub(crate) struct CompareOptions {
-    /// The run that others are held against
-    #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath)]
-    pub(crate) before: PathBuf,
-    /// The runs that are held against it, each by itself
-    #[arg(value_name = "AFTER", required = true, value_hint = ValueHint::FilePath)]
-    pub(crate) after: Vec<PathBuf>,
+    /// The run that others are held against, and those others, each by itself; with --interleave what
+    /// to measure, as `costof run` takes it
+    #[arg(value_name = "FILE|PROBE", value_hint = ValueHint::AnyPath)]
+    pub(crate) what: Vec<PathBuf>,
+    /// Measure two hosts in one go, launch beside launch, and hold the second against the first: hosts
+    /// as `costof run --on` takes them, such as local and 'exec:/old/costof worker'
+    #[arg(long, value_names = ["HOST", "HOST"], num_args = 2)]
+    pub(crate) interleave: Vec<Host>,
     /// Compare every metric, not only those that answer the probes' questions
     #[arg(long)]
     pub(crate) all_metrics: bool,
@@ -297,6 +366,48 @@ pub(crate) struct CompareOptions {
     /// Write JSON, one object for each run after the first, instead of a table
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write a page too: one file that needs no network, with plots of both
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) in_turns: InTurns,
+}
+
+/// How two hosts are measured: what `costof run` takes too.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Options of --interleave, as of `costof run`")]
+pub(crate) struct InTurns {
+    /// Fewer and shorter launches: a first look, 6 of each instead of 10
+    #[arg(long, requires = "interleave", conflicts_with = "full")]
+    pub(crate) quick: bool,
+    /// More and longer launches: 16 of each
+    #[arg(long, requires = "interleave")]
+    pub(crate) full: bool,
+    /// Values for an axis instead of the probe's own plan; several axes are crossed
+    #[arg(long = "set", value_name = "AXIS=V,V…", value_parser = setting, requires = "interleave")]
+    pub(crate) settings: Vec<(String, Vec<String>)>,
+    /// Processors to measure on, such as 1 or 2,4-6, on both hosts
+    #[arg(long, value_name = "LIST", requires = "interleave")]
+    pub(crate) cpu: Option<String>,
+    /// The path between the two ends of what has two
+    #[arg(long = "link", value_name = "LINK", requires = "interleave")]
+    pub(crate) links: Vec<Link>,
+    /// The costof to start on hosts that ssh reaches
+    #[arg(long, value_name = "PATH", requires = "interleave")]
+    pub(crate) remote_costof: Option<String>,
+    /// End, instead of waiting, where another costof measures the machine
+    #[arg(long, requires = "interleave")]
+    pub(crate) no_wait: bool,
+    /// A folder for before.jsonl and after.jsonl, the runs; without, they are kept in the history
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "interleave")]
+    pub(crate) out: Option<PathBuf>,
+    /// Draws which host begins each block of four launches, and whatever else is drawn
+    #[arg(long, value_name = "N", requires = "interleave")]
+    pub(crate) seed: Option<u64>,
+    /// How long a worker may take for one answer before it is ended
+    #[arg(long, value_name = "SECONDS", default_value = "60", requires = "interleave",
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) timeout: u64,
 }
 
 /// A share in percent, as `5` or `5%`.
@@ -306,6 +417,39 @@ fn percent(text: &str) -> Result<f64, String> {
         Ok(percent) if percent >= 0.0 && percent.is_finite() => Ok(percent),
         _ => Err("a number of percent that is not below zero, such as 5".to_owned()),
     }
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Tools: perf, sysbench, stress-ng, mbw, fio, iperf3, sockperf, ping, lmbench. \
+                        One that is not installed is named with its Debian package.\n\n\
+                        Exit codes beside the usual: 0 whatever could be compared was; 1 with \
+                        --threshold, a ratio surely lies further from what is expected, or a tool that \
+                        is here gave no number; 3 nothing could be compared."
+)]
+pub(crate) struct VerifyOptions {
+    /// Which: tools (perf) or probes, by an id (os.syscall), a layer (os) or a glob; without, all
+    #[arg(value_name = "TOOL|PROBE")]
+    pub(crate) which: Vec<String>,
+    /// How often both sides of each comparison are measured; an interval takes three
+    #[arg(long, value_name = "N", default_value = "6",
+          value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) rounds: u16,
+    /// Processors to measure on, such as 1 or 2,4-6: the first is measured, the second serves what
+    /// has two ends
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpu: Option<String>,
+    /// End with exit code 1 if a ratio surely lies further than this, in percent, from the range that
+    /// is expected of it, or a tool that is here gave no number
+    #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
+    pub(crate) threshold: Option<f64>,
+    /// How long a tool, or costof beside it, may take for one number before it is ended
+    #[arg(long, value_name = "SECONDS", default_value = "60",
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) timeout: u64,
+    /// Write JSON, one object for each comparison, instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -421,7 +565,7 @@ fn ports(text: &str) -> Result<(u16, u16), String> {
 }
 
 /// `AXIS=V,V…` as an axis and its values.
-fn setting(text: &str) -> Result<(String, Vec<String>), String> {
+pub(crate) fn setting(text: &str) -> Result<(String, Vec<String>), String> {
     let (axis, values) = text
         .split_once('=')
         .ok_or_else(|| format!("`{text}` is not AXIS=V,V… (such as size=16KiB,1MiB)"))?;

@@ -2,6 +2,8 @@
 //! written down as soon as it is known. What a run file already holds is not
 //! measured again.
 
+pub(crate) mod in_turns;
+
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::placement::one_machine;
@@ -72,7 +74,8 @@ impl Controller<'_> {
         Ok(())
     }
 
-    fn level(&mut self, level: u32) -> Result<(), Error> {
+    /// The blocks of a level, of which is written down what is expected.
+    fn begin(&mut self, level: u32) -> Result<Vec<usize>, Error> {
         let blocks: Vec<usize> = (0..self.blocks().len())
             .filter(|block| self.blocks()[*block].level == level)
             .collect();
@@ -80,7 +83,17 @@ impl Controller<'_> {
         for block in &blocks {
             self.predict(*block, &known)?;
         }
-        let seed = self.run.run.seed ^ u64::from(level);
+        Ok(blocks)
+    }
+
+    /// Draws the order of a level's launches.
+    fn level_seed(&self, level: u32) -> u64 {
+        self.run.run.seed ^ u64::from(level)
+    }
+
+    fn level(&mut self, level: u32) -> Result<(), Error> {
+        let blocks = self.begin(level)?;
+        let seed = self.level_seed(level);
         for position in schedule::pilot_order(seed, blocks.len()) {
             self.launch(blocks[position], 0, 0)?;
         }

@@ -14,6 +14,7 @@ mod placement;
 mod planning;
 mod progress;
 mod record;
+mod session;
 mod tell;
 
 use clap::Parser;
@@ -34,7 +35,9 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
         Command::List(options) => commands::list::run(table, &options),
         Command::Explain(options) => commands::explain::run(table, &options),
         Command::Doctor(options) => commands::doctor::run(&options),
-        Command::Compare(options) => commands::compare::run(&options),
+        Command::Compare(options) => commands::compare::run(table, &options),
+        Command::Verify(options) => commands::verify::run(table, &options),
+        Command::Study(options) => commands::study::run(table, &options),
         Command::Report(options) => commands::report::run(&options),
         Command::Export(options) => commands::export::run(&options),
         Command::Completions(options) => commands::completions::run(&options),

@@ -3,6 +3,7 @@
 use crate::error::{Error, wrong};
 use crate::machine::Machine;
 use costof_lab::addresses;
+use costof_measure::facts;
 use costof_model::Text;
 use costof_model::facts::{CpuSet, Facts};
 use costof_model::noise::{CONTROLLER, MEASURED, PEER, Placement};
@@ -58,6 +59,20 @@ fn on(asked: Option<&str>, option: &str, machine: &Machine) -> Result<Vec<usize>
         None => {
             let facts = &machine.description.facts;
             Ok(nearest_first(usual(&allowed, facts), &allowed, facts))
+        }
+    }
+}
+
+/// The processors on which this process measures beside others: as they are asked for, else as a
+/// run's are chosen.
+pub(crate) fn here(asked: Option<&str>) -> Result<Vec<usize>, Error> {
+    let allowed = affinity::allowed()
+        .map_err(|error| wrong(format!("cannot read the allowed processors: {error}")))?;
+    match asked {
+        Some(list) => parse(list, "--cpu", &allowed),
+        None => {
+            let facts = facts::gather();
+            Ok(nearest_first(usual(&allowed, &facts), &allowed, &facts))
         }
     }
 }

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// What is asked of a run, checked against the table before anything starts.
 pub(crate) struct Asked<'a> {
     infos: Vec<&'a ProbeInfo>,
-    headlines_only: bool,
+    pub(crate) headlines_only: bool,
     settings: Settings,
     /// The links of what needs one, as they are written down.
     links: Vec<Text>,
@@ -145,16 +145,85 @@ fn settings_of(info: &ProbeInfo, settings: &Settings) -> Settings {
 }
 
 /// The plan for what is asked, on the machine with these facts and on the
-/// processors of the run that they name. `to_peer` is the link to the other end,
+/// processors of the run that they name: of several things, all, each point once,
+/// but for those that are not to be kept. `to_peer` is the link to the other end,
 /// where that has a host of its own.
 pub(crate) fn plan(
     table: &[&'static Probe],
-    asked: &Asked<'_>,
+    asked: &[Asked<'_>],
     facts: &Facts,
     placement: Placement,
-    to_peer: Option<Link>,
-    hosts: Hosts,
+    (to_peer, hosts): (Option<Link>, Hosts),
+    keep: &mut dyn FnMut(&Point) -> bool,
 ) -> Result<Plan, Error> {
+    let mut chosen: Vec<Chosen<'_>> = Vec::new();
+    for asked in asked {
+        for more in choose(table, asked, facts, to_peer, &hosts)? {
+            let same = |chosen: &&mut Chosen<'_>| chosen.probe.info.id == more.probe.info.id;
+            match chosen.iter_mut().find(same) {
+                Some(chosen) => chosen.add(more),
+                None => chosen.push(more),
+            }
+        }
+    }
+    let precision = asked
+        .first()
+        .map_or(Precision::Default, |asked| asked.precision);
+    let infos: Vec<&ProbeInfo> = chosen.iter().map(|chosen| &chosen.probe.info).collect();
+    let levels = plan::levels(&infos);
+    let mut blocks = Vec::new();
+    for chosen in chosen {
+        let info = &chosen.probe.info;
+        let level = levels.iter().position(|level| level.contains(&info));
+        let points = chosen.points.into_iter().filter(&mut *keep).collect();
+        for points in split(chosen.probe, points) {
+            blocks.push(Block {
+                labels: labels(&points, &chosen.headlines),
+                level: level.unwrap_or(0) as u32,
+                rounds: rounds(chosen.probe, precision),
+                points,
+            });
+        }
+    }
+    Ok(Plan {
+        precision: precision.name().into(),
+        blocks,
+        placement,
+        hosts,
+    })
+}
+
+/// What is chosen of a probe.
+struct Chosen<'a> {
+    probe: &'a Probe,
+    headlines: Vec<Headline>,
+    points: Vec<Point>,
+}
+
+impl Chosen<'_> {
+    /// What is chosen of the same probe besides.
+    fn add(&mut self, more: Chosen<'_>) {
+        for headline in more.headlines {
+            if !self.headlines.contains(&headline) {
+                self.headlines.push(headline);
+            }
+        }
+        for point in more.points {
+            if !self.points.contains(&point) {
+                self.points.push(point);
+            }
+        }
+    }
+}
+
+/// What is asked, probe by probe.
+fn choose<'a>(
+    table: &'a [&'static Probe],
+    asked: &Asked<'a>,
+    facts: &Facts,
+    to_peer: Option<Link>,
+    hosts: &Hosts,
+) -> Result<Vec<Chosen<'a>>, Error> {
     let links = match to_peer {
         Some(link) => vec![link.to_string().into()],
         None => asked.links.clone(),
@@ -173,12 +242,9 @@ pub(crate) fn plan(
         true => links.iter().any(|asked| asked == link),
         false => may_be_over(link),
     };
-    let mut blocks = Vec::new();
     let before = before(table, asked);
-    let infos: Vec<&ProbeInfo> = before.iter().chain(&asked.infos).copied().collect();
-    let levels = plan::levels(&infos);
-    for info in &infos {
-        let level = levels.iter().position(|level| level.contains(info));
+    let mut chosen = Vec::new();
+    for info in before.iter().chain(&asked.infos) {
         let probe = probe::find(table, &info.id).expect("the table was asked for its own");
         let mut headlines = (probe.headlines)(facts);
         let is_before = before.contains(info);
@@ -194,21 +260,13 @@ pub(crate) fn plan(
             true => headline_points(info, &headlines, &links),
             false => points(probe, asked, facts, (&headlines, more), &links)?,
         };
-        for points in split(probe, points) {
-            blocks.push(Block {
-                labels: labels(&points, &headlines),
-                level: level.unwrap_or(0) as u32,
-                rounds: rounds(probe, asked.precision),
-                points,
-            });
-        }
+        chosen.push(Chosen {
+            probe,
+            headlines,
+            points,
+        });
     }
-    Ok(Plan {
-        precision: asked.precision.name().into(),
-        blocks,
-        placement,
-        hosts,
-    })
+    Ok(chosen)
 }
 
 /// What a plan of minutes has beside the chosen probes: those that its predictions build on, each with
@@ -546,7 +604,15 @@ mod tests {
         facts.run_cpus = cpus.to_vec();
         let table = costof_probes::TABLE;
         let placement = Placement::default();
-        let plan = plan(table, &asked, &facts, placement, None, Hosts::default()).unwrap();
+        let plan = plan(
+            table,
+            &[asked],
+            &facts,
+            placement,
+            (None, Hosts::default()),
+            &mut |_| true,
+        )
+        .unwrap();
         let points = plan.blocks.iter().flat_map(|block| &block.points);
         points
             .map(|point| ["from", "to"].map(|axis| point.axes.number(axis)))
@@ -571,7 +637,15 @@ mod tests {
         };
         let (facts, table) = (Facts::default(), costof_probes::TABLE);
         let placement = Placement::default();
-        plan(table, &asked, &facts, placement, to_peer, Hosts::default()).unwrap()
+        plan(
+            table,
+            &[asked],
+            &facts,
+            placement,
+            (to_peer, Hosts::default()),
+            &mut |_| true,
+        )
+        .unwrap()
     }
 
     /// The links of a plan, each with how many ways of sending it compares at 1 MiB.

@@ -3,24 +3,32 @@
 use crate::cache_levels::cache_levels;
 use crate::cache_pollution::cache_pollution;
 use crate::cache_references::cache_references;
+use crate::dominant_part::dominant_part;
 use crate::file_cache::file_cache;
 use crate::file_device::file_device;
 use crate::finding::{Finding, Question};
 use crate::fork_growth::fork_growth;
 use crate::ladder::ladder;
 use crate::mapped_pages::mapped_pages;
+use crate::missing_term::missing_term;
+use crate::modes::modes;
 use crate::page_sizes::page_sizes;
+use crate::prediction_score::prediction_score;
 use crate::reliable_datagrams::reliable_datagrams;
 use crate::remote_file::remote_file;
 use crate::round_trip::round_trip;
 use crate::rpc_load::rpc_load;
 use crate::saturated::saturated;
+use crate::scaling::scaling;
 use crate::send_crossover::send_crossover;
 use crate::send_questions::send_questions;
 use crate::sequential::sequential;
+use crate::surprise;
 use crate::thread_scaling::thread_scaling;
 use crate::under_way::under_way;
 use crate::unexpected::unexpected;
+use crate::virtualisation::virtualisation;
+use crate::ways_cross::ways_cross;
 use crate::zero_copy::zero_copy;
 use crate::zero_copy_price::zero_copy_price;
 use costof_model::run_file::Run;
@@ -28,12 +36,15 @@ use costof_model::run_file::Run;
 /// What one function finds in a run; empty where the rows do not carry it.
 type Find = fn(&Run) -> Vec<Finding>;
 
-/// In the order in which they are shown.
+/// In the order in which those that are equally surprising are shown.
 const FINDERS: &[Find] = &[
     cache_levels,
     cache_references,
     page_sizes,
     sequential,
+    scaling,
+    virtualisation,
+    dominant_part,
     fork_growth,
     file_device,
     file_cache,
@@ -47,14 +58,18 @@ const FINDERS: &[Find] = &[
     zero_copy,
     zero_copy_price,
     send_crossover,
+    ways_cross,
     cache_pollution,
     thread_scaling,
     mapped_pages,
     unexpected,
+    missing_term,
+    modes,
+    prediction_score,
 ];
 
-/// Everything that the points of a run say, in words, but for what answers a question of
-/// [`questions()`].
+/// Everything that the points of a run say, in words, most surprising first, but for what answers a
+/// question of [`questions()`].
 pub fn findings(run: &Run) -> Vec<Finding> {
     both(run).0
 }
@@ -73,6 +88,7 @@ pub fn both(run: &Run) -> (Vec<Finding>, Vec<Question>) {
         answers.any(|answer| answer == found)
     };
     found.retain(|found| !answers(found));
+    surprise::in_order(run, &mut found);
     (found, questions)
 }
 

@@ -4,6 +4,7 @@ use costof_model::Text;
 use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
 
 /// What points mean, in words.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,14 @@ pub struct Question {
     pub answers: Vec<Finding>,
     /// What the run lacks for an answer; none where it has one.
     pub lacks: Option<&'static str>,
+}
+
+/// The first point of a probe that has these words on its axes.
+pub(crate) fn row<'a>(run: &'a Run, probe: &str, words: &[(&str, &str)]) -> Option<&'a PointRow> {
+    run.points.iter().find(|row| {
+        let has = |(axis, word): &(&str, &str)| row.axes().find_word(axis) == Some(word);
+        row.point.probe == probe && words.iter().all(has)
+    })
 }
 
 /// Warnings of what takes a processor from a thread that would run.

@@ -246,6 +246,7 @@ pub(crate) fn run(claimed: &[u64]) -> Run {
         started: "2026-11-21T00:00:00Z".to_owned(),
         command: Vec::new(),
         seed: 7,
+        beside: None,
         plan: Plan {
             precision: "full".into(),
             blocks: Vec::new(),

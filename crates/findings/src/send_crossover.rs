@@ -10,6 +10,7 @@ use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
+use std::collections::HashMap;
 
 pub(crate) const PROBE: &str = "copy.send";
 /// What is compared with what, and the kind of finding that this is.
@@ -135,11 +136,15 @@ pub(crate) fn groups<'a>(
     axes: &[&str],
 ) -> Vec<(Point, Vec<&'a PointRow>)> {
     let mut groups: Vec<(Point, Vec<&PointRow>)> = Vec::new();
+    let mut known: HashMap<Point, usize> = HashMap::new();
     for row in rows {
         let common = alike(row, axes);
-        match groups.iter_mut().find(|(known, _)| *known == common) {
-            Some((_, group)) => group.push(row),
-            None => groups.push((common, vec![row])),
+        match known.get(&common) {
+            Some(&at) => groups[at].1.push(row),
+            None => {
+                known.insert(common.clone(), groups.len());
+                groups.push((common, vec![row]));
+            }
         }
     }
     groups
@@ -174,16 +179,18 @@ pub(crate) fn circumstances(run: &Run, point: &Point) -> String {
     }
 }
 
-/// Sizes at which both were measured, smallest first, with how many times as good the one is.
-fn ratios<'a>(
+/// Sizes at which both ways on an axis were measured, smallest first, with how many times as good the
+/// one is.
+pub(crate) fn ratios<'a>(
     run: &Run,
     group: &[&'a PointRow],
+    axis: &str,
     (better, other): (&str, &str),
     metric: &str,
 ) -> Vec<(u64, LogRatio, [&'a PointRow; 2])> {
-    let of = |primitive: &str| {
+    let of = |way: &str| {
         let rows = group.iter().copied();
-        rows.filter(|row| row.axes().find_word("primitive") == Some(primitive))
+        rows.filter(|row| row.axes().find_word(axis) == Some(way))
             .filter_map(|row| Some((row.axes().find_number("size")?, row)))
             .collect::<Vec<_>>()
     };
@@ -211,7 +218,7 @@ fn found(
     (better, other, kind): (&'static str, &'static str, &'static str),
     metric: &'static str,
 ) -> Option<SendCrossover> {
-    let ratios = ratios(run, group, (better, other), metric);
+    let ratios = ratios(run, group, "primitive", (better, other), metric);
     let sizes: Vec<(f64, LogRatio)> = ratios
         .iter()
         .map(|(size, ratio, _)| (*size as f64, *ratio))
@@ -306,7 +313,8 @@ fn paced(run: &Run, rows: &[&PointRow], told: &[Finding]) -> Option<Finding> {
     })
 }
 
-fn words(crossover: Crossover) -> String {
+/// From where on, as it stands behind what it is about.
+pub(crate) fn words(crossover: Crossover) -> String {
     match crossover {
         Crossover::Everywhere { from } => format!(" at every size from {} on", about(from)),
         Crossover::From {

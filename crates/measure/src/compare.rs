@@ -1,10 +1,12 @@
 //! From the launches of two runs to what they say of each other. Pure.
 //!
 //! A launch is one value of each metric, its median. The ratio is that of the geometric means of
-//! the two runs' launches, its interval Welch's t on their logarithms, as costs are skewed. Looking at
-//! many rows finds differences by chance: verdicts hold for all rows together, by Holm's procedure
-//! (S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
-//! Statistics 6, 1979), so that of twenty comparisons of what is the same, one has a false alarm.
+//! the two runs' launches, its interval Welch's t on their logarithms, as costs are skewed. Where the
+//! launches of both took turns, those of one number are neighbours in time and share what the machine
+//! did then: the interval is Student's t on the logarithms of their ratios. Looking at many rows
+//! finds differences by chance: verdicts hold for all rows together, by Holm's procedure (S. Holm, "A
+//! simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979),
+//! so that of twenty comparisons of what is the same, one has a false alarm.
 //!
 //! What changes between runs and not between the launches of one (neighbours, the core clock, where
 //! a kernel's memory lies since boot) is in no launch's spread: two runs far apart in time may differ
@@ -15,6 +17,7 @@ mod facts;
 use crate::estimate::{HALF_BUCKET, launch_medians};
 use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::interval::CONFIDENCE;
+use crate::statistics::paired;
 use crate::statistics::quantile::mean;
 use crate::statistics::welch::{Difference, difference};
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
@@ -42,8 +45,10 @@ const OFTEN: f64 = 0.9;
 /// What `after` says of what `before` measured too.
 pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
     let (old, new) = (Side::of(before), Side::of(after));
+    let in_turns = took_turns(before, after);
     let mut comparison = Comparison {
-        facts: facts::differences(before, after),
+        in_turns,
+        facts: facts::differences(before, after, in_turns),
         only_before: old.without(&new),
         only_after: new.without(&old),
         ..Comparison::default()
@@ -60,14 +65,24 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
             .metrics
             .iter()
             .filter(|metric| metrics == Metrics::All || metric.name == info.primary().name);
+        let launches = match in_turns {
+            true => neighbours(before, after, point),
+            false => [before, after].map(|run| launches(run, point).into_values().collect()),
+        };
         for metric in of_interest {
-            let medians = [&old, &new].map(|side| side.medians(point, metric));
-            match compared(
-                [first, second],
+            let given = match in_turns {
+                true => Given::InPairs(in_pairs(&launches, &metric.name)),
+                false => {
+                    Given::Apart([0, 1].map(|side| launch_medians(&launches[side], &metric.name)))
+                }
+            };
+            let grain = grain(
+                &launches,
+                given.medians(),
+                [old.step_ns, new.step_ns],
                 metric,
-                &medians,
-                grain([&old, &new], point, metric),
-            ) {
+            );
+            match compared([first, second], metric, &given, grain) {
                 Ok(row) => found.extend(row),
                 Err(reason) => comparison.refused.push(Refused {
                     point: point.clone(),
@@ -84,28 +99,16 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
 /// A run by its points.
 struct Side<'a> {
     rows: BTreeMap<&'a Point, &'a PointRow>,
-    launches: BTreeMap<&'a Point, Vec<&'a LaunchPoint>>,
     /// The step of the clock.
     step_ns: f64,
 }
 
 impl<'a> Side<'a> {
     fn of(run: &'a Run) -> Side<'a> {
-        let mut launches: BTreeMap<&Point, Vec<&LaunchPoint>> = BTreeMap::new();
-        for given in run.launches.iter().flat_map(|launch| &launch.points) {
-            if given.state == State::Ok {
-                launches.entry(&given.point).or_default().push(given);
-            }
-        }
-        let rows = run.points.iter().map(|row| (&row.point, row)).collect();
-        let step_ns = run
-            .attempts
-            .last()
-            .map_or(0.0, |attempt| attempt.clock.resolution_ns);
+        let attempt = run.attempts.last();
         Side {
-            rows,
-            launches,
-            step_ns,
+            rows: run.points.iter().map(|row| (&row.point, row)).collect(),
+            step_ns: attempt.map_or(0.0, |attempt| attempt.clock.resolution_ns),
         }
     }
 
@@ -117,11 +120,71 @@ impl<'a> Side<'a> {
             .map(|point| (*point).clone())
             .collect()
     }
+}
 
-    /// The median of each launch.
-    fn medians(&self, point: &Point, metric: &MetricInfo) -> Vec<f64> {
-        let launches = self.launches.get(point).map_or(&[][..], Vec::as_slice);
-        launch_medians(launches, &metric.name)
+/// Whether the launches of these runs took turns, all of them: what was resumed did so no more.
+fn took_turns(before: &Run, after: &Run) -> bool {
+    let is_beside = |one: &Run, other: &Run| {
+        one.run.beside.as_ref() == Some(&other.run.id) && one.attempts.len() < 2
+    };
+    is_beside(before, after) && is_beside(after, before)
+}
+
+/// What the launches of a point gave, by their block and number.
+fn launches<'a>(run: &'a Run, point: &Point) -> BTreeMap<(usize, u32), &'a LaunchPoint> {
+    let launches = run.launches_of(point);
+    let given = launches.flat_map(|launch| {
+        let points = launch.points.iter();
+        points.map(|given| ((launch.block, launch.launch), given))
+    });
+    given
+        .filter(|(_, given)| given.point == *point && given.state == State::Ok)
+        .collect()
+}
+
+/// What those launches gave that both runs have, in the same order.
+fn neighbours<'a>(before: &'a Run, after: &'a Run, point: &Point) -> [Vec<&'a LaunchPoint>; 2] {
+    let [old, new] = [before, after].map(|run| launches(run, point));
+    let both = old
+        .iter()
+        .filter_map(|(number, first)| Some((*first, *new.get(number)?)));
+    let (old, new) = both.unzip();
+    [old, new]
+}
+
+/// The medians of a metric in those launches where both sides gave it.
+fn in_pairs(launches: &[Vec<&LaunchPoint>; 2], metric: &str) -> [Vec<f64>; 2] {
+    let [old, new] = launches;
+    let median = |launch: &&LaunchPoint| launch_medians(&[launch], metric).first().copied();
+    let both = old.iter().zip(new);
+    let both = both.filter_map(|(first, second)| Some((median(first)?, median(second)?)));
+    let (old, new) = both.unzip();
+    [old, new]
+}
+
+/// The launches' medians of a metric, of both sides.
+enum Given {
+    /// Of runs that know nothing of each other.
+    Apart([Vec<f64>; 2]),
+    /// Of neighbours: as many of both, in the same order.
+    InPairs([Vec<f64>; 2]),
+}
+
+impl Given {
+    fn medians(&self) -> &[Vec<f64>; 2] {
+        match self {
+            Given::Apart(medians) | Given::InPairs(medians) => medians,
+        }
+    }
+
+    /// How far the logarithms of the second side's are from those of the first.
+    fn difference(&self) -> Option<Difference> {
+        let logs = |values: &Vec<f64>| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
+        let [first, second] = self.medians().each_ref().map(logs);
+        match self {
+            Given::Apart(_) => difference(&first, &second),
+            Given::InPairs(_) => paired::difference(&first, &second),
+        }
     }
 }
 
@@ -130,9 +193,10 @@ impl<'a> Side<'a> {
 fn compared(
     rows: [&PointRow; 2],
     metric: &MetricInfo,
-    medians: &[Vec<f64>; 2],
+    given: &Given,
     grain: f64,
 ) -> Result<Option<(Compared, Difference)>, String> {
+    let medians = given.medians();
     let [before, after] = medians;
     if before.is_empty() && after.is_empty() && rows.iter().all(|row| row.state != State::Ok) {
         return Err("below resolution in both".to_owned());
@@ -166,24 +230,25 @@ fn compared(
     if !medians.iter().flatten().all(is_positive) {
         return Err("not above zero in each launch, so there is no ratio".to_owned());
     }
-    let logs = [before, after].map(|values| values.iter().map(|value| value.ln()).collect());
-    let [first, second]: [Vec<f64>; 2] = logs;
     let too_few = || "too few launches".to_owned();
-    let found = difference(&first, &second).ok_or_else(too_few)?;
+    let found = given.difference().ok_or_else(too_few)?;
     // Launches that agree to the last digit do so because nothing finer can be told.
     let found = Difference {
         error: found.error.max(grain),
         ..found
     };
     let half = found.half_width(CONFIDENCE).ok_or_else(too_few)?;
-    let centre = |logs: &[f64]| mean(logs).map_or(f64::NAN, f64::exp);
+    let centre = |values: &[f64]| {
+        let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+        mean(&logs).map_or(f64::NAN, f64::exp)
+    };
     let row = Compared {
         point: rows[1].point.clone(),
         metric: metric.name.clone(),
         unit: metric.unit,
         better: metric.better,
-        before: (centre(&first), first.len() as u32),
-        after: (centre(&second), second.len() as u32),
+        before: (centre(before), before.len() as u32),
+        after: (centre(after), after.len() as u32),
         ratio: found.of_means.exp(),
         ci95: ((found.of_means - half).exp(), (found.of_means + half).exp()),
         p: found.p(LEAST.ln()),
@@ -195,20 +260,21 @@ fn compared(
 
 /// The standard error that is left where all launches agree: single operations are counted in
 /// buckets, and timed by a clock that has steps.
-fn grain(sides: [&Side<'_>; 2], point: &Point, metric: &MetricInfo) -> f64 {
-    let of_side = sides.map(|side| {
-        let launches = side.launches.get(point).map_or(&[][..], Vec::as_slice);
-        let is_single = launches
-            .iter()
-            .flat_map(|launch| &launch.metrics)
-            .any(|given| given.name == metric.name && matches!(given.data, Data::Histogram(_)));
-        let least = side
-            .medians(point, metric)
-            .into_iter()
-            .fold(f64::INFINITY, f64::min);
+fn grain(
+    launches: &[Vec<&LaunchPoint>; 2],
+    medians: &[Vec<f64>; 2],
+    step_ns: [f64; 2],
+    metric: &MetricInfo,
+) -> f64 {
+    let of_side = [0, 1].map(|side| {
+        let given = launches[side].iter().flat_map(|launch| &launch.metrics);
+        let is_single = given
+            .filter(|given| given.name == metric.name)
+            .any(|given| matches!(given.data, Data::Histogram(_)));
+        let least = medians[side].iter().copied().fold(f64::INFINITY, f64::min);
         match is_single && least > 0.0 {
             // Evenly spread over a step.
-            true => (side.step_ns / least + 2.0 * HALF_BUCKET) / 12.0_f64.sqrt(),
+            true => (step_ns[side] / least + 2.0 * HALF_BUCKET) / 12.0_f64.sqrt(),
             false => 0.0,
         }
     });

@@ -144,9 +144,78 @@ pub fn order(seed: u64, counts: &[u32]) -> Vec<(usize, u32)> {
         .collect()
 }
 
+/// As many launches of each of two sides that take turns as fill blocks of four: each side has two in
+/// one.
+pub fn paired(count: u32) -> u32 {
+    count.next_multiple_of(2)
+}
+
+/// Which of two sides comes first in their launches of this number, and which second.
+///
+/// Launches come in blocks of four, of which each side has two beside each other's: ABBA or BAAB, as
+/// it is drawn for each. So each is as often first as the other, what drifts steadily through a block
+/// meets both alike, and nothing that comes and goes can keep step.
+pub fn turns(seed: u64, block: usize, launch: u32) -> [usize; 2] {
+    let four = u64::from(launch / 2);
+    // Another stream than that of the order.
+    let drawn = (seed ^ 0x5475_726e_7300_0000).wrapping_add((block as u64) << 32 | four);
+    // The first draws of neighbouring seeds resemble each other; those of what they draw do not.
+    let drawn = fastrand::Rng::with_seed(drawn).u64(..);
+    let begins = usize::from(fastrand::Rng::with_seed(drawn).bool());
+    let first = match launch % 2 {
+        0 => begins,
+        _ => 1 - begins,
+    };
+    [first, 1 - first]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn turns_are_blocks_of_four_in_which_both_sides_meet_the_same() {
+        for block in 0..20 {
+            for four in 0..8 {
+                let [one, other] = [2 * four, 2 * four + 1].map(|launch| turns(7, block, launch));
+                let order = [one, other].concat();
+                assert!(order == [0, 1, 1, 0] || order == [1, 0, 0, 1], "{order:?}");
+                // A steady drift is the same for both.
+                let places = |side| {
+                    let places = order.iter().enumerate();
+                    places
+                        .filter(move |(_, at)| **at == side)
+                        .map(|(place, _)| place)
+                };
+                assert_eq!(places(0).sum::<usize>(), places(1).sum::<usize>());
+            }
+        }
+    }
+
+    #[test]
+    fn which_side_begins_is_drawn_by_the_seed() {
+        let begins = |seed, block| {
+            (0..400)
+                .map(|four| turns(seed, block, 2 * four)[0])
+                .collect::<Vec<_>>()
+        };
+        for (seed, block) in [(1, 0), (1, 1), (2, 0), (u64::MAX, 9)] {
+            let all = begins(seed, block);
+            assert_eq!(all, begins(seed, block));
+            let second: usize = all.iter().sum();
+            assert!((150..250).contains(&second), "{second} of 400");
+            // Nor by turns.
+            let changes = all.windows(2).filter(|two| two[0] != two[1]).count();
+            assert!((150..250).contains(&changes), "{changes} of 399");
+        }
+        assert_ne!(begins(1, 0), begins(2, 0));
+        assert_ne!(begins(1, 0), begins(1, 1));
+    }
+
+    #[test]
+    fn launches_of_two_sides_fill_blocks_of_four() {
+        assert_eq!([0, 3, 4, 6, 9, 15].map(paired), [0, 4, 4, 6, 10, 16]);
+    }
 
     fn seconds(seconds: &[f64]) -> Vec<Duration> {
         seconds

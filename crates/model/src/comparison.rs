@@ -8,6 +8,8 @@ use serde::Serialize;
 /// A run held against an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Comparison {
+    /// Whether the launches of both took turns: ratios are then those of neighbours.
+    pub in_turns: bool,
     /// What the machines say of themselves that is not the same, what explains most first.
     pub facts: Vec<FactDifference>,
     /// Every metric of which both have launches, in the order of the later run's plan.
@@ -45,7 +47,8 @@ pub struct Compared {
     pub unit: Unit,
     /// Which way it improves.
     pub better: Better,
-    /// The earlier run's geometric mean of its launches' medians, and how many launches it had.
+    /// The earlier run's geometric mean of its launches' medians, and how many launches it had; of
+    /// runs that took turns, how many have a neighbour.
     pub before: (f64, u32),
     /// The later run's.
     pub after: (f64, u32),

@@ -54,6 +54,10 @@ pub struct RunRow {
     pub command: Vec<String>,
     /// Draws the order of launches and whatever a worker draws.
     pub seed: u64,
+    /// The run whose launches took turns with this one's, by its id: launches of the same number were
+    /// neighbours in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
     /// What is to be measured.
     pub plan: Plan,
 }

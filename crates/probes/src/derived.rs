@@ -1,8 +1,10 @@
 //! What is computed from the metrics that a role reports.
 
 use crate::literal::text;
+use costof_measure::probe::the_only_report;
 use costof_measure::statistics::quantile::median;
 use costof_model::metric::{Data, Measured};
+use costof_model::point::Point;
 use costof_model::protocol::Report;
 
 /// What one operation cost in the median of a launch's batches, in nanoseconds;
@@ -29,6 +31,13 @@ pub(crate) fn add_throughput(report: &mut Report, bytes: u64) {
     if let Some(ns) = median_ns(report, "cost") {
         add(report, "throughput", bytes as f64 / ns * 1e9);
     }
+}
+
+/// The only report, with the throughput where a block has a cost.
+pub(crate) fn with_throughput(point: &Point, reports: Vec<Report>) -> Report {
+    let mut report = the_only_report(point, reports);
+    add_throughput(&mut report, point.axes.number("block"));
+    report
 }
 
 /// The cost was measured in groups of `operations`: makes it that of one.

@@ -4,6 +4,7 @@ mod distributions;
 mod drift;
 mod heat;
 mod marks;
+pub(crate) mod overlay;
 mod place;
 mod rungs;
 mod sweeps;

@@ -17,9 +17,16 @@ pub fn compared(comparison: &Comparison, after: &Run) -> String {
         text.push_str("No metric can be compared.\n");
     } else {
         text.push_str(&table(&comparison.rows, after));
-        let _ = writeln!(text, "\n{}", summary(&comparison.rows));
+        let _ = writeln!(text, "\n{}", summary(comparison));
     }
     text.push_str(&refused(comparison, after));
+    text.push_str(&only(comparison, after));
+    text
+}
+
+/// What only one of the runs has a number of.
+pub(crate) fn only(comparison: &Comparison, after: &Run) -> String {
+    let mut text = String::new();
     for (points, which) in [
         (&comparison.only_before, "earlier"),
         (&comparison.only_after, "later"),
@@ -57,7 +64,7 @@ fn facts(differences: &[FactDifference]) -> String {
 
 /// What was asked about first: what became worse, most of all first, then what became better, then
 /// what did neither in the order of the plan.
-fn in_order(rows: &[Compared]) -> Vec<&Compared> {
+pub(crate) fn in_order(rows: &[Compared]) -> Vec<&Compared> {
     let mut rows: Vec<&Compared> = rows.iter().collect();
     let change = |row: &Compared| row.ratio.ln().abs();
     rows.sort_by(|a, b| {
@@ -79,7 +86,7 @@ fn order(verdict: Verdict) -> u8 {
     }
 }
 
-fn word(verdict: Verdict) -> &'static str {
+pub(crate) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Worse => "worse",
         Verdict::Better => "better",
@@ -121,7 +128,7 @@ fn table(rows: &[Compared], after: &Run) -> String {
     lines.collect()
 }
 
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     match share {
         share if share.is_nan() => "unknown".to_owned(),
         share if share < 0.1 => format!("{:.1} %", 100.0 * share),
@@ -132,7 +139,7 @@ fn percent(share: f64) -> String {
 
 /// What the row is about, as the latency table calls it; another metric than the one that answers
 /// the probe's question is named.
-fn what(row: &Compared, after: &Run) -> String {
+pub(crate) fn what(row: &Compared, after: &Run) -> String {
     let found = after.points.iter().find(|point| point.point == row.point);
     let label = found.and_then(|point| point.label.clone());
     let name = label.unwrap_or_else(|| named(&row.point, after));
@@ -146,7 +153,9 @@ fn named(point: &Point, run: &Run) -> String {
     short_point(point, run.probe(&point.probe))
 }
 
-fn summary(rows: &[Compared]) -> String {
+/// How many rows mean what, in a sentence, and how far that can be trusted.
+pub(crate) fn summary(comparison: &Comparison) -> String {
+    let rows = &comparison.rows;
     let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
     let mut parts: Vec<String> = [Verdict::Worse, Verdict::Better, Verdict::Differs]
         .into_iter()
@@ -171,17 +180,24 @@ fn summary(rows: &[Compared]) -> String {
         ));
     }
     let plural = if rows.len() == 1 { "" } else { "s" };
+    let machine = match comparison.in_turns {
+        true => {
+            "Both took turns, launch beside launch: what the machine did meanwhile met them alike."
+        }
+        false => {
+            "What the machine did between the runs is in their ratios: --interleave measures both in turns."
+        }
+    };
     format!(
         "{} metric{plural} compared: {}. Verdicts hold for all rows together: of twenty comparisons of \
-         what is the same, one has a false \
-         alarm. What the machine did between the runs is in their ratios: compare what was measured by turns.",
+         what is the same, one has a false alarm. {machine}",
         rows.len(),
         parts.join(", ")
     )
 }
 
 /// Reasons, each with the points that it holds for.
-fn refused(comparison: &Comparison, after: &Run) -> String {
+pub(crate) fn refused(comparison: &Comparison, after: &Run) -> String {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for refused in &comparison.refused {
         let name = named(&refused.point, after);

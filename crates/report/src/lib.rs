@@ -20,5 +20,6 @@ mod rows;
 pub mod run;
 #[cfg(test)]
 mod sample;
+pub mod study;
 mod table;
 pub mod text;

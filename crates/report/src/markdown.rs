@@ -39,7 +39,7 @@ pub fn table(run: &Run) -> String {
 }
 
 /// Text that is neither markup nor the end of a cell.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -4,6 +4,7 @@
 use crate::names::{points_counted, short_point};
 use crate::table::{cycles, in_order, is_hit};
 use costof_findings::finding::Finding;
+use costof_findings::sureness::{Points, Sureness};
 use costof_model::Text;
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
@@ -78,8 +79,8 @@ fn mean_width(rows: &[&PointRow]) -> Option<f64> {
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
-/// Where one number is not the whole answer: two modes, and costs that were
-/// disturbed beside what they are without the disturbed batches.
+/// Where one number is not the whole answer: more modes than the two of which a finding says what
+/// goes with them, and costs that were disturbed beside what they are without the disturbed batches.
 pub(crate) fn distributions(run: &Run) -> String {
     /// Below this share, the two values are shown as the same digits.
     const NOTABLE_SHARE: f64 = 0.005;
@@ -89,7 +90,7 @@ pub(crate) fn distributions(run: &Run) -> String {
             continue;
         };
         let name = short_point(&row.point, run.probe(&row.point.probe));
-        if estimate.modes.len() > 1 {
+        if estimate.modes.len() > 2 {
             let modes: Vec<String> = estimate
                 .modes
                 .iter()
@@ -245,23 +246,31 @@ pub(crate) fn absent(run: &Run) -> String {
 /// What was found in the rows.
 pub(crate) fn findings(run: &Run) -> String {
     let lines = costof_findings::all::findings(run);
-    paragraph(&lines.iter().map(finding).collect::<String>())
+    let points = Points::of(run);
+    let line = |found| finding(&points, found);
+    paragraph(&lines.iter().map(line).collect::<String>())
 }
 
-/// A finding in a line, with what to do about it.
-fn finding(finding: &Finding) -> String {
+/// A finding in a line, with what to do about it, and the grade of what it rests on where that is not
+/// to be relied on.
+fn finding(points: &Points<'_>, finding: &Finding) -> String {
     let advice = match &finding.advice {
         Some(advice) => format!(": {advice}"),
         None => String::new(),
     };
-    format!("{}{advice}\n", finding.sentence)
+    let doubt = match points.sureness(finding) {
+        Some(Sureness { grade, .. }) if grade > Grade::B => format!(" (of grade {grade})"),
+        _ => String::new(),
+    };
+    format!("{}{advice}{doubt}\n", finding.sentence)
 }
 
 /// The questions of a study that the run is, with their answers.
 pub(crate) fn questions(run: &Run) -> String {
     let questions = costof_findings::all::questions(run);
+    let points = Points::of(run);
     let lines = questions.iter().map(|asked| {
-        let answers = asked.answers.iter().map(finding);
+        let answers = asked.answers.iter().map(|found| finding(&points, found));
         let lacks = asked
             .lacks
             .map(|lacks| format!("not told by this run: {lacks}\n"));

@@ -5,6 +5,7 @@
 //! what is drawn, and a content security policy allows no script but the page's own.
 
 mod bars;
+pub mod comparison;
 mod facts;
 mod figures;
 mod findings;
@@ -12,11 +13,13 @@ mod latency;
 mod lines;
 mod noise;
 mod probes;
+mod study;
 
 use crate::choose;
 use crate::notes;
 use crate::rows::Rows;
 use crate::run::machine;
+use crate::study::Held;
 use crate::text::shortened;
 use costof_model::run_file::Run;
 use maud::{DOCTYPE, PreEscaped, html};
@@ -29,6 +32,15 @@ const SCRIPT_SHA256: &str = include_str!("page/script.sha256");
 
 /// The page; `doubts` are about the file as it was read, and stand at its head.
 pub fn page(run: &Run, doubts: &[String]) -> String {
+    whole(run, doubts, None)
+}
+
+/// The page of a study: its tables first, then all that a page has.
+pub fn of_study(run: &Run, held: &Held<'_>) -> String {
+    whole(run, &[], Some(held))
+}
+
+fn whole(run: &Run, doubts: &[String], held: Option<&Held<'_>>) -> String {
     let rows = Rows::of(run);
     let policy = format!(
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'; base-uri 'none'; \
@@ -61,10 +73,12 @@ pub fn page(run: &Run, doubts: &[String]) -> String {
                     p.quiet { (head(run)) }
                     @for doubt in doubts { p.doubt { (doubt) } }
                     nav {
+                        @if held.is_some() { a href="#study" { "Study" } }
                         @for (id, name) in SECTIONS { a href={ "#" (id) } { (name) } }
                     }
                 }
                 main {
+                    @if let Some(held) = held { section #study { (study::section(held, &rows)) } }
                     section #latency { (latency::table(&rows)) }
                     section #findings { (findings::section(&rows)) }
                     section #plots { (probes::section(&rows, &of_run)) }

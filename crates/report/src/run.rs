@@ -23,6 +23,11 @@ pub fn text(run: &Run) -> String {
     text
 }
 
+/// What has no number, and why; empty where everything has one.
+pub fn absent(run: &Run) -> String {
+    notes::absent(run)
+}
+
 /// A line that says which machine it is, and one for that of the other end.
 pub(crate) fn machine(run: &Run) -> String {
     let Some(attempt) = run.attempts.last() else {

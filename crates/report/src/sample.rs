@@ -16,6 +16,7 @@ pub(crate) fn run() -> Run {
         started: "2026-11-22T00:00:00Z".to_owned(),
         command: vec!["costof".to_owned(), "run".to_owned()],
         seed: 7,
+        beside: None,
         plan: Plan {
             precision: "quick".into(),
             blocks: vec![Block {

@@ -19,6 +19,8 @@ namespace rpc = costof::rpc;
 namespace {
 
 const int MESSAGE_MOST = 8 << 20;
+// As ours: a message of 64 KiB is one frame, and one write.
+const int FRAME_MOST = 128 << 10;
 
 void must(const grpc::Status& status) {
     if (!status.ok()) throw std::runtime_error("the call failed: " + status.error_message());
@@ -28,6 +30,8 @@ void must(const grpc::Status& status) {
 std::unique_ptr<grpc::Server> start(grpc::ServerBuilder& builder) {
     int port = 0;
     builder.SetMaxReceiveMessageSize(MESSAGE_MOST);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, FRAME_MOST);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, FRAME_MOST);
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     auto server = builder.BuildAndStart();
     if (!server) throw std::runtime_error("it cannot listen");
@@ -150,7 +154,11 @@ void serve_sync() {
 }
 
 std::unique_ptr<rpc::Echo::Stub> connect(const std::string& address) {
-    return rpc::Echo::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, FRAME_MOST);
+    arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, FRAME_MOST);
+    auto credentials = grpc::InsecureChannelCredentials();
+    return rpc::Echo::NewStub(grpc::CreateCustomChannel(address, credentials, arguments));
 }
 
 void ask(const std::string& address, std::size_t warm_up, std::size_t calls, std::size_t size) {

@@ -94,12 +94,16 @@ func (service) Upload(chunks grpc.ClientStreamingServer[echo.Chunk, echo.Summary
 	}
 }
 
+// A message of 64 KiB is one write, as ours is; frames of more than 16 KiB this library does not send.
+const bufferBytes = 128 << 10
+
 func serve() error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(8 << 20))
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(8<<20),
+		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes))
 	echo.RegisterEchoServer(server, service{})
 	fmt.Println(listener.Addr())
 	return server.Serve(listener)
@@ -108,7 +112,8 @@ func serve() error {
 func connect(address string) (echo.EchoClient, error) {
 	// passthrough: it is an address, and nobody is to be asked what it means.
 	connection, err := grpc.NewClient("passthrough:///"+address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()))
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithReadBufferSize(bufferBytes), grpc.WithWriteBufferSize(bufferBytes))
 	if err != nil {
 		return nil, err
 	}

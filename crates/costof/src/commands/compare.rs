@@ -1,56 +1,232 @@
-//! `costof compare`: what became better or worse from one run to another.
+//! `costof compare`: what became better or worse from one run to another, or from one host to another.
 
-use crate::cli::CompareOptions;
+use super::{interleave, report};
+use crate::cli::{CompareOptions, InTurns, RunOptions};
 use crate::error::{Error, wrong};
 use crate::record;
+use crate::tell::tell;
 use costof_measure::compare::{Metrics, compare};
+use costof_measure::probe::Probe;
 use costof_model::comparison::{Comparison, Verdict};
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
 use costof_report::compare::compared;
+use costof_report::page::comparison::{self as compare_page, Side};
+use costof_report::run::absent;
 use serde_json::json;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The exit code where something became worse by more than was allowed.
 const WORSE: u8 = 1;
 
-pub(crate) fn run(options: &CompareOptions) -> Result<ExitCode, Error> {
-    let before = record::read(&options.before)?;
-    let metrics = match options.all_metrics {
-        true => Metrics::All,
-        false => Metrics::Primary,
-    };
-    let mut output = io::stdout().lock();
-    let (mut is_worse, mut is_compared) = (false, false);
-    for path in &options.after {
-        let after = record::read(path)?;
-        let comparison = compare(&before, &after, metrics);
-        let names = [&options.before, path].map(|path| path.display().to_string());
-        if options.json {
-            let [before, after] = names;
-            let told = json!({"before": before, "after": after, "comparison": comparison});
-            writeln!(output, "{told}")?;
-        } else {
-            writeln!(output, "{} → {}\n", names[0], names[1])?;
-            writeln!(output, "{}", compared(&comparison, &after))?;
-        }
-        is_compared |= !comparison.rows.is_empty();
-        is_worse |= options.threshold.is_some_and(|percent| {
-            is_beyond(&comparison, percent) || has_lost(&comparison, &after)
-        });
+pub(crate) fn run(
+    table: &'static [&'static Probe],
+    options: &CompareOptions,
+) -> Result<ExitCode, Error> {
+    match options.interleave.is_empty() {
+        true => files(options),
+        false => in_turns(table, options),
     }
-    output.flush()?;
-    if !is_compared {
+}
+
+/// Runs that were measured before, each held against the first.
+fn files(options: &CompareOptions) -> Result<ExitCode, Error> {
+    let [before, all_after @ ..] = options.what.as_slice() else {
+        return Err(wrong(
+            "there is nothing to compare: BEFORE and AFTER are missing, two run files (or \
+             --interleave HOST HOST measures two hosts)",
+        ));
+    };
+    if all_after.is_empty() {
+        return Err(wrong(format!(
+            "{} is the only run: AFTER is missing, a run to hold against it",
+            before.display()
+        )));
+    }
+    let read: Vec<&Path> = options.what.iter().map(PathBuf::as_path).collect();
+    spares(options, &read)?;
+    let old = record::read(before)?;
+    let mut shown = Shown::new(options);
+    for path in all_after {
+        let new = record::read(path)?;
+        let files = [before.as_path(), path.as_path()];
+        let names = files.map(|path| path.display().to_string());
+        shown.show(files, &names, [&old, &new])?;
+    }
+    if !shown.is_compared {
         return Err(wrong(
             "nothing can be compared: the runs have no metric with three launches in common",
         ));
     }
-    Ok(if is_worse {
-        ExitCode::from(WORSE)
-    } else {
-        ExitCode::SUCCESS
+    shown.end()
+}
+
+/// Two hosts, measured now.
+fn in_turns(table: &'static [&'static Probe], options: &CompareOptions) -> Result<ExitCode, Error> {
+    // Where the page goes is checked before anything is measured.
+    spares(options, &[])?;
+    let run_options = run_options(options)?;
+    let [(before, old), (after, new)] = interleave::measured(table, &run_options)?;
+    let files = [before.as_path(), after.as_path()];
+    spares(options, &files)?;
+    let mut shown = Shown::new(options);
+    let names = [0, 1].map(|side| run_options.on[side].to_string());
+    shown.show(files, &names, [&old, &new])?;
+    if !options.json {
+        for (name, run) in names.iter().zip([&old, &new]) {
+            let absent = absent(run);
+            if !absent.is_empty() {
+                writeln!(io::stdout(), "On {name}:{absent}")?;
+            }
+        }
+        writeln!(
+            io::stdout(),
+            "The runs are in {} and {}",
+            before.display(),
+            after.display()
+        )?;
+    }
+    if !shown.is_compared {
+        return Err(Error::Nothing(
+            "nothing can be compared: no metric was measured three times on both hosts".to_owned(),
+        ));
+    }
+    shown.end()
+}
+
+/// What `costof run` is told to measure two hosts.
+fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
+    let probe = |word: &PathBuf| {
+        let word = word.to_str().map(str::to_owned);
+        word.ok_or_else(|| wrong("a probe's name is text"))
+    };
+    let probes: Vec<String> = options.what.iter().map(probe).collect::<Result<_, _>>()?;
+    let InTurns {
+        quick,
+        full,
+        settings,
+        cpu,
+        links,
+        remote_costof,
+        no_wait,
+        out,
+        seed,
+        timeout,
+    } = options.in_turns.clone();
+    if let Some(folder) = out.as_ref().filter(|out| out.exists() && !out.is_dir()) {
+        return Err(wrong(format!(
+            "{} is a file: with two hosts, --out names a folder for a file of each",
+            folder.display()
+        )));
+    }
+    Ok(RunOptions {
+        probes,
+        quick,
+        full,
+        settings,
+        cpu,
+        links,
+        on: options.interleave.clone(),
+        peer: None,
+        peer_address: None,
+        peer_port: None,
+        peer_cpu: None,
+        remote_costof,
+        no_wait,
+        out,
+        resume: None,
+        force: false,
+        seed,
+        dry_run: false,
+        json: false,
+        timeout,
     })
+}
+
+/// The page is none of these runs.
+fn spares(options: &CompareOptions, runs: &[&Path]) -> Result<(), Error> {
+    let html = options.html.as_deref();
+    html.map_or(Ok(()), |html| {
+        if html.is_dir() {
+            return Err(wrong(format!(
+                "{} is a folder: --html names a file",
+                html.display()
+            )));
+        }
+        runs.iter().try_for_each(|run| report::spares(html, run))
+    })
+}
+
+/// What was said so far.
+struct Shown<'a> {
+    options: &'a CompareOptions,
+    /// Of the page, where there is to be one.
+    sections: Vec<compare_page::Section>,
+    is_compared: bool,
+    is_worse: bool,
+}
+
+impl Shown<'_> {
+    fn new(options: &CompareOptions) -> Shown<'_> {
+        Shown {
+            options,
+            sections: Vec::new(),
+            is_compared: false,
+            is_worse: false,
+        }
+    }
+
+    fn show(
+        &mut self,
+        files: [&Path; 2],
+        names: &[String; 2],
+        runs: [&Run; 2],
+    ) -> Result<(), Error> {
+        let metrics = match self.options.all_metrics {
+            true => Metrics::All,
+            false => Metrics::Primary,
+        };
+        let [before, after] = runs;
+        let comparison = compare(before, after, metrics);
+        let mut output = io::stdout().lock();
+        if self.options.json {
+            let [before, after] = files.map(|path| path.display().to_string());
+            let told = json!({"before": before, "after": after, "comparison": comparison});
+            writeln!(output, "{told}")?;
+        } else {
+            writeln!(output, "{} → {}\n", names[0], names[1])?;
+            writeln!(output, "{}", compared(&comparison, after))?;
+        }
+        output.flush()?;
+        if self.options.html.is_some() {
+            let side = |side: usize| Side {
+                name: &names[side],
+                run: runs[side],
+            };
+            let number = self.sections.len();
+            let section = compare_page::section(number, side(0), side(1), &comparison);
+            self.sections.push(section);
+        }
+        self.is_compared |= !comparison.rows.is_empty();
+        self.is_worse |= self
+            .options
+            .threshold
+            .is_some_and(|percent| is_beyond(&comparison, percent) || has_lost(&comparison, after));
+        Ok(())
+    }
+
+    fn end(self) -> Result<ExitCode, Error> {
+        if let Some(html) = &self.options.html {
+            report::write(html, &compare_page::page(&self.sections))?;
+            tell(format!("the page is in {}", html.display()));
+        }
+        Ok(match self.is_worse {
+            true => ExitCode::from(WORSE),
+            false => ExitCode::SUCCESS,
+        })
+    }
 }
 
 /// Whether something was to be measured again that has no number any more.

@@ -35,7 +35,8 @@ pub(crate) fn run(options: &ReportOptions) -> Result<ExitCode, Error> {
         }
     };
     if let Some(html) = html {
-        write(&html, &file, &page::page(&run, &doubts))?;
+        spares(&html, &file)?;
+        write(&html, &page::page(&run, &doubts))?;
         tell(format!("the page is in {}", html.display()));
     }
     if let Some(folder) = &options.svg {
@@ -46,7 +47,10 @@ pub(crate) fn run(options: &ReportOptions) -> Result<ExitCode, Error> {
     if let Some(csv) = &options.csv {
         match csv.is_dir() || csv.as_os_str().as_encoded_bytes().ends_with(b"/") {
             true => into(csv, &file, &csv::files(&run))?,
-            false => write(csv, &file, &csv::summary(&run))?,
+            false => {
+                spares(csv, &file)?;
+                write(csv, &csv::summary(&run))?;
+            }
         }
         tell(format!("the values are in {}", csv.display()));
     }
@@ -66,23 +70,29 @@ fn into(folder: &Path, run_file: &Path, files: &[(String, String)]) -> Result<()
             folder.display()
         ))
     })?;
-    files
-        .iter()
-        .try_for_each(|(name, text)| write(&folder.join(name), run_file, text))
+    files.iter().try_for_each(|(name, text)| {
+        let path = folder.join(name);
+        spares(&path, run_file)?;
+        write(&path, text)
+    })
 }
 
 /// A report that is there already is written anew; the run that it shows never is.
-fn write(path: &Path, run_file: &Path, text: &str) -> Result<(), Error> {
+pub(super) fn spares(path: &Path, run_file: &Path) -> Result<(), Error> {
     let same = match (path.canonicalize(), run_file.canonicalize()) {
         (Ok(path), Ok(run_file)) => path == run_file,
         _ => false,
     };
-    if same {
-        return Err(wrong(format!(
+    match same {
+        true => Err(wrong(format!(
             "{} is the run itself: name another file for what is made of it",
             path.display()
-        )));
+        ))),
+        false => Ok(()),
     }
+}
+
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
     fs::write(path, text)
         .map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
 }

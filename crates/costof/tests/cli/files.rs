@@ -199,9 +199,9 @@ fn files_in_memory_are_told_from_those_on_a_disk() {
     }
 }
 
-/// Starts a run for files in a folder of its own, kills it when `is_begun`, and sees to it that
-/// nothing of it runs and the folder is empty.
-fn killed(arguments: &str, is_begun: impl Fn(&Place, &Path) -> bool, whom: &str) {
+/// Starts a run for files in a folder of its own, kills its controller when `is_begun`, with its workers
+/// or alone, and sees to it that nothing of it runs and the folder is empty.
+fn killed(arguments: &str, is_begun: impl Fn(&Place, &Path) -> bool, with_workers: bool) {
     let place = Place::new();
     let folder = place.path("files");
     fs::create_dir(&folder).unwrap();
@@ -210,18 +210,24 @@ fn killed(arguments: &str, is_begun: impl Fn(&Place, &Path) -> bool, whom: &str)
     wait_for("the files", || {
         is_begun(&place, &folder) || place.running().is_empty()
     });
-    match whom {
-        "controller" => signal(&controller, Signal::KILL),
-        _ => {
-            for worker in place.running() {
-                let _ = rustix::process::kill_process(worker.pid, Signal::KILL);
-            }
-        }
+    // What workers started themselves has another parent.
+    let mut workers = place.running();
+    workers.retain(|process| parent(process.pid) == Some(controller.id()));
+    signal(&controller, Signal::KILL);
+    for worker in workers.iter().filter(|_| with_workers) {
+        let _ = rustix::process::kill_process(worker.pid, Signal::KILL);
     }
     crate::common::ended(controller);
     place.expect_nothing_runs();
     let left: Vec<_> = fs::read_dir(&folder).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// Who started a process, unless it has ended.
+fn parent(pid: rustix::process::Pid) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    line.trim().parse().ok()
 }
 
 const METADATA: &str = "run file.metadata --full --seed 1 --out run.jsonl";
@@ -231,14 +237,14 @@ const CONTENTION: &str =
 #[test]
 fn nothing_is_left_of_named_files_when_the_controller_is_killed() {
     let has_files = |_: &Place, folder: &Path| fs::read_dir(folder).unwrap().count() > 0;
-    killed(METADATA, has_files, "controller");
+    killed(METADATA, has_files, false);
 }
 
 #[test]
 fn contenders_end_when_all_others_are_killed() {
     // A controller, a worker that holds the machine, one that measures, and its three.
     let has_contenders = |place: &Place, _: &Path| place.running().len() >= 6;
-    killed(CONTENTION, has_contenders, "controller");
+    killed(CONTENTION, has_contenders, true);
 }
 
 /// The workers' own folders and limits, where this process may make a control group.

@@ -2,18 +2,20 @@
 
 use costof_model::comparison::FactDifference;
 use costof_model::facts::Facts;
-use costof_model::noise::{MEASURED, PEER};
+use costof_model::noise::{CONTROLLER, MEASURED, PEER};
 use costof_model::rows::AttemptRow;
 use costof_model::run_file::Run;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
 /// Every fact that a cost may depend on and that differs, in the order of [`told`].
-pub(super) fn differences(before: &Run, after: &Run) -> Vec<FactDifference> {
+///
+/// Runs that took turns had one controller, wherever it was.
+pub(super) fn differences(before: &Run, after: &Run, in_turns: bool) -> Vec<FactDifference> {
     let (Some(old), Some(new)) = (before.attempts.last(), after.attempts.last()) else {
         return Vec::new();
     };
-    let mut found = Vec::from_iter(processors(before, after));
+    let mut found = Vec::from_iter(processors(before, after, in_turns));
     for host in [MEASURED, PEER] {
         let [before, after] = [old, new].map(|attempt| of_host(attempt, host));
         let names = after.iter().chain(&before).map(|(what, _)| what);
@@ -42,9 +44,10 @@ pub(super) fn differences(before: &Run, after: &Run) -> Vec<FactDifference> {
 }
 
 /// On which processors the points were measured, where that is not the same.
-fn processors(before: &Run, after: &Run) -> Option<FactDifference> {
+fn processors(before: &Run, after: &Run, in_turns: bool) -> Option<FactDifference> {
     let [before, after] = [before, after].map(|run| {
         let roles = run.run.plan.placement.0.iter();
+        let roles = roles.filter(|(role, _)| !(in_turns && *role == CONTROLLER));
         let roles = roles.map(|(role, cpus)| format!("{role} {cpus:?}"));
         roles.collect::<Vec<_>>().join(", ")
     });

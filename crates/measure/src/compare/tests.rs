@@ -62,6 +62,7 @@ fn run(probes: &[(&str, &[f64])]) -> Run {
         started: String::new(),
         command: Vec::new(),
         seed: 1,
+        beside: None,
         plan: Plan {
             precision: "default".into(),
             blocks: blocks.collect(),
@@ -262,7 +263,7 @@ fn false_alarms_are_as_rare_as_is_said() {
             compared(
                 [&old.points[0], &new.points[0]],
                 &metric("cost", Better::Lower),
-                &medians,
+                &Given::Apart(medians),
                 0.0,
             )
             .unwrap()
@@ -364,4 +365,162 @@ fn launches_that_agree_by_the_clock_s_step_show_no_difference_of_one() {
     };
     assert_eq!(verdict(40.0), Verdict::NoDifference);
     assert_eq!(verdict(1.0), Verdict::Worse);
+}
+
+/// Two runs whose launches took turns.
+fn beside(before: &[(&str, &[f64])], after: &[(&str, &[f64])]) -> (Run, Run) {
+    let (mut old, mut new) = (run(before), run(after));
+    new.run.id = "2".to_owned();
+    old.run.beside = Some("2".to_owned());
+    new.run.beside = Some("1".to_owned());
+    (old, new)
+}
+
+#[test]
+fn runs_that_took_turns_are_compared_by_their_neighbours() {
+    let drifting = [100.0, 110.0, 120.0, 130.0, 140.0, 150.0];
+    let slower: Vec<f64> = drifting
+        .iter()
+        .zip([1.05, 1.051, 1.049, 1.05, 1.052, 1.048])
+        .map(|(cost, times)| cost * times)
+        .collect();
+    let (old, new) = beside(&[("a", &drifting)], &[("a", &slower)]);
+    let paired = compare(&old, &new, Metrics::Primary);
+    assert!(paired.in_turns);
+    assert_eq!(paired.rows[0].verdict, Verdict::Worse, "{paired:?}");
+    let (low, high) = paired.rows[0].ci95;
+    assert!(low > 1.045 && high < 1.055, "{low} to {high}");
+    // Either way round.
+    let back = compare(&new, &old, Metrics::Primary);
+    assert_eq!(
+        (back.in_turns, back.rows[0].verdict),
+        (true, Verdict::Better)
+    );
+    // The same numbers of runs that know nothing of each other, or of one that went on by itself.
+    let mut apart = new.clone();
+    apart.run.beside = None;
+    let found = compare(&old, &apart, Metrics::Primary);
+    assert_eq!(
+        (found.in_turns, found.rows[0].verdict),
+        (false, Verdict::NoDifference)
+    );
+    let mut resumed = new.clone();
+    let attempts = on("6.1", "", 0.0).attempts;
+    resumed.attempts = [attempts.clone(), attempts].concat();
+    assert!(!compare(&old, &resumed, Metrics::Primary).in_turns);
+}
+
+#[test]
+fn a_launch_without_a_neighbour_is_in_no_pair() {
+    let costs = [100.0, 101.0, 102.0, 103.0, 104.0];
+    let (mut old, mut new) = beside(&[("a", &costs)], &[("a", &costs)]);
+    old.launches[0].points[0].state = State::Failed;
+    new.launches.remove(3);
+    let row = &compare(&old, &new, Metrics::Primary).rows[0];
+    assert_eq!((row.before.1, row.after.1), (3, 3));
+    assert_eq!((row.ratio, row.ci95), (1.0, (1.0, 1.0)), "{row:?}");
+    new.launches.remove(2);
+    let refused = &compare(&old, &new, Metrics::Primary).refused;
+    assert!(
+        refused[0].reason.contains("2 of the 3 launches"),
+        "{refused:?}"
+    );
+}
+
+/// A machine for two sides that take turns: launches differ by `launch`, whoever comes second in a
+/// pair pays `second` of his cost more, and the core clock drifts by `drift` from one launch to the
+/// next, in steps that add up and steadily.
+struct Shared {
+    launch: f64,
+    second: f64,
+    drift: f64,
+}
+
+impl Shared {
+    /// Five rows of so many launches of each side, of which the second takes so many times as long.
+    fn measure(&self, random: &mut fastrand::Rng, launches: u32, times: f64) -> Comparison {
+        let names = ["a", "b", "c", "d", "e"];
+        // The sum of twelve is nearly normal.
+        let normal = |random: &mut fastrand::Rng| (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+        let mut costs = [(); 2].map(|()| [(); 5].map(|()| Vec::new()));
+        let seed = random.u64(..);
+        let mut clock = 0.0;
+        for (row, _) in names.iter().enumerate() {
+            for launch in 0..launches {
+                for (place, side) in crate::schedule::turns(seed, row, launch)
+                    .into_iter()
+                    .enumerate()
+                {
+                    clock += self.drift * (normal(random) + 0.5);
+                    let second = if place == 1 { self.second } else { 0.0 };
+                    let log = clock + second + self.launch * normal(random);
+                    let own = if side == 1 { times } else { 1.0 };
+                    costs[side][row].push(1000.0 * own * log.exp());
+                }
+            }
+        }
+        let rows = costs.each_ref().map(|side| {
+            let rows = names.into_iter().zip(side);
+            rows.map(|(name, costs)| (name, &costs[..]))
+                .collect::<Vec<_>>()
+        });
+        let (old, new) = beside(&rows[0], &rows[1]);
+        compare(&old, &new, Metrics::Primary)
+    }
+
+    /// In how many of `tries` comparisons of what is the same, but for `times`, any row, and all rows,
+    /// were found worse or better.
+    fn found(&self, launches: u32, times: f64, tries: u32) -> (u32, u32) {
+        let mut random = fastrand::Rng::with_seed(9);
+        let (mut any, mut all) = (0, 0);
+        for _ in 0..tries {
+            let rows = self.measure(&mut random, launches, times).rows;
+            let told = rows
+                .iter()
+                .filter(|row| row.verdict != Verdict::NoDifference);
+            let told = told.count();
+            any += u32::from(told > 0);
+            all += u32::from(told == rows.len());
+        }
+        (any, all)
+    }
+}
+
+#[test]
+fn what_took_turns_raises_no_more_false_alarms_than_is_said_on_whatever_machine() {
+    for (launch, second, drift) in [
+        (0.02, 0.0, 0.0),
+        (0.01, 0.03, 0.0),
+        (0.01, 0.0, 0.02),
+        (0.002, 0.02, 0.01),
+    ] {
+        let machine = Shared {
+            launch,
+            second,
+            drift,
+        };
+        for launches in [4, 6, 10, 16] {
+            let (any, _) = machine.found(launches, 1.0, 400);
+            assert!(
+                any <= 20,
+                "{any} of 400: {launches} launches, {launch} {second} {drift}"
+            );
+        }
+    }
+}
+
+#[test]
+fn five_percent_are_found_on_a_machine_that_drifts() {
+    let machine = Shared {
+        launch: 0.01,
+        second: 0.005,
+        drift: 0.005,
+    };
+    let (any, all) = machine.found(10, 1.05, 200);
+    assert!(
+        any >= 199 && all >= 180,
+        "any in {any}, all in {all} of 200"
+    );
+    let (_, few) = machine.found(4, 1.05, 200);
+    assert!(few < all, "{few} of 200 by four launches");
 }

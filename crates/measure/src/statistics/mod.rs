@@ -8,6 +8,7 @@ pub mod distribution;
 pub mod drift;
 pub mod interval;
 pub mod modes;
+pub mod paired;
 pub mod quantile;
 pub mod ratio;
 mod student_t;

@@ -131,6 +131,13 @@ impl Facts {
         }
     }
 
+    /// What the kernel may keep of files: the memory that is available, or the control group's limit,
+    /// whichever is less. What the group has used already counts, since files may take its place.
+    pub fn most_cached_bytes(&self) -> Option<u64> {
+        let limit = self.inherited.cgroup.memory_limit_bytes;
+        self.memory.available_bytes.into_iter().chain(limit).min()
+    }
+
     /// The processors that this process can use: those that are online and that it may run on.
     pub fn usable_cpus(&self) -> CpuSet {
         let allowed = &self.inherited.allowed_cpus;

@@ -131,6 +131,28 @@ impl Reader {
         })
     }
 
+    /// Has what is read go into this memory instead: a device is told of every stretch of it that
+    /// lies together, so that the pages under it are part of what a large direct read costs.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` where it is smaller than [`Reader::memory_bytes`].
+    pub fn into_memory(mut self, memory: Arena) -> io::Result<Self> {
+        if memory.len() < self.memory_bytes() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{} bytes do not hold what is read", memory.len()),
+            ));
+        }
+        self.slots.memory = memory;
+        Ok(self)
+    }
+
+    /// The memory that what is read goes into, in bytes: a buffer for each read under way.
+    pub fn memory_bytes(&self) -> usize {
+        self.slots.offsets.len() * self.slots.apart
+    }
+
     /// Reads the next `n` blocks: all are there when it returns.
     ///
     /// # Errors
@@ -502,6 +524,29 @@ mod tests {
             data.file().set_len(100_000).unwrap();
             let error = reader.read(200).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{engine:?}");
+        }
+    }
+
+    #[test]
+    fn blocks_are_read_into_the_memory_that_is_given() {
+        let Some(data) = data() else { return };
+        for engine in ENGINES {
+            let order = Order::sequential(FILE_BYTES, 65536);
+            let Some(reader) = reader(engine, &data, order) else {
+                continue;
+            };
+            let Ok(memory) = Arena::map(reader.memory_bytes(), PageSize::Huge) else {
+                eprintln!("skipped: no huge pages");
+                return;
+            };
+            let range = memory.as_slice().as_ptr_range();
+            let mut reader = reader.into_memory(memory).unwrap();
+            reader.read(16).unwrap();
+            let (offset, bytes) = reader.last();
+            assert!(is_content(bytes, offset), "{engine:?}");
+            assert!(range.contains(&bytes.as_ptr()), "{engine:?}");
+            let small = Arena::map(4096, PageSize::Base).unwrap();
+            assert!(reader.into_memory(small).is_err(), "{engine:?}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::literal::{list, text, word, words};
 use costof_model::List;
-use costof_model::axis::{Axis, Domain};
+use costof_model::axis::{Axis, Choice, Domain};
 use costof_model::unit::Unit;
 
 /// Where files lie that a probe makes itself: the word that stands for [`costof_os::scratch`]'s
@@ -22,19 +22,23 @@ pub(crate) const DIR: Axis = Axis {
     },
 };
 
+/// Words of the axis `pattern`.
+pub(crate) const RANDOM: Choice = word(
+    "random",
+    "any: every block once before one comes again, as far as 262,144 of them go",
+);
+pub(crate) const SEQUENTIAL: Choice = word(
+    "sequential",
+    "the one behind it, and the first behind the last",
+);
+
 /// The axis `pattern`.
 pub(crate) const PATTERN: Axis = words(
     "pattern",
     "which block comes next",
     list![
-        word(
-            "random",
-            "any: every block once before one comes again, as far as 262,144 of them go"
-        ),
-        word(
-            "sequential",
-            "the one behind it, and the first behind the last"
-        ),
+        RANDOM,
+        SEQUENTIAL,
         word(
             "seek",
             "any, on a disk that turns: what it costs to move the head; refused on others, where nothing moves"

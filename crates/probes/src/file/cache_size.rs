@@ -2,7 +2,7 @@
 
 use super::axes::DIR;
 use super::expect;
-use super::place::Place;
+use super::place::{Place, is_there};
 use crate::derived::add_throughput;
 use crate::expect::cost_ns;
 use crate::literal::{cost, list, metric, text};
@@ -19,7 +19,7 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers, Report};
 use costof_model::unit::{Better, Unit};
 use costof_os::file::cache;
-use costof_os::file::data::{Access, is_content};
+use costof_os::file::data::Access;
 use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
 use std::io;
@@ -137,19 +137,12 @@ fn with_throughput(point: &Point, reports: Vec<Report>) -> Report {
     report
 }
 
-/// What the kernel may keep of files, as far as the facts tell: what is available, or the control
-/// group's limit, whichever is less.
-fn most_cached(facts: &Facts) -> Option<u64> {
-    let limit = facts.inherited.cgroup.memory_limit_bytes;
-    match (facts.memory.available_bytes, limit) {
-        (Some(available), Some(limit)) => Some(available.min(limit)),
-        (available, limit) => available.or(limit),
-    }
-}
-
 /// None where that is more than a run should write without being told: `--set size=` tells it.
 fn sizes(facts: &Facts) -> Vec<Planned> {
-    let Some(most) = most_cached(facts).filter(|most| *most <= PLANNED_MOST) else {
+    let Some(most) = facts
+        .most_cached_bytes()
+        .filter(|most| *most <= PLANNED_MOST)
+    else {
         return Vec::new();
     };
     let sizes = SHARES.map(|share| (share * most as f64) as u64 / BLOCK * BLOCK);
@@ -230,12 +223,7 @@ impl Role for CacheSize {
 
     fn finish(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let reader = self.reader.take().expect("a measured point has a reader");
-        let (offset, bytes) = reader.last();
-        if !is_content(bytes, offset) {
-            return Err(Failure::error(format!(
-                "the block at {offset} was not read as it was written"
-            )));
-        }
+        is_there(&reader)?;
         meter.value("cached", self.cached as f64);
         if let Some(share) = self.share {
             meter.value("device_share", share);
@@ -247,14 +235,12 @@ impl Role for CacheSize {
 fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     /// Below the first share of what may be kept all comes from memory; above the second, nothing.
     const SURE: (f64, f64) = (0.8, 1.15);
-    /// To find a page and to copy it, a part of a large folio or one alone.
-    const FIND_PAGE_NS: Range = Range(5.0, 150.0);
-    let most = most_cached(facts)? as f64;
+    let most = facts.most_cached_bytes()? as f64;
     let share = point.axes.number("size") as f64 / most;
     let block = BLOCK as f64;
     let mut warm = Sum::new();
     expect::call(&mut warm, known)?;
-    warm.add(FIND_PAGE_NS * expect::pages(block), "to find pages");
+    warm.add(expect::FIND_PAGE_NS * expect::pages(block), "to find pages");
     warm.add(expect::copy(known, block)?, "to copy the block");
     let (fast, slow) = expect::rates(point, facts)?;
     let device = Range(block / fast, block / slow);

@@ -2,7 +2,7 @@
 
 use super::axes::DIR;
 use super::expect;
-use super::place::Place;
+use super::place::{Place, all_by_the_device, is_there};
 use crate::expect::latency_ns;
 use crate::literal::{latency, list, metric, text};
 use crate::sum::{Range, Sum};
@@ -18,7 +18,7 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers};
 use costof_model::unit::{Better, Unit};
 use costof_os::file::contenders::Contenders;
-use costof_os::file::data::{Access, DataFile, is_content};
+use costof_os::file::data::{Access, DataFile};
 use costof_os::file::reads::{Engine, Reader};
 use fastrand::Rng;
 use std::io;
@@ -38,8 +38,6 @@ const BEGUN_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// The file of each other process; that of a block where a block is longer.
 const CONTENDER_BYTES: u64 = 64 << 10;
-/// Bytes of a share at which all came from the device.
-const ALL: f64 = 0.99;
 
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
@@ -219,23 +217,13 @@ impl Role for Contention {
         self.contenders = None;
         let place = self.place.as_ref().expect("a measured point has a file");
         let reader = self.reader.take().expect("a measured point has a reader");
-        let (offset, bytes) = reader.last();
-        if !is_content(bytes, offset) {
-            return Err(Failure::error(format!(
-                "the block at {offset} was not read as it was written"
-            )));
-        }
-        let Some(share) = self.share else {
-            return Ok(());
-        };
-        meter.value("device_share", share);
-        match share >= ALL {
-            true => Ok(()),
-            false => Err(Failure::unsupported(format!(
+        is_there(&reader)?;
+        all_by_the_device(self.share, meter, |share| {
+            format!(
                 "for each byte read past the page cache in {}, {share:.2} came from the device",
                 place.folder()
-            ))),
-        }
+            )
+        })
     }
 }
 

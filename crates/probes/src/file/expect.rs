@@ -18,6 +18,9 @@ const OF_A_FAULT: Range = Range(0.5, 1.4);
 /// A write, by what a read took.
 const OF_A_READ: Range = Range(0.4, 2.5);
 
+/// To find a page of the page cache and to take it, of a large folio and of one alone.
+pub(super) const FIND_PAGE_NS: Range = Range(5.0, 150.0);
+
 /// What something takes, and what it is.
 pub(super) struct Term {
     pub(super) range: Range,

@@ -3,12 +3,13 @@
 
 use super::axes::TEMPORARY;
 use costof_measure::facts;
+use costof_measure::meter::Meter;
 use costof_model::facts::{Facts, Medium};
 use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::unit::display_bytes;
 use costof_os::arena::base_page_bytes;
-use costof_os::file::data::{Access, DataFile, STEP_BYTES};
+use costof_os::file::data::{Access, DataFile, STEP_BYTES, is_content};
 use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
 use costof_os::file::{cache, device, direct};
@@ -16,6 +17,9 @@ use costof_os::usage;
 use fastrand::Rng;
 use std::io;
 use std::path::Path;
+
+/// A share of bytes at which a device had part in all of them.
+pub(super) const ALL: f64 = 0.99;
 
 /// File systems on several disks, or that share one with others in a way of their own: what the
 /// first disk counts is not all.
@@ -223,29 +227,22 @@ impl Place {
     /// where nobody can tell.
     pub(super) fn share_read(&self, since: &Counters, bytes: u64) -> Option<f64> {
         let now = self.counters();
-        let by_process = now.process?.saturating_sub(since.process?);
-        let by_disk = now.disk.zip(since.disk);
-        share(
-            by_process,
-            by_disk.map(|(now, then)| now.saturating_sub(then)),
-            bytes,
-        )
+        let by_process = grown([since.process, now.process])?;
+        share(by_process, grown([since.disk, now.disk]), bytes)
     }
 
     /// How often the disk was told to empty its cache since then, by whomever.
     pub(super) fn flushes_since(&self, since: &Counters) -> Option<u64> {
-        let (now, then) = self.counters().flushes.zip(since.flushes)?;
-        Some(now.saturating_sub(then))
+        grown([since.flushes, self.counters().flushes])
     }
 
     /// The same of what it has written.
     pub(super) fn share_written(&self, since: &Counters, bytes: u64) -> Option<f64> {
         let now = self.counters();
-        let by_process = now.process_written?.saturating_sub(since.process_written?);
-        let by_disk = now.disk_written.zip(since.disk_written);
+        let by_process = grown([since.process_written, now.process_written])?;
         share(
             by_process,
-            by_disk.map(|(now, then)| now.saturating_sub(then)),
+            grown([since.disk_written, now.disk_written]),
             bytes,
         )
     }
@@ -272,6 +269,46 @@ fn share(by_process: u64, by_disk: Option<u64>, bytes: u64) -> Option<f64> {
         None => return None,
     };
     (bytes > 0).then(|| came as f64 / bytes as f64)
+}
+
+/// By how much a counter has grown, from then until now.
+fn grown([then, now]: [Option<u64>; 2]) -> Option<u64> {
+    Some(now?.saturating_sub(then?))
+}
+
+/// Says which share of bytes the device had part in, where that is known.
+///
+/// # Errors
+///
+/// Where that is not all of them: what `refused` says.
+pub(super) fn all_by_the_device(
+    share: Option<f64>,
+    meter: &mut Meter<'_>,
+    refused: impl FnOnce(f64) -> String,
+) -> Result<(), Failure> {
+    let Some(share) = share else {
+        return Ok(());
+    };
+    meter.value("device_share", share);
+    match share >= ALL {
+        true => Ok(()),
+        false => Err(Failure::unsupported(refused(share))),
+    }
+}
+
+/// Whether the last block that was read is what stands there in the file.
+///
+/// # Errors
+///
+/// Where it is not.
+pub(super) fn is_there(reader: &Reader) -> Result<(), Failure> {
+    let (offset, bytes) = reader.last();
+    match is_content(bytes, offset) {
+        true => Ok(()),
+        false => Err(Failure::error(format!(
+            "the block at {offset} was not read as it was written"
+        ))),
+    }
 }
 
 /// Whether the file has blocks enough for an order.

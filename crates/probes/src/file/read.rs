@@ -3,8 +3,9 @@
 mod predict;
 
 use super::axes::{CACHE, DIR, PATTERN, block_axis, size_axis};
-use super::place::{Place, has_blocks, order, temporary_name};
-use crate::derived::add_throughput;
+use super::place::{ALL, Place, has_blocks, is_there, order, temporary_name};
+use crate::arenas;
+use crate::derived::with_throughput;
 use crate::literal::{cost, latency, list, metric, text, word, words};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
@@ -13,11 +14,11 @@ use costof_model::facts::{Facts, Medium};
 use costof_model::failure::Failure;
 use costof_model::point::{Headline, Planned, Point};
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers, Report};
+use costof_model::protocol::{Launch, Offers};
 use costof_model::unit::{Better, Unit};
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::file::cache;
-use costof_os::file::data::{Access, is_content};
+use costof_os::file::data::Access;
 use costof_os::file::reads::{Engine, Reader};
 use fastrand::Rng;
 use predict::predict;
@@ -28,8 +29,7 @@ use std::io;
 const SIZE: u64 = 64 << 20;
 /// The file over which a seek is measured.
 const SEEK_SIZE: u64 = 1 << 30;
-/// A share of bytes from the device at which all, or none, came from there.
-const ALL: f64 = 0.99;
+/// A share of bytes from the device at which none came from there.
 const NONE: f64 = 0.01;
 /// A latency is measured where it is so many readings of the clock.
 const CLOCK_READS: f64 = 100.0;
@@ -49,6 +49,22 @@ const COMPARED: u64 = 64;
 const COMPARED_BYTES: u64 = 4 << 20;
 /// What else may be asked of a file that cannot be read past the page cache.
 const NOT_DIRECT: &str = "--set dir= for another folder, or another value of --set cache=";
+
+/// The axis `pages`: of what is read into, not of the file.
+const PAGES: Axis = words(
+    "pages",
+    "the pages of the memory that is read into",
+    list![
+        word(
+            "4KiB",
+            "the smallest: a device is told of each stretch of them that happens to lie together, so that large direct reads differ from process to process"
+        ),
+        word(
+            "2MiB",
+            "transparent huge pages, seen in smaps: a block lies together, and a device is told of it once"
+        ),
+    ],
+);
 
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
@@ -87,6 +103,7 @@ pub(crate) static PROBE: Probe = Probe {
                     usual: list![1],
                 },
             },
+            PAGES,
             DIR,
         ],
         crossings: list![list![text("cache"), text("pattern")]],
@@ -172,7 +189,7 @@ pub(crate) static PROBE: Probe = Probe {
     budget: None,
     predict,
     roles: &[|launch| Ok(Box::new(Reading::start(launch)))],
-    derive: |point, reports| with_throughput(point, reports),
+    derive: with_throughput,
 };
 
 fn at(cache: &'static str, pattern: &'static str, block: u64) -> Axes {
@@ -214,13 +231,8 @@ fn more_points() -> Vec<Planned> {
         points.push(axes.with("engine", "io_uring").with("depth", depth));
     }
     points.push(at("cold", "random", 4 << 10).with("engine", "mmap"));
+    points.push(at("direct", "sequential", 1 << 20).with("pages", "2MiB"));
     Planned::anywhere(points)
-}
-
-fn with_throughput(point: &Point, reports: Vec<Report>) -> Report {
-    let mut report = costof_measure::probe::the_only_report(point, reports);
-    add_throughput(&mut report, point.axes.number("block"));
-    report
 }
 
 struct Reading {
@@ -285,6 +297,10 @@ impl Role for Reading {
                 point.axes.word("engine")
             ))
         })?;
+        if point.axes.word("pages") == "2MiB" {
+            let memory = arenas::in_memory(reader.memory_bytes() as u64, "2MiB")?;
+            reader = reader.into_memory(memory).expect("as much as it needs");
+        }
         match point.axes.word("cache") {
             "warm" => warm(place, &mut reader, size)?,
             _ => evict(place, &reader)?,
@@ -487,17 +503,6 @@ fn evict(place: &Place, reader: &Reader) -> Result<(), Failure> {
             left >> 10,
             place.folder(),
             place.name
-        ))),
-    }
-}
-
-/// Whether the last block is what stands there in the file.
-fn is_there(reader: &Reader) -> Result<(), Failure> {
-    let (offset, bytes) = reader.last();
-    match is_content(bytes, offset) {
-        true => Ok(()),
-        false => Err(Failure::error(format!(
-            "the block at {offset} was not read as it was written"
         ))),
     }
 }

@@ -9,6 +9,7 @@ mod server;
 mod url;
 mod wire;
 
+use super::axes::SEQUENTIAL;
 use crate::literal::{latency, list, metric, text, word, words};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
@@ -155,13 +156,7 @@ const PATH: Axis = Axis {
 const PATTERN: Axis = words(
     "pattern",
     "which block comes next",
-    list![
-        word("random", "any"),
-        word(
-            "sequential",
-            "the one behind it, and the first behind the last"
-        ),
-    ],
+    list![word("random", "any"), SEQUENTIAL,],
 );
 
 /// The metric `handshake`.

@@ -2,7 +2,7 @@
 
 use super::axes::{DIR, block_axis, size_axis};
 use super::expect;
-use super::place::{Place, temporary_name};
+use super::place::{Place, all_by_the_device, temporary_name};
 use crate::expect::latency_ns;
 use crate::literal::{latency, list, metric, text, word, words};
 use crate::sum::{Range, Sum};
@@ -23,8 +23,6 @@ use std::io;
 const WARM_UP: u64 = 2;
 /// Writes before the time is looked at again.
 const AT_ONCE: u64 = 4;
-/// A share of bytes to the device at which all went there.
-const ALL: f64 = 0.99;
 
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
@@ -241,17 +239,14 @@ impl Role for Syncing {
             // Shorter than it is known to be.
             self.place = None;
         }
-        let Some(share) = share else { return Ok(()) };
-        meter.value("device_share", share);
-        match share >= ALL {
-            true => Ok(()),
-            false => Err(Failure::unsupported(format!(
+        all_by_the_device(share, meter, |share| {
+            format!(
                 "for each byte that {} was to make last, {share:.2} went to the device: the file \
                  system, or who mounted it, does not do what is asked (--set dir= for another \
                  folder)",
                 point.axes.word("call")
-            ))),
-        }
+            )
+        })
     }
 }
 
@@ -308,7 +303,10 @@ mod tests {
                 match measure(&PROBE, axes.clone()) {
                     Ok(report) => {
                         let share = value(&report, "device_share");
-                        assert!(share.is_none_or(|share| share >= ALL), "{axes}");
+                        assert!(
+                            share.is_none_or(|share| share >= crate::file::place::ALL),
+                            "{axes}"
+                        );
                     }
                     Err(failure) => {
                         assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");

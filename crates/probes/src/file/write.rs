@@ -1,21 +1,21 @@
 //! `file.write`: what writing a block of a file costs, without waiting until it lasts.
 
-use super::axes::{DIR, block_axis, size_axis};
+use super::axes::{DIR, RANDOM, SEQUENTIAL, block_axis, size_axis};
 use super::expect;
-use super::place::Place;
-use crate::derived::add_throughput;
+use super::place::{Place, all_by_the_device};
+use crate::derived::with_throughput;
 use crate::expect::cost_ns;
 use crate::literal::{cost, latency, list, metric, text, word, words};
 use crate::sum::{Range, Sum};
 use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_measure::probe::{Probe, Role};
 use costof_model::axis::Axes;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::point::{Headline, Planned, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers, Report};
+use costof_model::protocol::{Launch, Offers};
 use costof_model::unit::{Better, Unit};
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::file::writes::{How, Sync, Writer};
@@ -27,8 +27,6 @@ use std::io;
 const CLOCK_READS: f64 = 100.0;
 /// Writes that are counted for the processor time of one, at least.
 const COUNTED: u64 = 16;
-/// A share of bytes to the device at which all went there.
-const ALL: f64 = 0.99;
 
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
@@ -55,16 +53,7 @@ pub(crate) static PROBE: Probe = Probe {
             words(
                 "pattern",
                 "which block comes next",
-                list![
-                    word(
-                        "random",
-                        "any: every block once before one comes again, as far as 262,144 of them go"
-                    ),
-                    word(
-                        "sequential",
-                        "the one behind it, and the first behind the last"
-                    ),
-                ],
+                list![RANDOM, SEQUENTIAL],
             ),
             block_axis(list![4 << 10, 64 << 10, 1 << 20]),
             size_axis(list![16 << 20]),
@@ -148,18 +137,12 @@ pub(crate) static PROBE: Probe = Probe {
     budget: None,
     predict,
     roles: &[|launch| Ok(Box::new(Writing::start(launch)))],
-    derive: |point, reports| with_throughput(point, reports),
+    derive: with_throughput,
 };
 
 fn at(cache: &'static str, pattern: &'static str, block: u64) -> Axes {
     let axes = PROBE.info.defaults().with("cache", cache);
     axes.with("pattern", pattern).with("block", block)
-}
-
-fn with_throughput(point: &Point, reports: Vec<Report>) -> Report {
-    let mut report = the_only_report(point, reports);
-    add_throughput(&mut report, point.axes.number("block"));
-    report
 }
 
 struct Writing {
@@ -272,18 +255,13 @@ impl Role for Writing {
                 "the last block does not stand as it was written",
             ));
         }
-        let Some(share) = self.share else {
-            return Ok(());
-        };
-        meter.value("device_share", share);
-        match share >= ALL {
-            true => Ok(()),
-            false => Err(Failure::unsupported(format!(
+        all_by_the_device(self.share, meter, |share| {
+            format!(
                 "for each byte written to a file in {} past the page cache, {share:.2} went to \
                  the device",
                 place.folder()
-            ))),
-        }
+            )
+        })
     }
 }
 

@@ -9,6 +9,9 @@ pub(super) const LINK: &str = "link";
 /// A link whose loss is varied has it as a number.
 pub(super) const LOSS: &str = "loss";
 
+/// Of runs that are drawn over each other, which.
+pub(super) const RUN: &str = "run";
+
 /// So many series are told apart in a panel.
 pub(super) const SERIES: usize = 8;
 
@@ -77,8 +80,8 @@ pub(super) fn split(places: &[&Place]) -> (Vec<String>, Vec<String>) {
         // Links first, then numbers, of words those with the fewest: what is compared stays
         // together.
         let numbers = |axis: &String| matches!(first.get(axis), Some(AxisValue::Number(_)));
-        let next = within
-            .iter()
+        let may_be_apart = within.iter().filter(|axis| **axis != RUN);
+        let next = may_be_apart
             .min_by_key(|axis| (**axis != LINK, !numbers(axis), values(axis)))
             .cloned();
         let Some(next) = next else {

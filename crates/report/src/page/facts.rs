@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 /// Values of one list that are shown.
-const SHOWN: usize = 200;
+pub(super) const SHOWN: usize = 200;
 
 pub(super) fn section(run: &Run) -> Markup {
     html! {

@@ -5,7 +5,7 @@ use crate::notes;
 use crate::rows::Rows;
 use crate::text::capital;
 use costof_findings::finding::Finding;
-use costof_model::point::Point;
+use costof_findings::sureness::{Points, Sureness};
 use maud::{Markup, html};
 use std::collections::HashSet;
 
@@ -17,9 +17,8 @@ const MISSED: usize = 40;
 const FINDINGS: usize = 200;
 
 pub(super) fn section(rows: &Rows<'_>) -> Markup {
-    let (mut findings, questions) = costof_findings::all::both(rows.run);
-    // The sort is stable: of equally surprising ones, the order is that of the text table.
-    findings.sort_by(|one, other| surprise(rows, other).total_cmp(&surprise(rows, one)));
+    let (findings, questions) = costof_findings::all::both(rows.run);
+    let known = Points::of(rows.run);
     let missed = latency::missed(rows);
     let other_words = notes::distributions(rows.run);
     html! {
@@ -30,7 +29,7 @@ pub(super) fn section(rows: &Rows<'_>) -> Markup {
                        outside what was predicted of them." }
         }
         ul.findings {
-            @for found in findings.iter().take(FINDINGS) { li { (finding(rows, found)) } }
+            @for found in findings.iter().take(FINDINGS) { li { (finding(rows, &known, found)) } }
         }
         (lines::list(&other_words))
         @if !questions.is_empty() {
@@ -38,7 +37,7 @@ pub(super) fn section(rows: &Rows<'_>) -> Markup {
             @for asked in &questions {
                 h4 { (asked.question) }
                 ul {
-                    @for answer in &asked.answers { li { (finding(rows, answer)) } }
+                    @for answer in &asked.answers { li { (finding(rows, &known, answer)) } }
                     @if let Some(lacks) = asked.lacks { li.quiet { "Not told by this run: " (lacks) } }
                 }
             }
@@ -57,7 +56,8 @@ pub(super) fn section(rows: &Rows<'_>) -> Markup {
     }
 }
 
-fn finding(rows: &Rows<'_>, finding: &Finding) -> Markup {
+fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
+    let sureness = known.sureness(finding);
     let mut seen = HashSet::new();
     let points: Vec<usize> = finding
         .evidence
@@ -72,20 +72,12 @@ fn finding(rows: &Rows<'_>, finding: &Finding) -> Markup {
             div.evidence {
                 @for at in points.iter().take(NAMED) { a href={ "#p" (at) } { (rows.name(*at)) } " " }
                 @if points.len() > NAMED { "and " (points.len() - NAMED) " more" }
+                @if let Some(Sureness { grade, launches }) = sureness {
+                    " at worst grade " (grade) ", " (launches) " launches"
+                }
             }
         }
     }
-}
-
-/// How far the points of a finding lie outside what was predicted of them, as a logarithm.
-fn surprise(rows: &Rows<'_>, finding: &Finding) -> f64 {
-    let off = |point: &Point| {
-        let row = rows.row(rows.position(point)?);
-        let expected = row.prediction.as_ref()?;
-        let ratio = expected.missed_by(row.estimate(&expected.metric)?)?;
-        Some(ratio.ln().abs()).filter(|off| off.is_finite())
-    };
-    finding.evidence.iter().filter_map(off).fold(0.0, f64::max)
 }
 
 /// A sentence begins with a capital, unless with a name that has a dot or an underscore.

@@ -71,25 +71,38 @@ type Chosen<'a> = (&'a str, Vec<usize>, Vec<Figure>);
 
 /// The figures of all probes, as far as a page has room, and how many it has none for.
 fn chosen<'a>(rows: &Rows<'a>) -> (Vec<Chosen<'a>>, usize) {
-    let (mut left_out, mut drawn) = (0, [0; 2]);
-    let mut has_room = |figure: &Figure| {
+    let mut room = Room::default();
+    let probes = rows.by_probe().into_iter().map(|(probe, positions)| {
+        let mut figures = choose::of_probe(rows, probe, &positions);
+        figures.retain(|figure| room.has_for(figure));
+        (probe, positions, figures)
+    });
+    (probes.collect(), room.left_out)
+}
+
+/// What is drawn on a page so far.
+#[derive(Default)]
+pub(super) struct Room {
+    /// In bytes: what is seen, and what the reader unfolds.
+    drawn: [usize; 2],
+    /// Figures for which there was no room.
+    pub(super) left_out: usize,
+}
+
+impl Room {
+    /// Takes the room that a figure needs, where there is so much.
+    pub(super) fn has_for(&mut self, figure: &Figure) -> bool {
         let lines = figure.panels.iter().flat_map(|panel| &panel.lines);
         let dots: usize = lines.map(|line| line.dots.len()).sum();
         let takes = dots * DOT + figure.panels.len() * PANEL;
         let kind = usize::from(figure.folded);
-        let has_room = drawn[kind] + takes <= DRAWN[kind];
+        let has_room = self.drawn[kind] + takes <= DRAWN[kind];
         match has_room {
-            true => drawn[kind] += takes,
-            false => left_out += 1,
+            true => self.drawn[kind] += takes,
+            false => self.left_out += 1,
         }
         has_room
-    };
-    let probes = rows.by_probe().into_iter().map(|(probe, positions)| {
-        let mut figures = choose::of_probe(rows, probe, &positions);
-        figures.retain(&mut has_room);
-        (probe, positions, figures)
-    });
-    (probes.collect(), left_out)
+    }
 }
 
 /// The numbers of a probe's points.

@@ -57,7 +57,9 @@ async fn channel(socket: Socket) -> io::Result<Channel> {
     let mut http2 = Builder::new(TokioExecutor::new());
     http2
         .timer(TokioTimer::new())
-        .max_frame_size(super::FRAME_MOST);
+        .max_frame_size(super::FRAME_MOST)
+        // What is sent next is still in the cache, which hyper's own 1 MiB would fill.
+        .max_send_buf_size(super::FRAME_MOST as usize);
     let handshake = http2.handshake(io).await;
     let (requests, connection) = handshake.map_err(io::Error::other)?;
     // Calls are told what it ends with.

@@ -157,7 +157,11 @@ impl Outgoing {
     fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let sent = inner!(&self.line.socket, stream => {
             let mut stream = stream;
-            again(|| stream.write_vectored(parts))
+            again(|| match parts {
+                // send(2) has less to look at than writev(2).
+                [part] => stream.write(part),
+                parts => stream.write_vectored(parts),
+            })
         })?;
         self.line.in_time()?;
         Ok(sent)

@@ -221,6 +221,7 @@ impl Instruments {
             started: String::new(),
             command: Vec::new(),
             seed: 0,
+            beside: None,
             plan: Plan {
                 precision: "by hand".into(),
                 blocks: vec![Block {

@@ -7,8 +7,6 @@ use costof_model::facts::Facts;
 use costof_model::point::Point;
 use costof_model::prediction::{Known, Prediction};
 
-/// To find a page of the page cache and to take it, of a large folio and of one alone.
-const FIND_PAGE_NS: Range = Range(5.0, 150.0);
 /// To find room for a page that is read into the page cache, and to enter it there.
 const ADD_PAGE_NS: Range = Range(50.0, 800.0);
 /// What a request of io_uring costs beside a system call, in such calls: a request to be made, a
@@ -33,7 +31,7 @@ fn warm(sum: &mut Sum, point: &Point, known: &Known<'_>) -> Option<()> {
         if engine == "io_uring" {
             sum.add(REQUEST_CALLS * call_ns, "for a request of io_uring");
         }
-        sum.add(FIND_PAGE_NS * expect::pages(block), "to find pages");
+        sum.add(expect::FIND_PAGE_NS * expect::pages(block), "to find pages");
     }
     sum.add(expect::copy(known, block)?, "to copy the block");
     Some(())

@@ -5,6 +5,7 @@ use costof_model::axis::AxisValue;
 use costof_model::facts::{Disk, DiskKind, FileSystem};
 use costof_model::failure::FailureKind;
 use costof_model::prediction::Known;
+use costof_model::protocol::Report;
 use std::borrow::Cow;
 
 /// A small file, so that tests take little.
@@ -78,6 +79,16 @@ fn small_blocks_are_read_where_the_cache_allows_it() {
     }
     let reason = refused(small("direct", "random", 256));
     assert!(reason.contains("256B"), "{reason}");
+}
+
+#[test]
+fn blocks_go_into_huge_pages_where_they_are_asked_for() {
+    for cache in ["warm", "direct"] {
+        let axes = small(cache, "sequential", 1 << 20).with("pages", "2MiB");
+        if let Some(report) = tried(axes) {
+            assert!(value(&report, "throughput") > Some(0.0), "{cache}");
+        }
+    }
 }
 
 #[test]

@@ -22,8 +22,11 @@ const MESSAGE_MOST: usize = 4 << 20;
 const MESSAGES: u32 = 1 << 20;
 /// As many are under way or wait at most: those of 64 B are then as many bytes as are to wait.
 const UNDER_WAY_MOST: u64 = QUEUED_LEAST / 64;
-/// After so many messages the receiver looks at what the connection has counted.
-const COUNT_MESSAGES: u32 = 64;
+/// After so many bytes the receiver looks at what the connection has counted: what comes later is
+/// in no count, since the connection has ended when the transfer has.
+const COUNT_BYTES: usize = 16 << 10;
+/// As which the shortest message counts there.
+const COUNT_LEAST: usize = COUNT_BYTES / 64;
 
 pub(super) struct Sender {
     socket: Socket,
@@ -142,12 +145,12 @@ impl Receiver {
 
 impl Receives for Receiver {
     fn receive(&mut self, incoming: &mut Incoming, stop: &AtomicBool) -> io::Result<()> {
-        let (mut id, mut until_counted) = (None, 0_u32);
+        let (mut id, mut until_counted) = (None, 0_usize);
         while !stop.load(Ordering::Acquire) {
             match self.socket.poll(Some(LOOK))? {
                 Some((_, Event::Message(message))) => {
                     incoming.take(&message, true)?;
-                    until_counted = until_counted.saturating_sub(1);
+                    until_counted = until_counted.saturating_sub(message.len().max(COUNT_LEAST));
                 }
                 Some((from, Event::Connected)) => id = Some(from),
                 Some(_) => {}
@@ -161,7 +164,7 @@ impl Receives for Receiver {
                 && let Some(connection) = id.and_then(|id| self.socket.connection(id))
             {
                 self.stats = connection.stats();
-                until_counted = COUNT_MESSAGES;
+                until_counted = COUNT_BYTES;
             }
         }
         Ok(())

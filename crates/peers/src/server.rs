@@ -1,5 +1,5 @@
 //! The other end of a peer that has two: a server, started before its client and ended by its own
-//! process id after it, however that went. It also ends with the bench, however that ends.
+//! process id after it, however that went. It also ends with this process, however that ends.
 
 use crate::child::{self, Ended, Interrupt};
 use crate::error::{Error, Result, failed};
@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// What stands for the port among the arguments of a server and its client.
-pub(crate) const PORT: &str = "PORT";
+pub const PORT: &str = "PORT";
 
 /// How long a server may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -19,20 +19,26 @@ const GLANCE: Duration = Duration::from_millis(5);
 
 /// What a server listens for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Transport {
+pub enum Transport {
+    /// Connections.
     Tcp,
+    /// Datagrams.
     Udp,
 }
 
 /// A running server, ended when dropped.
-pub(crate) struct Server {
+pub struct Server {
     child: Ended,
-    pub(crate) port: u16,
+    /// At which it listens.
+    pub port: u16,
 }
 
 impl Server {
     /// `program` on one processor, listening on a port of its own when this returns.
-    pub(crate) fn start(
+    ///
+    /// # Errors
+    /// It cannot be started, ends at once, or does not listen in time.
+    pub fn start(
         program: &Path,
         arguments: &[String],
         transport: Transport,
@@ -46,7 +52,10 @@ impl Server {
     }
 
     /// A command whose last argument is to be the port; it may be in another network namespace.
-    pub(crate) fn start_as(
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_as(
         mut command: Command,
         transport: Transport,
         interrupt: &Interrupt,
@@ -85,7 +94,7 @@ impl Server {
 }
 
 /// These arguments, with this port where one belongs.
-pub(crate) fn with_port(arguments: &[String], port: u16) -> Vec<String> {
+pub fn with_port(arguments: &[String], port: u16) -> Vec<String> {
     let put = |argument: &String| match argument.as_str() {
         PORT => port.to_string(),
         other => other.to_owned(),
@@ -133,7 +142,7 @@ fn is_listed(sockets: &str, port: u16, transport: Transport) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contest::words;
+    use crate::tool::words;
     use std::net::UdpSocket;
 
     #[test]

@@ -1,7 +1,8 @@
-//! Children: each is bounded in time, and ended by its own process id when it
-//! takes longer or when the bench is interrupted.
+//! Children: each is bounded in time, and ended by its own process id when it takes longer or when
+//! the user interrupts.
 
 use crate::error::{Error, Result, failed};
+use crate::packages;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -19,50 +20,49 @@ const COMPLAINT_CHARS: usize = 600;
 
 /// Whether Ctrl-C or a termination signal came.
 #[derive(Clone)]
-pub(crate) struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Watches for them from now on.
-    pub(crate) fn watch() -> Result<Interrupt> {
-        let interrupt = Interrupt(Arc::new(AtomicBool::new(false)));
-        let flag = Arc::clone(&interrupt.0);
-        ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
-            .map_err(|error| failed(format!("cannot watch for interrupts: {error}")))?;
-        Ok(interrupt)
+    /// One that has come once this is set.
+    pub fn by(flag: Arc<AtomicBool>) -> Interrupt {
+        Interrupt(flag)
     }
 
     /// One that never comes.
-    #[cfg(test)]
-    pub(crate) fn never() -> Interrupt {
+    pub fn never() -> Interrupt {
         Interrupt(Arc::new(AtomicBool::new(false)))
     }
 
-    pub(crate) fn came(&self) -> bool {
+    /// Whether it has come.
+    pub fn came(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 /// What a child did.
 #[derive(Debug)]
-pub(crate) struct Finished {
-    pub(crate) output: String,
+pub struct Finished {
+    /// What it wrote to standard output.
+    pub output: String,
+    /// What it wrote to standard error.
+    pub complaint: String,
     /// From before it was started until it had ended.
-    pub(crate) wall: Duration,
+    pub wall: Duration,
 }
 
 /// Runs a command to its end.
 ///
-/// Errors: it cannot be started, takes longer than `limit`, or does not succeed.
-pub(crate) fn finish(
-    command: &mut Command,
-    limit: Duration,
-    interrupt: &Interrupt,
-) -> Result<Finished> {
+/// # Errors
+/// It cannot be started, takes longer than `limit`, or does not succeed.
+pub fn finish(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> Result<Finished> {
     finish_watched(command, limit, interrupt, GLANCE, &mut |_| {})
 }
 
 /// As [`finish`], and calls `glance` with the child's process id every so often.
-pub(crate) fn finish_watched(
+///
+/// # Errors
+/// As [`finish`].
+pub fn finish_watched(
     command: &mut Command,
     limit: Duration,
     interrupt: &Interrupt,
@@ -110,17 +110,20 @@ pub(crate) fn finish_watched(
         std::thread::sleep(LAST_GLANCE);
     };
     let wall = start.elapsed();
+    // What it has started may keep the pipe open.
+    let complaint = complaint.recv_timeout(GLANCE).unwrap_or_default();
+    let complaint = String::from_utf8_lossy(&complaint).into_owned();
     if !status.success() {
         // A terminal interrupts the child too, and that is then why it failed.
         may_go_on()?;
-        let complaint = complaint.recv_timeout(GLANCE).unwrap_or_default();
         return Err(failed(format!(
             "`{shown}` ended with {status}: {}",
-            end_of(&String::from_utf8_lossy(&complaint))
+            end_of(&complaint)
         )));
     }
     Ok(Finished {
         output: String::from_utf8_lossy(&output).into_owned(),
+        complaint,
         wall,
     })
 }
@@ -128,8 +131,9 @@ pub(crate) fn finish_watched(
 /// `program` on one processor. It becomes the child itself, so that ending the
 /// child ends it.
 ///
-/// Errors: it is a name that is not on the path.
-pub(crate) fn pinned(cpu: usize, program: &Path) -> Result<Command> {
+/// # Errors
+/// It is a name that is not on the path.
+pub fn pinned(cpu: usize, program: &Path) -> Result<Command> {
     // taskset would start and then fail, in words of its own.
     if !is_installed(program) {
         let missing = io::Error::from(io::ErrorKind::NotFound);
@@ -140,18 +144,19 @@ pub(crate) fn pinned(cpu: usize, program: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// The same, which is also killed when the bench is, however that ends.
+/// The same, which is also killed when this process is, however that ends.
 ///
-/// Errors: as [`pinned`].
-pub(crate) fn pinned_until_death(cpu: usize, program: &Path) -> Result<Command> {
+/// # Errors
+/// As [`pinned`].
+pub fn pinned_until_death(cpu: usize, program: &Path) -> Result<Command> {
     let pinned = pinned(cpu, program)?;
     let mut command = until_death("taskset");
     command.args(pinned.get_args());
     Ok(command)
 }
 
-/// `program`, which is killed when the bench is, however that ends.
-pub(crate) fn until_death(program: &str) -> Command {
+/// `program`, which is killed when this process is, however that ends.
+pub fn until_death(program: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", program]);
     command
@@ -159,8 +164,9 @@ pub(crate) fn until_death(program: &str) -> Command {
 
 /// Starts what nobody listens to.
 ///
-/// Errors: it cannot be started.
-pub(crate) fn background(command: &mut Command) -> Result<Ended> {
+/// # Errors
+/// It cannot be started.
+pub fn background(command: &mut Command) -> Result<Ended> {
     let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -170,11 +176,12 @@ pub(crate) fn background(command: &mut Command) -> Result<Ended> {
     Ok(Ended(child))
 }
 
-/// Starts what is listened to line by line; what it complains of goes where the bench's own
+/// Starts what is listened to line by line; what it complains of goes where this process's own
 /// complaints go.
 ///
-/// Errors: it cannot be started.
-pub(crate) fn heard(command: &mut Command) -> Result<Heard> {
+/// # Errors
+/// It cannot be started.
+pub fn heard(command: &mut Command) -> Result<Heard> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -198,21 +205,23 @@ pub(crate) fn heard(command: &mut Command) -> Result<Heard> {
 }
 
 /// A child that says something, ended and reaped when it is dropped.
-pub(crate) struct Heard {
+pub struct Heard {
     child: Ended,
     lines: Receiver<String>,
     shown: String,
 }
 
 impl Heard {
-    pub(crate) fn id(&self) -> u32 {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// What it says next.
     ///
-    /// Errors: it says nothing within `limit`, or ends without a word.
-    pub(crate) fn line(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<String> {
+    /// # Errors
+    /// It says nothing within `limit`, or ends without a word.
+    pub fn line(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<String> {
         let start = Instant::now();
         loop {
             match self.lines.recv_timeout(GLANCE) {
@@ -237,8 +246,9 @@ impl Heard {
 
     /// Waits for so long, and then for nothing but that it still runs.
     ///
-    /// Errors: it ended by itself, or the user wants to stop.
-    pub(crate) fn goes_on(&mut self, time: Duration, interrupt: &Interrupt) -> Result<()> {
+    /// # Errors
+    /// It ended by itself, or the user wants to stop.
+    pub fn goes_on(&mut self, time: Duration, interrupt: &Interrupt) -> Result<()> {
         let start = Instant::now();
         while start.elapsed() < time {
             if interrupt.came() {
@@ -255,8 +265,9 @@ impl Heard {
 
 /// The numbers of a line that a child said, as many as there have to be.
 ///
-/// Errors: there are others, or what is none.
-pub(crate) fn numbers<const N: usize>(said: &str) -> Result<[f64; N]> {
+/// # Errors
+/// There are others, or what is none.
+pub fn numbers<const N: usize>(said: &str) -> Result<[f64; N]> {
     let numbers: Option<Vec<f64>> = said.split(' ').map(|word| word.parse().ok()).collect();
     numbers
         .and_then(|numbers| numbers.try_into().ok())
@@ -264,21 +275,25 @@ pub(crate) fn numbers<const N: usize>(said: &str) -> Result<[f64; N]> {
 }
 
 /// Whether there is such a file, or a name on the path.
-pub(crate) fn is_installed(program: &Path) -> bool {
+pub fn is_installed(program: &Path) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// A child that is ended and reaped when it is dropped.
-pub(crate) struct Ended(Child);
+pub struct Ended(Child);
 
 impl Ended {
-    pub(crate) fn id(&self) -> u32 {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
         self.0.id()
     }
 
     /// How it has ended by itself, if it has.
-    pub(crate) fn status(&mut self) -> Result<Option<ExitStatus>> {
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn status(&mut self) -> Result<Option<ExitStatus>> {
         let status = self.0.try_wait();
         status.map_err(|error| failed(format!("process {}: {error}", self.id())))
     }
@@ -317,20 +332,8 @@ fn shown(command: &Command) -> String {
 
 fn cannot_start(command: &Command, error: &io::Error) -> String {
     let program = command.get_program().to_string_lossy();
-    let way_out = match &*program {
-        "perf" => " (install linux-perf on Debian, linux-tools-$(uname -r) on Ubuntu)",
-        "cc" => " (install a C compiler: gcc on Debian)",
-        "taskset" => " (install util-linux)",
-        "mbw" => " (install mbw)",
-        "stress-ng" => " (install stress-ng)",
-        "sockperf" => " (install sockperf)",
-        "iperf3" => " (install iperf3)",
-        "setpriv" => " (install util-linux)",
-        "sysbench" => " (install sysbench)",
-        _ => "",
-    };
     match error.kind() {
-        io::ErrorKind::NotFound => format!("there is no {program} here{way_out}"),
+        io::ErrorKind::NotFound => packages::missing(&program),
         _ => format!("cannot start {program}: {error}"),
     }
 }

@@ -1,8 +1,8 @@
 //! What ends a comparison before its verdict.
 
-/// Why a comparison has no verdict.
+/// Why something has no number.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     /// Something is missing or went wrong: what, and the way out.
     #[error("{0}")]
     Failed(String),
@@ -11,9 +11,10 @@ pub(crate) enum Error {
     Interrupted,
 }
 
-pub(crate) type Result<T> = std::result::Result<T, Error>;
+/// What can go wrong here.
+pub type Result<T> = std::result::Result<T, Error>;
 
 /// `text` as an error.
-pub(crate) fn failed(text: impl ToString) -> Error {
+pub fn failed(text: impl ToString) -> Error {
     Error::Failed(text.to_string())
 }

@@ -1,0 +1,160 @@
+//! `costof verify`: costof beside other programs that measure the same.
+
+mod told;
+
+use crate::cli::VerifyOptions;
+use crate::error::{Error, wrong};
+use crate::{interrupts, placement};
+use costof_measure::probe::Probe;
+use costof_model::plan;
+use costof_model::probe_info::ProbeInfo;
+use costof_peers::agreement::Placed;
+use costof_peers::checks::{Check, checks};
+use costof_peers::child::Interrupt;
+use costof_peers::costof::Costof;
+use costof_peers::error::Error as PeersError;
+use costof_peers::round::Event;
+use costof_peers::verify::{Outcome, Row, Verifier, chosen};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The exit code where something lies further from what is expected than was allowed.
+const FURTHER: u8 = 1;
+
+pub(crate) fn run(
+    table: &'static [&'static Probe],
+    options: &VerifyOptions,
+) -> Result<ExitCode, Error> {
+    let infos: Vec<&ProbeInfo> = table.iter().map(|probe| &probe.info).collect();
+    let means = |word: &str, probe: &str| {
+        let found = plan::select(&infos, word).unwrap_or_default();
+        found.iter().any(|info| info.id == probe)
+    };
+    let checks = chosen(checks(), &options.which, means).map_err(wrong)?;
+    let cpus = placement::here(options.cpu.as_deref())?;
+    let interrupt = Interrupt::by(interrupts::watch()?);
+    let own = std::env::current_exe()
+        .map_err(|error| wrong(format!("cannot tell where this costof is: {error}")))?;
+    let folder = Folder::create()?;
+    let verifier = Verifier {
+        costof: &Costof::at(own),
+        folder: &folder.0,
+        cpus: &cpus,
+        rounds: usize::from(options.rounds),
+        limit: Duration::from_secs(options.timeout),
+        interrupt: &interrupt,
+    };
+    let rows = all(&verifier, checks, options.json)?;
+    if !options.json {
+        io::stdout().write_all(told::in_all(&rows).as_bytes())?;
+    }
+    if !rows.iter().any(is_compared) {
+        return Err(Error::Nothing(
+            "nothing could be compared; the reasons stand above".to_owned(),
+        ));
+    }
+    let is_further = |percent: f64| rows.iter().any(|row| is_beyond(row, percent / 100.0));
+    Ok(match options.threshold.is_some_and(is_further) {
+        true => ExitCode::from(FURTHER),
+        false => ExitCode::SUCCESS,
+    })
+}
+
+/// Makes every check, and says what came of it as soon as that is known.
+fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Row>, Error> {
+    let sides = |check: &Check| 1 + check.beside.len();
+    let measurements = verifier.rounds * checks.iter().map(sides).sum::<usize>();
+    let bar = bar(measurements as u64);
+    let mut rows = Vec::new();
+    let mut before = 0;
+    for check in checks {
+        before += (verifier.rounds * sides(&check)) as u64;
+        let what = format!("{} {}", check.probe, check.axes);
+        let found = verifier
+            .check(check, &mut |event| {
+                if let Event::Begins(side) = event {
+                    bar.set_message(format!("{side}: {what}"));
+                    bar.inc(1);
+                }
+            })
+            .map_err(|error| match error {
+                PeersError::Failed(why) => wrong(why),
+                PeersError::Interrupted => Error::Interrupted,
+            })?;
+        // What was absent or failed is over too.
+        bar.set_position(before);
+        let mut output = io::stdout().lock();
+        let text = match json {
+            true => found.iter().map(told::as_json).collect(),
+            false => told::of_check(&found),
+        };
+        bar.suspend(|| {
+            output
+                .write_all(text.as_bytes())
+                .and_then(|()| output.flush())
+        })?;
+        rows.extend(found);
+    }
+    bar.finish_and_clear();
+    Ok(rows)
+}
+
+fn bar(measurements: u64) -> ProgressBar {
+    let style =
+        ProgressStyle::with_template("{bar:30} {pos}/{len}, {elapsed} of about {duration}: {msg}")
+            .expect("the template is valid")
+            .progress_chars("━╸ ");
+    ProgressBar::new(measurements).with_style(style)
+}
+
+fn is_compared(row: &Row) -> bool {
+    matches!(row.outcome, Outcome::Compared(..))
+}
+
+/// Whether a ratio surely lies further from what is expected than by this share, or has no number
+/// though its tool is here.
+fn is_beyond(row: &Row, by: f64) -> bool {
+    match &row.outcome {
+        Outcome::Compared(agreement, _) => {
+            agreement.placed(row.expected.widened(by)) == Some(Placed::Outside)
+        }
+        Outcome::Absent(_) => false,
+        Outcome::Failed(_) => true,
+    }
+}
+
+/// Where costof's run files are for as long as one is read; taken away with what is in it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn create() -> Result<Folder, Error> {
+        let name = format!(
+            "costof-verify-{}-{:08x}",
+            std::process::id(),
+            fastrand::u32(..)
+        );
+        let path = std::env::temp_dir().join(name);
+        create_private(&path).map_err(|error| {
+            wrong(format!(
+                "cannot make the folder {}: {error}",
+                path.display()
+            ))
+        })?;
+        Ok(Folder(path))
+    }
+}
+
+fn create_private(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Whatever cannot be taken away lies among other temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

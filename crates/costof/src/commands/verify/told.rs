@@ -1,0 +1,229 @@
+//! What is said of comparisons: as text for people, as JSON for programs.
+
+use costof_model::unit::Unit;
+use costof_peers::agreement::Placed;
+use costof_peers::tool::Says;
+use costof_peers::verify::{Outcome, Row, typical_difference};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Where lines end, in characters.
+const WIDTH: usize = 100;
+
+/// The rows of one check.
+pub(super) fn of_check(rows: &[Row]) -> String {
+    let Some(first) = rows.first() else {
+        return String::new();
+    };
+    let mut text = format!("{} {}: {}\n", first.probe, first.axes, first.metric);
+    for row in rows {
+        let _ = writeln!(text, "  {:<10} {}", row.tool, outcome(row));
+        if matches!(row.outcome, Outcome::Compared(..)) {
+            let why = format!("why they may differ: {}", row.differs);
+            text.push_str(&wrapped(&why, "             "));
+        }
+    }
+    text.push('\n');
+    text
+}
+
+fn outcome(row: &Row) -> String {
+    let (agreement, unit) = match &row.outcome {
+        Outcome::Compared(agreement, unit) => (agreement, *unit),
+        Outcome::Absent(why) => return format!("not compared: {why}"),
+        Outcome::Failed(why) => return format!("failed: {}", on_one_line(why)),
+    };
+    let interval = agreement.interval.map_or_else(
+        || "no interval".to_owned(),
+        |interval| Unit::One.display_range((interval.low, interval.high), 1.0),
+    );
+    let expected = Unit::One.display_range((row.expected.low, row.expected.high), 1.0);
+    let verdict = match agreement.placed(row.expected) {
+        Some(Placed::Inside) => "as expected",
+        Some(Placed::Outside) => "not as expected",
+        Some(Placed::Across) => "cannot be told yet (more --rounds)",
+        None => "too few rounds to tell",
+    };
+    let statistic = match row.says {
+        Says::Median => "medians",
+        Says::Mean => "means",
+    };
+    let (own, other) = agreement.middles();
+    let own_shown = unit.display(own);
+    let other_shown = unit.display(other);
+    format!(
+        "{:.3} ({interval}), expected {expected}: {verdict}; costof {own_shown}, {} {other_shown} \
+         ({statistic})",
+        agreement.ratio, row.tool,
+    )
+}
+
+/// What all rows say together.
+pub(super) fn in_all(rows: &[Row]) -> String {
+    let compared = |placed: Placed| {
+        let is = |row: &&Row| match &row.outcome {
+            Outcome::Compared(agreement, _) => agreement.placed(row.expected) == Some(placed),
+            _ => false,
+        };
+        rows.iter().filter(is).count()
+    };
+    let all = rows
+        .iter()
+        .filter(|row| matches!(row.outcome, Outcome::Compared(..)))
+        .count();
+    if all == 0 {
+        return String::new();
+    }
+    let mut text = format!(
+        "{all} compared: {} as expected, {} not as expected, {} that cannot be told yet.\n",
+        compared(Placed::Inside),
+        compared(Placed::Outside),
+        all - compared(Placed::Inside) - compared(Placed::Outside),
+    );
+    if let Some(typical) = typical_difference(rows) {
+        text.push_str(&wrapped(
+            &format!(
+                "Half of them differ by {:.1} % or more: that is what programs that measure the same \
+                 make of it, and no interval shows it.",
+                100.0 * typical
+            ),
+            "",
+        ));
+    }
+    text
+}
+
+/// One row on a line of its own.
+pub(super) fn as_json(row: &Row) -> String {
+    let says = match row.says {
+        Says::Median => "median",
+        Says::Mean => "mean",
+    };
+    let mut told = json!({
+        "tool": row.tool,
+        "probe": row.probe,
+        "axes": row.axes,
+        "metric": row.metric,
+        "statistic": says,
+        "expected": [row.expected.low, row.expected.high],
+        "differs": row.differs,
+    });
+    let more = match &row.outcome {
+        Outcome::Compared(agreement, unit) => json!({
+            "state": "compared",
+            "unit": unit,
+            "costof": agreement.one,
+            "other": agreement.other,
+            "ratio": agreement.ratio,
+            "ci95": agreement.interval.map(|interval| [interval.low, interval.high]),
+            "placed": agreement.placed(row.expected).map(|placed| match placed {
+                Placed::Inside => "inside",
+                Placed::Outside => "outside",
+                Placed::Across => "across",
+            }),
+        }),
+        Outcome::Absent(why) => json!({"state": "absent", "reason": why}),
+        Outcome::Failed(why) => json!({"state": "failed", "reason": why}),
+    };
+    if let (Value::Object(told), Value::Object(more)) = (&mut told, more) {
+        told.extend(more);
+    }
+    format!("{told}\n")
+}
+
+/// What a program printed, without what would move a terminal's cursor.
+fn on_one_line(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { ' ' } else { c };
+    let text: String = text.chars().map(shown).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// In lines that begin with `before`.
+fn wrapped(text: &str, before: &str) -> String {
+    let mut lines = String::new();
+    let mut line = before.to_owned();
+    for word in text.split_whitespace() {
+        if line.chars().count() + 1 + word.chars().count() > WIDTH && line.trim() != "" {
+            let _ = writeln!(lines, "{}", line.trim_end());
+            line = before.to_owned();
+        }
+        if line.trim() != "" {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    let _ = writeln!(lines, "{}", line.trim_end());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_peers::agreement::{Agreement, Band};
+
+    fn row(outcome: Outcome) -> Row {
+        Row {
+            probe: "os.syscall",
+            axes: "call=getppid".to_owned(),
+            metric: "cost",
+            tool: "perf",
+            says: Says::Mean,
+            expected: Band::new(0.9, 1.1),
+            differs: "perf divides one long time by its calls",
+            outcome,
+        }
+    }
+
+    fn compared(ratio: f64) -> Row {
+        let own = vec![100.0 * ratio; 6];
+        let agreement = Agreement::of(own, vec![100.0; 6]).unwrap();
+        row(Outcome::Compared(agreement, Unit::Nanoseconds))
+    }
+
+    #[test]
+    fn a_check_says_what_was_found_and_why_it_may_differ() {
+        let absent = row(Outcome::Absent("there is no perf here".to_owned()));
+        let text = of_check(&[compared(1.02), compared(1.2), absent]);
+        assert_eq!(
+            text,
+            "os.syscall call=getppid: cost\n  \
+             perf       1.020 (1.02–1.02), expected 0.900–1.10: as expected; costof 102 ns, perf 100 \
+             ns (means)\n             \
+             why they may differ: perf divides one long time by its calls\n  \
+             perf       1.200 (1.20–1.20), expected 0.900–1.10: not as expected; costof 120 ns, perf \
+             100 ns (means)\n             \
+             why they may differ: perf divides one long time by its calls\n  \
+             perf       not compared: there is no perf here\n\n"
+        );
+    }
+
+    #[test]
+    fn what_a_tool_printed_moves_no_cursor() {
+        let text = of_check(&[row(Outcome::Failed("it said\n\x1b[2Jno".to_owned()))]);
+        assert!(text.contains("failed: it said [2Jno\n"), "{text:?}");
+    }
+
+    #[test]
+    fn all_together_say_what_no_interval_shows() {
+        let text = in_all(&[compared(1.0), compared(1.05), compared(0.5)]);
+        assert!(text.starts_with("3 compared: 2 as expected, 1 not as expected, 0 that"));
+        assert!(text.contains("differ by 5.0 % or more"), "{text}");
+        assert_eq!(in_all(&[]), "");
+    }
+
+    #[test]
+    fn json_has_a_row_on_a_line_with_all_of_its_numbers() {
+        let line: Value = serde_json::from_str(&as_json(&compared(1.2))).unwrap();
+        assert_eq!(line["state"], "compared");
+        assert_eq!(line["placed"], "outside");
+        assert_eq!(line["other"].as_array().unwrap().len(), 6);
+        assert_eq!(line["unit"], "ns");
+        let failed = as_json(&row(Outcome::Failed("a\nb".to_owned())));
+        assert_eq!(failed.matches('\n').count(), 1);
+        let failed: Value = serde_json::from_str(&failed).unwrap();
+        assert_eq!(
+            (&failed["state"], &failed["reason"]),
+            (&json!("failed"), &json!("a\nb"))
+        );
+    }
+}

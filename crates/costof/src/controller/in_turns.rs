@@ -1,0 +1,88 @@
+//! Two runs of the same plan, whose launches take turns.
+
+use super::Controller;
+use crate::error::Error;
+use costof_measure::schedule;
+
+/// Measures both, launch beside launch, in blocks of four of which each has two. Returns early where it was
+/// interrupted.
+///
+/// Both have the same blocks and the same seed, so that what is drawn is the same for both.
+pub(crate) fn carry_out(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
+    let levels = sides[0].blocks().iter().map(|block| block.level).max();
+    for level in 0..=levels.unwrap_or(0) {
+        one_level(sides, level)?;
+        if sides[0].interrupted() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn one_level(sides: &mut [Controller<'_>; 2], level: u32) -> Result<(), Error> {
+    let mut blocks = Vec::new();
+    for side in &mut *sides {
+        blocks = side.begin(level)?;
+    }
+    let seed = sides[0].level_seed(level);
+    // The pilots of both are a block of four.
+    for position in schedule::pilot_order(seed, blocks.len()) {
+        four(sides, blocks[position], 0, 0)?;
+    }
+    if sides[0].interrupted() {
+        return Ok(());
+    }
+    let [near, far] = sides
+        .each_ref()
+        .map(|side| side.launch_counts(&blocks, level));
+    let both = near.into_iter().zip(far);
+    let counts: Vec<u32> = both
+        .map(|(one, other)| schedule::paired(one.min(other)))
+        .collect();
+    for side in &*sides {
+        let expected = side.launches_expected(&blocks, &counts, level);
+        side.progress.expect(expected);
+    }
+    let fours: Vec<u32> = counts.iter().map(|count| count / 2).collect();
+    for (position, number) in schedule::order(seed, &fours) {
+        let (block, count) = (blocks[position], counts[position]);
+        four(sides, block, number, count)?;
+        if number + 1 == fours[position] {
+            make_up(sides, block, count)?;
+            if !sides[0].interrupted() {
+                sides.iter_mut().try_for_each(|side| side.complete(block))?;
+            }
+        }
+        if sides[0].interrupted() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Two launches of a block on each side, beside each other.
+fn four(sides: &mut [Controller<'_>; 2], block: usize, number: u32, of: u32) -> Result<(), Error> {
+    pair(sides, block, 2 * number, of)?;
+    pair(sides, block, 2 * number + 1, of)
+}
+
+fn pair(sides: &mut [Controller<'_>; 2], block: usize, launch: u32, of: u32) -> Result<(), Error> {
+    let order = schedule::turns(sides[0].run.run.seed, block, launch);
+    order
+        .into_iter()
+        .try_for_each(|side| sides[side].launch(block, launch, of))
+}
+
+/// One more pair for each launch that a crash took from either.
+fn make_up(sides: &mut [Controller<'_>; 2], block: usize, count: u32) -> Result<(), Error> {
+    let mut launch = count;
+    let lost = |sides: &[Controller<'_>; 2]| {
+        let lost = sides.iter().map(|side| side.lost(block));
+        lost.max().unwrap_or(0)
+    };
+    while launch < count + lost(sides) && !sides[0].interrupted() {
+        pair(sides, block, launch, count)?;
+        launch += 1;
+    }
+    Ok(())
+}

@@ -1,0 +1,368 @@
+//! Costs that come in two modes, and what goes with the one or the other: launches that recorded
+//! something else, batches that were preempted; or that nothing recorded does.
+
+use crate::finding::Finding;
+use crate::missing_term::named;
+use crate::ratio::value;
+use costof_model::metric::{Data, Estimate, Measured, Mode};
+use costof_model::noise::Noise;
+use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
+use costof_model::run_file::Run;
+use costof_model::unit::Unit;
+
+/// A launch has both modes where each has this share of its samples.
+const HAS: f64 = 0.1;
+/// Of what was preempted, the slower mode has so much and the faster one so little.
+const MOST: f64 = 0.8;
+const LITTLE: f64 = 0.2;
+/// Samples of a mode of which a share says something.
+const SAMPLES: usize = 5;
+/// How probable it may be that one of the things that are looked at separates the launches by chance.
+const BY_CHANCE: f64 = 0.05;
+
+/// One sentence for each point whose answer comes in two modes.
+pub(crate) fn modes(run: &Run) -> Vec<Finding> {
+    run.points
+        .iter()
+        .filter_map(|row| {
+            let estimate = row.primary()?;
+            let [faster, slower] = two(estimate)?;
+            let launches: Vec<Seen<'_>> = run
+                .launches_of(&row.point)
+                .filter_map(|launch| Seen::of(launch, row, border(faster, slower)))
+                .collect();
+            Some(Finding {
+                kind: "modes".into(),
+                sentence: format!(
+                    "{} comes in two modes, {} and {}: {}",
+                    named(run, &row.point),
+                    share(estimate.unit, faster),
+                    share(estimate.unit, slower),
+                    cause(row, &launches)
+                ),
+                advice: None,
+                evidence: vec![row.point.clone()],
+            })
+        })
+        .collect()
+}
+
+/// The lesser one first.
+fn two(estimate: &Estimate) -> Option<[&Mode; 2]> {
+    match estimate.modes.as_slice() {
+        [one, other] if one.median <= other.median => Some([one, other]),
+        [one, other] => Some([other, one]),
+        _ => None,
+    }
+}
+
+fn border(lesser: &Mode, greater: &Mode) -> f64 {
+    (lesser.median * greater.median).sqrt()
+}
+
+fn share(unit: Unit, mode: &Mode) -> String {
+    format!(
+        "{} in {:.0} %",
+        unit.display(mode.median),
+        100.0 * mode.share
+    )
+}
+
+/// A launch, and how much of it is in the greater mode.
+struct Seen<'a> {
+    launch: &'a LaunchRow,
+    point: &'a LaunchPoint,
+    /// Samples in the lesser and in the greater mode, and how many of them were preempted.
+    samples: [usize; 2],
+    preempted: [usize; 2],
+}
+
+impl<'a> Seen<'a> {
+    fn of(launch: &'a LaunchRow, row: &PointRow, border: f64) -> Option<Seen<'a>> {
+        let mut points = launch.points.iter();
+        let point = points.find(|point| point.point == row.point && point.state == State::Ok)?;
+        let mut metrics = point.metrics.iter();
+        let measured = metrics.find(|metric| metric.name == row.primary)?;
+        let (samples, preempted) = counted(measured, border);
+        (samples != [0, 0]).then_some(Seen {
+            launch,
+            point,
+            samples,
+            preempted,
+        })
+    }
+
+    fn greater_share(&self) -> f64 {
+        self.samples[1] as f64 / (self.samples[0] + self.samples[1]) as f64
+    }
+
+    fn has_both(&self) -> bool {
+        (HAS..=1.0 - HAS).contains(&self.greater_share())
+    }
+}
+
+fn counted(measured: &Measured, border: f64) -> ([usize; 2], [usize; 2]) {
+    let (mut samples, mut preempted) = ([0; 2], [0; 2]);
+    match &measured.data {
+        Data::Histogram(buckets) => {
+            for (ns, count) in buckets {
+                samples[usize::from(*ns > border)] += *count as usize;
+            }
+        }
+        data => {
+            for (position, cost) in data.costs().into_iter().enumerate() {
+                let mode = usize::from(cost > border);
+                samples[mode] += 1;
+                let position = position as u32;
+                preempted[mode] += usize::from(measured.disturbed.contains(&position));
+            }
+        }
+    }
+    (samples, preempted)
+}
+
+/// What goes with the modes, as far as launches recorded it.
+fn cause(row: &PointRow, launches: &[Seen<'_>]) -> String {
+    let all = launches.len();
+    if all == 0 {
+        return "the run has none of its launches, so that what goes with them is not seen"
+            .to_owned();
+    }
+    if were_preempted(launches) {
+        return "the greater one is that of batches that were preempted".to_owned();
+    }
+    let both = launches.iter().filter(|launch| launch.has_both()).count();
+    if 2 * both >= all {
+        return format!(
+            "{both} of {all} launches have both, so nothing that is the same for a launch from its \
+             beginning to its end makes them; what does is not seen in what was recorded"
+        );
+    }
+    let (greater, lesser): (Vec<&Seen<'_>>, Vec<&Seen<'_>>) = launches
+        .iter()
+        .partition(|launch| launch.greater_share() > 0.5);
+    if lesser.is_empty() || greater.is_empty() {
+        return format!(
+            "all {all} launches are mostly of the same one, so nothing that is the same for a launch \
+             from its beginning to its end makes them; what does is not seen in what was recorded"
+        );
+    }
+    between(row, &lesser, &greater)
+}
+
+/// Whether the greater mode is what was preempted.
+fn were_preempted(launches: &[Seen<'_>]) -> bool {
+    let sum = |of: fn(&Seen<'_>) -> usize| launches.iter().map(of).sum::<usize>();
+    let [lesser, greater] = [sum(|seen| seen.samples[0]), sum(|seen| seen.samples[1])];
+    let [of_lesser, of_greater] = [sum(|seen| seen.preempted[0]), sum(|seen| seen.preempted[1])];
+    lesser >= SAMPLES
+        && greater >= SAMPLES
+        && of_greater as f64 >= MOST * greater as f64
+        && of_lesser as f64 <= LITTLE * lesser as f64
+}
+
+/// What differs between the launches of either mode.
+fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> String {
+    let told: Vec<(&'static str, Vec<f64>, Vec<f64>)> = LOOKED_AT
+        .iter()
+        .filter_map(|(name, of)| {
+            let values = |group: &[&Seen<'_>]| {
+                let values = group.iter().map(|seen| of(&seen.launch.noise));
+                values.collect::<Option<Vec<f64>>>()
+            };
+            Some((*name, values(lesser)?, values(greater)?))
+        })
+        .collect();
+    let others = other_metrics(row, lesser, greater);
+    let looked_at = told.len() + others.len();
+    let all = lesser.len() + greater.len();
+    let chance = looked_at as f64 * by_chance(all, greater.len());
+    let counts = format!("{} and {} launches", lesser.len(), greater.len());
+    if looked_at == 0 || chance > BY_CHANCE {
+        return format!(
+            "they are of {counts}, which are too few to tell what goes with them from chance"
+        );
+    }
+    let separating = told
+        .iter()
+        .map(|(name, lesser, greater)| ((*name).to_owned(), lesser, greater))
+        .chain(
+            others
+                .iter()
+                .map(|(name, lesser, greater)| (name.clone(), lesser, greater)),
+        )
+        .filter_map(|(name, lesser, greater)| {
+            let word = match (ends(lesser)?, ends(greater)?) {
+                ((_, most), (least, _)) if most < least => "more",
+                ((least, _), (_, most)) if most < least => "less",
+                _ => return None,
+            };
+            Some(format!("{word} {name}"))
+        });
+    match separating.collect::<Vec<_>>().as_slice() {
+        [] => format!(
+            "they are of {counts}, and nothing that was recorded of launches separates these: {}",
+            told.iter()
+                .map(|(name, ..)| *name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+        found => format!(
+            "they are of {counts}, and every launch of the greater one had {} than any of the lesser",
+            found.join(" and ")
+        ),
+    }
+}
+
+/// What a launch records that its processors, its memory and its neighbours made of it.
+type Of = fn(&Noise) -> Option<f64>;
+
+const LOOKED_AT: [(&str, Of); 7] = [
+    ("core clock", |noise| {
+        Some(f64::midpoint(
+            noise.core_clock_before_hz?,
+            noise.core_clock_after_hz?,
+        ))
+    }),
+    ("time taken by the hypervisor", |noise| {
+        Some(noise.steal_ns? / noise.duration_ns)
+    }),
+    ("time used by others on its processor", |noise| {
+        Some(noise.others_ns? / noise.duration_ns)
+    }),
+    ("time used by others on other processors", |noise| {
+        noise.others_elsewhere
+    }),
+    ("preemptions", |noise| Some(noise.preemptions as f64)),
+    ("migrations", |noise| Some(noise.migrations? as f64)),
+    ("page faults", |noise| {
+        Some((noise.minor_faults + noise.major_faults) as f64)
+    }),
+];
+
+/// The other metrics of the point, which may be the cause or another consequence: `huge_share`,
+/// `preempted`. Those in nanoseconds are mostly the same time again.
+fn other_metrics(
+    row: &PointRow,
+    lesser: &[&Seen<'_>],
+    greater: &[&Seen<'_>],
+) -> Vec<(String, Vec<f64>, Vec<f64>)> {
+    row.metrics
+        .iter()
+        .filter(|metric| metric.name != row.primary && metric.unit == Unit::One)
+        .filter_map(|metric| {
+            let values = |group: &[&Seen<'_>]| {
+                let values = group.iter().map(|seen| value(seen.point, &metric.name));
+                values.collect::<Option<Vec<f64>>>()
+            };
+            Some((metric.name.to_string(), values(lesser)?, values(greater)?))
+        })
+        .collect()
+}
+
+fn ends(values: &[f64]) -> Option<(f64, f64)> {
+    let least = values.iter().copied().reduce(f64::min)?;
+    Some((least, values.iter().copied().reduce(f64::max)?))
+}
+
+/// How probable it is that something which has nothing to do with it puts so many of all launches on
+/// one side: two of all ways to choose them.
+fn by_chance(all: usize, chosen: usize) -> f64 {
+    let ways = (0..chosen).fold(1.0, |ways, position| {
+        ways * (all - position) as f64 / (position + 1) as f64
+    });
+    2.0 / ways
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_sample::{launch, point_row, run};
+    use costof_model::axis::Axes;
+
+    /// A point of 100 and 200 ns, so many launches of each, with what the noise of each is.
+    fn sentence(costs: &[f64], noise: impl Fn(f64) -> Noise) -> String {
+        let mut run = run(&[]);
+        let mut row = point_row("os.pin", "cost", Axes::default(), 150.0, (100.0, 200.0));
+        row.metrics[0].modes = [200.0, 100.0]
+            .map(|median| Mode { median, share: 0.5 })
+            .to_vec();
+        for cost in costs {
+            launch(&mut run, &[(&row, &[("cost", *cost)])]);
+            run.launches.last_mut().unwrap().noise = noise(*cost);
+        }
+        run.points.push(row);
+        let found = modes(&run);
+        assert_eq!(found.len(), 1);
+        found[0].sentence.clone()
+    }
+
+    fn noise(clock: f64, migrations: u64) -> Noise {
+        Noise {
+            duration_ns: 1e9,
+            core_clock_before_hz: Some(clock),
+            core_clock_after_hz: Some(clock),
+            migrations: Some(migrations),
+            ..Noise::default()
+        }
+    }
+
+    const MANY: [f64; 14] = [
+        100.0, 200.0, 101.0, 201.0, 99.0, 199.0, 100.0, 200.0, 101.0, 201.0, 99.0, 199.0, 100.0,
+        200.0,
+    ];
+
+    #[test]
+    fn what_separates_all_launches_is_what_goes_with_the_modes() {
+        let told = sentence(&MANY, |cost| noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1));
+        assert_eq!(
+            told,
+            "os.pin comes in two modes, 100 ns in 50 % and 200 ns in 50 %: they are of 7 and 7 \
+             launches, and every launch of the greater one had less core clock than any of the lesser"
+        );
+        let told = sentence(&MANY, |_| noise(4e9, 1));
+        assert!(told.contains("nothing that was recorded of launches separates these: core clock"));
+    }
+
+    #[test]
+    fn few_launches_may_be_separated_by_chance() {
+        let told = sentence(&MANY[..6], |cost| {
+            noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1)
+        });
+        assert!(
+            told.contains("3 and 3 launches, which are too few"),
+            "{told}"
+        );
+        assert!((by_chance(6, 3) - 0.1).abs() < 1e-12);
+        assert!((by_chance(14, 7) - 2.0 / 3432.0).abs() < 1e-12);
+        let told = sentence(&[], |_| Noise::default());
+        assert!(told.contains("has none of its launches"), "{told}");
+    }
+
+    /// Two launches whose batches are of either mode, of which these were preempted.
+    fn batches(disturbed: &[u32]) -> String {
+        let mut run = run(&[]);
+        let mut row = point_row("os.pin", "cost", Axes::default(), 150.0, (100.0, 200.0));
+        row.metrics[0].modes = [100.0, 200.0]
+            .map(|median| Mode { median, share: 0.5 })
+            .to_vec();
+        for _ in 0..2 {
+            launch(&mut run, &[(&row, &[("cost", 0.0)])]);
+            let measured = &mut run.launches.last_mut().unwrap().points[0].metrics[0];
+            let costs = [1000.0, 1000.0, 1000.0, 2000.0, 2000.0, 2000.0];
+            measured.data = Data::Samples(costs.map(|ns| (10, ns)).to_vec());
+            measured.disturbed = disturbed.to_vec();
+        }
+        run.points.push(row);
+        modes(&run)[0].sentence.clone()
+    }
+
+    #[test]
+    fn launches_that_have_both_modes_are_no_cause_and_preempted_batches_are_one() {
+        assert!(batches(&[3, 4, 5]).ends_with("is that of batches that were preempted"));
+        for disturbed in [&[][..], &[0, 1, 2], &[0, 1, 2, 3, 4, 5]] {
+            let told = batches(disturbed);
+            assert!(told.contains("2 of 2 launches have both"), "{told}");
+        }
+    }
+}

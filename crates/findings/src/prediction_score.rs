@@ -1,0 +1,103 @@
+//! How well all predictions of a run did: how many held, and how wide they were, since a wide range
+//! always holds.
+
+use crate::finding::Finding;
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+
+/// The kind of this finding.
+pub(crate) const KIND: &str = "prediction_score";
+/// Of fewer predictions a share says nothing.
+const SOME: usize = 10;
+
+/// A prediction of a point, and whether it held.
+struct Scored<'a> {
+    row: &'a PointRow,
+    /// Its upper end over its lower one.
+    width: f64,
+    held: bool,
+}
+
+/// One sentence about all predictions.
+pub(crate) fn prediction_score(run: &Run) -> Vec<Finding> {
+    let mut scored: Vec<Scored<'_>> = run.points.iter().filter_map(Scored::of).collect();
+    if scored.len() < SOME {
+        return Vec::new();
+    }
+    scored.sort_by(|one, other| one.width.total_cmp(&other.width));
+    let held = |scored: &[Scored<'_>]| scored.iter().filter(|one| one.held).count();
+    let (narrow, wide) = scored.split_at(scored.len() / 2);
+    let (middle, widest) = (wide[0].width, wide[wide.len() - 1].width);
+    let sentence = format!(
+        "of {} predictions {} held; the upper end of half of them is at most {middle:.1} times the \
+         lower one, of the widest {widest:.0} times: of the {} narrower ones {} held, of the {} wider \
+         ones {}",
+        scored.len(),
+        held(&scored),
+        narrow.len(),
+        held(narrow),
+        wide.len(),
+        held(wide),
+    );
+    vec![Finding {
+        kind: KIND.into(),
+        sentence,
+        advice: None,
+        evidence: scored.iter().map(|one| one.row.point.clone()).collect(),
+    }]
+}
+
+impl Scored<'_> {
+    /// None where there is no prediction, no number to hold against it, or no lower end to compare
+    /// with.
+    fn of(row: &PointRow) -> Option<Scored<'_>> {
+        let expected = row.prediction.as_ref()?;
+        let measured = row.estimate(&expected.metric)?;
+        let width = expected.high / expected.low;
+        (expected.low > 0.0 && width.is_finite()).then(|| Scored {
+            row,
+            width,
+            held: expected.missed_by(measured).is_none(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_sample::{expect, point_row, run};
+    use costof_model::axis::Axes;
+
+    fn with(predictions: &[(f64, f64)]) -> Vec<Finding> {
+        let mut run = run(&[]);
+        for (size, (low, high)) in (0_u64..).zip(predictions) {
+            let axes = Axes::default().with("size", size);
+            let row = point_row("null", "cost", axes, 100.0, (99.0, 101.0));
+            run.points.push(row);
+            expect(&mut run, *low, *high);
+        }
+        prediction_score(&run)
+    }
+
+    #[test]
+    fn hits_are_told_with_how_wide_their_ranges_are() {
+        let mut predictions = vec![(90.0, 108.0); 4];
+        predictions.push((50.0, 60.0));
+        predictions.extend([(50.0, 200.0); 5]);
+        let found = with(&predictions);
+        assert_eq!(
+            found[0].sentence,
+            "of 10 predictions 9 held; the upper end of half of them is at most 4.0 times the lower \
+             one, of the widest 4 times: of the 5 narrower ones 4 held, of the 5 wider ones 5"
+        );
+        assert_eq!(found[0].evidence.len(), 10);
+    }
+
+    #[test]
+    fn few_predictions_have_no_score_and_those_without_a_lower_end_no_width() {
+        assert_eq!(with(&[(90.0, 110.0); 9]), []);
+        let mut predictions = vec![(90.0, 110.0); 9];
+        predictions.push((0.0, 110.0));
+        assert_eq!(with(&predictions), []);
+    }
+}

@@ -1,0 +1,79 @@
+//! How sure a finding is, by what it rests on: the least sure of its points.
+
+use crate::finding::Finding;
+use costof_model::noise::Grade;
+use costof_model::point::Point;
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+use std::collections::HashMap;
+
+/// What the least sure of a finding's points has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sureness {
+    /// The worst grade of all.
+    pub grade: Grade,
+    /// The fewest launches.
+    pub launches: u32,
+}
+
+/// Looks points up by what they are.
+pub struct Points<'a>(HashMap<&'a Point, &'a PointRow>);
+
+impl<'a> Points<'a> {
+    /// Those of a run.
+    pub fn of(run: &'a Run) -> Points<'a> {
+        Points(run.points.iter().map(|row| (&row.point, row)).collect())
+    }
+
+    /// The row of a point.
+    pub fn row(&self, point: &Point) -> Option<&'a PointRow> {
+        self.0.get(point).copied()
+    }
+
+    /// How sure a finding is; none where the run has none of its points.
+    pub fn sureness(&self, finding: &Finding) -> Option<Sureness> {
+        let rows = finding.evidence.iter().filter_map(|point| self.row(point));
+        rows.map(|row| Sureness {
+            grade: row.grade,
+            launches: row.launches,
+        })
+        .reduce(|one, other| Sureness {
+            grade: one.grade.max(other.grade),
+            launches: one.launches.min(other.launches),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_sample::{point_row, run};
+    use costof_model::axis::Axes;
+
+    #[test]
+    fn the_least_sure_point_decides() {
+        let mut run = run(&[]);
+        for (size, grade, launches) in [(1, Grade::B, 9), (2, Grade::A, 5), (3, Grade::D, 3)] {
+            let axes = Axes::default().with("size", size);
+            let mut row = point_row("null", "cost", axes, 1.0, (1.0, 1.0));
+            (row.grade, row.launches) = (grade, launches);
+            run.points.push(row);
+        }
+        let points = Points::of(&run);
+        let sureness = |rows: &[usize]| {
+            points.sureness(&Finding {
+                kind: "kind".into(),
+                sentence: String::new(),
+                advice: None,
+                evidence: rows
+                    .iter()
+                    .map(|&row| run.points[row].point.clone())
+                    .collect(),
+            })
+        };
+        let of = |grade, launches| Some(Sureness { grade, launches });
+        assert_eq!(sureness(&[0, 1]), of(Grade::B, 5));
+        assert_eq!(sureness(&[0, 1, 2]), of(Grade::D, 3));
+        assert_eq!(sureness(&[]), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! Two ways of doing the same of which one is better for small sizes and the other for large ones: from
+//! which size on. Ways of sending have a finding of their own.
+
+use crate::crossover::{Crossover, crossover};
+use crate::finding::{Finding, grade_by_others};
+use crate::ratio::LogRatio;
+use crate::send_crossover::{PROBE as SENDS, circumstances, groups, ratios, words};
+use costof_model::noise::Grade;
+use costof_model::point::Point;
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+
+/// Of fewer sizes nobody knows a curve.
+const SIZES: usize = 3;
+/// The axes whose words are ways of doing the same; those of others are circumstances.
+const WAYS: [&str; 5] = ["over", "stack", "engine", "how", "kernel"];
+
+/// A sentence for each pair of ways that surely change places within the sizes that were measured.
+pub(crate) fn ways_cross(run: &Run) -> Vec<Finding> {
+    let rows = || {
+        run.points.iter().filter(|row| {
+            row.point.probe != SENDS
+                && row.axes().find_number("size").is_some()
+                && grade_by_others(row) <= Grade::B
+        })
+    };
+    let mut findings = Vec::new();
+    for axis in WAYS {
+        let with_it = rows().filter(|row| row.axes().find_word(axis).is_some());
+        for (common, group) in groups(with_it, &[axis, "size"]) {
+            let ways = ways(&group, axis);
+            for better in &ways {
+                for other in ways.iter().filter(|other| *other != better) {
+                    findings.extend(found(run, &group, &common, axis, (better, other)));
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// The words on an axis, in the order in which they come.
+fn ways<'a>(group: &[&'a PointRow], axis: &str) -> Vec<&'a str> {
+    let mut ways = Vec::new();
+    for way in group.iter().filter_map(|row| row.axes().find_word(axis)) {
+        if !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    ways
+}
+
+fn found(
+    run: &Run,
+    group: &[&PointRow],
+    common: &Point,
+    axis: &str,
+    (better, other): (&str, &str),
+) -> Option<Finding> {
+    let metric = &group.first()?.primary;
+    let ratios = ratios(run, group, axis, (better, other), metric);
+    if ratios.len() < SIZES {
+        return None;
+    }
+    let sizes: Vec<(f64, LogRatio)> = ratios
+        .iter()
+        .map(|(size, ratio, _)| (*size as f64, *ratio))
+        .collect();
+    let found = crossover(&sizes)?;
+    // The other way is surely better before.
+    let (smallest, _) = sizes.first()?;
+    let crosses = matches!(found, Crossover::From { low: Some(low), .. } if low >= *smallest);
+    let rows = ratios.iter().flat_map(|(_, _, rows)| rows);
+    crosses.then(|| Finding {
+        kind: "ways_cross".into(),
+        sentence: format!(
+            "{axis}={better} beats {axis}={other} for {}{}{} by {metric}{}",
+            common.probe,
+            circumstances(run, common),
+            match &*common.link {
+                "none" => String::new(),
+                link => format!(" over {link}"),
+            },
+            words(found)
+        ),
+        advice: None,
+        evidence: rows.map(|row| row.point.clone()).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_sample::{point_row, sentences};
+    use costof_model::axis::Axes;
+
+    fn row(over: &'static str, size: u64, ns: f64) -> PointRow {
+        let axes = Axes::default().with("over", over).with("size", size);
+        point_row("ipc.latency", "cost", axes, ns, (0.98 * ns, 1.02 * ns))
+    }
+
+    /// A pipe that begins dearer and grows less, by these costs of the other way.
+    fn told(unix: [f64; 4]) -> Vec<String> {
+        let sizes = [64, 256, 1024, 4096];
+        let rows = sizes
+            .iter()
+            .zip(unix)
+            .flat_map(|(&size, unix)| [row("pipe", size, 100.0), row("unix", size, unix)]);
+        sentences(ways_cross, &rows.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn ways_that_change_places_are_told_with_where() {
+        let told = told([50.0, 80.0, 120.0, 200.0]);
+        assert_eq!(told.len(), 1);
+        assert!(
+            told[0].starts_with("over=pipe beats over=unix for ipc.latency by cost from about "),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn ways_that_do_not_are_not() {
+        assert!(told([50.0, 60.0, 70.0, 80.0]).is_empty());
+        assert!(told([100.0; 4]).is_empty());
+        let on_pages = |pages: &'static str, size, ns| {
+            let mut row = row("pipe", size, ns);
+            row.point.axes = row.point.axes.clone().with("pages", pages);
+            row
+        };
+        let costs = [(64, 50.0), (256, 80.0), (1024, 120.0), (4096, 200.0)];
+        let pages = costs
+            .into_iter()
+            .flat_map(|(size, ns)| [on_pages("4KiB", size, 100.0), on_pages("2MiB", size, ns)]);
+        assert!(sentences(ways_cross, &pages.collect::<Vec<_>>()).is_empty());
+        let few = [row("pipe", 64, 100.0), row("unix", 64, 50.0)];
+        assert!(sentences(ways_cross, &few).is_empty());
+    }
+}

@@ -1,0 +1,117 @@
+//! costof as a program: how one point is measured by it, and what its run file says.
+
+use crate::child::{self, Finished, Interrupt};
+use crate::error::{Result, failed};
+use costof_model::metric::Estimate;
+use costof_model::run_file::{self, Run};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// A costof.
+#[derive(Clone, Debug)]
+pub struct Costof {
+    path: PathBuf,
+}
+
+impl Costof {
+    /// The one at this path.
+    pub fn at(path: PathBuf) -> Costof {
+        Costof { path }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// costof with these arguments.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(arguments);
+        command
+    }
+
+    /// `costof run` with these arguments, and what its run file says, which is written to `file`.
+    ///
+    /// # Errors
+    /// It does not succeed in time, or its file cannot be read.
+    pub fn run(
+        &self,
+        file: &Path,
+        arguments: &[&str],
+        limit: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Run> {
+        child::finish(&mut self.run_command(file, arguments), limit, interrupt)?;
+        read(file)
+    }
+
+    /// As [`Costof::run`], watched while it runs: its process id is handed to `glance`.
+    ///
+    /// # Errors
+    /// As [`Costof::run`].
+    pub fn run_watched(
+        &self,
+        file: &Path,
+        arguments: &[&str],
+        limit: Duration,
+        interrupt: &Interrupt,
+        (every, glance): (Duration, &mut dyn FnMut(u32)),
+    ) -> Result<(Run, Finished)> {
+        let mut command = self.run_command(file, arguments);
+        let finished = child::finish_watched(&mut command, limit, interrupt, every, glance)?;
+        Ok((read(file)?, finished))
+    }
+
+    fn run_command(&self, file: &Path, arguments: &[&str]) -> Command {
+        let mut command = self.command(&["run"]);
+        command.args(arguments).arg("--out").arg(file);
+        command
+    }
+}
+
+fn read(file: &Path) -> Result<Run> {
+    let opened = File::open(file)
+        .map_err(|error| failed(format!("cannot open {}: {error}", file.display())))?;
+    run_file::read(BufReader::new(opened))
+        .map_err(|error| failed(format!("{}: {error}", file.display())))
+}
+
+/// The metric of a run of one point.
+///
+/// # Errors
+/// There is another number of points, or that one has no such metric.
+pub fn the_only<'a>(run: &'a Run, metric: &str) -> Result<&'a Estimate> {
+    match run.points.as_slice() {
+        [point] => point.estimate(metric).ok_or_else(|| {
+            failed(format!(
+                "{} has no {metric}, or it is below resolution",
+                point.point
+            ))
+        }),
+        points => Err(failed(format!(
+            "costof measured {} points where one was asked for: {}",
+            points.len(),
+            reasons(run)
+        ))),
+    }
+}
+
+/// A point's axes as `costof run` takes them.
+pub fn settings(axes: &[String]) -> impl Iterator<Item = &str> {
+    axes.iter().flat_map(|axis| ["--set", axis])
+}
+
+/// Why points of a run have no number, each reason once.
+pub fn reasons(run: &Run) -> String {
+    let reasons: BTreeSet<String> = run
+        .failures
+        .iter()
+        .map(|failure| format!("{}: {}", failure.point, failure.reason))
+        .collect();
+    reasons.into_iter().collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,190 @@
+//! A program of others that measures what costof measures: what it is started as, and what its
+//! number is. Each has a file in [`crate::tools`].
+
+use crate::child::{self, Interrupt, pinned_until_death};
+use crate::error::{Result, failed};
+use crate::server::{Server, Transport, with_port};
+use crate::{packages, tools};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How much of what it printed is shown where no number was found in it.
+const SHOWN_CHARS: usize = 400;
+
+/// A program that measures what costof measures.
+pub struct Tool<'a> {
+    /// What people call it.
+    pub name: &'static str,
+    /// The program, as a name on the path or a path.
+    pub program: PathBuf,
+    /// What its number is.
+    pub says: Says,
+    /// Its other end, where it has one: the same program with other arguments, on the next
+    /// processor. [`PORT`](crate::server::PORT) stands in both for the port.
+    pub server: Option<(Vec<String>, Transport)>,
+    /// What it finds in its environment beside the usual.
+    pub environment: &'static [(&'static str, &'static str)],
+    /// Its arguments in one round.
+    pub arguments: Box<dyn FnMut() -> Result<Vec<String>> + 'a>,
+    /// Its number for one round, in nanoseconds or bytes a second, from what it prints.
+    pub read: fn(&str) -> Option<f64>,
+}
+
+/// What a tool's number is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Says {
+    /// The median of many stretches, as costof's is: a noisy machine moves both alike.
+    Median,
+    /// One long time by the operations in it, which holds the interruptions that
+    /// costof's median leaves out. A noisy machine flatters costof there.
+    Mean,
+}
+
+/// Where a tool runs, and what bounds it.
+#[derive(Clone, Copy)]
+pub struct On<'a> {
+    /// The processor that is measured.
+    pub cpu: usize,
+    /// That of a server, where there is a second one.
+    pub next: Option<usize>,
+    /// How long the tool may take for its number.
+    pub limit: Duration,
+    /// The user's wish to stop.
+    pub interrupt: &'a Interrupt,
+}
+
+impl<'a> Tool<'a> {
+    /// One that is installed, takes arguments that do not change, and has no other end.
+    pub fn simple(
+        name: &'static str,
+        says: Says,
+        arguments: &str,
+        read: fn(&str) -> Option<f64>,
+    ) -> Tool<'a> {
+        let arguments = words(arguments);
+        Tool {
+            name,
+            program: packages::find(name).unwrap_or_else(|| name.into()),
+            says,
+            server: None,
+            environment: &[],
+            arguments: Box::new(move || Ok(arguments.clone())),
+            read,
+        }
+    }
+
+    /// Its number.
+    ///
+    /// # Errors
+    /// It is not installed, does not succeed in time, or prints no number that is known here.
+    pub fn measure(&mut self, on: On<'_>) -> Result<f64> {
+        let mut command = pinned_until_death(on.cpu, &self.program)?;
+        let arguments = (self.arguments)()?;
+        let server = self.serve(on)?;
+        command.envs(self.environment.iter().copied());
+        match &server {
+            Some(server) => command.args(with_port(&arguments, server.port)),
+            None => command.args(arguments),
+        };
+        let finished = child::finish(&mut command, on.limit, on.interrupt)?;
+        // Some say all of it where others complain.
+        let said = match finished.output.trim().is_empty() {
+            true => finished.complaint,
+            false => finished.output,
+        };
+        (self.read)(&said)
+            .filter(|number| number.is_finite() && *number > 0.0)
+            .ok_or_else(|| {
+                failed(format!(
+                    "it printed no number that is known here, but: {}",
+                    tools::shortened(&said, SHOWN_CHARS)
+                ))
+            })
+    }
+
+    /// The other end, where it has one: until it is dropped.
+    fn serve(&self, on: On<'_>) -> Result<Option<Server>> {
+        let Some((arguments, transport)) = &self.server else {
+            return Ok(None);
+        };
+        let cpu = on
+            .next
+            .ok_or_else(|| failed("its server takes a second processor"))?;
+        Server::start(&self.program, arguments, *transport, cpu, on.interrupt).map(Some)
+    }
+}
+
+/// Arguments that hold no spaces.
+pub fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The number before `words` in the first line that ends with them.
+pub fn number_before(output: &str, words: &str) -> Option<f64> {
+    output
+        .lines()
+        .find_map(|line| line.trim().strip_suffix(words))
+        .and_then(|number| number.split_whitespace().last())
+        .and_then(|number| number.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &'static str) -> Tool<'static> {
+        let read: fn(&str) -> Option<f64> = |output| number_before(output, "ns");
+        let mut tool = Tool::simple("sh", Says::Mean, "", read);
+        tool.arguments = Box::new(move || Ok(vec!["-c".to_owned(), script.to_owned()]));
+        tool
+    }
+
+    fn measure(script: &'static str) -> Result<f64> {
+        let interrupt = Interrupt::never();
+        shell(script).measure(On {
+            cpu: costof_os::affinity::allowed().unwrap()[0],
+            next: None,
+            limit: Duration::from_secs(60),
+            interrupt: &interrupt,
+        })
+    }
+
+    #[test]
+    fn numbers_are_read_before_their_words() {
+        assert_eq!(number_before("a\n  total: 1.5 ns \n", "ns"), Some(1.5));
+        assert_eq!(number_before("fast ns\n", "ns"), None);
+        assert_eq!(number_before("", "ns"), None);
+    }
+
+    #[test]
+    fn a_number_is_what_it_prints_wherever_it_does() {
+        assert_eq!(measure("echo 2.5 ns").unwrap(), 2.5);
+        assert_eq!(measure("echo 2.5 ns >&2").unwrap(), 2.5);
+        assert_eq!(measure("echo 2.5 ns; echo 3 ns >&2").unwrap(), 2.5);
+    }
+
+    #[test]
+    fn what_is_no_number_is_named_with_what_was_printed() {
+        for script in ["echo fast", "echo 0 ns", "echo inf ns", "echo -1 ns"] {
+            let error = measure(script).unwrap_err().to_string();
+            assert!(error.contains("no number that is known here"), "{error}");
+        }
+        let error = measure("echo rubbish; exit 3").unwrap_err().to_string();
+        assert!(error.contains("exit status: 3"), "{error}");
+    }
+
+    #[test]
+    fn a_server_without_a_processor_is_refused() {
+        let mut tool = shell("echo 1 ns");
+        tool.server = Some((Vec::new(), Transport::Tcp));
+        let interrupt = Interrupt::never();
+        let on = On {
+            cpu: costof_os::affinity::allowed().unwrap()[0],
+            next: None,
+            limit: Duration::from_secs(60),
+            interrupt: &interrupt,
+        };
+        let error = tool.measure(on).unwrap_err().to_string();
+        assert!(error.contains("second processor"), "{error}");
+    }
+}

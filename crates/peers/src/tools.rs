@@ -1,0 +1,24 @@
+//! The programs, one file each: what they are started as, and how what they print is read. Each says
+//! nanoseconds or bytes a second.
+
+pub mod fio;
+pub mod iperf3;
+pub mod lmbench;
+pub mod mbw;
+pub mod perf;
+pub mod ping;
+pub mod sockperf;
+pub mod stress_ng;
+pub mod sysbench;
+
+/// Bytes of what these programs call MiB, or mean by MB.
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// The beginning of what a program printed.
+pub(crate) fn shortened(text: &str, chars: usize) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,84 @@
+//! iperf3(1): one connection over loopback, and what its server's line says.
+
+use crate::server::Transport;
+use crate::tool::{Says, Tool, words};
+
+/// Writes of 128 KiB from one buffer by this congestion control, for so many seconds after one that
+/// is left out: what the receiver got.
+pub fn tcp(congestion_control: &'static str, seconds: u32) -> Tool<'static> {
+    let server = words("--server --one-off --bind 127.0.0.1 --port PORT");
+    Tool {
+        server: Some((server, Transport::Tcp)),
+        ..Tool::simple(
+            "iperf3",
+            Says::Mean,
+            &format!(
+                "--client 127.0.0.1 --port PORT --length 128K --congestion {congestion_control} \
+                 --omit 1 --time {seconds} --format m"
+            ),
+            bytes_per_second,
+        )
+    }
+}
+
+/// From the line `[  5]   0.00-2.00   sec  2.46 GBytes  10568 Mbits/sec    receiver`.
+fn bytes_per_second(output: &str) -> Option<f64> {
+    let (before, _) = receiver(output)?.split_once(" Mbits/sec")?;
+    let megabits: f64 = before.split_whitespace().last()?.parse().ok()?;
+    Some(megabits * 1e6 / 8.0)
+}
+
+/// Of `[  5]   0.00-4.00   sec  8.60 MBytes  18.0 Mbits/sec  0.009 ms  9987/100000 (10%)  receiver`
+/// the packets lost and sent.
+pub fn lost_of(output: &str) -> Option<(f64, f64)> {
+    let before = receiver(output)?.rsplit_once(" (")?.0;
+    let (lost, sent) = before.split_whitespace().last()?.split_once('/')?;
+    Some((lost.parse().ok()?, sent.parse().ok()?))
+}
+
+/// From `… 98050 Kbits/sec  0.120 ms  20000/61000 (33%)  receiver`.
+pub fn kilobits_received(output: &str) -> Option<f64> {
+    let (before, _) = receiver(output)?.split_once(" Kbits/sec")?;
+    before.split_whitespace().last()?.parse().ok()
+}
+
+fn receiver(output: &str) -> Option<&str> {
+    let mut lines = output.lines();
+    lines.find(|line| line.trim().ends_with("receiver"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// iperf 3.12.
+    const TCP: &str = "\
+Connecting to host 127.0.0.1, port 45001
+[  6] local 127.0.0.1 port 34320 connected to 127.0.0.1 port 45001
+[ ID] Interval           Transfer     Bitrate         Retr  Cwnd
+[  6]   0.00-1.00   sec  3.88 GBytes  33305 Mbits/sec    6   2.62 MBytes       (omitted)
+[  6]   0.00-1.00   sec  3.76 GBytes  32325 Mbits/sec    1   2.62 MBytes       
+- - - - - - - - - - - - - - - - - - - - - - - - -
+[ ID] Interval           Transfer     Bitrate         Retr
+[  6]   0.00-1.00   sec  3.76 GBytes  32325 Mbits/sec    1             sender
+[  6]   0.00-1.00   sec  3.76 GBytes  32326 Mbits/sec                  receiver
+
+iperf Done.
+";
+
+    #[test]
+    fn what_the_receiver_got_is_read() {
+        assert_eq!(bytes_per_second(TCP), Some(32326e6 / 8.0));
+        assert_eq!(bytes_per_second("iperf3: error - unable to connect"), None);
+    }
+
+    #[test]
+    fn what_was_lost_of_datagrams_is_read() {
+        let output = "[  5]   0.00-4.00   sec  9.54 MBytes  20.0 Mbits/sec  0.000 ms  0/100000 (0%)  sender\n\
+             [  5]   0.00-4.00   sec  8.60 MBytes  98050 Kbits/sec  0.009 ms  9987/100000 (10%)  receiver\n";
+        assert_eq!(lost_of(output), Some((9987.0, 100_000.0)));
+        assert_eq!(kilobits_received(output), Some(98050.0));
+        let refused = "iperf3: error - unable to connect to server";
+        assert!(lost_of(refused).is_none() && kilobits_received(refused).is_none());
+    }
+}

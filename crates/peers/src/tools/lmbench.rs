@@ -1,0 +1,106 @@
+//! lmbench 3 (L. McVoy, C. Staelin, USENIX 1996), of what it has: `lat_syscall`, `lat_pipe` and
+//! `lat_mem_rd`. Each finds out by itself how many operations it takes to be timed well, takes the
+//! median of several such times, and prints it where others complain. Debian has it in its section
+//! non-free.
+
+use crate::packages;
+use crate::tool::{Says, Tool};
+
+const LMBENCH: &str = "lmbench";
+
+/// `getppid()`, five times timed.
+pub fn syscall() -> Tool<'static> {
+    program("lat_syscall", "-N 5 null", |output| {
+        microseconds_after(output, "Simple syscall:")
+    })
+}
+
+/// A token of one byte handed to and fro through two pipes by two processes: half of a round trip.
+pub fn pipe() -> Tool<'static> {
+    program("lat_pipe", "-N 1", |output| {
+        // Each round trip is two switches.
+        Some(microseconds_after(output, "Pipe latency:")? / 2.0)
+    })
+}
+
+/// Loads that depend on each other, a line of 64 bytes each, on another page each time (`-t`), in as
+/// many MiB, the last of all sizes that it prints.
+pub fn memory_latency(size_mib: u64) -> Tool<'static> {
+    program(
+        "lat_mem_rd",
+        &format!("-N 1 -t {size_mib} 64"),
+        last_size_ns,
+    )
+}
+
+fn program(program: &'static str, arguments: &str, read: fn(&str) -> Option<f64>) -> Tool<'static> {
+    Tool {
+        program: packages::find(program).unwrap_or_else(|| program.into()),
+        // A time of 10 ms is long enough. It would look for that by itself for a second, and on a
+        // machine that is not quiet settle for up to a second for each time.
+        environment: &[("ENOUGH", "10000")],
+        ..Tool::simple(LMBENCH, Says::Median, arguments, read)
+    }
+}
+
+/// From a line as `Simple syscall: 0.1653 microseconds`.
+fn microseconds_after(output: &str, name: &str) -> Option<f64> {
+    let line = output
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(name))?;
+    let microseconds: f64 = line
+        .trim()
+        .strip_suffix("microseconds")?
+        .trim()
+        .parse()
+        .ok()?;
+    Some(1e3 * microseconds)
+}
+
+/// From lines as `64.00000 120.500`, MiB and nanoseconds, below `"stride=64`.
+fn last_size_ns(output: &str) -> Option<f64> {
+    let (_, sizes) = output.split_once("\"stride=")?;
+    let last = sizes
+        .lines()
+        .skip(1)
+        .filter(|line| !line.trim().is_empty())
+        .last()?;
+    let mut words = last.split_whitespace();
+    let (_, ns) = (words.next()?.parse::<f64>().ok()?, words.next()?);
+    ns.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// lmbench 3.0-a9, the middle of the sizes left out.
+    const SIZES: &str = "\
+\"stride=64
+0.00049 1.410
+0.00098 1.410
+12.00000 133.955
+16.00000 145.606
+24.00000 150.094
+";
+
+    #[test]
+    fn times_are_read_where_it_prints_them() {
+        let read = |tool: Tool<'_>, output| (tool.read)(output);
+        let close = |found: Option<f64>, ns: f64| (found.unwrap() - ns).abs() < 1e-9;
+        assert!(close(
+            read(syscall(), "Simple syscall: 0.1653 microseconds\n"),
+            165.3
+        ));
+        assert!(close(
+            read(pipe(), "Pipe latency: 5.2255 microseconds\n"),
+            2612.75
+        ));
+        assert_eq!(read(memory_latency(24), SIZES), Some(150.094));
+        let rubbish = "(w) read/write on pipe: Invalid argument\n";
+        for tool in [syscall(), pipe(), memory_latency(24)] {
+            assert_eq!(read(tool, rubbish), None);
+        }
+        assert_eq!(read(memory_latency(24), "\"stride=64\n"), None);
+    }
+}

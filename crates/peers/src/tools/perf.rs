@@ -1,0 +1,67 @@
+//! `perf bench` (perf-bench(1)): one long time by its operations.
+
+use crate::tool::{Says, Tool, number_before};
+
+/// 10 million calls of the C library's `getppid()`.
+pub fn syscall() -> Tool<'static> {
+    Tool::simple("perf", Says::Mean, "bench syscall basic", ns_per_operation)
+}
+
+/// A token of four bytes handed to and fro through two pipes, so many times, by two processes or
+/// threads: half of a round trip.
+pub fn sched_pipe(threads: bool, round_trips: u32) -> Tool<'static> {
+    let threaded = if threads { "-T" } else { "" };
+    Tool::simple(
+        "perf",
+        Says::Mean,
+        &format!("bench sched pipe -l {round_trips} {threaded}"),
+        // Each round trip is two switches.
+        |output| Some(ns_per_operation(output)? / 2.0),
+    )
+}
+
+/// What an operation of `perf bench` takes, from its words: `0.110355 usecs/op`.
+fn ns_per_operation(output: &str) -> Option<f64> {
+    Some(1000.0 * number_before(output, "usecs/op")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// perf 6.1.
+    const SYSCALL: &str = "\
+# Running 'syscall/basic' benchmark:
+# Executed 10000000 getppid() calls
+     Total time: 1.767 [sec]
+
+       0.176760 usecs/op
+        5657375 ops/sec
+";
+    const PIPE: &str = "\
+# Running 'sched/pipe' benchmark:
+# Executed 200000 pipe operations between two processes
+
+     Total time: 1.123 [sec]
+
+       5.619605 usecs/op
+         177948 ops/sec
+";
+
+    #[test]
+    fn an_operations_time_is_read() {
+        let close = |found: Option<f64>, ns: f64| (found.unwrap() - ns).abs() < 1e-9;
+        assert!(close((syscall().read)(SYSCALL), 176.76));
+        assert!(close((sched_pipe(false, 1).read)(PIPE), 2809.8025));
+        for output in ["", "Total time: 1.1 [sec]", "zero usecs/op"] {
+            assert_eq!(ns_per_operation(output), None);
+        }
+    }
+
+    #[test]
+    fn threads_are_asked_for() {
+        let arguments = |threads| (sched_pipe(threads, 5).arguments)().unwrap().join(" ");
+        assert_eq!(arguments(false), "bench sched pipe -l 5");
+        assert_eq!(arguments(true), "bench sched pipe -l 5 -T");
+    }
+}

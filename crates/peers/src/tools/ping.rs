@@ -1,0 +1,62 @@
+//! ping(8).
+
+use crate::tool::{Says, Tool};
+use costof_measure::statistics::quantile::median;
+
+/// Echo requests to loopback, so many, 2 ms apart, which is the least that a user may ask for: the
+/// median.
+pub fn loopback(bytes: u32, requests: u32) -> Tool<'static> {
+    Tool::simple(
+        "ping",
+        Says::Median,
+        &format!("-n -c {requests} -i 0.002 -s {bytes} 127.0.0.1"),
+        median_ns,
+    )
+}
+
+/// From lines as `64 bytes from 127.0.0.1: icmp_seq=2 ttl=64 time=0.010 ms`.
+fn median_ns(output: &str) -> Option<f64> {
+    let times: Vec<f64> = output
+        .lines()
+        .filter_map(|line| line.split_once(" time=")?.1.strip_suffix(" ms"))
+        .filter_map(|milliseconds| milliseconds.trim().parse().ok())
+        .collect();
+    Some(1e6 * median(&times)?)
+}
+
+/// From `rtt min/avg/max/mdev = 190.123/190.123/190.123/0.000 ms`, in milliseconds, of one packet.
+pub fn round_trip_ms(output: &str) -> Option<f64> {
+    let (_, times) = output.split_once("min/avg/max/mdev = ")?;
+    times.split('/').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// iputils 20221126.
+    const OUTPUT: &str = "\
+PING 127.0.0.1 (127.0.0.1) 56(84) bytes of data.
+64 bytes from 127.0.0.1: icmp_seq=1 ttl=64 time=0.156 ms
+64 bytes from 127.0.0.1: icmp_seq=2 ttl=64 time=0.010 ms
+64 bytes from 127.0.0.1: icmp_seq=3 ttl=64 time=0.009 ms
+
+--- 127.0.0.1 ping statistics ---
+3 packets transmitted, 3 received, 0% packet loss, time 4ms
+rtt min/avg/max/mdev = 0.009/0.058/0.156/0.069 ms
+";
+
+    #[test]
+    fn the_middle_reply_is_read() {
+        assert_eq!(median_ns(OUTPUT), Some(10_000.0));
+        assert_eq!(median_ns("3 packets transmitted, 0 received"), None);
+    }
+
+    #[test]
+    fn one_packets_round_trip_is_read() {
+        let output = "1 packets transmitted, 1 received, 0% packet loss, time 0ms\n\
+                      rtt min/avg/max/mdev = 190.123/190.123/190.123/0.000 ms\n";
+        assert_eq!(round_trip_ms(output), Some(190.123));
+        assert_eq!(round_trip_ms("1 packets transmitted, 0 received"), None);
+    }
+}

@@ -1,0 +1,32 @@
+//! Every tool that is installed here says a number that is understood. What it may not do here, or
+//! what is not installed, is named.
+
+use costof_peers::checks::checks;
+use costof_peers::child::Interrupt;
+use costof_peers::tool::On;
+use std::time::Duration;
+
+#[test]
+fn what_is_installed_is_understood() {
+    let cpus = costof_os::affinity::allowed().expect("the allowed processors are known");
+    let interrupt = Interrupt::never();
+    let on = On {
+        cpu: cpus[0],
+        next: cpus.get(1).copied(),
+        limit: Duration::from_secs(100),
+        interrupt: &interrupt,
+    };
+    for check in checks() {
+        for mut beside in check.beside {
+            let what = format!("{} for {} {}", beside.tool.name, check.probe, check.axes);
+            match beside.tool.measure(on) {
+                Ok(number) => println!("{what}: {number}"),
+                Err(error) => {
+                    let why = error.to_string();
+                    assert!(!why.contains("no number that is known"), "{what}: {why}");
+                    eprintln!("skipped: {what}: {why}");
+                }
+            }
+        }
+    }
+}

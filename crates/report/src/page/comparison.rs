@@ -1,0 +1,420 @@
+//! Two runs held against each other, as a page without scripts: what differs between the machines, every
+//! row with its ratio, and plots of both.
+
+use super::figures;
+use super::lines;
+use super::probes::Room;
+use super::{STYLE, facts};
+use crate::choose::overlay::overlaid;
+use crate::compare::{in_order, only, percent, refused, summary, what, word};
+use crate::run::machine;
+use crate::text::{SENTENCES, shortened};
+use costof_model::comparison::{Compared, Comparison, FactDifference, Verdict};
+use costof_model::noise::PEER;
+use costof_model::run_file::Run;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+/// A table has so many rows; what a hostile or huge file has more is counted.
+const ROWS: usize = 3000;
+
+/// A run, and what it is called.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// The name of its file, or of its host.
+    pub name: &'a str,
+    /// The run.
+    pub run: &'a Run,
+}
+
+/// What a page says of two runs.
+#[derive(Debug)]
+pub struct Section(Markup);
+
+/// The page of all that was compared.
+pub fn page(sections: &[Section]) -> String {
+    let html = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy"
+                    content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "What became better or worse" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header { h1 { "What became better or worse" } }
+                main { @for section in sections { (section.0) } }
+            }
+        }
+    };
+    html.into_string()
+}
+
+/// What `comparison` says of `after` held against `before`, as the part of a page with this number.
+pub fn section(
+    number: usize,
+    before: Side<'_>,
+    after: Side<'_>,
+    comparison: &Comparison,
+) -> Section {
+    let rows = in_order(&comparison.rows);
+    let ruler = Ruler::over(&comparison.rows);
+    let mut room = Room::default();
+    let mut plots = overlaid(before.run, after.run);
+    plots.retain(|figure| room.has_for(figure));
+    for figure in &mut plots {
+        figure.name = format!("{number}-{}", figure.name);
+    }
+    Section(html! {
+        section.compared {
+            dl.sides {
+                dt { "before" } dd { (side(before)) }
+                dt { "after" } dd { (side(after)) }
+            }
+            @if comparison.rows.is_empty() { p { "No metric can be compared." } }
+            @else { p { (summary(comparison)) } }
+            h2 { "What is not the same" }
+            (differences(&comparison.facts))
+            @if !rows.is_empty() {
+                h2 { "After ÷ before" }
+                p.key {
+                    span { i.z {} " the ratio with its 95 % interval" }
+                    span { "left of 1 it is less, right of 1 it is more" }
+                    span { "a click on a row says the rest" }
+                }
+                div.ratios {
+                    div.r.ruler aria-hidden="true" {
+                        span.n {} span.w {}
+                        span.b { @for (at, text) in ruler.ticks() { i.t style={ "left:" (at) "%" } { (text) } } }
+                        span.x {} span.v {}
+                    }
+                    @for row in rows.iter().take(ROWS) { (ratio(row, after.run, &ruler)) }
+                }
+                @if rows.len() > ROWS { p.quiet { "and " (rows.len() - ROWS) " more, of which costof compare says all" } }
+            }
+            @if !(comparison.refused.is_empty() && comparison.only_before.is_empty() && comparison.only_after.is_empty()) {
+                h2 { "What was not compared" }
+                (lines::list(&refused(comparison, after.run)))
+                (lines::list(&only(comparison, after.run)))
+            }
+            @if !plots.is_empty() {
+                h2 { "Both runs, by what was varied" }
+                (figures::figures(plots.iter().filter(|figure| !figure.folded)))
+                (figures::figures(plots.iter().filter(|figure| figure.folded)))
+            }
+            @if room.left_out > 0 {
+                p.quiet { (room.left_out) " more plots would make this page too large." }
+            }
+            h2 { "How the runs were made" }
+            @for one in [before, after] { (made(one)) }
+            p.quiet { (method(comparison)) }
+        }
+    })
+}
+
+fn side(side: Side<'_>) -> Markup {
+    html! {
+        code { (side.name) }
+        @for line in machine(side.run).lines().filter(|line| !line.is_empty()) { div.quiet { (line) } }
+        div.quiet { "begun " (side.run.run.started) ", precision " (side.run.run.plan.precision)
+            @if side.run.end.is_none() { "; it did not come to its end" } }
+    }
+}
+
+fn differences(differences: &[FactDifference]) -> Markup {
+    let told = |value: &Option<String>| {
+        let value = value.as_deref().unwrap_or("unknown");
+        shortened(value, SENTENCES)
+    };
+    html! {
+        @if differences.is_empty() {
+            p { "Nothing that the machines say of themselves, and on which costs depend." }
+        } @else {
+            div.scroll { table {
+                thead { tr { th { "fact" } th { "before" } th { "after" } } }
+                tbody { @for one in differences.iter().take(facts::SHOWN) {
+                    tr {
+                        td { (one.what) @if one.host == PEER { " of the other end" } }
+                        td { (told(&one.before)) }
+                        td { (told(&one.after)) }
+                    }
+                } }
+            } }
+            @if differences.len() > facts::SHOWN {
+                p.quiet { "and " (differences.len() - facts::SHOWN) " more" }
+            }
+        }
+    }
+}
+
+fn ratio(row: &Compared, after: &Run, ruler: &Ruler) -> Markup {
+    let (low, high) = row.ci95;
+    html! {
+        details.r {
+            summary {
+                span.n { (what(row, after)) }
+                span.w.(class(row.verdict)) { (word(row.verdict)) }
+                span.b.(class(row.verdict)) {
+                    i.o style={ "left:" (ruler.place(1.0)) "%" } {}
+                    i.z style={ "left:" (ruler.place(low)) "%;width:"
+                        (format!("{:.2}", ruler.place(high) - ruler.place(low))) "%" } {}
+                    i.p style={ "left:" (ruler.place(row.ratio)) "%" } {}
+                    @if low.ln() < -ruler.most { i.a { "◂" } }
+                    @if high.ln() > ruler.most { i.a.h { "▸" } }
+                }
+                span.x { (format!("{:.3}", row.ratio)) small { (format!("{low:.3}–{high:.3}")) } }
+                span.v { (row.unit.display(row.before.0)) " → " (row.unit.display(row.after.0)) }
+            }
+            div.m {
+                dl {
+                    dt { "Before" } dd { (row.unit.display(row.before.0)) " in " (row.before.1) " launches" }
+                    dt { "After" } dd { (row.unit.display(row.after.0)) " in " (row.after.1) " launches" }
+                    dt { "By chance alone" } dd { "a difference as great of what is the same within 1 % comes in "
+                        (format!("{:.2}", 100.0 * row.p)) " % of such rows" }
+                    dt { "Would be seen" } dd { "a change by " (percent(row.visible)) " in nine of ten comparisons" }
+                    dt { "Point" } dd { (row.point) ": " (row.metric) }
+                }
+            }
+        }
+    }
+}
+
+fn class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Worse => "worse",
+        Verdict::Better => "better",
+        Verdict::Differs => "differs",
+        Verdict::NoDifference => "alike",
+    }
+}
+
+fn made(side: Side<'_>) -> Markup {
+    let run = &side.run.run;
+    html! {
+        p {
+            code { (side.name) } ": run " code { (run.id) } ", seed " (run.seed)
+            @for attempt in side.run.attempts.iter().rev().take(1) {
+                ", costof " (attempt.costof) ", build " code { (shortened(&attempt.build, 24)) }
+            }
+            @if !run.command.is_empty() { br; "The command: " code { (shortened(&run.command.join(" "), SENTENCES)) } }
+        }
+    }
+}
+
+/// How ratios and verdicts come about.
+fn method(comparison: &Comparison) -> &'static str {
+    match comparison.in_turns {
+        true => {
+            "A launch is one value, its median. Both took turns, so launches of one number are neighbours: the \
+             ratio is the geometric mean of theirs, its interval Student's t on their logarithms. Verdicts hold \
+             for all rows together (Holm)."
+        }
+        false => {
+            "A launch is one value, its median. The ratio is that of the geometric means, its interval Welch's t \
+             on the logarithms. Verdicts hold for all rows together (Holm)."
+        }
+    }
+}
+
+/// A logarithmic axis around one, as wide as the intervals, in per cent of the column.
+struct Ruler {
+    /// The logarithm at either end.
+    most: f64,
+}
+
+/// What is written at the ticks, by how far the axis reaches at least.
+const TICKS: [&[f64]; 5] = [
+    &[0.98, 0.99, 1.0, 1.01, 1.02],
+    &[0.95, 1.0, 1.05],
+    &[0.9, 0.95, 1.0, 1.05, 1.1],
+    &[0.8, 0.9, 1.0, 1.1, 1.25],
+    &[0.5, 0.7, 1.0, 1.4, 2.0],
+];
+
+impl Ruler {
+    /// No axis reaches farther than this factor: what lies beyond ends at its edge, with an arrow.
+    const MOST: f64 = 2.2;
+    const LEAST: f64 = 1.025;
+
+    fn over(rows: &[Compared]) -> Ruler {
+        let ends = rows
+            .iter()
+            .flat_map(|row| [row.ci95.0, row.ci95.1, row.ratio]);
+        let far = ends.map(|end| end.ln().abs()).filter(|far| far.is_finite());
+        let most = far.fold(Self::LEAST.ln(), f64::max) * 1.05;
+        Ruler {
+            most: most.min(Self::MOST.ln()),
+        }
+    }
+
+    fn place(&self, ratio: f64) -> f64 {
+        let share = (ratio.ln() / self.most).clamp(-1.0, 1.0);
+        // Of what is no number, nothing is known.
+        let share = if share.is_nan() { 0.0 } else { share };
+        ((0.5 + share / 2.0) * 10_000.0).round() / 100.0
+    }
+
+    fn ticks(&self) -> Vec<(f64, String)> {
+        let fits = |ticks: &&&[f64]| ticks.iter().all(|tick| tick.ln().abs() <= self.most);
+        let ticks = TICKS.iter().rfind(fits).unwrap_or(&TICKS[0]);
+        let ticks = ticks.iter();
+        ticks
+            .map(|tick| (self.place(*tick), tick.to_string()))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{row, run};
+    use costof_model::comparison::Refused;
+    use costof_model::unit::{Better, Unit};
+
+    fn compared(probe: &'static str, ratio: f64, half: f64, verdict: Verdict) -> Compared {
+        Compared {
+            point: row(probe, 64, 5.0).point,
+            metric: "cost".into(),
+            unit: Unit::Nanoseconds,
+            better: Better::Lower,
+            before: (100.0, 10),
+            after: (100.0 * ratio, 10),
+            ratio,
+            ci95: (ratio * (1.0 - half), ratio * (1.0 + half)),
+            p: 0.001,
+            verdict,
+            visible: 0.03,
+        }
+    }
+
+    fn shown(comparison: &Comparison, run: &Run) -> String {
+        let side = |name| Side { name, run };
+        page(&[section(0, side("old.jsonl"), side("new.jsonl"), comparison)])
+    }
+
+    #[test]
+    fn rows_stand_in_the_order_of_their_verdicts_with_their_ratios() {
+        let comparison = Comparison {
+            rows: vec![
+                compared("a.alike", 1.001, 0.01, Verdict::NoDifference),
+                compared("a.worse", 1.06, 0.01, Verdict::Worse),
+                compared("a.better", 0.9, 0.01, Verdict::Better),
+            ],
+            ..Comparison::default()
+        };
+        let page = shown(&comparison, &run());
+        let at = |text: &str| {
+            page.find(text)
+                .unwrap_or_else(|| panic!("{text} is missing: {page}"))
+        };
+        assert!(at("a.worse") < at("a.better") && at("a.better") < at("a.alike"));
+        for text in [
+            "old.jsonl",
+            "new.jsonl",
+            "1.060",
+            "1.049–1.071",
+            "100 ns → 106 ns",
+            "1 worse",
+        ] {
+            at(text);
+        }
+        assert!(!page.contains("<script") && !page.contains("http://"));
+    }
+
+    #[test]
+    fn what_a_file_says_is_text() {
+        let evil = "<script>alert(1)</script>\"'&";
+        let mut run = run();
+        run.run.id = evil.to_owned();
+        run.run.command = vec![evil.to_owned()];
+        let mut rows = vec![compared("a.x", 1.0, 0.1, Verdict::Differs)];
+        rows[0].point.probe = evil.into();
+        rows[0].metric = evil.into();
+        let difference = FactDifference {
+            host: "only".into(),
+            what: evil.to_owned(),
+            before: Some(evil.to_owned()),
+            after: None,
+        };
+        let comparison = Comparison {
+            facts: vec![difference],
+            refused: vec![Refused {
+                point: rows[0].point.clone(),
+                metric: evil.into(),
+                reason: evil.to_owned(),
+            }],
+            only_before: vec![rows[0].point.clone()],
+            rows,
+            ..Comparison::default()
+        };
+        let side = Side {
+            name: evil,
+            run: &run,
+        };
+        let page = page(&[section(0, side, side, &comparison)]);
+        assert!(
+            !page.contains("<script") && !page.contains("alert(1)<"),
+            "{page}"
+        );
+        assert!(page.matches("&lt;script&gt;").count() >= 8);
+    }
+
+    #[test]
+    fn facts_that_differ_stand_before_the_ratios_and_none_is_said() {
+        let mut comparison = Comparison {
+            rows: vec![compared("a.x", 1.0, 0.1, Verdict::NoDifference)],
+            ..Comparison::default()
+        };
+        assert!(shown(&comparison, &run()).contains("Nothing that the machines say"));
+        comparison.facts.push(FactDifference {
+            host: "only".into(),
+            what: "kernel".to_owned(),
+            before: Some("6.1".to_owned()),
+            after: Some("6.2".to_owned()),
+        });
+        let page = shown(&comparison, &run());
+        assert!(page.find("6.2").unwrap() < page.find("a.x").unwrap());
+    }
+
+    #[test]
+    fn what_lies_beyond_the_axis_has_an_arrow_on_its_side() {
+        let arrows = |ratio: f64, half: f64| {
+            let comparison = Comparison {
+                rows: vec![compared("a.x", ratio, half, Verdict::Worse)],
+                ..Comparison::default()
+            };
+            let page = shown(&comparison, &run());
+            ["◂", "▸"].map(|arrow| page.contains(arrow))
+        };
+        assert_eq!(arrows(4.0, 0.1), [false, true]);
+        assert_eq!(arrows(0.2, 0.1), [true, false]);
+        assert_eq!(arrows(1.2, 0.1), [false, false]);
+        assert_eq!(arrows(1.3, 0.9), [true, true]);
+    }
+
+    #[test]
+    fn no_ratio_breaks_the_axis() {
+        for (ratio, half) in [
+            (1.0, 0.0),
+            (1e300, 0.5),
+            (f64::NAN, 0.1),
+            (f64::INFINITY, 0.1),
+            (0.0, 0.1),
+        ] {
+            let rows = [compared("a.x", ratio, half, Verdict::Worse)];
+            let ruler = Ruler::over(&rows);
+            assert!(ruler.most.is_finite() && ruler.most > 0.0);
+            for value in [ratio, rows[0].ci95.0, rows[0].ci95.1] {
+                assert!((0.0..=100.0).contains(&ruler.place(value)), "{ratio}");
+            }
+            assert!(ruler.ticks().len() >= 3);
+        }
+        let ruler = Ruler::over(&[compared("a.x", 1.1, 0.02, Verdict::Worse)]);
+        assert_eq!(ruler.place(1.0), 50.0);
+        // A ratio and its inverse are equally far from one.
+        assert!((ruler.place(1.1) + ruler.place(1.0 / 1.1) - 100.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,365 @@
+//! The figures of a study, each with the point and the metric of costof that asks the same.
+
+use super::file::{Column, Common, Row, Study, Table, Value};
+use super::unit::{Published, as_published};
+use costof_model::Text;
+use costof_model::axis::Axes;
+use costof_model::nearest;
+use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
+use costof_model::unit::Unit;
+use toml::Spanned;
+
+/// Metrics that are made of others, or counted where the processor can.
+const MADE: [&str; 2] = ["cycles", "estimated_core_cycles"];
+
+/// A published figure.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Figure {
+    /// What it is about, as they call it.
+    pub(super) name: String,
+    pub(super) predicted: Stated,
+    pub(super) measured: Stated,
+    pub(super) unit: Option<Published>,
+    /// What of costof stands beside it, or why nothing does.
+    pub(super) against: Result<Against, String>,
+    pub(super) misled: Option<String>,
+    pub(super) notes: Vec<String>,
+}
+
+/// What they said.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Stated {
+    Nothing,
+    Words(String),
+    /// From where to where; the same where it is one number.
+    Range(f64, f64),
+}
+
+/// What of costof asks the same.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Against {
+    /// With a value for every axis; with those that were given alone, where there is a label.
+    pub(super) point: Point,
+    pub(super) label: Option<String>,
+    pub(super) metric: Option<Text>,
+    pub(super) of: Of,
+    pub(super) times: Option<f64>,
+    pub(super) bytes: Option<f64>,
+    pub(super) unoptimised: bool,
+}
+
+/// Which number of a metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Of {
+    Median,
+    Mean,
+    Deviation,
+    Least,
+    Percentile(f64),
+}
+
+/// What is being read: the table, and what names a figure of it.
+struct Reading<'a> {
+    study: &'a Study,
+    at: &'a Spanned<String>,
+    /// From what is nearest to the figure to what is farthest.
+    said: Vec<&'a Common>,
+}
+
+impl Study {
+    /// The figures, table by table.
+    ///
+    /// # Errors
+    /// A sentence that names the line and the key of what no probe, axis, metric or unit is called.
+    pub(super) fn figures(&self, infos: &[&ProbeInfo]) -> Result<Vec<Vec<Figure>>, String> {
+        self.tables
+            .iter()
+            .map(|table| {
+                let rows = table.rows.iter();
+                let figures = rows.map(|row| self.row(table, row, infos));
+                Ok(figures.collect::<Result<Vec<_>, String>>()?.concat())
+            })
+            .collect()
+    }
+
+    fn row(&self, table: &Table, row: &Row, infos: &[&ProbeInfo]) -> Result<Vec<Figure>, String> {
+        let columns: Vec<Option<&Column>> = match table.columns.as_slice() {
+            [] => vec![None],
+            columns => columns.iter().map(Some).collect(),
+        };
+        let of_column = |value: &Option<Value>, key: &str, at: usize| {
+            match (value, columns[0]) {
+                (None, _) => Ok(Stated::Nothing),
+                (Some(value), None) => stated(value),
+                // What is no number may be said of all columns at once.
+                (Some(Value::Words(words)), Some(_)) => Ok(Stated::Words(words.clone())),
+                (Some(Value::Several(values)), Some(_)) if values.len() == columns.len() => {
+                    stated(&values[at])
+                }
+                _ => Err(format!(
+                    "a table with columns has a list of {} here, one for each",
+                    columns.len()
+                )),
+            }
+            .map_err(|what| self.wrong(&row.name, key, &what))
+        };
+        let mut figures = Vec::new();
+        for (position, column) in columns.iter().enumerate() {
+            let reading = Reading {
+                study: self,
+                at: &row.name,
+                said: [
+                    Some(&row.common),
+                    column.map(|column| &column.common),
+                    Some(&table.common),
+                ]
+                .into_iter()
+                .flatten()
+                .collect(),
+            };
+            let (unit, against) = reading.against(infos)?;
+            let words = |key: fn(&Common) -> &Option<String>| -> Vec<String> {
+                // What is said of the whole table stands below it once.
+                let nearer = &reading.said[..reading.said.len() - 1];
+                nearer.iter().filter_map(|said| key(said).clone()).collect()
+            };
+            figures.push(Figure {
+                name: match column {
+                    Some(column) => format!("{}: {}", row.name.get_ref(), column.name.get_ref()),
+                    None => row.name.get_ref().clone(),
+                },
+                predicted: of_column(&row.predicted, "predicted", position)?,
+                measured: of_column(&row.measured, "measured", position)?,
+                unit,
+                against,
+                misled: Some(words(|said| &said.misled).join(" "))
+                    .filter(|words| !words.is_empty()),
+                notes: words(|said| &said.note),
+            });
+        }
+        Ok(figures)
+    }
+}
+
+fn stated(value: &Value) -> Result<Stated, String> {
+    match value {
+        Value::Number(number) => Ok(Stated::Range(*number, *number)),
+        Value::Words(words) => Ok(Stated::Words(words.clone())),
+        Value::Several(ends) => match ends.as_slice() {
+            [Value::Number(low), Value::Number(high)] if low < high => {
+                Ok(Stated::Range(*low, *high))
+            }
+            _ => Err("a range is two numbers, the lower one first".to_owned()),
+        },
+    }
+}
+
+impl Reading<'_> {
+    fn wrong(&self, key: &str, what: impl AsRef<str>) -> String {
+        self.study.wrong(self.at, key, what.as_ref())
+    }
+
+    fn nearest<T>(&self, key: impl Fn(&Common) -> Option<T>) -> Option<T> {
+        self.said.iter().find_map(|said| key(said))
+    }
+
+    /// The unit of the figure, and what asks the same.
+    fn against(
+        &self,
+        infos: &[&ProbeInfo],
+    ) -> Result<(Option<Published>, Result<Against, String>), String> {
+        let unit = self.nearest(|said| said.unit.clone());
+        let unit = unit
+            .map(|unit| Published::named(&unit).map_err(|what| self.wrong("unit", what)))
+            .transpose()?;
+        if let Some(why) = self.nearest(|said| said.absent.clone()) {
+            return Ok((unit, Err(why)));
+        }
+        let (info, point) = self.point(infos)?;
+        let of = self.nearest(|said| said.of.clone());
+        let of = of.map_or(Ok(Of::Median), |of| Of::named(&of));
+        let against = Against {
+            label: self.nearest(|said| said.label.clone()),
+            metric: self.metric(info)?,
+            of: of.map_err(|what| self.wrong("of", what))?,
+            times: self.positive("times", |said| said.times)?,
+            bytes: self.positive("bytes", |said| said.bytes)?,
+            unoptimised: self.nearest(|said| said.unoptimised).unwrap_or(false),
+            point,
+        };
+        let unit =
+            unit.ok_or_else(|| self.wrong("unit", "there is none, nor has the table one"))?;
+        let metrics = info.metrics.iter();
+        let mut units = metrics
+            .filter(|metric| {
+                against
+                    .metric
+                    .as_ref()
+                    .is_none_or(|name| *name == metric.name)
+            })
+            .map(|metric| metric.unit)
+            .chain((against.metric.is_none() || self.is_made(&against)).then_some(Unit::Cycles));
+        let fits = |own| unit.from(own, against.times, against.bytes);
+        if !units.clone().any(|own| fits(own).is_ok()) {
+            let own = units.next().unwrap_or(Unit::One);
+            let what = fits(own).err().unwrap_or_default();
+            return Err(self.wrong("unit", what));
+        }
+        Ok((Some(unit), Ok(against)))
+    }
+
+    fn is_made(&self, against: &Against) -> bool {
+        against
+            .metric
+            .as_ref()
+            .is_some_and(|name| MADE.contains(&&**name))
+    }
+
+    fn positive(
+        &self,
+        key: &str,
+        of: impl Fn(&Common) -> Option<f64>,
+    ) -> Result<Option<f64>, String> {
+        match self.nearest(of) {
+            Some(number) if !(number > 0.0 && number.is_finite()) => {
+                Err(self.wrong(key, format!("{number} is no number above zero")))
+            }
+            number => Ok(number),
+        }
+    }
+
+    fn metric(&self, info: &ProbeInfo) -> Result<Option<Text>, String> {
+        let Some(name) = self.nearest(|said| said.metric.clone()) else {
+            return Ok(None);
+        };
+        let known: Vec<&str> = info
+            .metrics
+            .iter()
+            .map(|metric| &*metric.name)
+            .chain(MADE)
+            .collect();
+        match known.contains(&&*name) {
+            true => Ok(Some(name.into())),
+            false => Err(self.wrong(
+                "metric",
+                format!(
+                    "{} has no metric `{name}`{} (metrics: {})",
+                    info.id,
+                    nearest::hint(&name, known.iter().copied()),
+                    known.join(", ")
+                ),
+            )),
+        }
+    }
+
+    /// The point that the table, the column and the row name together.
+    fn point<'i>(&self, infos: &[&'i ProbeInfo]) -> Result<(&'i ProbeInfo, Point), String> {
+        let Some(point) = self.nearest(|said| said.point.clone()) else {
+            let what = "there is none, nor has the table one, nor says `absent` why";
+            return Err(self.wrong("point", what));
+        };
+        let mut words = point.split_whitespace();
+        let id = words.next().unwrap_or_default();
+        let Some(info) = infos.iter().find(|info| info.id == id) else {
+            let hint = nearest::hint(id, infos.iter().map(|info| &*info.id));
+            return Err(self.wrong(
+                "point",
+                format!("there is no probe `{id}`{hint} (`costof list` shows them all)"),
+            ));
+        };
+        let labelled = self
+            .nearest(|said| said.label.as_ref().map(|_| ()))
+            .is_some();
+        let mut axes = match labelled {
+            true => Axes::default(),
+            false => info.defaults(),
+        };
+        let mut link = None;
+        set(info, words, &mut axes, &mut link).map_err(|what| self.wrong("point", what))?;
+        // What stands nearer to the figure goes over what stands farther off.
+        for said in self.said.iter().rev() {
+            let words = said.at.iter().flat_map(|at| at.split_whitespace());
+            set(info, words, &mut axes, &mut link).map_err(|what| self.wrong("at", what))?;
+        }
+        if link.is_some() && !info.needs_link() {
+            let what = format!("{} has one end, and is over no link", info.id);
+            return Err(self.wrong("point", what));
+        }
+        let usual = if info.needs_link() {
+            "loopback"
+        } else {
+            "none"
+        };
+        let point = Point {
+            probe: info.id.clone(),
+            axes,
+            link: link.unwrap_or(Text::Borrowed(usual)),
+        };
+        Ok((info, point))
+    }
+}
+
+/// Takes `axis=value` and `over LINK` out of words.
+fn set<'w>(
+    info: &ProbeInfo,
+    words: impl Iterator<Item = &'w str>,
+    axes: &mut Axes,
+    link: &mut Option<Text>,
+) -> Result<(), String> {
+    let mut words = words;
+    while let Some(word) = words.next() {
+        if word == "over" {
+            let over = words.next().ok_or("`over` names no link")?;
+            let parsed: Result<costof_model::link::Link, String> = over.parse();
+            *link = Some(parsed?.to_string().into());
+            continue;
+        }
+        let (name, value) = word
+            .split_once('=')
+            .ok_or_else(|| format!("`{word}` is neither AXIS=VALUE nor `over LINK`"))?;
+        let axis = info.axis(name)?;
+        axes.0.insert(axis.name.clone(), axis.parse(value)?);
+    }
+    Ok(())
+}
+
+impl Of {
+    fn named(name: &str) -> Result<Of, String> {
+        let percent = name
+            .strip_prefix('p')
+            .and_then(|percent| percent.parse().ok());
+        match (name, percent) {
+            ("median", _) => Ok(Of::Median),
+            ("mean", _) => Ok(Of::Mean),
+            ("sd", _) => Ok(Of::Deviation),
+            ("min", _) => Ok(Of::Least),
+            (_, Some(percent)) if percent > 0.0 && percent < 100.0 => Ok(Of::Percentile(percent)),
+            _ => Err(format!(
+                "`{name}` is neither median, mean, sd, min nor a percentile such as p99"
+            )),
+        }
+    }
+}
+
+impl Stated {
+    /// As it was published.
+    pub(super) fn display(&self, unit: Option<Published>) -> String {
+        let symbol = unit.map_or("", |unit| unit.symbol);
+        let space = if matches!(symbol, "" | "×") { "" } else { " " };
+        match self {
+            Stated::Nothing => String::new(),
+            Stated::Words(words) => words.clone(),
+            Stated::Range(low, high) if low == high => {
+                format!("{}{space}{symbol}", as_published(*low))
+            }
+            Stated::Range(low, high) => {
+                format!(
+                    "{} to {}{space}{symbol}",
+                    as_published(*low),
+                    as_published(*high)
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,549 @@
+//! A study held against the run that it asked for.
+
+use super::figure::{Against, Figure, Of, Stated};
+use super::file::Study;
+use super::unit::{Conversion, Published, digits};
+use crate::names::{points_counted, short_point};
+use costof_findings::finding::Finding;
+use costof_model::metric::Estimate;
+use costof_model::noise::Grade;
+use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
+use costof_model::rows::{PointRow, State};
+use costof_model::run_file::Run;
+
+/// Why a run has not a point, where its rows do not tell.
+pub type Why<'a> = &'a dyn Fn(&Point) -> Option<String>;
+
+/// A study, with what a run gave beside each of its figures.
+#[derive(Clone, Debug)]
+pub struct Held<'a> {
+    pub(crate) study: &'a Study,
+    pub(crate) tables: Vec<HeldTable>,
+    pub(crate) answers: Vec<Answer>,
+    /// What has to be known of these runs.
+    pub(super) said: Vec<String>,
+}
+
+/// A table of a study, as it is shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct HeldTable {
+    pub(crate) title: String,
+    pub(crate) lines: Vec<Line>,
+    /// Where the method of the original misled, of the table as a whole.
+    pub(crate) misled: Option<String>,
+    pub(crate) note: Option<String>,
+    /// What lines refer to, by number from 1.
+    pub(crate) marks: Vec<String>,
+}
+
+/// A figure, and what stands beside it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(super) predicted: String,
+    pub(super) published: String,
+    pub(super) here: String,
+    pub(super) interval: String,
+    pub(super) ratio: String,
+    /// What costof expected.
+    pub(super) expected: String,
+    pub(super) grade: String,
+    /// What is said of it below the table, by number.
+    pub(crate) marks: Vec<usize>,
+    /// The point that it is held against.
+    pub(crate) point: Option<Point>,
+}
+
+/// A question of the study.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) ask: String,
+    pub(crate) theirs: Option<String>,
+    pub(super) findings: Vec<Finding>,
+    /// Why there is none.
+    pub(super) because: Option<String>,
+}
+
+impl Study {
+    /// Whether everything that its figures refer to is there.
+    ///
+    /// # Errors
+    /// A sentence that names the line and the key.
+    pub fn check(&self, infos: &[&ProbeInfo]) -> Result<(), String> {
+        self.figures(infos).map(|_| ())
+    }
+
+    /// The points that its figures are held against, but for those that a label names; `true` for
+    /// those of the unoptimised build.
+    ///
+    /// # Errors
+    /// As [`Study::check`].
+    pub fn points(
+        &self,
+        infos: &[&ProbeInfo],
+    ) -> Result<Vec<(Point, Option<String>, bool)>, String> {
+        let against = self.figures(infos)?.into_iter().flatten();
+        let against = against.filter_map(|figure| figure.against.ok());
+        Ok(against
+            .map(|against| (against.point, against.label, against.unoptimised))
+            .collect())
+    }
+
+    /// Whether a figure of it is of an unoptimised build.
+    ///
+    /// # Errors
+    /// As [`Study::check`].
+    pub fn asks_unoptimised(&self, infos: &[&ProbeInfo]) -> Result<bool, String> {
+        Ok(self
+            .points(infos)?
+            .iter()
+            .any(|(_, _, unoptimised)| *unoptimised))
+    }
+
+    /// The study beside what a run gave, and a run of the unoptimised build where there is one; `why`
+    /// says why a point was not asked, and `said` is what has to be known of the runs.
+    ///
+    /// # Errors
+    /// As [`Study::check`].
+    pub fn held<'a>(
+        &'a self,
+        infos: &[&ProbeInfo],
+        (run, unoptimised): (&Run, Option<&Run>),
+        why: Why<'_>,
+        said: Vec<String>,
+    ) -> Result<Held<'a>, String> {
+        let tables = self.tables.iter().zip(self.figures(infos)?);
+        let tables = tables.map(|(table, figures)| {
+            let mut held = HeldTable {
+                title: table.title.get_ref().clone(),
+                misled: table.common.misled.clone(),
+                note: table.common.note.clone(),
+                ..HeldTable::default()
+            };
+            for figure in &figures {
+                let by = match &figure.against {
+                    Ok(against) if against.unoptimised => unoptimised,
+                    _ => Some(run),
+                };
+                held.add(figure, by, why);
+            }
+            held
+        });
+        Ok(Held {
+            tables: tables.collect(),
+            answers: self.answers(run),
+            study: self,
+            said,
+        })
+    }
+
+    fn answers(&self, run: &Run) -> Vec<Answer> {
+        let (mut found, questions) = costof_findings::all::both(run);
+        for finding in questions.into_iter().flat_map(|asked| asked.answers) {
+            if !found.contains(&finding) {
+                found.push(finding);
+            }
+        }
+        let answers = self.questions.iter().map(|asked| {
+            let about = |finding: &&Finding| {
+                let mut probes = finding.evidence.iter().map(|point| &*point.probe);
+                asked.about.is_empty()
+                    || probes.any(|probe| asked.about.iter().any(|about| probe.starts_with(about)))
+            };
+            let findings = found.iter().filter(about);
+            let findings =
+                findings.filter(|found| asked.kinds.iter().any(|kind| *kind == found.kind));
+            let findings: Vec<Finding> = findings.cloned().collect();
+            Answer {
+                ask: asked.ask.clone(),
+                theirs: asked.theirs.clone(),
+                because: findings
+                    .is_empty()
+                    .then(|| format!("{}{}", asked.because, doubtful(run, &asked.about))),
+                findings,
+            }
+        });
+        answers.collect()
+    }
+}
+
+/// How many points are of the worst grade, from which findings are not drawn where others used the
+/// processors.
+fn doubtful(run: &Run, about: &[String]) -> String {
+    let concerned = |row: &&PointRow| {
+        let probe = &row.point.probe;
+        about.is_empty() || about.iter().any(|about| probe.starts_with(about.as_str()))
+    };
+    let points: Vec<&PointRow> = run.points.iter().filter(concerned).collect();
+    let bad = points.iter().filter(|row| row.grade == Grade::D).count();
+    match bad {
+        0 => String::new(),
+        _ => format!(
+            "; and {bad} of the {} have grade D: what others disturbed is not built upon",
+            points_counted(points.len())
+        ),
+    }
+}
+
+impl HeldTable {
+    fn add(&mut self, figure: &Figure, run: Option<&Run>, why: Why<'_>) {
+        let mut line = Line {
+            name: figure.name.clone(),
+            predicted: figure.predicted.display(figure.unit),
+            published: figure.measured.display(figure.unit),
+            ..Line::default()
+        };
+        let beside = match (&figure.against, figure.unit) {
+            (Ok(against), Some(unit)) => beside(against, unit, run, why),
+            (Err(why), _) => Err(why.clone()),
+            (_, None) => Err("it has no unit".to_owned()),
+        };
+        let misled = figure
+            .misled
+            .as_ref()
+            .map(|misled| format!("misled: {misled}"));
+        let mut marks: Vec<String> = misled.into_iter().chain(figure.notes.clone()).collect();
+        match beside {
+            Ok(beside) => beside.into_line(figure, &mut line),
+            Err(why) => {
+                "—".clone_into(&mut line.here);
+                marks.push(format!("not measured here: {why}"));
+            }
+        }
+        line.marks = marks.into_iter().map(|text| self.mark(text)).collect();
+        self.lines.push(line);
+    }
+
+    /// The number of what is said below the table.
+    fn mark(&mut self, text: String) -> usize {
+        let known = self.marks.iter().position(|mark| *mark == text);
+        known.unwrap_or_else(|| {
+            self.marks.push(text);
+            self.marks.len() - 1
+        }) + 1
+    }
+}
+
+/// What costof has of a figure, in its unit.
+struct Beside {
+    unit: Published,
+    value: f64,
+    interval: Option<(f64, f64)>,
+    expected: Option<(f64, f64)>,
+    grade: String,
+    /// None of another run than the page is of.
+    point: Option<Point>,
+}
+
+impl Beside {
+    fn into_line(self, figure: &Figure, line: &mut Line) {
+        let range = |(low, high): (f64, f64)| format!("{}–{}", digits(low), digits(high));
+        line.here = self.unit.display(self.value);
+        line.interval = self.interval.map_or_else(String::new, range);
+        line.expected = self.expected.map_or_else(String::new, range);
+        line.grade = self.grade;
+        line.ratio = match figure.measured {
+            Stated::Range(low, high) if low <= self.value && self.value <= high => match low < high
+            {
+                true => "within".to_owned(),
+                false => "1.00".to_owned(),
+            },
+            // To the end of a range that is nearer.
+            Stated::Range(low, high) => {
+                let to = if self.value < low { low } else { high };
+                match to > 0.0 {
+                    true => digits(self.value / to),
+                    false => String::new(),
+                }
+            }
+            Stated::Nothing | Stated::Words(_) => String::new(),
+        };
+        line.point = self.point;
+    }
+}
+
+/// What a run has of a figure, or why it has nothing.
+fn beside(
+    against: &Against,
+    unit: Published,
+    run: Option<&Run>,
+    why: Why<'_>,
+) -> Result<Beside, String> {
+    let Some(run) = run else {
+        return Err("no unoptimised build was named (--unoptimised)".to_owned());
+    };
+    let found = run.points.iter().filter(|row| against.is(row));
+    // Of several labels that say it, the one that says no more.
+    let length = |row: &&PointRow| row.label.as_deref().map_or(0, str::len);
+    let Some(row) = found.min_by_key(length) else {
+        return Err(missing(against, run, why));
+    };
+    let name = |row: &PointRow| short_point(&row.point, run.probe(&row.point.probe));
+    if row.state == State::BelowResolution {
+        return Err(format!(
+            "{} lies below the resolution of the clock",
+            name(row)
+        ));
+    }
+    let estimate = estimate(against, unit, row).ok_or_else(|| {
+        let metric = against.metric.as_deref().unwrap_or("number");
+        let metric = metric.replace('_', " ");
+        format!("there is no {metric}: {}", uncounted(&metric))
+    })?;
+    let conversion = unit.from(estimate.unit, against.times, against.bytes)?;
+    let (value, interval) = match against.of {
+        Of::Median => (Some(estimate.median), interval(estimate, row)),
+        Of::Mean => (Some(estimate.mean), None),
+        Of::Deviation => (estimate.sd, None),
+        Of::Least => (Some(estimate.min), None),
+        Of::Percentile(percent) => {
+            let percentiles = estimate.percentiles.iter();
+            let mut found = percentiles.filter(|have| (have.percent - percent).abs() < 1e-9);
+            (found.next().map(|have| have.value), None)
+        }
+    };
+    let value = value.ok_or_else(|| format!("{} has too few samples for it", name(row)))?;
+    Ok(Beside {
+        unit,
+        value: conversion.apply(value),
+        interval: interval.map(|ends| conversion.range(ends)),
+        expected: expected(against, estimate, row, conversion),
+        grade: row.grade.to_string(),
+        point: (!against.unoptimised).then(|| row.point.clone()),
+    })
+}
+
+/// Why a run has no row of what is asked.
+fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
+    if let Some(label) = &against.label {
+        return format!("this machine has no `{label}` in its latency table");
+    }
+    let mut failures = run.failures.iter();
+    let failed = failures.rfind(|row| row.point == against.point);
+    if let Some(row) = failed {
+        return row.reason.clone();
+    }
+    let planned = run.run.plan.blocks.iter().flat_map(|block| &block.points);
+    if planned.clone().any(|point| *point == against.point) {
+        return "the run did not come to it".to_owned();
+    }
+    why(&against.point).unwrap_or_else(|| match &*run.run.plan.precision {
+        "quick" => "it is left out of a quick run".to_owned(),
+        _ => "this run did not ask it".to_owned(),
+    })
+}
+
+/// Why a metric may be absent.
+fn uncounted(metric: &str) -> &'static str {
+    match metric.contains("miss") || metric == "cycles" {
+        true => "the processor's counters are not to be had (`costof doctor` says why)",
+        false => "no launch told it",
+    }
+}
+
+impl Against {
+    /// Whether a row is what is asked.
+    fn is(&self, row: &PointRow) -> bool {
+        let Some(label) = &self.label else {
+            return row.point == self.point;
+        };
+        let axes = self.point.axes.0.iter();
+        let mut agree = axes.map(|(name, value)| row.axes().0.get(name) == Some(value));
+        row.point.probe == self.point.probe
+            && row.point.link == self.point.link
+            && row.label.as_deref().is_some_and(|own| own.contains(label))
+            && agree.all(|agrees| agrees)
+    }
+}
+
+/// The estimate that is asked; of cycles, those that were counted before those that are estimated.
+fn estimate<'r>(against: &Against, unit: Published, row: &'r PointRow) -> Option<&'r Estimate> {
+    match &against.metric {
+        Some(name) => row.estimate(name),
+        None if unit.is_cycles() => row
+            .estimate("cycles")
+            .or_else(|| row.estimate("estimated_core_cycles")),
+        None => row.primary(),
+    }
+}
+
+/// What was expected of it, in the unit of the figure.
+fn expected(
+    against: &Against,
+    estimate: &Estimate,
+    row: &PointRow,
+    conversion: Conversion,
+) -> Option<(f64, f64)> {
+    let expected = row.prediction.as_ref()?;
+    if against.of != Of::Median {
+        return None;
+    }
+    if expected.metric == estimate.name {
+        return Some(conversion.range((expected.low, expected.high)));
+    }
+    let per_ns = cycles_per_ns(estimate, row).filter(|_| expected.metric == row.primary)?;
+    Some(conversion.range((expected.low * per_ns, expected.high * per_ns)))
+}
+
+/// The interval of an estimate; of cycles that too few launches told, that of the time which they are.
+fn interval(estimate: &Estimate, row: &PointRow) -> Option<(f64, f64)> {
+    estimate.ci95.or_else(|| {
+        let per_ns = cycles_per_ns(estimate, row)?;
+        let (low, high) = row.primary()?.ci95?;
+        Some((low * per_ns, high * per_ns))
+    })
+}
+
+/// The core clock by which a cost is shown in cycles; none of what is no cycles.
+fn cycles_per_ns(estimate: &Estimate, row: &PointRow) -> Option<f64> {
+    let cost = row.primary()?;
+    let per_ns = estimate.median / cost.median;
+    (estimate.name.ends_with("cycles") && per_ns.is_finite()).then_some(per_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{row, run};
+    use costof_model::axis::{Axis, Domain};
+    use costof_model::failure::FailureKind;
+    use costof_model::metric::MetricInfo;
+    use costof_model::rows::FailureRow;
+    use costof_model::unit::{Better, Unit};
+    use costof_model::{List, Text};
+
+    fn info() -> ProbeInfo {
+        let axes = vec![Axis {
+            name: "size".into(),
+            about: "".into(),
+            domain: Domain::Number {
+                unit: Unit::Bytes,
+                low: 1,
+                high: 1 << 30,
+                usual: List::Owned(vec![1]),
+            },
+        }];
+        let metrics = vec![MetricInfo {
+            name: "cost".into(),
+            unit: Unit::Nanoseconds,
+            better: Better::Lower,
+            about: "".into(),
+        }];
+        ProbeInfo {
+            id: "a.x".into(),
+            method: 1,
+            question: "?".into(),
+            axes: List::Owned(axes),
+            crossings: List::Borrowed(&[]),
+            metrics: List::Owned(metrics),
+            how: "".into(),
+            sources: List::Borrowed(&[]),
+            predicted_from: "".into(),
+            after: List::Borrowed(&[]),
+            needs: List::Borrowed(&[]),
+            roles: List::Borrowed(&[Text::Borrowed("only")]),
+        }
+    }
+
+    /// The line of each of these rows of a table, held against two points of 50 and 70 ns and one that
+    /// failed.
+    fn lines(rows: &str) -> (Vec<Line>, Vec<String>) {
+        let head = "title = 't'\nsource = 's'\nmachine = 'm'\n[[table]]\ntitle = 't'\n";
+        let text = format!("{head}point = 'a.x'\nunit = 'ns'\nrows = [{rows}]");
+        let study = Study::read("x", "x.toml", &text).unwrap();
+        let mut run = run();
+        run.points = vec![row("a.x", 1, 50.0), row("a.x", 2, 70.0)];
+        run.points[0].label = Some("a load, and more".to_owned());
+        run.points[1].label = Some("a load".to_owned());
+        let mut failed = row("a.x", 3, 0.0).point;
+        failed.link = "none".into();
+        run.failures.push(FailureRow {
+            point: failed,
+            block: 0,
+            launch: None,
+            kind: FailureKind::Unsupported,
+            reason: "no such disk".to_owned(),
+        });
+        let info = info();
+        let why = |point: &Point| (point.axes.number("size") == 4).then(|| "too large".to_owned());
+        let held = study
+            .held(&[&info], (&run, None), &why, Vec::new())
+            .unwrap();
+        let table = held.tables.into_iter().next().unwrap();
+        (table.lines, table.marks)
+    }
+
+    #[test]
+    fn a_figure_stands_beside_the_point_that_asks_the_same() {
+        let (lines, _) = lines(
+            "{name='a',measured=25},{name='b',measured=[60,80],at='size=2'},{name='c',measured=[80,90],\
+             at='size=2'},{name='d',unit='µs',measured=1,times=1000},{name='e',label='a load',measured=7}",
+        );
+        let shown: Vec<[&str; 4]> = lines
+            .iter()
+            .map(|line| [&*line.published, &*line.here, &*line.interval, &*line.ratio])
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ["25 ns", "50.0 ns", "45.0–55.0", "2.00"],
+                ["60 to 80 ns", "70.0 ns", "63.0–77.0", "within"],
+                // To the nearer end.
+                ["80 to 90 ns", "70.0 ns", "63.0–77.0", "0.875"],
+                ["1 µs", "50.0 µs", "45.0–55.0", "50.0"],
+                // The label that says no more.
+                ["7 ns", "70.0 ns", "63.0–77.0", "10.0"],
+            ]
+        );
+    }
+
+    #[test]
+    fn a_figure_without_a_number_says_why() {
+        let (lines, marks) = lines(
+            "{name='a',at='size=3'},{name='b',at='size=4'},{name='c',at='size=5'},\
+             {name='d',absent='it is gone'},{name='e',unoptimised=true},{name='f',label='a store'},\
+             {name='g',unit='cycles'},{name='h',of='p99'},{name='i',at='size=5'}",
+        );
+        for (line, says) in lines.iter().zip([
+            "no such disk",
+            "too large",
+            "left out of a quick run",
+            "it is gone",
+            "--unoptimised",
+            "no `a store` in its latency table",
+            "no number",
+            "too few samples",
+            "left out of a quick run",
+        ]) {
+            assert_eq!(line.here, "—");
+            let [mark] = line.marks[..] else {
+                panic!("{line:?}")
+            };
+            assert!(
+                marks[mark - 1].contains(says),
+                "{}: {says}",
+                marks[mark - 1]
+            );
+        }
+        assert_eq!(
+            lines[2].marks, lines[8].marks,
+            "what is said twice has one number"
+        );
+    }
+
+    #[test]
+    fn questions_ask_for_findings_that_there_are() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../findings/src");
+        let files = std::fs::read_dir(folder).unwrap().flatten();
+        let sources: String = files
+            .filter_map(|file| std::fs::read_to_string(file.path()).ok())
+            .collect();
+        for (name, text) in crate::study::EMBEDDED {
+            let study = Study::read(name, name, text).unwrap();
+            for kind in study.questions.iter().flat_map(|question| &question.kinds) {
+                assert!(sources.contains(&format!("\"{kind}\"")), "{name}: {kind}");
+            }
+        }
+    }
+}

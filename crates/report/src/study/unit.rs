@@ -1,0 +1,206 @@
+//! Units in which figures are published, and how one of costof's becomes one of theirs.
+
+use costof_model::unit::Unit;
+
+/// A unit of a published figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Published {
+    /// As it is written.
+    pub(super) symbol: &'static str,
+    /// What costof measures of the kind.
+    kind: Unit,
+    /// How many of those it is.
+    step: f64,
+}
+
+const fn unit(symbol: &'static str, kind: Unit, step: f64) -> Published {
+    Published { symbol, kind, step }
+}
+
+/// All of them.
+pub(super) const UNITS: [Published; 21] = [
+    unit("ns", Unit::Nanoseconds, 1.0),
+    unit("µs", Unit::Nanoseconds, 1e3),
+    unit("ms", Unit::Nanoseconds, 1e6),
+    unit("s", Unit::Nanoseconds, 1e9),
+    unit("cycles", Unit::Cycles, 1.0),
+    unit("cycles/byte", Unit::Cycles, 1.0),
+    unit("GB/s", Unit::BytesPerSecond, 1e9),
+    unit("MB/s", Unit::BytesPerSecond, 1e6),
+    unit("KiB/s", Unit::BytesPerSecond, 1024.0),
+    unit("MiB/s", Unit::BytesPerSecond, 1_048_576.0),
+    unit("Gb/s", Unit::BytesPerSecond, 1e9 / 8.0),
+    unit("Mb/s", Unit::BytesPerSecond, 1e6 / 8.0),
+    unit("Mib/s", Unit::BytesPerSecond, 1_048_576.0 / 8.0),
+    unit("B", Unit::Bytes, 1.0),
+    unit("GB", Unit::Bytes, 1e9),
+    unit("GHz", Unit::Hertz, 1e9),
+    unit("/s", Unit::Hertz, 1.0),
+    unit("×", Unit::One, 1.0),
+    unit("", Unit::One, 1.0),
+    unit("%", Unit::One, 0.01),
+    unit("thousand", Unit::One, 1e3),
+];
+
+/// How a number of costof's becomes one of theirs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Conversion {
+    /// As many times as this.
+    Times(f64),
+    /// What this is divided by it.
+    Of(f64),
+}
+
+impl Published {
+    pub(super) fn named(symbol: &str) -> Result<Published, String> {
+        let found = UNITS.into_iter().find(|unit| unit.symbol == symbol);
+        found.ok_or_else(|| {
+            let known: Vec<&str> = UNITS.iter().map(|unit| unit.symbol).collect();
+            format!(
+                "there is no unit `{symbol}`{} (units: {})",
+                costof_model::nearest::hint(symbol, known.iter().copied()),
+                known.join(" ").replace("  ", " ")
+            )
+        })
+    }
+
+    /// Whether only the cycles of a cost are of this kind.
+    pub(super) fn is_cycles(self) -> bool {
+        self.kind == Unit::Cycles
+    }
+
+    /// How what costof measures in `unit` becomes this, where a figure is about `times` operations of
+    /// costof's, or about so many bytes.
+    pub(super) fn from(
+        self,
+        unit: Unit,
+        times: Option<f64>,
+        bytes: Option<f64>,
+    ) -> Result<Conversion, String> {
+        let times = times.unwrap_or(1.0);
+        match (unit, self.kind, bytes) {
+            (own, kind, None) if own == kind => Ok(Conversion::Times(times / self.step)),
+            (Unit::BytesPerSecond, Unit::Nanoseconds, Some(bytes))
+            | (Unit::Nanoseconds, Unit::BytesPerSecond, Some(bytes)) => {
+                Ok(Conversion::Of(times * bytes * 1e9 / self.step))
+            }
+            (own, _, None) => Err(format!(
+                "costof measures that in {own:?}, which is not in `{}` without `bytes`",
+                self.symbol
+            )),
+            (own, _, Some(_)) => Err(format!(
+                "`bytes` makes a time of a rate or a rate of a time, and not `{}` of {own:?}",
+                self.symbol
+            )),
+        }
+    }
+
+    /// A figure with three significant digits, and its unit.
+    pub(super) fn display(self, value: f64) -> String {
+        let space = if matches!(self.symbol, "" | "×") {
+            ""
+        } else {
+            " "
+        };
+        format!("{}{space}{}", digits(value), self.symbol)
+    }
+}
+
+impl Conversion {
+    pub(super) fn apply(self, value: f64) -> f64 {
+        match self {
+            Conversion::Times(factor) => value * factor,
+            Conversion::Of(whole) => whole / value,
+        }
+    }
+
+    /// From the lower to the higher end, whichever way round they come out.
+    pub(super) fn range(self, (low, high): (f64, f64)) -> (f64, f64) {
+        let (one, other) = (self.apply(low), self.apply(high));
+        (one.min(other), one.max(other))
+    }
+}
+
+/// Three significant digits, or more before the point, without an exponent.
+pub(super) fn digits(value: f64) -> String {
+    let digits = match value.abs() {
+        0.0 => 0,
+        // 9.995 has one digit before the point when it is rounded, and 10.0 two.
+        small => (2.0 - (small * 1.0005).log10().floor()).clamp(0.0, 9.0) as usize,
+    };
+    format!("{value:.digits$}")
+}
+
+/// As it was published, without digits that it had not.
+pub(super) fn as_published(value: f64) -> String {
+    let whole = format!("{value}");
+    match value.abs() {
+        v if v >= 10_000.0 && value.fract() == 0.0 => grouped(&whole),
+        _ => whole,
+    }
+}
+
+fn grouped(whole: &str) -> String {
+    let mut text = String::new();
+    for (position, digit) in whole.chars().enumerate() {
+        let left = whole.len() - position;
+        if position > 0 && left.is_multiple_of(3) && !text.ends_with('-') {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn converted(
+        symbol: &str,
+        unit: Unit,
+        times: Option<f64>,
+        bytes: Option<f64>,
+        value: f64,
+    ) -> f64 {
+        let unit_of = Published::named(symbol).unwrap();
+        unit_of.from(unit, times, bytes).unwrap().apply(value)
+    }
+
+    #[test]
+    fn a_number_of_costofs_becomes_one_of_theirs() {
+        let ns = Unit::Nanoseconds;
+        let rate = Unit::BytesPerSecond;
+        assert_eq!(converted("µs", ns, None, None, 1500.0), 1.5);
+        assert_eq!(converted("µs", ns, Some(0.5), None, 1500.0), 0.75);
+        assert_eq!(converted("Gb/s", rate, None, None, 1e9), 8.0);
+        assert_eq!(converted("Mib/s", rate, None, None, 1_048_576.0), 8.0);
+        // A megabyte at 10 GB/s takes 100 µs; 1000 bytes in 1 µs are 8 Gb/s.
+        assert_eq!(converted("µs", rate, None, Some(1e6), 10e9), 100.0);
+        assert_eq!(converted("Gb/s", ns, None, Some(1000.0), 1000.0), 8.0);
+        assert_eq!(converted("%", Unit::One, None, None, 0.25), 25.0);
+        let swapped = Conversion::Of(100.0).range((1.0, 10.0));
+        assert_eq!(swapped, (10.0, 100.0));
+    }
+
+    #[test]
+    fn what_is_no_such_unit_is_told() {
+        let told = Published::named("us").unwrap_err();
+        assert!(told.contains("`us`") && told.contains("µs"), "{told}");
+        let ms = Published::named("ms").unwrap();
+        assert!(ms.from(Unit::BytesPerSecond, None, None).is_err());
+        assert!(ms.from(Unit::Nanoseconds, None, Some(5.0)).is_err());
+    }
+
+    #[test]
+    fn figures_keep_the_digits_that_they_had() {
+        assert_eq!(as_published(0.077), "0.077");
+        assert_eq!(as_published(19294.0), "19,294");
+        assert_eq!(as_published(312.0), "312");
+        let shown = [0.0, 0.001_646, 0.077_1, 9.996, 61.23, 99.96, 1234.5].map(digits);
+        assert_eq!(
+            shown,
+            ["0", "0.00165", "0.0771", "10.0", "61.2", "100", "1234"]
+        );
+    }
+}
