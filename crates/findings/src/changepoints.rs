@@ -69,7 +69,8 @@ pub fn levels(curve: &[(f64, f64)]) -> Vec<Level> {
     levels
 }
 
-fn level(curve: &[(f64, f64)], first: usize, last: usize) -> Level {
+/// The level that the points from one position to another make.
+pub(crate) fn level(curve: &[(f64, f64)], first: usize, last: usize) -> Level {
     let costs = curve[first..=last].iter().map(|(_, cost)| *cost);
     Level {
         first,

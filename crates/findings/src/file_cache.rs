@@ -1,6 +1,6 @@
 //! Up to which size files come from memory, and what limits that.
 
-use crate::changepoints::{half_way, levels};
+use crate::changepoints::{Level, half_way, level, levels};
 use crate::finding::Finding;
 use crate::memory_latency::facts;
 use costof_model::facts::Facts;
@@ -34,34 +34,51 @@ pub(crate) fn file_cache(run: &Run) -> Vec<Finding> {
 
 fn of_folder(facts: Option<&Facts>, mut rows: Vec<&PointRow>) -> Option<Finding> {
     rows.sort_by_key(|row| row.axes().find_number("size"));
-    let curve: Vec<(f64, f64)> = rows
-        .iter()
-        .filter_map(|row| {
+    let median = |row: &PointRow, metric| row.estimate(metric).map(|estimate| estimate.median);
+    let curve_of = |step: &dyn Fn(&PointRow) -> Option<f64>| -> Vec<(f64, f64)> {
+        let points = rows.iter().filter_map(|row| {
             let size = row.axes().find_number("size")? as f64;
-            Some((size, row.estimate("cost")?.median))
-        })
-        .filter(|(size, cost)| *size > 0.0 && *cost > 0.0)
-        .collect();
-    if !curve.windows(2).all(|pair| pair[0].0 < pair[1].0) {
+            Some((size, step(row)?))
+        });
+        points.collect()
+    };
+    let costs = curve_of(&|row| median(row, "cost"));
+    let is_a_curve = |(size, cost): &(f64, f64)| *size > 0.0 && *cost > 0.0;
+    if costs.len() < rows.len()
+        || !costs.iter().all(is_a_curve)
+        || !costs.windows(2).all(|pair| pair[0].0 < pair[1].0)
+    {
         return None;
     }
     let evidence = rows.iter().map(|row| row.point.clone()).collect();
-    let levels = levels(&curve);
-    let cliff = levels.windows(2).find_map(|pair| {
-        let [inner, outer] = pair else { return None };
-        (outer.cost > inner.cost).then_some((inner, outer))
-    });
+    // Bytes are counted, and a neighbour who makes all reads slow leaves the counts as they are:
+    // where a disk counts them, each byte that is read again moves once, or twice from the device.
+    let moved = curve_of(&|row| median(row, "device_share").map(|share| 1.0 + share));
+    let curve = if moved.len() == costs.len() {
+        &moved
+    } else {
+        &costs
+    };
+    let levels = levels(curve);
+    let rise = |(inner, outer): &(&Level, &Level)| outer.cost / inner.cost;
+    let steps = levels.iter().zip(levels.iter().skip(1));
+    let cliff = steps
+        .filter(|step| rise(step) > 1.0)
+        .max_by(|one, other| rise(one).total_cmp(&rise(other)));
     let Some((cached, device)) = cliff else {
         return no_cliff(facts?, &rows, evidence);
     };
-    let at = half_way(&curve, cached, device);
-    let rate = |cost: f64| format!("{:.2} GB/s", MIB / cost);
+    let at = half_way(curve, cached, device);
+    let rate = |stretch: &Level| {
+        let cost = level(&costs, stretch.first, stretch.last).cost;
+        format!("{:.2} GB/s", MIB / cost)
+    };
     let sentence = format!(
         "a file that is read again comes from memory up to about {} MiB, at {}, and from the device \
          beyond, at {}{}",
         (at / MIB).round(),
-        rate(cached.cost),
-        rate(device.cost),
+        rate(cached),
+        rate(device),
         facts.map_or_else(String::new, |facts| limited(facts, at)),
     );
     Some(Finding {
@@ -80,7 +97,7 @@ fn no_cliff(facts: &Facts, rows: &[&PointRow], evidence: Vec<Point>) -> Option<F
     };
     let all_cached = rows.iter().filter(is_cached).count() == rows.len();
     let largest = rows.last()?.axes().find_number("size")?;
-    let leave = most_cached(facts)?;
+    let leave = facts.most_cached_bytes()?;
     let sizes = SHARES.map(|share| format!("{}MiB", (share * leave as f64 / MIB) as u64));
     (all_cached && largest < leave).then(|| Finding {
         kind: "file_cache_size".into(),
@@ -97,12 +114,6 @@ fn no_cliff(facts: &Facts, rows: &[&PointRow], evidence: Vec<Point>) -> Option<F
         )),
         evidence,
     })
-}
-
-/// What may be kept of files, as far as the facts tell.
-fn most_cached(facts: &Facts) -> Option<u64> {
-    let limit = facts.inherited.cgroup.memory_limit_bytes;
-    facts.memory.available_bytes.into_iter().chain(limit).min()
 }
 
 /// What limits it, as far as the facts tell.
@@ -122,7 +133,7 @@ fn limited(facts: &Facts, at: f64) -> String {
         Some(limit) => format!(
             ": what limits it is {limit}; nothing of it was dirty, so no limit on dirty pages does"
         ),
-        None => most_cached(facts).map_or_else(String::new, |bytes| {
+        None => facts.most_cached_bytes().map_or_else(String::new, |bytes| {
             format!(
                 ", where the facts have {} MiB: something that they do not tell limits it",
                 (bytes as f64 / MIB).round()
@@ -177,6 +188,25 @@ mod tests {
         );
         with_limit(&mut run, None, 8 << 30);
         assert!(file_cache(&run)[0].sentence.contains("do not tell"));
+    }
+
+    #[test]
+    fn reads_that_a_neighbour_slows_hide_no_cliff_that_is_counted() {
+        let mut run = curve(320);
+        with_limit(&mut run, Some(320 << 20), 8 << 30);
+        let slow = [85e3, 76e3, 79e3, 132e3, 158e3, 109e3, 548e3, 420e3, 900e3];
+        for (position, row) in run.points.iter_mut().enumerate() {
+            let is_cached = row.axes().number("size") <= 320 << 20;
+            if let Some(cost) = slow.get(position) {
+                row.metrics[0].median = *cost;
+            }
+            let mut share = row.metrics[0].clone();
+            share.name = "device_share".into();
+            share.median = if is_cached { 0.0 } else { 1.0 };
+            row.metrics.push(share);
+        }
+        let sentence = &file_cache(&run)[0].sentence;
+        assert!(sentence.contains("limit, 320 MiB"), "{sentence}");
     }
 
     #[test]
