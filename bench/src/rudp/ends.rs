@@ -22,8 +22,9 @@ pub(super) enum Path {
     /// On this machine's loopback device, each on a processor of its own: the near and the far
     /// end's.
     Loopback(usize, usize),
-    /// At the ends of a link that was made.
-    Link(Box<Made>),
+    /// At the ends of a link that was made, both on this processor, as costof has them: what relays
+    /// the link takes another one.
+    Link(Box<Made>, String),
 }
 
 impl Path {
@@ -36,17 +37,25 @@ impl Path {
     }
 
     /// Errors: there can be no such link here, and why.
-    pub(super) fn link(link: &str, seed: usize) -> Result<Path> {
+    pub(super) fn link(bench: &Bench, link: &str, seed: usize) -> Result<Path> {
         let holder = WorkerCommand::own_executable(&["end", "hold"]).map_err(failed)?;
         let link: Link = link.parse().map_err(failed)?;
         let mut made = Made::make(&link, None, &holder).map_err(failed)?;
         made.begin(seed as u64).map_err(failed)?;
-        Ok(Path::Link(Box::new(made)))
+        let mut cpu = "any".to_owned();
+        if let [near, others @ ..] = &bench.measured_first()[..]
+            && made.is_relayed()
+            && !others.is_empty()
+        {
+            made.relay_on(others).map_err(failed)?;
+            cpu = near.to_string();
+        }
+        Ok(Path::Link(Box::new(made), cpu))
     }
 
     /// What the link did so far, for a person to read.
     pub(super) fn what_it_did(&mut self) -> Result<String> {
-        let Path::Link(made) = self else {
+        let Path::Link(made, _) = self else {
             return Ok(String::new());
         };
         let Some(report) = made.report().map_err(failed)? else {
@@ -73,14 +82,14 @@ impl Path {
     fn far(&self) -> (IpAddr, Option<&End>, String) {
         match self {
             Path::Loopback(_, far) => (Ipv4Addr::LOCALHOST.into(), None, far.to_string()),
-            Path::Link(made) => (made.far.address, Some(&made.far), "any".to_owned()),
+            Path::Link(made, cpu) => (made.far.address, Some(&made.far), cpu.clone()),
         }
     }
 
     fn near(&self) -> (Option<&End>, String) {
         match self {
             Path::Loopback(near, _) => (None, near.to_string()),
-            Path::Link(made) => (Some(&made.near), "any".to_owned()),
+            Path::Link(made, cpu) => (Some(&made.near), cpu.clone()),
         }
     }
 

@@ -129,7 +129,7 @@ impl Steady<'_> {
     fn rounds(&self, bench: &Bench) -> Result<(Vec<f64>, Vec<f64>)> {
         let (mut shares, mut starts) = (Vec::new(), Vec::new());
         for round in 1..=bench.rounds(ROUNDS) {
-            let mut path = Path::link(self.link, round)?;
+            let mut path = Path::link(bench, self.link, round)?;
             let arrived = path.stream(bench, self.kind, self.seconds)?;
             let rate = arrived.rate(self.from, self.seconds);
             let start = arrived.start_s(rate).unwrap_or(self.seconds as f64);
@@ -166,7 +166,7 @@ pub(super) fn echoes(bench: &Bench) -> Result<Vec<Verdict>> {
             }
             let mut p99 = Vec::new();
             for round in 1..=bench.rounds(ECHO_ROUNDS) {
-                let path = Path::link(&link, round)?;
+                let path = Path::link(bench, &link, round)?;
                 let rest = [ECHO_BYTES, ECHOES, all];
                 let took = path.exchange(bench, ["echo", "ask at once"], kind, &rest)?;
                 let [middle, ninety_ninth, most] = took.map(|ns| ns / ROUND_TRIP_NS);
@@ -206,7 +206,7 @@ pub(super) fn share(bench: &Bench) -> Result<Vec<Verdict>> {
 
 /// What TCP cubic keeps beside this one.
 fn shared(bench: &Bench, other: &str, round: usize) -> Result<f64> {
-    let mut path = Path::link(LONG_LINK, round)?;
+    let mut path = Path::link(bench, LONG_LINK, round)?;
     let all = ALONE_SECONDS + SHARED_SECONDS;
     let mut first = path.receives(bench, "tcp:cubic", all)?;
     let _first_sends = path.sends(&first)?;

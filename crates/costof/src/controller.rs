@@ -233,7 +233,9 @@ impl Controller<'_> {
         self.progress.begin(&probe.info.id);
         let began = Instant::now();
         self.make_link(probe, first, self.seed(block, launch));
-        let outcome = self.outcome(probe, &left, block, launch);
+        let placement = self.placement(probe, &left);
+        self.place_relay(first, &placement);
+        let outcome = self.outcome(probe, &left, (block, launch), &placement);
         let wall_ns = began.elapsed().as_nanos() as f64;
         // A link that has ended takes the launch along, whatever its workers say.
         let (link, outcome) = match self.link_report(first) {
@@ -286,7 +288,7 @@ impl Controller<'_> {
             wall_ns,
             points,
             noise,
-            placement: self.placement(probe, &left),
+            placement,
             link,
         }))?;
         self.progress.launched();
@@ -325,6 +327,25 @@ impl Controller<'_> {
         }
     }
 
+    /// Lets what relays the link of a point run where no role of the launch does, if there is such a
+    /// processor: it runs before everything else, most of the time.
+    fn place_relay(&mut self, point: &Point, placement: &Placement) {
+        let Some(Ok(made)) = self.links.get_mut(&point.link) else {
+            return;
+        };
+        if !made.is_relayed() {
+            return;
+        }
+        let roles = placement.0.iter().filter(|(role, _)| *role != CONTROLLER);
+        let measured: BTreeSet<usize> = roles.flat_map(|(_, cpus)| cpus).copied().collect();
+        let mut cpus = self.near.allowed();
+        if cpus.iter().any(|cpu| !measured.contains(cpu)) {
+            cpus.retain(|cpu| !measured.contains(cpu));
+        }
+        // One that has ended says so when it is asked for its report.
+        let _ = made.relay_on(&cpus);
+    }
+
     /// What the link of a point did during the launch. One that does not answer
     /// has ended, and is made anew for the next.
     fn link_report(&mut self, point: &Point) -> Result<Option<Box<LinkReport>>, Failure> {
@@ -344,8 +365,8 @@ impl Controller<'_> {
         &self,
         probe: &Probe,
         points: &[Point],
-        block: usize,
-        launch: u32,
+        launch: (usize, u32),
+        placement: &Placement,
     ) -> Result<Outcome, Lost> {
         let link = match self.links.get(&points[0].link) {
             Some(Ok(made)) => Some(made),
@@ -361,7 +382,7 @@ impl Controller<'_> {
             let reason = format!("the kernel gives no random bytes for a token: {error}");
             Lost::Failed(None, Failure::error(reason))
         })?;
-        let told = self.told(probe, points, (block, launch), link, &token);
+        let told = self.told(probe, points, launch, placement, link, &token);
         let places: Vec<Place<'_>> = (0..told.len())
             .map(|role| Place {
                 host: &self.machine(leads(probe, role)).host,
@@ -390,11 +411,11 @@ impl Controller<'_> {
         probe: &Probe,
         points: &[Point],
         (block, launch): (usize, u32),
+        placement: &Placement,
         link: Option<&Made>,
         token: &str,
     ) -> Vec<Launch> {
         let plan = &self.run.run.plan;
-        let placement = self.placement(probe, points);
         let time = self.precision.batch_time_per_point();
         let seed = self.seed(block, launch);
         let apart = self.far.is_some_and(|far| !one_machine(self.near, far));
@@ -452,7 +473,8 @@ impl Controller<'_> {
     /// as many as the points ask for, in their order for the leading role, and
     /// for each role before it from one further on, so that roles run on
     /// different ones where there are enough. Roles at a peer that has processors
-    /// of its own share those alike.
+    /// of its own share those alike. Where a link is relayed, one processor is left
+    /// to its relay, unless ends that spin would share what is left.
     fn placement(&self, probe: &Probe, points: &[Point]) -> Placement {
         let wanted = points.iter().map(probe.processors).max().unwrap_or(1);
         let all = &self.run.run.plan.placement.0;
@@ -462,6 +484,13 @@ impl Controller<'_> {
             Some(cpus)
         };
         let mut measured = of(MEASURED).unwrap_or_default();
+        let link = points.first().and_then(|point| self.links.get(&point.link));
+        if link.is_some_and(|link| link.as_ref().is_ok_and(Made::is_relayed)) {
+            let left = self.near.allowed().len().saturating_sub(1);
+            if left >= probe.info.roles.len() || !points.iter().any(spins) {
+                measured.truncate(left.max(1));
+            }
+        }
         let mut peer = of(PEER);
         let controller = all.get(CONTROLLER).cloned().unwrap_or_default();
         let mut placement = BTreeMap::from([(Text::Borrowed(CONTROLLER), controller)]);
@@ -607,6 +636,11 @@ fn token() -> io::Result<String> {
 /// Whether the role at this position leads.
 fn leads(probe: &Probe, position: usize) -> bool {
     position + 1 == probe.info.roles.len()
+}
+
+/// Whether an end of it asks again and again, by the axis that probes of round trips share.
+fn spins(point: &Point) -> bool {
+    point.axes.find_word("wait") == Some("spin")
 }
 
 fn is_crash(kind: FailureKind) -> bool {

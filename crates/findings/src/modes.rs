@@ -20,31 +20,67 @@ const SAMPLES: usize = 5;
 /// How probable it may be that one of the things that are looked at separates the launches by chance.
 const BY_CHANCE: f64 = 0.05;
 
-/// One sentence for each point whose answer comes in two modes.
+/// One sentence for each point whose answer comes in two modes that something goes with, and one
+/// for all others.
 pub(crate) fn modes(run: &Run) -> Vec<Finding> {
-    run.points
+    let mut findings = Vec::new();
+    let mut unexplained: Vec<(&PointRow, String, String)> = Vec::new();
+    for row in &run.points {
+        let Some(estimate) = row.primary() else {
+            continue;
+        };
+        let Some([lesser, greater]) = two(estimate) else {
+            continue;
+        };
+        let launches: Vec<Seen<'_>> = run
+            .launches_of(&row.point)
+            .filter_map(|launch| Seen::of(launch, row, border(lesser, greater)))
+            .collect();
+        let both = format!(
+            "{} and {}",
+            share(estimate.unit, lesser),
+            share(estimate.unit, greater)
+        );
+        match cause(row, &launches) {
+            Cause::Seen(why) => findings.push(of_one(run, row, &both, &why)),
+            Cause::NotSeen(why) => unexplained.push((row, both, why)),
+        }
+    }
+    match unexplained.as_slice() {
+        [] => {}
+        [(row, both, why)] => findings.push(of_one(run, row, both, why)),
+        several => findings.push(of_several(run, several)),
+    }
+    findings
+}
+
+fn of_one(run: &Run, row: &PointRow, both: &str, why: &str) -> Finding {
+    Finding {
+        kind: "modes".into(),
+        sentence: format!(
+            "{} comes in two modes, {both}: {why}",
+            named(run, &row.point)
+        ),
+        advice: None,
+        evidence: vec![row.point.clone()],
+    }
+}
+
+fn of_several(run: &Run, rows: &[(&PointRow, String, String)]) -> Finding {
+    let each = rows
         .iter()
-        .filter_map(|row| {
-            let estimate = row.primary()?;
-            let [faster, slower] = two(estimate)?;
-            let launches: Vec<Seen<'_>> = run
-                .launches_of(&row.point)
-                .filter_map(|launch| Seen::of(launch, row, border(faster, slower)))
-                .collect();
-            Some(Finding {
-                kind: "modes".into(),
-                sentence: format!(
-                    "{} comes in two modes, {} and {}: {}",
-                    named(run, &row.point),
-                    share(estimate.unit, faster),
-                    share(estimate.unit, slower),
-                    cause(row, &launches)
-                ),
-                advice: None,
-                evidence: vec![row.point.clone()],
-            })
-        })
-        .collect()
+        .map(|(row, both, _)| format!("{} ({both})", named(run, &row.point)));
+    Finding {
+        kind: "modes".into(),
+        sentence: format!(
+            "{} answers come in two modes each, and nothing that was recorded is known to go with \
+             them: {}",
+            rows.len(),
+            each.collect::<Vec<_>>().join("; ")
+        ),
+        advice: None,
+        evidence: rows.iter().map(|(row, ..)| row.point.clone()).collect(),
+    }
 }
 
 /// The lesser one first.
@@ -121,31 +157,38 @@ fn counted(measured: &Measured, border: f64) -> ([usize; 2], [usize; 2]) {
     (samples, preempted)
 }
 
+/// What goes with the modes, or why nothing is known to.
+enum Cause {
+    Seen(String),
+    NotSeen(String),
+}
+
 /// What goes with the modes, as far as launches recorded it.
-fn cause(row: &PointRow, launches: &[Seen<'_>]) -> String {
+fn cause(row: &PointRow, launches: &[Seen<'_>]) -> Cause {
     let all = launches.len();
     if all == 0 {
-        return "the run has none of its launches, so that what goes with them is not seen"
-            .to_owned();
+        let why = "the run has none of its launches, so that what goes with them is not seen";
+        return Cause::NotSeen(why.to_owned());
     }
     if were_preempted(launches) {
-        return "the greater one is that of batches that were preempted".to_owned();
+        let why = "the greater one is that of batches that were preempted";
+        return Cause::Seen(why.to_owned());
     }
     let both = launches.iter().filter(|launch| launch.has_both()).count();
     if 2 * both >= all {
-        return format!(
+        return Cause::NotSeen(format!(
             "{both} of {all} launches have both, so nothing that is the same for a launch from its \
              beginning to its end makes them; what does is not seen in what was recorded"
-        );
+        ));
     }
     let (greater, lesser): (Vec<&Seen<'_>>, Vec<&Seen<'_>>) = launches
         .iter()
         .partition(|launch| launch.greater_share() > 0.5);
     if lesser.is_empty() || greater.is_empty() {
-        return format!(
+        return Cause::NotSeen(format!(
             "all {all} launches are mostly of the same one, so nothing that is the same for a launch \
              from its beginning to its end makes them; what does is not seen in what was recorded"
-        );
+        ));
     }
     between(row, &lesser, &greater)
 }
@@ -162,7 +205,7 @@ fn were_preempted(launches: &[Seen<'_>]) -> bool {
 }
 
 /// What differs between the launches of either mode.
-fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> String {
+fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause {
     let told: Vec<(&'static str, Vec<f64>, Vec<f64>)> = LOOKED_AT
         .iter()
         .filter_map(|(name, of)| {
@@ -179,9 +222,9 @@ fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Strin
     let chance = looked_at as f64 * by_chance(all, greater.len());
     let counts = format!("{} and {} launches", lesser.len(), greater.len());
     if looked_at == 0 || chance > BY_CHANCE {
-        return format!(
+        return Cause::NotSeen(format!(
             "they are of {counts}, which are too few to tell what goes with them from chance"
-        );
+        ));
     }
     let separating = told
         .iter()
@@ -200,17 +243,17 @@ fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Strin
             Some(format!("{word} {name}"))
         });
     match separating.collect::<Vec<_>>().as_slice() {
-        [] => format!(
+        [] => Cause::NotSeen(format!(
             "they are of {counts}, and nothing that was recorded of launches separates these: {}",
             told.iter()
                 .map(|(name, ..)| *name)
                 .collect::<Vec<_>>()
                 .join(", ")
-        ),
-        found => format!(
+        )),
+        found => Cause::Seen(format!(
             "they are of {counts}, and every launch of the greater one had {} than any of the lesser",
             found.join(" and ")
-        ),
+        )),
     }
 }
 
@@ -337,6 +380,26 @@ mod tests {
         assert!((by_chance(14, 7) - 2.0 / 3432.0).abs() < 1e-12);
         let told = sentence(&[], |_| Noise::default());
         assert!(told.contains("has none of its launches"), "{told}");
+    }
+
+    #[test]
+    fn modes_that_nothing_goes_with_are_told_together() {
+        let mut run = run(&[]);
+        for (probe, ns) in [("os.pin", 100.0), ("os.getpid", 50.0)] {
+            let mut row = point_row(probe, "cost", Axes::default(), ns, (ns, ns));
+            row.metrics[0].modes = [ns, 2.0 * ns]
+                .map(|median| Mode { median, share: 0.5 })
+                .to_vec();
+            run.points.push(row);
+        }
+        let found = modes(&run);
+        assert_eq!((found.len(), found[0].evidence.len()), (1, 2));
+        assert_eq!(
+            found[0].sentence,
+            "2 answers come in two modes each, and nothing that was recorded is known to go with \
+             them: os.pin (100 ns in 50 % and 200 ns in 50 %); os.getpid (50.0 ns in 50 % and 100 ns \
+             in 50 %)"
+        );
     }
 
     /// Two launches whose batches are of either mode, of which these were preempted.

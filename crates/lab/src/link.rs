@@ -23,7 +23,7 @@ use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
 use costof_os::namespace::Namespace;
-use holder::{Ask, Holder, Say};
+use holder::{Ask, Holder, RELAY, Say};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// One end of a link.
@@ -97,6 +97,21 @@ impl Made {
     /// The end of the role that leads, or of the others.
     pub fn end(&self, leads: bool) -> &End {
         if leads { &self.near } else { &self.far }
+    }
+
+    /// Whether a thread of costof's own carries what is sent, which takes most of a processor.
+    pub fn is_relayed(&self) -> bool {
+        let by = self.holder.as_ref().map(|holder| &holder.emulated_by);
+        by.is_some_and(|by| by.as_deref() == Some(RELAY))
+    }
+
+    /// Has that thread run on these processors only.
+    ///
+    /// # Errors
+    /// Where the link has ended, or the thread may not run there.
+    pub fn relay_on(&mut self, cpus: &[usize]) -> Result<(), Failure> {
+        let cpus = cpus.to_vec();
+        self.ask(Ask::RelayOn { cpus }).map(drop)
     }
 
     /// A launch begins: what is lost is drawn from this seed, and counted from

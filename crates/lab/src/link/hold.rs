@@ -2,7 +2,7 @@
 //! until its standard input closes.
 
 use crate::link::ends::Ends;
-use crate::link::holder::{Ask, LINE_MAX_BYTES, Say, line};
+use crate::link::holder::{Ask, LINE_MAX_BYTES, RELAY, Say, line};
 use crate::link::named;
 use crate::link::netem::Netem;
 use crate::link::relay::Relay;
@@ -97,7 +97,7 @@ impl Held {
             emulated_by: self.emulator.as_ref().map(|emulator| {
                 let name = match emulator {
                     Emulator::Netem(_) => "netem",
-                    Emulator::Relay(_) => "relay",
+                    Emulator::Relay(_) => RELAY,
                 };
                 name.to_owned()
             }),
@@ -115,7 +115,7 @@ impl Held {
                 return Ok(false);
             }
             let ask: Option<Ask> = serde_json::from_str(&asked).ok();
-            let say = ask.map_or_else(
+            let say = ask.as_ref().map_or_else(
                 || Say::Refused {
                     reason: "that is no question to the holder of a link".to_owned(),
                 },
@@ -129,9 +129,10 @@ impl Held {
         }
     }
 
-    fn answer(&mut self, ask: Ask) -> Say {
+    fn answer(&mut self, ask: &Ask) -> Say {
         let answer = match ask {
-            Ask::Begin { seed } => self.begin(seed).map(|()| Say::Done),
+            Ask::Begin { seed } => self.begin(*seed).map(|()| Say::Done),
+            Ask::RelayOn { cpus } => self.relay_on(cpus).map(|()| Say::Done),
             Ask::Report => self.report().map(|report| Say::Report {
                 link: report.map(Box::new),
             }),
@@ -145,6 +146,13 @@ impl Held {
             None => Ok(()),
             Some(Emulator::Netem(netem)) => netem.begin(seed, &self.ends),
             Some(Emulator::Relay(relay)) => relay.begin(seed, &self.ends),
+        }
+    }
+
+    fn relay_on(&mut self, cpus: &[usize]) -> Result<(), String> {
+        match &mut self.emulator {
+            None | Some(Emulator::Netem(_)) => Ok(()),
+            Some(Emulator::Relay(relay)) => relay.run_on(cpus),
         }
     }
 

@@ -21,14 +21,22 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// The longest line that either accepts, in bytes.
 pub(crate) const LINE_MAX_BYTES: u64 = 64 << 10;
 
+/// By which name the holder says that a relay emulates the link.
+pub(crate) const RELAY: &str = "relay";
+
 /// What the holder is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub(crate) enum Ask {
     /// A launch begins: draw from this seed, count from zero.
     Begin {
         /// Draws what is lost.
         seed: u64,
+    },
+    /// Relay on these processors.
+    RelayOn {
+        /// Their numbers.
+        cpus: Vec<usize>,
     },
     /// What has happened since?
     Report,
@@ -195,7 +203,13 @@ mod tests {
 
     #[test]
     fn every_message_is_read_back() {
-        for ask in [Ask::Begin { seed: u64::MAX }, Ask::Report, Ask::Stay] {
+        let relay_on = Ask::RelayOn { cpus: vec![0, 3] };
+        for ask in [
+            Ask::Begin { seed: u64::MAX },
+            relay_on,
+            Ask::Report,
+            Ask::Stay,
+        ] {
             let read: Ask = serde_json::from_slice(&line(&ask)).unwrap();
             assert_eq!(read, ask);
         }

@@ -57,7 +57,14 @@ pub(crate) struct Relay {
 }
 
 enum Question {
-    Begin { seed: u64, done: Sender<()> },
+    Begin {
+        seed: u64,
+        done: Sender<()>,
+    },
+    RunOn {
+        cpus: Vec<usize>,
+        done: Sender<io::Result<()>>,
+    },
     Report(Sender<LinkReport>),
 }
 
@@ -93,6 +100,14 @@ impl Relay {
         self.ask(Question::Begin { seed, done }, &begun)?;
         self.dropped_before = dropped(ends)?;
         Ok(())
+    }
+
+    /// Goes on on these processors.
+    pub(crate) fn run_on(&mut self, cpus: &[usize]) -> Result<(), String> {
+        let (done, ended) = mpsc::channel();
+        let cpus = cpus.to_vec();
+        let pinned = self.ask(Question::RunOn { cpus, done }, &ended)?;
+        pinned.map_err(|error| format!("the relay may not run on its processors: {error}"))
     }
 
     /// What happened since then.
@@ -262,6 +277,9 @@ impl Relaying {
                 Question::Begin { seed, done } => {
                     self.begin(seed);
                     let _ = done.send(());
+                }
+                Question::RunOn { cpus, done } => {
+                    let _ = done.send(affinity::pin(&cpus));
                 }
                 Question::Report(answer) => {
                     let _ = answer.send(self.report());
