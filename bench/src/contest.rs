@@ -246,13 +246,13 @@ impl Outcome<'_> {
             println!(
                 "  {name} {}; costof over {name}: {}; bound: {}",
                 show(numbers),
-                ratio(costof, numbers),
+                ratio(self.alike(*says), numbers),
                 self.bounds
             );
             if *says == Says::Mean {
                 println!(
-                    "  by costof's mean, which holds interruptions as that of {name} does: {}",
-                    ratio(self.costof_means, numbers)
+                    "  that is by costof's mean, which holds interruptions as that of {name} does; by its median: {}",
+                    ratio(costof, numbers)
                 );
             }
             if best.is_none_or(|(_, best)| self.is_better(middle(numbers), middle(best))) {
@@ -268,12 +268,20 @@ impl Outcome<'_> {
         let Some((says, best)) = best else {
             return Verdict::CannotBeTold(format!("there is no number of {}", left_out.join(", ")));
         };
-        let verdict = self.bounds.judge(ratio_interval(costof, best));
+        let verdict = self.bounds.judge(ratio_interval(self.alike(says), best));
         match (verdict, left_out.as_slice()) {
             (Verdict::Holds, [_, ..]) => {
                 Verdict::CannotBeTold(format!("{} may be better", left_out.join(", ")))
             }
             (verdict, _) => verdict.only_if_quiet(quiet || says == Says::Median),
+        }
+    }
+
+    /// costof's numbers by the definition of a peer's.
+    fn alike(&self, says: Says) -> &[f64] {
+        match (says, self.costof) {
+            (Says::Median, Ok(costof)) => costof,
+            _ => self.costof_means,
         }
     }
 

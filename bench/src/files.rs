@@ -80,7 +80,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         Contest {
             full: true,
             rounds: match read.metric {
-                "latency" => DEVICE_ROUNDS,
+                "latency" | "throughput" => DEVICE_ROUNDS,
                 _ => contest.rounds,
             },
             ..contest
