@@ -33,6 +33,12 @@ struct Read {
     wanted: Wanted,
 }
 
+impl Read {
+    fn takes_huge_pages(&self) -> bool {
+        self.fio.contains("mmaphuge")
+    }
+}
+
 const READS: [Read; 4] = [
     Read {
         axes: "cache=direct pattern=random block=4KiB engine=pread depth=1",
@@ -61,8 +67,14 @@ const READS: [Read; 4] = [
 ];
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
-    let _huge_pages = HugePages::reserve()?;
-    let contests = READS.iter().map(|read| {
+    let huge_pages = HugePages::reserve();
+    let (with, without): (Vec<&Read>, Vec<&Read>) =
+        READS.iter().partition(|read| read.takes_huge_pages());
+    let reads = match &huge_pages {
+        Ok(_) => [without, with].concat(),
+        Err(_) => without,
+    };
+    let contests = reads.into_iter().map(|read| {
         let peer = fio::read(fio::Read {
             options: read.fio,
             bytes: SIZE_BYTES,
@@ -75,8 +87,8 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
             Wanted::Throughput => Contest::throughput("file.read", axes, vec![peer]),
             Wanted::Latency => Contest::time("file.read", read.metric, axes, vec![peer]),
         };
-        // A device that has just been written to answers unevenly for a while, as fio's second
-        // hardly shows and the few milliseconds of a quick launch would.
+        // A device that has just been written to answers unevenly for a while, as fio's seconds
+        // hardly show and the few milliseconds of a quick launch would.
         Contest {
             full: true,
             rounds: match read.metric {
@@ -87,7 +99,12 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         }
     });
     let contests = contests.collect();
-    contest::hold(bench, "file.read beside fio", contests)
+    let mut verdicts = contest::hold(bench, "file.read beside fio", contests)?;
+    if let Err(error) = huge_pages {
+        println!("{error}: what is read into them is left out");
+        verdicts.push(Verdict::CannotBeTold(error.to_string()));
+    }
+    Ok(verdicts)
 }
 
 /// Huge pages that programs may ask for by name, as fio does; as many as before when it is dropped.

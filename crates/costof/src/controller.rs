@@ -5,7 +5,7 @@
 pub(crate) mod in_turns;
 
 use crate::error::Error;
-use crate::machine::Machine;
+use crate::machine::{Asking, Machine};
 use crate::placement::one_machine;
 use crate::planning;
 use crate::progress::Progress;
@@ -32,7 +32,7 @@ use costof_model::run_file::Run;
 use costof_os::random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A point at which this many launches crashed is left out of later ones.
@@ -41,20 +41,19 @@ const CRASHES_MAX: usize = 2;
 /// Carries out what is missing of a run.
 pub(crate) struct Controller<'a> {
     pub(crate) table: &'a [&'static Probe],
-    pub(crate) command: &'a WorkerCommand,
+    /// How workers are asked.
+    pub(crate) asking: Asking<'a>,
     /// Starts the process that holds a link.
     pub(crate) holder: &'a WorkerCommand,
     /// The links that were asked for so far, by name.
     pub(crate) links: BTreeMap<Text, Result<Made, Failure>>,
     /// Of the leading host, with the processors of the run.
-    pub(crate) facts: &'a Facts,
+    pub(crate) facts: Facts,
     /// Where the leading roles run, and those of probes with one.
     pub(crate) near: &'a Machine,
     /// Where the others run, where that is another host.
     pub(crate) far: Option<&'a Machine>,
     pub(crate) precision: Precision,
-    pub(crate) limit: Duration,
-    pub(crate) interrupted: &'a AtomicBool,
     pub(crate) progress: &'a Progress<'a>,
     pub(crate) record: &'a mut Record,
     /// What was asked and is known so far: what the file holds, and no more.
@@ -150,7 +149,7 @@ impl Controller<'_> {
                 continue;
             }
             let probe = self.probe(&point);
-            if let Some(prediction) = (probe.predict)(&point, self.facts, &Known(known)) {
+            if let Some(prediction) = (probe.predict)(&point, &self.facts, &Known(known)) {
                 self.write(Row::Prediction(PredictionRow { point, prediction }))?;
             }
         }
@@ -390,9 +389,9 @@ impl Controller<'_> {
             })
             .collect();
         let setting = Setting {
-            command: self.command,
-            limit: self.limit,
-            interrupted: self.interrupted,
+            command: self.asking.command,
+            limit: self.asking.limit,
+            interrupted: self.asking.interrupted,
         };
         launch::run(&places, told, &setting)
     }
@@ -602,9 +601,7 @@ impl Controller<'_> {
 
     /// Writes a row down, and knows it from then on.
     fn write(&mut self, row: Row) -> Result<(), Error> {
-        self.record.append(&row)?;
-        self.run.add(row);
-        Ok(())
+        self.record.write(self.run, row)
     }
 
     fn blocks(&self) -> &[Block] {
@@ -623,7 +620,7 @@ impl Controller<'_> {
     }
 
     fn interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
+        self.asking.interrupted.load(Ordering::Relaxed)
     }
 }
 

@@ -89,12 +89,17 @@ pub(crate) fn asked<'a>(
         links_asked: !options.links.is_empty(),
         headlines_only: options.probes.is_empty() && settings.is_empty() && !options.full,
         settings,
-        precision: match (options.quick, options.full) {
-            (true, _) => Precision::Quick,
-            (_, true) => Precision::Full,
-            _ => Precision::Default,
-        },
+        precision: precision(options),
     })
+}
+
+/// How precisely these options measure.
+pub(crate) fn precision(options: &RunOptions) -> Precision {
+    match (options.quick, options.full) {
+        (true, _) => Precision::Quick,
+        (_, true) => Precision::Full,
+        _ => Precision::Default,
+    }
 }
 
 /// The probes that the patterns name, in the order of the table; without a
@@ -438,6 +443,8 @@ pub(crate) struct Takes {
     pub(crate) points: usize,
     pub(crate) launches: u32,
     pub(crate) time: Duration,
+    /// A launch of each block.
+    pub(crate) once: Duration,
     pub(crate) budget: Duration,
     /// What is over each link: points, and how long a launch of all of them takes.
     pub(crate) links: BTreeMap<Text, (usize, Duration)>,
@@ -527,6 +534,7 @@ pub(crate) fn takes(table: &[&'static Probe], plan: &Plan, precision: Precision)
         points: points.len(),
         launches: precision.launches(),
         time: (once * precision.launches()).min(budget.max(once * schedule::LEAST_LAUNCHES)),
+        once,
         budget,
         links,
         memory_bytes: points
@@ -548,6 +556,23 @@ fn rounded(bytes: u64) -> u64 {
 }
 
 impl Takes {
+    /// The same where launches take turns with those of another host, as each of both takes it.
+    pub(crate) fn in_turns(mut self, precision: Precision) -> Takes {
+        let paired = schedule::paired(self.launches, precision);
+        self.time = match self.once * self.launches <= self.budget {
+            true => self.once * paired,
+            false => self.budget.max(self.once * schedule::LEAST_PAIRED),
+        };
+        self.launches = paired;
+        self
+    }
+
+    /// How much, and how long it takes.
+    pub(crate) fn announced(&self) -> String {
+        let time_s = self.time.as_secs_f64().ceil();
+        format!("{}, about {time_s} s", points_counted(self.points))
+    }
+
     /// A line for each link where there are several, and a sentence on the whole.
     pub(crate) fn sentence(&self) -> String {
         let links: String = match self.links.len() {
@@ -712,6 +737,25 @@ mod tests {
         assert_eq!(planned, takes.points);
         // A line for each of three links, for none, and the whole.
         assert_eq!(takes.sentence().lines().count(), 5);
+    }
+
+    #[test]
+    fn what_takes_turns_takes_as_long_as_its_pairs() {
+        let in_turns = |budget_s| {
+            let table = costof_probes::TABLE;
+            let takes = Takes {
+                launches: Precision::Default.launches(),
+                once: Duration::from_secs(1),
+                budget: Duration::from_secs(budget_s),
+                ..takes(table, &sends(&[], None, true), Precision::Quick)
+            };
+            let takes = takes.in_turns(Precision::Default);
+            (takes.launches, takes.time.as_secs())
+        };
+        // Nine are made ten; what is cut fits, but for the least.
+        assert_eq!(in_turns(9), (10, 10));
+        assert_eq!(in_turns(8), (10, 8));
+        assert_eq!(in_turns(2), (10, 4));
     }
 
     /// What a launch of a probe's defaults takes, as far as measuring goes, in milliseconds.

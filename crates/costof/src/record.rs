@@ -68,6 +68,13 @@ impl Record {
         &self.path
     }
 
+    /// Appends a row of this run, which knows it from then on.
+    pub(crate) fn write(&mut self, run: &mut Run, row: Row) -> Result<(), Error> {
+        self.append(&row)?;
+        run.add(row);
+        Ok(())
+    }
+
     /// Appends a row, in one `write`.
     pub(crate) fn append(&mut self, row: &Row) -> Result<(), Error> {
         self.file.write_all(&run_file::line(row)).map_err(|error| {

@@ -6,7 +6,7 @@ use crate::error::{Error, wrong};
 use crate::machine::{Asking, Machine, Waiting};
 use crate::placement;
 use crate::planning::{self, Asked};
-use crate::progress::Display;
+use crate::progress::{Display, Progress};
 use crate::record::{self, Record};
 use costof_lab::addresses::{self, Meet};
 use costof_lab::host::{Host, WorkerCommand};
@@ -279,48 +279,67 @@ impl<'a> Session<'a> {
         let precision = precision(&run.run.plan)?;
         placement::leave_the_measured(&run.run.plan.placement);
         if run.end.is_none() {
-            let attempt = Row::Attempt(Box::new(attempt(&ends, link)));
-            record.append(&attempt)?;
-            run.add(attempt);
+            record.write(&mut run, attempt(&ends, link))?;
             let takes = planning::takes(table, &run.run.plan, precision);
             let launches = run.run.plan.blocks.len() as u64 * u64::from(takes.launches);
             let progress = self.display.run(launches, name.as_deref());
             progress.say(&format!(
-                "{}, about {} s, to {}",
-                names::points_counted(takes.points),
-                takes.time.as_secs_f64().ceil(),
+                "{}, to {}",
+                takes.announced(),
                 record.path().display()
             ));
-            let to_peer = link.map(|(link, meet)| {
+            let with = Carrying {
+                table,
+                asking: self.asking(),
+                holder: &self.holder,
+                precision,
+            };
+            let mut controller = with.controller(&ends, &progress, (&mut record, &mut run));
+            controller.links.extend(link.map(|(link, meet)| {
                 let made = Made::between(meet.near, meet.far);
                 (Text::from(link.to_string()), Ok(made))
-            });
-            Controller {
-                table,
-                command: &self.worker,
-                holder: &self.holder,
-                links: to_peer.into_iter().collect(),
-                facts: &placement::facts_of_the_run(
-                    &run.run.plan.placement,
-                    &ends.near.description.facts,
-                ),
-                near: &ends.near,
-                far: ends.far.as_ref(),
-                precision,
-                limit: Duration::from_secs(self.options.timeout),
-                interrupted: self.interrupted,
-                progress: &progress,
-                record: &mut record,
-                run: &mut run,
-            }
-            .carry_out()?;
+            }));
+            controller.carry_out()?;
+            drop(controller);
             if !self.interrupted.load(Ordering::Relaxed) {
                 let end = end(&run);
-                record.append(&end)?;
-                run.add(end);
+                record.write(&mut run, end)?;
             }
         }
         Ok(Some((record, run)))
+    }
+}
+
+/// With what plans are carried out.
+pub(crate) struct Carrying<'a> {
+    pub(crate) table: &'a [&'static Probe],
+    pub(crate) asking: Asking<'a>,
+    pub(crate) holder: &'a WorkerCommand,
+    pub(crate) precision: Precision,
+}
+
+impl<'a> Carrying<'a> {
+    /// What carries out the plan of a run on machines that are there.
+    pub(crate) fn controller(
+        &self,
+        ends: &'a Ends,
+        progress: &'a Progress<'a>,
+        (record, run): (&'a mut Record, &'a mut Run),
+    ) -> Controller<'a> {
+        let facts = &ends.near.description.facts;
+        Controller {
+            table: self.table,
+            asking: self.asking,
+            holder: self.holder,
+            links: BTreeMap::new(),
+            facts: placement::facts_of_the_run(&run.run.plan.placement, facts),
+            near: &ends.near,
+            far: ends.far.as_ref(),
+            precision: self.precision,
+            progress,
+            record,
+            run,
+        }
     }
 }
 
@@ -397,9 +416,7 @@ pub(crate) fn new_file(
     let used: Vec<&Probe> = table.iter().copied().filter(|probe| asks(probe)).collect();
     let mut run = Run::new(first);
     for probe in used {
-        let row = Row::Probe(Box::new(probe.info.clone()));
-        record.append(&row)?;
-        run.add(row);
+        record.write(&mut run, Row::Probe(Box::new(probe.info.clone())))?;
     }
     Ok((record, run))
 }
@@ -490,14 +507,14 @@ fn check_resumable(
     )))
 }
 
-pub(crate) fn attempt(ends: &Ends, link: Option<(Link, Meet)>) -> AttemptRow {
+pub(crate) fn attempt(ends: &Ends, link: Option<(Link, Meet)>) -> Row {
     let machine = &ends.near.description;
     let mut hosts = BTreeMap::from([(Text::Borrowed(MEASURED), (*machine.facts).clone())]);
     let far = ends.far.as_ref().map(|far| &far.description);
     if let Some(far) = far {
         hosts.insert(Text::Borrowed(PEER), (*far.facts).clone());
     }
-    AttemptRow {
+    Row::Attempt(Box::new(AttemptRow {
         costof: machine.costof.clone(),
         build: machine.build.clone(),
         boot: machine.facts.kernel.boot_id.clone(),
@@ -511,7 +528,7 @@ pub(crate) fn attempt(ends: &Ends, link: Option<(Link, Meet)>) -> AttemptRow {
             counters: far.counters.clone(),
             addresses: link.map(|(_, meet)| (meet.near, meet.far)),
         }),
-    }
+    }))
 }
 
 pub(crate) fn end(run: &Run) -> Row {

@@ -6,7 +6,7 @@
 //! `cargo run --release -p costof-measure --example take_turns`.
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
-use costof_measure::schedule::turns;
+use costof_measure::schedule::{Precision, paired as in_fours, turns};
 use costof_measure::statistics::paired;
 use costof_measure::statistics::quantile::mean;
 use costof_measure::statistics::welch::{self, Difference};
@@ -16,8 +16,6 @@ const SEED: u64 = 20_261_122;
 /// Rows that are looked at together.
 const ROWS: usize = 17;
 const TRIES: usize = 1000;
-/// As many launches of each side as `--quick`, the default and `--full` make.
-const LAUNCHES: [u32; 3] = [6, 10, 16];
 /// What a launch of all rows takes, in seconds.
 const LAUNCH_S: f64 = 0.6;
 /// A ratio nearer to one is none.
@@ -73,8 +71,11 @@ fn main() {
     );
     println!("| machine | launches of each | {} |", heads());
     println!("|---|---|{}", "---|".repeat(2 * STATISTICS.len()));
+    // As many of each side as `--quick`, the default and `--full` make.
+    let launches = [Precision::Quick, Precision::Default, Precision::Full]
+        .map(|precision| in_fours(precision.launches(), precision));
     for machine in MACHINES {
-        for launches in LAUNCHES {
+        for launches in launches {
             let shares = STATISTICS.map(|(_, statistics)| shares(machine, launches, statistics));
             let cells: String = shares
                 .iter()

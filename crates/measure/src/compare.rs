@@ -65,20 +65,23 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
             .metrics
             .iter()
             .filter(|metric| metrics == Metrics::All || metric.name == info.primary().name);
-        let launches = match in_turns {
-            true => neighbours(before, after, point),
-            false => [before, after].map(|run| launches(run, point).into_values().collect()),
-        };
+        let all = [before, after].map(|run| launches(run, point));
+        let neighbours = in_turns.then(|| neighbours(&all));
+        let all = all.map(|launches| launches.into_values().collect::<Vec<_>>());
         for metric in of_interest {
-            let given = match in_turns {
-                true => Given::InPairs(in_pairs(&launches, &metric.name)),
-                false => {
-                    Given::Apart([0, 1].map(|side| launch_medians(&launches[side], &metric.name)))
-                }
+            let of_all = [0, 1].map(|side| launch_medians(&all[side], &metric.name));
+            let launches = of_all.each_ref().map(Vec::len);
+            let given = Given {
+                launches,
+                in_pairs: in_turns,
+                medians: match &neighbours {
+                    Some(neighbours) => in_pairs(neighbours, &metric.name),
+                    None => of_all,
+                },
             };
             let grain = grain(
-                &launches,
-                given.medians(),
+                neighbours.as_ref().unwrap_or(&all),
+                &given.medians,
                 [old.step_ns, new.step_ns],
                 metric,
             );
@@ -143,8 +146,9 @@ fn launches<'a>(run: &'a Run, point: &Point) -> BTreeMap<(usize, u32), &'a Launc
 }
 
 /// What those launches gave that both runs have, in the same order.
-fn neighbours<'a>(before: &'a Run, after: &'a Run, point: &Point) -> [Vec<&'a LaunchPoint>; 2] {
-    let [old, new] = [before, after].map(|run| launches(run, point));
+fn neighbours<'a>(
+    [old, new]: &[BTreeMap<(usize, u32), &'a LaunchPoint>; 2],
+) -> [Vec<&'a LaunchPoint>; 2] {
     let both = old
         .iter()
         .filter_map(|(number, first)| Some((*first, *new.get(number)?)));
@@ -163,27 +167,49 @@ fn in_pairs(launches: &[Vec<&LaunchPoint>; 2], metric: &str) -> [Vec<f64>; 2] {
 }
 
 /// The launches' medians of a metric, of both sides.
-enum Given {
-    /// Of runs that know nothing of each other.
-    Apart([Vec<f64>; 2]),
-    /// Of neighbours: as many of both, in the same order.
-    InPairs([Vec<f64>; 2]),
+struct Given {
+    medians: [Vec<f64>; 2],
+    /// Whether they are of neighbours: as many of both, in the same order.
+    in_pairs: bool,
+    /// How many launches of each side gave it, with a neighbour or without.
+    launches: [usize; 2],
 }
 
 impl Given {
-    fn medians(&self) -> &[Vec<f64>; 2] {
-        match self {
-            Given::Apart(medians) | Given::InPairs(medians) => medians,
-        }
-    }
-
     /// How far the logarithms of the second side's are from those of the first.
     fn difference(&self) -> Option<Difference> {
         let logs = |values: &Vec<f64>| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
-        let [first, second] = self.medians().each_ref().map(logs);
-        match self {
-            Given::Apart(_) => difference(&first, &second),
-            Given::InPairs(_) => paired::difference(&first, &second),
+        let [first, second] = self.medians.each_ref().map(logs);
+        match self.in_pairs {
+            false => difference(&first, &second),
+            true => paired::difference(&first, &second),
+        }
+    }
+
+    /// Whether there are enough for an interval.
+    ///
+    /// # Errors
+    /// What is missing, and of which run.
+    fn suffices(&self) -> Result<(), String> {
+        let sides = || ["before", "after"].into_iter().zip(self.launches);
+        if let Some((which, _)) = sides().find(|(_, count)| *count == 0) {
+            return Err(format!(
+                "the run {which} holds no launch of it: an export has none (compare the run itself)"
+            ));
+        }
+        let too_few = |count: usize| count < LEAST_LAUNCHES as usize;
+        if let Some((which, count)) = sides().find(|(_, count)| !self.in_pairs && too_few(*count)) {
+            return Err(format!(
+                "the run {which} has {count} of the {LEAST_LAUNCHES} launches that an interval needs: \
+                 its failures say what became of the others, and --full makes more"
+            ));
+        }
+        match self.medians[0].len() {
+            pairs if self.in_pairs && too_few(pairs) => Err(format!(
+                "only {pairs} of the {LEAST_LAUNCHES} pairs that an interval needs have it on both \
+                 sides: the failures of either run say why"
+            )),
+            _ => Ok(()),
         }
     }
 }
@@ -196,12 +222,13 @@ fn compared(
     given: &Given,
     grain: f64,
 ) -> Result<Option<(Compared, Difference)>, String> {
-    let medians = given.medians();
+    let medians = &given.medians;
     let [before, after] = medians;
-    if before.is_empty() && after.is_empty() && rows.iter().all(|row| row.state != State::Ok) {
+    let is_absent = given.launches == [0, 0];
+    if is_absent && rows.iter().all(|row| row.state != State::Ok) {
         return Err("below resolution in both".to_owned());
     }
-    if before.is_empty() && after.is_empty() && metric.name != rows[1].primary {
+    if is_absent && metric.name != rows[1].primary {
         return Ok(None);
     }
     let [old, new] = rows.map(|row| row.method);
@@ -211,21 +238,7 @@ fn compared(
              thing: measure both with one costof"
         ));
     }
-    let sides = [("before", before), ("after", after)];
-    if let Some((which, few)) = sides
-        .iter()
-        .find(|(_, values)| values.len() < LEAST_LAUNCHES as usize)
-    {
-        return Err(match few.len() {
-            0 => format!(
-                "the run {which} holds no launch of it: an export has none (compare the run itself)"
-            ),
-            count => format!(
-                "the run {which} has {count} of the {LEAST_LAUNCHES} launches that an interval needs: \
-                 its failures say what became of the others, and --full makes more"
-            ),
-        });
-    }
+    given.suffices()?;
     let is_positive = |value: &f64| value.is_finite() && *value > 0.0;
     if !medians.iter().flatten().all(is_positive) {
         return Err("not above zero in each launch, so there is no ratio".to_owned());

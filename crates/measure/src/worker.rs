@@ -204,6 +204,8 @@ impl Worker<'_> {
         Description {
             costof: self.release.to_owned(),
             build: build(),
+            // As `cargo build` has them, and `cargo build --release` has not.
+            unoptimised: Some(cfg!(debug_assertions)),
             probes: self
                 .table
                 .iter()
@@ -395,11 +397,14 @@ fn network() -> Network {
     }
 }
 
+/// What [`build`] is where the executable cannot be read.
+pub const UNKNOWN_BUILD: &str = "unknown";
+
 /// A hash of this executable: two workers with the same one measure alike.
-/// FNV-1a, 64 bits; `unknown` where it cannot be read.
+/// FNV-1a, 64 bits; [`UNKNOWN_BUILD`] where it cannot be read.
 pub fn build() -> String {
     let Ok(bytes) = std::fs::read("/proc/self/exe") else {
-        return "unknown".to_owned();
+        return UNKNOWN_BUILD.to_owned();
     };
     let (words, rest) = bytes.as_chunks();
     let mut last = [0; 8];

@@ -148,6 +148,9 @@ pub struct Description {
     pub costof: String,
     /// A hash of its executable.
     pub build: String,
+    /// Whether it was built without optimisation, where it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unoptimised: Option<bool>,
     /// Its probes and the versions of their methods.
     pub probes: Vec<(Text, u32)>,
     /// What the machine says of itself, and what a worker inherits there.

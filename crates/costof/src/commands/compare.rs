@@ -66,11 +66,12 @@ fn files(options: &CompareOptions) -> Result<ExitCode, Error> {
 /// Two hosts, measured now.
 fn in_turns(table: &'static [&'static Probe], options: &CompareOptions) -> Result<ExitCode, Error> {
     // Where the page goes is checked before anything is measured.
-    spares(options, &[])?;
     let run_options = run_options(options)?;
+    let files = run_options.out.as_deref().map(interleave::files_in);
+    let files: Vec<&Path> = files.iter().flatten().map(PathBuf::as_path).collect();
+    spares(options, &files)?;
     let [(before, old), (after, new)] = interleave::measured(table, &run_options)?;
     let files = [before.as_path(), after.as_path()];
-    spares(options, &files)?;
     let mut shown = Shown::new(options);
     let names = [0, 1].map(|side| run_options.on[side].to_string());
     shown.show(files, &names, [&old, &new])?;
@@ -93,6 +94,7 @@ fn in_turns(table: &'static [&'static Probe], options: &CompareOptions) -> Resul
             "nothing can be compared: no metric was measured three times on both hosts".to_owned(),
         ));
     }
+    spares(options, &files)?;
     shown.end()
 }
 

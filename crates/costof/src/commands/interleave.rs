@@ -1,28 +1,41 @@
 //! `costof compare --interleave`: two hosts are measured in one go, launch beside launch.
 
 use crate::cli::RunOptions;
-use crate::controller::{Controller, in_turns};
+use crate::controller::in_turns;
 use crate::error::{Error, wrong};
 use crate::machine::{Asking, Machine, Waiting};
 use crate::planning::{self, Asked};
 use crate::progress::Display;
 use crate::record::Record;
-use crate::session::{Ends, attempt, end, history_path, hold, id, new_file, own_commands};
+use crate::session::{
+    Carrying, Ends, attempt, end, history_path, hold, id, new_file, own_commands,
+};
 use crate::tell::tell;
 use crate::{interrupts, placement};
 use costof_lab::host::Host;
 use costof_measure::probe::Probe;
 use costof_model::noise::MEASURED;
-use costof_model::rows::{Hosts, Plan, Row, RunRow, SCHEMA};
+use costof_model::rows::{Hosts, Plan, RunRow, SCHEMA};
 use costof_model::run_file::Run;
-use costof_report::names::points_counted;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
-/// What both sides of a run file in the folder of `--out` are called.
-const FILES: [&str; 2] = ["before.jsonl", "after.jsonl"];
+/// The run files of both sides in the folder of `--out`.
+pub(super) fn files_in(folder: &Path) -> [PathBuf; 2] {
+    ["before.jsonl", "after.jsonl"].map(|name| folder.join(name))
+}
+
+/// Whether nothing of these is there, so that neither is begun without the other.
+fn are_free(files: &[PathBuf; 2]) -> Result<(), Error> {
+    match files.iter().find(|file| file.symlink_metadata().is_ok()) {
+        None => Ok(()),
+        Some(file) => Err(wrong(format!(
+            "{} is there already: name another folder by --out",
+            file.display()
+        ))),
+    }
+}
 
 /// Measures what the options ask on both hosts that they name, and where the runs are.
 ///
@@ -39,6 +52,9 @@ pub(super) fn measured(
         )));
     };
     // What is asked is checked before anything starts.
+    if let Some(folder) = &options.out {
+        are_free(&files_in(folder))?;
+    }
     let asked = planning::asked(table, options).map_err(|error| not_a_third(options, error))?;
     let interrupted = interrupts::watch()?;
     let (worker, holder) = own_commands(options.remote_costof.as_ref())?;
@@ -63,45 +79,33 @@ pub(super) fn measured(
     let mut runs = begin(table, options, plans)?;
     for (ends, (record, run)) in ends.iter().zip(&mut runs) {
         placement::leave_the_measured(&run.run.plan.placement);
-        write(record, run, Row::Attempt(Box::new(attempt(ends, None))))?;
+        record.write(run, attempt(ends, None))?;
     }
     let takes = planning::takes(table, &runs[0].1.run.plan, asked.precision);
+    let takes = planning::Takes {
+        time: takes.time * 2,
+        ..takes.in_turns(asked.precision)
+    };
     let names = ["before", "after"];
     let launches = runs[0].1.run.plan.blocks.len() as u64 * u64::from(takes.launches);
     let progress = names.map(|name| display.run(launches, Some(name)));
     display.say(&format!(
-        "{} on each of {one} and {other} in turns, about {} s, to {} and {}",
-        points_counted(takes.points),
-        (takes.time * 2).as_secs_f64().ceil(),
+        "{} on {one} and {other} in turns, to {} and {}",
+        takes.announced(),
         runs[0].0.path().display(),
         runs[1].0.path().display(),
     ));
-    let facts = [0, 1].map(|side| {
-        let placement = &runs[side].1.run.plan.placement;
-        placement::facts_of_the_run(placement, &ends[side].near.description.facts)
-    });
+    let with = Carrying {
+        table,
+        asking,
+        holder: &holder,
+        precision: asked.precision,
+    };
     let [(record, run), (other_record, other_run)] = &mut runs;
-    let sides = [(record, run), (other_record, other_run)];
-    let mut position = 0;
-    let mut controllers = sides.map(|(record, run)| {
-        let side = position;
-        position += 1;
-        Controller {
-            table,
-            command: asking.command,
-            holder: &holder,
-            links: BTreeMap::new(),
-            facts: &facts[side],
-            near: &ends[side].near,
-            far: None,
-            precision: asked.precision,
-            limit: asking.limit,
-            interrupted: asking.interrupted,
-            progress: &progress[side],
-            record,
-            run,
-        }
-    });
+    let mut controllers = [
+        with.controller(&ends[0], &progress[0], (record, run)),
+        with.controller(&ends[1], &progress[1], (other_record, other_run)),
+    ];
     in_turns::carry_out(&mut controllers)?;
     drop(controllers);
     drop(progress);
@@ -115,7 +119,7 @@ pub(super) fn measured(
     }
     for (record, run) in &mut runs {
         let end = end(run);
-        write(record, run, end)?;
+        record.write(run, end)?;
     }
     Ok(runs.map(|(record, run)| (record.path().to_owned(), run)))
 }
@@ -184,7 +188,7 @@ fn begin(
     let [first, second] = plans;
     let file = |side: usize, plan| {
         let path = match &options.out {
-            Some(folder) => folder.join(FILES[side]),
+            Some(folder) => files_in(folder)[side].clone(),
             None => history_path(&ids[side])?,
         };
         let row = RunRow {
@@ -199,10 +203,4 @@ fn begin(
         new_file(table, &path, row)
     };
     Ok([file(0, first)?, file(1, second)?])
-}
-
-fn write(record: &mut Record, run: &mut Run, row: Row) -> Result<(), Error> {
-    record.append(&row)?;
-    run.add(row);
-    Ok(())
 }

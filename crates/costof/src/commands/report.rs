@@ -79,17 +79,25 @@ fn into(folder: &Path, run_file: &Path, files: &[(String, String)]) -> Result<()
 
 /// A report that is there already is written anew; the run that it shows never is.
 pub(super) fn spares(path: &Path, run_file: &Path) -> Result<(), Error> {
-    let same = match (path.canonicalize(), run_file.canonicalize()) {
-        (Ok(path), Ok(run_file)) => path == run_file,
-        _ => false,
-    };
-    match same {
+    match place(path) == place(run_file) {
         true => Err(wrong(format!(
             "{} is the run itself: name another file for what is made of it",
             path.display()
         ))),
         false => Ok(()),
     }
+}
+
+/// Where a file is, or will be.
+fn place(path: &Path) -> PathBuf {
+    path.canonicalize()
+        .unwrap_or_else(|_| match (path.parent(), path.file_name()) {
+            (Some(folder), Some(name)) if folder == Path::new("") => {
+                place(Path::new(".")).join(name)
+            }
+            (Some(folder), Some(name)) => place(folder).join(name),
+            _ => path.to_owned(),
+        })
 }
 
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {

@@ -4,15 +4,17 @@ use crate::cli::{self, RunOptions, StudyOptions};
 use crate::commands::run::resume_by;
 use crate::error::{Error, wrong};
 use crate::interrupts;
-use crate::machine;
+use crate::machine::{self, Asking, Machine};
 use crate::placement;
 use crate::planning::{self, Asked};
 use crate::record;
-use crate::session::{Session, hosts_of};
+use crate::session::{Session, hosts_of, own_commands};
 use crate::tell::tell;
 use clap::Parser;
 use costof_lab::host::Host;
 use costof_measure::probe::{self, Probe};
+use costof_measure::schedule::Precision;
+use costof_measure::worker::UNKNOWN_BUILD;
 use costof_model::facts::Facts;
 use costof_model::link::Link;
 use costof_model::nearest;
@@ -28,6 +30,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// The run of a study, in its folder.
 const RUN: &str = "run.jsonl";
@@ -158,23 +161,69 @@ impl Command<'_> {
     }
 
     fn measure(&self) -> Result<ExitCode, Error> {
-        let there = self.folder.join(RUN);
-        if there.exists() && !self.options.dry_run {
-            let there = there.display();
-            return Err(wrong(format!(
-                "{there} is there already: name another folder by --out, or show that run by `costof \
-                 study {} --run {there}`",
-                self.named()
-            )));
-        }
         let unoptimised = self.unoptimised()?;
+        // What is wrong is told before anything is measured.
+        let measured = match self.options.dry_run {
+            true => None,
+            false => self.first_half(unoptimised.is_some())?,
+        };
+        let interrupted = interrupts::watch()?;
+        if let Some(host) = &unoptimised {
+            self.meet(host, &interrupted)?;
+        }
+        if measured.is_none() {
+            self.tell_of_builds()?;
+        }
+        let run = match measured {
+            Some(run) => Some(run),
+            None => self.one(RUN, None, &interrupted)?,
+        };
+        if let Some(run) = &run {
+            if run.end.is_none() {
+                return Ok(self.interrupted(RUN, unoptimised.is_some()));
+            }
+            if run.points.is_empty() {
+                return Err(Error::Nothing(format!(
+                    "nothing could be measured; {} has the reasons",
+                    self.folder.join(RUN).display()
+                )));
+            }
+        }
+        let other = match unoptimised {
+            Some(host) => self.one(UNOPTIMISED, Some(host), &interrupted),
+            None => Ok(None),
+        };
+        let Some(run) = run else {
+            return other.map(|_| ExitCode::SUCCESS);
+        };
+        match other {
+            Ok(Some(other)) if other.end.is_none() => Ok(self.interrupted(UNOPTIMISED, true)),
+            Ok(unoptimised) => self.show(&Measured { run, unoptimised }),
+            Err(error) => {
+                // What there is does not wait for the rest.
+                self.show(&Measured {
+                    run,
+                    unoptimised: None,
+                })?;
+                let begun = self.folder.join(UNOPTIMISED);
+                let by = match begun.exists() {
+                    true => resume_by(&begun, true),
+                    false => self.second_half_by(),
+                };
+                tell(format!("`{by}` measures what is missing"));
+                Err(error)
+            }
+        }
+    }
+
+    /// Says which builds measure what.
+    fn tell_of_builds(&self) -> Result<(), Error> {
         if cfg!(debug_assertions) {
             tell(
                 "this costof is itself an unoptimised build (`cargo build --release` makes the other): \
                  what it measures of its own code is slower",
             );
         }
-        let interrupted = interrupts::watch()?;
         if self.study.asks_unoptimised(&self.infos).map_err(wrong)? {
             match &self.options.unoptimised {
                 Some(build) => tell(format!(
@@ -187,37 +236,95 @@ impl Command<'_> {
                 ),
             }
         }
-        let Some(run) = self.one(RUN, None, &interrupted)? else {
-            return Ok(ExitCode::SUCCESS);
-        };
-        if run.end.is_none() {
-            return Ok(self.interrupted(RUN));
-        }
-        let unoptimised = match unoptimised {
-            Some(host) => self.one(UNOPTIMISED, Some(host), &interrupted)?,
-            None => None,
-        };
-        if unoptimised.as_ref().is_some_and(|run| run.end.is_none()) {
-            return Ok(self.interrupted(UNOPTIMISED));
-        }
-        if run.points.is_empty() {
-            return Err(Error::Nothing(format!(
-                "nothing could be measured; {} has the reasons",
-                there.display()
-            )));
-        }
-        self.show(&Measured { run, unoptimised })
+        Ok(())
     }
 
-    /// The unoptimised build as a host, where there is one and the study asks for it.
+    /// What was measured before, where only the unoptimised build is missing and it `goes_on` with that;
+    /// `None` where nothing was measured. What is there is never measured over.
+    fn first_half(&self, goes_on: bool) -> Result<Option<Run>, Error> {
+        let [first, second] = [RUN, UNOPTIMISED].map(|file| self.folder.join(file));
+        let path = first.display();
+        if !first.exists() {
+            return match second.exists() {
+                false => Ok(None),
+                true => Err(wrong(format!(
+                    "{} is there already, and no {RUN} that it belongs to: name another folder by --out",
+                    second.display()
+                ))),
+            };
+        }
+        if !goes_on || second.exists() {
+            return Err(wrong(format!(
+                "{path} is there already: name another folder by --out, or show that run by `costof study \
+                 {} --run {path}`",
+                self.named()
+            )));
+        }
+        let run = record::read(&first)?;
+        if run.end.is_none() {
+            let by = resume_by(&first, false);
+            return Err(wrong(format!(
+                "{path} is there already and was interrupted: `{by}` measures what is missing of it, and \
+                 then the same command goes on with the unoptimised build"
+            )));
+        }
+        let asked = planning::precision(&self.run_options(RUN)).name();
+        if run.run.plan.precision != asked {
+            return Err(wrong(format!(
+                "{path} is there already, by precision {}, and the unoptimised build is asked for {asked}: \
+                 measure both alike",
+                run.run.plan.precision
+            )));
+        }
+        tell(format!(
+            "{path} is there already: only the unoptimised build is asked"
+        ));
+        Ok(Some(run))
+    }
+
+    /// The unoptimised build as a host, where there is one and the study asks something of it.
     fn unoptimised(&self) -> Result<Option<Host>, Error> {
         let Some(build) = &self.options.unoptimised else {
             return Ok(None);
         };
         let cannot = |error| wrong(format!("cannot find {}: {error}", build.display()));
         let build = build.canonicalize().map_err(cannot)?;
+        if self.selected(true).next().is_none() {
+            return Ok(None);
+        }
         let quoted = build.display().to_string().replace('\'', r"'\''");
         Ok(Some(Host::Exec(format!("'{quoted}' worker"))))
+    }
+
+    /// Looks whether the unoptimised build is a costof, and unoptimised.
+    fn meet(&self, host: &Host, interrupted: &AtomicBool) -> Result<(), Error> {
+        let (worker, _) = own_commands(None)?;
+        let asking = Asking {
+            command: &worker,
+            limit: Duration::from_secs(self.options.timeout),
+            interrupted,
+        };
+        let met = Machine::meet(host, asking).map_err(|error| match error {
+            Error::Nothing(reason) => wrong(format!("--unoptimised is no costof to ask: {reason}")),
+            error => error,
+        })?;
+        match met.description.unoptimised {
+            Some(false) => Err(wrong(format!(
+                "--unoptimised is an optimised build, as {host} says of itself: `cargo build` makes \
+                 the other, target/debug/costof"
+            ))),
+            // Older ones say nothing of it.
+            Some(true) | None => Ok(()),
+        }
+    }
+
+    /// The selections that are measured, or those of them that the unoptimised build measures too.
+    fn selected(&self, by_unoptimised: bool) -> impl Iterator<Item = &Selection> {
+        let quick = self.options.quick;
+        let selections = self.study.selections.iter();
+        selections
+            .filter(move |selection| !by_unoptimised || selection.unoptimised)
+            .filter(move |selection| !selection.words(quick).is_empty())
     }
 
     /// Measures the selections into one file; those that the unoptimised build measures, where it is
@@ -229,24 +336,22 @@ impl Command<'_> {
         interrupted: &AtomicBool,
     ) -> Result<Option<Run>, Error> {
         let by_unoptimised = host.is_some();
+        if let (Some(host), true) = (&host, self.options.dry_run) {
+            writeln!(io::stdout(), "\nAnd after that by {host}:")?;
+        }
         let options = RunOptions {
             on: host.into_iter().collect(),
             ..self.run_options(file)
         };
-        let selections = self.study.selections.iter();
-        let selections = selections.filter(|selection| !by_unoptimised || selection.unoptimised);
-        let selected: Vec<(&Selection, RunOptions)> = selections
-            .filter(|selection| !selection.words(options.quick).is_empty())
+        let selected: Vec<(&Selection, RunOptions)> = self
+            .selected(by_unoptimised)
             .map(|selection| Ok((selection, self.said(selection, &options)?)))
             .collect::<Result<_, Error>>()?;
         if selected.is_empty() {
-            return match by_unoptimised {
-                true => Ok(None),
-                false => Err(wrong(format!(
-                    "{} has no `[[run]]`, and so nothing is measured",
-                    self.study.name
-                ))),
-            };
+            return Err(wrong(format!(
+                "{} has no `[[run]]`, and so nothing is measured",
+                self.study.name
+            )));
         }
         let asked = selected
             .iter()
@@ -285,15 +390,43 @@ impl Command<'_> {
         Ok(asked)
     }
 
-    fn interrupted(&self, file: &str) -> ExitCode {
-        let path = self.folder.join(file);
-        let by = resume_by(&path, file == UNOPTIMISED);
+    /// Says how to go on with the half in this file, and with the second where that is missing too.
+    fn interrupted(&self, file: &str, asks_unoptimised: bool) -> ExitCode {
+        let by = resume_by(&self.folder.join(file), file == UNOPTIMISED);
+        let then = match asks_unoptimised && file == RUN {
+            true => format!(
+                "`{}` what the unoptimised build is asked, and shows it",
+                self.second_half_by()
+            ),
+            false => format!(
+                "`costof study {} --run {}` shows it",
+                self.named(),
+                self.folder.join(RUN).display()
+            ),
+        };
         tell(format!(
-            "interrupted; `{by}` measures what is missing, then `costof study {} --run {}` shows it",
-            self.named(),
-            self.folder.join(RUN).display()
+            "interrupted; `{by}` measures what is missing, then {then}"
         ));
         machine::interrupted_code()
+    }
+
+    /// The command that measures by the unoptimised build what is missing beside a complete run.
+    fn second_half_by(&self) -> String {
+        let options = self.options;
+        let precision = match planning::precision(&self.run_options(RUN)) {
+            Precision::Quick => " --quick",
+            Precision::Default => "",
+            Precision::Full => " --full",
+        };
+        let cpu = options.cpu.as_ref();
+        let cpu = cpu.map_or_else(String::new, |cpu| format!(" --cpu {cpu}"));
+        let build = options.unoptimised.as_deref().unwrap_or(Path::new("PATH"));
+        format!(
+            "costof study {}{precision}{cpu} --unoptimised {} --out {}",
+            self.named(),
+            build.display(),
+            self.folder.display()
+        )
     }
 
     /// The study beside a run that is there already.
@@ -404,14 +537,30 @@ fn said(measured: &Measured) -> Vec<String> {
     if run.end.is_none() {
         said.push("The run did not come to its end: what is missing was not measured".to_owned());
     }
-    if unoptimised.is_some() {
+    if let Some(unoptimised) = unoptimised {
         said.push(
             "The unoptimised build was measured after the other, not in turns with it: what changed \
              meanwhile is in their difference"
                 .to_owned(),
         );
+        if unoptimised.end.is_none() {
+            said.push("The unoptimised build's run did not come to its end: what is missing was not measured".to_owned());
+        }
+        if build_of(run).is_some() && build_of(run) == build_of(unoptimised) {
+            said.push(
+                "The unoptimised build and the other are the same program: their difference says \
+                 nothing of optimisation"
+                    .to_owned(),
+            );
+        }
     }
     said
+}
+
+/// Which costof measured a run.
+fn build_of(run: &Run) -> Option<&str> {
+    let build = run.attempts.last().map(|attempt| &*attempt.build);
+    build.filter(|build| *build != UNKNOWN_BUILD)
 }
 
 /// The facts of the machine that a run measured, with its processors.
@@ -504,10 +653,8 @@ mod tests {
 
     fn planned(command: &Command<'_>, unoptimised: bool) -> Plan {
         let options = command.run_options(RUN);
-        let selections = command.study.selections.iter();
-        let said: Vec<(&Selection, RunOptions)> = selections
-            .filter(|selection| !unoptimised || selection.unoptimised)
-            .filter(|selection| !selection.words(options.quick).is_empty())
+        let said: Vec<(&Selection, RunOptions)> = command
+            .selected(unoptimised)
             .map(|selection| (selection, command.said(selection, &options).unwrap()))
             .collect();
         let asked = said

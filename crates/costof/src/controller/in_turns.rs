@@ -1,8 +1,8 @@
 //! Two runs of the same plan, whose launches take turns.
 
-use super::Controller;
+use super::{Controller, gave_something};
 use crate::error::Error;
-use costof_measure::schedule;
+use costof_measure::schedule::{self, LEAST_LAUNCHES};
 
 /// Measures both, launch beside launch, in blocks of four of which each has two. Returns early where it was
 /// interrupted.
@@ -35,9 +35,10 @@ fn one_level(sides: &mut [Controller<'_>; 2], level: u32) -> Result<(), Error> {
     let [near, far] = sides
         .each_ref()
         .map(|side| side.launch_counts(&blocks, level));
+    let precision = sides[0].precision;
     let both = near.into_iter().zip(far);
     let counts: Vec<u32> = both
-        .map(|(one, other)| schedule::paired(one.min(other)))
+        .map(|(one, other)| schedule::paired(one.min(other), precision))
         .collect();
     for side in &*sides {
         let expected = side.launches_expected(&blocks, &counts, level);
@@ -67,10 +68,18 @@ fn four(sides: &mut [Controller<'_>; 2], block: usize, number: u32, of: u32) -> 
 }
 
 fn pair(sides: &mut [Controller<'_>; 2], block: usize, launch: u32, of: u32) -> Result<(), Error> {
-    let order = schedule::turns(sides[0].run.run.seed, block, launch);
-    order
-        .into_iter()
-        .try_for_each(|side| sides[side].launch(block, launch, of))
+    for side in schedule::turns(sides[0].run.run.seed, block, launch) {
+        // Where the other has given up there are no pairs: it gets its number, and no more.
+        let is_alone = sides[1 - side].points_left(block).is_empty();
+        let launches = sides[side].launches_of(block);
+        let has_a_number =
+            launches.filter(|launch| gave_something(launch)).count() >= LEAST_LAUNCHES as usize;
+        match is_alone && has_a_number {
+            true => sides[side].progress.launched(),
+            false => sides[side].launch(block, launch, of)?,
+        }
+    }
+    Ok(())
 }
 
 /// One more pair for each launch that a crash took from either.

@@ -5,6 +5,7 @@ use crate::common::{
 };
 use costof_measure::compare::{Metrics, compare};
 use costof_model::failure::FailureKind;
+use costof_model::run_file::Run;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -100,6 +101,12 @@ fn beside_misbehaving(place: &Place, words: &[&str]) -> Ended {
     ended
 }
 
+/// How many launches each block of a run with alike blocks was to have.
+fn launches_decided(run: &Run) -> u32 {
+    let decided = run.launches.iter().map(|launch| launch.of).max();
+    decided.expect("there are launches after the pilots")
+}
+
 #[test]
 fn a_launch_that_crashes_is_made_up_with_its_neighbour() {
     let place = Place::new();
@@ -119,11 +126,12 @@ fn a_launch_that_crashes_is_made_up_with_its_neighbour() {
             .map(|launch| launch.launch)
             .collect::<Vec<_>>()
     });
-    assert_eq!(numbers[0], (0..7).collect::<Vec<u32>>());
+    // As many as were decided, and one more: so many pairs are whole.
+    let of = launches_decided(&runs[0]);
+    assert_eq!(numbers[0], (0..=of).collect::<Vec<u32>>());
     assert_eq!(numbers[0], numbers[1]);
-    // Six pairs are whole.
     let rows = compare(&runs[0], &runs[1], Metrics::Primary).rows;
-    assert_eq!((rows[0].before.1, rows[0].after.1), (6, 6));
+    assert_eq!((rows[0].before.1, rows[0].after.1), (of, of));
 }
 
 #[test]
@@ -141,6 +149,9 @@ fn what_cannot_be_measured_says_so_and_why() {
     let words = ["null", "--quick", "--out", "one"];
     let ended = interleaved(&place, ["local", &host], &words).expect_code(3);
     assert!(ended.out.contains("has no probe null"), "{}", ended.out);
+    // It has its number where it could be measured, and no launch more.
+    let alone = read(&place.path("one/before.jsonl"));
+    assert_eq!((alone.launches.len(), alone.points.len()), (3, 1));
 }
 
 #[test]
@@ -184,6 +195,20 @@ fn what_is_asked_wrongly_is_refused_before_anything_is_measured() {
         &["is a folder"],
     );
     wrong(
+        &[
+            "--interleave",
+            "local",
+            "local",
+            "null",
+            "--out",
+            "runs",
+            "--html",
+            "./runs/after.jsonl",
+        ],
+        &["is the run itself"],
+    );
+    assert!(!place.path("runs").exists());
+    wrong(
         &["--interleave", "local", "local", "null", "--cpu", "4096"],
         &["--cpu 4096"],
     );
@@ -217,7 +242,8 @@ fn an_interrupt_leaves_both_files_and_nothing_that_runs() {
     );
     for name in ["before", "after"] {
         let run = read(&place.path(&format!("runs/{name}.jsonl")));
-        assert_eq!(point(&run, "test.good").launches, 6);
+        let of = launches_decided(&run);
+        assert_eq!(point(&run, "test.good").launches, of);
         assert!(run.end.is_none());
     }
     // What is there is compared.
@@ -246,7 +272,11 @@ fn files_that_are_there_are_not_written_over() {
     fs::create_dir(place.path("runs")).unwrap();
     fs::write(place.path("runs/after.jsonl"), "mine").unwrap();
     let ended = interleaved(&place, ["local", "local"], CHEAP).expect_code(2);
-    assert!(ended.err.contains("runs/after.jsonl"), "{}", ended.err);
+    for says in ["runs/after.jsonl is there", "another folder by --out"] {
+        assert!(ended.err.contains(says), "{}", ended.err);
+    }
+    // Nor is the other begun, which would be there the next time.
+    assert!(!place.path("runs/before.jsonl").exists());
     assert_eq!(fs::read(place.path("runs/after.jsonl")).unwrap(), b"mine");
 }
 

@@ -1,8 +1,10 @@
 //! `costof study`: the list, a teacher's own file measured for real, and what is wrong told.
 
-use crate::common::{Place, expect_complete, read, run};
+use crate::common::{Place, ended, expect_complete, read, run, signal, spawn, wait_for};
 use costof_model::run_file::Run;
-use std::fs;
+use rustix::process::Signal;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 
 /// A study of two cheap probes, as somebody writes one who has read docs/STUDIES.md.
 const OWN: &str = r#"
@@ -107,7 +109,7 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
     for says in [
         "[1] misled: with CPUID before it",
         "not measured here: it is left out of a quick run",
-        "not measured here: no unoptimised build was named",
+        "not measured here: there is no unoptimised.jsonl beside the run",
         "not measured here: we have it no more",
         "we measured each of them once",
         "they: three",
@@ -168,7 +170,9 @@ fn an_unoptimised_build_measures_what_is_asked_of_it() {
         line[1].ends_with(" ns") && line[2].contains('–'),
         "{line:?}"
     );
-    assert!(ended.out.contains("not in turns with it"), "{}", ended.out);
+    for says in ["not in turns with it", "are the same program"] {
+        assert!(ended.out.contains(says), "{}", ended.out);
+    }
     let other = read(&place.path("o/unoptimised.jsonl"));
     expect_complete(&other);
     let first = read(&place.path("o/run.jsonl"));
@@ -182,12 +186,146 @@ fn an_unoptimised_build_measures_what_is_asked_of_it() {
     );
 }
 
+/// A program of this name in the place.
+fn script(place: &Place, name: &str, text: &str) {
+    fs::write(place.path(name), format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(place.path(name), Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn what_is_no_unoptimised_build_is_refused_before_anything_is_measured() {
+    let place = Place::new();
+    let own = OWN.replace("getppid,read\"", "getppid,read\"\nunoptimised = true");
+    fs::write(place.path("own.toml"), own).unwrap();
+    let costof = place.costof(&[]);
+    let costof = Place::program(&costof);
+    script(&place, "plain", "echo no costof");
+    fs::set_permissions(place.path("plain"), Permissions::from_mode(0o644)).unwrap();
+    script(&place, "other", "echo no costof");
+    let says = |text: &str| format!("'{costof}' \"$@\" | sed -u '{text}'");
+    script(
+        &place,
+        "later",
+        &says(r#"s/"protocol":[0-9]*/"protocol":99/"#),
+    );
+    script(
+        &place,
+        "release",
+        &says(r#"s/"unoptimised":true/"unoptimised":false/"#),
+    );
+    let study = |build: &str| {
+        let words = ["study", "own.toml", "--quick", "--out", "o"];
+        run(place.costof(&words).args(["--unoptimised", build]))
+    };
+    for (build, named) in [
+        ("plain", "ermission denied"),
+        ("other", "no costof to ask"),
+        ("later", "protocol 99"),
+        ("release", "is an optimised build"),
+    ] {
+        study(build).expect_wrong(&["--unoptimised", named]);
+        assert!(!place.path("o").exists(), "{build}");
+    }
+    // Nor is what is left of another.
+    fs::create_dir(place.path("o")).unwrap();
+    fs::write(place.path("o/unoptimised.jsonl"), "mine").unwrap();
+    study(costof).expect_wrong(&["o/unoptimised.jsonl is there already", "--out"]);
+    assert!(!place.path("o/run.jsonl").exists());
+}
+
+#[test]
+fn what_was_measured_is_shown_though_the_unoptimised_build_fails() {
+    let place = Place::new();
+    let own = OWN.replace("getppid,read\"", "getppid,read\"\nunoptimised = true");
+    fs::write(
+        place.path("own.toml"),
+        own.replace("getppid,read", "getppid"),
+    )
+    .unwrap();
+    let costof = place.costof(&[]);
+    let costof = Place::program(&costof);
+    // It answers once.
+    let once = format!("[ -e met ] && exit 7\n: > met\nexec '{costof}' \"$@\"");
+    script(&place, "once", &once);
+    let words = ["study", "own.toml", "--quick", "--out", "o"];
+    let failed = run(place.costof(&words).args(["--unoptimised", "once"])).expect_code(3);
+    line(&failed.out, "the counter  ");
+    let again = "costof study own.toml --quick --unoptimised once --out o";
+    assert!(
+        failed.err.contains("exit code 7") && failed.err.contains(again),
+        "{}",
+        failed.err
+    );
+    assert!(place.path("o/page.html").exists() && place.path("o/study.md").exists());
+}
+
+#[test]
+fn a_study_whose_first_half_was_interrupted_goes_on_with_the_second() {
+    let place = Place::new();
+    let study = r#"
+title = "t"
+source = "s"
+machine = "m"
+run = [{ what = "test.good", unoptimised = true }, { what = "test.hang --set how=once" }]
+
+[[table]]
+title = "both"
+unit = "ns"
+rows = [{ name = "unoptimised", point = "test.good", unoptimised = true }]
+"#;
+    fs::write(place.path("own.toml"), study).unwrap();
+    let misbehaving = place.misbehaving(&[]);
+    let build = Place::program(&misbehaving);
+    let words = format!("study own.toml --quick --out o --unoptimised {build}");
+    let words: Vec<&str> = words.split(' ').collect();
+    let controller = spawn(&mut place.misbehaving(&words));
+    wait_for("the probe to hang", || place.path("hanging").exists());
+    signal(&controller, Signal::INT);
+    let told = ended(controller).expect_code(130).err;
+    for says in [
+        "costof run --resume o/run.jsonl",
+        &format!("costof study own.toml --quick --unoptimised {build} --out o"),
+    ] {
+        assert!(told.contains(says), "`{says}` is missing in: {told}");
+    }
+    run(&mut place.misbehaving(&words)).expect_wrong(&["was interrupted", "--resume o/run.jsonl"]);
+    run(&mut place.misbehaving(&["run", "--resume", "o/run.jsonl"])).expect_code(0);
+    let other: Vec<&str> = words
+        .iter()
+        .copied()
+        .filter(|word| *word != "--quick")
+        .collect();
+    run(&mut place.misbehaving(&other)).expect_wrong(&["by precision quick", "for default"]);
+
+    let first = fs::read(place.path("o/run.jsonl")).unwrap();
+    let shown = run(&mut place.misbehaving(&words)).expect_code(0);
+    assert!(
+        line(&shown.out, "unoptimised  ")[0].ends_with(" ns"),
+        "{}",
+        shown.out
+    );
+    expect_complete(&read(&place.path("o/unoptimised.jsonl")));
+    assert_eq!(fs::read(place.path("o/run.jsonl")).unwrap(), first);
+    run(&mut place.misbehaving(&words)).expect_wrong(&["o/run.jsonl is there already"]);
+}
+
 #[test]
 fn a_study_can_be_planned_without_measuring() {
     let place = Place::new();
-    fs::write(place.path("own.toml"), OWN).unwrap();
+    let own = OWN.replace("getppid,read\"", "getppid,read\"\nunoptimised = true");
+    fs::write(place.path("own.toml"), own).unwrap();
     let planned = run(&mut place.costof(&["study", "own.toml", "--dry-run"])).expect_code(0);
     assert!(planned.out.contains("os.syscall call=read") && planned.out.contains("about"));
+    let costof = place.costof(&[]);
+    let build = Place::program(&costof);
+    let words = ["study", "own.toml", "--dry-run", "--unoptimised", build];
+    let both = run(&mut place.costof(&words)).expect_code(0).out;
+    let (first, second) = both.split_once("And after that by exec:").expect(&both);
+    assert_eq!(first.trim_end(), planned.out.trim_end());
+    assert!(
+        second.contains("os.syscall call=read") && !second.contains("cpu.clock"),
+        "{second}"
+    );
     assert!(!place.path("study-own").exists());
 }
 

@@ -263,7 +263,11 @@ fn false_alarms_are_as_rare_as_is_said() {
             compared(
                 [&old.points[0], &new.points[0]],
                 &metric("cost", Better::Lower),
-                &Given::Apart(medians),
+                &Given {
+                    launches: medians.each_ref().map(Vec::len),
+                    medians,
+                    in_pairs: false,
+                },
                 0.0,
             )
             .unwrap()
@@ -420,11 +424,41 @@ fn a_launch_without_a_neighbour_is_in_no_pair() {
     assert_eq!((row.before.1, row.after.1), (3, 3));
     assert_eq!((row.ratio, row.ci95), (1.0, (1.0, 1.0)), "{row:?}");
     new.launches.remove(2);
+    // Each has three launches and more.
     let refused = &compare(&old, &new, Metrics::Primary).refused;
     assert!(
-        refused[0].reason.contains("2 of the 3 launches"),
+        refused[0]
+            .reason
+            .contains("only 2 of the 3 pairs that an interval needs"),
         "{refused:?}"
     );
+    new.launches.clear();
+    let refused = &compare(&old, &new, Metrics::Primary).refused;
+    assert!(
+        refused[0].reason.contains("the run after holds no launch"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_metric_that_one_side_lacks_is_named_in_turns_too() {
+    let costs = [100.0, 101.0, 102.0, 103.0, 104.0];
+    let (old, mut new) = beside(&[("a", &costs)], &[("a", &costs)]);
+    for launch in &mut new.launches {
+        let metrics = &mut launch.points[0].metrics;
+        metrics.retain(|metric| metric.name != "rate");
+    }
+    let found = compare(&old, &new, Metrics::All);
+    let refused: Vec<_> = found.refused.iter().collect();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert_eq!(refused[0].metric, "rate");
+    assert!(refused[0].reason.contains("the run after"), "{refused:?}");
+    let mut neither = old.clone();
+    for launch in &mut neither.launches {
+        let metrics = &mut launch.points[0].metrics;
+        metrics.retain(|metric| metric.name != "rate");
+    }
+    assert!(compare(&neither, &new, Metrics::All).refused.is_empty());
 }
 
 /// A machine for two sides that take turns: launches differ by `launch`, whoever comes second in a

@@ -271,7 +271,9 @@ fn beside(
     why: Why<'_>,
 ) -> Result<Beside, String> {
     let Some(run) = run else {
-        return Err("no unoptimised build was named (--unoptimised)".to_owned());
+        return Err(
+            "there is no unoptimised.jsonl beside the run (--unoptimised measures it)".to_owned(),
+        );
     };
     let found = run.points.iter().filter(|row| against.is(row));
     // Of several labels that say it, the one that says no more.
