@@ -8,7 +8,7 @@ use crate::bench::Bench;
 use crate::contest::{self, Contest};
 use crate::error::Result;
 use crate::verdict::Verdict;
-use costof_peers::caches::beyond_caches_mib;
+use costof_peers::caches::BeyondCaches;
 use costof_peers::tool::words;
 use costof_peers::tools::{mbw, stress_ng, sysbench};
 
@@ -20,7 +20,7 @@ const STRESS_NG_SECONDS: u32 = 4;
 const COPIES: u32 = 20;
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
-    let size_mib = beyond_caches_mib(LEAST_MIB);
+    let size_mib = BeyondCaches::at_least(LEAST_MIB).to_spare()?;
     let contest = |operation: &str, peers| {
         let axes = words(&format!(
             "op={operation} size={size_mib}MiB threads=1 pages=4KiB kernel=best"

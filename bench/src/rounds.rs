@@ -61,7 +61,7 @@ pub(crate) fn interleave(
         .collect();
     println!("round{names}   ratio  first");
     round::interleave(rounds, random, sides, &mut |event| match event {
-        Event::Begins(_) => {}
+        Event::Begins(_) | Event::Waits(_) => {}
         Event::LeftOut { side, why } => println!("{side} is left out: {why}"),
         Event::Round {
             round,

@@ -7,6 +7,7 @@
 use crate::bench::Bench;
 use crate::child;
 use crate::error::{Error, Result, failed};
+use costof_peers::packages;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -147,7 +148,7 @@ impl Peer {
 fn installed(program: &str) -> PathBuf {
     let usual = Path::new("/usr/local/go/bin").join(program);
     match program {
-        "go" if !child::is_installed(Path::new(program)) && usual.is_file() => usual,
+        "go" if packages::find(program).is_none() && usual.is_file() => usual,
         _ => PathBuf::from(program),
     }
 }

@@ -443,7 +443,8 @@ pub(crate) struct VerifyOptions {
     /// is expected of it, or a tool that is here gave no number
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) threshold: Option<f64>,
-    /// How long a tool, or costof beside it, may take for one number before it is ended
+    /// How long a tool, or costof beside it, may take for one number before it is ended, and how long
+    /// another costof that measures this machine is waited for before
     #[arg(long, value_name = "SECONDS", default_value = "60",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,

@@ -136,17 +136,26 @@ fn found(run: &Run, composite: &Composite, whole: &PointRow) -> Option<Finding> 
         }
     };
     let (whole_low, whole_middle, whole_high) = interval(whole, &whole.primary)?;
-    let share = |part: f64, whole: f64| (part / whole).min(1.0);
-    let (least, most) = (share(low, whole_high), share(high, whole_low));
-    (least > MOST_OF_IT).then(|| Finding {
-        kind: "dominant_part".into(),
-        sentence: format!(
-            "{} takes {}: {:.0} % of it ({:.0} to {:.0}) is {}",
-            named(run, &whole.point),
-            Unit::Nanoseconds.display(whole_middle),
-            100.0 * share(middle, whole_middle),
+    let (least, most) = (low / whole_high, high / whole_low);
+    // What is surely more than the whole is no part of it.
+    if !(least > MOST_OF_IT && least <= 1.0) {
+        return None;
+    }
+    let share = match most >= 1.0 {
+        true => format!("at least {:.0} % of it", (100.0 * least).floor()),
+        false => format!(
+            "{:.0} % of it ({:.0} to {:.0})",
+            100.0 * middle / whole_middle,
             100.0 * least,
             100.0 * most,
+        ),
+    };
+    Some(Finding {
+        kind: "dominant_part".into(),
+        sentence: format!(
+            "{} takes {}: {share} is {}",
+            named(run, &whole.point),
+            Unit::Nanoseconds.display(whole_middle),
             composite.is,
         ),
         advice: None,
@@ -212,8 +221,20 @@ mod tests {
     }
 
     #[test]
-    fn no_part_is_more_than_all_of_it() {
+    fn a_part_that_may_be_all_of_it_is_told_by_its_least() {
+        let rows = [pipe(10_000.0), switch("pipe", 4950.0)];
+        assert_eq!(
+            sentences(dominant_part, &rows),
+            [
+                "ipc.latency takes 10.0 µs: at least 95 % of it is two context switches with their \
+                 pipes' calls"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_part_that_is_surely_more_than_all_of_it_is_a_contradiction() {
         let rows = [pipe(10_000.0), switch("pipe", 6000.0)];
-        assert!(sentences(dominant_part, &rows)[0].contains("100 % of it (100 to 100)"));
+        assert!(sentences(dominant_part, &rows).is_empty());
     }
 }

@@ -43,22 +43,20 @@ fn of_folder(facts: Option<&Facts>, mut rows: Vec<&PointRow>) -> Option<Finding>
         points.collect()
     };
     let costs = curve_of(&|row| median(row, "cost"));
-    let is_a_curve = |(size, cost): &(f64, f64)| *size > 0.0 && *cost > 0.0;
-    if costs.len() < rows.len()
-        || !costs.iter().all(is_a_curve)
-        || !costs.windows(2).all(|pair| pair[0].0 < pair[1].0)
-    {
+    let is_a_curve = |curve: &[(f64, f64)]| {
+        let is_a_point = |(size, cost): &(f64, f64)| *size > 0.0 && *cost > 0.0;
+        curve.len() == rows.len()
+            && curve.iter().all(is_a_point)
+            && curve.windows(2).all(|pair| pair[0].0 < pair[1].0)
+    };
+    if !is_a_curve(&costs) {
         return None;
     }
     let evidence = rows.iter().map(|row| row.point.clone()).collect();
     // Bytes are counted, and a neighbour who makes all reads slow leaves the counts as they are:
     // where a disk counts them, each byte that is read again moves once, or twice from the device.
     let moved = curve_of(&|row| median(row, "device_share").map(|share| 1.0 + share));
-    let curve = if moved.len() == costs.len() {
-        &moved
-    } else {
-        &costs
-    };
+    let curve = if is_a_curve(&moved) { &moved } else { &costs };
     let levels = levels(curve);
     let rise = |(inner, outer): &(&Level, &Level)| outer.cost / inner.cost;
     let steps = levels.iter().zip(levels.iter().skip(1));
@@ -207,6 +205,22 @@ mod tests {
         }
         let sentence = &file_cache(&run)[0].sentence;
         assert!(sentence.contains("limit, 320 MiB"), "{sentence}");
+    }
+
+    #[test]
+    fn shares_that_no_run_can_have_are_not_looked_at() {
+        for share in [-2.0, -1.0, f64::NAN] {
+            let mut run = curve(380);
+            with_limit(&mut run, Some(400 << 20), 8 << 30);
+            let by_cost = file_cache(&run);
+            for row in &mut run.points {
+                let mut of_device = row.metrics[0].clone();
+                of_device.name = "device_share".into();
+                of_device.median = share;
+                row.metrics.push(of_device);
+            }
+            assert_eq!(file_cache(&run), by_cost);
+        }
     }
 
     #[test]

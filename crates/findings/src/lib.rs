@@ -14,6 +14,7 @@ mod file_cache;
 mod file_device;
 pub mod finding;
 mod fork_growth;
+pub mod kinds;
 pub mod ladder;
 mod mapped_pages;
 mod memory_latency;

@@ -1,4 +1,4 @@
-//! What was predicted as a sum and took much more, or less: what is missing in that sum.
+//! What took much more than was predicted, or less: how much is missing in the prediction, or too much.
 
 use crate::finding::{Finding, grade_by_others};
 use crate::send_crossover::circumstances;
@@ -10,7 +10,7 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit};
 
-/// What is off by less is a term that is a little larger, not one that is missing.
+/// What is off by less is something that takes a little more, not something that was forgotten.
 const FAR: f64 = 1.5;
 /// Those of `copy.` have a sentence of their own, with what both ends' processors say of it.
 const TOLD_ELSEWHERE: &str = "copy.";
@@ -56,20 +56,20 @@ fn said(run: &Run, row: &PointRow, ratio: f64) -> Option<Finding> {
     let (expected, measured) = both(row)?;
     let (low, high) = measured.ci95.unwrap_or((measured.median, measured.median));
     let ns = |value: f64| Unit::Nanoseconds.display(value);
-    let points_to = match ratio > 1.0 {
+    let off = match ratio > 1.0 {
         true => format!(
-            "at least {} of it are in no term of that sum, or a term of it takes so much more here",
+            "at least {} more than all that was counted in that prediction",
             ns(low - expected.high)
         ),
         false => format!(
-            "at least {} of that sum are not paid here, or a term of it takes so much less",
+            "at least {} less than the least that was counted in that prediction",
             ns(expected.low - high)
         ),
     };
     Some(Finding {
         kind: "missing_term".into(),
         sentence: format!(
-            "{} takes {} where {} to {} were predicted: {points_to}",
+            "{} takes {} where {} to {} were predicted: {off}",
             named(run, &row.point),
             ns(measured.median),
             ns(expected.low),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_term_explains_is_told_of_the_furthest_point_of_a_probe() {
+    fn what_no_prediction_counted_is_told_of_the_furthest_point_of_a_probe() {
         let rows = [
             row("os.process", 1, 200.0, (30.0, 100.0)),
             row("os.process", 2, 400.0, (30.0, 100.0)),
@@ -119,10 +119,10 @@ mod tests {
         assert_eq!(
             sentences(missing_term, &rows),
             [
-                "os.process takes 400 µs where 30.0 µs to 100 µs were predicted: at least 292 µs of \
-                 it are in no term of that sum, or a term of it takes so much more here",
-                "os.thread takes 10.0 µs where 30.0 µs to 100 µs were predicted: at least 19.8 µs of \
-                 that sum are not paid here, or a term of it takes so much less",
+                "os.process takes 400 µs where 30.0 µs to 100 µs were predicted: at least 292 µs more \
+                 than all that was counted in that prediction",
+                "os.thread takes 10.0 µs where 30.0 µs to 100 µs were predicted: at least 19.8 µs less \
+                 than the least that was counted in that prediction",
             ]
         );
     }

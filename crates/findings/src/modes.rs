@@ -16,7 +16,11 @@ const HAS: f64 = 0.1;
 const MOST: f64 = 0.8;
 const LITTLE: f64 = 0.2;
 /// Samples of a mode of which a share says something.
-const SAMPLES: usize = 5;
+const SAMPLES: u64 = 5;
+/// So many launches that all have both modes are no chance.
+const LAUNCHES: usize = 3;
+/// So many answers that nothing goes with are named.
+const NAMED: usize = 6;
 /// How probable it may be that one of the things that are looked at separates the launches by chance.
 const BY_CHANCE: f64 = 0.05;
 
@@ -67,16 +71,21 @@ fn of_one(run: &Run, row: &PointRow, both: &str, why: &str) -> Finding {
 }
 
 fn of_several(run: &Run, rows: &[(&PointRow, String, String)]) -> Finding {
-    let each = rows
+    let mut told: Vec<String> = rows
         .iter()
-        .map(|(row, both, _)| format!("{} ({both})", named(run, &row.point)));
+        .take(NAMED)
+        .map(|(row, both, _)| format!("{} ({both})", named(run, &row.point)))
+        .collect();
+    if rows.len() > NAMED {
+        told.push(format!("and {} more", rows.len() - NAMED));
+    }
     Finding {
         kind: "modes".into(),
         sentence: format!(
             "{} answers come in two modes each, and nothing that was recorded is known to go with \
              them: {}",
             rows.len(),
-            each.collect::<Vec<_>>().join("; ")
+            told.join("; ")
         ),
         advice: None,
         evidence: rows.iter().map(|(row, ..)| row.point.clone()).collect(),
@@ -109,8 +118,8 @@ struct Seen<'a> {
     launch: &'a LaunchRow,
     point: &'a LaunchPoint,
     /// Samples in the lesser and in the greater mode, and how many of them were preempted.
-    samples: [usize; 2],
-    preempted: [usize; 2],
+    samples: [u64; 2],
+    preempted: [u64; 2],
 }
 
 impl<'a> Seen<'a> {
@@ -129,7 +138,8 @@ impl<'a> Seen<'a> {
     }
 
     fn greater_share(&self) -> f64 {
-        self.samples[1] as f64 / (self.samples[0] + self.samples[1]) as f64
+        let [lesser, greater] = self.samples.map(|count| count as f64);
+        greater / (lesser + greater)
     }
 
     fn has_both(&self) -> bool {
@@ -137,12 +147,14 @@ impl<'a> Seen<'a> {
     }
 }
 
-fn counted(measured: &Measured, border: f64) -> ([usize; 2], [usize; 2]) {
-    let (mut samples, mut preempted) = ([0; 2], [0; 2]);
+fn counted(measured: &Measured, border: f64) -> ([u64; 2], [u64; 2]) {
+    let (mut samples, mut preempted) = ([0_u64; 2], [0; 2]);
     match &measured.data {
         Data::Histogram(buckets) => {
             for (ns, count) in buckets {
-                samples[usize::from(*ns > border)] += *count as usize;
+                let mode = usize::from(*ns > border);
+                // Counts of a file may be anything.
+                samples[mode] = samples[mode].saturating_add(*count);
             }
         }
         data => {
@@ -150,7 +162,7 @@ fn counted(measured: &Measured, border: f64) -> ([usize; 2], [usize; 2]) {
                 let mode = usize::from(cost > border);
                 samples[mode] += 1;
                 let position = position as u32;
-                preempted[mode] += usize::from(measured.disturbed.contains(&position));
+                preempted[mode] += u64::from(measured.disturbed.contains(&position));
             }
         }
     }
@@ -175,10 +187,15 @@ fn cause(row: &PointRow, launches: &[Seen<'_>]) -> Cause {
         return Cause::Seen(why.to_owned());
     }
     let both = launches.iter().filter(|launch| launch.has_both()).count();
+    if both == all && all >= LAUNCHES {
+        return Cause::NotSeen(format!(
+            "all {all} launches have both, so nothing that is the same for a launch from its beginning \
+             to its end makes them; what does is not seen in what was recorded"
+        ));
+    }
     if 2 * both >= all {
         return Cause::NotSeen(format!(
-            "{both} of {all} launches have both, so nothing that is the same for a launch from its \
-             beginning to its end makes them; what does is not seen in what was recorded"
+            "{both} of {all} launches have both; what makes them is not seen in what was recorded"
         ));
     }
     let (greater, lesser): (Vec<&Seen<'_>>, Vec<&Seen<'_>>) = launches
@@ -186,8 +203,8 @@ fn cause(row: &PointRow, launches: &[Seen<'_>]) -> Cause {
         .partition(|launch| launch.greater_share() > 0.5);
     if lesser.is_empty() || greater.is_empty() {
         return Cause::NotSeen(format!(
-            "all {all} launches are mostly of the same one, so nothing that is the same for a launch \
-             from its beginning to its end makes them; what does is not seen in what was recorded"
+            "all {all} launches are mostly of the same one; what makes the other is not seen in what \
+             was recorded"
         ));
     }
     between(row, &lesser, &greater)
@@ -195,7 +212,7 @@ fn cause(row: &PointRow, launches: &[Seen<'_>]) -> Cause {
 
 /// Whether the greater mode is what was preempted.
 fn were_preempted(launches: &[Seen<'_>]) -> bool {
-    let sum = |of: fn(&Seen<'_>) -> usize| launches.iter().map(of).sum::<usize>();
+    let sum = |of: fn(&Seen<'_>) -> u64| launches.iter().map(of).fold(0, u64::saturating_add);
     let [lesser, greater] = [sum(|seen| seen.samples[0]), sum(|seen| seen.samples[1])];
     let [of_lesser, of_greater] = [sum(|seen| seen.preempted[0]), sum(|seen| seen.preempted[1])];
     lesser >= SAMPLES
@@ -402,22 +419,80 @@ mod tests {
         );
     }
 
-    /// Two launches whose batches are of either mode, of which these were preempted.
-    fn batches(disturbed: &[u32]) -> String {
+    #[test]
+    fn of_many_answers_some_are_named() {
+        let mut run = run(&[]);
+        for ns in (1..=9).map(f64::from) {
+            let mut row = point_row("os.pin", "cost", Axes::default(), ns, (ns, ns));
+            row.point.axes = Axes::default().with("size", ns as u64);
+            row.metrics[0].modes = [ns, 2.0 * ns]
+                .map(|median| Mode { median, share: 0.5 })
+                .to_vec();
+            run.points.push(row);
+        }
+        let found = modes(&run);
+        assert_eq!((found.len(), found[0].evidence.len()), (1, 9));
+        let told = &found[0].sentence;
+        assert!(
+            told.starts_with("9 answers come in two modes each"),
+            "{told}"
+        );
+        assert!(told.ends_with("; and 3 more"), "{told}");
+        assert_eq!(told.matches("os.pin").count(), 6);
+    }
+
+    /// A point of 100 and 200 ns, whose launches have these data and these batches disturbed.
+    fn of_launches(launches: &[Data], disturbed: &[u32]) -> String {
         let mut run = run(&[]);
         let mut row = point_row("os.pin", "cost", Axes::default(), 150.0, (100.0, 200.0));
         row.metrics[0].modes = [100.0, 200.0]
             .map(|median| Mode { median, share: 0.5 })
             .to_vec();
-        for _ in 0..2 {
+        for data in launches {
             launch(&mut run, &[(&row, &[("cost", 0.0)])]);
             let measured = &mut run.launches.last_mut().unwrap().points[0].metrics[0];
-            let costs = [1000.0, 1000.0, 1000.0, 2000.0, 2000.0, 2000.0];
-            measured.data = Data::Samples(costs.map(|ns| (10, ns)).to_vec());
+            measured.data = data.clone();
             measured.disturbed = disturbed.to_vec();
         }
         run.points.push(row);
         modes(&run)[0].sentence.clone()
+    }
+
+    /// Two launches whose batches are of either mode, of which these were preempted.
+    fn batches(disturbed: &[u32]) -> String {
+        let costs = [1000.0, 1000.0, 1000.0, 2000.0, 2000.0, 2000.0];
+        let data = Data::Samples(costs.map(|ns| (10, ns)).to_vec());
+        of_launches(&[data.clone(), data], disturbed)
+    }
+
+    #[test]
+    fn what_is_alike_in_a_launch_is_no_cause_only_where_all_of_several_have_both() {
+        let of = |lesser, greater| Data::Histogram(vec![(100.0, lesser), (200.0, greater)]);
+        let (both, one, other) = (of(5, 5), of(10, 0), of(0, 10));
+        let three = [both.clone(), both.clone(), both.clone()];
+        let told = of_launches(&three, &[]);
+        assert!(
+            told.contains("all 3 launches have both, so nothing that is the same"),
+            "{told}"
+        );
+        let told = of_launches(&[both.clone(), both.clone(), other], &[]);
+        assert!(
+            told.ends_with(
+                "2 of 3 launches have both; what makes them is not seen in what was recorded"
+            ),
+            "{told}"
+        );
+        for launches in [&three[..2], &[one.clone(), one.clone(), one]] {
+            let told = of_launches(launches, &[]);
+            assert!(!told.contains("so nothing"), "{told}");
+        }
+    }
+
+    #[test]
+    fn more_samples_than_a_count_holds_are_counted() {
+        let data = Data::Histogram(vec![(100.0, u64::MAX), (99.0, u64::MAX), (200.0, u64::MAX)]);
+        let told = of_launches(&[data.clone(), data.clone(), data], &[]);
+        assert!(told.contains("all 3 launches have both"), "{told}");
     }
 
     #[test]

@@ -27,13 +27,14 @@ pub(crate) fn prediction_score(run: &Run) -> Vec<Finding> {
     scored.sort_by(|one, other| one.width.total_cmp(&other.width));
     let held = |scored: &[Scored<'_>]| scored.iter().filter(|one| one.held).count();
     let (narrow, wide) = scored.split_at(scored.len() / 2);
-    let (middle, widest) = (wide[0].width, wide[wide.len() - 1].width);
+    let widest = |scored: &[Scored<'_>]| scored.last().map_or(1.0, |one| one.width);
     let sentence = format!(
-        "of {} predictions {} held; the upper end of half of them is at most {middle:.1} times the \
-         lower one, of the widest {widest:.0} times: of the {} narrower ones {} held, of the {} wider \
-         ones {}",
+        "of {} predictions {} held; the upper end of half of them is at most {:.1} times the lower \
+         one, of the widest {:.0} times: of the {} narrower ones {} held, of the {} wider ones {}",
         scored.len(),
         held(&scored),
+        widest(narrow),
+        widest(wide),
         narrow.len(),
         held(narrow),
         wide.len(),
@@ -87,7 +88,7 @@ mod tests {
         let found = with(&predictions);
         assert_eq!(
             found[0].sentence,
-            "of 10 predictions 9 held; the upper end of half of them is at most 4.0 times the lower \
+            "of 10 predictions 9 held; the upper end of half of them is at most 1.2 times the lower \
              one, of the widest 4 times: of the 5 narrower ones 4 held, of the 5 wider ones 5"
         );
         assert_eq!(found[0].evidence.len(), 10);

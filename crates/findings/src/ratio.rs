@@ -132,10 +132,11 @@ pub(crate) fn value(point: &LaunchPoint, metric: &str) -> Option<f64> {
 fn middle_of(buckets: &[(f64, u64)]) -> Option<f64> {
     let mut sorted = buckets.to_vec();
     sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let all: u64 = sorted.iter().map(|(_, count)| count).sum();
+    // Counts of a file may be anything.
+    let all: u128 = sorted.iter().map(|(_, count)| u128::from(*count)).sum();
     let mut until = 0;
     let middle = sorted.iter().find(|(_, count)| {
-        until += count;
+        until += u128::from(*count);
         2 * until >= all
     });
     middle.map(|(ns, _)| *ns)
@@ -293,6 +294,8 @@ mod tests {
         assert_eq!(of(&[(9.0, 3), (2.0, 1), (5.0, 1)]), Some(9.0));
         assert_eq!(of(&[(9.0, 3), (2.0, 4)]), Some(2.0));
         assert_eq!(of(&[]), None);
+        let most = u64::MAX;
+        assert_eq!(of(&[(9.0, most), (2.0, most), (5.0, most)]), Some(5.0));
     }
 
     #[test]

@@ -13,6 +13,9 @@ use costof_model::unit::Better;
 /// The probes whose points differ in their threads.
 const PROBES: [&str; 3] = ["memory.bandwidth", "sync.mutex", "sync.false_sharing"];
 
+/// Where all threads get less than so many times what one gets, one gets nearly all.
+const NEARLY_ALL: f64 = 1.1;
+
 /// For each probe and circumstance, the most threads beside one; of several sizes at the largest, which
 /// no cache of one processor holds.
 pub(crate) fn scaling(run: &Run) -> Vec<Finding> {
@@ -45,9 +48,10 @@ fn found(run: &Run, common: &Point, group: &[&PointRow]) -> Option<Finding> {
     let named = format!("{}{}", common.probe, circumstances(run, common));
     let sentence = match one.primary()?.better {
         Better::Higher => {
-            let limit = match (high < count as f64, low > 1.0) {
-                (_, false) if high < 1.5 => ": one thread takes nearly all that there is",
-                (true, true) => ": less than each would get alone",
+            let limit = match low > 1.0 {
+                _ if high < 1.0 => ": less than one alone gets",
+                false if high < NEARLY_ALL => ": one thread takes nearly all that there is",
+                true if high < count as f64 => ": less than each would get alone",
                 _ => "",
             };
             format!(
@@ -99,6 +103,11 @@ mod tests {
         );
         assert!(told(20.0)[0].ends_with("100 % of 2 times"));
         assert!(told(10.0)[0].ends_with("one thread takes nearly all that there is"));
+        assert!(told(5.0)[0].ends_with("less than one alone gets"));
+        let mut unsure = bandwidth(2, 12.0);
+        unsure.metrics[0].ci95 = Some((8.0, 14.0));
+        let told = sentences(scaling, &[bandwidth(1, 10.0), unsure]);
+        assert!(told[0].ends_with("60 % of 2 times"), "{told:?}");
         assert!(sentences(scaling, &[bandwidth(1, 10.0)]).is_empty());
         assert!(sentences(scaling, &[bandwidth(2, 10.0)]).is_empty());
     }

@@ -180,7 +180,7 @@ pub(crate) fn circumstances(run: &Run, point: &Point) -> String {
 }
 
 /// Sizes at which both ways on an axis were measured, smallest first, with how many times as good the
-/// one is.
+/// one is; none by a metric of which neither more nor less is better.
 pub(crate) fn ratios<'a>(
     run: &Run,
     group: &[&'a PointRow],
@@ -194,17 +194,21 @@ pub(crate) fn ratios<'a>(
             .filter_map(|row| Some((row.axes().find_number("size")?, row)))
             .collect::<Vec<_>>()
     };
-    let others = of(other);
+    let mut others: HashMap<u64, &PointRow> = HashMap::new();
+    for (size, row) in of(other) {
+        others.entry(size).or_insert(row);
+    }
     let mut ratios: Vec<_> = of(better)
         .into_iter()
         .filter_map(|(size, row)| {
-            let (_, other) = others.iter().find(|(other, _)| *other == size)?;
+            let other = *others.get(&size)?;
             let ratio = LogRatio::of(run, row, other, metric)?;
             let ratio = match row.estimate(metric)?.better {
                 Better::Lower => ratio.reversed(),
-                Better::Higher | Better::Neither => ratio,
+                Better::Higher => ratio,
+                Better::Neither => return None,
             };
-            Some((size, ratio, [row, *other]))
+            Some((size, ratio, [row, other]))
         })
         .collect();
     ratios.sort_by_key(|(size, ..)| *size);

@@ -1,6 +1,7 @@
 //! How sure a finding is, by what it rests on: the least sure of its points.
 
 use crate::finding::Finding;
+use crate::prediction_score;
 use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
@@ -30,8 +31,12 @@ impl<'a> Points<'a> {
         self.0.get(point).copied()
     }
 
-    /// How sure a finding is; none where the run has none of its points.
+    /// How sure a finding is; none where the run has none of its points, and none of the score of all
+    /// predictions, which is of sure points and others.
     pub fn sureness(&self, finding: &Finding) -> Option<Sureness> {
+        if finding.kind == prediction_score::KIND {
+            return None;
+        }
         let rows = finding.evidence.iter().filter_map(|point| self.row(point));
         rows.map(|row| Sureness {
             grade: row.grade,
@@ -75,5 +80,12 @@ mod tests {
         assert_eq!(sureness(&[0, 1]), of(Grade::B, 5));
         assert_eq!(sureness(&[0, 1, 2]), of(Grade::D, 3));
         assert_eq!(sureness(&[]), None);
+        let of_all = Finding {
+            kind: prediction_score::KIND.into(),
+            sentence: String::new(),
+            advice: None,
+            evidence: vec![run.points[2].point.clone()],
+        };
+        assert_eq!(points.sureness(&of_all), None);
     }
 }

@@ -58,15 +58,16 @@ fn price(run: &Run, exit: &PointRow) -> Option<Finding> {
     })
 }
 
-/// A page fault that takes less than an exit is without one.
+/// A page fault that takes less than an exit is probably without one.
 fn faults(run: &Run, exit: &PointRow) -> Option<Finding> {
     let fault = row(run, "os.page_fault", &[("kind", "minor_anonymous")])?;
     let ((least_of_exit, _), (_, most_of_fault)) = (interval(exit)?, interval(fault)?);
     (most_of_fault < least_of_exit).then(|| Finding {
         kind: "vm_page_faults".into(),
         sentence: format!(
-            "a page fault ({} at most) takes less than leaving the virtual machine ({} at least): the \
-             usual one does not leave it",
+            "a page fault ({} at most) takes less than leaving the virtual machine ({} at least), so \
+             the usual one probably does not leave it (an exit for memory may be cheaper than this \
+             one, of cpuid)",
             ns(most_of_fault),
             ns(least_of_exit)
         ),
@@ -158,7 +159,8 @@ mod tests {
             told,
             [
                 "a page fault (550 ns at most) takes less than leaving the virtual machine (1.80 µs at \
-                 least): the usual one does not leave it"
+                 least), so the usual one probably does not leave it (an exit for memory may be \
+                 cheaper than this one, of cpuid)"
             ]
         );
         assert!(sentences(virtualisation, &[exit(2.0), fault(1.9)]).is_empty());

@@ -9,9 +9,12 @@ use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use std::collections::HashMap;
 
 /// Of fewer sizes nobody knows a curve.
 const SIZES: usize = 3;
+/// So many ways are compared with each other, which keeps a hostile file from making millions of pairs.
+const WAYS_MAX: usize = 16;
 /// The axes whose words are ways of doing the same; those of others are circumstances.
 const WAYS: [&str; 5] = ["over", "stack", "engine", "how", "kernel"];
 
@@ -39,15 +42,16 @@ pub(crate) fn ways_cross(run: &Run) -> Vec<Finding> {
     findings
 }
 
-/// The words on an axis, in the order in which they come.
+/// The words on an axis of which there are enough points for a curve.
 fn ways<'a>(group: &[&'a PointRow], axis: &str) -> Vec<&'a str> {
-    let mut ways = Vec::new();
-    for way in group.iter().filter_map(|row| row.axes().find_word(axis)) {
-        if !ways.contains(&way) {
-            ways.push(way);
-        }
-    }
-    ways
+    let mut points: HashMap<&str, usize> = HashMap::new();
+    let words = group.iter().filter_map(|row| row.axes().find_word(axis));
+    let with_a_curve = words.filter(|way| {
+        let points = points.entry(way).or_default();
+        *points += 1;
+        *points == SIZES
+    });
+    with_a_curve.take(WAYS_MAX).collect()
 }
 
 fn found(
@@ -93,6 +97,7 @@ mod tests {
     use super::*;
     use crate::memory_sample::{point_row, sentences};
     use costof_model::axis::Axes;
+    use costof_model::unit::Better;
 
     fn row(over: &'static str, size: u64, ns: f64) -> PointRow {
         let axes = Axes::default().with("over", over).with("size", size);
@@ -135,5 +140,36 @@ mod tests {
         assert!(sentences(ways_cross, &pages.collect::<Vec<_>>()).is_empty());
         let few = [row("pipe", 64, 100.0), row("unix", 64, 50.0)];
         assert!(sentences(ways_cross, &few).is_empty());
+    }
+
+    #[test]
+    fn of_what_is_neither_better_more_nor_less_no_way_is_better() {
+        let costs = [(64, 50.0), (256, 80.0), (1024, 120.0), (4096, 200.0)];
+        let rows = costs.into_iter().flat_map(|(size, ns)| {
+            [row("pipe", size, 100.0), row("unix", size, ns)].map(|mut row| {
+                row.metrics[0].better = Better::Neither;
+                row
+            })
+        });
+        assert!(sentences(ways_cross, &rows.collect::<Vec<_>>()).is_empty());
+    }
+
+    #[test]
+    fn of_many_ways_so_many_are_compared() {
+        let names = [
+            "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q",
+            "r", "s", "t",
+        ];
+        let ways = (0..).zip(names).flat_map(|(position, name)| {
+            // The steeper a way is, the less it takes at the smallest size.
+            let steepness = 1.0 + f64::from(position);
+            [(64, 0.5), (256, 0.8), (1024, 1.2), (4096, 2.0)]
+                .map(|(size, more): (u64, f64)| row(name, size, 100.0 * more.powf(steepness)))
+        });
+        // One without a curve is none of them.
+        let rows: Vec<PointRow> = std::iter::once(row("z", 64, 1.0)).chain(ways).collect();
+        let told = sentences(ways_cross, &rows);
+        assert_eq!(told.len(), WAYS_MAX * (WAYS_MAX - 1) / 2);
+        assert!(told.iter().any(|told| told.contains("over=a beats over=p")));
     }
 }

@@ -1,14 +1,64 @@
 //! How much memory is more than the caches hold.
 
+use crate::error::{Result, failed};
+use costof_os::arena::available_bytes;
 use std::fs;
 
 /// Times the last cache.
 const LAST_CACHES: u64 = 4;
+/// Of the memory that is free this share is used: a copy takes it twice, and neither swapping nor a
+/// limit may be near.
+const SHARE: u64 = 4;
 
-/// So many MiB that no cache helps, at least `least_mib`: a power of two, which sysbench asks for.
-pub fn beyond_caches_mib(least_mib: u64) -> u64 {
-    let last_mib = last_cache_bytes().unwrap_or(0) >> 20;
-    least_mib.max(LAST_CACHES * last_mib).next_power_of_two()
+/// A size that no cache helps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BeyondCaches {
+    /// In MiB: a power of two, which sysbench asks for.
+    pub mib: u64,
+    /// Why this machine has not so much to spare; none where it has.
+    pub lacks: Option<String>,
+}
+
+impl BeyondCaches {
+    /// At least `least_mib`, where the memory that is free allows that.
+    pub fn at_least(least_mib: u64) -> BeyondCaches {
+        let last_mib = last_cache_bytes().map(|bytes| bytes.div_ceil(1 << 20));
+        // Where the kernel does not tell, nothing else bounds it.
+        let free_mib = available_bytes().map_or(u64::MAX, |bytes| bytes >> 20);
+        BeyondCaches::of(least_mib, last_mib, free_mib)
+    }
+
+    fn of(least_mib: u64, last_mib: Option<u64>, free_mib: u64) -> BeyondCaches {
+        let beyond_mib = last_mib.map_or(least_mib, |last| LAST_CACHES * last);
+        let wanted_mib = least_mib.max(beyond_mib).next_power_of_two();
+        let spare_mib = free_mib / SHARE;
+        let mib = match spare_mib.checked_ilog2() {
+            Some(power) => wanted_mib.min(1 << power),
+            None => 0,
+        };
+        if mib >= beyond_mib.max(1) {
+            return BeyondCaches { mib, lacks: None };
+        }
+        let needs_mib = beyond_mib.next_power_of_two();
+        BeyondCaches {
+            mib: needs_mib,
+            lacks: Some(format!(
+                "it needs {needs_mib} MiB, so that no cache holds them, and a quarter of the memory \
+                 that is free is {spare_mib} MiB"
+            )),
+        }
+    }
+
+    /// Its MiB.
+    ///
+    /// # Errors
+    /// This machine has not so much to spare.
+    pub fn to_spare(self) -> Result<u64> {
+        match self.lacks {
+            Some(why) => Err(failed(why)),
+            None => Ok(self.mib),
+        }
+    }
 }
 
 /// The size of the last cache of processor 0; `None` where the kernel does not tell.
@@ -29,8 +79,34 @@ mod tests {
 
     #[test]
     fn no_cache_holds_a_quarter_of_it() {
-        let mib = beyond_caches_mib(96);
-        assert!(mib.is_power_of_two() && mib >= 128);
-        assert!(last_cache_bytes().is_none_or(|last| mib << 20 >= 4 * (last >> 20 << 20)));
+        for (last_mib, mib) in [
+            (Some(16), 128),
+            (Some(33), 256),
+            (Some(260), 2048),
+            (None, 128),
+        ] {
+            let found = BeyondCaches::of(128, last_mib, 64 << 10);
+            assert_eq!(found, BeyondCaches { mib, lacks: None });
+        }
+        assert!(BeyondCaches::at_least(96).mib.is_power_of_two());
+    }
+
+    #[test]
+    fn it_is_no_more_than_a_quarter_of_what_is_free() {
+        let found = |last_mib, free_mib| BeyondCaches::of(512, last_mib, free_mib);
+        assert_eq!(found(Some(16), 1000).to_spare().unwrap(), 128);
+        assert_eq!(found(Some(260), 8191).mib, 2048);
+        for (last_mib, free_mib, needs) in [
+            (Some(260), 4096, "needs 2048 MiB"),
+            (Some(32), 300, "needs 128 MiB"),
+            (None, 1000, "needs 512 MiB"),
+            (Some(0), 0, "needs 1 MiB"),
+        ] {
+            let error = found(last_mib, free_mib)
+                .to_spare()
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(needs), "{error}");
+        }
     }
 }

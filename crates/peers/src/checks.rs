@@ -2,7 +2,7 @@
 //! programs measure quite the same.
 
 use crate::agreement::Band;
-use crate::caches::beyond_caches_mib;
+use crate::caches::BeyondCaches;
 use crate::tool::Tool;
 use crate::tools::fio::{self, Wanted};
 use crate::tools::{iperf3, lmbench, mbw, perf, ping, sockperf, stress_ng, sysbench};
@@ -20,6 +20,8 @@ pub struct Check {
     /// The processors are kept from sleeping meanwhile, for either side: waking one that sleeps may
     /// take longer than all the rest, and differs more.
     pub awake: bool,
+    /// Why it cannot be made on this machine; none where it can.
+    pub lacks: Option<String>,
     /// The tools.
     pub beside: Vec<Beside>,
 }
@@ -48,7 +50,11 @@ const FILE_BYTES: u64 = 64 << 20;
 
 /// All of them, in the order in which they are made.
 pub fn checks() -> Vec<Check> {
-    let mib = beyond_caches_mib(LEAST_MIB);
+    let BeyondCaches { mib, lacks } = BeyondCaches::at_least(LEAST_MIB);
+    let in_memory = |check: Check| Check {
+        lacks: lacks.clone(),
+        ..check
+    };
     vec![
         one(
             "os.syscall",
@@ -106,7 +112,7 @@ pub fn checks() -> Vec<Check> {
                           time is over; costof stamps each vfork and wait by itself",
             }],
         ),
-        one(
+        in_memory(one(
             "memory.latency",
             &format!("size={mib}MiB pages=4KiB pattern=random stride=64"),
             "cost",
@@ -118,8 +124,8 @@ pub fn checks() -> Vec<Check> {
                           in caches; where huge pages are given unasked \
                           (transparent_hugepage=always) its memory may lie on them",
             }],
-        ),
-        bandwidth(
+        )),
+        in_memory(bandwidth(
             "read",
             mib,
             vec![
@@ -136,8 +142,8 @@ pub fn checks() -> Vec<Check> {
                               loops",
                 },
             ],
-        ),
-        bandwidth(
+        )),
+        in_memory(bandwidth(
             "write",
             mib,
             vec![
@@ -154,17 +160,19 @@ pub fn checks() -> Vec<Check> {
                               the compiler's loops",
                 },
             ],
-        ),
-        bandwidth(
+        )),
+        in_memory(bandwidth(
             "copy",
             mib,
             vec![Beside {
                 tool: mbw::copy(mib, COPIES),
                 expected: Band::new(0.9, 1.9),
                 differs: "mbw copies by the C library's memcpy, costof by the fastest of its loops, \
-                          which may write past the caches where memcpy does not, or does so later",
+                          which may write past the caches where memcpy does not, or does so later; \
+                          mbw's number is the median of 20 copies, each long enough to hold \
+                          interruptions, which is held against costof's mean",
             }],
-        ),
+        )),
         file(
             "cache=warm pattern=random block=4KiB engine=pread depth=1 size=64MiB",
             "cost",
@@ -225,6 +233,7 @@ fn one(probe: &'static str, axes: &str, metric: &'static str, beside: Vec<Beside
         metric,
         processors: 1,
         awake: false,
+        lacks: None,
         beside,
     }
 }

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const GLANCE: Duration = Duration::from_millis(100);
 /// How often a child that has closed its outputs is asked whether it has ended.
 const LAST_GLANCE: Duration = Duration::from_micros(100);
+/// How long the end of a child's complaint is waited for, once it has ended.
+const COMPLAINT_LIMIT: Duration = Duration::from_secs(5);
 /// How much of a child's complaint is shown.
 const COMPLAINT_CHARS: usize = 600;
 
@@ -110,8 +112,13 @@ pub fn finish_watched(
         std::thread::sleep(LAST_GLANCE);
     };
     let wall = start.elapsed();
-    // What it has started may keep the pipe open.
-    let complaint = complaint.recv_timeout(GLANCE).unwrap_or_default();
+    // What it has started may keep the pipe open; otherwise its end comes at once.
+    let patience = match status.success() && !output.is_empty() {
+        true => GLANCE,
+        // Then the complaint is all that it said.
+        false => COMPLAINT_LIMIT,
+    };
+    let complaint = complaint.recv_timeout(patience).unwrap_or_default();
     let complaint = String::from_utf8_lossy(&complaint).into_owned();
     if !status.success() {
         // A terminal interrupts the child too, and that is then why it failed.
@@ -132,15 +139,15 @@ pub fn finish_watched(
 /// child ends it.
 ///
 /// # Errors
-/// It is a name that is not on the path.
+/// It is not here.
 pub fn pinned(cpu: usize, program: &Path) -> Result<Command> {
     // taskset would start and then fail, in words of its own.
-    if !is_installed(program) {
+    let Some(found) = packages::find(program) else {
         let missing = io::Error::from(io::ErrorKind::NotFound);
         return Err(failed(cannot_start(&Command::new(program), &missing)));
-    }
+    };
     let mut command = Command::new("taskset");
-    command.args(["--cpu-list", &cpu.to_string()]).arg(program);
+    command.args(["--cpu-list", &cpu.to_string()]).arg(found);
     Ok(command)
 }
 
@@ -274,12 +281,6 @@ pub fn numbers<const N: usize>(said: &str) -> Result<[f64; N]> {
         .ok_or_else(|| failed(format!("it said `{said}`, and not {N} numbers")))
 }
 
-/// Whether there is such a file, or a name on the path.
-pub fn is_installed(program: &Path) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-}
-
 /// A child that is ended and reaped when it is dropped.
 pub struct Ended(Child);
 
@@ -371,6 +372,16 @@ mod tests {
         let error = finish(&mut shell("echo no >&2; exit 3"), LONG, &never()).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("sh -c") && text.contains('3') && text.ends_with("no"));
+    }
+
+    /// As where the one who reads gets no processor for a while.
+    #[test]
+    fn a_complaint_that_comes_late_is_heard() {
+        let late = "(sleep 0.5; echo late >&2) >&- &";
+        let error = finish(&mut shell(&format!("{late} exit 3")), LONG, &never()).unwrap_err();
+        assert!(error.to_string().ends_with("late"), "{error}");
+        let finished = finish(&mut shell(late), LONG, &never()).unwrap();
+        assert_eq!(finished.complaint, "late\n");
     }
 
     #[test]

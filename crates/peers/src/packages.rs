@@ -82,14 +82,15 @@ pub fn missing(program: &str) -> String {
     }
 }
 
-/// Where a program is that a package may put where no path leads, as Debian's lmbench does; none
-/// where it is not.
-pub fn find(program: &str) -> Option<PathBuf> {
+/// Where a program is, by its name or its path; a package may put it where no path leads, as Debian's
+/// lmbench does. None where it is not.
+pub fn find(program: impl AsRef<Path>) -> Option<PathBuf> {
     let lmbench = format!("/usr/lib/lmbench/bin/{}-linux-gnu", std::env::consts::ARCH);
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain([PathBuf::from(lmbench)])
-        .map(|folder| folder.join(Path::new(program)))
+        // Of a path that begins with a slash, nothing but that is left.
+        .map(|folder| folder.join(program.as_ref()))
         .find(|file| file.is_file())
 }
 
@@ -114,5 +115,7 @@ mod tests {
     fn programs_are_found_on_the_path() {
         assert!(find("sh").is_some_and(|file| file.is_absolute()));
         assert_eq!(find("no-such-program"), None);
+        assert_eq!(find("/bin/sh"), Some(PathBuf::from("/bin/sh")));
+        assert_eq!(find("/bin/no-such-program"), None);
     }
 }

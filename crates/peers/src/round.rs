@@ -18,6 +18,8 @@ pub type Given = std::result::Result<Vec<f64>, String>;
 pub enum Event<'a> {
     /// A side is about to be measured.
     Begins(&'a str),
+    /// Another costof measures the machine, which is waited for: who that is.
+    Waits(&'a str),
     /// A side has failed, and is left out from now on.
     LeftOut {
         /// Which.

@@ -28,6 +28,8 @@ pub struct Tool<'a> {
     pub arguments: Box<dyn FnMut() -> Result<Vec<String>> + 'a>,
     /// Its number for one round, in nanoseconds or bytes a second, from what it prints.
     pub read: fn(&str) -> Option<f64>,
+    /// Why it has no number, where what it prints tells that.
+    pub why_not: fn(&str) -> Option<String>,
 }
 
 /// What a tool's number is.
@@ -70,13 +72,15 @@ impl<'a> Tool<'a> {
             environment: &[],
             arguments: Box::new(move || Ok(arguments.clone())),
             read,
+            why_not: |_| None,
         }
     }
 
     /// Its number.
     ///
     /// # Errors
-    /// It is not installed, does not succeed in time, or prints no number that is known here.
+    /// It is not installed, does not succeed in time, says why it has no number, or prints none that
+    /// is known here.
     pub fn measure(&mut self, on: On<'_>) -> Result<f64> {
         let mut command = pinned_until_death(on.cpu, &self.program)?;
         let arguments = (self.arguments)()?;
@@ -95,10 +99,12 @@ impl<'a> Tool<'a> {
         (self.read)(&said)
             .filter(|number| number.is_finite() && *number > 0.0)
             .ok_or_else(|| {
-                failed(format!(
-                    "it printed no number that is known here, but: {}",
-                    tools::shortened(&said, SHOWN_CHARS)
-                ))
+                failed((self.why_not)(&said).unwrap_or_else(|| {
+                    format!(
+                        "it printed no number that is known here, but: {}",
+                        tools::shortened(&said, SHOWN_CHARS)
+                    )
+                }))
             })
     }
 

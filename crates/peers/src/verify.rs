@@ -15,10 +15,12 @@ use costof_os::awake::Spinners;
 use fastrand::Rng;
 use std::cell::RefCell;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a machine that another costof measures is asked for again.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// For so long it may be the costof that has just measured, whose worker is about to end.
+const IN_SILENCE: Duration = Duration::from_secs(2);
 
 /// What all checks of a command have in common.
 pub struct Verifier<'a> {
@@ -30,7 +32,7 @@ pub struct Verifier<'a> {
     pub cpus: &'a [usize],
     /// How often both sides are measured.
     pub rounds: usize,
-    /// How long either side may take for its number.
+    /// How long either side may take for its number, and how long another costof is waited for before.
     pub limit: Duration,
     /// The user's wish to stop.
     pub interrupt: &'a Interrupt,
@@ -98,6 +100,7 @@ impl Verifier<'_> {
             metric,
             processors,
             awake,
+            lacks,
             beside,
         } = check;
         let row = |beside: &Beside, outcome| Row {
@@ -112,7 +115,7 @@ impl Verifier<'_> {
         };
         let (mut here, absent): (Vec<Beside>, Vec<Beside>) = beside
             .into_iter()
-            .partition(|beside| is_here(&beside.tool.program));
+            .partition(|beside| packages::find(&beside.tool.program).is_some());
         let mut rows: Vec<Row> = absent
             .iter()
             .map(|beside| row(beside, Outcome::Absent(packages::missing(beside.tool.name))))
@@ -120,36 +123,43 @@ impl Verifier<'_> {
         if here.is_empty() {
             return Ok(rows);
         }
+        let all_failed = |why: &str| {
+            let failed = |beside| row(beside, Outcome::Failed(why.to_owned()));
+            here.iter().map(failed).collect::<Vec<_>>()
+        };
+        if let Some(why) = lacks {
+            rows.extend(all_failed(&why));
+            return Ok(rows);
+        }
         let Some(cpus) = self.cpus.get(..processors) else {
-            let why = format!("it takes {processors} processors");
-            rows.extend(
-                here.iter()
-                    .map(|beside| row(beside, Outcome::Failed(why.clone()))),
-            );
+            rows.extend(all_failed(&format!("it takes {processors} processors")));
             return Ok(rows);
         };
         let _spinners = match awake.then(|| Spinners::start(cpus)).transpose() {
             Ok(spinners) => spinners,
             Err(error) => {
                 let why = format!("cannot keep processors {cpus:?} awake: {error}");
-                rows.extend(
-                    here.iter()
-                        .map(|beside| row(beside, Outcome::Failed(why.clone()))),
-                );
+                rows.extend(all_failed(&why));
                 return Ok(rows);
             }
         };
+        let happens = RefCell::new(happens);
+        let waits = |holder: &str| (happens.borrow_mut())(Event::Waits(holder));
         let own = RefCell::new(Own::default());
         let mut sides = vec![Side {
             name: "costof",
-            measure: Box::new(|_| self.costof(probe, &axes, metric, cpus, &own)),
+            measure: Box::new(|_| {
+                // It waits for its turn too, but nobody hears it, and its time runs.
+                drop(self.turn(&waits)?);
+                self.costof(probe, &axes, metric, cpus, &own)
+            }),
         }];
         for beside in &mut here {
             sides.push(Side {
                 name: beside.tool.name,
                 measure: Box::new(|_| {
                     // Another costof would disturb it, as it would another costof.
-                    let _turn = self.turn()?;
+                    let _turn = self.turn(&waits)?;
                     beside.tool.measure(On {
                         cpu: cpus[0],
                         next: self.cpus.get(1).copied(),
@@ -159,7 +169,8 @@ impl Verifier<'_> {
                 }),
             });
         }
-        let given = round::interleave(self.rounds, &mut Rng::new(), &mut sides, happens)?;
+        let mut on_event = |event: Event<'_>| (happens.borrow_mut())(event);
+        let given = round::interleave(self.rounds, &mut Rng::new(), &mut sides, &mut on_event)?;
         drop(sides);
         let (of_costof, of_tools) = given.split_first().expect("costof is the first side");
         let own = own.into_inner();
@@ -210,19 +221,54 @@ impl Verifier<'_> {
     }
 
     /// The machine, once no other costof measures it.
-    fn turn(&self) -> Result<Turn> {
-        loop {
-            match turn::take() {
-                Ok(turn) => return Ok(turn),
-                Err(_) if self.interrupt.came() => return Err(Error::Interrupted),
-                Err(_) => std::thread::sleep(ASK_AGAIN),
-            }
-        }
+    fn turn(&self, waits: &dyn Fn(&str)) -> Result<Turn> {
+        let patience = Patience {
+            in_silence: IN_SILENCE,
+            at_most: self.limit,
+        };
+        patience.wait(turn::take, self.interrupt, waits)
     }
 }
 
-fn is_here(program: &Path) -> bool {
-    program.is_file() || program.to_str().and_then(packages::find).is_some()
+/// How long another costof is waited for.
+struct Patience {
+    /// This long without a word.
+    in_silence: Duration,
+    at_most: Duration,
+}
+
+impl Patience {
+    /// What is taken, as soon as it is free; who has it is told once.
+    fn wait<T>(
+        &self,
+        mut take: impl FnMut() -> std::result::Result<T, String>,
+        interrupt: &Interrupt,
+        waits: &dyn Fn(&str),
+    ) -> Result<T> {
+        let start = Instant::now();
+        let mut is_told = false;
+        loop {
+            let holder = match take() {
+                Ok(taken) => return Ok(taken),
+                Err(holder) => holder,
+            };
+            let waited = start.elapsed();
+            if interrupt.came() {
+                return Err(Error::Interrupted);
+            }
+            if waited >= self.at_most {
+                return Err(failed(format!(
+                    "after {} s this machine is still being measured by {holder}",
+                    self.at_most.as_secs_f64()
+                )));
+            }
+            if !is_told && waited >= self.in_silence {
+                waits(&holder);
+                is_told = true;
+            }
+            std::thread::sleep(ASK_AGAIN);
+        }
+    }
 }
 
 /// By how much the two sides of a comparison differ, as a share of the smaller, where half of all
@@ -289,6 +335,8 @@ fn unknown(word: &str, checks: &[Check]) -> String {
 mod tests {
     use super::*;
     use crate::checks::checks;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
 
     fn names(asked: &[&str]) -> Result<Vec<(&'static str, Vec<&'static str>)>> {
         let asked: Vec<String> = asked.iter().map(|&word| word.to_owned()).collect();
@@ -302,6 +350,42 @@ mod tests {
             .iter()
             .map(|check| (check.probe, tools(check)))
             .collect())
+    }
+
+    #[test]
+    fn who_is_waited_for_is_told_once_and_not_for_ever() {
+        let told = RefCell::new(Vec::new());
+        let waits = |holder: &str| told.borrow_mut().push(holder.to_owned());
+        let patience = |in_silence, at_most| Patience {
+            in_silence: Duration::from_millis(in_silence),
+            at_most: Duration::from_millis(at_most),
+        };
+        let mut asked = 0;
+        let third = || {
+            asked += 1;
+            match asked {
+                3 => Ok("the machine"),
+                _ => Err("process 5".to_owned()),
+            }
+        };
+        let never = Interrupt::never();
+        let taken = patience(0, 60_000).wait(third, &never, &waits).unwrap();
+        assert_eq!(
+            (taken, told.take()),
+            ("the machine", vec!["process 5".to_owned()])
+        );
+        let taken = || Err::<(), _>("process 5".to_owned());
+        let error = patience(60_000, 1).wait(taken, &never, &waits).unwrap_err();
+        assert!(
+            error.to_string().ends_with("measured by process 5"),
+            "{error}"
+        );
+        assert!(told.take().is_empty());
+        let stopped = Interrupt::by(Arc::new(AtomicBool::new(true)));
+        let error = patience(0, 60_000)
+            .wait(taken, &stopped, &waits)
+            .unwrap_err();
+        assert!(matches!(error, Error::Interrupted));
     }
 
     #[test]

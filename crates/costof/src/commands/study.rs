@@ -595,6 +595,7 @@ fn fits(table: &[&'static Probe], point: &Point, facts: &Facts) -> Result<(), St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_findings::kinds::KINDS;
     use costof_model::facts::{Cache, CacheKind, CpuSet};
     use costof_model::noise::Placement;
     use costof_model::rows::{Hosts, Plan};
@@ -702,6 +703,9 @@ mod tests {
         let command = command(&options, "course", example).unwrap();
         assert_eq!(planned(&command, false).blocks.len(), 2);
         assert_eq!(command.study.points(&command.infos).unwrap().len(), 2);
+        for kind in KINDS {
+            assert!(told.contains(&format!("`{kind}`")), "{kind} is not told");
+        }
     }
 
     #[test]
@@ -783,6 +787,14 @@ mod tests {
             (
                 table("{name='r',point='cpu.clock',measured=[5,4]}"),
                 vec!["line 7", "measured of `r`", "range"],
+            ),
+            (
+                "[[question]]\nask='?'\nbecause='b'\nkinds=['memory_level']".to_owned(),
+                vec!["line 7", "kinds", "`memory_level`", "`memory_levels`"],
+            ),
+            (
+                "[[question]]\nask='?'\nbecause='b'\nkinds=[]\nabout=['rpx.load']".to_owned(),
+                vec!["line 8", "about", "`rpx.load`", "`rpc.load`"],
             ),
         ] {
             let options = options(false);

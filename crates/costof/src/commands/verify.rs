@@ -4,6 +4,7 @@ mod told;
 
 use crate::cli::VerifyOptions;
 use crate::error::{Error, wrong};
+use crate::tell::tell;
 use crate::{interrupts, placement};
 use costof_measure::probe::Probe;
 use costof_model::plan;
@@ -74,11 +75,17 @@ fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Ro
         before += (verifier.rounds * sides(&check)) as u64;
         let what = format!("{} {}", check.probe, check.axes);
         let found = verifier
-            .check(check, &mut |event| {
-                if let Event::Begins(side) = event {
+            .check(check, &mut |event| match event {
+                Event::Begins(side) => {
                     bar.set_message(format!("{side}: {what}"));
                     bar.inc(1);
                 }
+                Event::Waits(holder) => bar.suspend(|| {
+                    tell(format!(
+                        "waiting: this machine is being measured by {holder}"
+                    ));
+                }),
+                Event::LeftOut { .. } | Event::Round { .. } => {}
             })
             .map_err(|error| match error {
                 PeersError::Failed(why) => wrong(why),

@@ -4,11 +4,11 @@ use super::MIB;
 use crate::tool::{Says, Tool, number_before};
 use costof_measure::statistics::quantile::median;
 
-/// So many copies of one array of this size to another: the median.
+/// So many copies of one array of this size to another: the median of what each of them gives.
 pub fn copy(size_mib: u64, copies: u32) -> Tool<'static> {
     Tool::simple(
         "mbw",
-        // A median, but each copy lasts long enough to hold interruptions.
+        // A median of means: each copy is one long time, which holds interruptions.
         Says::Mean,
         &format!("-q -n {copies} -t0 {size_mib}"),
         bytes_per_second,

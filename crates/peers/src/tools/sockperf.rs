@@ -16,6 +16,7 @@ pub fn ping_pong(over: &str, spins: bool, bytes: u32, seconds: u32) -> Tool<'sta
     );
     Tool {
         server: Some((words(&format!("server {both}")), transport)),
+        why_not: lost,
         ..Tool::simple(
             "sockperf",
             Says::Median,
@@ -29,12 +30,25 @@ pub fn ping_pong(over: &str, spins: bool, bytes: u32, seconds: u32) -> Tool<'sta
 /// if it says so; nothing where messages were lost, since it waits for none.
 fn median_ns(output: &str) -> Option<f64> {
     let whole = output.contains("Round trip is");
-    let nothing_lost = output.contains("# dropped messages = 0;");
+    let nothing_lost = dropped(output) == Some(0);
     let line = output
         .lines()
         .find(|line| line.contains("percentile 50.000 ="))?;
     let microseconds: f64 = line.rsplit_once('=')?.1.trim().parse().ok()?;
     (whole && nothing_lost).then_some(microseconds * 1e3)
+}
+
+fn lost(output: &str) -> Option<String> {
+    let messages = dropped(output).filter(|messages| *messages > 0)?;
+    Some(format!(
+        "{messages} of its messages were lost, and it waits for none that is"
+    ))
+}
+
+/// From a line as `sockperf: # dropped messages = 0; # duplicated messages = 0; …`.
+fn dropped(output: &str) -> Option<u64> {
+    let (_, rest) = output.split_once("# dropped messages = ")?;
+    rest.split_once(';')?.0.parse().ok()
 }
 
 #[cfg(test)]
@@ -71,8 +85,14 @@ sockperf: ---> <MIN> observation =   19.979
         assert_eq!(median_ns(OUTPUT), Some(69_823.0));
         let halved = OUTPUT.replace("Round trip is", "Latency is");
         assert_eq!(median_ns(&halved), None);
-        let lost = OUTPUT.replace("dropped messages = 0", "dropped messages = 3");
-        assert_eq!(median_ns(&lost), None);
+        let with_losses = OUTPUT.replace("dropped messages = 0", "dropped messages = 3");
+        assert_eq!(median_ns(&with_losses), None);
+        assert!(
+            lost(&with_losses)
+                .unwrap()
+                .starts_with("3 of its messages were lost")
+        );
+        assert_eq!(lost(OUTPUT), None);
         assert_eq!(median_ns("sockperf: Test ended"), None);
     }
 

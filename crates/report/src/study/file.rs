@@ -142,10 +142,10 @@ pub(super) enum Value {
 pub(super) struct Question {
     pub(super) ask: String,
     /// The kinds of findings that answer it.
-    pub(super) kinds: Vec<String>,
+    pub(super) kinds: Vec<Spanned<String>>,
     /// Only those about probes that begin so.
     #[serde(default)]
-    pub(super) about: Vec<String>,
+    pub(super) about: Vec<Spanned<String>>,
     /// What they answered.
     pub(super) theirs: Option<String>,
     /// Why there may be no answer.
@@ -184,9 +184,13 @@ impl Study {
 
     /// A mistake at a part of the file.
     pub(super) fn wrong(&self, at: &Spanned<String>, key: &str, what: &str) -> String {
+        self.wrong_at(at, &format!("{key} of `{}`: {what}", at.get_ref()))
+    }
+
+    /// A mistake in what stands there.
+    pub(super) fn wrong_at(&self, at: &Spanned<String>, what: &str) -> String {
         let line = line_at(&self.lines, at.span().start);
-        let (place, stands) = (&self.place, at.get_ref());
-        format!("{place}, line {line}, {key} of `{stands}`: {what}")
+        format!("{}, line {line}, {what}", self.place)
     }
 
     /// The same for what a selection says.
