@@ -279,7 +279,9 @@ impl Relaying {
                     let _ = done.send(());
                 }
                 Question::RunOn { cpus, done } => {
-                    let _ = done.send(affinity::pin(&cpus));
+                    let pinned = affinity::pin(&cpus);
+                    self.cpus.clear();
+                    let _ = done.send(pinned);
                 }
                 Question::Report(answer) => {
                     let _ = answer.send(self.report());

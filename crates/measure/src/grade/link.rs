@@ -104,6 +104,8 @@ pub fn without_relay(launch: &LaunchRow) -> Noise {
     let mut noise = launch.noise.clone();
     if let Some((mean_ns, processors)) = on_measured(launch) {
         noise.less_partner(mean_ns * processors as f64, processors, false);
+    } else if let Some(share) = on_others(launch) {
+        noise.others_elsewhere = noise.others_elsewhere.map(|busy| (busy - share).max(0.0));
     }
     noise
 }
@@ -112,13 +114,29 @@ pub fn without_relay(launch: &LaunchRow) -> Noise {
 /// over them, and how many they are; `None` where it was seen on another one.
 fn on_measured(launch: &LaunchRow) -> Option<(f64, usize)> {
     let relay = launch.link.as_ref()?.relay.as_ref()?;
-    let roles = launch.placement.0.iter();
-    let measured: BTreeSet<usize> = roles
-        .filter(|(role, _)| *role != CONTROLLER)
-        .flat_map(|(_, cpus)| cpus.iter().copied())
-        .collect();
+    let measured = measured(launch);
     let on_these = !relay.cpus.is_empty() && relay.cpus.iter().all(|cpu| measured.contains(cpu));
     on_these.then(|| (relay.cpu_ns / measured.len() as f64, measured.len()))
+}
+
+/// The share of all other processors' time that the relay used, if it was seen on these alone.
+fn on_others(launch: &LaunchRow) -> Option<f64> {
+    let relay = launch.link.as_ref()?.relay.as_ref()?;
+    let measured = measured(launch);
+    let all: BTreeSet<usize> = launch.placement.0.values().flatten().copied().collect();
+    let others = all.difference(&measured).count();
+    let on_these = !relay.cpus.is_empty() && !relay.cpus.iter().any(|cpu| measured.contains(cpu));
+    let time_ns = launch.noise.duration_ns * others as f64;
+    (on_these && time_ns > 0.0).then(|| relay.cpu_ns / time_ns)
+}
+
+/// The processors of the roles of a launch.
+fn measured(launch: &LaunchRow) -> BTreeSet<usize> {
+    let roles = launch.placement.0.iter();
+    roles
+        .filter(|(role, _)| *role != CONTROLLER)
+        .flat_map(|(_, cpus)| cpus.iter().copied())
+        .collect()
 }
 
 fn worse(directions: [Option<(Grade, f64)>; 2]) -> Option<(Grade, f64)> {
@@ -190,6 +208,7 @@ mod tests {
             noise: Noise {
                 duration_ns: 1e9,
                 others_ns: Some(0.12e9),
+                others_elsewhere: Some(0.4),
                 ..Noise::default()
             },
             placement: Placement(placement.map(|(role, cpus)| (role.into(), cpus)).into()),
@@ -263,6 +282,12 @@ mod tests {
         let mut far = near.clone();
         far.relay.as_mut().unwrap().cpus = vec![0];
         assert_eq!((grades(&[&far]), others_ns(&far)), (vec![], Some(0.12e9)));
+        let elsewhere = |link: &LinkReport| {
+            without_relay(&launch(link.clone()))
+                .others_elsewhere
+                .unwrap()
+        };
+        assert!((elsewhere(&far) - 0.3).abs() < 1e-9 && (elsewhere(&near) - 0.4).abs() < 1e-9);
         far.relay.as_mut().unwrap().cpus = vec![0, 2];
         assert_eq!(
             others_ns(&far),
