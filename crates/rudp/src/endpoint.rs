@@ -398,7 +398,10 @@ impl Endpoint {
             }
             self.to_tell.pop_front();
             self.slots[slot as usize].is_to_tell = false;
-            self.settle(slot);
+            // What has something to send is settled when that has left.
+            if !self.slots[slot as usize].is_to_send {
+                self.settle(slot);
+            }
         }
         None
     }

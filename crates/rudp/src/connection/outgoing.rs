@@ -114,7 +114,10 @@ impl Connection {
 
     fn write_data(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         self.released_at = None;
-        if self.unheeded.ack.is_some() && !self.may_answer(now) {
+        if self.unheeded.ack.is_some() {
+            if self.may_answer(now) {
+                return self.write_packet(now, out, true);
+            }
             self.heed();
         }
         let may_send = match self.has_something_to_send() {
