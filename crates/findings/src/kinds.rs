@@ -84,7 +84,10 @@ mod tests {
                 .filter(|(_, value)| !value.contains('.'))
                 .collect();
             used.extend(named.iter().map(|(_, kind)| (*kind).to_owned()));
-            for kind in between(code, " kind: ", ".into()") {
+            let lines = code.lines().map(str::trim);
+            let kinds =
+                lines.filter_map(|line| line.strip_prefix("kind: ")?.strip_suffix(".into(),"));
+            for kind in kinds {
                 match kind.strip_prefix('"') {
                     Some(kind) => {
                         used.insert(kind.trim_end_matches('"').to_owned());
