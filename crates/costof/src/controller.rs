@@ -338,8 +338,9 @@ impl Controller<'_> {
         let roles = placement.0.iter().filter(|(role, _)| *role != CONTROLLER);
         let measured: BTreeSet<usize> = roles.flat_map(|(_, cpus)| cpus).copied().collect();
         let mut cpus = self.near.allowed();
-        if cpus.iter().any(|cpu| !measured.contains(cpu)) {
-            cpus.retain(|cpu| !measured.contains(cpu));
+        cpus.retain(|cpu| !measured.contains(cpu));
+        if cpus.is_empty() {
+            cpus = placement.0.get(CONTROLLER).cloned().unwrap_or_default();
         }
         // One that has ended says so when it is asked for its report.
         let _ = made.relay_on(&cpus);
@@ -473,7 +474,7 @@ impl Controller<'_> {
     /// for each role before it from one further on, so that roles run on
     /// different ones where there are enough. Roles at a peer that has processors
     /// of its own share those alike. Where a link is relayed, one processor is left
-    /// to its relay, unless ends that spin would share what is left.
+    /// to its relay, unless ends that need one each would share what is left.
     fn placement(&self, probe: &Probe, points: &[Point]) -> Placement {
         let wanted = points.iter().map(probe.processors).max().unwrap_or(1);
         let all = &self.run.run.plan.placement.0;
@@ -486,7 +487,7 @@ impl Controller<'_> {
         let link = points.first().and_then(|point| self.links.get(&point.link));
         if link.is_some_and(|link| link.as_ref().is_ok_and(Made::is_relayed)) {
             let left = self.near.allowed().len().saturating_sub(1);
-            if left >= probe.info.roles.len() || !points.iter().any(spins) {
+            if left >= probe.info.roles.len() || !points.iter().any(are_apart) {
                 measured.truncate(left.max(1));
             }
         }
@@ -635,9 +636,11 @@ fn leads(probe: &Probe, position: usize) -> bool {
     position + 1 == probe.info.roles.len()
 }
 
-/// Whether an end of it asks again and again, by the axis that probes of round trips share.
-fn spins(point: &Point) -> bool {
-    point.axes.find_word("wait") == Some("spin")
+/// Whether its ends need a processor each, by axes that probes share: they ask again and again, or
+/// are asked to be on two.
+fn are_apart(point: &Point) -> bool {
+    let is = |axis, word| point.axes.find_word(axis) == Some(word);
+    is("wait", "spin") || is("cpus", "cross")
 }
 
 fn is_crash(kind: FailureKind) -> bool {
