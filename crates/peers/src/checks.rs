@@ -40,10 +40,8 @@ pub struct Beside {
 const LEAST_MIB: u64 = 128;
 /// For how long each tool that has to be told works, in seconds.
 const SECONDS: u32 = 1;
-/// stress-ng goes through a dozen widths and more ways of writing in that time: so long, and a second
-/// more for so many MiB.
+/// stress-ng goes through a dozen widths in that time, each a few times.
 const STRESS_NG_SECONDS: u32 = 2;
-const STRESS_NG_MIB_A_SECOND: u64 = 256;
 const COPIES: u32 = 20;
 const ROUND_TRIPS: u32 = 200_000;
 const MESSAGE_BYTES: u32 = 56;
@@ -53,7 +51,6 @@ const FILE_BYTES: u64 = 64 << 20;
 /// All of them, in the order in which they are made.
 pub fn checks() -> Vec<Check> {
     let BeyondCaches { mib, lacks } = BeyondCaches::at_least(LEAST_MIB);
-    let seconds = STRESS_NG_SECONDS + (mib / STRESS_NG_MIB_A_SECOND) as u32;
     let in_memory = |check: Check| Check {
         lacks: lacks.clone(),
         ..check
@@ -139,7 +136,7 @@ pub fn checks() -> Vec<Check> {
                               of its loops, with vectors where there are some",
                 },
                 Beside {
-                    tool: stress_ng::reads(mib, seconds),
+                    tool: stress_ng::reads(mib, STRESS_NG_SECONDS),
                     expected: Band::new(0.85, 1.25),
                     differs: "the best of the widths that stress-ng reads in, by the compiler's \
                               loops",
@@ -157,7 +154,7 @@ pub fn checks() -> Vec<Check> {
                               of its loops, with vectors where there are some",
                 },
                 Beside {
-                    tool: stress_ng::writes(mib, seconds),
+                    tool: stress_ng::writes(mib, STRESS_NG_SECONDS),
                     expected: Band::new(0.85, 1.25),
                     differs: "the best of the widths that stress-ng writes in through the caches, by \
                               the compiler's loops",
