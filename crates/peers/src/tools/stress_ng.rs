@@ -3,6 +3,10 @@
 use super::MIB;
 use crate::tool::{Says, Tool};
 
+/// It goes through its memory in some twenty ways, and says nothing of those for which the time was too
+/// short: with so many MiB for each second it comes to all of them, on slow machines too.
+const MIB_A_SECOND: u64 = 128;
+
 /// Loads of several widths, one after the other: the best of them.
 pub fn reads(size_mib: u64, seconds: u32) -> Tool<'static> {
     memrate(size_mib, seconds, best_reading)
@@ -25,6 +29,7 @@ pub fn vfork(seconds: u32) -> Tool<'static> {
 }
 
 fn memrate(size_mib: u64, seconds: u32, read: fn(&str) -> Option<f64>) -> Tool<'static> {
+    let seconds = u64::from(seconds).max(size_mib / MIB_A_SECOND);
     Tool::simple(
         "stress-ng",
         Says::Mean,
@@ -102,6 +107,16 @@ stress-ng: metrc: [16105]                           (secs)    (secs)    (secs)  
 stress-ng: metrc: [16105] vfork             26225      1.00      0.40      0.52     26226.34       28581.52        91.76          2548
 stress-ng: info:  [16105] successful run completed in 1.00s
 ";
+
+    #[test]
+    fn it_has_time_for_all_ways_through_much_memory() {
+        let seconds = |mib| {
+            let words = (reads(mib, 2).arguments)().unwrap();
+            let at = words.iter().position(|word| word == "--timeout").unwrap();
+            words[at + 1].clone()
+        };
+        assert_eq!([128, 256, 2048].map(seconds), ["2", "2", "16"]);
+    }
 
     #[test]
     fn the_best_width_is_read() {
