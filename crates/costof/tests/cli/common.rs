@@ -22,6 +22,8 @@ pub(crate) struct Place(TempDir);
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) pid: Pid,
+    /// In ticks of the kernel's clock since the machine was started.
+    pub(crate) started: u64,
     pub(crate) command: String,
 }
 
@@ -117,6 +119,7 @@ impl Place {
                 let name = process.file_name()?.to_str()?;
                 Some(Running {
                     pid: Pid::from_raw(name.parse().ok()?)?,
+                    started: started(&process)?,
                     command: words(&process, "cmdline").join(" "),
                 })
             })
@@ -127,6 +130,14 @@ impl Place {
     pub(crate) fn expect_nothing_runs(&self) {
         wait_for("everything to end", || self.running().is_empty());
     }
+}
+
+/// When a process was started, which its number does not say: numbers begin again. Source:
+/// proc_pid_stat(5), the twenty-second field; the second one may hold spaces.
+fn started(process: &Path) -> Option<u64> {
+    let stat = fs::read_to_string(process.join("stat")).ok()?;
+    let (_, after) = stat.rsplit_once(") ")?;
+    after.split(' ').nth(22 - 3)?.parse().ok()
 }
 
 /// Waits for what must come, however long it takes on a busy machine.

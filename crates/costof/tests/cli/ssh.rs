@@ -206,7 +206,7 @@ impl There {
                 word => command.contains(word),
             })
         });
-        running.sort_by_key(|process| process.pid.as_raw_nonzero());
+        running.sort_by_key(|process| (process.started, process.pid.as_raw_nonzero()));
         let latest = running
             .last()
             .unwrap_or_else(|| panic!("no {words:?} runs"));
