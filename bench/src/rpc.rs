@@ -90,7 +90,9 @@ fn build(bench: &Bench) -> Result<Vec<Verdict>> {
         match peer.built(bench) {
             Ok(program) => println!("{}: {}", peer.version(bench)?, program.display()),
             Err(crate::error::Error::Failed(why)) => {
-                println!("{} is not built: {why}", peer.name);
+                // A line for each, however many a compiler complains in.
+                let why: Vec<&str> = why.lines().map(str::trim).collect();
+                println!("{} is not built: {}", peer.name, why.join(" "));
                 missing.push(peer.name);
             }
             Err(interrupted) => return Err(interrupted),
