@@ -398,10 +398,7 @@ impl Endpoint {
             }
             self.to_tell.pop_front();
             self.slots[slot as usize].is_to_tell = false;
-            // What has something to send is settled when that has left.
-            if !self.slots[slot as usize].is_to_send {
-                self.settle(slot);
-            }
+            self.settle(slot);
         }
         None
     }
