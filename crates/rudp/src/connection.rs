@@ -12,7 +12,6 @@ use crate::control::{Acknowledged, Controller, Lost, Marked};
 use crate::cookie::Token;
 use crate::ecn::Marking;
 use crate::event::{Event, MessageId, Reason, SendError};
-use crate::frame::Ack;
 use crate::pacing::Pacer;
 use crate::packet::Parameters;
 use crate::reassembly::{Credit, Reassembly};
@@ -69,9 +68,6 @@ pub struct Connection {
     /// Told after everything else.
     closed: Option<Reason>,
     stats: Stats,
-    /// What acknowledges packets of this end, if it came with a message and was not worked through
-    /// yet: the answer to the message leaves first.
-    unheeded: Unheeded,
     /// Kept for their memory.
     outcome: Outcome,
     parts: Vec<Part>,
@@ -130,13 +126,6 @@ enum Short {
     Waits,
     WaitsUntil(Time),
     MayGo,
-}
-
-/// An acknowledgement, and when it came. Its ranges are apart, for their memory.
-#[derive(Debug, Default)]
-struct Unheeded {
-    ack: Option<(Time, Ack<'static>)>,
-    ranges: Vec<u8>,
 }
 
 /// After so many probe timeouts without an answer the network is taken for congested (RFC
@@ -216,7 +205,6 @@ impl Connection {
             events: VecDeque::new(),
             closed: None,
             stats: Stats::default(),
-            unheeded: Unheeded::default(),
             outcome: Outcome::default(),
             parts: Vec::new(),
             config,
@@ -255,29 +243,21 @@ impl Connection {
                 most: self.message_max,
             });
         }
-        if self.is_full_with(bytes) {
-            self.heed();
-            if self.is_full_with(bytes) {
-                return Err(SendError::Full);
-            }
-        }
-        Ok(self.sending.push(message))
-    }
-
-    /// Whether a message of so many bytes more is too much to be queued.
-    fn is_full_with(&self, bytes: usize) -> bool {
         // An event that nobody fetches takes memory too.
         let messages = self.sending.unacknowledged() + self.events.len() as u64;
         let queued = self.sending.unacknowledged_bytes();
-        messages >= self.config.queue_messages.into()
+        if messages >= self.config.queue_messages.into()
             || (queued > 0 && queued + bytes as u64 > self.config.queue_bytes)
+        {
+            return Err(SendError::Full);
+        }
+        Ok(self.sending.push(message))
     }
 
     /// Ends the connection in order: what either end has taken to be sent still arrives
     /// and is acknowledged, but nothing more is taken. Ends with [`Reason::Finished`]. A
     /// connection that is not established yet is given up.
     pub fn close(&mut self, now: Time) {
-        self.heed();
         match self.state {
             State::Open => self.is_closing = true,
             State::Connecting { .. } | State::Accepting { .. } => self.abort(now, 0),
@@ -287,7 +267,6 @@ impl Connection {
 
     /// Gives the connection up at once and tells the other end why, if that hears it.
     pub fn abort(&mut self, now: Time, code: u64) {
-        self.heed();
         match self.state {
             State::Open => {
                 self.end(Reason::Aborted);
@@ -342,12 +321,6 @@ impl Connection {
             self.is_credit_due |= self.is_credit_worth_telling();
             return Some(Event::Message(message));
         }
-        if self.unheeded.ack.is_some() && !self.has_something_to_send() {
-            self.heed();
-            if let Some(event) = self.events.pop_front() {
-                return Some(event);
-            }
-        }
         self.closed.take().map(Event::Closed)
     }
 
@@ -390,16 +363,6 @@ impl Connection {
             abort,
             is_abort_due: abort.is_some(),
         };
-    }
-
-    /// Works through the acknowledgement that came with a message, if it was not yet.
-    fn heed(&mut self) {
-        let Some((came_at, ack)) = self.unheeded.ack.take() else {
-            return;
-        };
-        let ack = ack.with(&self.unheeded.ranges);
-        self.recovery.acknowledge(came_at, &ack, &mut self.outcome);
-        self.apply_outcome(came_at);
     }
 
     /// Acts upon what an acknowledgement or a timeout has changed.

@@ -332,9 +332,7 @@ impl Endpoint {
 
     /// Writes the next datagrams into the buffer, which is emptied before: all for one
     /// address and of one size but for the last, up to so many, and no more than one if
-    /// two would be longer than `bytes`. What the other end acknowledged together with a message
-    /// is worked through when the answer to that message has left, so there may be new events
-    /// when nothing more is to be sent.
+    /// two would be longer than `bytes`.
     pub fn poll_transmit(
         &mut self,
         now: Time,
@@ -361,21 +359,10 @@ impl Endpoint {
                 return Some(transmit);
             }
             self.to_send.pop_front();
-            let place = &mut self.slots[slot as usize];
-            place.is_to_send = false;
-            let has_event = place.connection.as_ref().is_some_and(|one| one.has_event());
-            if has_event && !std::mem::replace(&mut place.is_to_tell, true) {
-                self.to_tell.push_back(slot);
-            }
+            self.slots[slot as usize].is_to_send = false;
             self.settle(slot);
         }
         None
-    }
-
-    /// Whether [`Endpoint::poll_event`] may have something.
-    #[cfg(feature = "socket")]
-    pub(crate) fn may_have_to_tell(&self) -> bool {
-        !self.to_tell.is_empty()
     }
 
     /// Whether [`Endpoint::poll_transmit`] may have something.

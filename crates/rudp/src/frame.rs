@@ -74,24 +74,6 @@ pub(crate) struct Ack<'a> {
 }
 
 impl Ack<'_> {
-    /// The same with its ranges apart, which take the place of what `ranges` held.
-    pub(crate) fn apart(&self, ranges: &mut Vec<u8>) -> Ack<'static> {
-        ranges.clear();
-        ranges.extend_from_slice(self.ranges.0);
-        Ack {
-            ranges: Reader(&[]),
-            ..*self
-        }
-    }
-
-    /// The same with the ranges that were apart.
-    pub(crate) fn with<'a>(&self, ranges: &'a [u8]) -> Ack<'a> {
-        Ack {
-            ranges: Reader(ranges),
-            ..*self
-        }
-    }
-
     /// The ranges from the highest to the lowest.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = RangeInclusive<u64>> {
         let mut reader = self.ranges;

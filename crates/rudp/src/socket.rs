@@ -248,9 +248,6 @@ impl Socket {
                 self.transmit(self.now())?;
                 // An answer must not seem to have come before it was sent.
                 known = None;
-                if may_tell && self.endpoint.may_have_to_tell() {
-                    continue;
-                }
             }
             let now = known.unwrap_or_else(|| self.now());
             if until.is_none() {

@@ -19,8 +19,6 @@ const FRAMES_KEPT: usize = 4;
 struct Checked<'a> {
     /// Whether they are to be acknowledged.
     is_eliciting: bool,
-    /// Whether a message is among them, or a part of one.
-    has_message: bool,
     /// How many of the first are kept as they were read.
     kept: usize,
     /// What follows those.
@@ -30,7 +28,6 @@ struct Checked<'a> {
 impl Connection {
     /// A packet for this connection came from the other end's address.
     pub(crate) fn handle_packet(&mut self, now: Time, ecn: Option<Ecn>, packet: &Packet<'_>) {
-        self.heed();
         match *packet {
             // Also where there is a token: it may be too old by now.
             Packet::Retry {
@@ -125,14 +122,7 @@ impl Connection {
             ecn,
         );
         for frame in &first[..checked.kept] {
-            match frame {
-                // Who waits for the answer to a message waits for nothing else before it.
-                Frame::Ack(ack) if checked.has_message => {
-                    self.heed();
-                    self.unheeded.ack = Some((now, ack.apart(&mut self.unheeded.ranges)));
-                }
-                frame => self.apply(now, frame),
-            }
+            self.apply(now, frame);
         }
         let mut rest = checked.rest;
         while let Some(frame) = Frame::read(&mut rest) {
@@ -157,14 +147,12 @@ impl Connection {
         let mut reader = Reader(frames);
         let mut checked = Checked {
             is_eliciting: false,
-            has_message: false,
             kept: 0,
             rest: reader,
         };
         while !reader.is_empty() {
             let frame = Frame::read(&mut reader)?;
             checked.is_eliciting |= frame.is_eliciting();
-            checked.has_message |= matches!(frame, Frame::Message(_));
             let is_allowed = match &frame {
                 Frame::Ack(ack) => ack.largest < self.recovery.next_number(),
                 Frame::Message(piece) => self.reassembly.check(piece).is_ok(),

@@ -114,12 +114,6 @@ impl Connection {
 
     fn write_data(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         self.released_at = None;
-        if self.unheeded.ack.is_some() {
-            if self.may_answer(now) {
-                return self.write_packet(now, out, true);
-            }
-            self.heed();
-        }
         let may_send = match self.has_something_to_send() {
             false => {
                 self.recovery.is_app_limited();
@@ -128,14 +122,6 @@ impl Connection {
             true => self.probes > 0 || (!self.waits_to_be_filled(now) && self.may_send(now)),
         };
         (may_send || self.received.is_due(now)) && self.write_packet(now, out, may_send)
-    }
-
-    /// Whether a message may leave that nothing of what was acknowledged last bears on.
-    fn may_answer(&mut self, now: Time) -> bool {
-        let messages = self.controller.messages();
-        self.sending.has_next(self.credit, messages)
-            && !self.waits_to_be_filled(now)
-            && self.may_send(now)
     }
 
     fn waits_to_be_filled(&mut self, now: Time) -> bool {
@@ -156,7 +142,7 @@ impl Connection {
         self.is_closing && self.finish == Finish::NotSent && self.sending.unacknowledged() == 0
     }
 
-    pub(super) fn has_something_to_send(&mut self) -> bool {
+    fn has_something_to_send(&mut self) -> bool {
         let has_part = self
             .sending
             .has_next(self.credit, self.controller.messages());

@@ -48,7 +48,6 @@ impl Connection {
 
     /// The time that was waited for has come, or not yet: then nothing happens.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        self.heed();
         match self.state {
             State::Connecting { until, .. } if now >= until => {
                 self.end(Reason::TimedOut);
