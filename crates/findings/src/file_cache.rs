@@ -34,7 +34,6 @@ pub(crate) fn file_cache(run: &Run) -> Vec<Finding> {
 
 fn of_folder(facts: Option<&Facts>, mut rows: Vec<&PointRow>) -> Option<Finding> {
     rows.sort_by_key(|row| row.axes().find_number("size"));
-    let median = |row: &PointRow, metric| row.estimate(metric).map(|estimate| estimate.median);
     let curve_of = |step: &dyn Fn(&PointRow) -> Option<f64>| -> Vec<(f64, f64)> {
         let points = rows.iter().filter_map(|row| {
             let size = row.axes().find_number("size")? as f64;
@@ -42,7 +41,7 @@ fn of_folder(facts: Option<&Facts>, mut rows: Vec<&PointRow>) -> Option<Finding>
         });
         points.collect()
     };
-    let costs = curve_of(&|row| median(row, "cost"));
+    let costs = curve_of(&|row| row.median("cost"));
     let is_a_curve = |curve: &[(f64, f64)]| {
         let is_a_point = |(size, cost): &(f64, f64)| *size > 0.0 && *cost > 0.0;
         curve.len() == rows.len()
@@ -55,7 +54,7 @@ fn of_folder(facts: Option<&Facts>, mut rows: Vec<&PointRow>) -> Option<Finding>
     let evidence = rows.iter().map(|row| row.point.clone()).collect();
     // Bytes are counted, and a neighbour who makes all reads slow leaves the counts as they are:
     // where a disk counts them, each byte that is read again moves once, or twice from the device.
-    let moved = curve_of(&|row| median(row, "device_share").map(|share| 1.0 + share));
+    let moved = curve_of(&|row| row.median("device_share").map(|share| 1.0 + share));
     let curve = if is_a_curve(&moved) { &moved } else { &costs };
     let levels = levels(curve);
     let rise = |(inner, outer): &(&Level, &Level)| outer.cost / inner.cost;
@@ -90,7 +89,7 @@ fn of_folder(facts: Option<&Facts>, mut rows: Vec<&PointRow>) -> Option<Finding>
 /// Where the sizes end before what the facts leave does: which to ask for.
 fn no_cliff(facts: &Facts, rows: &[&PointRow], evidence: Vec<Point>) -> Option<Finding> {
     let is_cached = |row: &&&PointRow| {
-        let share = row.estimate("device_share").map(|share| share.median);
+        let share = row.median("device_share");
         share.is_some_and(|share| share < NONE)
     };
     let all_cached = rows.iter().filter(is_cached).count() == rows.len();

@@ -81,12 +81,11 @@ fn part(
     by: &str,
     why: impl Fn(u64, (f64, f64)) -> Option<String>,
 ) -> Option<String> {
-    let median = |row: &PointRow, metric| row.estimate(metric).map(|estimate| estimate.median);
-    let shares = rows.iter().filter_map(|row| median(row, "mapped"));
+    let shares = rows.iter().filter_map(|row| row.median("mapped"));
     let (least, most) = shares.fold((f64::INFINITY, 0.0), |(least, most), share| {
         (f64::min(least, share), f64::max(most, share))
     });
-    let segments = rows.iter().filter_map(|row| median(row, "segment"));
+    let segments = rows.iter().filter_map(|row| row.median("segment"));
     let segment = segments.fold(0.0, f64::max) as u64;
     let [low, high] = [least, most].map(|share| format!("{:.0}", 100.0 * share));
     let share = match low == high {

@@ -28,10 +28,6 @@ pub(crate) fn remote_file(run: &Run) -> Vec<Finding> {
     found.flatten().collect()
 }
 
-fn median(row: &PointRow, metric: &str) -> Option<f64> {
-    row.estimate(metric).map(|estimate| estimate.median)
-}
-
 fn number(row: &PointRow, axis: &str) -> u64 {
     row.axes().find_number(axis).unwrap_or(0)
 }
@@ -46,13 +42,15 @@ fn ns(ns: f64) -> String {
 
 /// What limits the point at which most is read.
 fn limit(rows: &[&PointRow]) -> Option<Finding> {
-    let throughput = |row: &&&PointRow| median(row, "throughput").unwrap_or(0.0);
+    let throughput = |row: &&&PointRow| row.median("throughput").unwrap_or(0.0);
     let fastest = rows
         .iter()
         .max_by(|one, other| throughput(one).total_cmp(&throughput(other)))?;
-    let bytes_a_second = median(fastest, "throughput")?;
-    let busy = median(fastest, "cpu")? * bytes_a_second / 1024.0 / 1e9;
-    let handshakes = median(fastest, "handshake").zip(median(fastest, "handshake_loaded"));
+    let bytes_a_second = fastest.median("throughput")?;
+    let busy = fastest.median("cpu")? * bytes_a_second / 1024.0 / 1e9;
+    let handshakes = fastest
+        .median("handshake")
+        .zip(fastest.median("handshake_loaded"));
     let deeper = |row: &&&PointRow| {
         number(row, "depth") > 1
             && number(row, "block") == number(fastest, "block")
@@ -117,8 +115,8 @@ fn limit(rows: &[&PointRow]) -> Option<Finding> {
 fn parts(rows: &[&PointRow]) -> Option<Finding> {
     let alone = rows.iter().filter(|row| number(row, "depth") == 1);
     let small = alone.min_by_key(|row| (number(row, "block"), word(row, "pattern") != "random"))?;
-    let latency = median(small, "latency")?;
-    let (call, handshake) = (median(small, "null_call")?, median(small, "handshake")?);
+    let latency = small.median("latency")?;
+    let (call, handshake) = (small.median("null_call")?, small.median("handshake")?);
     if call < handshake || latency < call {
         return None;
     }

@@ -54,10 +54,6 @@ fn window(row: &PointRow) -> Option<u64> {
     }
 }
 
-fn median(row: &PointRow, metric: &str) -> Option<f64> {
-    row.estimate(metric).map(|estimate| estimate.median)
-}
-
 /// The interval of the throughput.
 fn interval(row: &PointRow) -> Option<(f64, f64)> {
     let estimate = row.estimate("throughput")?;
@@ -99,7 +95,9 @@ fn loses(row: &PointRow) -> bool {
 }
 
 fn limited(run: &Run, row: &PointRow, bytes: f64) -> Option<Finding> {
-    let throughput = median(row, "throughput").filter(|rate| *rate > 0.0 && bytes > 0.0)?;
+    let throughput = row
+        .median("throughput")
+        .filter(|rate| *rate > 0.0 && bytes > 0.0)?;
     let round_trip_ns = bytes / throughput * 1e9;
     let mut evidence = vec![row.point.clone()];
     let link: Option<Link> = row.point.link.parse().ok();
@@ -122,7 +120,7 @@ fn limited(run: &Run, row: &PointRow, bytes: f64) -> Option<Finding> {
     if let Some(rtt) = small_round_trip(run, row).filter(|_| !is_delay) {
         more += &format!(
             ", where a small message takes {} there and back",
-            ns(median(rtt, "latency")?)
+            ns(rtt.median("latency")?)
         );
         evidence.push(rtt.point.clone());
     }
@@ -131,10 +129,7 @@ fn limited(run: &Run, row: &PointRow, bytes: f64) -> Option<Finding> {
             Some(window) => format!("{window} under way"),
             None => "a window of its own".to_owned(),
         };
-        more += &format!(
-            "; with {how} it is {}",
-            shown(median(faster, "throughput")?)
-        );
+        more += &format!("; with {how} it is {}", shown(faster.median("throughput")?));
         evidence.push(faster.point.clone());
     }
     if let Some(rate) = rate.filter(|_| is_delay) {
@@ -176,7 +171,7 @@ fn with_more<'r>(run: &'r Run, row: &PointRow) -> Option<&'r PointRow> {
         .filter(|other| differs_in_window_alone(&other.point))
         .filter(|other| interval(other).is_some_and(|(low, _)| low > MORE * high))
         .max_by(|one, other| {
-            let of = |row| median(row, "throughput").unwrap_or(0.0);
+            let of = |row: &PointRow| row.median("throughput").unwrap_or(0.0);
             of(one).total_cmp(&of(other))
         })
 }
@@ -230,7 +225,7 @@ fn shares(link: &str, rows: &[&PointRow]) -> Option<Finding> {
     }
     let list = |rows: &[&PointRow]| {
         let each = rows.iter().filter_map(|row| {
-            let percent = 100.0 * median(row, "goodput_share")?;
+            let percent = 100.0 * row.median("goodput_share")?;
             Some(format!("{} ({})", contender(row)?, percents(percent)))
         });
         each.collect::<Vec<_>>().join(", ")
@@ -258,7 +253,7 @@ fn shares(link: &str, rows: &[&PointRow]) -> Option<Finding> {
 fn waits(link: &str, rows: &[&PointRow]) -> Option<Finding> {
     let timed: Vec<(&&PointRow, f64)> = rows
         .iter()
-        .filter_map(|row| Some((row, median(row, "starved")?)))
+        .filter_map(|row| Some((row, row.median("starved")?)))
         .collect();
     if timed.iter().all(|(_, share)| *share == 0.0) {
         return None;

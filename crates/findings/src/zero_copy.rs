@@ -156,10 +156,9 @@ impl Sends {
         let of_launches: Vec<(f64, f64)> = of_rows
             .filter_map(|point| Some((value(point, "asked")?, value(point, "copied")?)))
             .collect();
-        let median = |row: &PointRow, metric| Some(row.estimate(metric)?.median);
         let of_medians = || {
             let rows = rows.iter();
-            rows.filter_map(|row| Some((median(row, "asked")?, median(row, "copied")?)))
+            rows.filter_map(|row| Some((row.median("asked")?, row.median("copied")?)))
                 .collect()
         };
         let (sends, counted): (Vec<(f64, f64)>, _) = match of_launches.is_empty() {

@@ -297,6 +297,11 @@ impl PointRow {
         self.metrics.iter().find(|estimate| estimate.name == name)
     }
 
+    /// The median of the metric `name`, in its unit.
+    pub fn median(&self, name: &str) -> Option<f64> {
+        self.estimate(name).map(|estimate| estimate.median)
+    }
+
     /// The estimate that answers the probe's question; absent below resolution.
     pub fn primary(&self) -> Option<&Estimate> {
         self.estimate(&self.primary)
