@@ -37,8 +37,8 @@ pub struct Tool<'a> {
 pub enum Says {
     /// The median of many stretches, as costof's is: a noisy machine moves both alike.
     Median,
-    /// One long time by the operations in it, which holds the interruptions that
-    /// costof's median leaves out. A noisy machine flatters costof there.
+    /// One long time by the operations in it, interruptions among it: costof's mean, which holds
+    /// them too, stands beside it. On a noisy machine few interruptions decide both.
     Mean,
 }
 
