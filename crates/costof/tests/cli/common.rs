@@ -261,10 +261,8 @@ pub(crate) fn expect_complete(run: &Run) {
     assert_eq!(end.failures, run.failures.len() as u64);
 }
 
-/// Whether in this launch datagrams went by while the receiver had no processor, which other tests
-/// used: that launch says so, and its point has what it has from the others.
+/// Whether in this launch too little went over for a rate, since an end had no processor while other
+/// tests used both: that launch says so, and its point has what it has from the others.
 pub(crate) fn was_starved(row: &FailureRow) -> bool {
-    let over = row.point.axes.find_word("over");
-    over.is_some_and(|over| over.starts_with("udp"))
-        && row.reason == "too little arrived to say how fast"
+    row.launch.is_some() && row.reason.starts_with("too little ")
 }
