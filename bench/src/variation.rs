@@ -382,6 +382,7 @@ mod tests {
             beside: None,
             plan: Plan {
                 precision: "default".into(),
+                launches: None,
                 blocks: Vec::new(),
                 placement: Placement::default(),
                 hosts: costof_model::rows::Hosts::default(),

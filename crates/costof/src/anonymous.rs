@@ -216,6 +216,7 @@ mod tests {
             beside: None,
             plan: Plan {
                 precision: "quick".into(),
+                launches: None,
                 blocks: vec![Block {
                     points: points.clone(),
                     labels: Vec::new(),

@@ -110,6 +110,10 @@ pub(crate) struct RunOptions {
     /// every probe
     #[arg(long)]
     pub(crate) full: bool,
+    /// So many launches of each point, whatever time they take: with four times as many an interval is
+    /// about half as wide; without, up to 6 with --quick, 9, or 15 with --full, as their time allows
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=10_000))]
+    pub(crate) launches: Option<u32>,
     /// Values for an axis instead of the probe's own plan; several axes are crossed
     #[arg(long = "set", value_name = "AXIS=V,V…", value_parser = setting)]
     pub(crate) settings: Vec<(String, Vec<String>)>,
@@ -157,7 +161,7 @@ pub(crate) struct RunOptions {
         value_name = "FILE",
         value_hint = ValueHint::FilePath,
         conflicts_with_all = [
-            "probes", "quick", "full", "settings", "cpu", "links", "seed", "on", "peer",
+            "probes", "quick", "full", "launches", "settings", "cpu", "links", "seed", "on", "peer",
             "peer_address", "peer_port", "peer_cpu", "remote_costof"
         ]
     )]
@@ -383,6 +387,10 @@ pub(crate) struct InTurns {
     /// More and longer launches: 16 of each
     #[arg(long, requires = "interleave")]
     pub(crate) full: bool,
+    /// So many launches of each, whatever time they take
+    #[arg(long, value_name = "N", requires = "interleave",
+          value_parser = clap::value_parser!(u32).range(3..=10_000))]
+    pub(crate) launches: Option<u32>,
     /// Values for an axis instead of the probe's own plan; several axes are crossed
     #[arg(long = "set", value_name = "AXIS=V,V…", value_parser = setting, requires = "interleave")]
     pub(crate) settings: Vec<(String, Vec<String>)>,

@@ -194,7 +194,10 @@ impl Controller<'_> {
         let here = time_of(&|other| other == level);
         let here_and_later = time_of(&|other| other >= level);
         let part = left.mul_f64((here / here_and_later.max(1e-9)).min(1.0));
-        let fresh = schedule::launch_counts(&pilots, part, self.precision);
+        let fresh = match self.run.run.plan.launches {
+            Some(asked) => vec![asked; blocks.len()],
+            None => schedule::launch_counts(&pilots, part, self.precision),
+        };
         blocks
             .iter()
             .zip(fresh)
@@ -211,7 +214,12 @@ impl Controller<'_> {
         let other_levels = self.blocks().iter().filter(|block| block.level != level);
         let counted: u64 = counts.iter().map(|count| u64::from(*count)).sum();
         debug_assert_eq!(blocks.len(), counts.len());
-        counted + other_levels.count() as u64 * u64::from(self.precision.launches())
+        counted + other_levels.count() as u64 * u64::from(self.launches_wanted())
+    }
+
+    /// How many launches a block gets, where the time allows.
+    fn launches_wanted(&self) -> u32 {
+        planning::launches(&self.run.run.plan, self.precision)
     }
 
     /// Runs one launch of a block, unless the file has it.
@@ -232,6 +240,10 @@ impl Controller<'_> {
         self.progress.begin(&probe.info.id);
         let began = Instant::now();
         self.make_link(probe, first, self.seed(block, launch));
+        // Without a word of why there is no link.
+        if self.interrupted() {
+            return Ok(());
+        }
         let placement = self.placement(probe, &left);
         self.place_relay(first, &placement);
         let outcome = self.outcome(probe, &left, (block, launch), &placement);
@@ -309,19 +321,11 @@ impl Controller<'_> {
         if !self.links.contains_key(&point.link) {
             let asked = self.run.run.plan.hosts.peer_address;
             let link: Result<Link, String> = point.link.parse();
-            let made = link
-                .map_err(Failure::error)
-                .and_then(
-                    |link| match self.near.host.is_here() || link == Link::Loopback {
-                        true => Made::make(&link, asked, self.holder),
-                        false => Err(Failure::unsupported(format!(
-                            "the link {link} is made where costof itself runs, not on {} (run \
-                             costof there)",
-                            self.near.host
-                        ))),
-                    },
-                )
-                .and_then(|mut made| made.begin(seed).map(|()| made));
+            let made = link.map_err(Failure::error).and_then(|link| {
+                let mut made = Made::make(&link, asked, self.holder)?;
+                self.near.comes_to(&link, &made, self.asking)?;
+                made.begin(seed).map(|()| made)
+            });
             self.links.insert(point.link.clone(), made);
         }
     }
@@ -340,7 +344,11 @@ impl Controller<'_> {
         let mut cpus = self.near.allowed();
         cpus.retain(|cpu| !measured.contains(cpu));
         if cpus.is_empty() {
-            cpus = placement.0.get(CONTROLLER).cloned().unwrap_or_default();
+            // Rather the other roles' than the leading one's.
+            let leading = self.run.run.plan.placement.0.get(MEASURED);
+            let leading = leading.and_then(|cpus| cpus.first());
+            cpus = self.near.allowed();
+            cpus.retain(|cpu| leading != Some(cpu));
         }
         // One that has ended says so when it is asked for its report.
         let _ = made.relay_on(&cpus);

@@ -6,8 +6,10 @@ use crate::error::Error;
 use costof_lab::addresses::Side;
 use costof_lab::host::{Host, WorkerCommand};
 use costof_lab::launch::Place;
+use costof_lab::link::Made;
 use costof_lab::worker::{NoAnswer, Worker};
 use costof_model::failure::Failure;
+use costof_model::link::Link;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Answer, Command, Description};
 use std::process::ExitCode;
@@ -49,16 +51,7 @@ pub(crate) struct Asking<'a> {
 impl Machine {
     /// Starts a worker on a host and has it describe itself.
     pub(crate) fn meet(host: &Host, asking: Asking<'_>) -> Result<Machine, Error> {
-        let place = Place { host, end: None };
-        let mut worker = Worker::start(&place, asking.command, asking.limit, asking.interrupted)
-            .map_err(ended)?;
-        let limit = asking.limit.max(DESCRIBE_LIMIT);
-        let answer = worker
-            .ask(&Command::Describe, limit, asking.interrupted)
-            .map_err(ended)?;
-        let Answer::Description(description) = answer else {
-            return Err(misfit(host, &answer, "describe itself"));
-        };
+        let (worker, description) = Machine::describe(&Place { host, end: None }, asking)?;
         let clock = &description.clock;
         if !(clock.hz.is_finite() && clock.hz > 0.0) {
             return Err(Error::Nothing(format!(
@@ -68,9 +61,67 @@ impl Machine {
         }
         Ok(Machine {
             host: host.clone(),
-            description: *description,
+            description,
             worker,
         })
+    }
+
+    /// A worker that is started there, and how it describes itself.
+    fn describe(place: &Place<'_>, asking: Asking<'_>) -> Result<(Worker, Description), Error> {
+        let mut worker = Worker::start(place, asking.command, asking.limit, asking.interrupted)
+            .map_err(ended)?;
+        let limit = asking.limit.max(DESCRIBE_LIMIT);
+        let answer = worker
+            .ask(&Command::Describe, limit, asking.interrupted)
+            .map_err(ended)?;
+        match answer {
+            Answer::Description(description) => Ok((worker, *description)),
+            other => Err(misfit(place.host, &other, "describe itself")),
+        }
+    }
+
+    /// Looks whether its workers come to the ends of a link that was made here: what a command of the
+    /// user's starts may be elsewhere, and would then measure another path. It does not look where costof
+    /// starts them itself.
+    ///
+    /// # Errors
+    /// Where they do not come there, and the way out.
+    pub(crate) fn comes_to(
+        &self,
+        link: &Link,
+        made: &Made,
+        asking: Asking<'_>,
+    ) -> Result<(), Failure> {
+        let Some(end) = &made.near.namespace else {
+            return Ok(());
+        };
+        let elsewhere = || {
+            Err(Failure::unsupported(format!(
+                "the link {link} is made where costof itself runs, and {} leads elsewhere (run costof \
+                 there)",
+                self.host
+            )))
+        };
+        match self.host {
+            Host::Local | Host::Namespace(_) => return Ok(()),
+            Host::Ssh(_) => return elsewhere(),
+            Host::Exec(_) => {}
+        }
+        let place = Place {
+            host: &self.host,
+            end: Some(&made.near),
+        };
+        let at_its_end = Machine::describe(&place, asking);
+        let (_, at_its_end) = at_its_end.map_err(|error| Failure::error(error.to_string()))?;
+        let number = end.number().map_err(|error| {
+            Failure::error(format!(
+                "cannot tell the namespaces of {link} apart: {error}"
+            ))
+        })?;
+        // A machine of its own says the same number of both, which may be this one by chance.
+        let comes = self.description.network.namespace != Some(number)
+            && at_its_end.network.namespace == Some(number);
+        if comes { Ok(()) } else { elsewhere() }
     }
 
     /// Takes the machine, so that no other costof measures it meanwhile. Where

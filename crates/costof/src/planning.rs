@@ -29,6 +29,7 @@ pub(crate) struct Asked<'a> {
     /// Whether these were asked for: a probe's own plan goes over others too where they were not.
     links_asked: bool,
     pub(crate) precision: Precision,
+    launches: Option<u32>,
 }
 
 /// The probes and settings that the options name.
@@ -90,6 +91,7 @@ pub(crate) fn asked<'a>(
         headlines_only: options.probes.is_empty() && settings.is_empty() && !options.full,
         settings,
         precision: precision(options),
+        launches: options.launches,
     })
 }
 
@@ -192,6 +194,7 @@ pub(crate) fn plan(
     }
     Ok(Plan {
         precision: precision.name().into(),
+        launches: asked.first().and_then(|asked| asked.launches),
         blocks,
         placement,
         hosts,
@@ -461,6 +464,11 @@ fn rounds(probe: &Probe, precision: Precision) -> u32 {
     }
 }
 
+/// How many launches a block of the plan gets, where its time allows.
+pub(crate) fn launches(plan: &Plan, precision: Precision) -> u32 {
+    plan.launches.unwrap_or(precision.launches())
+}
+
 /// How long the plan may take: as long as the precision says, and as much longer as the probes ask for
 /// of which it has more than headlines.
 pub(crate) fn budget(table: &[&'static Probe], plan: &Plan, precision: Precision) -> Duration {
@@ -521,7 +529,11 @@ pub(crate) fn takes(table: &[&'static Probe], plan: &Plan, precision: Precision)
     let points: Vec<&Point> = plan.blocks.iter().flat_map(|block| &block.points).collect();
     let launch = |block| launch_time(table, block, precision);
     let once: Duration = plan.blocks.iter().map(launch).sum();
-    let budget = budget(table, plan, precision);
+    let launches = launches(plan, precision);
+    let budget = match plan.launches {
+        Some(_) => once * launches,
+        None => budget(table, plan, precision),
+    };
     let mut links: BTreeMap<Text, (usize, Duration)> = BTreeMap::new();
     for block in &plan.blocks {
         if let Some(point) = block.points.first() {
@@ -532,8 +544,8 @@ pub(crate) fn takes(table: &[&'static Probe], plan: &Plan, precision: Precision)
     }
     Takes {
         points: points.len(),
-        launches: precision.launches(),
-        time: (once * precision.launches()).min(budget.max(once * schedule::LEAST_LAUNCHES)),
+        launches,
+        time: (once * launches).min(budget.max(once * schedule::LEAST_LAUNCHES)),
         once,
         budget,
         links,
@@ -542,7 +554,7 @@ pub(crate) fn takes(table: &[&'static Probe], plan: &Plan, precision: Precision)
             .map(|point| memory_bytes(table, point))
             .max()
             .unwrap_or(0),
-        file_bytes: points.len() as u64 * u64::from(precision.launches()) * FILE_BYTES_PER_POINT,
+        file_bytes: points.len() as u64 * u64::from(launches) * FILE_BYTES_PER_POINT,
     }
 }
 
@@ -557,8 +569,8 @@ fn rounded(bytes: u64) -> u64 {
 
 impl Takes {
     /// The same where launches take turns with those of another host, as each of both takes it.
-    pub(crate) fn in_turns(mut self, precision: Precision) -> Takes {
-        let paired = schedule::paired(self.launches, precision);
+    pub(crate) fn in_turns(mut self) -> Takes {
+        let paired = schedule::paired(self.launches, self.launches);
         self.time = match self.once * self.launches <= self.budget {
             true => self.once * paired,
             false => self.budget.max(self.once * schedule::LEAST_PAIRED),
@@ -749,7 +761,7 @@ mod tests {
                 budget: Duration::from_secs(budget_s),
                 ..takes(table, &sends(&[], None, true), Precision::Quick)
             };
-            let takes = takes.in_turns(Precision::Default);
+            let takes = takes.in_turns();
             (takes.launches, takes.time.as_secs())
         };
         // Nine are made ten; what is cut fits, but for the least.

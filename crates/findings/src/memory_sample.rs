@@ -249,6 +249,7 @@ pub(crate) fn run(claimed: &[u64]) -> Run {
         beside: None,
         plan: Plan {
             precision: "full".into(),
+            launches: None,
             blocks: Vec::new(),
             placement: Placement::default(),
             hosts: costof_model::rows::Hosts::default(),

@@ -148,10 +148,10 @@ pub fn order(seed: u64, counts: &[u32]) -> Vec<(usize, u32)> {
 pub const LEAST_PAIRED: u32 = LEAST_LAUNCHES.next_multiple_of(2);
 
 /// As many launches of each of two sides that take turns as fill blocks of four, each side having two in
-/// one: one more than `count` where that is the precision's, one less where the budget cut it, but
+/// one: one more than `count` where that is what was `wanted`, one less where the budget cut it, but
 /// [`LEAST_PAIRED`].
-pub fn paired(count: u32, precision: Precision) -> u32 {
-    match count < precision.launches() {
+pub fn paired(count: u32, wanted: u32) -> u32 {
+    match count < wanted {
         true => (count - count % 2).max(LEAST_PAIRED),
         false => count.next_multiple_of(2),
     }
@@ -221,14 +221,17 @@ mod tests {
 
     #[test]
     fn launches_of_two_sides_fill_blocks_of_four() {
-        let default = |count| paired(count, Precision::Default);
+        let default = |count| paired(count, Precision::Default.launches());
         // What the budget cut fits it still.
         assert_eq!([3, 4, 5, 6, 9].map(default), [4, 4, 4, 6, 10]);
         assert_eq!(
-            [12, 15].map(|count| paired(count, Precision::Full)),
+            [12, 15].map(|count| paired(count, Precision::Full.launches())),
             [12, 16]
         );
-        assert_eq!([5, 6].map(|count| paired(count, Precision::Quick)), [4, 6]);
+        assert_eq!(
+            [5, 6].map(|count| paired(count, Precision::Quick.launches())),
+            [4, 6]
+        );
     }
 
     fn seconds(seconds: &[f64]) -> Vec<Duration> {

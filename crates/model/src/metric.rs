@@ -19,6 +19,7 @@ pub struct MetricInfo {
 
 /// One metric of one point, as one launch measured it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct Measured {
     /// The metric's name.
     pub name: Text,
@@ -31,7 +32,7 @@ pub struct Measured {
 }
 
 /// What was measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Data {
     /// Batches: operations, and the nanoseconds that they took together.
@@ -42,6 +43,41 @@ pub enum Data {
     Histogram(Vec<(f64, u64)>),
     /// One number in the metric's unit.
     Value(f64),
+}
+
+/// A measured metric as it is read: what a flattened enum reads goes through a tree of all its numbers
+/// first, and most of a run file are these.
+#[derive(Deserialize)]
+struct Unchecked {
+    name: Text,
+    samples: Option<Vec<(u64, f64)>>,
+    histogram: Option<Vec<(f64, u64)>>,
+    value: Option<f64>,
+    #[serde(default)]
+    disturbed: Vec<u32>,
+}
+
+impl TryFrom<Unchecked> for Measured {
+    type Error = &'static str;
+
+    fn try_from(read: Unchecked) -> Result<Measured, &'static str> {
+        let data = match (read.samples, read.histogram, read.value) {
+            (Some(samples), None, None) => Data::Samples(fitted(samples)),
+            (None, Some(histogram), None) => Data::Histogram(fitted(histogram)),
+            (None, None, Some(value)) => Data::Value(value),
+            _ => return Err("a metric has one of `samples`, `histogram` and `value`"),
+        };
+        Ok(Measured {
+            name: read.name,
+            data,
+            disturbed: fitted(read.disturbed),
+        })
+    }
+}
+
+/// Without the room that it was given to grow.
+fn fitted<T>(list: Vec<T>) -> Vec<T> {
+    list.into_boxed_slice().into_vec()
 }
 
 /// How an interval was made.

@@ -67,6 +67,10 @@ pub struct RunRow {
 pub struct Plan {
     /// `quick`, `default` or `full`.
     pub precision: Text,
+    /// How many launches of each block were asked for, whatever time they take; none: as many as the
+    /// precision and its time allow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launches: Option<u32>,
     /// The blocks, in the order of the table.
     pub blocks: Vec<Block>,
     /// Which processors do what.

@@ -85,6 +85,15 @@ impl Namespace {
         )?)
     }
 
+    /// Its number, which no other namespace of this machine has as long as it exists (namespaces(7)).
+    ///
+    /// # Errors
+    ///
+    /// What fstat(2) says.
+    pub fn number(&self) -> io::Result<u64> {
+        Ok(rustix::fs::fstat(&self.network)?.st_ino)
+    }
+
     /// The descriptor's number, by which another process finds the namespace at /proc/PID/fd/NUMBER.
     pub fn descriptor(&self) -> i32 {
         self.network.as_raw_fd()

@@ -19,6 +19,7 @@ pub(crate) fn run() -> Run {
         beside: None,
         plan: Plan {
             precision: "quick".into(),
+            launches: None,
             blocks: vec![Block {
                 points: Vec::new(),
                 labels: Vec::new(),

@@ -108,6 +108,7 @@ fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
     let InTurns {
         quick,
         full,
+        launches,
         settings,
         cpu,
         links,
@@ -127,6 +128,7 @@ fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
         probes,
         quick,
         full,
+        launches,
         settings,
         cpu,
         links,

@@ -84,7 +84,7 @@ pub(super) fn measured(
     let takes = planning::takes(table, &runs[0].1.run.plan, asked.precision);
     let takes = planning::Takes {
         time: takes.time * 2,
-        ..takes.in_turns(asked.precision)
+        ..takes.in_turns()
     };
     let names = ["before", "after"];
     let launches = runs[0].1.run.plan.blocks.len() as u64 * u64::from(takes.launches);

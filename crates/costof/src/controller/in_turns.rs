@@ -35,10 +35,10 @@ fn one_level(sides: &mut [Controller<'_>; 2], level: u32) -> Result<(), Error> {
     let [near, far] = sides
         .each_ref()
         .map(|side| side.launch_counts(&blocks, level));
-    let precision = sides[0].precision;
+    let wanted = sides[0].launches_wanted();
     let both = near.into_iter().zip(far);
     let counts: Vec<u32> = both
-        .map(|(one, other)| schedule::paired(one.min(other), precision))
+        .map(|(one, other)| schedule::paired(one.min(other), wanted))
         .collect();
     for side in &*sides {
         let expected = side.launches_expected(&blocks, &counts, level);

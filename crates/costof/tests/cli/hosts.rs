@@ -3,6 +3,7 @@
 use crate::common::{Ended, Place, expect_complete, read, run};
 use crate::namespaces::Namespaces;
 use costof_model::failure::FailureKind;
+use rustix::process::geteuid;
 use std::fs;
 
 /// The host that a command of the shell leads to, with `WORKER` in it for one
@@ -178,6 +179,44 @@ fn another_build_with_other_probes_is_a_host_whose_absent_probes_are_named() {
         "{}",
         failure.reason
     );
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "what was not tried is said")]
+fn a_link_is_made_for_what_a_command_starts_here_and_for_nothing_elsewhere() {
+    if !geteuid().is_root() {
+        return eprintln!("skipped: only root leaves a link's namespace for the machine's own");
+    }
+    for (command, is_here) in [
+        ("WORKER", true),
+        ("true; WORKER; true", true),
+        ("nsenter --net=/proc/1/ns/net WORKER", false),
+    ] {
+        let place = Place::new();
+        let on = host(&place, command);
+        let words = "run net.rtt --set over=tcp --set size=56 --set wake=idle --link veth --link \
+                     loopback --quick --out run.jsonl --on";
+        run(place
+            .costof(&words.split_whitespace().collect::<Vec<_>>())
+            .arg(&on))
+        .expect_code(0);
+        place.expect_nothing_runs();
+        let run = read(&place.path("run.jsonl"));
+        let mut failures = run.failures.iter().filter(|row| row.point.link == "veth");
+        if failures
+            .clone()
+            .any(|row| row.reason.contains("cannot make the link"))
+        {
+            return eprintln!("skipped: {:?}", failures.next());
+        }
+        assert!(run.points.iter().any(|row| row.point.link == "loopback"));
+        let measured = run.points.iter().any(|row| row.point.link == "veth");
+        assert_eq!(measured, is_here, "{command}: {:?}", run.failures);
+        let is_told = failures.any(|row| {
+            row.kind == FailureKind::Unsupported && row.reason.contains("leads elsewhere")
+        });
+        assert_eq!(is_told, !is_here, "{command}: {:?}", run.failures);
+    }
 }
 
 #[test]

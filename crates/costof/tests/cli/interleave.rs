@@ -26,6 +26,17 @@ fn worker(place: &Place) -> String {
 const CHEAP: &[&str] = &["null", "cpu.loop", "--quick", "--out", "runs"];
 
 #[test]
+fn an_odd_number_of_launches_is_made_even_where_hosts_take_turns() {
+    let place = Place::new();
+    let more = ["null", "--quick", "--launches", "7", "--out", "runs"];
+    interleaved(&place, ["local", "local"], &more).expect_code(0);
+    for name in ["before", "after"] {
+        let run = read(&place.path(&format!("runs/{name}.jsonl")));
+        assert_eq!(run.launches.len(), 8 * run.run.plan.blocks.len(), "{name}");
+    }
+}
+
+#[test]
 fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
     let place = Place::new();
     let other = worker(&place);

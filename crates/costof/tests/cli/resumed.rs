@@ -47,6 +47,35 @@ fn edit(file: &Path, kind: &str, change: impl FnOnce(&mut Value)) {
 }
 
 #[test]
+fn as_many_launches_as_are_asked_for_are_made_also_when_it_goes_on() {
+    let place = Place::new();
+    let words = "run test.good --quick --launches 8 --seed 1 --out run.jsonl";
+    let words: Vec<&str> = words.split(' ').collect();
+    run(&mut place.misbehaving(&words)).expect_code(0);
+    let file = place.path("run.jsonl");
+    let launches = |run: &costof_model::run_file::Run| {
+        expect_complete(run);
+        assert!(run.launches.iter().all(|row| matches!(row.of, 0 | 8)));
+        run.launches.len()
+    };
+    let whole = launches(&read(&file));
+    assert_eq!(whole % 8, 0);
+    // Its pilots are written first, before anything says how many there are to be.
+    let is_launch = |line: &&String| line.starts_with("{\"type\":\"launch\"");
+    let all = lines(&file);
+    let first = all.iter().find(is_launch).unwrap();
+    let left = all.iter().position(|line| line == first).unwrap() + 1;
+    cut(&file, left, "");
+    run(&mut place.misbehaving(&["run", "--resume", "run.jsonl"])).expect_code(0);
+    assert_eq!(launches(&read(&file)), whole);
+
+    for (number, says) in [("2", "3..=10000"), ("many", "invalid")] {
+        let told = run(&mut place.misbehaving(&["run", "test.good", "--launches", number]));
+        assert!(told.expect_code(2).err.contains(says));
+    }
+}
+
+#[test]
 fn a_torn_last_line_is_cut_and_what_is_missing_is_measured() {
     let place = with_a_run();
     let file = place.path("run.jsonl");

@@ -65,6 +65,7 @@ fn run(probes: &[(&str, &[f64])]) -> Run {
         beside: None,
         plan: Plan {
             precision: "default".into(),
+            launches: None,
             blocks: blocks.collect(),
             placement: Placement::default(),
             hosts: Default::default(),

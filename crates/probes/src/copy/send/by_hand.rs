@@ -224,6 +224,7 @@ impl Instruments {
             beside: None,
             plan: Plan {
                 precision: "by hand".into(),
+                launches: None,
                 blocks: vec![Block {
                     points: vec![point.clone()],
                     labels: Vec::new(),
