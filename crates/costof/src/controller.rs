@@ -16,7 +16,6 @@ use costof_lab::link::Made;
 use costof_measure::estimate;
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::{self, Precision};
-use costof_model::Text;
 use costof_model::facts::Facts;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
@@ -29,6 +28,7 @@ use costof_model::rows::{
     Block, FailureRow, LaunchPoint, LaunchRow, PointRow, PredictionRow, Row, State,
 };
 use costof_model::run_file::Run;
+use costof_model::{Few, Text};
 use costof_os::random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -501,7 +501,7 @@ impl Controller<'_> {
         }
         let mut peer = of(PEER);
         let controller = all.get(CONTROLLER).cloned().unwrap_or_default();
-        let mut placement = BTreeMap::from([(Text::Borrowed(CONTROLLER), controller)]);
+        let mut placement = Few::from_iter([(Text::Borrowed(CONTROLLER), controller)]);
         for (position, role) in probe.info.roles.iter().enumerate().rev() {
             let cpus = match &mut peer {
                 Some(peer) if !leads(probe, position) => peer,

@@ -4,11 +4,10 @@ use crate::error::{Error, wrong};
 use crate::machine::Machine;
 use costof_lab::addresses;
 use costof_measure::facts;
-use costof_model::Text;
 use costof_model::facts::{CpuSet, Facts};
 use costof_model::noise::{CONTROLLER, MEASURED, PEER, Placement};
+use costof_model::{Few, Text};
 use costof_os::affinity;
-use std::collections::BTreeMap;
 
 /// The placement of a run: the measured processors as `--cpu` says them, in its
 /// order; else one of the fastest kind that usually has little else to do, and
@@ -23,7 +22,7 @@ pub(crate) fn decide(
     far: Option<&Machine>,
 ) -> Result<Placement, Error> {
     let measured = on(asked, "--cpu", near)?;
-    let mut placement = BTreeMap::new();
+    let mut placement = Few::new();
     if near.host.is_here() {
         let mut others = near.allowed();
         others.retain(|cpu| measured.first() != Some(cpu));
@@ -271,7 +270,7 @@ mod tests {
 
     #[test]
     fn what_is_not_allowed_now_is_named() {
-        let placed = |cpus: Vec<usize>| Placement(BTreeMap::from([("only".into(), cpus)]));
+        let placed = |cpus: Vec<usize>| Placement(Few::from_iter([("only".into(), cpus)]));
         assert!(check_on(&placed(vec![0, 2]), "only", &[0, 1, 2]).is_ok());
         assert!(check_on(&placed(vec![60_000]), "peer", &[0]).is_ok());
         let error = check_on(&placed(vec![60_000]), "only", &[0]);

@@ -635,6 +635,7 @@ mod tests {
             headlines_only,
             settings: Settings::new(),
             precision: Precision::Quick,
+            launches: None,
         };
         let mut facts = Facts::default();
         facts.cpu.online = CpuSet::parse("0-7").unwrap();
@@ -671,6 +672,7 @@ mod tests {
             headlines_only,
             settings: Settings::new(),
             precision: Precision::Quick,
+            launches: None,
         };
         let (facts, table) = (Facts::default(), costof_probes::TABLE);
         let placement = Placement::default();

@@ -119,7 +119,7 @@ pub(crate) fn value(point: &LaunchPoint, metric: &str) -> Option<f64> {
     let measured = point.metrics.iter().find(|have| have.name == metric)?;
     match &measured.data {
         Data::Value(value) => Some(*value),
-        Data::Histogram(buckets) => middle_of(buckets),
+        data @ Data::Histogram(_) => middle_of(data.counted()),
         data => {
             let mut costs = data.costs();
             costs.sort_by(f64::total_cmp);
@@ -129,14 +129,12 @@ pub(crate) fn value(point: &LaunchPoint, metric: &str) -> Option<f64> {
 }
 
 /// The bucket in which the middle one of all latencies is.
-fn middle_of(buckets: &[(f64, u64)]) -> Option<f64> {
-    let mut sorted = buckets.to_vec();
+fn middle_of(mut sorted: Vec<(f64, u64)>) -> Option<f64> {
     sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
-    // Counts of a file may be anything.
-    let all: u128 = sorted.iter().map(|(_, count)| u128::from(*count)).sum();
+    let all: u64 = sorted.iter().map(|(_, count)| count).sum();
     let mut until = 0;
     let middle = sorted.iter().find(|(_, count)| {
-        until += u128::from(*count);
+        until += count;
         2 * until >= all
     });
     middle.map(|(ns, _)| *ns)
@@ -290,11 +288,11 @@ mod tests {
 
     #[test]
     fn of_latencies_the_middle_one_is_a_launchs() {
-        let of = |buckets: &[(f64, u64)]| middle_of(buckets);
+        let of = |buckets: &[(f64, u64)]| middle_of(buckets.to_vec());
         assert_eq!(of(&[(9.0, 3), (2.0, 1), (5.0, 1)]), Some(9.0));
         assert_eq!(of(&[(9.0, 3), (2.0, 4)]), Some(2.0));
         assert_eq!(of(&[]), None);
-        let most = u64::MAX;
+        let most = u64::from(u32::MAX);
         assert_eq!(of(&[(9.0, most), (2.0, most), (5.0, most)]), Some(5.0));
     }
 

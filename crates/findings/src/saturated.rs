@@ -178,7 +178,11 @@ mod tests {
             row.metrics.push(metric);
         }
         let cpus = [("sender", vec![1, 0]), ("receiver", vec![0, 1])];
-        row.placement = Placement(cpus.map(|(role, cpus)| (role.into(), cpus)).into());
+        row.placement = Placement(
+            cpus.map(|(role, cpus)| (role.into(), cpus))
+                .into_iter()
+                .collect(),
+        );
         row
     }
 

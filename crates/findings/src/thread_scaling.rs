@@ -344,7 +344,10 @@ mod tests {
             row.metrics.push(metric);
         }
         let cpus = [("sender", vec![1, 0]), ("receiver", vec![0, 1])];
-        row.placement.0 = cpus.map(|(role, cpus)| (role.into(), cpus)).into();
+        row.placement.0 = cpus
+            .map(|(role, cpus)| (role.into(), cpus))
+            .into_iter()
+            .collect();
         row
     }
 
@@ -371,7 +374,7 @@ mod tests {
             "{told}"
         );
         let mut apart = rows(0.25, 0.1);
-        apart[1].placement.0 = [("sender".into(), (0..8).collect())].into();
+        apart[1].placement.0 = [("sender".into(), (0..8).collect())].into_iter().collect();
         let told = sentence(apart);
         assert!(told.contains("locks from each other"), "{told}");
         assert!(!told.contains("switches"), "{told}");

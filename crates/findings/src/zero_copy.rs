@@ -511,7 +511,7 @@ mod tests {
             wall_ns: 1e9,
             points: vec![ok],
             noise: costof_model::noise::Noise {
-                ends: [("sender".into(), end)].into(),
+                ends: [("sender".into(), end)].into_iter().collect(),
                 ..costof_model::noise::Noise::default()
             },
             placement: costof_model::noise::Placement::default(),
@@ -524,7 +524,7 @@ mod tests {
             device: Some(name.to_owned()),
             driver: driver.map(str::to_owned),
             sniffers: Some(0),
-            offloads: [("sg".into(), true)].into(),
+            offloads: [("sg".into(), true)].into_iter().collect(),
             ..LinkEnd::default()
         }
     }
@@ -536,7 +536,7 @@ mod tests {
             ..device("costof", Some("veth"))
         };
         let in_one_piece = LinkEnd {
-            offloads: [("sg".into(), false)].into(),
+            offloads: [("sg".into(), false)].into_iter().collect(),
             ..device("eth0", Some("8139too"))
         };
         for (link, end, says) in [

@@ -336,7 +336,7 @@ fn a_role_tells_of_its_own_end_of_the_link_and_of_no_other() {
     }
     let outcome = launched(&[Answer::Opened, prepared(), Answer::Ran, closed]).unwrap();
     let its_own = [("only".into(), LinkEnd::default())];
-    assert_eq!(outcome.noise.ends, its_own.into());
+    assert_eq!(outcome.noise.ends, its_own.into_iter().collect());
 }
 
 #[test]

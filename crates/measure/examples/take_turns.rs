@@ -73,7 +73,7 @@ fn main() {
     println!("|---|---|{}", "---|".repeat(2 * STATISTICS.len()));
     // As many of each side as `--quick`, the default and `--full` make.
     let launches = [Precision::Quick, Precision::Default, Precision::Full]
-        .map(|precision| in_fours(precision.launches(), precision));
+        .map(|precision| in_fours(precision.launches(), precision.launches()));
     for machine in MACHINES {
         for launches in launches {
             let shares = STATISTICS.map(|(_, statistics)| shares(machine, launches, statistics));

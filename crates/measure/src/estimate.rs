@@ -236,10 +236,7 @@ fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option<Estimate> 
 
 /// Every sample; of a histogram the middle of each bucket as often as it counts.
 fn distribution(data: &Data) -> Distribution {
-    match data {
-        Data::Histogram(buckets) => Distribution::of(buckets.iter().copied()),
-        other => Distribution::of(other.costs().into_iter().map(|cost| (cost, 1))),
-    }
+    Distribution::of(data.counted())
 }
 
 /// The modes, where there is more than one.

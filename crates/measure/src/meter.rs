@@ -629,12 +629,12 @@ impl Record {
 }
 
 /// The middle of each bucket, in nanoseconds, and how many are in it.
-fn buckets(histogram: &Latencies) -> Vec<(f64, u64)> {
+fn buckets(histogram: &Latencies) -> Vec<(f32, u32)> {
     histogram
         .iter_recorded()
         .map(|bucket| {
             let middle = histogram.median_equivalent(bucket.value_iterated_to());
-            (middle as f64 / 1000.0, bucket.count_at_value().into())
+            ((middle as f64 / 1000.0) as f32, bucket.count_at_value())
         })
         .collect()
 }

@@ -5,12 +5,12 @@ use crate::core_clock::CoreClock;
 use crate::facts;
 use crate::gaps::Watch;
 use crate::processor_ticks::{self, TICK_NS, Ticks, difference};
+use costof_model::Few;
 use costof_model::facts::Cgroup;
 use costof_model::noise::{Gaps, Noise};
 use costof_os::affinity;
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::usage::{self, Usage};
-use std::collections::BTreeMap;
 use std::fs;
 
 /// How long the clock is watched for gaps.
@@ -96,7 +96,7 @@ impl Ledger {
             gaps: self.gaps,
             core_clock_before_hz: self.core_clock_before_hz,
             core_clock_after_hz: CoreClock::measure(clock).map(|measured| measured.hz),
-            ends: BTreeMap::new(),
+            ends: Few::new(),
         };
         (noise, own_ns)
     }

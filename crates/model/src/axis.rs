@@ -1,9 +1,8 @@
 //! Axes: what a probe varies, and the values that it may take.
 
 use crate::unit::{Unit, display_bytes, display_ns, parse_bytes, parse_ns};
-use crate::{List, Text};
+use crate::{Few, List, Text};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// One thing that a probe varies.
@@ -68,7 +67,7 @@ pub enum AxisValue {
 /// A value for every axis of a probe, by the axis's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Axes(pub BTreeMap<Text, AxisValue>);
+pub struct Axes(pub Few<Text, AxisValue>);
 
 impl Axis {
     /// The values that a run takes when it is not told, the default first.

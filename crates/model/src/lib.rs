@@ -29,3 +29,5 @@ use std::borrow::Cow;
 pub type Text = Cow<'static, str>;
 /// A list that is either part of the program or was read from a file.
 pub type List<T> = Cow<'static, [T]>;
+/// A map of a few entries, of which a run has thousands: a tree would keep room for eleven in each.
+pub type Few<K, V> = litemap::LiteMap<K, V>;

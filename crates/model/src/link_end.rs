@@ -1,6 +1,6 @@
 //! One end of a link, as the kernel has it set up while a launch runs.
 
-use crate::Text;
+use crate::{Few, Text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ pub struct LinkEnd {
     pub congestion_control: Option<String>,
     /// Bytes of a TCP socket's buffers, `tcp_rmem` to receive and `tcp_wmem` to
     /// send: at least, at first, and at most. Source: tcp(7).
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub socket_buffer_bytes: BTreeMap<Text, Vec<u64>>,
+    #[serde(default, skip_serializing_if = "Few::is_empty")]
+    pub socket_buffer_bytes: Few<Text, Vec<u64>>,
     /// The largest packet that the device takes, IP header included, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
@@ -32,8 +32,8 @@ pub struct LinkEnd {
     /// Which work of the protocols the device does, or the kernel beside it: `sg`
     /// (takes packets that lie in several pieces), `tso`, `gso` and `gro`, as
     /// ethtool(8) names them.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub offloads: BTreeMap<Text, bool>,
+    #[serde(default, skip_serializing_if = "Few::is_empty")]
+    pub offloads: Few<Text, bool>,
     /// How many sockets are given copies of the device's packets (AF_PACKET,
     /// tcpdump): the more of the launch's beginning and end. While one is, the
     /// kernel copies what was to be sent without a copy.

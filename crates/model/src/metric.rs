@@ -39,8 +39,8 @@ pub enum Data {
     Samples(Vec<(u64, f64)>),
     /// Single operations: the middle of a bucket in nanoseconds, and how many
     /// operations are in it. Buckets are a thousandth of their values wide, or
-    /// less.
-    Histogram(Vec<(f64, u64)>),
+    /// less, of which seven digits are enough; most of a large run are these.
+    Histogram(Vec<(f32, u32)>),
     /// One number in the metric's unit.
     Value(f64),
 }
@@ -51,7 +51,7 @@ pub enum Data {
 struct Unchecked {
     name: Text,
     samples: Option<Vec<(u64, f64)>>,
-    histogram: Option<Vec<(f64, u64)>>,
+    histogram: Option<Vec<(f32, u32)>>,
     value: Option<f64>,
     #[serde(default)]
     disturbed: Vec<u32>,
@@ -62,22 +62,23 @@ impl TryFrom<Unchecked> for Measured {
 
     fn try_from(read: Unchecked) -> Result<Measured, &'static str> {
         let data = match (read.samples, read.histogram, read.value) {
-            (Some(samples), None, None) => Data::Samples(fitted(samples)),
-            (None, Some(histogram), None) => Data::Histogram(fitted(histogram)),
+            (Some(mut samples), None, None) => {
+                samples.shrink_to_fit();
+                Data::Samples(samples)
+            }
+            (None, Some(mut buckets), None) => {
+                buckets.shrink_to_fit();
+                Data::Histogram(buckets)
+            }
             (None, None, Some(value)) => Data::Value(value),
             _ => return Err("a metric has one of `samples`, `histogram` and `value`"),
         };
         Ok(Measured {
             name: read.name,
             data,
-            disturbed: fitted(read.disturbed),
+            disturbed: read.disturbed,
         })
     }
-}
-
-/// Without the room that it was given to grow.
-fn fitted<T>(list: Vec<T>) -> Vec<T> {
-    list.into_boxed_slice().into_vec()
 }
 
 /// How an interval was made.
@@ -148,6 +149,18 @@ pub struct Mode {
 }
 
 impl Data {
+    /// Each sample as a cost or a value, and how often it is there; of a histogram the middle of each
+    /// bucket.
+    pub fn counted(&self) -> Vec<(f64, u64)> {
+        match self {
+            Data::Histogram(buckets) => buckets
+                .iter()
+                .map(|(ns, count)| (f64::from(*ns), u64::from(*count)))
+                .collect(),
+            other => other.costs().into_iter().map(|cost| (cost, 1)).collect(),
+        }
+    }
+
     /// Each sample as a cost or a value; of a histogram nothing.
     pub fn costs(&self) -> Vec<f64> {
         match self {

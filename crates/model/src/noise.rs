@@ -1,9 +1,8 @@
 //! The noise ledger of a launch, the grade that follows from it, and placement.
 
-use crate::Text;
 use crate::link_end::LinkEnd;
+use crate::{Few, Text};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// What disturbed a launch, or could have, as its workers recorded it. All durations are in
@@ -52,8 +51,8 @@ pub struct Noise {
     pub core_clock_after_hz: Option<f64>,
     /// What the launch's packets met at the ends of its link, by role; empty
     /// where it has none.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub ends: BTreeMap<Text, LinkEnd>,
+    #[serde(default, skip_serializing_if = "Few::is_empty")]
+    pub ends: Few<Text, LinkEnd>,
 }
 
 impl Noise {
@@ -126,7 +125,7 @@ pub const PEER: &str = "peer";
 /// first; its further threads and children run on the others, nearest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Placement(pub BTreeMap<Text, Vec<usize>>);
+pub struct Placement(pub Few<Text, Vec<usize>>);
 
 impl fmt::Display for Grade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

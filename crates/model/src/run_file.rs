@@ -190,13 +190,22 @@ fn parse(line: &[u8]) -> Result<Option<Row>, String> {
         "probe" => row(line, Row::Probe),
         "attempt" => row(line, Row::Attempt),
         "prediction" => row(line, Row::Prediction),
-        "launch" => row(line, Row::Launch),
+        "launch" => row(line, |launch| Row::Launch(fitted(launch))),
         "failure" => row(line, Row::Failure),
         "point" => row(line, Row::Point),
         "end" => row(line, Row::End),
         _ => Ok(None),
     });
     parsed.map_err(|error| error.to_string())
+}
+
+/// Without the room that its lists were given to grow: a large run has a hundred thousand of them.
+fn fitted(mut launch: LaunchRow) -> LaunchRow {
+    for point in &mut launch.points {
+        point.metrics.shrink_to_fit();
+    }
+    launch.points.shrink_to_fit();
+    launch
 }
 
 fn first(row: Option<Row>) -> Result<Run, RunFileError> {
@@ -334,10 +343,10 @@ impl FailureRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Few;
     use crate::axis::Axes;
     use crate::noise::{Noise, Placement};
     use crate::rows::{Block, LaunchPoint, Plan, State};
-    use std::collections::BTreeMap;
 
     fn run_row() -> Row {
         Row::Run(Box::new(RunRow {
@@ -360,7 +369,7 @@ mod tests {
                     level: 1,
                     rounds: 2,
                 }],
-                placement: Placement(BTreeMap::from([("only".into(), vec![0, 3])])),
+                placement: Placement(Few::from_iter([("only".into(), vec![0, 3])])),
                 hosts: crate::rows::Hosts::default(),
             },
         }))

@@ -126,9 +126,9 @@ pub fn files(run: &Run) -> Vec<(String, String)> {
                             add(*count, ns / *count as f64);
                         }
                     }
-                    Data::Histogram(buckets) => {
-                        for (value, count) in buckets {
-                            add(*count, *value);
+                    data @ Data::Histogram(_) => {
+                        for (value, count) in data.counted() {
+                            add(count, value);
                         }
                     }
                     Data::Value(value) => add(1, *value),

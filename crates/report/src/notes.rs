@@ -339,7 +339,8 @@ mod tests {
                 ("gso".into(), true),
                 ("tso".into(), false),
             ]
-            .into(),
+            .into_iter()
+            .collect(),
             ..LinkEnd::default()
         };
         assert_eq!(

@@ -352,7 +352,7 @@ fn counted(mut run: Run, ns: f64) -> Run {
         .iter_mut()
         .flat_map(|launch| &mut launch.points);
     for metric in metrics.flat_map(|point| &mut point.metrics) {
-        metric.data = Data::Histogram(vec![(ns, 100)]);
+        metric.data = Data::Histogram(vec![(ns as f32, 100)]);
     }
     run
 }

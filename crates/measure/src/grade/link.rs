@@ -211,7 +211,12 @@ mod tests {
                 others_elsewhere: Some(0.4),
                 ..Noise::default()
             },
-            placement: Placement(placement.map(|(role, cpus)| (role.into(), cpus)).into()),
+            placement: Placement(
+                placement
+                    .map(|(role, cpus)| (role.into(), cpus))
+                    .into_iter()
+                    .collect(),
+            ),
             link: Some(Box::new(link)),
         }
     }

@@ -7,7 +7,6 @@ use costof_measure::meter::{Meter, Record};
 use costof_measure::probe::Role;
 use costof_model::axis::Axes;
 use costof_model::failure::Failure;
-use costof_model::metric::Data;
 use costof_model::point::Point;
 use costof_model::protocol::{Offers, Report};
 use costof_model::rows::State;
@@ -246,9 +245,7 @@ fn a_load_counts_from_the_intended_time() {
         clock: Rc::clone(&clock),
     };
     let report = measure(&mut role, &point("net.rtt", Axes::default()), &clock).expect("measured");
-    let Data::Histogram(buckets) = &report.metrics[0].data else {
-        panic!("latencies are a distribution");
-    };
+    let buckets = report.metrics[0].data.counted();
     let total: u64 = buckets.iter().map(|(_, count)| count).sum();
     let late: u64 = buckets
         .iter()

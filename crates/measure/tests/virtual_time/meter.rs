@@ -378,14 +378,11 @@ fn two_stages_are_stamped_on_the_same_operations() {
             },
         );
     });
-    let histogram = |name: &str| -> &[(f64, u64)] {
+    let counted = |name: &str| -> Vec<(f64, u64)> {
         let metric = report.metrics.iter().find(|metric| metric.name == name);
-        match &metric.expect("both are reported").data {
-            Data::Histogram(buckets) => buckets,
-            other => panic!("no histogram: {other:?}"),
-        }
+        metric.expect("both are reported").data.counted()
     };
-    let (call, latency) = (histogram("call"), histogram("latency"));
+    let [call, latency] = &["call", "latency"].map(counted);
     let count = |buckets: &[(f64, u64)]| -> u64 { buckets.iter().map(|(_, n)| n).sum() };
     let mean = |buckets: &[(f64, u64)]| -> f64 {
         let sum: f64 = buckets.iter().map(|(ns, n)| ns * *n as f64).sum();
@@ -420,9 +417,7 @@ fn what_is_used_up_one_by_one_is_prepared_untimed() {
         );
         measured.expect("prepared");
     });
-    let Data::Histogram(latencies) = &report.metrics[0].data else {
-        panic!("{report:?}");
-    };
+    let latencies = report.metrics[0].data.counted();
     assert!(
         latencies
             .iter()

@@ -111,8 +111,7 @@ fn spreads<'a>(
                     .filter(|(value, _)| *value > 0.0 && value.is_finite());
                 for (value, count) in buckets {
                     // Positive numbers are ordered as their bits are.
-                    let counted = spread.entry(value.to_bits()).or_default();
-                    *counted = counted.saturating_add(*count);
+                    *spread.entry(f64::from(*value).to_bits()).or_default() += u64::from(*count);
                 }
             }
         }

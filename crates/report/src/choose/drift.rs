@@ -2,7 +2,7 @@
 
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
 use crate::rows::Rows;
-use costof_model::metric::{Data, Measured};
+use costof_model::metric::Measured;
 use costof_model::unit::Unit;
 
 /// So many dots say enough.
@@ -110,17 +110,14 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
 
 /// The median of what one launch measured: of an even number, the mean of the middle two.
 fn median(measured: &Measured) -> Option<f64> {
-    let mut counted: Vec<(f64, u64)> = match &measured.data {
-        Data::Histogram(buckets) => buckets.clone(),
-        data => data.costs().into_iter().map(|cost| (cost, 1)).collect(),
-    };
+    let mut counted = measured.data.counted();
     counted.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-    let counts = counted.iter().map(|(_, count)| *count);
-    let last = counts.fold(0, u64::saturating_add).checked_sub(1)?;
+    let counts = counted.iter().map(|(_, count)| count);
+    let last = counts.sum::<u64>().checked_sub(1)?;
     let at = |position: u64| {
         let mut seen = 0;
         let found = counted.iter().find(|(_, count)| {
-            seen = u64::saturating_add(seen, *count);
+            seen += count;
             seen > position
         });
         found.map(|(value, _)| *value)
@@ -131,6 +128,7 @@ fn median(measured: &Measured) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::metric::Data;
 
     #[test]
     fn an_even_number_has_its_median_between_the_middle_two() {
@@ -148,7 +146,7 @@ mod tests {
         assert_eq!(of(Data::Histogram(vec![(3.0, 2), (1.0, 2)])), Some(2.0));
         assert_eq!(of(Data::Histogram(vec![(3.0, 3), (1.0, 2)])), Some(3.0));
         assert_eq!(of(Data::Histogram(vec![(3.0, 0)])), None);
-        let most = Data::Histogram(vec![(1.0, u64::MAX), (3.0, u64::MAX)]);
+        let most = Data::Histogram(vec![(1.0, u32::MAX), (3.0, u32::MAX)]);
         assert_eq!(of(most), Some(1.0));
     }
 }
