@@ -147,6 +147,6 @@ mod tests {
         assert_eq!(of(Data::Histogram(vec![(3.0, 3), (1.0, 2)])), Some(3.0));
         assert_eq!(of(Data::Histogram(vec![(3.0, 0)])), None);
         let most = Data::Histogram(vec![(1.0, u32::MAX), (3.0, u32::MAX)]);
-        assert_eq!(of(most), Some(1.0));
+        assert_eq!(of(most), Some(2.0));
     }
 }
