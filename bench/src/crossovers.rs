@@ -24,9 +24,11 @@ const RUNS: usize = 3;
 const FAR_APART_KIB: [u64; 5] = [4, 16, 64, 256, 1024];
 /// The sizes that are then measured, in those of the crossover.
 const AROUND: [f64; 7] = [0.5, 0.61, 0.74, 0.9, 1.1, 1.33, 1.6];
-/// Of the usual nine launches the interval leaves out the one farthest off at either side, of the
-/// fifteen of a full run three, and of a quick run's six none. By nine, one of twelve runs had no end.
-const PRECISION: &str = "--full";
+/// A first look, by a quick run's six launches, of which the interval leaves out none. Then by as long
+/// ones as a full run's, of which it leaves out a few farthest off at either side: by nine, one of twelve
+/// runs had no end.
+const FIRST: &[&str] = &["--quick"];
+const THEN: &[&str] = &["--full", "--launches"];
 /// Sizes are multiples of this, so that fields begin as they do at other sizes.
 const STEP_BYTES: f64 = 512.0;
 
@@ -35,13 +37,16 @@ const STEP_BYTES: f64 = 512.0;
 struct Messages {
     source: &'static str,
     pages: &'static str,
+    /// How many launches a run has of each point: what waits for main memory differs more from one to
+    /// the next, by where its small pages lie.
+    launches: &'static str,
 }
 
 const MESSAGES: [Messages; 4] = [
-    Messages::of("hot", "4KiB"),
-    Messages::of("hot", "2MiB"),
-    Messages::of("cold", "4KiB"),
-    Messages::of("cold", "2MiB"),
+    Messages::of("hot", "4KiB", "15"),
+    Messages::of("hot", "2MiB", "15"),
+    Messages::of("cold", "4KiB", "45"),
+    Messages::of("cold", "2MiB", "15"),
 ];
 
 /// A crossover, in bytes.
@@ -66,7 +71,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let mut begun = Vec::new();
     for messages in MESSAGES {
         let far_apart = FAR_APART_KIB.map(|kib| kib << 10);
-        let first = messages.measure(bench, "first", "--quick", &far_apart)?;
+        let first = messages.measure(bench, "first", FIRST, &far_apart)?;
         println!("{messages}: a first look says {}", Shown(&said(&first)));
         begun.push(crossed(&first).and_then(about));
     }
@@ -80,7 +85,8 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
             let Some(about) = begun[position] else {
                 continue;
             };
-            let run = messages.measure(bench, &round.to_string(), PRECISION, &around(about))?;
+            let precision = [THEN, &[messages.launches]].concat();
+            let run = messages.measure(bench, &round.to_string(), &precision, &around(about))?;
             let found = said(&run);
             println!("{messages}, run {round}: {}", Shown(&found));
             // Nearer than a first look has come.
@@ -104,13 +110,17 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
 }
 
 impl Messages {
-    const fn of(source: &'static str, pages: &'static str) -> Messages {
-        Messages { source, pages }
+    const fn of(source: &'static str, pages: &'static str, launches: &'static str) -> Messages {
+        Messages {
+            source,
+            pages,
+            launches,
+        }
     }
 
     /// A run of these sizes.
-    fn measure(self, bench: &Bench, name: &str, precision: &str, sizes: &[u64]) -> Result<Run> {
-        let Messages { source, pages } = self;
+    fn measure(self, bench: &Bench, name: &str, precision: &[&str], sizes: &[u64]) -> Result<Run> {
+        let Messages { source, pages, .. } = self;
         let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
         let settings = [
             "primitive=two_copy,zero_copy".to_owned(),
@@ -121,7 +131,8 @@ impl Messages {
             "congestion_control=reno".to_owned(),
         ];
         let cpus = bench.cpu_list();
-        let mut arguments = vec!["copy.send", "--link", "sink", precision, "--cpu", &cpus];
+        let mut arguments = vec!["copy.send", "--link", "sink", "--cpu", &cpus];
+        arguments.extend(precision);
         arguments.extend(costof_peers::costof::settings(&settings));
         costof::run(bench, &format!("{source}-{pages}-{name}.jsonl"), &arguments)
     }
