@@ -72,7 +72,7 @@ fn echo(primitive: &str, fields: u32) -> Contest<'static> {
         processors: 2,
         // What it takes to wake a processor that sleeps differs more than anything else here.
         awake: true,
-        rounds: 41,
+        rounds: 81,
         ..Contest::time(PROBE, "latency", axes, vec![peer])
     }
 }

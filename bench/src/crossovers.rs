@@ -6,7 +6,7 @@
 //! which size on, and how surely.
 
 use crate::bench::Bench;
-use crate::costof::{self, failures};
+use crate::costof::failures;
 use crate::error::Result;
 use crate::machine::{self, Watch};
 use crate::verdict::Verdict;
@@ -15,6 +15,7 @@ use costof_findings::send_crossover::send_crossovers;
 use costof_model::run_file::Run;
 use fastrand::Rng;
 use std::fmt;
+use std::time::Duration;
 
 /// The end of an interval over its beginning, and the largest crossover of all runs over
 /// the smallest, at most.
@@ -29,6 +30,8 @@ const AROUND: [f64; 7] = [0.5, 0.61, 0.74, 0.9, 1.1, 1.33, 1.6];
 /// runs had no end.
 const FIRST: &[&str] = &["--quick"];
 const THEN: &[&str] = &["--full", "--launches"];
+/// How long a run may take: 45 launches of 14 points, each some 100 ms and the pages of its messages.
+const LIMIT: Duration = Duration::from_secs(900);
 /// Sizes are multiples of this, so that fields begin as they do at other sizes.
 const STEP_BYTES: f64 = 512.0;
 
@@ -134,7 +137,8 @@ impl Messages {
         let mut arguments = vec!["copy.send", "--link", "sink", "--cpu", &cpus];
         arguments.extend(precision);
         arguments.extend(costof_peers::costof::settings(&settings));
-        costof::run(bench, &format!("{source}-{pages}-{name}.jsonl"), &arguments)
+        let file = bench.file(&format!("{source}-{pages}-{name}.jsonl"));
+        bench.costof.run(&file, &arguments, LIMIT, &bench.interrupt)
     }
 }
 

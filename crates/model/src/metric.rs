@@ -67,6 +67,9 @@ impl TryFrom<Unchecked> for Measured {
                 Data::Samples(samples)
             }
             (None, Some(mut buckets), None) => {
+                if !buckets.iter().all(|(ns, _)| ns.is_finite()) {
+                    return Err("a bucket of a histogram lies beyond all times");
+                }
                 buckets.shrink_to_fit();
                 Data::Histogram(buckets)
             }

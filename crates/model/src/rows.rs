@@ -19,8 +19,8 @@ use std::net::IpAddr;
 /// and refuse a greater version.
 pub const SCHEMA: u32 = 1;
 
-/// One row of a run file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// One row of a run file; [`read`](crate::run_file::read) reads them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Row {
     /// What was asked; the first row.

@@ -175,7 +175,7 @@ pub fn read_up_to(
 
 /// The row in a line; `None` where this costof does not know its type.
 ///
-/// As [`Row`] reads itself, but for the order: the type first, so that a long row is not kept twice.
+/// The type is read first and by itself: a tagged enum would read the row into a tree, and that into it.
 fn parse(line: &[u8]) -> Result<Option<Row>, String> {
     #[derive(Deserialize)]
     struct Type {

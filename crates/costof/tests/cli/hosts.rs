@@ -182,7 +182,6 @@ fn another_build_with_other_probes_is_a_host_whose_absent_probes_are_named() {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "what was not tried is said")]
 fn a_link_is_made_for_what_a_command_starts_here_and_for_nothing_elsewhere() {
     if !geteuid().is_root() {
         return eprintln!("skipped: only root leaves a link's namespace for the machine's own");

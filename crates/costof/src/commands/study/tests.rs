@@ -1,0 +1,220 @@
+//! Studies as they are planned, and what is said of wrong ones.
+
+use super::*;
+use costof_findings::kinds::KINDS;
+use costof_model::facts::{Cache, CacheKind, CpuSet};
+use costof_model::noise::Placement;
+use costof_model::rows::{Hosts, Plan};
+use std::collections::BTreeSet;
+
+const TABLE: &[&Probe] = costof_probes::TABLE;
+
+fn command<'a>(options: &'a StudyOptions, name: &str, text: &str) -> Result<Command<'a>, String> {
+    let study = Study::read(name, &format!("{name}.toml"), text)?;
+    let infos: Vec<&ProbeInfo> = TABLE.iter().map(|probe| &probe.info).collect();
+    study.check(&infos)?;
+    Ok(Command {
+        table: TABLE,
+        options,
+        folder: PathBuf::from("study"),
+        study,
+        infos,
+    })
+}
+
+fn options(quick: bool) -> StudyOptions {
+    StudyOptions {
+        study: None,
+        quick,
+        full: false,
+        out: None,
+        run: None,
+        unoptimised: None,
+        csv: false,
+        cpu: None,
+        seed: None,
+        no_wait: false,
+        dry_run: false,
+        timeout: 60,
+    }
+}
+
+/// A machine on which everything can be asked.
+fn large_machine() -> Facts {
+    let cache = |level, size_bytes| Cache {
+        level,
+        kind: CacheKind::Unified,
+        size_bytes,
+        shared_by: vec![CpuSet::parse("0-15").unwrap()],
+        ..Cache::default()
+    };
+    let mut facts = Facts::default();
+    facts.cpu.online = CpuSet::parse("0-15").unwrap();
+    facts.cpu.caches = vec![cache(1, 32 << 10), cache(2, 1 << 20), cache(3, 32 << 20)];
+    facts
+}
+
+fn planned(command: &Command<'_>, unoptimised: bool) -> Plan {
+    let options = command.run_options(RUN);
+    let said: Vec<(&Selection, RunOptions)> = command
+        .selected(unoptimised)
+        .map(|selection| (selection, command.said(selection, &options).unwrap()))
+        .collect();
+    let asked = said
+        .iter()
+        .map(|(selection, said)| command.asked(selection, said).unwrap());
+    let asked: Vec<Asked<'_>> = asked.collect();
+    let to_peer = (None, Hosts::default());
+    let placement = Placement::default();
+    let facts = large_machine();
+    planning::plan(TABLE, &asked, &facts, placement, to_peer, &mut |_| true).unwrap()
+}
+
+#[test]
+fn every_figure_of_every_study_is_asked_of_a_probe() {
+    for (name, text) in EMBEDDED {
+        let options = options(false);
+        let command = command(&options, name, text).unwrap();
+        let plans = [false, true].map(|unoptimised| planned(&command, unoptimised));
+        for (point, label, unoptimised) in command.study.points(&command.infos).unwrap() {
+            // Only a disk that turns has such rows.
+            if point.probe == "file.read" && label.is_some() {
+                continue;
+            }
+            let mut blocks = plans[usize::from(unoptimised)].blocks.iter();
+            let asked = blocks.any(|block| match &label {
+                None => block.points.contains(&point),
+                Some(label) => {
+                    let mut labels = block.labels.iter();
+                    let first = &block.points[0];
+                    (&first.probe, &first.link) == (&point.probe, &point.link)
+                        && labels.any(|(_, own)| own.contains(label.as_str()))
+                }
+            });
+            assert!(asked, "{name} asks {point} {label:?} nowhere");
+        }
+    }
+}
+
+#[test]
+fn the_study_in_the_documents_is_one() {
+    let told = include_str!("../../../../../docs/STUDIES.md");
+    let (_, rest) = told.split_once("```toml\n").unwrap();
+    let (example, _) = rest.split_once("```").unwrap();
+    let options = options(true);
+    let command = command(&options, "course", example).unwrap();
+    assert_eq!(planned(&command, false).blocks.len(), 2);
+    assert_eq!(command.study.points(&command.infos).unwrap().len(), 2);
+    for kind in KINDS {
+        assert!(told.contains(&format!("`{kind}`")), "{kind} is not told");
+    }
+}
+
+#[test]
+fn a_quick_study_asks_less_and_no_point_twice() {
+    for (name, text) in EMBEDDED {
+        let count = |quick| {
+            let options = options(quick);
+            let plan = planned(&command(&options, name, text).unwrap(), false);
+            let points = plan.blocks.iter().flat_map(|block| &block.points);
+            let distinct: BTreeSet<&Point> = points.clone().collect();
+            assert_eq!(distinct.len(), points.count(), "{name}");
+            distinct.len()
+        };
+        assert!(count(true) <= count(false), "{name}");
+    }
+}
+
+#[test]
+fn a_machine_that_is_too_small_is_told() {
+    let facts = large_machine();
+    let sends = |threads: u64| {
+        let probe = probe::find(TABLE, "copy.send").unwrap();
+        let point = Point {
+            probe: probe.info.id.clone(),
+            axes: probe.info.defaults().with("threads", threads),
+            link: "loopback".into(),
+        };
+        fits(TABLE, &point, &facts)
+    };
+    assert_eq!(sends(16), Ok(()));
+    assert!(sends(17).unwrap_err().contains("16 processors"));
+}
+
+#[test]
+fn what_a_study_gets_wrong_is_told_with_its_line() {
+    let head = "title = 't'\nsource = 's'\nmachine = 'm'\n";
+    let table = |rows: &str| format!("[[table]]\ntitle = 't'\nunit = 'ns'\nrows = [{rows}]");
+    for (more, says) in [
+        (
+            table("{name='r',point='cpu.clok'}"),
+            vec!["line 7", "point of `r`", "`cpu.clock`"],
+        ),
+        (
+            table("{name='r',point='cpu.clock',at='sorce=tsc'}"),
+            vec!["line 7", "at of `r`", "`source`"],
+        ),
+        (
+            table("{name='r',point='cpu.clock source=realtme'}"),
+            vec!["line 7", "`realtme`", "`realtime`"],
+        ),
+        (
+            table("{name='r',point='cpu.clock',metric='costs'}"),
+            vec!["line 7", "metric of `r`", "`cost`"],
+        ),
+        (
+            table("{name='r',point='cpu.clock',unit='GB/s'}"),
+            vec!["line 7", "unit of `r`"],
+        ),
+        (
+            table("{name='r',point='cpu.clock',unit='us'}"),
+            vec!["line 7", "`us`"],
+        ),
+        (
+            table("{name='r',point='cpu.clock',of='p200'}"),
+            vec!["line 7", "of of `r`"],
+        ),
+        (
+            table("{name='r',point='cpu.clock',times=-1}"),
+            vec!["line 7", "times of `r`"],
+        ),
+        (
+            table("{name='r',point='cpu.clock over lan'}"),
+            vec!["line 7", "one end"],
+        ),
+        (
+            table("{name='r',measured=5}"),
+            vec!["line 7", "point of `r`", "absent"],
+        ),
+        (
+            table("{name='r',point='cpu.clock',measured=[5,4]}"),
+            vec!["line 7", "measured of `r`", "range"],
+        ),
+        (
+            "[[question]]\nask='?'\nbecause='b'\nkinds=['memory_level']".to_owned(),
+            vec!["line 7", "kinds", "`memory_level`", "`memory_levels`"],
+        ),
+        (
+            "[[question]]\nask='?'\nbecause='b'\nkinds=[]\nabout=['rpx.load']".to_owned(),
+            vec!["line 8", "about", "`rpx.load`", "`rpc.load`"],
+        ),
+    ] {
+        let options = options(false);
+        let told = command(&options, "x", &format!("{head}{more}"))
+            .err()
+            .unwrap();
+        assert!(
+            says.iter().all(|part| told.contains(part)),
+            "{says:?}: {told}"
+        );
+    }
+    let run = format!("{head}[[run]]\nwhat = 'cpu.clok --quick'");
+    let options = options(false);
+    let command = command(&options, "x", &run).unwrap();
+    let told = command.said(&command.study.selections[0], &command.run_options(RUN));
+    let told = told.unwrap_err().to_string();
+    assert!(
+        told.contains("line 5") && told.contains("--quick"),
+        "{told}"
+    );
+}
