@@ -67,7 +67,7 @@ pub enum AxisValue {
 /// A value for every axis of a probe, by the axis's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Axes(pub Few<Text, AxisValue>);
+pub struct Axes(#[serde(with = "crate::few")] pub Few<Text, AxisValue>);
 
 impl Axis {
     /// The values that a run takes when it is not told, the default first.

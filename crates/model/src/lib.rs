@@ -8,6 +8,7 @@ pub mod axis;
 pub mod comparison;
 pub mod facts;
 pub mod failure;
+mod few;
 pub mod link;
 pub mod link_end;
 pub mod link_report;
@@ -23,11 +24,11 @@ pub mod rows;
 pub mod run_file;
 pub mod unit;
 
+pub use few::Few;
+
 use std::borrow::Cow;
 
 /// Text that is either part of the program or was read from a file.
 pub type Text = Cow<'static, str>;
 /// A list that is either part of the program or was read from a file.
 pub type List<T> = Cow<'static, [T]>;
-/// A map of a few entries, of which a run has thousands: a tree would keep room for eleven in each.
-pub type Few<K, V> = litemap::LiteMap<K, V>;

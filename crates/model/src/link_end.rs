@@ -20,7 +20,7 @@ pub struct LinkEnd {
     pub congestion_control: Option<String>,
     /// Bytes of a TCP socket's buffers, `tcp_rmem` to receive and `tcp_wmem` to
     /// send: at least, at first, and at most. Source: tcp(7).
-    #[serde(default, skip_serializing_if = "Few::is_empty")]
+    #[serde(default, skip_serializing_if = "Few::is_empty", with = "crate::few")]
     pub socket_buffer_bytes: Few<Text, Vec<u64>>,
     /// The largest packet that the device takes, IP header included, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct LinkEnd {
     /// Which work of the protocols the device does, or the kernel beside it: `sg`
     /// (takes packets that lie in several pieces), `tso`, `gso` and `gro`, as
     /// ethtool(8) names them.
-    #[serde(default, skip_serializing_if = "Few::is_empty")]
+    #[serde(default, skip_serializing_if = "Few::is_empty", with = "crate::few")]
     pub offloads: Few<Text, bool>,
     /// How many sockets are given copies of the device's packets (AF_PACKET,
     /// tcpdump): the more of the launch's beginning and end. While one is, the

@@ -51,7 +51,7 @@ pub struct Noise {
     pub core_clock_after_hz: Option<f64>,
     /// What the launch's packets met at the ends of its link, by role; empty
     /// where it has none.
-    #[serde(default, skip_serializing_if = "Few::is_empty")]
+    #[serde(default, skip_serializing_if = "Few::is_empty", with = "crate::few")]
     pub ends: Few<Text, LinkEnd>,
 }
 
@@ -125,7 +125,7 @@ pub const PEER: &str = "peer";
 /// first; its further threads and children run on the others, nearest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Placement(pub Few<Text, Vec<usize>>);
+pub struct Placement(#[serde(with = "crate::few")] pub Few<Text, Vec<usize>>);
 
 impl fmt::Display for Grade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

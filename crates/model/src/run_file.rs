@@ -395,6 +395,28 @@ mod tests {
     }
 
     #[test]
+    fn axes_and_placements_are_objects_also_where_there_are_none() {
+        let axes = Axes::default().with("size", 5).with("at", "x");
+        for (axes, text) in [(Axes::default(), "{}"), (axes, r#"{"at":"x","size":5}"#)] {
+            assert_eq!(serde_json::to_string(&axes).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Axes>(text).unwrap(), axes);
+        }
+        let placed = Placement(Few::from_iter([("only".into(), vec![0, 3])]));
+        for (placement, text) in [(Placement::default(), "{}"), (placed, r#"{"only":[0,3]}"#)] {
+            assert_eq!(serde_json::to_string(&placement).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Placement>(text).unwrap(), placement);
+        }
+    }
+
+    #[test]
+    fn many_axes_in_the_wrong_order_are_read_in_time() {
+        let keys = (0..200_000).rev().map(|key| format!(r#""{key:07}":1"#));
+        let text = format!("{{{}}}", keys.collect::<Vec<_>>().join(","));
+        let read: Axes = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.0.len(), 200_000);
+    }
+
+    #[test]
     fn a_file_cut_anywhere_reads_as_far_as_it_got() {
         let rows = [run_row(), end_row(), end_row()];
         let whole = file(&rows);
