@@ -38,7 +38,7 @@ const APART: Duration = Duration::from_secs(3600);
 const FALSE_ALARMS: f64 = 0.05;
 const FOUND: f64 = 0.9;
 const PLANTED_PERCENT: u32 = 5;
-/// By as many launches as find it whatever the work is, where that differs by 4 % from one to the next.
+/// Four times the default's: what differs by 4 % from one launch to the next is found more often.
 const MANY: &[&str] = &["--launches", "40"];
 
 /// How long one comparison may take.

@@ -5,10 +5,12 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use costof_lab::host::Host;
+use costof_measure::schedule::{LEAST_LAUNCHES, MOST_LAUNCHES};
 use costof_model::axis::{AxisValue, Domain};
 use costof_model::link::Link;
 use costof_probes::by_hand::{self, Address};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -112,7 +114,7 @@ pub(crate) struct RunOptions {
     pub(crate) full: bool,
     /// So many launches of each point, whatever time they take: with four times as many an interval is
     /// about half as wide; without, up to 6 with --quick, 9, or 15 with --full, as their time allows
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=10_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(launches()))]
     pub(crate) launches: Option<u32>,
     /// Values for an axis instead of the probe's own plan; several axes are crossed
     #[arg(long = "set", value_name = "AXIS=V,V…", value_parser = setting)]
@@ -387,9 +389,9 @@ pub(crate) struct InTurns {
     /// More and longer launches: 16 of each
     #[arg(long, requires = "interleave")]
     pub(crate) full: bool,
-    /// So many launches of each, whatever time they take
+    /// So many launches of each, whatever time they take; one more where that is odd
     #[arg(long, value_name = "N", requires = "interleave",
-          value_parser = clap::value_parser!(u32).range(3..=10_000))]
+          value_parser = clap::value_parser!(u32).range(launches()))]
     pub(crate) launches: Option<u32>,
     /// Values for an axis instead of the probe's own plan; several axes are crossed
     #[arg(long = "set", value_name = "AXIS=V,V…", value_parser = setting, requires = "interleave")]
@@ -416,6 +418,11 @@ pub(crate) struct InTurns {
     #[arg(long, value_name = "SECONDS", default_value = "60", requires = "interleave",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
+}
+
+/// How many launches of each may be asked for.
+fn launches() -> RangeInclusive<i64> {
+    LEAST_LAUNCHES.into()..=MOST_LAUNCHES.into()
 }
 
 /// A share in percent, as `5` or `5%`.

@@ -238,12 +238,13 @@ impl Controller<'_> {
         }
         let probe = self.probe(first);
         self.progress.begin(&probe.info.id);
-        let began = Instant::now();
         self.make_link(probe, first, self.seed(block, launch));
         // Without a word of why there is no link.
         if self.interrupted() {
             return Ok(());
         }
+        // Making a link is no part of it, and there is only one for many.
+        let began = Instant::now();
         let placement = self.placement(probe, &left);
         self.place_relay(first, &placement);
         let outcome = self.outcome(probe, &left, (block, launch), &placement);
@@ -307,27 +308,29 @@ impl Controller<'_> {
     }
 
     /// Makes the link of a point when it is first asked for, and again where it
-    /// has ended; what it loses is drawn from this seed.
+    /// has ended or could not be tried; what it loses is drawn from this seed.
     fn make_link(&mut self, probe: &Probe, point: &Point, seed: u64) {
         if !probe.info.needs_link() {
             return;
         }
-        if let Some(Ok(made)) = self.links.get_mut(&point.link) {
-            if made.begin(seed).is_ok() {
-                return;
-            }
-            self.links.remove(&point.link);
+        let is_settled = match self.links.get_mut(&point.link) {
+            Some(Ok(made)) => made.begin(seed).is_ok(),
+            // It will not be different for the next launch.
+            Some(Err(failure)) => failure.kind == FailureKind::Unsupported,
+            None => false,
+        };
+        if is_settled {
+            return;
         }
-        if !self.links.contains_key(&point.link) {
-            let asked = self.run.run.plan.hosts.peer_address;
-            let link: Result<Link, String> = point.link.parse();
-            let made = link.map_err(Failure::error).and_then(|link| {
-                let mut made = Made::make(&link, asked, self.holder)?;
-                self.near.comes_to(&link, &made, self.asking)?;
-                made.begin(seed).map(|()| made)
-            });
-            self.links.insert(point.link.clone(), made);
-        }
+        let asked = self.run.run.plan.hosts.peer_address;
+        let link: Result<Link, String> = point.link.parse();
+        let made = link.map_err(Failure::error).and_then(|link| {
+            self.near.may_come_to(&link)?;
+            let mut made = Made::make(&link, asked, self.holder)?;
+            self.near.comes_to(&link, &made, self.asking)?;
+            made.begin(seed).map(|()| made)
+        });
+        self.links.insert(point.link.clone(), made);
     }
 
     /// Lets what relays the link of a point run where no role of the launch does, if there is such a

@@ -8,7 +8,7 @@ use costof_lab::host::{Host, WorkerCommand};
 use costof_lab::launch::Place;
 use costof_lab::link::Made;
 use costof_lab::worker::{NoAnswer, Worker};
-use costof_model::failure::Failure;
+use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Answer, Command, Description};
@@ -51,7 +51,10 @@ pub(crate) struct Asking<'a> {
 impl Machine {
     /// Starts a worker on a host and has it describe itself.
     pub(crate) fn meet(host: &Host, asking: Asking<'_>) -> Result<Machine, Error> {
-        let (worker, description) = Machine::describe(&Place { host, end: None }, asking)?;
+        let place = Place { host, end: None };
+        let mut worker = Worker::start(&place, asking.command, asking.limit, asking.interrupted)
+            .map_err(ended)?;
+        let description = described(&mut worker, host, asking).map_err(ended)?;
         let clock = &description.clock;
         if !(clock.hz.is_finite() && clock.hz > 0.0) {
             return Err(Error::Nothing(format!(
@@ -66,53 +69,50 @@ impl Machine {
         })
     }
 
-    /// A worker that is started there, and how it describes itself.
-    fn describe(place: &Place<'_>, asking: Asking<'_>) -> Result<(Worker, Description), Error> {
-        let mut worker = Worker::start(place, asking.command, asking.limit, asking.interrupted)
-            .map_err(ended)?;
-        let limit = asking.limit.max(DESCRIBE_LIMIT);
-        let answer = worker
-            .ask(&Command::Describe, limit, asking.interrupted)
-            .map_err(ended)?;
-        match answer {
-            Answer::Description(description) => Ok((worker, *description)),
-            other => Err(misfit(place.host, &other, "describe itself")),
+    /// Whether its workers could come to the ends of a link that is made here.
+    ///
+    /// # Errors
+    /// Where they are on another machine for certain, and the way out.
+    pub(crate) fn may_come_to(&self, link: &Link) -> Result<(), Failure> {
+        match (&self.host, link) {
+            (Host::Ssh(_), Link::Veth | Link::Sink | Link::Emulated { .. }) => {
+                Err(self.is_elsewhere(link, ""))
+            }
+            _ => Ok(()),
         }
     }
 
-    /// Looks whether its workers come to the ends of a link that was made here: what a command of the
-    /// user's starts may be elsewhere, and would then measure another path. It does not look where costof
-    /// starts them itself.
+    /// Looks whether they do: what a command of the user's starts may be elsewhere, and would then measure
+    /// another path. It does not look where costof starts them itself.
     ///
     /// # Errors
-    /// Where they do not come there, and the way out.
+    /// Where they do not come there, and the way out; and what fails by itself, of which nothing is known.
     pub(crate) fn comes_to(
         &self,
         link: &Link,
         made: &Made,
         asking: Asking<'_>,
     ) -> Result<(), Failure> {
-        let Some(end) = &made.near.namespace else {
+        let (Host::Exec(_), Some(end)) = (&self.host, &made.near.namespace) else {
             return Ok(());
         };
-        let elsewhere = || {
-            Err(Failure::unsupported(format!(
-                "the link {link} is made where costof itself runs, and {} leads elsewhere (run costof \
-                 there)",
-                self.host
-            )))
-        };
-        match self.host {
-            Host::Local | Host::Namespace(_) => return Ok(()),
-            Host::Ssh(_) => return elsewhere(),
-            Host::Exec(_) => {}
-        }
         let place = Place {
             host: &self.host,
             end: Some(&made.near),
         };
-        let at_its_end = Machine::describe(&place, asking);
-        let (_, at_its_end) = at_its_end.map_err(|error| Failure::error(error.to_string()))?;
+        let failed = |why| match why {
+            NoAnswer::Failed(failure) => failure,
+            NoAnswer::Interrupted => Failure::error("interrupted"),
+        };
+        let started = Worker::start(&place, asking.command, asking.limit, asking.interrupted);
+        let mut worker = started.map_err(|why| match failed(why) {
+            // From the link's namespace nothing else is reached, and a command that has to ends.
+            ended if ended.kind == FailureKind::Crashed => {
+                self.is_elsewhere(link, &format!(": {}", ended.reason))
+            }
+            other => other,
+        })?;
+        let at_its_end = described(&mut worker, &self.host, asking).map_err(failed)?;
         let number = end.number().map_err(|error| {
             Failure::error(format!(
                 "cannot tell the namespaces of {link} apart: {error}"
@@ -121,7 +121,18 @@ impl Machine {
         // A machine of its own says the same number of both, which may be this one by chance.
         let comes = self.description.network.namespace != Some(number)
             && at_its_end.network.namespace == Some(number);
-        if comes { Ok(()) } else { elsewhere() }
+        match comes {
+            true => Ok(()),
+            false => Err(self.is_elsewhere(link, "")),
+        }
+    }
+
+    fn is_elsewhere(&self, link: &Link, because: &str) -> Failure {
+        Failure::unsupported(format!(
+            "the link {link} is made where costof itself runs, and {} leads elsewhere (run costof \
+             there){because}",
+            self.host
+        ))
     }
 
     /// Takes the machine, so that no other costof measures it meanwhile. Where
@@ -161,7 +172,10 @@ impl Machine {
                         is_told = true;
                     }
                 }
-                answer => return Err(misfit(&self.host, &answer, "say whose turn it is")),
+                answer => {
+                    let reason = misfit(&self.host, &answer, "say whose turn it is");
+                    return Err(Error::Nothing(reason));
+                }
             }
             let until = Instant::now() + ASK_AGAIN;
             while Instant::now() < until && !asking.interrupted.load(Ordering::Relaxed) {
@@ -216,12 +230,26 @@ impl Machine {
     }
 }
 
+/// How a worker describes itself and its machine.
+fn described(
+    worker: &mut Worker,
+    host: &Host,
+    asking: Asking<'_>,
+) -> Result<Description, NoAnswer> {
+    let limit = asking.limit.max(DESCRIBE_LIMIT);
+    match worker.ask(&Command::Describe, limit, asking.interrupted)? {
+        Answer::Description(description) => Ok(*description),
+        other => {
+            let reason = misfit(host, &other, "describe itself");
+            Err(NoAnswer::Failed(Failure::error(reason)))
+        }
+    }
+}
+
 /// What a worker says that is no answer to what it was asked.
-fn misfit(host: &Host, answer: &Answer, wanted: &str) -> Error {
+fn misfit(host: &Host, answer: &Answer, wanted: &str) -> String {
     let said: String = format!("{answer:?}").chars().take(200).collect();
-    Error::Nothing(format!(
-        "the worker on {host} answered {said} where it should {wanted}"
-    ))
+    format!("the worker on {host} answered {said} where it should {wanted}")
 }
 
 fn ended(why: NoAnswer) -> Error {

@@ -23,7 +23,7 @@ pub(crate) fn decide(
 ) -> Result<Placement, Error> {
     let measured = on(asked, "--cpu", near)?;
     let mut placement = Few::new();
-    if near.host.is_here() {
+    if near.host.is_here() || is_this_machine(near) {
         let mut others = near.allowed();
         others.retain(|cpu| measured.first() != Some(cpu));
         placement.insert(Text::Borrowed(CONTROLLER), others);
@@ -42,6 +42,12 @@ pub(crate) fn decide(
         placement.insert(Text::Borrowed(PEER), on(asked_of_peer, "--peer-cpu", far)?);
     }
     Ok(Placement(placement))
+}
+
+/// Whether what a command starts runs on the machine of this process, as far as its boot tells.
+fn is_this_machine(near: &Machine) -> bool {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    addresses::one_machine(near.boot(), boot.as_deref().ok().map(str::trim))
 }
 
 /// The processors of one machine that are measured on, the usual ones where none are asked for.

@@ -12,7 +12,7 @@ use costof_lab::addresses::{self, Meet};
 use costof_lab::host::{Host, WorkerCommand};
 use costof_lab::link::Made;
 use costof_measure::probe::Probe;
-use costof_measure::schedule::Precision;
+use costof_measure::schedule::{LEAST_LAUNCHES, MOST_LAUNCHES, Precision};
 use costof_model::Text;
 use costof_model::facts::Facts;
 use costof_model::link::Link;
@@ -463,6 +463,13 @@ fn check_resumable(
                  {method}, whose numbers are not comparable: start a new run"
             )));
         }
+    }
+    let asked = run.run.plan.launches;
+    if let Some(asked) = asked.filter(|asked| !(LEAST_LAUNCHES..=MOST_LAUNCHES).contains(asked)) {
+        return Err(wrong(format!(
+            "the run asks for {asked} launches of each point, and may for {LEAST_LAUNCHES} to \
+             {MOST_LAUNCHES}: start a new run"
+        )));
     }
     if run.end.is_none() {
         placement::check(&run.run.plan.placement, &ends.near, ends.far.as_ref())?;

@@ -9,6 +9,9 @@ use std::time::Duration;
 /// The fewest launches of a block: with fewer there is no interval.
 pub const LEAST_LAUNCHES: u32 = 3;
 
+/// The most launches of a block that may be asked for: an interval a hundredth as wide as that of one.
+pub const MOST_LAUNCHES: u32 = 10_000;
+
 /// Launch counts at which the interval rule is good, ascending: Student's t from 3 to 5, and from 6
 /// on those counts at which a pair of order statistics covers 95 % with little to spare.
 pub const LAUNCH_COUNTS: [u32; 7] = [3, 4, 5, 6, 9, 12, 15];

@@ -23,5 +23,6 @@ where
     D: Deserializer<'de>,
 {
     let map = BTreeMap::<K, V>::deserialize(deserializer)?;
-    Ok(map.into_iter().collect())
+    // With room for these, and no more.
+    Ok(Few::from_sorted_store_unchecked(map.into_iter().collect()))
 }

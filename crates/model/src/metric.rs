@@ -151,6 +151,16 @@ pub struct Mode {
     pub share: f64,
 }
 
+/// The number of seven digits that it stands for, and not those that it has between two of its own.
+fn widened(ns: f32) -> f64 {
+    let wide = f64::from(ns);
+    if wide == 0.0 || wide.abs() >= 1e6 {
+        return wide;
+    }
+    let scale = 10_f64.powi(6 - wide.abs().log10().floor() as i32);
+    (wide * scale).round() / scale
+}
+
 impl Data {
     /// Each sample as a cost or a value, and how often it is there; of a histogram the middle of each
     /// bucket.
@@ -158,7 +168,7 @@ impl Data {
         match self {
             Data::Histogram(buckets) => buckets
                 .iter()
-                .map(|(ns, count)| (f64::from(*ns), u64::from(*count)))
+                .map(|(ns, count)| (widened(*ns), u64::from(*count)))
                 .collect(),
             other => other.costs().into_iter().map(|cost| (cost, 1)).collect(),
         }
@@ -170,6 +180,36 @@ impl Data {
             Data::Samples(samples) => samples.iter().map(|(n, ns)| ns / *n as f64).collect(),
             Data::Histogram(_) => Vec::new(),
             Data::Value(value) => vec![*value],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_is_shown_by_the_digits_that_it_has() {
+        for ns in [
+            0.0,
+            0.125,
+            1.003,
+            16.383,
+            512.3,
+            99_999.95,
+            999_999.9,
+            4_194_303.5,
+            3e20,
+        ] {
+            let data = Data::Histogram(vec![(ns as f32, 2)]);
+            let [(shown, 2)] = data.counted()[..] else {
+                panic!("it is one bucket");
+            };
+            assert_eq!(shown as f32, ns as f32);
+            assert!(
+                shown.to_string().len() <= ns.to_string().len(),
+                "{shown} of {ns}"
+            );
         }
     }
 }

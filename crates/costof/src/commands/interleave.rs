@@ -81,10 +81,10 @@ pub(super) fn measured(
         placement::leave_the_measured(&run.run.plan.placement);
         record.write(run, attempt(ends, None))?;
     }
-    let takes = planning::takes(table, &runs[0].1.run.plan, asked.precision);
+    let takes = planning::takes(table, &runs[0].1.run.plan, asked.precision).in_turns();
     let takes = planning::Takes {
         time: takes.time * 2,
-        ..takes.in_turns()
+        ..takes
     };
     let names = ["before", "after"];
     let launches = runs[0].1.run.plan.blocks.len() as u64 * u64::from(takes.launches);

@@ -187,10 +187,17 @@ fn a_link_is_made_for_what_a_command_starts_here_and_for_nothing_elsewhere() {
         return eprintln!("skipped: only root leaves a link's namespace for the machine's own");
     }
     let elsewhere = format!("nsenter --net=/proc/{}/ns/net WORKER", std::process::id());
+    // As whatever has to reach another machine first: it fails where nothing else is.
+    let own = fs::read_link("/proc/self/ns/net").unwrap();
+    let fails_there = format!(
+        "test \"$(readlink /proc/self/ns/net)\" = '{}' && WORKER",
+        own.display()
+    );
     for (command, is_here) in [
         ("WORKER", true),
         ("true; WORKER; true", true),
         (elsewhere.as_str(), false),
+        (fails_there.as_str(), false),
     ] {
         let place = Place::new();
         let on = host(&place, command);

@@ -68,6 +68,15 @@ fn as_many_launches_as_are_asked_for_are_made_also_when_it_goes_on() {
     cut(&file, left, "");
     run(&mut place.misbehaving(&["run", "--resume", "run.jsonl"])).expect_code(0);
     assert_eq!(launches(&read(&file)), whole);
+    // A file may say anything.
+    let begun = cut(&file, left, "");
+    for asked in [0, 4_294_967_295_u32] {
+        fs::write(&file, &begun).unwrap();
+        edit(&file, "run", |row| row["plan"]["launches"] = json!(asked));
+        let told = run(&mut place.misbehaving(&["run", "--resume", "run.jsonl"]));
+        let says = format!("{asked} launches");
+        assert!(told.expect_code(2).err.contains(&says));
+    }
 
     for (number, says) in [("2", "3..=10000"), ("many", "invalid")] {
         let told = run(&mut place.misbehaving(&["run", "test.good", "--launches", number]));
