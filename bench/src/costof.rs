@@ -34,10 +34,18 @@ pub(crate) fn find(asked: Option<PathBuf>, target: &Path) -> Result<Costof> {
 /// `costof run` with these arguments, and what its run file says; the file
 /// is kept under `name`.
 pub(crate) fn run(bench: &Bench, name: &str, arguments: &[&str]) -> Result<Run> {
+    run_within(bench, name, arguments, RUN_LIMIT)
+}
+
+/// The same of a run that may take so long.
+pub(crate) fn run_within(
+    bench: &Bench,
+    name: &str,
+    arguments: &[&str],
+    limit: Duration,
+) -> Result<Run> {
     let file = bench.file(name);
-    bench
-        .costof
-        .run(&file, arguments, RUN_LIMIT, &bench.interrupt)
+    bench.costof.run(&file, arguments, limit, &bench.interrupt)
 }
 
 /// As [`run`], watched while it runs: its process id is handed to `glance`.

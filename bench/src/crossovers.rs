@@ -6,7 +6,7 @@
 //! which size on, and how surely.
 
 use crate::bench::Bench;
-use crate::costof::failures;
+use crate::costof::{self, failures};
 use crate::error::Result;
 use crate::machine::{self, Watch};
 use crate::verdict::Verdict;
@@ -137,8 +137,8 @@ impl Messages {
         let mut arguments = vec!["copy.send", "--link", "sink", "--cpu", &cpus];
         arguments.extend(precision);
         arguments.extend(costof_peers::costof::settings(&settings));
-        let file = bench.file(&format!("{source}-{pages}-{name}.jsonl"));
-        bench.costof.run(&file, &arguments, LIMIT, &bench.interrupt)
+        let name = format!("{source}-{pages}-{name}.jsonl");
+        costof::run_within(bench, &name, &arguments, LIMIT)
     }
 }
 

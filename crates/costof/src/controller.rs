@@ -159,7 +159,7 @@ impl Controller<'_> {
     /// What is known, so that which of several points a prediction finds first
     /// does not depend on the order in which blocks were completed.
     fn points_in_the_plans_order(&self) -> Vec<PointRow> {
-        let planned = self.blocks().iter().flat_map(|block| &block.points);
+        let planned = self.run.run.plan.points();
         planned
             .filter_map(|point| self.run.points.iter().find(|row| row.point == *point))
             .cloned()

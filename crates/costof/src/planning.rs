@@ -526,7 +526,7 @@ fn memory_bytes(table: &[&'static Probe], point: &Point) -> u64 {
 
 /// What the plan takes.
 pub(crate) fn takes(table: &[&'static Probe], plan: &Plan, precision: Precision) -> Takes {
-    let points: Vec<&Point> = plan.blocks.iter().flat_map(|block| &block.points).collect();
+    let points: Vec<&Point> = plan.points().collect();
     let launch = |block| launch_time(table, block, precision);
     let once: Duration = plan.blocks.iter().map(launch).sum();
     let launches = launches(plan, precision);
@@ -651,7 +651,7 @@ mod tests {
             &mut |_| true,
         )
         .unwrap();
-        let points = plan.blocks.iter().flat_map(|block| &block.points);
+        let points = plan.points();
         points
             .map(|point| ["from", "to"].map(|axis| point.axes.number(axis)))
             .collect()
@@ -690,7 +690,7 @@ mod tests {
     /// The links of a plan, each with how many ways of sending it compares at 1 MiB.
     fn compared(plan: &Plan) -> Vec<(&str, usize)> {
         let mut links: BTreeMap<&str, usize> = BTreeMap::new();
-        let points = plan.blocks.iter().flat_map(|block| &block.points);
+        let points = plan.points();
         for point in points.filter(|point| point.probe == "copy.send") {
             let is_large = point.axes.number("size") == 1 << 20;
             *links.entry(&point.link).or_default() += usize::from(is_large);
@@ -717,7 +717,7 @@ mod tests {
     fn a_plan_of_minutes_has_what_its_predictions_build_on() {
         let table = costof_probes::TABLE;
         let probes = |plan: &Plan| {
-            let points = plan.blocks.iter().flat_map(|block| &block.points);
+            let points = plan.points();
             points
                 .map(|point| point.probe.clone())
                 .collect::<BTreeSet<_>>()

@@ -410,7 +410,7 @@ pub(crate) fn new_file(
     let mut record = Record::create(path)?;
     record.append(&Row::Run(Box::new(first.clone())))?;
     let asks = |probe: &Probe| {
-        let mut points = first.plan.blocks.iter().flat_map(|block| &block.points);
+        let mut points = first.plan.points();
         points.any(|point| point.probe == probe.info.id)
     };
     let used: Vec<&Probe> = table.iter().copied().filter(|probe| asks(probe)).collect();
@@ -446,7 +446,7 @@ fn check_resumable(
     force: bool,
 ) -> Result<(), Error> {
     let machine = &ends.near.description;
-    let points = run.run.plan.blocks.iter().flat_map(|block| &block.points);
+    let points = run.run.plan.points();
     for point in points {
         if costof_measure::probe::find(table, &point.probe).is_none() {
             return Err(wrong(format!(

@@ -54,7 +54,7 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
         ..Comparison::default()
     };
     let mut found = Vec::new();
-    for point in after.run.plan.blocks.iter().flat_map(|block| &block.points) {
+    for point in after.run.plan.points() {
         let (Some(first), Some(second)) = (old.rows.get(point), new.rows.get(point)) else {
             continue;
         };

@@ -285,6 +285,13 @@ pub struct EndRow {
     pub failures: u64,
 }
 
+impl Plan {
+    /// The points of all blocks, in their order.
+    pub fn points(&self) -> impl Iterator<Item = &Point> + Clone {
+        self.blocks.iter().flat_map(|block| &block.points)
+    }
+}
+
 impl Block {
     /// What the field calls the point at this position, where it is a headline.
     pub fn label(&self, position: usize) -> Option<&str> {

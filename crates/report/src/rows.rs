@@ -25,7 +25,7 @@ impl<'a> Rows<'a> {
         for row in &run.points {
             measured.entry(&row.point).or_insert(row);
         }
-        let planned = run.run.plan.blocks.iter().flat_map(|block| &block.points);
+        let planned = run.run.plan.points();
         let mut rows = Rows {
             run,
             all: Vec::with_capacity(run.points.len()),

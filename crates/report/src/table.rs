@@ -63,7 +63,7 @@ pub(crate) fn in_order(run: &Run) -> impl Iterator<Item = &PointRow> {
     for row in &run.points {
         measured.entry(&row.point).or_insert(row);
     }
-    let planned = run.run.plan.blocks.iter().flat_map(|block| &block.points);
+    let planned = run.run.plan.points();
     planned.filter_map(move |point| measured.get(point).copied())
 }
 

@@ -235,7 +235,7 @@ impl Shown<'_> {
 
 /// Whether something was to be measured again that has no number any more.
 fn has_lost(comparison: &Comparison, after: &Run) -> bool {
-    let mut planned = after.run.plan.blocks.iter().flat_map(|block| &block.points);
+    let mut planned = after.run.plan.points();
     planned.any(|point| comparison.only_before.contains(point))
 }
 

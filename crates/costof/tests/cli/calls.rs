@@ -25,13 +25,7 @@ fn rows(run: &Run) -> &[PointRow] {
         assert!(is_not_to_be_had, "{failure:?}");
         eprintln!("skipped: {}: {}", failure.point, failure.reason);
     }
-    let planned: usize = run
-        .run
-        .plan
-        .blocks
-        .iter()
-        .map(|block| block.points.len())
-        .sum();
+    let planned = run.run.plan.points().count();
     assert!(run.points.len() + run.failures.len() >= planned);
     for row in &run.points {
         assert_eq!(row.state, State::Ok, "{row:?}");

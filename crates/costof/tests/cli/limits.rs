@@ -321,8 +321,7 @@ fn absent(run: &Run) -> Vec<&FailureRow> {
 /// that names `what`.
 #[track_caller]
 fn expect_one_measured_and_one_absent(run: &Run, what: &str) {
-    let points = &run.run.plan.blocks;
-    let points: Vec<_> = points.iter().flat_map(|block| &block.points).collect();
+    let points: Vec<_> = run.run.plan.points().collect();
     assert_eq!(points.len(), 2);
     let absent = absent(run);
     assert_eq!(run.points.len(), 1, "{absent:?}");

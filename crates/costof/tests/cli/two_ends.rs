@@ -74,8 +74,7 @@ fn expect_measured(run: &Run, links: &[&str]) {
     assert!(run.end.is_some());
     for (probe, metrics) in PROBES {
         for link in links {
-            let blocks = run.run.plan.blocks.iter();
-            let mut points: Vec<&Point> = blocks.flat_map(|block| &block.points).collect();
+            let mut points: Vec<&Point> = run.run.plan.points().collect();
             points.retain(|point| point.probe == probe && point.link == *link);
             assert!(!points.is_empty(), "{probe} over {link} is not planned");
             for point in points {

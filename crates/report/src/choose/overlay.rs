@@ -54,7 +54,7 @@ fn both(before: &Run, after: &Run) -> Run {
         info.axes.to_mut().push(axis());
         both.probes.push(info);
     }
-    let planned = after.run.plan.blocks.iter().flat_map(|block| &block.points);
+    let planned = after.run.plan.points();
     let mut shown: HashSet<&Point> = HashSet::new();
     for point in planned.filter(|point| shown.insert(point)) {
         if let (Some(old), Some(new)) = (old.get(point), new.get(point))

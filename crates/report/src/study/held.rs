@@ -349,7 +349,7 @@ fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
     if let Some(row) = failed {
         return row.reason.clone();
     }
-    let planned = run.run.plan.blocks.iter().flat_map(|block| &block.points);
+    let planned = run.run.plan.points();
     if planned.clone().any(|point| *point == against.point) {
         return "the run did not come to it".to_owned();
     }

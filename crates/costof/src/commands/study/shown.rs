@@ -107,13 +107,7 @@ impl Command<'_> {
 /// What has to be known of these runs.
 fn said(measured: &Measured) -> Vec<String> {
     let Measured { run, unoptimised } = measured;
-    let planned: usize = run
-        .run
-        .plan
-        .blocks
-        .iter()
-        .map(|block| block.points.len())
-        .sum();
+    let planned = run.run.plan.points().count();
     let facts = facts_of(run);
     let cpus = facts.planned_cpus().len();
     let mut said = vec![format!(

@@ -116,7 +116,7 @@ fn a_quick_study_asks_less_and_no_point_twice() {
         let count = |quick| {
             let options = options(quick);
             let plan = planned(&command(&options, name, text).unwrap(), false);
-            let points = plan.blocks.iter().flat_map(|block| &block.points);
+            let points = plan.points();
             let distinct: BTreeSet<&Point> = points.clone().collect();
             assert_eq!(distinct.len(), points.count(), "{name}");
             distinct.len()
