@@ -1,8 +1,8 @@
 //! From which size on sends without a copy pay: three runs of the same, into a sink over
 //! TCP, for messages that are in the caches or not and lie on small pages or large ones.
 //!
-//! Where to look is found beforehand by few sizes far apart; each run then measures some
-//! around that, and says where the next one is to look. costof's own findings say from
+//! Where to look is found beforehand, by few sizes far apart and then by some around what those
+//! say; each run measures such, and says where the next one is to look. costof's own findings say from
 //! which size on, and how surely.
 
 use crate::bench::Bench;
@@ -22,10 +22,11 @@ use std::time::Duration;
 const FACTOR: f64 = 1.5;
 const RUNS: usize = 3;
 /// The sizes by which it is found where to look, in KiB.
-const FAR_APART_KIB: [u64; 5] = [4, 16, 64, 256, 1024];
-/// The sizes that are then measured, in those of the crossover.
-const AROUND: [f64; 7] = [0.5, 0.61, 0.74, 0.9, 1.1, 1.33, 1.6];
-/// A first look, by a quick run's six launches, of which the interval leaves out none. Then by as long
+const FAR_APART_KIB: [u64; 6] = [4, 16, 32, 64, 256, 1024];
+/// The sizes that are then measured, in those of the crossover. They end below the size from which on
+/// a message is two packets, where the curve bends (docs/copies.md).
+const AROUND: [f64; 7] = [0.55, 0.66, 0.78, 0.92, 1.08, 1.22, 1.38];
+/// First looks, by a quick run's six launches, of which the interval leaves out none. Then by as long
 /// ones as a full run's, of which it leaves out a few farthest off at either side: by nine, one of twelve
 /// runs had no end.
 const FIRST: &[&str] = &["--quick"];
@@ -76,7 +77,13 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         let far_apart = FAR_APART_KIB.map(|kib| kib << 10);
         let first = messages.measure(bench, "first", FIRST, &far_apart)?;
         println!("{messages}: a first look says {}", Shown(&said(&first)));
-        begun.push(crossed(&first).and_then(about));
+        let Some(about) = next(&first) else {
+            begun.push(None);
+            continue;
+        };
+        let nearer = messages.measure(bench, "second", FIRST, &around(about))?;
+        println!("{messages}: a nearer one says {}", Shown(&said(&nearer)));
+        begun.push(next(&nearer).or(Some(about)));
     }
     println!();
     let mut random = Rng::new();
@@ -93,7 +100,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
             let found = said(&run);
             println!("{messages}, run {round}: {}", Shown(&found));
             // Nearer than a first look has come.
-            begun[position] = crossed(&run).and_then(self::about).or(Some(about));
+            begun[position] = next(&run).or(Some(about));
             all[position].push(found);
         }
     }
@@ -150,13 +157,16 @@ fn crossed(run: &Run) -> Option<Crossover> {
     found.map(|found| found.crossover)
 }
 
-/// About where it lies, however surely.
-fn about(crossover: Crossover) -> Option<f64> {
-    match crossover {
-        Crossover::From { about, .. } => about,
-        Crossover::Untold { low, high } => Some((low * high).sqrt()),
-        _ => None,
-    }
+/// Where it is to be looked for after a run, however sure that run is: where it seems to lie, else at
+/// the end beyond which it does.
+fn next(run: &Run) -> Option<f64> {
+    Some(match crossed(run)? {
+        Crossover::From { about, high, .. } => about.unwrap_or(high),
+        Crossover::Untold { low, high } => (low * high).sqrt(),
+        Crossover::Everywhere { from } => from,
+        Crossover::Nowhere { up_to } => up_to,
+        Crossover::Only { from, to } => (from * to).sqrt(),
+    })
 }
 
 /// What a run of one kind of messages says.
@@ -267,5 +277,6 @@ mod tests {
         assert!(sizes[3] < 65_536 && sizes[4] > 65_536);
         assert!(sizes.iter().all(|size| size % 512 == 0));
         assert_eq!(around(100.0)[0], 512);
+        assert!(sizes.is_sorted());
     }
 }

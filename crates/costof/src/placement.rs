@@ -46,8 +46,7 @@ pub(crate) fn decide(
 
 /// Whether what a command starts runs on the machine of this process, as far as its boot tells.
 fn is_this_machine(near: &Machine) -> bool {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
-    addresses::one_machine(near.boot(), boot.as_deref().ok().map(str::trim))
+    addresses::one_machine(near.boot(), facts::boot_id().as_deref())
 }
 
 /// The processors of one machine that are measured on, the usual ones where none are asked for.

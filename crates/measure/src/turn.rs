@@ -30,9 +30,9 @@ pub struct Turn(#[expect(dead_code, reason = "it is held open")] Option<File>);
 /// Whose it is, as far as that is known, and by which file.
 pub fn take() -> Result<Turn, String> {
     // Where it is not to be read, all such machines have one name.
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let boot = crate::facts::boot_id().unwrap_or_default();
     let folder = std::env::var_os(FOLDER_VARIABLE).map_or_else(|| FOLDER.into(), PathBuf::from);
-    take_at(&folder.join(format!("costof-{}.lock", boot.trim())))
+    take_at(&folder.join(format!("costof-{boot}.lock")))
 }
 
 fn take_at(path: &Path) -> Result<Turn, String> {

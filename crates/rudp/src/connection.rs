@@ -22,6 +22,7 @@ use crate::stats::Stats;
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// A connection to another end, kept by an [`Endpoint`](crate::Endpoint).
@@ -67,6 +68,8 @@ pub struct Connection {
     events: VecDeque<Event>,
     /// Told after everything else.
     closed: Option<Reason>,
+    /// What waits until the answer to the message that it came with has left.
+    late: Option<LateAck>,
     stats: Stats,
     /// Kept for their memory.
     outcome: Outcome,
@@ -126,6 +129,17 @@ enum Short {
     Waits,
     WaitsUntil(Time),
     MayGo,
+}
+
+/// An acknowledgement that came with a message, of all that was under way: nothing is lost then, and
+/// no window shrinks, so that the answer to the message may leave before it is worked through.
+#[derive(Clone, Debug)]
+struct LateAck {
+    came_at: Time,
+    numbers: RangeInclusive<u64>,
+    delay: Duration,
+    /// Whether one datagram has left since: others wait.
+    is_overtaken: bool,
 }
 
 /// After so many probe timeouts without an answer the network is taken for congested (RFC
@@ -204,6 +218,7 @@ impl Connection {
             peer_finished: None,
             events: VecDeque::new(),
             closed: None,
+            late: None,
             stats: Stats::default(),
             outcome: Outcome::default(),
             parts: Vec::new(),
@@ -243,15 +258,22 @@ impl Connection {
                 most: self.message_max,
             });
         }
+        if !self.has_room_for(bytes) {
+            self.catch_up();
+            if !self.has_room_for(bytes) {
+                return Err(SendError::Full);
+            }
+        }
+        Ok(self.sending.push(message))
+    }
+
+    /// Whether a message of so many bytes may be queued.
+    fn has_room_for(&self, bytes: usize) -> bool {
         // An event that nobody fetches takes memory too.
         let messages = self.sending.unacknowledged() + self.events.len() as u64;
         let queued = self.sending.unacknowledged_bytes();
-        if messages >= self.config.queue_messages.into()
-            || (queued > 0 && queued + bytes as u64 > self.config.queue_bytes)
-        {
-            return Err(SendError::Full);
-        }
-        Ok(self.sending.push(message))
+        messages < self.config.queue_messages.into()
+            && (queued == 0 || queued + bytes as u64 <= self.config.queue_bytes)
     }
 
     /// Ends the connection in order: what either end has taken to be sent still arrives
@@ -267,6 +289,7 @@ impl Connection {
 
     /// Gives the connection up at once and tells the other end why, if that hears it.
     pub fn abort(&mut self, now: Time, code: u64) {
+        self.catch_up();
         match self.state {
             State::Open => {
                 self.end(Reason::Aborted);
@@ -314,6 +337,16 @@ impl Connection {
 
     /// The next thing that happened.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        let at_hand = self.poll_event_at_hand();
+        if at_hand.is_some() || self.late.is_none() {
+            return at_hand;
+        }
+        self.catch_up();
+        self.poll_event_at_hand()
+    }
+
+    /// The same, or nothing where that is known only when an acknowledgement is worked through.
+    pub(crate) fn poll_event_at_hand(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
@@ -363,6 +396,16 @@ impl Connection {
             abort,
             is_abort_due: abort.is_some(),
         };
+    }
+
+    /// Works through the acknowledgement that was put off, if one was.
+    fn catch_up(&mut self) {
+        if let Some(late) = self.late.take() {
+            let numbers = std::iter::once(late.numbers);
+            self.recovery
+                .acknowledge(late.came_at, numbers, late.delay, &mut self.outcome);
+            self.apply_outcome(late.came_at);
+        }
     }
 
     /// Acts upon what an acknowledgement or a timeout has changed.

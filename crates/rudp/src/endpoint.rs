@@ -390,6 +390,17 @@ impl Endpoint {
         None
     }
 
+    /// The same of the connection whose turn it is, as far as nothing has to be worked through for it.
+    #[cfg(feature = "socket")]
+    pub(crate) fn poll_event_at_hand(&mut self) -> Option<(ConnectionId, Event)> {
+        let slot = *self.to_tell.front()?;
+        let connection = self.slots[slot as usize].connection.as_mut()?;
+        let event = connection.poll_event_at_hand()?;
+        let id = ConnectionId(connection.ids().own);
+        self.mark_to_send(slot);
+        Some((id, event))
+    }
+
     /// How many connections there are.
     pub fn connections(&self) -> usize {
         self.slots.len() - self.free.len()

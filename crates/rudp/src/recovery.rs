@@ -11,12 +11,12 @@
 //! before it doubles, because at 30 % loss both ways every second probe is lost and
 //! says nothing of congestion. While acknowledgements arrive it does not grow at all.
 
-use crate::frame::Ack;
 use crate::received::DELAY_MAX;
 use crate::rtt::{GRANULARITY, Rtt};
 use crate::send::Part;
 use crate::time::{Time, earliest};
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// How many later packets must have arrived before one is taken for lost, at first
@@ -268,12 +268,27 @@ impl Recovery {
         self.app_limited_until >= self.delivered
     }
 
-    /// An acknowledgement came. It names no packet that was not sent: that is checked
-    /// before anything is believed.
-    pub(crate) fn acknowledge(&mut self, now: Time, ack: &Ack<'_>, outcome: &mut Outcome) {
+    /// Whether these are all of which something is to be learnt, so that an acknowledgement of them
+    /// shows nothing to be lost.
+    pub(crate) fn is_all_there_is(&self, numbers: &RangeInclusive<u64>) -> bool {
+        *numbers.start() <= self.base && *numbers.end() + 1 == self.next_number()
+    }
+
+    /// An acknowledgement came of these packets, from the highest range to the lowest, which waited
+    /// so long at its sender. It names none that was not sent: that is checked before anything is
+    /// believed.
+    pub(crate) fn acknowledge(
+        &mut self,
+        now: Time,
+        ranges: impl Iterator<Item = RangeInclusive<u64>>,
+        delay: Duration,
+        outcome: &mut Outcome,
+    ) {
         let mut newest: Option<Sent> = None;
+        let mut largest = None;
         let mut is_largest_new = false;
-        for range in ack.ranges() {
+        for range in ranges {
+            let largest = *largest.get_or_insert(*range.end());
             if *range.end() < self.base {
                 break;
             }
@@ -287,7 +302,7 @@ impl Recovery {
                 }
                 self.sent[at].state = State::Settled;
                 self.arrived(number, &sent, outcome);
-                is_largest_new |= number == ack.largest && sent.state == State::UnderWay;
+                is_largest_new |= number == largest && sent.state == State::UnderWay;
                 if sent.state == State::UnderWay && newest.is_none() {
                     newest = Some(sent);
                 }
@@ -299,14 +314,13 @@ impl Recovery {
             outcome.prior_delivered = newest.delivered;
             if is_largest_new {
                 outcome.has_rtt = true;
-                self.rtt
-                    .sample(now.since(newest.at), ack.delay.min(DELAY_MAX));
+                self.rtt.sample(now.since(newest.at), delay.min(DELAY_MAX));
             }
             self.delivered_at = now;
             self.first_sent_at = newest.at;
             outcome.delivery = self.delivery(now, &newest);
         }
-        self.largest_acknowledged = self.largest_acknowledged.max(Some(ack.largest));
+        self.largest_acknowledged = self.largest_acknowledged.max(largest);
         self.detect_lost(now, outcome);
         self.forget_settled(now);
     }
@@ -516,7 +530,7 @@ mod tests {
             panic!("{out:?}");
         };
         let mut outcome = Outcome::default();
-        recovery.acknowledge(now, &ack, &mut outcome);
+        recovery.acknowledge(now, ack.ranges(), ack.delay, &mut outcome);
         outcome
     }
 

@@ -235,20 +235,19 @@ impl Socket {
         let mut known = None;
         loop {
             let may_tell = self.events < EVENTS_MAX;
-            if may_tell && let Some((id, event)) = self.endpoint.poll_event() {
-                self.events += 1;
-                if let Event::Closed(_) = event {
-                    // Who hears of it may go away then; the other end is to hear of it too.
-                    self.transmit(self.now())?;
-                }
-                return Ok(Some((id, event)));
+            if may_tell && let Some(told) = self.endpoint.poll_event_at_hand() {
+                return self.tell(told).map(Some);
+            }
+            // Before what else happened is worked out, so that an answer waits for none of it.
+            if self.unsent.is_some() || self.endpoint.may_have_to_send() {
+                let now = self.now();
+                self.transmit(now)?;
+                known = Some(now);
+            }
+            if may_tell && let Some(told) = self.endpoint.poll_event() {
+                return self.tell(told).map(Some);
             }
             self.events = 0;
-            if self.unsent.is_some() || self.endpoint.may_have_to_send() {
-                self.transmit(self.now())?;
-                // An answer must not seem to have come before it was sent.
-                known = None;
-            }
             let now = known.unwrap_or_else(|| self.now());
             if until.is_none() {
                 until = Some(wait.map(|wait| now + wait));
@@ -275,6 +274,15 @@ impl Socket {
             }
             known = Some(now);
         }
+    }
+
+    fn tell(&mut self, told: (ConnectionId, Event)) -> io::Result<(ConnectionId, Event)> {
+        self.events += 1;
+        if let (_, Event::Closed(_)) = told {
+            // Who hears of it may go away then; the other end is to hear of it too.
+            self.transmit(self.now())?;
+        }
+        Ok(told)
     }
 
     fn transmit(&mut self, now: Time) -> io::Result<()> {

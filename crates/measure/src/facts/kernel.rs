@@ -145,9 +145,14 @@ pub(super) fn kernel(roots: &Roots) -> Kernel {
         preemption: roots.chosen("/sys/kernel/debug/sched/preempt", '(', ')'),
         real_time: roots.flag("/sys/kernel/realtime"),
         lockdown: roots.chosen("/sys/kernel/security/lockdown", '[', ']'),
-        boot_id: roots.text("/proc/sys/kernel/random/boot_id"),
+        boot_id: boot_id(roots),
         release,
     }
+}
+
+/// What names this boot and no other. Source: Documentation/admin-guide/sysctl/kernel.rst, `random`.
+pub(super) fn boot_id(roots: &Roots) -> Option<String> {
+    roots.text("/proc/sys/kernel/random/boot_id")
 }
 
 /// The kernel's clock sources. Source: Documentation/ABI/testing/sysfs-devices-system-clocksource.

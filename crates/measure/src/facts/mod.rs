@@ -42,6 +42,11 @@ pub fn inherited() -> Inherited {
     inherited::inherited(&Roots::live())
 }
 
+/// What names this boot of this machine and no other, where it is to be read.
+pub fn boot_id() -> Option<String> {
+    kernel::boot_id(&Roots::live())
+}
+
 /// The caches of one processor, without the rest: cheap enough for each launch.
 pub fn caches_of(cpu: u32) -> Vec<Cache> {
     let found = caches::caches(&Roots::live(), &CpuSet::from_iter([cpu]));

@@ -2,10 +2,10 @@
 //! acted upon, so that one that is not in order changes nothing.
 
 use super::timers::ACCEPT_LASTS;
-use super::{Connection, Finish, State};
+use super::{Connection, Finish, LateAck, State};
 use crate::ecn::Ecn;
 use crate::event::{Event, Reason};
-use crate::frame::Frame;
+use crate::frame::{Ack, Frame};
 use crate::packet::{self, Data, Packet, Parameters};
 use crate::time::Time;
 use crate::wire::Reader;
@@ -19,6 +19,8 @@ const FRAMES_KEPT: usize = 4;
 struct Checked<'a> {
     /// Whether they are to be acknowledged.
     is_eliciting: bool,
+    /// Whether a message is among them, or a part of one.
+    has_message: bool,
     /// How many of the first are kept as they were read.
     kept: usize,
     /// What follows those.
@@ -89,6 +91,7 @@ impl Connection {
     }
 
     fn handle_data(&mut self, now: Time, ecn: Option<Ecn>, data: &Data<'_>) {
+        self.catch_up();
         match self.state {
             State::Connecting { .. } | State::Drained => return,
             State::Accepting { .. } | State::Open | State::Lingering { .. } => {}
@@ -122,7 +125,17 @@ impl Connection {
             ecn,
         );
         for frame in &first[..checked.kept] {
-            self.apply(now, frame);
+            match frame {
+                Frame::Ack(ack) if checked.has_message && self.may_be_late(ack) => {
+                    self.late = Some(LateAck {
+                        came_at: now,
+                        numbers: ack.highest(),
+                        delay: ack.delay,
+                        is_overtaken: false,
+                    });
+                }
+                frame => self.apply(now, frame),
+            }
         }
         let mut rest = checked.rest;
         while let Some(frame) = Frame::read(&mut rest) {
@@ -147,12 +160,14 @@ impl Connection {
         let mut reader = Reader(frames);
         let mut checked = Checked {
             is_eliciting: false,
+            has_message: false,
             kept: 0,
             rest: reader,
         };
         while !reader.is_empty() {
             let frame = Frame::read(&mut reader)?;
             checked.is_eliciting |= frame.is_eliciting();
+            checked.has_message |= matches!(frame, Frame::Message(_));
             let is_allowed = match &frame {
                 Frame::Ack(ack) => ack.largest < self.recovery.next_number(),
                 Frame::Message(piece) => self.reassembly.check(piece).is_ok(),
@@ -175,11 +190,21 @@ impl Connection {
         Some(checked)
     }
 
+    /// Whether it is of all that is under way, and says nothing of queues.
+    fn may_be_late(&self, ack: &Ack<'_>) -> bool {
+        matches!(self.state, State::Open)
+            && self.late.is_none()
+            && self.recovery.is_all_there_is(&ack.highest())
+            && !self.marking.has_new_marks()
+    }
+
     fn apply(&mut self, now: Time, frame: &Frame<'_>) {
         match frame {
             Frame::Padding | Frame::Ping => {}
             Frame::Ack(ack) => {
-                self.recovery.acknowledge(now, ack, &mut self.outcome);
+                self.catch_up();
+                self.recovery
+                    .acknowledge(now, ack.ranges(), ack.delay, &mut self.outcome);
                 self.apply_outcome(now);
             }
             Frame::Marks(marks) => self.marking.told(*marks),
@@ -188,11 +213,13 @@ impl Connection {
                 self.credit.messages = self.credit.messages.max(*messages);
             }
             Frame::Finish { messages } => {
+                self.catch_up();
                 self.peer_finished = Some(*messages);
                 self.is_closing = true;
                 self.finish_if_all_is_said(now);
             }
             Frame::Abort { code } => {
+                self.catch_up();
                 if let State::Open = self.state {
                     self.end(Reason::AbortedByPeer { code: *code });
                     self.linger(now, None);

@@ -114,6 +114,13 @@ impl Connection {
 
     fn write_data(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         self.released_at = None;
+        if let Some(late) = &mut self.late {
+            let is_first = !std::mem::replace(&mut late.is_overtaken, true);
+            if is_first && self.may_answer(now) {
+                return self.write_packet(now, out, true);
+            }
+            self.catch_up();
+        }
         let may_send = match self.has_something_to_send() {
             false => {
                 self.recovery.is_app_limited();
@@ -122,6 +129,14 @@ impl Connection {
             true => self.probes > 0 || (!self.waits_to_be_filled(now) && self.may_send(now)),
         };
         (may_send || self.received.is_due(now)) && self.write_packet(now, out, may_send)
+    }
+
+    /// Whether a message may leave before what came with the last one is worked through.
+    fn may_answer(&mut self, now: Time) -> bool {
+        let messages = self.controller.messages();
+        self.sending.has_next(self.credit, messages)
+            && !self.waits_to_be_filled(now)
+            && self.may_send(now)
     }
 
     fn waits_to_be_filled(&mut self, now: Time) -> bool {

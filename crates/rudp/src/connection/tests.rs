@@ -124,6 +124,80 @@ fn a_window_that_is_not_used_does_not_grow() {
     );
 }
 
+/// A connection whose one message is under way, and what acknowledges it together with a message.
+fn asked() -> (Connection, Vec<u8>) {
+    let mut connection = connection(Config::default());
+    connection.send(vec![1; 100]).unwrap();
+    leave(&mut connection, T);
+    let mut frames = acknowledging(0..connection.recovery.next_number());
+    let answer = Piece {
+        id: 0,
+        offset: 0,
+        total: 1,
+        data: &[1],
+    };
+    frame::put_message(&mut frames, &answer);
+    (connection, frames)
+}
+
+#[test]
+fn an_answer_leaves_before_what_came_with_its_question_is_worked_through() {
+    let (mut connection, frames) = asked();
+    deliver(&mut connection, 1, &frames);
+    let message = connection.poll_event_at_hand();
+    assert_eq!(message, Some(Event::Message(vec![1])));
+    assert_eq!(connection.poll_event_at_hand(), None, "not yet");
+    connection.send(vec![2; 100]).unwrap();
+    connection.send(vec![3; 2000]).unwrap();
+    let mut out = Vec::new();
+    assert!(connection.write_datagram(T, &mut out));
+    assert!(connection.late.is_some());
+    assert!(connection.write_datagram(T, &mut out));
+    assert!(connection.late.is_none(), "one datagram, and no other");
+    assert_eq!(connection.poll_event(), Some(Event::Acknowledged(0)));
+    assert_eq!(connection.poll_event(), None);
+}
+
+#[test]
+fn who_asks_what_happened_hears_of_what_is_acknowledged_whether_anything_leaves_or_not() {
+    let (mut connection, frames) = asked();
+    deliver(&mut connection, 1, &frames);
+    let events: Vec<Event> = std::iter::from_fn(|| connection.poll_event()).collect();
+    assert_eq!(events, [Event::Message(vec![1]), Event::Acknowledged(0)]);
+    // Nor is what arrived reported as undeliverable.
+    let (mut connection, frames) = asked();
+    deliver(&mut connection, 1, &frames);
+    connection.abort(T, 1);
+    let events: Vec<Event> = std::iter::from_fn(|| connection.poll_event()).collect();
+    assert!(events.contains(&Event::Acknowledged(0)), "{events:?}");
+    assert!(!events.contains(&Event::Undeliverable(0)), "{events:?}");
+}
+
+#[test]
+fn an_acknowledgement_that_may_show_a_loss_or_a_queue_is_worked_through_at_once() {
+    let is_late = |sent_more: bool, marked: bool| {
+        let (mut connection, mut frames) = asked();
+        if sent_more {
+            connection.send(vec![1; 100]).unwrap();
+            leave(&mut connection, T);
+        }
+        if marked {
+            let marks = Marks {
+                ce: 1,
+                ..Marks::default()
+            };
+            let mut before = framed(|out| assert!(frame::put_marks(out, marks, 99)));
+            before.append(&mut frames);
+            frames = before;
+        }
+        deliver(&mut connection, 1, &frames);
+        connection.poll_event_at_hand() == Some(Event::Message(vec![1]))
+    };
+    assert!(is_late(false, false));
+    assert!(!is_late(true, false), "another packet is under way");
+    assert!(!is_late(false, true), "a queue fills");
+}
+
 /// A connection that was given messages of these lengths, and how many datagrams left at once.
 fn sent(messages: &[usize]) -> (Connection, usize) {
     // This one is not spread over time before anything is known.

@@ -48,6 +48,7 @@ impl Connection {
 
     /// The time that was waited for has come, or not yet: then nothing happens.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
+        self.catch_up();
         match self.state {
             State::Connecting { until, .. } if now >= until => {
                 self.end(Reason::TimedOut);
