@@ -158,14 +158,14 @@ fn crossed(run: &Run) -> Option<Crossover> {
 }
 
 /// Where it is to be looked for after a run, however sure that run is: where it seems to lie, else at
-/// the end beyond which it does.
+/// the end of what was measured that is nearest to it.
 fn next(run: &Run) -> Option<f64> {
     Some(match crossed(run)? {
         Crossover::From { about, high, .. } => about.unwrap_or(high),
         Crossover::Untold { low, high } => (low * high).sqrt(),
         Crossover::Everywhere { from } => from,
         Crossover::Nowhere { up_to } => up_to,
-        Crossover::Only { from, to } => (from * to).sqrt(),
+        Crossover::Only { from, .. } => from,
     })
 }
 

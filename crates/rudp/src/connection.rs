@@ -131,8 +131,9 @@ enum Short {
     MayGo,
 }
 
-/// An acknowledgement that came with a message, of all that was under way: nothing is lost then, and
-/// no window shrinks, so that the answer to the message may leave before it is worked through.
+/// An acknowledgement that came with a message, of all that was under way, so that nothing is lost and
+/// the answer to the message may leave before it is worked through. After that this answer alone is
+/// under way, which any window lets.
 #[derive(Clone, Debug)]
 struct LateAck {
     came_at: Time,
@@ -258,19 +259,20 @@ impl Connection {
                 most: self.message_max,
             });
         }
-        if !self.has_room_for(bytes) {
+        // An event that nobody fetches takes memory too; one that nobody could fetch yet does not count.
+        let events = self.events.len() as u64;
+        if !self.has_room_for(bytes, events) {
             self.catch_up();
-            if !self.has_room_for(bytes) {
+            if !self.has_room_for(bytes, events) {
                 return Err(SendError::Full);
             }
         }
         Ok(self.sending.push(message))
     }
 
-    /// Whether a message of so many bytes may be queued.
-    fn has_room_for(&self, bytes: usize) -> bool {
-        // An event that nobody fetches takes memory too.
-        let messages = self.sending.unacknowledged() + self.events.len() as u64;
+    /// Whether a message of so many bytes may be queued beside so many events.
+    fn has_room_for(&self, bytes: usize, events: u64) -> bool {
+        let messages = self.sending.unacknowledged() + events;
         let queued = self.sending.unacknowledged_bytes();
         messages < self.config.queue_messages.into()
             && (queued == 0 || queued + bytes as u64 <= self.config.queue_bytes)
@@ -313,7 +315,8 @@ impl Connection {
         self.message_max
     }
 
-    /// What was counted, and how things stand.
+    /// What was counted, and how things stand. An acknowledgement that came with a message counts when
+    /// it is told, or when something has left since.
     pub fn stats(&self) -> Stats {
         Stats {
             is_marking: self.marking.may_mark(),
@@ -337,16 +340,9 @@ impl Connection {
 
     /// The next thing that happened.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
-        let at_hand = self.poll_event_at_hand();
-        if at_hand.is_some() || self.late.is_none() {
-            return at_hand;
+        if !self.has_event() {
+            self.catch_up();
         }
-        self.catch_up();
-        self.poll_event_at_hand()
-    }
-
-    /// The same, or nothing where that is known only when an acknowledgement is worked through.
-    pub(crate) fn poll_event_at_hand(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
@@ -372,6 +368,12 @@ impl Connection {
 
     pub(crate) fn has_event(&self) -> bool {
         !self.events.is_empty() || self.reassembly.has_next() || self.closed.is_some()
+    }
+
+    /// Whether nothing is to be told unless an acknowledgement is worked through.
+    #[cfg(feature = "socket")]
+    pub(crate) fn may_tell_later(&self) -> bool {
+        self.late.is_some() && !self.has_event()
     }
 
     pub(crate) fn is_drained(&self) -> bool {

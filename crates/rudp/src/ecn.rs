@@ -94,11 +94,6 @@ impl Marking {
         self.told.ce = self.told.ce.max(marks.ce);
     }
 
-    /// Whether queues marked packets that are not known of yet.
-    pub(crate) fn has_new_marks(&self) -> bool {
-        self.told.ce > self.ce_known
-    }
-
     /// So many marked packets more are known to have arrived. How many packets more were
     /// marked by a queue.
     ///

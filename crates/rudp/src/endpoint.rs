@@ -374,31 +374,47 @@ impl Endpoint {
     /// The next thing that happened, and to which connection.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
         while let Some(slot) = self.to_tell.front().copied() {
-            let place = &mut self.slots[slot as usize];
-            if let Some(connection) = &mut place.connection
-                && let Some(event) = connection.poll_event()
-            {
-                let id = ConnectionId(connection.ids().own);
-                // Taking a message may give the other end credit.
-                self.mark_to_send(slot);
-                return Some((id, event));
+            let event = self.event_of(slot);
+            if event.is_some() {
+                return event;
             }
-            self.to_tell.pop_front();
-            self.slots[slot as usize].is_to_tell = false;
-            self.settle(slot);
         }
         None
     }
 
-    /// The same of the connection whose turn it is, as far as nothing has to be worked through for it.
+    /// The same, or nothing where that is known only when an acknowledgement is worked through.
     #[cfg(feature = "socket")]
     pub(crate) fn poll_event_at_hand(&mut self) -> Option<(ConnectionId, Event)> {
-        let slot = *self.to_tell.front()?;
-        let connection = self.slots[slot as usize].connection.as_mut()?;
-        let event = connection.poll_event_at_hand()?;
-        let id = ConnectionId(connection.ids().own);
-        self.mark_to_send(slot);
-        Some((id, event))
+        for _ in 0..self.to_tell.len() {
+            let slot = self.to_tell.front().copied()?;
+            let connection = self.slots[slot as usize].connection.as_ref();
+            if connection.is_some_and(|one| one.may_tell_later()) {
+                self.to_tell.rotate_left(1);
+                continue;
+            }
+            let event = self.event_of(slot);
+            if event.is_some() {
+                return event;
+            }
+        }
+        None
+    }
+
+    /// What happened to the connection that is the first to tell, which it is no longer if that is
+    /// nothing.
+    fn event_of(&mut self, slot: u32) -> Option<(ConnectionId, Event)> {
+        if let Some(connection) = &mut self.slots[slot as usize].connection
+            && let Some(event) = connection.poll_event()
+        {
+            let id = ConnectionId(connection.ids().own);
+            // Taking a message may give the other end credit.
+            self.mark_to_send(slot);
+            return Some((id, event));
+        }
+        self.to_tell.pop_front();
+        self.slots[slot as usize].is_to_tell = false;
+        self.settle(slot);
+        None
     }
 
     /// How many connections there are.

@@ -13,7 +13,7 @@ pub enum Event {
     Connected,
     /// A message came, whole and once.
     Message(Vec<u8>),
-    /// The other end has all of this message.
+    /// The other end has all of this message. Told after a message that came with the news of it.
     Acknowledged(MessageId),
     /// The connection ended before the other end was known to have this message: it may or
     /// may not have been handed over there.

@@ -85,6 +85,11 @@ impl Sending {
         !self.lost.is_empty() || self.may_go_on(credit, under_way_max)
     }
 
+    /// Whether anything waits to go again.
+    pub(crate) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
     /// Whether there is something new to send that may not go yet.
     pub(crate) fn is_held_back(&self, credit: Credit, under_way_max: u64) -> bool {
         self.next_id < self.count() && !self.may_go_on(credit, under_way_max)

@@ -240,9 +240,8 @@ impl Socket {
             }
             // Before what else happened is worked out, so that an answer waits for none of it.
             if self.unsent.is_some() || self.endpoint.may_have_to_send() {
-                let now = self.now();
-                self.transmit(now)?;
-                known = Some(now);
+                self.transmit(self.now())?;
+                known = None;
             }
             if may_tell && let Some(told) = self.endpoint.poll_event() {
                 return self.tell(told).map(Some);

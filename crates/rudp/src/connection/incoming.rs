@@ -3,6 +3,7 @@
 
 use super::timers::ACCEPT_LASTS;
 use super::{Connection, Finish, LateAck, State};
+use crate::control::Controller;
 use crate::ecn::Ecn;
 use crate::event::{Event, Reason};
 use crate::frame::{Ack, Frame};
@@ -190,12 +191,14 @@ impl Connection {
         Some(checked)
     }
 
-    /// Whether it is of all that is under way, and says nothing of queues.
+    /// Whether it is of all that is under way, and nothing that arrived is to go again. Not where how
+    /// fast packets arrive is taken from when they left and what had arrived by then.
     fn may_be_late(&self, ack: &Ack<'_>) -> bool {
         matches!(self.state, State::Open)
             && self.late.is_none()
             && self.recovery.is_all_there_is(&ack.highest())
-            && !self.marking.has_new_marks()
+            && !self.sending.has_lost()
+            && !matches!(self.controller, Controller::Rate(_))
     }
 
     fn apply(&mut self, now: Time, frame: &Frame<'_>) {

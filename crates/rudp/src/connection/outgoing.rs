@@ -131,7 +131,7 @@ impl Connection {
         (may_send || self.received.is_due(now)) && self.write_packet(now, out, may_send)
     }
 
-    /// Whether a message may leave before what came with the last one is worked through.
+    /// Whether something new may leave before what came with the last message is worked through.
     fn may_answer(&mut self, now: Time) -> bool {
         let messages = self.controller.messages();
         self.sending.has_next(self.credit, messages)
@@ -293,7 +293,8 @@ impl Connection {
 
     /// Whether nothing follows a packet of so many bytes before something arrives.
     fn waits_after(&mut self, bytes: usize) -> bool {
-        if self.recovery.packets_under_way() + 1 >= PACKETS_AWAITED {
+        // All that counts as under way has arrived where that is not worked through yet.
+        if self.late.is_some() || self.recovery.packets_under_way() + 1 >= PACKETS_AWAITED {
             return false;
         }
         let messages = self.controller.messages();

@@ -3,8 +3,9 @@
 
 use super::{Connection, Ids};
 use crate::config::{Config, Control};
+use crate::control::Controller;
 use crate::ecn::{Ecn, Marks};
-use crate::event::{Event, Reason};
+use crate::event::{Event, Reason, SendError};
 use crate::frame::{self, Frame, Piece};
 use crate::packet::{self, Packet};
 use crate::ranges::Ranges;
@@ -144,9 +145,8 @@ fn asked() -> (Connection, Vec<u8>) {
 fn an_answer_leaves_before_what_came_with_its_question_is_worked_through() {
     let (mut connection, frames) = asked();
     deliver(&mut connection, 1, &frames);
-    let message = connection.poll_event_at_hand();
-    assert_eq!(message, Some(Event::Message(vec![1])));
-    assert_eq!(connection.poll_event_at_hand(), None, "not yet");
+    assert_eq!(connection.poll_event(), Some(Event::Message(vec![1])));
+    assert!(connection.may_tell_later());
     connection.send(vec![2; 100]).unwrap();
     connection.send(vec![3; 2000]).unwrap();
     let mut out = Vec::new();
@@ -174,28 +174,42 @@ fn who_asks_what_happened_hears_of_what_is_acknowledged_whether_anything_leaves_
 }
 
 #[test]
-fn an_acknowledgement_that_may_show_a_loss_or_a_queue_is_worked_through_at_once() {
-    let is_late = |sent_more: bool, marked: bool| {
-        let (mut connection, mut frames) = asked();
-        if sent_more {
-            connection.send(vec![1; 100]).unwrap();
-            leave(&mut connection, T);
-        }
-        if marked {
-            let marks = Marks {
-                ce: 1,
-                ..Marks::default()
-            };
-            let mut before = framed(|out| assert!(frame::put_marks(out, marks, 99)));
-            before.append(&mut frames);
-            frames = before;
-        }
+fn an_acknowledgement_that_may_change_what_leaves_next_is_worked_through_at_once() {
+    let is_late = |before: fn(&mut Connection)| {
+        let (mut connection, frames) = asked();
+        before(&mut connection);
         deliver(&mut connection, 1, &frames);
-        connection.poll_event_at_hand() == Some(Event::Message(vec![1]))
+        connection.late.is_some()
     };
-    assert!(is_late(false, false));
-    assert!(!is_late(true, false), "another packet is under way");
-    assert!(!is_late(false, true), "a queue fills");
+    assert!(is_late(|_| {}));
+    let is_one_more = is_late(|connection| {
+        connection.send(vec![1; 100]).unwrap();
+        leave(connection, T);
+    });
+    assert!(!is_one_more, "another packet is under way");
+    let is_to_go_again = is_late(|connection| {
+        let part = connection.parts[0];
+        connection.sending.lose(part);
+    });
+    assert!(
+        !is_to_go_again,
+        "it would go again before it is known to be there"
+    );
+    let is_rate = is_late(|connection| {
+        connection.controller = Controller::new(Control::Rate, 1452);
+    });
+    assert!(!is_rate);
+}
+
+#[test]
+fn what_is_acknowledged_makes_room_before_it_is_told() {
+    let (mut connection, frames) = asked();
+    connection.config.queue_messages = 1;
+    deliver(&mut connection, 1, &frames);
+    assert_eq!(connection.poll_event(), Some(Event::Message(vec![1])));
+    assert_eq!(connection.send(vec![2; 100]), Ok(1));
+    // And an event that could be fetched takes it.
+    assert_eq!(connection.send(vec![3; 100]), Err(SendError::Full));
 }
 
 /// A connection that was given messages of these lengths, and how many datagrams left at once.

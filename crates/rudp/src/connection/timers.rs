@@ -46,7 +46,7 @@ impl Connection {
         Some(self.heard_at.max(self.asked_at) + keep_alive)
     }
 
-    /// The time that was waited for has come, or not yet: then nothing happens.
+    /// The time that was waited for has come, or not yet: then nothing happens but what was put off.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         self.catch_up();
         match self.state {

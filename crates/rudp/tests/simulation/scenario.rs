@@ -188,6 +188,8 @@ impl Scenario {
         };
         let mut world = World::new(seed, paths, accept);
         world.batch = pick(&mut random, &[1, 2, 16]);
+        // Who does not fetch all that happened at once answers before it is worked out.
+        world.events = pick(&mut random, &[1, 2, usize::MAX, usize::MAX]);
         let connections = pick(&mut random, &[1, 1, 1, 2]);
         Scenario {
             world,
@@ -220,13 +222,20 @@ impl Scenario {
         }
         let mut happened = Vec::new();
         loop {
-            self.world
+            let may_be_more = self
+                .world
                 .tell(|end, id, event| happened.push((end, id, event)));
             for (end, id, event) in happened.drain(..) {
                 self.tell(end, id, event)?;
             }
             self.push()?;
-            let is_more = self.world.advance();
+            let is_more = match may_be_more {
+                true => {
+                    self.world.leave();
+                    true
+                }
+                false => self.world.advance(),
+            };
             self.totals.steps += 1;
             self.check_bounds()?;
             if !is_more {

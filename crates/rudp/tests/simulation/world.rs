@@ -13,6 +13,8 @@ pub(crate) struct World {
     pub(crate) batch: usize,
     /// The end whose events nobody fetches.
     pub(crate) deaf: Option<usize>,
+    /// How many events of an end are fetched before something leaves again.
+    pub(crate) events: usize,
     /// Time does not move on beyond this.
     pub(crate) until: u64,
 }
@@ -43,6 +45,7 @@ impl World {
             buffer: Vec::new(),
             batch: 8,
             deaf: None,
+            events: usize::MAX,
             until: u64::MAX,
         }
     }
@@ -65,23 +68,34 @@ impl World {
         self.advance()
     }
 
-    /// Hands over what happened.
-    pub(crate) fn tell(&mut self, mut tell: impl FnMut(usize, ConnectionId, Event)) {
+    /// Hands over what happened. Whether there may be more, since an end fetches no more at once.
+    pub(crate) fn tell(&mut self, mut tell: impl FnMut(usize, ConnectionId, Event)) -> bool {
+        let mut may_be_more = false;
         for (which, end) in self.ends.iter_mut().enumerate() {
+            let mut left = self.events;
             while self.deaf != Some(which)
+                && left > 0
                 && let Some((id, event)) = end.endpoint.poll_event()
             {
                 tell(which, id, event);
+                left -= 1;
             }
+            may_be_more |= left == 0;
         }
+        may_be_more
     }
 
-    /// Lets out what is to leave, then moves on to when something happens and lets it
-    /// happen. Whether anything is still to happen.
-    pub(crate) fn advance(&mut self) -> bool {
+    /// Lets out what is to leave.
+    pub(crate) fn leave(&mut self) {
         for end in [CLIENT, SERVER] {
             self.transmit(end);
         }
+    }
+
+    /// The same, then moves on to when something happens and lets it happen. Whether anything is
+    /// still to happen.
+    pub(crate) fn advance(&mut self) -> bool {
+        self.leave();
         let timers = self
             .ends
             .iter()
