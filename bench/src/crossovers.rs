@@ -23,15 +23,17 @@ const FACTOR: f64 = 1.5;
 const RUNS: usize = 3;
 /// The sizes by which it is found where to look, in KiB.
 const FAR_APART_KIB: [u64; 6] = [4, 16, 32, 64, 256, 1024];
-/// The sizes that are then measured, in those of the crossover. They end below the size from which on
-/// a message is two packets, where the curve bends (docs/copies.md).
-const AROUND: [f64; 7] = [0.55, 0.66, 0.78, 0.92, 1.08, 1.22, 1.38];
-/// First looks, by a quick run's six launches, of which the interval leaves out none. Then by as long
-/// ones as a full run's, of which it leaves out a few farthest off at either side: by nine, one of twelve
-/// runs had no end.
+/// The sizes of a nearer look, in those of the crossover that the first look saw. That sees it too
+/// high: from some 40 KiB on a message is two packets, where the curve bends (docs/copies.md).
+const NEARER: [f64; 7] = [0.5, 0.6, 0.71, 0.84, 1.0, 1.17, 1.38];
+/// The sizes that are then measured.
+const AROUND: [f64; 7] = [0.5, 0.61, 0.74, 0.9, 1.1, 1.33, 1.6];
+/// First looks are by a quick run's six launches, of which the interval leaves out none.
 const FIRST: &[&str] = &["--quick"];
-const THEN: &[&str] = &["--full", "--launches"];
-/// How long a run may take: 45 launches of 14 points, each some 100 ms and the pages of its messages.
+/// Then by as long ones as a full run's. Where messages lie in memory differs from launch to launch, and
+/// with it what they cost: by fifteen launches one of twelve intervals was too wide or had no end.
+const THEN: &[&str] = &["--full", "--launches", "40"];
+/// How long a run may take: 40 launches of 14 points, each some 100 ms and the pages of its messages.
 const LIMIT: Duration = Duration::from_secs(900);
 /// Sizes are multiples of this, so that fields begin as they do at other sizes.
 const STEP_BYTES: f64 = 512.0;
@@ -41,16 +43,13 @@ const STEP_BYTES: f64 = 512.0;
 struct Messages {
     source: &'static str,
     pages: &'static str,
-    /// How many launches a run has of each point: what waits for main memory differs more from one to
-    /// the next, by where its small pages lie.
-    launches: &'static str,
 }
 
 const MESSAGES: [Messages; 4] = [
-    Messages::of("hot", "4KiB", "15"),
-    Messages::of("hot", "2MiB", "15"),
-    Messages::of("cold", "4KiB", "45"),
-    Messages::of("cold", "2MiB", "15"),
+    Messages::of("hot", "4KiB"),
+    Messages::of("hot", "2MiB"),
+    Messages::of("cold", "4KiB"),
+    Messages::of("cold", "2MiB"),
 ];
 
 /// A crossover, in bytes.
@@ -81,7 +80,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
             begun.push(None);
             continue;
         };
-        let nearer = messages.measure(bench, "second", FIRST, &around(about))?;
+        let nearer = messages.measure(bench, "second", FIRST, &around(about, &NEARER))?;
         println!("{messages}: a nearer one says {}", Shown(&said(&nearer)));
         begun.push(next(&nearer).or(Some(about)));
     }
@@ -95,8 +94,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
             let Some(about) = begun[position] else {
                 continue;
             };
-            let precision = [THEN, &[messages.launches]].concat();
-            let run = messages.measure(bench, &round.to_string(), &precision, &around(about))?;
+            let run = messages.measure(bench, &round.to_string(), THEN, &around(about, &AROUND))?;
             let found = said(&run);
             println!("{messages}, run {round}: {}", Shown(&found));
             // Nearer than a first look has come.
@@ -120,17 +118,13 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
 }
 
 impl Messages {
-    const fn of(source: &'static str, pages: &'static str, launches: &'static str) -> Messages {
-        Messages {
-            source,
-            pages,
-            launches,
-        }
+    const fn of(source: &'static str, pages: &'static str) -> Messages {
+        Messages { source, pages }
     }
 
     /// A run of these sizes.
     fn measure(self, bench: &Bench, name: &str, precision: &[&str], sizes: &[u64]) -> Result<Run> {
-        let Messages { source, pages, .. } = self;
+        let Messages { source, pages } = self;
         let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
         let settings = [
             "primitive=two_copy,zero_copy".to_owned(),
@@ -186,8 +180,8 @@ fn said(run: &Run) -> Said {
 }
 
 /// The sizes around a crossover.
-fn around(about: f64) -> [u64; AROUND.len()] {
-    AROUND.map(|times| ((about * times / STEP_BYTES).round().max(1.0) * STEP_BYTES) as u64)
+fn around(about: f64, times: &[f64; 7]) -> [u64; 7] {
+    times.map(|times| ((about * times / STEP_BYTES).round().max(1.0) * STEP_BYTES) as u64)
 }
 
 /// Whether each interval is narrow enough, and all runs say the same.
@@ -273,10 +267,10 @@ mod tests {
 
     #[test]
     fn sizes_lie_on_both_sides() {
-        let sizes = around(65_536.0);
+        let sizes = around(65_536.0, &AROUND);
         assert!(sizes[3] < 65_536 && sizes[4] > 65_536);
         assert!(sizes.iter().all(|size| size % 512 == 0));
-        assert_eq!(around(100.0)[0], 512);
+        assert_eq!(around(100.0, &NEARER)[0], 512);
         assert!(sizes.is_sorted());
     }
 }
