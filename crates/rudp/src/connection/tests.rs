@@ -146,7 +146,7 @@ fn an_answer_leaves_before_what_came_with_its_question_is_worked_through() {
     let (mut connection, frames) = asked();
     deliver(&mut connection, 1, &frames);
     assert_eq!(connection.poll_event(), Some(Event::Message(vec![1])));
-    assert!(connection.may_tell_later());
+    assert!(connection.late.is_some() && !connection.has_event());
     connection.send(vec![2; 100]).unwrap();
     connection.send(vec![3; 2000]).unwrap();
     let mut out = Vec::new();
