@@ -74,12 +74,6 @@ pub(crate) struct Ack<'a> {
 }
 
 impl Ack<'_> {
-    /// The highest range.
-    pub(crate) fn highest(&self) -> RangeInclusive<u64> {
-        next_range(&mut self.ranges.clone(), self.largest, None)
-            .unwrap_or(self.largest..=self.largest)
-    }
-
     /// The ranges from the highest to the lowest.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = RangeInclusive<u64>> {
         let mut reader = self.ranges;

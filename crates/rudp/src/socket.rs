@@ -241,6 +241,7 @@ impl Socket {
             // Before what else happened is worked out, so that an answer waits for none of it.
             if self.unsent.is_some() || self.endpoint.may_have_to_send() {
                 self.transmit(self.now())?;
+                // An answer must not seem to have come before it was sent.
                 known = None;
             }
             if may_tell && let Some(told) = self.endpoint.poll_event() {

@@ -126,16 +126,13 @@ impl Connection {
             ecn,
         );
         for frame in &first[..checked.kept] {
-            match frame {
-                Frame::Ack(ack) if checked.has_message && self.may_be_late(ack) => {
-                    self.late = Some(LateAck {
-                        came_at: now,
-                        numbers: ack.highest(),
-                        delay: ack.delay,
-                        is_overtaken: false,
-                    });
-                }
-                frame => self.apply(now, frame),
+            let late = match frame {
+                Frame::Ack(ack) if checked.has_message => self.put_off(now, ack),
+                _ => None,
+            };
+            match late {
+                Some(_) => self.late = late,
+                None => self.apply(now, frame),
             }
         }
         let mut rest = checked.rest;
@@ -191,14 +188,22 @@ impl Connection {
         Some(checked)
     }
 
-    /// Whether it is of all that is under way, and nothing that arrived is to go again. Not where how
-    /// fast packets arrive is taken from when they left and what had arrived by then.
-    fn may_be_late(&self, ack: &Ack<'_>) -> bool {
-        matches!(self.state, State::Open)
+    /// What to keep of an acknowledgement that may be put off: one of all that is under way, while nothing
+    /// that arrived is to go again. Not where how fast packets arrive is taken from when they left and what
+    /// had arrived by then.
+    fn put_off(&self, now: Time, ack: &Ack<'_>) -> Option<LateAck> {
+        let numbers = ack.ranges().next()?;
+        let may_be_late = matches!(self.state, State::Open)
             && self.late.is_none()
-            && self.recovery.is_all_there_is(&ack.highest())
+            && self.recovery.is_all_there_is(&numbers)
             && !self.sending.has_lost()
-            && !matches!(self.controller, Controller::Rate(_))
+            && !matches!(self.controller, Controller::Rate(_));
+        may_be_late.then_some(LateAck {
+            came_at: now,
+            numbers,
+            delay: ack.delay,
+            is_overtaken: false,
+        })
     }
 
     fn apply(&mut self, now: Time, frame: &Frame<'_>) {
