@@ -116,10 +116,11 @@ fn part(words: &[&str]) -> Played<()> {
         ("echo" | "echo spinning", []) => {
             let spins = what.ends_with("spinning");
             match &kind {
-                Kind::Rudp { .. } => reliable::echo(at, &kind, spins),
+                Kind::Rudp { .. } => reliable::echo_one(at, &kind, spins),
                 _ => raw::echo(at, spins),
             }
         }
+        ("echo at once", []) => reliable::echo(at, &kind),
         ("ask" | "ask spinning", [bytes, times]) => {
             let (bytes, times) = (bytes.parse()?, times.parse()?);
             let spins = what.ends_with("spinning");

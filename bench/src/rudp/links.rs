@@ -168,7 +168,7 @@ pub(super) fn echoes(bench: &Bench) -> Result<Vec<Verdict>> {
             for round in 1..=bench.rounds(ECHO_ROUNDS) {
                 let path = Path::link(bench, &link, round)?;
                 let rest = [ECHO_BYTES, ECHOES, all];
-                let took = path.exchange(bench, ["echo", "ask at once"], kind, &rest)?;
+                let took = path.exchange(bench, ["echo at once", "ask at once"], kind, &rest)?;
                 let [middle, ninety_ninth, most] = took.map(|ns| ns / ROUND_TRIP_NS);
                 println!(
                     "{kind}, {which}, round {round}: median {middle:.2}, p99 {ninety_ninth:.2}, all \

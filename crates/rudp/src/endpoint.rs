@@ -6,7 +6,7 @@ use crate::connection::{Connection, Ids};
 use crate::cookie::{Cookies, LIFETIME};
 use crate::ecn::Ecn;
 use crate::event::Event;
-use crate::packet::{self, Packet, Parameters};
+use crate::packet::{self, Data, Packet, Parameters};
 use crate::time::Time;
 use siphasher::sip::SipHasher24;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -64,7 +64,7 @@ pub struct Endpoint {
     accepted: usize,
     per_address: BTreeMap<IpAddr, usize>,
     /// Tokens to be sent; nothing else is known of whom they go to.
-    retries: VecDeque<(SocketAddr, Packet<'static>)>,
+    retries: VecDeque<(SocketAddr, Packet)>,
     /// Connections that may have something to send, or to tell.
     to_send: VecDeque<u32>,
     to_tell: VecDeque<u32>,
@@ -191,6 +191,13 @@ impl Endpoint {
         ecn: Option<Ecn>,
         datagram: &[u8],
     ) {
+        if let Some(data) = Data::read(datagram) {
+            let slot = self.slot_of(data.receiver);
+            self.hand_over(slot, from, |connection| {
+                connection.handle_data(now, ecn, &data)
+            });
+            return;
+        }
         let Some(packet) = Packet::read(datagram) else {
             return;
         };
@@ -214,15 +221,25 @@ impl Endpoint {
                 }
             }
             Packet::Retry { client, .. } | Packet::Accept { client, .. } => self.slot_of(client),
-            Packet::Data(data) => self.slot_of(data.receiver),
         };
-        let Some(slot) = slot else {
-            return;
-        };
-        if let Some(connection) = &mut self.slots[slot as usize].connection
+        self.hand_over(slot, from, |connection| {
+            connection.handle_handshake(now, &packet)
+        });
+    }
+
+    /// Gives what came from this address to the connection that it is for, if that is with this
+    /// address.
+    fn hand_over(
+        &mut self,
+        slot: Option<u32>,
+        from: SocketAddr,
+        give: impl FnOnce(&mut Connection),
+    ) {
+        if let Some(slot) = slot
+            && let Some(connection) = &mut self.slots[slot as usize].connection
             && connection.peer() == from
         {
-            connection.handle_packet(now, ecn, &packet);
+            give(connection);
             self.touch(slot);
         }
     }
@@ -355,7 +372,9 @@ impl Endpoint {
                 && let Some(transmit) = transmit(connection, now, datagrams, bytes, out)
             {
                 // The others are to have their turn.
-                self.to_send.rotate_left(1);
+                if self.to_send.len() > 1 {
+                    self.to_send.rotate_left(1);
+                }
                 return Some(transmit);
             }
             self.to_send.pop_front();

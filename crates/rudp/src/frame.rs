@@ -99,6 +99,33 @@ fn next_range(
 }
 
 impl<'a> Frame<'a> {
+    /// The counts of marks, if they are next; `None` where they are not in order.
+    #[inline]
+    pub(crate) fn read_marks(reader: &mut Reader<'a>) -> Option<Option<Marks>> {
+        if !reader.skip(MARKS) {
+            return Some(None);
+        }
+        read_marks(reader).map(Some)
+    }
+
+    /// The same for an acknowledgement.
+    #[inline]
+    pub(crate) fn read_ack(reader: &mut Reader<'a>) -> Option<Option<Ack<'a>>> {
+        if !reader.skip(ACK) {
+            return Some(None);
+        }
+        read_ack(reader).map(Some)
+    }
+
+    /// The same for a whole message.
+    #[inline]
+    pub(crate) fn read_message(reader: &mut Reader<'a>) -> Option<Option<Piece<'a>>> {
+        if !reader.skip(MESSAGE) {
+            return Some(None);
+        }
+        read_message(reader).map(Some)
+    }
+
     /// The next frame, or `None` where the bytes are none.
     pub(crate) fn read(reader: &mut Reader<'a>) -> Option<Frame<'a>> {
         Some(match reader.u8()? {
@@ -120,22 +147,8 @@ impl<'a> Frame<'a> {
             ABORT => Frame::Abort {
                 code: reader.varint()?,
             },
-            MARKS => Frame::Marks(Marks {
-                ect0: reader.varint()?,
-                ect1: reader.varint()?,
-                ce: reader.varint()?,
-            }),
-            MESSAGE => {
-                let id = reader.varint()?;
-                let total = u32::try_from(reader.varint()?).ok()?;
-                let data = reader.bytes(total as usize)?;
-                Frame::Message(Piece {
-                    id,
-                    offset: 0,
-                    total,
-                    data,
-                })
-            }
+            MARKS => Frame::Marks(read_marks(reader)?),
+            MESSAGE => Frame::Message(read_message(reader)?),
             FRAGMENT => {
                 let id = reader.varint()?;
                 let offset = u32::try_from(reader.varint()?).ok()?;
@@ -166,6 +179,29 @@ impl<'a> Frame<'a> {
     }
 }
 
+#[inline]
+fn read_marks(reader: &mut Reader<'_>) -> Option<Marks> {
+    Some(Marks {
+        ect0: reader.varint()?,
+        ect1: reader.varint()?,
+        ce: reader.varint()?,
+    })
+}
+
+#[inline]
+fn read_message<'a>(reader: &mut Reader<'a>) -> Option<Piece<'a>> {
+    let id = reader.varint()?;
+    let total = u32::try_from(reader.varint()?).ok()?;
+    let data = reader.bytes(total as usize)?;
+    Some(Piece {
+        id,
+        offset: 0,
+        total,
+        data,
+    })
+}
+
+#[inline]
 fn read_ack<'a>(reader: &mut Reader<'a>) -> Option<Ack<'a>> {
     let largest = reader.varint()?;
     let delay = Duration::from_micros(reader.varint()?);
@@ -193,8 +229,9 @@ pub(crate) fn put_ack(
     ranges_max: usize,
     room: usize,
 ) -> bool {
-    let delay_us = u64::try_from(delay.as_micros())
-        .unwrap_or(u64::MAX)
+    // Without the 128 bits of `as_micros`.
+    let delay_us = (delay.as_secs().saturating_mul(1_000_000))
+        .saturating_add(delay.subsec_micros().into())
         .min(1 << 30);
     let Some(highest) = came.last() else {
         return false;

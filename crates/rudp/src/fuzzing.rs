@@ -4,7 +4,7 @@
 use crate::ecn::Ecn;
 use crate::event::Event;
 use crate::frame::{self, Frame};
-use crate::packet::{self, HANDSHAKE_SEED, Packet};
+use crate::packet::{self, Data, HANDSHAKE_SEED, Packet};
 use crate::ranges::Ranges;
 use crate::wire::{Reader, VARINT_MAX};
 use crate::{Accept, Config, ConnectionId, Control, Endpoint, Time};
@@ -16,13 +16,12 @@ use std::time::Duration;
 pub fn codec(bytes: &[u8]) {
     let mut sealed = bytes.to_vec();
     packet::put_tag(&mut sealed, 0, HANDSHAKE_SEED);
-    match Packet::read(&sealed) {
-        None | Some(Packet::Data(_)) => {}
-        Some(packet) => {
-            let mut written = Vec::new();
-            packet.write(&mut written);
-            assert_eq!(Packet::read(&written), Some(packet));
-        }
+    let (handshake, data) = (Packet::read(&sealed), Data::read(&sealed));
+    assert!(handshake.is_none() || data.is_none());
+    if let Some(packet) = handshake {
+        let mut written = Vec::new();
+        packet.write(&mut written);
+        assert_eq!(Packet::read(&written), Some(packet));
     }
     let mut reader = Reader(bytes);
     while let Some(read) = Frame::read(&mut reader) {

@@ -41,6 +41,11 @@ impl Pacer {
         Some(now + Duration::from_secs_f64(wait.min(1.0)))
     }
 
+    /// Nothing is under way: what leaves now is the first of all.
+    pub(crate) fn begin_anew(&mut self) {
+        *self = Pacer::default();
+    }
+
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.budget -= bytes as f64;
     }

@@ -56,9 +56,9 @@ pub(crate) struct Parameters {
     pub(crate) idle: Duration,
 }
 
-/// One datagram, taken apart; its tag is checked for handshakes only.
+/// A datagram of a handshake, whose tag is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packet<'a> {
+pub(crate) enum Packet {
     Hello {
         client: u64,
         nonce: u64,
@@ -77,7 +77,6 @@ pub(crate) enum Packet<'a> {
         server_nonce: u64,
         parameters: Parameters,
     },
-    Data(Data<'a>),
 }
 
 /// A data packet, its tag not yet checked.
@@ -92,7 +91,29 @@ pub(crate) struct Data<'a> {
     whole: &'a [u8],
 }
 
-impl Data<'_> {
+impl<'a> Data<'a> {
+    /// The datagram, if it is a data packet.
+    #[inline]
+    pub(crate) fn read(datagram: &'a [u8]) -> Option<Data<'a>> {
+        let (before, _) = datagram.split_last_chunk::<TAG_LEN>()?;
+        let (kind, rest) = before.split_first()?;
+        if !matches!(*kind, DATA | DATA_AWAITED) {
+            return None;
+        }
+        let mut reader = Reader(rest);
+        let receiver = reader.u64()?;
+        let number = reader.u64().filter(|number| *number < 1 << 62)?;
+        let waits_from = number.checked_sub(reader.varint()?)?;
+        Some(Data {
+            receiver,
+            number,
+            waits_from,
+            is_awaited: *kind == DATA_AWAITED,
+            frames: reader.0,
+            whole: datagram,
+        })
+    }
+
     /// Whether it is as it was sent, by the other end of the connection with this seed.
     pub(crate) fn has_tag(&self, seed: u64) -> bool {
         has_tag(self.whole, seed)
@@ -139,25 +160,12 @@ pub(crate) fn mark_awaited(out: &mut [u8], start: usize) {
     out[start] = DATA_AWAITED;
 }
 
-impl<'a> Packet<'a> {
-    /// What the datagram is; `None` for rubbish.
-    pub(crate) fn read(datagram: &'a [u8]) -> Option<Packet<'a>> {
+impl Packet {
+    /// What the datagram is; `None` for rubbish, and for a data packet.
+    pub(crate) fn read(datagram: &[u8]) -> Option<Packet> {
         let kind = *datagram.first()?;
         let (before, _) = datagram.split_last_chunk::<TAG_LEN>()?;
         let mut reader = Reader(before.get(1..)?);
-        if let DATA | DATA_AWAITED = kind {
-            let receiver = reader.u64()?;
-            let number = reader.u64().filter(|number| *number < 1 << 62)?;
-            let waits_from = number.checked_sub(reader.varint()?)?;
-            return Some(Packet::Data(Data {
-                receiver,
-                number,
-                waits_from,
-                is_awaited: kind == DATA_AWAITED,
-                frames: reader.0,
-                whole: datagram,
-            }));
-        }
         if !matches!(kind, HELLO | RETRY | ACCEPT) || !has_tag(datagram, HANDSHAKE_SEED) {
             return None;
         }
@@ -189,7 +197,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Appends a packet of the handshake. Data packets are built in place instead.
+    /// Appends the packet. Data packets are built in place instead.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let start = out.len();
         let mut least = 0;
@@ -227,7 +235,6 @@ impl<'a> Packet<'a> {
                 put_u64s(out, &[*client, *nonce, *server, *server_nonce]);
                 parameters.write(out);
             }
-            Packet::Data(_) => unreachable!("data packets are built in place"),
         }
         let end = out.len().max(start + least);
         out.resize(end, 0);
@@ -294,7 +301,7 @@ mod tests {
         })
     }
 
-    fn handshake() -> impl Strategy<Value = Packet<'static>> {
+    fn handshake() -> impl Strategy<Value = Packet> {
         let token = || prop::array::uniform24(any::<u8>());
         prop_oneof![
             (
@@ -377,9 +384,7 @@ mod tests {
             let cut = flip.index(datagram.len());
             prop_assert_eq!(Packet::read(&datagram[..cut]), None);
             datagram[cut] ^= 1 << bit;
-            let is_none = !matches!(Packet::read(&datagram), Some(other) if
-                !matches!(other, Packet::Data(_)));
-            prop_assert!(is_none);
+            prop_assert_eq!(Packet::read(&datagram), None);
         }
 
         #[test]
@@ -399,20 +404,17 @@ mod tests {
             datagram.extend_from_slice(&frames);
             put_tag(&mut datagram, 3, seed);
             let mut datagram = datagram.split_off(3);
-            match Packet::read(&datagram) {
-                Some(Packet::Data(data)) => {
-                    prop_assert_eq!((data.receiver, data.number), (receiver, number));
-                    prop_assert_eq!((data.waits_from, data.is_awaited), (waits_from, is_awaited));
-                    prop_assert_eq!(data.frames, &frames[..]);
-                    prop_assert!(data.has_tag(seed));
-                    prop_assert!(!data.has_tag(seed ^ 1), "another connection's packet");
-                }
-                other => prop_assert!(false, "{:?}", other),
-            }
+            prop_assert_eq!(Packet::read(&datagram), None);
+            let data = Data::read(&datagram).expect("it is a data packet");
+            prop_assert_eq!((data.receiver, data.number), (receiver, number));
+            prop_assert_eq!((data.waits_from, data.is_awaited), (waits_from, is_awaited));
+            prop_assert_eq!(data.frames, &frames[..]);
+            prop_assert!(data.has_tag(seed));
+            prop_assert!(!data.has_tag(seed ^ 1), "another connection's packet");
             let at = flip.index(datagram.len());
-            let passes = |datagram: &[u8]| matches!(
-                Packet::read(datagram), Some(Packet::Data(data)) if data.has_tag(seed)
-            );
+            let passes = |datagram: &[u8]| {
+                Data::read(datagram).is_some_and(|data| data.has_tag(seed))
+            };
             prop_assert!(!passes(&datagram[..at]));
             datagram[at] ^= 1 << bit;
             prop_assert!(!passes(&datagram));
@@ -420,8 +422,9 @@ mod tests {
 
         #[test]
         fn rubbish_is_no_handshake(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let is_handshake = !matches!(Packet::read(&bytes), None | Some(Packet::Data(_)));
-            prop_assert!(!is_handshake);
+            prop_assert_eq!(Packet::read(&bytes), None);
+            let has_tag = Data::read(&bytes).is_some_and(|data| data.has_tag(7));
+            prop_assert!(!has_tag);
         }
     }
 }

@@ -60,6 +60,13 @@ impl Ranges {
         if these.is_empty() {
             return 0;
         }
+        // Most follow what came last.
+        if let Some(last) = self.0.last_mut()
+            && last.end == these.start
+        {
+            last.end = these.end;
+            return these.end - these.start;
+        }
         // Those that overlap or touch become one.
         let first = match these.start.checked_sub(1) {
             Some(before) => self.first_that_ends_after(before),
@@ -87,8 +94,8 @@ impl Ranges {
 
     /// Forgets the numbers below this one.
     pub(crate) fn remove_below(&mut self, number: u64) {
-        let gone = self.0.partition_point(|range| range.end <= number);
-        if gone > 0 {
+        if self.0.first().is_some_and(|first| first.end <= number) {
+            let gone = self.0.partition_point(|range| range.end <= number);
             self.0.drain(..gone);
         }
         if let Some(first) = self.0.first_mut() {

@@ -128,10 +128,11 @@ impl Sending {
     ) -> Option<Part> {
         self.drop_known_lost();
         if let Some(part) = self.lost.front().copied() {
-            let message = self.message(part.id)?;
-            let total = message.data.len() as u32;
+            let data = &self.message(part.id)?.data;
+            let total = data.len() as u32;
             let len = frame::fits(part.id, part.offset, total, part.len, room)?;
-            let sent = self.write(out, Part { len, ..part });
+            let sent = Part { len, ..part };
+            put(out, data, sent);
             match self.lost.front_mut() {
                 Some(rest) if len < rest.len => {
                     rest.offset += len;
@@ -150,8 +151,11 @@ impl Sending {
             return None;
         }
         let (id, offset) = (self.next_id, self.next_offset);
-        let total = self.message(id)?.data.len() as u32;
+        let data = &self.message(id)?.data;
+        let total = data.len() as u32;
         let len = frame::fits(id, offset, total, total - offset, room)?;
+        let part = Part { id, offset, len };
+        put(out, data, part);
         if id == self.begun.messages {
             self.begun.messages += 1;
             self.begun.bytes += u64::from(total);
@@ -162,7 +166,7 @@ impl Sending {
             self.next_id += 1;
             self.next_offset = 0;
         }
-        Some(self.write(out, Part { id, offset, len }))
+        Some(part)
     }
 
     /// Whether what went again may go once more: nothing else is to be sent.
@@ -182,26 +186,14 @@ impl Sending {
             return None;
         }
         let part = self.copies.front().copied()?;
-        let total = self.message(part.id)?.data.len() as u32;
+        let data = &self.message(part.id)?.data;
+        let total = data.len() as u32;
         // It was as long before, and an acknowledgement may leave less room: then the rest is let go.
         let len = frame::fits(part.id, part.offset, total, part.len, room)?;
+        let sent = Part { len, ..part };
+        put(out, data, sent);
         self.copies.pop_front();
-        Some(self.write(out, Part { len, ..part }))
-    }
-
-    fn write(&self, out: &mut Vec<u8>, part: Part) -> Part {
-        let data = &self
-            .message(part.id)
-            .expect("a part of a message that is there")
-            .data;
-        let piece = Piece {
-            id: part.id,
-            offset: part.offset,
-            total: data.len() as u32,
-            data: &data[part.offset as usize..(part.offset + part.len) as usize],
-        };
-        frame::put_message(out, &piece);
-        part
+        Some(sent)
     }
 
     /// What arrived after all need not go again.
@@ -270,6 +262,17 @@ impl Sending {
         self.begun.messages = count;
         ids
     }
+}
+
+/// Appends this part of a message.
+fn put(out: &mut Vec<u8>, message: &[u8], part: Part) {
+    let piece = Piece {
+        id: part.id,
+        offset: part.offset,
+        total: message.len() as u32,
+        data: &message[part.offset as usize..(part.offset + part.len) as usize],
+    };
+    frame::put_message(out, &piece);
 }
 
 impl Part {

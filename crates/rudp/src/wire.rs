@@ -15,6 +15,7 @@ pub(crate) const fn varint_len(value: u64) -> usize {
 }
 
 /// Appends the number, which is at most [`VARINT_MAX`].
+#[inline]
 pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
     debug_assert!(value <= VARINT_MAX, "{value} is no variable-length integer");
     match varint_len(value) {
@@ -40,6 +41,19 @@ impl<'a> Reader<'a> {
         Some(these)
     }
 
+    /// Goes past this byte, if it is next. Whether it is.
+    #[inline]
+    pub(crate) fn skip(&mut self, byte: u8) -> bool {
+        match self.0.split_first() {
+            Some((first, rest)) if *first == byte => {
+                self.0 = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    #[inline]
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (these, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -62,6 +76,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
+    #[inline]
     pub(crate) fn varint(&mut self) -> Option<u64> {
         let first = *self.0.first()?;
         match first >> 6 {

@@ -100,9 +100,87 @@ fn what_is_sent_over_loopback_arrives() {
     }
 }
 
+/// A message there and back over sockets of this address, again and again. The end that answers
+/// favours latency, and the other one where it is said.
+fn exchange(at: SocketAddr, both: bool) {
+    let mut server = Socket::bind(at, [1; 16], Some(Accept::default())).unwrap();
+    server.favour_latency().unwrap();
+    let to = server.local_addr().unwrap();
+    let echo = std::thread::spawn(move || {
+        while let Some((id, event)) = server.poll(WAIT).unwrap() {
+            match event {
+                Event::Message(message) => {
+                    server.connection(id).unwrap().send(message).unwrap();
+                }
+                Event::Closed(reason) => return reason,
+                _ => {}
+            }
+        }
+        panic!("nothing came any more");
+    });
+    let socket = UdpSocket::bind(at).unwrap();
+    socket.connect(to).unwrap();
+    let mut client = Socket::over(socket, [2; 16], None).unwrap();
+    if both {
+        client.favour_latency().unwrap();
+    }
+    let id = client.connect(to, Config::default()).unwrap();
+    // The last one is many datagrams.
+    let mut sizes = [64, 1400].repeat(50);
+    sizes.push(1 << 20);
+    let mut sizes = sizes.into_iter().zip(0..);
+    let (mut expected, mut came) = (Vec::new(), 0);
+    let reason = loop {
+        // Both ways to wait.
+        let wait = if came % 2 == 0 {
+            WAIT
+        } else {
+            Some(Duration::ZERO)
+        };
+        let Some((_, event)) = client.poll(wait).unwrap() else {
+            assert!(wait != WAIT, "something happens");
+            continue;
+        };
+        match event {
+            Event::Message(answer) => {
+                assert!(answer == expected, "{} bytes came", answer.len());
+                came += 1;
+            }
+            Event::Connected => {}
+            Event::Closed(reason) => break reason,
+            _ => continue,
+        }
+        let now = client.now();
+        let connection = client.connection(id).unwrap();
+        match sizes.next() {
+            Some((size, number)) => {
+                expected = vec![number; size];
+                connection.send(expected.clone()).unwrap();
+            }
+            None => {
+                assert!(!connection.stats().is_marking, "nobody reads marks");
+                connection.close(now);
+            }
+        }
+    };
+    assert_eq!((came, reason), (101, Reason::Finished));
+    assert_eq!(echo.join().unwrap(), Reason::Finished);
+}
+
 #[test]
-fn what_the_system_drops_because_the_buffer_is_full_is_counted() {
-    let mut server = Socket::bind(ANY, [1; 16], Some(Accept::default())).unwrap();
+fn ends_that_favour_latency_exchange_what_others_do() {
+    exchange(ANY, true);
+    exchange(ANY, false);
+    // Where there is IPv6.
+    let six = SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 0));
+    match UdpSocket::bind(six) {
+        Ok(_) => exchange(six, true),
+        Err(error) => println!("not over IPv6: {error}"),
+    }
+}
+
+/// What a socket counts as dropped after more came than any buffer holds.
+fn overfilled(mut server: Socket) -> u32 {
     let to = server.local_addr().unwrap();
     let stranger = UdpSocket::bind(ANY).unwrap();
     let rubbish = vec![0; 60_000];
@@ -116,7 +194,16 @@ fn what_the_system_drops_because_the_buffer_is_full_is_counted() {
     // What was dropped says nothing; what comes after it does.
     stranger.send_to(&rubbish, to).unwrap();
     assert_eq!(server.poll(Some(Duration::from_millis(10))).unwrap(), None);
-    assert!(server.dropped() > 0);
+    server.dropped()
+}
+
+#[test]
+fn what_the_system_drops_because_the_buffer_is_full_is_counted() {
+    let socket = || Socket::bind(ANY, [1; 16], Some(Accept::default())).unwrap();
+    assert!(overfilled(socket()) > 0);
+    let mut other = socket();
+    other.favour_latency().unwrap();
+    assert_eq!(overfilled(other), 0, "where it is asked for");
 }
 
 #[test]

@@ -111,8 +111,18 @@ fn next(socket: &mut Socket, spins: bool) -> Played<(ConnectionId, Event)> {
 }
 
 /// Sends back whatever comes, until it is ended.
-pub(super) fn echo(at: SocketAddr, kind: &Kind, spins: bool) -> Played<()> {
+pub(super) fn echo(at: SocketAddr, kind: &Kind) -> Played<()> {
+    answer(listen(at, unordered(kind))?, false)
+}
+
+/// The same, where one message is under way at a time.
+pub(super) fn echo_one(at: SocketAddr, kind: &Kind, spins: bool) -> Played<()> {
     let mut socket = listen(at, unordered(kind))?;
+    socket.favour_latency()?;
+    answer(socket, spins)
+}
+
+fn answer(mut socket: Socket, spins: bool) -> Played<()> {
     loop {
         if let (id, Event::Message(message)) = next(&mut socket, spins)?
             && let Some(connection) = socket.connection(id)
@@ -131,6 +141,7 @@ pub(super) fn ask(
     spins: bool,
 ) -> Played<Vec<Duration>> {
     let (mut socket, id) = connect(to, unordered(kind))?;
+    socket.favour_latency()?;
     let mut took = Vec::with_capacity(WARM_UP + times);
     let mut asked = Instant::now();
     while took.len() < WARM_UP + times {

@@ -99,6 +99,21 @@ pub(super) fn closed(reason: Reason) -> io::Error {
     io::Error::new(kind, format!("the connection has ended: {reason:?}"))
 }
 
+/// Whether a datagram holds any message, so that none comes in a batch.
+fn is_lone(config: &Config) -> bool {
+    /// What stands around a message mostly.
+    const AROUND: usize = 128;
+    config.message_bytes + AROUND <= config.datagram_bytes
+}
+
+/// The socket, told what messages are like that go to and fro by it.
+fn told(mut socket: Socket, lone: bool) -> io::Result<Socket> {
+    if lone {
+        socket.favour_latency()?;
+    }
+    Ok(socket)
+}
+
 /// One end of a connection.
 pub(crate) struct Talk {
     socket: Socket,
@@ -123,7 +138,10 @@ impl Talk {
         let Some(socket) = meeting::met(accepted)? else {
             return Ok(None);
         };
-        let mut socket = accepting(socket, config).map_err(|error| broken(&error))?;
+        let lone = is_lone(&config);
+        let mut socket = accepting(socket, config)
+            .and_then(|socket| told(socket, lone))
+            .map_err(|error| broken(&error))?;
         let until = Instant::now() + MEETS;
         while !stop.load(Ordering::Acquire) {
             let happened = socket.poll(Some(LOOK)).map_err(|error| broken(&error))?;
@@ -153,8 +171,10 @@ impl Talk {
         wait: Wait,
     ) -> Result<Talk, Failure> {
         let address: Address = meeting::offered(offers)?;
+        let lone = is_lone(&config);
         let (socket, id) = datagrams::call(&address, meeting.token.as_bytes())
             .and_then(|(socket, _)| connect(socket, config))
+            .and_then(|(socket, id)| Ok((told(socket, lone)?, id)))
             .map_err(|error| cannot_reach(&address, &error))?;
         Ok(Talk {
             socket,

@@ -35,7 +35,7 @@ use std::time::Instant;
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
         id: text("rudp.rtt"),
-        method: 1,
+        method: 2,
         question: text(
             "How long does a reliable datagram take to the other end of a link and back?",
         ),
@@ -77,7 +77,8 @@ pub(crate) static PROBE: Probe = Probe {
         ],
         how: text(
             "A message goes to the other end, which sends it back, one at a time, each stamped. \
-             stack=rudp is the library as it comes: its driver over a UDP socket, its default \
+             stack=rudp is the library as it comes: its driver over a UDP socket, told to favour \
+             latency where a datagram holds the message, its default \
              control, messages in order; an acknowledgement travels with the answer. On loopback \
              its datagrams are as long as UDP's, elsewhere as long as Ethernet carries, so that a \
              longer message is cut by the library, and by IP with stack=udp. stack=study is the \

@@ -4,33 +4,31 @@
 use super::timers::ACCEPT_LASTS;
 use super::{Connection, Finish, LateAck, State};
 use crate::control::Controller;
-use crate::ecn::Ecn;
+use crate::ecn::{Ecn, Marks};
 use crate::event::{Event, Reason};
-use crate::frame::{Ack, Frame};
+use crate::frame::{Ack, Frame, Piece};
 use crate::packet::{self, Data, Packet, Parameters};
 use crate::time::Time;
 use crate::wire::Reader;
 use std::time::Duration;
 
-/// Most packets have no more frames than these: marks, an acknowledgement, a message, padding. What
-/// follows them is read once more.
-const FRAMES_KEPT: usize = 4;
-
-/// The frames of a packet, in order.
-struct Checked<'a> {
-    /// Whether they are to be acknowledged.
-    is_eliciting: bool,
+/// The frames of a packet, in order: most begin with some of these, in this order, and have no
+/// others.
+pub(super) struct Checked<'a> {
+    pub(super) marks: Option<Marks>,
+    pub(super) ack: Option<Ack<'a>>,
+    pub(super) message: Option<Piece<'a>>,
+    /// What follows those, to be read once more.
+    pub(super) rest: Reader<'a>,
+    /// Whether any of them is to be acknowledged.
+    pub(super) is_eliciting: bool,
     /// Whether a message is among them, or a part of one.
-    has_message: bool,
-    /// How many of the first are kept as they were read.
-    kept: usize,
-    /// What follows those.
-    rest: Reader<'a>,
+    pub(super) has_message: bool,
 }
 
 impl Connection {
-    /// A packet for this connection came from the other end's address.
-    pub(crate) fn handle_packet(&mut self, now: Time, ecn: Option<Ecn>, packet: &Packet<'_>) {
+    /// A packet of the handshake came for this connection, from the other end's address.
+    pub(crate) fn handle_handshake(&mut self, now: Time, packet: &Packet) {
         match *packet {
             // Also where there is a token: it may be too old by now.
             Packet::Retry {
@@ -65,7 +63,6 @@ impl Connection {
                     };
                 }
             }
-            Packet::Data(data) => self.handle_data(now, ecn, &data),
             _ => self.stats.packets_rejected += 1,
         }
     }
@@ -91,7 +88,8 @@ impl Connection {
         self.events.push_back(Event::Connected);
     }
 
-    fn handle_data(&mut self, now: Time, ecn: Option<Ecn>, data: &Data<'_>) {
+    /// A data packet came for this connection, from the other end's address.
+    pub(crate) fn handle_data(&mut self, now: Time, ecn: Option<Ecn>, data: &Data<'_>) {
         self.catch_up();
         match self.state {
             State::Connecting { .. } | State::Drained => return,
@@ -105,8 +103,7 @@ impl Connection {
             self.stats.packets_duplicate += 1;
             return;
         }
-        let mut first = [Frame::Padding; FRAMES_KEPT];
-        let Some(checked) = self.check(data.frames, &mut first) else {
+        let Some(checked) = self.check(data.frames) else {
             self.stats.packets_rejected += 1;
             return;
         };
@@ -125,15 +122,16 @@ impl Connection {
             data.is_awaited,
             ecn,
         );
-        for frame in &first[..checked.kept] {
-            let late = match frame {
-                Frame::Ack(ack) if checked.has_message => self.put_off(now, ack),
-                _ => None,
-            };
-            match late {
-                Some(_) => self.late = late,
-                None => self.apply(now, frame),
-            }
+        if let Some(marks) = checked.marks {
+            self.marking.told(marks);
+        }
+        if let Some(ack) = &checked.ack
+            && !(checked.has_message && self.put_off(now, ack))
+        {
+            self.apply_ack(now, ack);
+        }
+        if let Some(piece) = &checked.message {
+            self.apply_message(piece);
         }
         let mut rest = checked.rest;
         while let Some(frame) = Frame::read(&mut rest) {
@@ -150,24 +148,27 @@ impl Connection {
     }
 
     /// What the frames are, if all of them are in order.
-    fn check<'a>(
-        &self,
-        frames: &'a [u8],
-        first: &mut [Frame<'a>; FRAMES_KEPT],
-    ) -> Option<Checked<'a>> {
+    pub(super) fn check<'a>(&self, frames: &'a [u8]) -> Option<Checked<'a>> {
         let mut reader = Reader(frames);
+        let marks = Frame::read_marks(&mut reader)?;
+        let ack = Frame::read_ack(&mut reader)?;
+        let message = Frame::read_message(&mut reader)?;
         let mut checked = Checked {
-            is_eliciting: false,
-            has_message: false,
-            kept: 0,
+            marks,
+            ack,
+            message,
             rest: reader,
+            is_eliciting: message.is_some(),
+            has_message: message.is_some(),
         };
-        while !reader.is_empty() {
+        let mut is_allowed = ack.is_none_or(|ack| self.allows_ack(&ack))
+            && message.is_none_or(|piece| self.reassembly.check(&piece).is_ok());
+        while is_allowed && !reader.is_empty() {
             let frame = Frame::read(&mut reader)?;
             checked.is_eliciting |= frame.is_eliciting();
             checked.has_message |= matches!(frame, Frame::Message(_));
-            let is_allowed = match &frame {
-                Frame::Ack(ack) => ack.largest < self.recovery.next_number(),
+            is_allowed = match &frame {
+                Frame::Ack(ack) => self.allows_ack(ack),
                 Frame::Message(piece) => self.reassembly.check(piece).is_ok(),
                 Frame::Finish { messages } => self.reassembly.has_all(*messages),
                 Frame::Padding
@@ -176,45 +177,57 @@ impl Connection {
                 | Frame::Abort { .. }
                 | Frame::Marks(_) => true,
             };
-            if !is_allowed {
-                return None;
-            }
-            if let Some(place) = first.get_mut(checked.kept) {
-                *place = frame;
-                checked.kept += 1;
-                checked.rest = reader;
-            }
         }
-        Some(checked)
+        is_allowed.then_some(checked)
     }
 
-    /// What to keep of an acknowledgement that may be put off: one of all that is under way, while nothing
+    /// Whether it names nothing that was not sent.
+    fn allows_ack(&self, ack: &Ack<'_>) -> bool {
+        ack.largest < self.recovery.next_number()
+    }
+
+    /// Puts an acknowledgement off, if it may be: one of all that is under way, while nothing
     /// that arrived is to go again. Not where how fast packets arrive is taken from when they left and what
-    /// had arrived by then.
-    fn put_off(&self, now: Time, ack: &Ack<'_>) -> Option<LateAck> {
-        let numbers = ack.ranges().next()?;
+    /// had arrived by then. Whether it did.
+    fn put_off(&mut self, now: Time, ack: &Ack<'_>) -> bool {
+        let Some(numbers) = ack.ranges().next() else {
+            return false;
+        };
         let may_be_late = matches!(self.state, State::Open)
             && self.late.is_none()
             && self.recovery.is_all_there_is(&numbers)
             && !self.sending.has_lost()
             && !matches!(self.controller, Controller::Rate(_));
-        may_be_late.then_some(LateAck {
-            came_at: now,
-            numbers,
-            delay: ack.delay,
-            is_overtaken: false,
-        })
+        if may_be_late {
+            self.late = Some(LateAck {
+                came_at: now,
+                numbers,
+                delay: ack.delay,
+                is_overtaken: false,
+            });
+        }
+        may_be_late
+    }
+
+    fn apply_ack(&mut self, now: Time, ack: &Ack<'_>) {
+        self.catch_up();
+        self.recovery
+            .acknowledge(now, ack.ranges(), ack.delay, &mut self.outcome);
+        self.apply_outcome(now);
+    }
+
+    fn apply_message(&mut self, piece: &Piece<'_>) {
+        // Two parts in one packet may together be more than either: then the second is
+        // not taken, from a sender that does not keep the rules.
+        if matches!(self.state, State::Open) && self.reassembly.take(piece).is_err() {
+            self.stats.packets_rejected += 1;
+        }
     }
 
     fn apply(&mut self, now: Time, frame: &Frame<'_>) {
         match frame {
             Frame::Padding | Frame::Ping => {}
-            Frame::Ack(ack) => {
-                self.catch_up();
-                self.recovery
-                    .acknowledge(now, ack.ranges(), ack.delay, &mut self.outcome);
-                self.apply_outcome(now);
-            }
+            Frame::Ack(ack) => self.apply_ack(now, ack),
             Frame::Marks(marks) => self.marking.told(*marks),
             Frame::Credit { bytes, messages } => {
                 self.credit.bytes = self.credit.bytes.max(*bytes);
@@ -233,14 +246,7 @@ impl Connection {
                     self.linger(now, None);
                 }
             }
-            // Two parts in one packet may together be more than either: then the second is
-            // not taken, from a sender that does not keep the rules.
-            Frame::Message(piece) if matches!(self.state, State::Open) => {
-                if self.reassembly.take(piece).is_err() {
-                    self.stats.packets_rejected += 1;
-                }
-            }
-            Frame::Message(_) => {}
+            Frame::Message(piece) => self.apply_message(piece),
         }
     }
 

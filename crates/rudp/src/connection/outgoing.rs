@@ -96,7 +96,7 @@ impl Connection {
     fn write_handshake(
         &mut self,
         out: &mut Vec<u8>,
-        packet: impl FnOnce(Ids, Parameters) -> Packet<'static>,
+        packet: impl FnOnce(Ids, Parameters) -> Packet,
     ) -> bool {
         let start = out.len();
         packet(self.ids, self.config.parameters()).write(out);
@@ -116,7 +116,8 @@ impl Connection {
         self.released_at = None;
         if let Some(late) = &mut self.late {
             let is_first = !std::mem::replace(&mut late.is_overtaken, true);
-            if is_first && self.may_answer(now) {
+            if is_first && self.may_answer() {
+                self.pacer.begin_anew();
                 return self.write_packet(now, out, true);
             }
             self.catch_up();
@@ -131,12 +132,11 @@ impl Connection {
         (may_send || self.received.is_due(now)) && self.write_packet(now, out, may_send)
     }
 
-    /// Whether something new may leave before what came with the last message is worked through.
-    fn may_answer(&mut self, now: Time) -> bool {
-        let messages = self.controller.messages();
-        self.sending.has_next(self.credit, messages)
-            && !self.waits_to_be_filled(now)
-            && self.may_send(now)
+    /// Whether something new may leave before what came with the last message is worked through. Nothing
+    /// is under way then: the window lets one datagram go, and it may go whatever pacing says.
+    fn may_answer(&mut self) -> bool {
+        self.sending
+            .has_next(self.credit, self.controller.messages())
     }
 
     fn waits_to_be_filled(&mut self, now: Time) -> bool {

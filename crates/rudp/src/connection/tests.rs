@@ -7,7 +7,7 @@ use crate::control::Controller;
 use crate::ecn::{Ecn, Marks};
 use crate::event::{Event, Reason, SendError};
 use crate::frame::{self, Frame, Piece};
-use crate::packet::{self, Packet};
+use crate::packet::{self, Data, Packet};
 use crate::ranges::Ranges;
 use crate::received::Received;
 use crate::time::Time;
@@ -43,7 +43,7 @@ fn deliver(connection: &mut Connection, number: u64, frames: &[u8]) {
     packet::put_header(&mut datagram, IDS.own, number, 0, false);
     datagram.extend_from_slice(frames);
     packet::put_tag(&mut datagram, 0, IDS.seed);
-    connection.handle_packet(T, None, &Packet::read(&datagram).unwrap());
+    connection.handle_data(T, None, &Data::read(&datagram).unwrap());
 }
 
 fn acknowledging(numbers: std::ops::Range<u64>) -> Vec<u8> {
@@ -156,6 +156,33 @@ fn an_answer_leaves_before_what_came_with_its_question_is_worked_through() {
     assert!(connection.late.is_none(), "one datagram, and no other");
     assert_eq!(connection.poll_event(), Some(Event::Acknowledged(0)));
     assert_eq!(connection.poll_event(), None);
+}
+
+#[test]
+fn who_answers_for_long_is_not_held_back_for_it_later() {
+    let (mut connection, _) = asked();
+    let mut out = Vec::new();
+    // Each time all that is under way arrives with a question, and the answer overtakes the news.
+    for number in 0..100 {
+        let mut frames = acknowledging(0..connection.recovery.next_number());
+        let question = Piece {
+            id: number,
+            offset: 0,
+            total: 1,
+            data: &[1],
+        };
+        frame::put_message(&mut frames, &question);
+        deliver(&mut connection, number + 1, &frames);
+        assert_eq!(connection.poll_event(), Some(Event::Message(vec![1])));
+        assert!(connection.late.is_some());
+        connection.send(vec![1; 1400]).unwrap();
+        leave(&mut connection, T);
+        while connection.poll_event().is_some() {}
+    }
+    connection.recovery.rtt.smoothed = Duration::from_millis(100);
+    connection.send(vec![1; 1400]).unwrap();
+    assert!(connection.write_datagram(T, &mut out));
+    assert_eq!(connection.released_at, None);
 }
 
 #[test]
@@ -290,16 +317,14 @@ fn marks_are_told_with_each_acknowledgement_and_a_queues_at_once() {
     };
     leave(&mut connection, T);
     for (datagram, ecn) in [packet(1, Some(Ecn::Ect0)), packet(2, Some(Ecn::Ce))] {
-        connection.handle_packet(T, ecn, &Packet::read(&datagram).unwrap());
+        connection.handle_data(T, ecn, &Data::read(&datagram).unwrap());
     }
     // What comes twice is counted once.
     let (datagram, ecn) = packet(2, Some(Ecn::Ce));
-    connection.handle_packet(T, ecn, &Packet::read(&datagram).unwrap());
+    connection.handle_data(T, ecn, &Data::read(&datagram).unwrap());
     let mut out = Vec::new();
     assert!(connection.write_datagram(T, &mut out));
-    let Some(Packet::Data(data)) = Packet::read(&out) else {
-        panic!("it is a data packet");
-    };
+    let data = Data::read(&out).unwrap();
     let mut reader = Reader(data.frames);
     let marks = Marks {
         ect0: 1,
@@ -396,15 +421,85 @@ fn answers_that_do_not_know_the_clients_nonce_are_not_believed() {
         ]
     };
     for packet in answers(IDS.nonce + 1) {
-        client.handle_packet(T, None, &packet);
+        client.handle_handshake(T, &packet);
         assert_eq!(standing(&client), before);
     }
     assert_eq!(client.stats().packets_rejected, 2);
     for packet in answers(IDS.nonce) {
-        client.handle_packet(T, None, &packet);
+        client.handle_handshake(T, &packet);
         assert_ne!(standing(&client), before);
     }
     assert_eq!(client.poll_event(), Some(Event::Connected));
+}
+
+/// Appends some frame, in order or not.
+fn put_any(random: &mut fastrand::Rng, out: &mut Vec<u8>) {
+    let message = |offset, total, data| Piece {
+        id: 0,
+        offset,
+        total,
+        data,
+    };
+    match random.u8(..10) {
+        0 => frame::put_ping(out),
+        1 => frame::put_padding(out, 2),
+        // Of one packet more than was sent, now and then.
+        2 | 3 => out.extend(acknowledging(0..random.u64(1..4))),
+        4 => frame::put_credit(out, 9, 9),
+        5 => frame::put_finish(out, random.u64(..2)),
+        6 | 7 => frame::put_message(out, &message(0, 1, &[1])),
+        8 => frame::put_message(out, &message(1, 3, &[1])),
+        _ => assert!(frame::put_marks(out, Marks::default(), 99)),
+    }
+}
+
+#[test]
+fn frames_that_most_packets_begin_with_are_read_as_all_are() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut connection = connection(Config::default());
+    connection.send(vec![1; 100]).unwrap();
+    leave(&mut connection, T);
+    let next = connection.recovery.next_number();
+    let mut taken = 0;
+    for _ in 0..100_000 {
+        let mut frames = Vec::new();
+        for _ in 0..random.u8(..6) {
+            put_any(&mut random, &mut frames);
+        }
+        frames.truncate(frames.len() - frames.len().min(random.usize(..8) / 6));
+        let (mut reader, mut all, mut is_whole) = (Reader(&frames), Vec::new(), true);
+        while is_whole && !reader.is_empty() {
+            let frame = Frame::read(&mut reader);
+            is_whole = frame.is_some();
+            all.extend(frame);
+        }
+        let is_allowed = |frame: &Frame<'_>| match frame {
+            Frame::Ack(ack) => ack.largest < next,
+            Frame::Finish { messages } => *messages == 0,
+            _ => true,
+        };
+        let checked = connection.check(&frames);
+        assert_eq!(
+            checked.is_some(),
+            is_whole && all.iter().all(is_allowed),
+            "{frames:?}"
+        );
+        let Some(checked) = checked else {
+            continue;
+        };
+        let mut found: Vec<Frame<'_>> = Vec::new();
+        found.extend(checked.marks.map(Frame::Marks));
+        found.extend(checked.ack.map(Frame::Ack));
+        found.extend(checked.message.map(Frame::Message));
+        let mut rest = checked.rest;
+        found.extend(std::iter::from_fn(|| Frame::read(&mut rest)));
+        assert_eq!(found, all);
+        let is_message = |frame: &Frame<'_>| matches!(frame, Frame::Message(_));
+        assert_eq!(checked.has_message, all.iter().any(is_message));
+        assert_eq!(checked.is_eliciting, all.iter().any(Frame::is_eliciting));
+        taken += 1;
+    }
+    assert!(taken > 20_000, "{taken} packets were in order");
 }
 
 #[test]
@@ -423,7 +518,7 @@ fn no_packet_of_any_bytes_does_harm() {
         for byte in &mut frames {
             // Small numbers are what frames are made of.
             if random.bool() {
-                *byte %= 8;
+                *byte %= 9;
             }
         }
         let len = random.usize(..frames.len());
