@@ -541,7 +541,7 @@ impl Endpoint {
 }
 
 /// Fills the buffer with what a connection has to send, as far as it goes together.
-fn transmit(
+pub(crate) fn transmit(
     connection: &mut Connection,
     now: Time,
     datagrams: usize,
@@ -561,7 +561,8 @@ fn transmit(
         }
         // Only a full one may be followed by others, none of which is longer.
         let has_room = out.len() + datagram_bytes <= bytes_max;
-        if bytes < datagram_bytes || !connection.is_full(bytes) || !has_room {
+        let is_last = bytes < datagram_bytes || !connection.is_full(bytes);
+        if is_last || !has_room || connection.has_answered() {
             break;
         }
     }

@@ -90,9 +90,14 @@ impl Sending {
         !self.lost.is_empty()
     }
 
+    /// Whether anything never went.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.next_id < self.count()
+    }
+
     /// Whether there is something new to send that may not go yet.
     pub(crate) fn is_held_back(&self, credit: Credit, under_way_max: u64) -> bool {
-        self.next_id < self.count() && !self.may_go_on(credit, under_way_max)
+        self.has_unsent() && !self.may_go_on(credit, under_way_max)
     }
 
     /// Whether as many messages are under way as may be.

@@ -93,6 +93,12 @@ impl Connection {
         bytes == self.datagram
     }
 
+    /// Whether an answer was all that was to be sent, so that nothing else may follow it but what is
+    /// known when it has left.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.late.is_some() && !self.sending.has_unsent()
+    }
+
     fn write_handshake(
         &mut self,
         out: &mut Vec<u8>,

@@ -5,6 +5,7 @@ use super::{Connection, Ids};
 use crate::config::{Config, Control};
 use crate::control::Controller;
 use crate::ecn::{Ecn, Marks};
+use crate::endpoint::transmit;
 use crate::event::{Event, Reason, SendError};
 use crate::frame::{self, Frame, Piece};
 use crate::packet::{self, Data, Packet};
@@ -156,6 +157,21 @@ fn an_answer_leaves_before_what_came_with_its_question_is_worked_through() {
     assert!(connection.late.is_none(), "one datagram, and no other");
     assert_eq!(connection.poll_event(), Some(Event::Acknowledged(0)));
     assert_eq!(connection.poll_event(), None);
+}
+
+#[test]
+fn an_answer_that_fills_its_datagram_leaves_before_that_too_and_a_longer_one_in_a_batch() {
+    for (answer, datagrams, is_late) in [(1400, 1, true), (4000, 3, false)] {
+        let (mut connection, frames) = asked();
+        deliver(&mut connection, 1, &frames);
+        assert_eq!(connection.poll_event(), Some(Event::Message(vec![1])));
+        connection.send(vec![2; answer]).unwrap();
+        let mut out = Vec::new();
+        let batch = transmit(&mut connection, T, 16, 65_000, &mut out).unwrap();
+        assert!(connection.is_full(batch.datagram_bytes));
+        assert_eq!(out.len().div_ceil(batch.datagram_bytes), datagrams);
+        assert_eq!(connection.late.is_some(), is_late);
+    }
 }
 
 #[test]
