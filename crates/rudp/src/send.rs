@@ -90,6 +90,11 @@ impl Sending {
         !self.lost.is_empty()
     }
 
+    /// Whether all of it went, and nothing is to go again.
+    pub(crate) fn has_nothing_left(&self) -> bool {
+        !self.has_unsent() && !self.has_lost()
+    }
+
     /// Whether anything never went.
     pub(crate) fn has_unsent(&self) -> bool {
         self.next_id < self.count()

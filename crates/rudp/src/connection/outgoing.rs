@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Where less than this is left of a datagram it is filled, so that datagrams that leave
 /// in one go are of one size (`UDP_SEGMENT`).
 const FILLED: usize = 100;
-/// With fewer packets than this under way a sender that may send no more cannot count
+/// With fewer packets than this under way a sender that sends no more, for now, cannot count
 /// on two to arrive, which would be acknowledged at once.
 const PACKETS_AWAITED: u64 = 4;
 /// With so many packets under way the next acknowledgement is near. The end of a message that
@@ -304,7 +304,8 @@ impl Connection {
             return false;
         }
         let messages = self.controller.messages();
-        self.sending.is_at(messages)
+        self.sending.has_nothing_left()
+            || self.sending.is_at(messages)
             || self.sending.is_held_back(self.credit, messages)
             || (self.sending.has_next(self.credit, messages) && !self.has_room(bytes))
     }

@@ -160,6 +160,25 @@ fn an_answer_leaves_before_what_came_with_its_question_is_worked_through() {
 }
 
 #[test]
+fn who_has_nothing_left_to_send_asks_for_an_acknowledgement_but_not_with_an_answer() {
+    let mut connection = connection(Config::default());
+    let is_awaited = |connection: &mut Connection| {
+        let mut out = Vec::new();
+        assert!(connection.write_datagram(T, &mut out));
+        Data::read(&out).unwrap().is_awaited
+    };
+    connection.send(vec![1; 1400]).unwrap();
+    connection.send(vec![1; 100]).unwrap();
+    assert!(!is_awaited(&mut connection), "another one follows");
+    assert!(is_awaited(&mut connection));
+    let (mut connection, frames) = asked();
+    deliver(&mut connection, 1, &frames);
+    connection.send(vec![2; 100]).unwrap();
+    // Whoever asks again acknowledges with that.
+    assert!(!is_awaited(&mut connection));
+}
+
+#[test]
 fn an_answer_that_fills_its_datagram_leaves_before_that_too_and_a_longer_one_in_a_batch() {
     for (answer, datagrams, is_late) in [(1400, 1, true), (4000, 3, false)] {
         let (mut connection, frames) = asked();
