@@ -102,28 +102,19 @@ impl<'a> Frame<'a> {
     /// The counts of marks, if they are next; `None` where they are not in order.
     #[inline]
     pub(crate) fn read_marks(reader: &mut Reader<'a>) -> Option<Option<Marks>> {
-        if !reader.skip(MARKS) {
-            return Some(None);
-        }
-        read_marks(reader).map(Some)
+        if_next(reader, MARKS, read_marks)
     }
 
     /// The same for an acknowledgement.
     #[inline]
     pub(crate) fn read_ack(reader: &mut Reader<'a>) -> Option<Option<Ack<'a>>> {
-        if !reader.skip(ACK) {
-            return Some(None);
-        }
-        read_ack(reader).map(Some)
+        if_next(reader, ACK, read_ack)
     }
 
     /// The same for a whole message.
     #[inline]
     pub(crate) fn read_message(reader: &mut Reader<'a>) -> Option<Option<Piece<'a>>> {
-        if !reader.skip(MESSAGE) {
-            return Some(None);
-        }
-        read_message(reader).map(Some)
+        if_next(reader, MESSAGE, read_message)
     }
 
     /// The next frame, or `None` where the bytes are none.
@@ -176,6 +167,19 @@ impl<'a> Frame<'a> {
             self,
             Frame::Padding | Frame::Ack(_) | Frame::Marks(_) | Frame::Abort { .. }
         )
+    }
+}
+
+/// A frame as it is read after its kind, if that is next.
+#[inline]
+fn if_next<'a, T>(
+    reader: &mut Reader<'a>,
+    kind: u8,
+    read: impl FnOnce(&mut Reader<'a>) -> Option<T>,
+) -> Option<Option<T>> {
+    match reader.skip(kind) {
+        true => read(reader).map(Some),
+        false => Some(None),
     }
 }
 

@@ -138,21 +138,17 @@ impl Sending {
     ) -> Option<Part> {
         self.drop_known_lost();
         if let Some(part) = self.lost.front().copied() {
-            let data = &self.message(part.id)?.data;
-            let total = data.len() as u32;
-            let len = frame::fits(part.id, part.offset, total, part.len, room)?;
-            let sent = Part { len, ..part };
-            put(out, data, sent);
+            let sent = self.write(out, part, room)?;
             match self.lost.front_mut() {
-                Some(rest) if len < rest.len => {
-                    rest.offset += len;
-                    rest.len -= len;
+                Some(rest) if sent.len < rest.len => {
+                    rest.offset += sent.len;
+                    rest.len -= sent.len;
                 }
                 _ => {
                     self.lost.pop_front();
                 }
             }
-            if self.next_id == self.count() && self.copies.len() < COPIES_MOST {
+            if !self.has_unsent() && self.copies.len() < COPIES_MOST {
                 self.copies.push_back(sent);
             }
             return Some(sent);
@@ -161,29 +157,27 @@ impl Sending {
             return None;
         }
         let (id, offset) = (self.next_id, self.next_offset);
-        let data = &self.message(id)?.data;
-        let total = data.len() as u32;
-        let len = frame::fits(id, offset, total, total - offset, room)?;
-        let part = Part { id, offset, len };
-        put(out, data, part);
+        let total = self.message(id)?.data.len() as u32;
+        let len = total - offset;
+        let sent = self.write(out, Part { id, offset, len }, room)?;
         if id == self.begun.messages {
             self.begun.messages += 1;
             self.begun.bytes += u64::from(total);
         }
-        self.next_offset += len;
-        self.new_bytes -= u64::from(len);
+        self.next_offset += sent.len;
+        self.new_bytes -= u64::from(sent.len);
         if self.next_offset == total {
             self.next_id += 1;
             self.next_offset = 0;
         }
-        Some(part)
+        Some(sent)
     }
 
     /// Whether what went again may go once more: nothing else is to be sent.
     pub(crate) fn has_copy(&mut self) -> bool {
         while let Some(part) = self.copies.front() {
             if self.is_missing(*part) {
-                return self.lost.is_empty() && self.next_id == self.count();
+                return self.has_nothing_left();
             }
             self.copies.pop_front();
         }
@@ -196,14 +190,26 @@ impl Sending {
             return None;
         }
         let part = self.copies.front().copied()?;
-        let data = &self.message(part.id)?.data;
-        let total = data.len() as u32;
         // It was as long before, and an acknowledgement may leave less room: then the rest is let go.
-        let len = frame::fits(part.id, part.offset, total, part.len, room)?;
-        let sent = Part { len, ..part };
-        put(out, data, sent);
+        let sent = self.write(out, part, room)?;
         self.copies.pop_front();
         Some(sent)
+    }
+
+    /// Appends as much of this part as fits into so much room. What that is, if anything does.
+    fn write(&self, out: &mut Vec<u8>, part: Part, room: usize) -> Option<Part> {
+        let Part { id, offset, len } = part;
+        let data = &self.message(id)?.data;
+        let total = data.len() as u32;
+        let len = frame::fits(id, offset, total, len, room)?;
+        let piece = Piece {
+            id,
+            offset,
+            total,
+            data: &data[offset as usize..(offset + len) as usize],
+        };
+        frame::put_message(out, &piece);
+        Some(Part { len, ..part })
     }
 
     /// What arrived after all need not go again.
@@ -272,17 +278,6 @@ impl Sending {
         self.begun.messages = count;
         ids
     }
-}
-
-/// Appends this part of a message.
-fn put(out: &mut Vec<u8>, message: &[u8], part: Part) {
-    let piece = Piece {
-        id: part.id,
-        offset: part.offset,
-        total: message.len() as u32,
-        data: &message[part.offset as usize..(part.offset + part.len) as usize],
-    };
-    frame::put_message(out, &piece);
 }
 
 impl Part {
