@@ -31,7 +31,7 @@ pub struct Emulation {
     pub delay_ns: f64,
     /// By how much that varies, evenly, to both sides, in nanoseconds.
     pub jitter_ns: f64,
-    /// The share of packets that is lost.
+    /// The share of packets that is lost, before they take any of the rate.
     pub loss: f64,
     /// The share that overtakes others: it is not held up.
     pub reorder: f64,

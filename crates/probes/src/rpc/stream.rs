@@ -22,7 +22,7 @@ use std::time::Duration;
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
         id: text("rpc.stream"),
-        method: 1,
+        method: 2,
         question: text("How many bytes of messages a second does a stream of calls carry?"),
         axes: list![
             words(

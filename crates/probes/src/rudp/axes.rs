@@ -123,6 +123,14 @@ pub(super) fn window(point: &Point) -> Option<u64> {
     }
 }
 
+/// How many messages are timed at least, if they arrive within the time: whole windows, and several, of
+/// which the rate leaves out the first.
+pub(super) fn timed_least(window: u64) -> u64 {
+    const MESSAGES: u64 = 100;
+    const WINDOWS: u64 = 4;
+    MESSAGES.max(WINDOWS * window).next_multiple_of(window)
+}
+
 /// The control of rudp.
 pub(super) fn control(point: &Point) -> Control {
     match point.axes.find_word("control") {

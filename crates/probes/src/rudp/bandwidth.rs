@@ -18,7 +18,7 @@ use std::time::Duration;
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
         id: text("rudp.bandwidth"),
-        method: 1,
+        method: 2,
         question: text(
             "How many bytes of messages a second reach the other end, by rudp, TCP, QUIC and the study's protocol?",
         ),
@@ -93,21 +93,22 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ],
         how: text(
-            "One end connects and hands over messages of one size, as many as the stack takes or the \
-             window allows; the other takes them. The time, 300 ms or 40 round trips if that is more (QUIC 1 s, the study 2.4 s at least), \
-             begins when the connection is there. The receiver notes every quarter of a millisecond \
-             or more seldom how much has come, and counts the second half of the time, which the \
-             sender tells it; the first is there to settle in. One thread at each end, on a processor \
-             of its own where there are two. Each message begins with its number, and none comes \
-             twice; the first 64 bytes and the last 8 of each are compared. \
-             QUIC encrypts and authenticates every packet (TLS 1.3, AES-256-GCM, a certificate made \
-             for the launch), which the others do not: its processor time \
-             has that in it. quinn sends one stream, on a runtime of one thread at each end; its \
-             windows are those of rudp, 32 MiB, its datagrams as long as the path's MTU allows, like \
-             rudp's. TCP's buffers are the kernel's usual ones, and it has bytes \
-             without ends. With a window, TCP's and QUIC's receiver sends back how many messages it \
-             has, in 8 B each time; rudp's and the study's acknowledgements say so by themselves. The \
-             study's protocol sends what was not answered for a second again.",
+            "One end connects and hands over messages of one size, as many as the stack takes or \
+             the window allows; the other takes them. The time, 300 ms or 40 round trips if that is \
+             more (QUIC 1 s, the study 2.4 s at least), begins when the connection is there. The \
+             receiver notes every quarter of a millisecond or more seldom how much has come, and \
+             counts the second half of the time, which the sender tells it, from one arrival to \
+             another; the first is there to settle in. One thread at each end, on a processor of \
+             its own where there are two. Each message begins with its number, and none comes \
+             twice; the first 64 bytes and the last 8 of each are compared. QUIC encrypts and \
+             authenticates every packet (TLS 1.3, AES-256-GCM, a certificate made for the launch), \
+             which the others do not: its processor time has that in it. quinn sends one stream, on \
+             a runtime of one thread at each end; its windows are those of rudp, 32 MiB, its \
+             datagrams as long as the path's MTU allows, like rudp's. TCP's buffers are the \
+             kernel's usual ones, and it has bytes without ends. With a window, TCP's and QUIC's \
+             receiver sends back how many messages it has, in 8 B each time; rudp's and the study's \
+             acknowledgements say so by themselves. The study's protocol sends what was not \
+             answered for a second again.",
         ),
         sources: list![
             text(
@@ -117,7 +118,7 @@ pub(crate) static PROBE: Probe = Probe {
             text("quinn, perf: one stream of bytes; iperf3(1)"),
         ],
         predicted_from: text(
-            "where a window limits, window times size over the round trip, as net.rtt has measured it or the link's delays give it; over a link with a rate, that rate less headers and loss; on loopback, net.bandwidth's UDP of the run, or its TCP",
+            "where a window limits, window times size over the round trip, as net.rtt has measured it or the link's delays give it; over a link with a rate, that rate less headers, of which who sends no more than that loses the share that is lost; on loopback, net.bandwidth's UDP of the run, or its TCP",
         ),
         after: list![text("net.rtt"), text("net.bandwidth")],
         needs: list![

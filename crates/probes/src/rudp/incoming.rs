@@ -23,16 +23,17 @@ pub(super) struct Incoming {
     lasts_ns: u64,
     /// Whether that was known before: no message has a header then.
     is_known: bool,
-    /// Whether the time is looked at whenever something comes; when the last of that came, and how
-    /// much the first was.
-    is_exact: bool,
+    /// How many bytes a window of messages is, where few come: the time is looked at whenever
+    /// something does.
+    window_bytes: Option<u64>,
+    /// How much had come, and when: with the first piece, or with the first window once more comes.
+    first: (u64, u64),
     last_ns: u64,
-    first_bytes: u64,
 }
 
 impl Incoming {
-    /// Of messages of so many bytes. `is_exact`: there are few, of each of which the time is to be known.
-    pub(super) fn new(size: usize, is_exact: bool) -> Incoming {
+    /// Of messages of so many bytes. With a window there are few, and of each the time is to be known.
+    pub(super) fn new(size: usize, window: Option<u64>) -> Incoming {
         Incoming {
             block: contents(size),
             bytes: 0,
@@ -41,9 +42,9 @@ impl Incoming {
             marks: Marks::new(),
             lasts_ns: 0,
             is_known: false,
-            is_exact,
+            window_bytes: window.map(|window| window * size as u64),
+            first: (0, 0),
             last_ns: 0,
-            first_bytes: 0,
         }
     }
 
@@ -53,7 +54,7 @@ impl Incoming {
         Incoming {
             lasts_ns: lasts.as_nanos() as u64,
             is_known: true,
-            ..Incoming::new(size, false)
+            ..Incoming::new(size, None)
         }
     }
 
@@ -145,14 +146,17 @@ impl Incoming {
     fn count(&mut self, bytes: u64) {
         if self.bytes == 0 {
             self.last_ns = self.marks.note(0);
-            self.first_bytes = bytes;
+            self.first = (bytes, self.last_ns);
+        }
+        let is_in_window = |window| self.first.0 < window && window <= self.bytes;
+        if self.window_bytes.is_some_and(is_in_window) {
+            self.first = (self.bytes, self.last_ns);
         }
         self.bytes += bytes;
-        if self.marks.is_due_after(bytes) || self.is_exact {
-            let at_ns = self.note();
-            if self.is_exact {
-                self.last_ns = at_ns;
-            }
+        if self.window_bytes.is_some() {
+            self.last_ns = self.note();
+        } else if self.marks.is_due_after(bytes) {
+            self.note();
         }
     }
 
@@ -171,12 +175,14 @@ impl Incoming {
         self.marks.note(self.bytes)
     }
 
-    /// Bytes in a second: all behind the first piece, from when that came until the last did. None of a
-    /// single piece, or where the time was not looked at so often.
+    /// Bytes in a second: all behind the first window, from when the last of that came until the last
+    /// of all did. A window that leaves in one go comes in one go, so that to count from within it would
+    /// count a window more than there are round trips. Where no more than a window came, all behind the
+    /// first piece of it. None of a single piece, or where the time was not looked at so often.
     pub(super) fn rate(&self) -> Option<f64> {
-        let first_ns = self.marks.marks().first()?.at_ns;
+        let (first_bytes, first_ns) = self.first;
         let ns = self.last_ns.saturating_sub(first_ns);
-        (ns > 0).then(|| (self.bytes - self.first_bytes) as f64 / ns as f64 * 1e9)
+        (ns > 0).then(|| (self.bytes - first_bytes) as f64 / ns as f64 * 1e9)
     }
 
     /// How far it was, from time to time.
@@ -216,7 +222,7 @@ mod tests {
 
     #[test]
     fn messages_are_counted_and_say_how_long_it_lasts() {
-        let mut incoming = Incoming::new(SIZE, false);
+        let mut incoming = Incoming::new(SIZE, None);
         for message in sent(20).chunks(SIZE) {
             incoming.take(message, true).unwrap();
         }
@@ -229,7 +235,7 @@ mod tests {
     fn a_stream_may_come_in_any_pieces() {
         let sent = sent(20);
         for piece in [1, 7, 16, 99, 100, 101, 350, 2000] {
-            let mut incoming = Incoming::new(SIZE, false);
+            let mut incoming = Incoming::new(SIZE, None);
             let mut there = 0;
             for piece in sent.chunks(piece) {
                 there = incoming.take_piece(piece).unwrap();
@@ -259,25 +265,47 @@ mod tests {
         }
     }
 
+    const PAUSE: Duration = Duration::from_millis(2);
+
     #[test]
     fn the_rate_ends_when_the_last_one_came() {
-        let mut incoming = Incoming::new(SIZE, true);
+        let mut incoming = Incoming::new(SIZE, Some(1));
         assert_eq!(incoming.rate(), None);
         for message in sent(3).chunks(SIZE) {
             incoming.take(message, true).unwrap();
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(PAUSE);
         }
         let rate = incoming.rate().unwrap();
         // Nothing that is looked at later changes it.
         incoming.look();
         assert_eq!(incoming.rate(), Some(rate));
-        assert!(rate > 0.0 && rate <= 2.0 * SIZE as f64 / 2e-3, "{rate}");
+        let most = SIZE as f64 / PAUSE.as_secs_f64();
+        assert!(rate > 0.0 && rate <= most, "{rate}");
+    }
+
+    #[test]
+    fn a_window_that_comes_in_one_go_is_one_for_each_round_trip() {
+        let rate_of = |window| {
+            let mut incoming = Incoming::new(SIZE, Some(window));
+            for window in sent(8).chunks(4 * SIZE) {
+                for message in window.chunks(SIZE) {
+                    incoming.take(message, true).unwrap();
+                }
+                std::thread::sleep(PAUSE);
+            }
+            incoming.rate().unwrap()
+        };
+        let most = 4.0 * SIZE as f64 / PAUSE.as_secs_f64();
+        let rate = rate_of(4);
+        assert!(rate > 0.0 && rate <= most, "{rate}");
+        // Where no second window comes, what there is of the first one has to do.
+        assert!(rate_of(8) > 0.0);
     }
 
     #[test]
     fn what_was_not_sent_is_noticed() {
         let sent = sent(3);
-        let mut incoming = Incoming::new(SIZE, false);
+        let mut incoming = Incoming::new(SIZE, None);
         assert!(incoming.take(&sent[SIZE..2 * SIZE], true).is_err());
         assert!(incoming.take(&sent[SIZE..2 * SIZE], false).is_ok());
         assert!(incoming.take(&sent[..SIZE - 1], false).is_err());
@@ -287,7 +315,7 @@ mod tests {
             message[at] ^= 1;
             assert!(incoming.take(&message, false).is_err(), "{at}");
         }
-        let mut incoming = Incoming::new(SIZE, false);
+        let mut incoming = Incoming::new(SIZE, None);
         let mut wrong = sent.clone();
         wrong[SIZE] ^= 1;
         assert!(incoming.take_piece(&wrong[..SIZE]).is_ok());
@@ -296,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_sender_that_says_nonsense_holds_up_nobody() {
-        let mut incoming = Incoming::new(SIZE, false);
+        let mut incoming = Incoming::new(SIZE, None);
         let mut message = sent(1);
         message[NUMBER_BYTES..HEADER_BYTES].copy_from_slice(&u64::MAX.to_le_bytes());
         incoming.take(&message, true).unwrap();

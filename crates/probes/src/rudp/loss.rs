@@ -40,7 +40,7 @@ const LONG: [&str; 5] = [
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
         id: text("rudp.loss"),
-        method: 1,
+        method: 2,
         question: text(
             "What does a link that loses packets do to messages, by rudp, TCP, QUIC and the study's protocol?",
         ),
@@ -57,13 +57,13 @@ pub(crate) static PROBE: Probe = Probe {
                 "throughput",
                 Unit::BytesPerSecond,
                 Better::Higher,
-                "bytes of messages that arrived, each once, by the receiver's clock, stalls included; without a window, in the second half of the time",
+                "bytes of messages that arrived, each once, by the receiver's clock, stalls included; with a window, after the first window of them; without, in the second half of the time",
             ),
             metric(
                 "goodput_share",
                 Unit::One,
                 Better::Higher,
-                "that as a share of the link's rate times the share of packets that it does not lose, headers included",
+                "that as a share of the link's rate times the share of packets that it does not lose, headers included; more than 1 where more is sent than the rate, since what is lost is lost before it",
             ),
             metric(
                 "start_up",
@@ -150,13 +150,14 @@ pub(crate) static PROBE: Probe = Probe {
         how: text(
             "The transfer of rudp.bandwidth over a link that loses packets (--link \
              rate=100Mbit,up.loss=10% and so on; up. is the data's direction). With a window, a \
-             hundred messages or more are sent, so many at a time, and each is stamped when it is \
-             handed over and when its sender knows that it has arrived; how many is fixed before, and \
-             12 s are given them. What has no answer by then is counted as such, and as starved where \
-             it has waited for a second. With window=0 the stack sends what it can for 40 round trips, \
-             of which the second half counts. QUIC encrypts every packet, which the others do not. Its \
-             own plan is over the study's losses, 0 to 30 % of the data's packets, on a short way with \
-             a window of ten and on a long way with none.",
+             hundred messages or more, and four windows or more, are sent, so many at a time, and \
+             each is stamped when it is handed over and when its sender knows that it has \
+             arrived; how many is fixed before, and 12 s are given them. What has no answer by \
+             then is counted as such, and as starved where it has waited for a second. With \
+             window=0 the stack sends what it can for 40 round trips, of which the second half \
+             counts. QUIC encrypts every packet, which the others do not. Its own plan is over \
+             the study's losses, 0 to 30 % of the data's packets, on a short way with a window of \
+             ten and on a long way with none.",
         ),
         sources: list![
             text(
@@ -166,7 +167,7 @@ pub(crate) static PROBE: Probe = Probe {
             text("N. Cardwell and others, BBR: Congestion-Based Congestion Control, 2016"),
         ],
         predicted_from: text(
-            "the link's rate less headers and loss; where a window limits, window times size over the round trip with the retries of the share that is lost; CUBIC's rate at a loss by RFC 9438",
+            "the link's rate less headers, of which who sends no more than that loses the share that is lost; where a window limits, window times size over the round trip with the retries of the share that is lost; CUBIC's rate at a loss by RFC 9438",
         ),
         after: list![],
         needs: list![

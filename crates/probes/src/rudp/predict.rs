@@ -1,6 +1,6 @@
 //! What a transfer of messages should reach.
 
-use super::axes::{PACKET_BYTES, Stack, size, stack, window};
+use super::axes::{PACKET_BYTES, Stack, size, stack, timed_least, window};
 use crate::expect::throughput;
 use crate::net::path::{IP_HEADER, MTU, TCP_HEADERS, UDP_HEADERS, delays_ns};
 use ::rudp::study;
@@ -142,20 +142,15 @@ fn beside_net_bandwidth(point: &Point, known: &Known<'_>) -> Option<Prediction> 
     )
 }
 
-/// The rate of a link, in bytes of messages: less headers, and less what it loses.
+/// The rate of a link, in bytes of messages. What it loses is lost before its rate, and takes none of it.
 pub(crate) fn limit(point: &Point, up: &Emulation) -> Option<(f64, String)> {
     let rate = up.rate? / 8.0;
     let (payload, packet) = payload(point);
-    let limit = rate * (1.0 - up.loss) * payload / packet;
-    let lost = match up.loss > 0.0 {
-        true => format!(" less the {:.3} % that it loses", 100.0 * up.loss),
-        false => String::new(),
-    };
     let why = format!(
-        "the link's {}{lost}, of which {payload} B in {packet} are payload at most",
+        "the link's {}, of which {payload} B in {packet} are payload at most",
         shown(rate)
     );
-    Some((limit, why))
+    Some((rate * payload / packet, why))
 }
 
 /// A window of messages over a link with delays, which may lose them.
@@ -173,28 +168,31 @@ fn on_a_way(point: &Point, window: u64, up: &Emulation, down: &Emulation) -> Opt
         ns(delays),
         ns(sending)
     );
-    let arrives = (1.0 - up.loss).powf(packets(point)) * (1.0 - down.loss);
-    let lost = 1.0 - arrives;
+    let lost = lost(point, up, down);
     if lost > 0.0 {
         if stack(point) != Stack::Study || lost > 0.9 {
             // How soon they notice is theirs, and decides.
             return None;
         }
         let retry = study::RETRY.as_nanos() as f64;
-        let retries = lost / arrives;
         // Of as many as the window has, the one that is lost most often holds up the others.
-        let longest = retries.max((window as f64).ln() / -lost.ln() + 1.0);
-        // A hundred messages have a third more retries than the mean, or fewer.
-        least += 0.65 * retries * retry;
-        most += match window {
-            1 => 1.5 * retries * retry,
-            _ => 1.5 * longest * retry,
-        };
+        let (each, longest) = (retries(lost, 1), retries(lost, window));
+        // By chance there are two standard deviations more or fewer of so few in all.
+        let messages = timed_least(window) as f64;
+        let by_chance = |mean: f64, times: f64| 2.0 * (mean / times).sqrt();
+        least += (each - by_chance(each, messages)).max(0.0) * retry;
+        most += (longest + by_chance(longest, messages / window as f64)) * retry;
         why += &format!(
-            ", and a second for each of the {retries:.2} retries of a message, of which {:.1} % are \
-             lost, or the answer",
+            ", and a second for each retry: {each:.2} of a message and {longest:.2} of the one of a \
+             window that has most, since {:.1} % are lost, or the answer",
             100.0 * lost
         );
+    }
+    let is_controlled = stack(point) != Stack::Study && point.axes.word("control") != "fixed";
+    if is_controlled && window as f64 * packets(point) > 1.0 {
+        most += delays + jitter;
+        why += ", and up to a round trip more over which congestion control spreads what has more \
+                packets than one";
     }
     let bytes = window as f64 * size(point) as f64;
     let (mut low, mut high) = (bytes / most * 1e9, bytes / least.max(1.0) * 1e9);
@@ -215,6 +213,31 @@ fn on_a_way(point: &Point, window: u64, up: &Emulation, down: &Emulation) -> Opt
     )
 }
 
+/// The share of messages that are lost, in any of their packets, or their answers.
+fn lost(point: &Point, up: &Emulation, down: &Emulation) -> f64 {
+    1.0 - (1.0 - up.loss).powf(packets(point)) * (1.0 - down.loss)
+}
+
+/// How often that one of so many messages is sent again, on average, that is sent again most often, where
+/// this share of them is lost each time.
+fn retries(lost: f64, messages: u64) -> f64 {
+    /// No transfer lasts as many of the study's seconds.
+    const MOST: i32 = 100;
+    let once_more = |times| 1.0 - (1.0 - lost.powi(times)).powf(messages as f64);
+    (1..=MOST).map(once_more).sum()
+}
+
+/// How long a window of the study's messages is held up by those that are lost, in nanoseconds; the
+/// others' are not known before.
+pub(super) fn held_up_ns(point: &Point, window: u64) -> f64 {
+    match (stack(point), point.link.parse()) {
+        (Stack::Study, Ok(Link::Emulated { up, down })) => {
+            retries(lost(point, &up, &down), window) * study::RETRY.as_nanos() as f64
+        }
+        _ => 0.0,
+    }
+}
+
 /// As much as a link lets through, or a congestion control takes of it.
 fn at_a_rate(point: &Point, up: &Emulation) -> Option<Prediction> {
     if up.jitter_ns + up.reorder + up.duplicate > 0.0 {
@@ -229,16 +252,22 @@ fn at_a_rate(point: &Point, up: &Emulation) -> Option<Prediction> {
         );
     }
     let control = point.axes.word("congestion_control");
+    let arrives = 1.0 - up.loss;
+    let lost = format!(
+        "{:.3} % are lost before that, so that who sends no more than the link's rate has that much \
+         less, and who sends more may fill it",
+        100.0 * up.loss
+    );
     match (stack(point), point.axes.word("control"), control) {
         (Stack::Rudp, "rate", _) => throughput(
-            0.8 * limit,
+            0.8 * arrives * limit,
             limit,
-            format!("{why}; `rate` makes up for loss, up to a fifth stays unused"),
+            format!("{why}; {lost}; up to a fifth stays unused"),
         ),
         (Stack::Tcp, _, "bbr") if up.loss <= BBR_KEEPS => throughput(
-            0.5 * limit,
+            0.5 * arrives * limit,
             limit,
-            format!("{why}; BBR does not take so little loss for congestion"),
+            format!("{why}; {lost}; BBR does not take so little loss for congestion"),
         ),
         (Stack::Rudp, "cubic", _)
         | (Stack::Tcp, _, "cubic")
@@ -305,6 +334,16 @@ mod tests {
             stop_and_wait.because.contains("1 × 1400 B"),
             "{stop_and_wait:?}"
         );
+        // What is more than one packet may be paced over a round trip; the study's is not.
+        let long = |axes: Axes| axes.with("window", 1).with("size", 20_000);
+        let paced = over("wan", long).unwrap();
+        assert!(
+            (paced.high - 20_000.0 / 0.191_630).abs() < 10.0,
+            "{paced:?}"
+        );
+        assert!(paced.low > 0.49 * paced.high && paced.low < 0.51 * paced.high);
+        let study = over("wan", |axes| long(axes).with("stack", "study")).unwrap();
+        assert!(study.low > 0.99 * study.high, "{study:?}");
         // More than the link carries is not expected.
         let many = over("wan", |axes| axes.with("window", 4096)).unwrap();
         assert!(many.high < 12.5e6, "{many:?}");
@@ -328,7 +367,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_link_lets_through_is_its_rate_less_headers_and_loss() {
+    fn of_several_messages_one_is_lost_most_often() {
+        // Once more with 0.2, and again with 0.04, and so on; of two at least once more with 0.36.
+        assert!((retries(0.2, 1) - 0.25).abs() < 1e-9);
+        assert!((retries(0.2, 2) - 0.458).abs() < 1e-3);
+        assert!(retries(0.2, 64) > 2.0 && retries(0.2, 64) < 3.0);
+        assert_eq!((retries(0.0, 64), retries(1.0, 64)), (0.0, 100.0));
+    }
+
+    #[test]
+    fn what_a_link_lets_through_is_its_rate_less_headers_whatever_is_lost_before() {
         let stream = |axes: Axes| axes.with("window", 0);
         let rate = |axes: Axes| stream(axes).with("control", "rate");
         let bbr = |axes: Axes| {
@@ -336,22 +384,11 @@ mod tests {
             axes.with("congestion_control", "bbr")
         };
         let lossy = "delay=95ms,rate=100Mbit,up.loss=10%";
-        let high = 12.5 * 0.9 * 1472.0 / 1500.0;
-        let expected = |share: f64| {
-            Some((
-                (share * high * 1e3).round() / 1e3,
-                (high * 1e3).round() / 1e3,
-            ))
-        };
-        assert_eq!(megabytes(over(lossy, rate)), expected(0.8));
-        assert_eq!(
-            megabytes(over("wan", stream)).map(|(_, high)| high),
-            Some(12.267)
-        );
-        assert_eq!(
-            megabytes(over(lossy, bbr)).map(|(_, high)| high),
-            Some(10.86)
-        );
+        // 12.5 MB/s, of which 1472 B in 1500 and TCP's 1448 are payload.
+        assert_eq!(megabytes(over("wan", stream)), Some((9.813, 12.267)));
+        // The tenth that is lost is lost before: who sends more fills the link.
+        assert_eq!(megabytes(over(lossy, rate)), Some((8.832, 12.267)));
+        assert_eq!(megabytes(over(lossy, bbr)), Some((5.43, 12.067)));
         assert_eq!(over("delay=95ms,rate=100Mbit,up.loss=30%", bbr), None);
         assert_eq!(over(lossy, stream), None);
         assert_eq!(over("delay=10ms,jitter=1ms,rate=8Mbit", stream), None);

@@ -1,8 +1,9 @@
 //! The two ends of a transfer of messages, whatever carries them.
 
-use super::axes::{Stack, check, over, size, stack, window};
+use super::axes::{Stack, check, over, size, stack, timed_least, window};
 use super::incoming::Incoming;
 use super::outgoing::{Order, Outgoing};
+use super::predict::held_up_ns;
 use super::stacks::{self, Ready, Sends};
 use super::steady::steady;
 use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
@@ -32,8 +33,7 @@ const ROUND_TRIPS: u32 = 40;
 const MOST: Duration = Duration::from_secs(15);
 /// Of a stream of long messages, so many go over a link with a rate.
 const STREAMED_LEAST: u64 = 20;
-/// Of messages that are timed, so many at least, if they arrive within the time.
-const TIMED_LEAST: u64 = 100;
+/// Of messages that are timed, so many at most.
 const TIMED_MOST: u64 = 100_000;
 /// And no more over a link that loses some; of the study's protocol, which waits a second for each that
 /// is lost, the least.
@@ -61,22 +61,23 @@ pub(crate) enum Asks {
 }
 
 impl Asks {
-    fn times(self, point: &Point) -> bool {
-        self == Asks::RoundTrips && window(point).is_some()
+    /// The window of messages of which each is timed.
+    fn timed(self, point: &Point) -> Option<u64> {
+        window(point).filter(|_| self == Asks::RoundTrips)
     }
 }
 
 /// How long a point lasts at least, in nanoseconds.
 pub(crate) fn least_ns(point: &Point, asks: Asks) -> f64 {
     let round_trip_ns = path::delays_ns(point);
-    let lasts = match asks.times(point) {
-        true => {
-            let window = window(point).unwrap_or(1) as f64;
-            let lasts = Duration::from_nanos((TIMED_LEAST as f64 / window * round_trip_ns) as u64);
-            lasts.min(TIMED)
+    let lasts = match asks.timed(point) {
+        Some(window) => {
+            let windows = timed_least(window) / window;
+            let each_ns = round_trip_ns + held_up_ns(point, window);
+            Duration::from_nanos((windows as f64 * each_ns) as u64).min(TIMED)
         }
-        false if asks == Asks::Stream => streams(point),
-        false => lasts_by_itself(point),
+        None if asks == Asks::Stream => streams(point),
+        None => lasts_by_itself(point),
     };
     lasts.as_nanos() as f64 + 2.0 * round_trip_ns
 }
@@ -110,21 +111,23 @@ fn lasts(point: &Point, point_ns: f64, round_trip: Duration) -> Duration {
 }
 
 fn order(point: &Point, asks: Asks, point_ns: f64, round_trip: Duration) -> Order {
-    let (lasts, messages) = match asks.times(point) {
-        true => {
+    let (lasts, messages) = match asks.timed(point) {
+        Some(window) => {
             // How many is fixed before the first of them, since whoever stops when the time is over
             // most likely stops at a loss.
             let each_ns = (round_trip.as_nanos() as f64).max(1.0);
-            let fit = point_ns / each_ns * window(point).unwrap_or(1) as f64;
+            let fit = point_ns / each_ns * window as f64;
+            let least = timed_least(window);
             let most = match (stack(point), path::loses(point)) {
-                (Stack::Study, _) => TIMED_LEAST,
-                (_, true) => LOSSY_MOST,
-                _ => TIMED_MOST,
+                (Stack::Study, _) => least,
+                (_, true) => LOSSY_MOST.max(least),
+                _ => TIMED_MOST.max(least),
             };
-            (TIMED, Some((fit as u64).clamp(TIMED_LEAST, most)))
+            let messages = (fit as u64).clamp(least, most);
+            (TIMED, Some(messages.next_multiple_of(window)))
         }
-        false if asks == Asks::Stream => (streams(point), None),
-        false => (lasts(point, point_ns, round_trip), None),
+        None if asks == Asks::Stream => (streams(point), None),
+        None => (lasts(point, point_ns, round_trip), None),
     };
     Order {
         size: size(point),
@@ -180,7 +183,7 @@ impl Role for Receiving {
         };
         let incoming = match self.asks {
             Asks::Stream => Incoming::lasting(size(point), streams(point)),
-            _ => Incoming::new(size(point), self.asks.times(point)),
+            _ => Incoming::new(size(point), self.asks.timed(point)),
         };
         let mut ends = [(receiver, incoming)];
         each(&mut ends, &self.cpus, |(receiver, incoming)| {
@@ -196,7 +199,7 @@ impl Role for Receiving {
             }
             return Ok(());
         }
-        if self.asks.times(point) {
+        if self.asks.timed(point).is_some() {
             let rate = incoming.rate();
             let rate = rate.ok_or_else(|| Failure::error("too little arrived to say how fast"))?;
             meter.value("throughput", rate);
@@ -292,7 +295,7 @@ impl Role for Sending {
             meter.value("start_up", steady.start_up_ns);
             self.kept = Some(sender);
         }
-        if self.asks.times(point) {
+        if self.asks.timed(point).is_some() {
             report_round_trips(&outgoing, meter);
         } else {
             report_use(&outgoing, order.lasts, meter);
@@ -395,18 +398,43 @@ mod tests {
         let short = Duration::from_micros(50);
         // 30 ms, ten under way.
         assert_eq!(order("loopback", "rudp", short).messages, Some(6000));
-        assert_eq!(order("wan", "rudp", RTT).messages, Some(TIMED_LEAST));
+        assert_eq!(order("wan", "rudp", RTT).messages, Some(100));
         let lossy = "rate=100Mbit,up.loss=10%";
         assert_eq!(order(lossy, "rudp", short).messages, Some(LOSSY_MOST));
-        assert_eq!(order(lossy, "study", short).messages, Some(TIMED_LEAST));
+        assert_eq!(order(lossy, "study", short).messages, Some(100));
         assert_eq!(order(lossy, "study", short).lasts, TIMED);
+    }
+
+    #[test]
+    fn what_is_timed_is_whole_windows_and_several_of_them() {
+        let messages = |window: u64| {
+            let set = |axes: Axes| axes.with("stack", "study").with("window", window);
+            let point = at(&loss::PROBE, "wan", set);
+            let messages = order(&point, Asks::RoundTrips, 30e6, RTT).messages;
+            let round_trips = least_ns(&point, Asks::RoundTrips) / RTT.as_nanos() as f64;
+            (messages, round_trips.round())
+        };
+        // Two round trips are for the ends to meet.
+        assert_eq!(messages(1), (Some(100), 65.0));
+        assert_eq!(messages(10), (Some(100), 12.0));
+        assert_eq!(messages(30), (Some(120), 6.0));
+        assert_eq!(messages(64), (Some(256), 6.0));
+        // What is lost is waited for, as far as the time goes.
+        let lasts_s = |link| {
+            let study = |axes: Axes| axes.with("stack", "study");
+            least_ns(&at(&loss::PROBE, link, study), Asks::RoundTrips) / 1e9
+        };
+        assert_eq!(lasts_s("rate=100Mbit"), 0.0);
+        let tenth = lasts_s("rate=100Mbit,up.loss=10%");
+        assert!(tenth > 5.0 && tenth < 10.0, "{tenth}");
+        assert_eq!(lasts_s("rate=100Mbit,loss=50%"), 12.0);
     }
 
     #[test]
     fn a_stack_with_a_window_of_its_own_is_asked_for_its_rate() {
         let stream = |axes: Axes| axes.with("window", 0);
         let stream = at(&loss::PROBE, "wan", stream);
-        assert!(!Asks::RoundTrips.times(&stream));
+        assert!(Asks::RoundTrips.timed(&stream).is_none());
         let order = order(&stream, Asks::RoundTrips, 30e6, RTT);
         assert_eq!((order.messages, order.lasts), (None, 40 * RTT));
     }

@@ -26,11 +26,19 @@ pub(super) struct Steady {
 
 /// The second half of a transfer that lasted so long from its first mark on, and how long it took
 /// until a tenth of it went at nine tenths of that half's rate; none where nothing came in it.
+///
+/// The half begins and ends with something that came, where anything came after its end: a long way
+/// brings a window in one go for each round trip, of which there are few, and one more or less would
+/// fall into the half by chance.
 pub(super) fn steady(marks: &[Mark], lasts: Duration) -> Option<Steady> {
     let begin = marks.first()?.at_ns as f64;
     let lasts = lasts.as_nanos() as f64;
-    let stretch = (begin + SETTLES * lasts, begin + lasts);
-    if lasts <= 0.0 {
+    let end = begin + lasts;
+    let stretch = (
+        came_at(marks, begin + SETTLES * lasts)?,
+        came_at(marks, end).unwrap_or(end),
+    );
+    if stretch.0 >= stretch.1 {
         return None;
     }
     let throughput = windows::throughput(&[marks], stretch);
@@ -49,6 +57,13 @@ pub(super) fn steady(marks: &[Mark], lasts: Duration) -> Option<Steady> {
         throughput,
         start_up_ns: parts as f64 * part,
     })
+}
+
+/// When something came first, from this time on.
+fn came_at(marks: &[Mark], from: f64) -> Option<f64> {
+    let mut pairs = marks.windows(2);
+    let came = pairs.find(|pair| pair[1].at_ns as f64 >= from && pair[1].bytes > pair[0].bytes)?;
+    Some(came[1].at_ns as f64)
 }
 
 #[cfg(test)]
@@ -95,6 +110,26 @@ mod tests {
         assert!((long.throughput - 1e6).abs() < 10.0, "{long:?}");
         let starved = steady(&marks(301, |_| 1e6), LASTS).unwrap();
         assert!((starved.throughput - 0.5e6).abs() < 10.0, "{starved:?}");
+    }
+
+    /// A window of ten each 190 ms, and a look each 10 ms whether anything has come since.
+    #[test]
+    fn of_what_comes_in_bursts_none_is_counted_by_chance() {
+        let marks: Vec<Mark> = (0..1000)
+            .map(|number| Mark {
+                at_ns: number * 10_000_000,
+                cpu_ns: 0,
+                bytes: 10 * (1 + number / 19),
+            })
+            .collect();
+        for lasts_ms in 3800..3990 {
+            let lasts = Duration::from_millis(lasts_ms);
+            let throughput = steady(&marks, lasts).unwrap().throughput;
+            assert!(
+                (throughput - 10.0 / 0.19).abs() < 1e-6,
+                "{throughput} of {lasts_ms} ms"
+            );
+        }
     }
 
     #[test]
