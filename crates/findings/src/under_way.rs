@@ -199,7 +199,7 @@ fn losses(run: &Run) -> Vec<Finding> {
     links.iter().flat_map(found).flatten().collect()
 }
 
-/// Who has surely less than half of what the link does not lose, and who has most of it.
+/// Who has surely less than half of the link's rate times what it does not lose, and who has most of it.
 fn shares(link: &str, rows: &[&PointRow]) -> Option<Finding> {
     let streams = || {
         rows.iter().filter(|row| {
@@ -237,7 +237,7 @@ fn shares(link: &str, rows: &[&PointRow]) -> Option<Finding> {
     Some(Finding {
         kind: "loss_starves".into(),
         sentence: format!(
-            "over {link}, of what the link does not lose, less than half is had by {}{beside}",
+            "over {link}, of the link's rate times the share that it does not lose, less than half is had by {}{beside}",
             list(&starved)
         ),
         advice: None,

@@ -303,7 +303,8 @@ pub(super) fn streamed(point: &Point, known: &Known<'_>) -> Option<Range> {
                 because += &format!("; at most 1.5 times net.bandwidth's, {}", rate(high));
             }
         }
-        Link::Emulated { up, .. } => {
+        // What loss makes of it is TCP's congestion control's affair.
+        Link::Emulated { up, .. } if up.loss == 0.0 => {
             let (limit, why) = predict::limit(point, &up)?;
             if limit < high {
                 high = limit;

@@ -9,6 +9,7 @@ use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::unit::Unit;
 use costof_os::meeting::{DATAGRAM_MOST_BYTES, Over};
+use std::time::Duration;
 
 /// The largest message of the study's protocol, whose datagrams begin with a number.
 pub(super) const STUDY_MOST_BYTES: u64 = DATAGRAM_MOST_BYTES as u64 - 8;
@@ -123,11 +124,14 @@ pub(super) fn window(point: &Point) -> Option<u64> {
     }
 }
 
-/// How many messages are timed at least, if they arrive within the time: whole windows, and several, of
-/// which the rate leaves out the first.
+/// How long messages that are timed may take: enough for what is sent again after a second or two.
+pub(super) const TIMED: Duration = Duration::from_secs(12);
+
+/// How many are timed at least, if they arrive within that: whole windows, and several, of which the rate
+/// leaves out the first.
 pub(super) fn timed_least(window: u64) -> u64 {
     const MESSAGES: u64 = 100;
-    const WINDOWS: u64 = 4;
+    const WINDOWS: u64 = 3;
     MESSAGES.max(WINDOWS * window).next_multiple_of(window)
 }
 

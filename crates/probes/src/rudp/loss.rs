@@ -196,7 +196,7 @@ pub(crate) static PROBE: Probe = Probe {
 fn budget(precision: Precision) -> Duration {
     match precision {
         Precision::Quick => Duration::from_secs(60),
-        Precision::Default => Duration::from_secs(600),
+        Precision::Default => Duration::from_secs(800),
         Precision::Full => Duration::ZERO,
     }
 }
@@ -259,7 +259,7 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
     report
 }
 
-/// What the point's link lets through to the receiver, in bytes per second; none where it has no rate.
+/// The rate of the point's link times what it does not lose, in bytes per second; none where it has no rate.
 fn carries(point: &Point) -> Option<f64> {
     match point.link.parse().ok()? {
         Link::Emulated { up, .. } => Some(up.rate? / 8.0 * (1.0 - up.loss)),

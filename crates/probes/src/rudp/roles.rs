@@ -1,6 +1,6 @@
 //! The two ends of a transfer of messages, whatever carries them.
 
-use super::axes::{Stack, check, over, size, stack, timed_least, window};
+use super::axes::{Stack, TIMED, check, over, size, stack, timed_least, window};
 use super::incoming::Incoming;
 use super::outgoing::{Order, Outgoing};
 use super::predict::held_up_ns;
@@ -33,13 +33,11 @@ const ROUND_TRIPS: u32 = 40;
 const MOST: Duration = Duration::from_secs(15);
 /// Of a stream of long messages, so many go over a link with a rate.
 const STREAMED_LEAST: u64 = 20;
-/// Of messages that are timed, so many at most.
+/// Of messages that are timed, so many at most, and what makes the last window whole.
 const TIMED_MOST: u64 = 100_000;
 /// And no more over a link that loses some; of the study's protocol, which waits a second for each that
 /// is lost, the least.
 const LOSSY_MOST: u64 = 300;
-/// How long they may take: enough for what is sent again after a second or two.
-const TIMED: Duration = Duration::from_secs(12);
 /// The time from which a round trip counts as starved, in nanoseconds: the study's retry.
 const STARVED_NS: u64 = 1_000_000_000;
 
@@ -117,13 +115,12 @@ fn order(point: &Point, asks: Asks, point_ns: f64, round_trip: Duration) -> Orde
             // most likely stops at a loss.
             let each_ns = (round_trip.as_nanos() as f64).max(1.0);
             let fit = point_ns / each_ns * window as f64;
-            let least = timed_least(window);
             let most = match (stack(point), path::loses(point)) {
-                (Stack::Study, _) => least,
-                (_, true) => LOSSY_MOST.max(least),
-                _ => TIMED_MOST.max(least),
+                (Stack::Study, _) => 0,
+                (_, true) => LOSSY_MOST,
+                _ => TIMED_MOST,
             };
-            let messages = (fit as u64).clamp(least, most);
+            let messages = (fit as u64).min(most).max(timed_least(window));
             (TIMED, Some(messages.next_multiple_of(window)))
         }
         None if asks == Asks::Stream => (streams(point), None),
@@ -418,7 +415,7 @@ mod tests {
         assert_eq!(messages(1), (Some(100), 65.0));
         assert_eq!(messages(10), (Some(100), 12.0));
         assert_eq!(messages(30), (Some(120), 6.0));
-        assert_eq!(messages(64), (Some(256), 6.0));
+        assert_eq!(messages(64), (Some(192), 5.0));
         // What is lost is waited for, as far as the time goes.
         let lasts_s = |link| {
             let study = |axes: Axes| axes.with("stack", "study");

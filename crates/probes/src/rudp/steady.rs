@@ -12,6 +12,8 @@ const PARTS: usize = 40;
 const IN_A_ROW: usize = 4;
 /// From which share of the steady rate on it counts as reached.
 const REACHED: f64 = 0.9;
+/// In how many of the parts something comes, if it comes at all: more is a stall.
+const NEXT: f64 = 2.0;
 
 /// What came of a transfer of one flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,34 +29,35 @@ pub(super) struct Steady {
 /// The second half of a transfer that lasted so long from its first mark on, and how long it took
 /// until a tenth of it went at nine tenths of that half's rate; none where nothing came in it.
 ///
-/// The half begins and ends with something that came, where anything came after its end: a long way
-/// brings a window in one go for each round trip, of which there are few, and one more or less would
-/// fall into the half by chance.
+/// Both its ends are put off until something comes, where that is soon: a long way brings a window in
+/// one go for each round trip, of which there are few, and one more or less would fall into the half by
+/// chance.
 pub(super) fn steady(marks: &[Mark], lasts: Duration) -> Option<Steady> {
     let begin = marks.first()?.at_ns as f64;
     let lasts = lasts.as_nanos() as f64;
-    let end = begin + lasts;
-    let stretch = (
-        came_at(marks, begin + SETTLES * lasts)?,
-        came_at(marks, end).unwrap_or(end),
-    );
-    if stretch.0 >= stretch.1 {
+    let (middle, end) = (begin + SETTLES * lasts, begin + lasts);
+    if lasts <= 0.0 {
         return None;
     }
-    let throughput = windows::throughput(&[marks], stretch);
-    if throughput <= 0.0 {
+    let half = windows::throughput(&[marks], (middle, end));
+    if half <= 0.0 {
         return None;
     }
     let part = lasts / PARTS as f64;
+    let soon = |from| came_at(marks, from).filter(|at| at - from <= NEXT * part);
+    let stretch = match (soon(middle), soon(end)) {
+        (Some(middle), Some(end)) => (middle, end),
+        _ => (middle, end),
+    };
     let reaches = |number: &usize| {
         let from = begin + *number as f64 * part;
         let rate = windows::throughput(&[marks], (from, from + IN_A_ROW as f64 * part));
-        rate >= REACHED * throughput
+        rate >= REACHED * half
     };
     let parts = (0..=PARTS - IN_A_ROW).find(reaches)?;
     Some(Steady {
         stretch,
-        throughput,
+        throughput: windows::throughput(&[marks], stretch),
         start_up_ns: parts as f64 * part,
     })
 }
@@ -128,6 +131,23 @@ mod tests {
             assert!(
                 (throughput - 10.0 / 0.19).abs() < 1e-6,
                 "{throughput} of {lasts_ms} ms"
+            );
+        }
+    }
+
+    #[test]
+    fn a_stall_counts_wherever_it_is() {
+        for stall in [1.5..3.0, 2.2..3.7, 3.5..5.0] {
+            let marks = marks(
+                601,
+                |second| if stall.contains(&second) { 0.0 } else { 1e6 },
+            );
+            let within = (stall.end.min(4.0) - stall.start.max(2.0)) / 2.0;
+            let throughput = steady(&marks, LASTS).unwrap().throughput;
+            let expected = 1e6 * (1.0 - within);
+            assert!(
+                (throughput / expected - 1.0).abs() < 0.02,
+                "{throughput} of {expected} with a stall at {stall:?}"
             );
         }
     }
