@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "over delay=95ms,rate=100Mbit,up.loss=10%, of what the link does not lose, less than \
+                "over delay=95ms,rate=100Mbit,up.loss=10%, of the link's rate times the share that it does not lose, less than \
               half is had by tcp (0.40 %); not starved: rudp by cubic (93 %)"
             ]
         );

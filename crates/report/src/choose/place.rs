@@ -14,6 +14,10 @@ pub(super) const RUN: &str = "run";
 
 /// So many series are told apart in a panel.
 pub(super) const SERIES: usize = 8;
+/// And so many are compared with ease.
+const AT_EASE: usize = 6;
+/// So many values make no name of a series too long.
+const IN_A_NAME: usize = 2;
 
 /// Where a row stands: a value for each axis, and its link.
 pub(super) type Place = BTreeMap<String, AxisValue>;
@@ -76,7 +80,7 @@ pub(super) fn split(places: &[&Place]) -> (Vec<String>, Vec<String>) {
         }
         panels.values().copied().max().unwrap_or_default()
     };
-    while within.len() > 1 && most_in_a_panel(&apart) > SERIES / 2 {
+    while within.len() > 1 && most_in_a_panel(&apart) > AT_EASE {
         // Links first, then numbers, of words those with the fewest: what is compared stays
         // together.
         let numbers = |axis: &String| matches!(first.get(axis), Some(AxisValue::Number(_)));
@@ -91,4 +95,139 @@ pub(super) fn split(places: &[&Place]) -> (Vec<String>, Vec<String>) {
         apart.push(next);
     }
     (apart, within)
+}
+
+/// What tells curves apart by which the reader sees them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Names {
+    /// Of each curve, the axes that its panel is called by, and those that its series is.
+    pub(super) panels: Vec<Vec<String>>,
+    pub(super) series: Vec<Vec<String>>,
+    /// Axes in which curves of one panel differ that none of them is called by.
+    pub(super) unsaid: Vec<String>,
+}
+
+/// How curves are called that some axes set apart, and that differ in others: a series by no more of
+/// these, the first of them first, than tell it from others of its panel; a panel also by what its
+/// curves have in common and those of another panel have not. Where there are few, a series by all.
+pub(super) fn names(places: &[&Place], apart: &[String], within: &[String]) -> Names {
+    if within.len() <= IN_A_NAME {
+        return Names {
+            panels: vec![apart.to_vec(); places.len()],
+            series: vec![within.to_vec(); places.len()],
+            unsaid: Vec::new(),
+        };
+    }
+    let is_alike = |one: usize, other: usize, axes: &[String]| {
+        let value = |at: usize, axis| places[at].get(axis);
+        axes.iter()
+            .all(|axis| value(one, axis) == value(other, axis))
+    };
+    let all = || 0..places.len();
+    let beside = |at: usize| all().filter(move |other| is_alike(at, *other, apart));
+    let differs = |at: usize, axis: &String| {
+        let axis = std::slice::from_ref(axis);
+        beside(at).any(|other| !is_alike(at, other, axis))
+    };
+    let mut names = Names::default();
+    for at in all() {
+        let mut series: Vec<String> = Vec::new();
+        for axis in within {
+            // Also where that is so in another panel: what is the same is called the same.
+            let mut called_alike = all().filter(|other| is_alike(at, *other, &series));
+            let tells = called_alike.any(|one| {
+                let axis = std::slice::from_ref(axis);
+                let mut others = beside(one).filter(|other| is_alike(one, *other, &series));
+                others.any(|other| !is_alike(one, other, axis))
+            });
+            if tells {
+                series.push(axis.clone());
+            }
+        }
+        names.series.push(series);
+    }
+    for at in all() {
+        let is_said = |axis: &String| beside(at).any(|other| names.series[other].contains(axis));
+        let (unsaid, common): (Vec<&String>, Vec<&String>) = within
+            .iter()
+            .filter(|axis| !is_said(axis))
+            .partition(|axis| differs(at, axis));
+        names
+            .panels
+            .push(apart.iter().chain(common).cloned().collect());
+        for axis in unsaid {
+            if !names.unsaid.contains(axis) {
+                names.unsaid.push(axis.clone());
+            }
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_is_called_by_what_tells_it_from_others_of_its_panel() {
+        let place = |stack: &'static str, control: &'static str, by: &'static str, window, link| {
+            let words = [
+                ("stack", stack),
+                ("control", control),
+                ("by", by),
+                (LINK, link),
+            ];
+            let mut place: Place = words
+                .into_iter()
+                .map(|(axis, word)| (axis.to_owned(), AxisValue::Word(word.into())))
+                .collect();
+            place.insert("window".to_owned(), AxisValue::Number(window));
+            place
+        };
+        let over = |link, window, of_study| {
+            [
+                place("rudp", "cubic", "default", window, link),
+                place("rudp", "rate", "default", window, link),
+                place("study", "cubic", "default", of_study, link),
+                place("quic", "cubic", "default", window, link),
+                place("tcp", "cubic", "cubic", window, link),
+                place("tcp", "cubic", "bbr", window, link),
+            ]
+        };
+        let places = [over("wan", 0, 64), over("lan", 10, 10)].concat();
+        let places: Vec<&Place> = places.iter().collect();
+        let (apart, within) = split(&places);
+        assert_eq!(apart, [LINK], "six are compared in one panel");
+        let axes = ["stack", "control", "by", "window"].map(str::to_owned);
+        assert_eq!(
+            axes.iter().collect::<BTreeSet<_>>(),
+            within.iter().collect()
+        );
+        let names = names(&places, &apart, &axes);
+        let control = ["stack", "control"].map(str::to_owned).to_vec();
+        let by = ["stack", "by"].map(str::to_owned).to_vec();
+        let stack = vec!["stack".to_owned()];
+        let series = [&control, &control, &stack, &stack, &by, &by];
+        let expected: Vec<&Vec<String>> = series.into_iter().chain(series).collect();
+        assert_eq!(names.series.iter().collect::<Vec<_>>(), expected);
+        assert_eq!(names.panels[0], [LINK]);
+        assert_eq!(names.panels[11], [LINK, "window"]);
+        assert_eq!(names.unsaid, ["window"]);
+    }
+
+    #[test]
+    fn one_in_each_panel_is_called_by_the_panel_unless_it_has_room_for_a_name() {
+        let axes = ["threads", "way", "mode", "kind"].map(str::to_owned);
+        let place = |number: u64| -> Place {
+            let axes = axes.iter().cloned();
+            axes.map(|axis| (axis, AxisValue::Number(number))).collect()
+        };
+        let (one, two) = (place(1), place(2));
+        let called = names(&[&one, &two], &axes[..1], &axes[1..]);
+        assert_eq!(called.panels, [axes.clone(), axes.clone()]);
+        assert_eq!(called.series, [Vec::<String>::new(), Vec::new()]);
+        let called = names(&[&one, &two], &axes[..1], &axes[1..3]);
+        assert_eq!(called.panels[0], axes[..1]);
+        assert_eq!(called.series[0], axes[1..3]);
+    }
 }

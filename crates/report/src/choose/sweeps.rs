@@ -2,7 +2,7 @@
 //! numbers as a curve, by words as bars.
 
 use super::AXES;
-use super::place::{LINK, LOSS, Place, SERIES, place, split};
+use super::place::{LINK, LOSS, Place, SERIES, names, place, split};
 use super::what::{TAIL, What};
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
 use crate::rows::Rows;
@@ -197,7 +197,10 @@ impl<'a> Probe<'a> {
             .collect();
         let unit = measured.first()?.1.first()?.2.unit;
         let places: Vec<&Place> = measured.iter().map(|(curve, _)| &curve.place).collect();
-        let (apart, within) = split(&places);
+        let (apart, mut within) = split(&places);
+        // As the probe has them, what it is about first.
+        within.sort_by_key(|axis| self.axes.iter().position(|known| known == axis));
+        let names = names(&places, &apart, &within);
         let mut words = match are_numbers(curves) {
             true => Vec::new(),
             false => self.words(axis, &measured),
@@ -232,9 +235,9 @@ impl<'a> Probe<'a> {
             ..Figure::default()
         };
         let mut left_out = 0;
-        for (curve, rows) in &measured {
-            let title = self.called(&curve.place, &apart);
-            let name = self.called(&curve.place, &within);
+        for (at, (curve, rows)) in measured.iter().enumerate() {
+            let title = self.called(&curve.place, &names.panels[at]);
+            let name = self.called(&curve.place, &names.series[at]);
             let panel = match figure.panels.iter().position(|panel| panel.title == title) {
                 Some(panel) => panel,
                 None if figure.panels.len() == PANELS => {
@@ -290,6 +293,10 @@ impl<'a> Probe<'a> {
                 },
                 dots,
             });
+        }
+        if !names.unsaid.is_empty() {
+            let axes = names.unsaid.join(" and ").replace('_', " ");
+            figure.about += &format!(" Lines of one panel differ in {axes} too: see the table.");
         }
         if left_out > 0 {
             figure.about += &format!(" {left_out} more series are in the table alone.");
