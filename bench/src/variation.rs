@@ -367,6 +367,7 @@ mod tests {
             percentiles: Vec::new(),
             n: 1,
             undisturbed: None,
+            core: None,
             modes: Vec::new(),
         }
     }

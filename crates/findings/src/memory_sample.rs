@@ -279,6 +279,7 @@ pub(crate) fn run(claimed: &[u64]) -> Run {
             spread_ppm: 1.0,
             resolution_ns: 1.0,
             read_ns: 10.0,
+            core_floor: None,
         },
         counters: CounterInfo::default(),
         peer: None,
@@ -340,6 +341,7 @@ pub(crate) fn point_row(
             percentiles: Vec::new(),
             n: 60,
             undisturbed: None,
+            core: None,
             modes: Vec::new(),
         }],
         prediction: None,
@@ -351,11 +353,8 @@ pub(crate) fn point_row(
 
 /// Adds a launch that measured these metrics of each point.
 pub(crate) fn launch(run: &mut Run, points: &[(&PointRow, &[(&'static str, f64)])]) {
-    let measured = |(name, value): &(&'static str, f64)| Measured {
-        name: (*name).into(),
-        data: Data::Value(*value),
-        disturbed: Vec::new(),
-    };
+    let measured =
+        |(name, value): &(&'static str, f64)| Measured::new((*name).into(), Data::Value(*value));
     let points = points.iter().map(|(row, metrics)| LaunchPoint {
         point: row.point.clone(),
         state: State::Ok,

@@ -261,11 +261,10 @@ mod tests {
             let point = |row: &PointRow, value: f64| LaunchPoint {
                 point: row.point.clone(),
                 state: State::Ok,
-                metrics: vec![Measured {
-                    name: "cpu_sender".into(),
-                    data: Data::Value(value * slow),
-                    disturbed: Vec::new(),
-                }],
+                metrics: vec![Measured::new(
+                    "cpu_sender".into(),
+                    Data::Value(value * slow),
+                )],
                 allocations: 0,
             };
             run.launches.push(LaunchRow {

@@ -277,6 +277,7 @@ fn launch(points: usize) -> Launch {
             spread_ppm: 0.0,
             resolution_ns: 1.0,
             read_ns: 1.0,
+            core_floor: None,
         },
         meeting: None,
     }

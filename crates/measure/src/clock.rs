@@ -54,6 +54,7 @@ pub fn choose(kernel_clock: Option<&str>) -> ClockInfo {
                 spread_ppm,
                 resolution_ns: resolution_ticks(tsc::end) * ns_per_tick,
                 read_ns: ticks_per_read(tsc::end) * ns_per_tick,
+                core_floor: None,
             }
         }
     }
@@ -87,6 +88,7 @@ fn monotonic(because: String) -> ClockInfo {
         spread_ppm: 0.0,
         resolution_ns: resolution_ticks(read),
         read_ns: ticks_per_read(read),
+        core_floor: None,
     }
 }
 

@@ -14,14 +14,14 @@
 
 mod facts;
 
-use crate::estimate::{HALF_BUCKET, launch_medians};
+use crate::estimate::{HALF_BUCKET, launch_medians, selection_of};
 use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::interval::CONFIDENCE;
 use crate::statistics::paired;
 use crate::statistics::quantile::mean;
 use crate::statistics::welch::{Difference, difference};
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
-use costof_model::metric::{Data, MetricInfo};
+use costof_model::metric::{Data, MetricInfo, Selection};
 use costof_model::point::Point;
 use costof_model::rows::{LaunchPoint, PointRow, State};
 use costof_model::run_file::Run;
@@ -69,15 +69,17 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
         let neighbours = in_turns.then(|| neighbours(&all));
         let all = all.map(|launches| launches.into_values().collect::<Vec<_>>());
         for metric in of_interest {
-            let of_all = [0, 1].map(|side| launch_medians(&all[side], &metric.name));
+            let selection = common(all.each_ref().map(|side| selection_of(side, &metric.name)));
+            let of_all = [0, 1].map(|side| launch_medians(&all[side], &metric.name, selection));
             let launches = of_all.each_ref().map(Vec::len);
             let given = Given {
                 launches,
                 in_pairs: in_turns,
                 medians: match &neighbours {
-                    Some(neighbours) => in_pairs(neighbours, &metric.name),
+                    Some(neighbours) => in_pairs(neighbours, &metric.name, selection),
                     None => of_all,
                 },
+                selection,
             };
             let grain = grain(
                 neighbours.as_ref().unwrap_or(&all),
@@ -156,10 +158,25 @@ fn neighbours<'a>(
     [old, new]
 }
 
+/// Like is compared with like: alone with alone, shared with shared, else all with all.
+fn common([old, new]: [Selection; 2]) -> Selection {
+    match old == new {
+        true => old,
+        false => Selection::All,
+    }
+}
+
 /// The medians of a metric in those launches where both sides gave it.
-fn in_pairs(launches: &[Vec<&LaunchPoint>; 2], metric: &str) -> [Vec<f64>; 2] {
+fn in_pairs(
+    launches: &[Vec<&LaunchPoint>; 2],
+    metric: &str,
+    selection: Selection,
+) -> [Vec<f64>; 2] {
     let [old, new] = launches;
-    let median = |launch: &&LaunchPoint| launch_medians(&[launch], metric).first().copied();
+    let median = |launch: &&LaunchPoint| {
+        let medians = launch_medians(&[launch], metric, selection);
+        medians.first().copied()
+    };
     let both = old.iter().zip(new);
     let both = both.filter_map(|(first, second)| Some((median(first)?, median(second)?)));
     let (old, new) = both.unzip();
@@ -173,6 +190,8 @@ struct Given {
     in_pairs: bool,
     /// How many launches of each side gave it, with a neighbour or without.
     launches: [usize; 2],
+    /// Of which samples the medians are.
+    selection: Selection,
 }
 
 impl Given {
@@ -267,6 +286,7 @@ fn compared(
         p: found.p(LEAST.ln()),
         verdict: Verdict::NoDifference,
         visible: f64::NAN,
+        selection: given.selection,
     };
     Ok(Some((row, found)))
 }

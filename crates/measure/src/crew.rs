@@ -3,6 +3,7 @@
 //!
 //! Between batches its members wait awake, so that no wake-up is in a batch.
 
+use crate::gauge::{self, Gauge};
 use costof_model::failure::Failure;
 use costof_os::affinity;
 use costof_os::allocator::{adopt, allocations};
@@ -18,6 +19,9 @@ pub type Job = Box<dyn FnMut(u64) + Send>;
 /// How often a member looks before it lets others run, where they share
 /// processors.
 const LOOKS_BEFORE_YIELDING: u32 = 1000;
+
+/// Instead of a number of operations: read the gauge of the core.
+const READ_GAUGE: u64 = u64::MAX;
 
 /// Several threads, the calling one among them, each with a job of its own.
 pub struct Crew {
@@ -37,6 +41,11 @@ struct Shared {
     panicked: AtomicBool,
     /// How often members, the caller left out, allocated in their jobs.
     allocated: AtomicU64,
+    /// Reads the gauge of a member's core.
+    gauge: gauge::Reader,
+    /// The worst reading of the members', the caller left out, as bits: those of positive numbers
+    /// have the same order.
+    worst_reading: AtomicU64,
     /// There are more members than processors, so that waiting takes time from
     /// those who work.
     crowded: bool,
@@ -69,6 +78,8 @@ impl Crew {
                 ended: AtomicBool::new(false),
                 panicked: AtomicBool::new(false),
                 allocated: AtomicU64::new(0),
+                gauge: gauge::reader(),
+                worst_reading: AtomicU64::new(0),
                 crowded: all > processors,
             }),
             members: Vec::with_capacity(all - 1),
@@ -106,12 +117,35 @@ impl Crew {
     /// # Panics
     /// Where a member has panicked, whose work would be missing from now on.
     pub fn run(&mut self, operations: u64) {
+        self.begin(operations);
+        (self.own)(operations);
+        self.end();
+    }
+
+    /// Reads the gauge of each member's core, all at the same time: the worst of them.
+    ///
+    /// # Panics
+    /// As [`Crew::run`].
+    pub fn read_gauges(&mut self, own: &Gauge) -> f64 {
+        self.shared.worst_reading.store(0, Ordering::Relaxed);
+        self.begin(READ_GAUGE);
+        let own = own.read();
+        self.end();
+        own.max(f64::from_bits(
+            self.shared.worst_reading.load(Ordering::Relaxed),
+        ))
+    }
+
+    fn begin(&self, operations: u64) {
         let shared = &*self.shared;
         shared.operations.store(operations, Ordering::Relaxed);
         shared.done.store(0, Ordering::Relaxed);
         // Members see the two above, and whatever the jobs share.
         shared.batch.fetch_add(1, Ordering::Release);
-        (self.own)(operations);
+    }
+
+    fn end(&self) {
+        let shared = &*self.shared;
         shared.wait_until(|| shared.done.load(Ordering::Acquire) == self.members.len());
         assert!(
             !shared.panicked.load(Ordering::Relaxed),
@@ -137,7 +171,13 @@ impl Shared {
             }
             let part = Part(self);
             let before = allocations();
-            job(self.operations.load(Ordering::Relaxed));
+            match self.operations.load(Ordering::Relaxed) {
+                READ_GAUGE => {
+                    let reading = (self.gauge)().to_bits();
+                    self.worst_reading.fetch_max(reading, Ordering::Relaxed);
+                }
+                operations => job(operations),
+            }
             let allocated = allocations() - before;
             if allocated > 0 {
                 self.allocated.fetch_add(allocated, Ordering::Relaxed);

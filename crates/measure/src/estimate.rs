@@ -1,8 +1,9 @@
 //! From the launches of a block to its points: what all of them together say.
 //! Pure, so that a point can be derived again from its launches at any time.
 
-use crate::grade::causes;
 use crate::grade::link::{link_causes, without_relay};
+use crate::grade::{causes, core_shared};
+use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::distribution::Distribution;
 use crate::statistics::interval::median_interval;
 use crate::statistics::modes::launch_modes;
@@ -10,7 +11,9 @@ use crate::statistics::quantile::median;
 use crate::statistics::ratio::{Doubling, doubling};
 use costof_model::Text;
 use costof_model::failure::Failure;
-use costof_model::metric::{Data, Estimate, Measured, MetricInfo, Mode, Percentile};
+use costof_model::metric::{
+    CoreShare, Data, Estimate, Measured, MetricInfo, Mode, Percentile, Selection,
+};
 use costof_model::noise::{Grade, Noise, Warning};
 use costof_model::point::Point;
 use costof_model::prediction::Prediction;
@@ -58,7 +61,10 @@ pub fn point(
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
     let primary = info.primary();
     let noise: Vec<Noise> = given.iter().map(|(row, _)| without_relay(row)).collect();
-    let mut warnings = causes(&noise.iter().collect::<Vec<_>>());
+    let core = core_share(&measured(&points, &primary.name).collect::<Vec<_>>());
+    let is_alone = core.is_some_and(|core| core.selection == Selection::Alone);
+    let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone);
+    warnings.extend(core.and_then(|core| core_shared(&core)));
     let rows: Vec<&LaunchRow> = given.iter().map(|(row, _)| *row).collect();
     warnings.extend(link_causes(&rows));
     if !below {
@@ -122,8 +128,11 @@ fn twice_the_work_takes_twice_the_time(
         .flat_map(|point| point.metrics.iter())
         .map(|metric| &metric.name);
     for name in unique(names) {
-        let ratios: Vec<f64> = measured(points, name)
-            .filter_map(|measured| doubling_ratio(&measured.data))
+        let launches: Vec<&Measured> = measured(points, name).collect();
+        let selection = selection(&launches);
+        let ratios: Vec<f64> = launches
+            .iter()
+            .filter_map(|launch| doubling_ratio(launch, selection))
             .collect();
         if let Doubling::Refuted { ratio, low, high } = doubling(&ratios)
             && !(is_disturbed && ratio > 2.0)
@@ -139,10 +148,11 @@ fn twice_the_work_takes_twice_the_time(
 }
 
 /// The median time of batches of 2n over that of batches of n.
-fn doubling_ratio(data: &Data) -> Option<f64> {
-    let Data::Samples(samples) = data else {
+fn doubling_ratio(launch: &Measured, selection: Selection) -> Option<f64> {
+    let Data::Samples(samples) = &launch.data else {
         return None;
     };
+    let samples: Vec<(u64, f64)> = launch.positions(selection).map(|at| samples[at]).collect();
     let once = samples.iter().map(|(operations, _)| *operations).min()?;
     let times = |wanted: u64| -> Vec<f64> {
         samples
@@ -174,11 +184,62 @@ fn measured<'a>(
         .filter(move |measured| measured.name == name)
 }
 
-/// The median of each launch that gave this metric of a point.
-pub(crate) fn launch_medians(points: &[&LaunchPoint], metric: &str) -> Vec<f64> {
+/// Of which samples a metric's estimate is made: of those that had the core to themselves, where
+/// enough launches have enough of them; else of those that shared it, where that is so; else of all.
+/// Times have no say in it.
+pub(crate) fn selection(launches: &[&Measured]) -> Selection {
+    let wanted = launches.len().min(LEAST_LAUNCHES as usize);
+    let suffices = |selection: Selection| {
+        let sufficient = launches.iter().filter(|launch| launch.suffices(selection));
+        sufficient.count() >= wanted
+    };
+    match wanted {
+        0 => Selection::All,
+        _ => [Selection::Alone, Selection::Shared]
+            .into_iter()
+            .find(|selection| suffices(*selection))
+            .unwrap_or_default(),
+    }
+}
+
+/// Of which samples of a metric the launches of a point make their medians.
+pub(crate) fn selection_of(points: &[&LaunchPoint], metric: &str) -> Selection {
+    selection(&measured(points, metric).collect::<Vec<_>>())
+}
+
+/// The median of the selected samples of each launch that gave enough of them of a metric of a point.
+pub(crate) fn launch_medians(
+    points: &[&LaunchPoint],
+    metric: &str,
+    selection: Selection,
+) -> Vec<f64> {
     measured(points, metric)
-        .filter_map(|launch| distribution(&launch.data).median())
+        .filter_map(|launch| distribution(launch, selection)?.median())
         .collect()
+}
+
+/// How the samples of a metric divide by the state of the core; `None` where no gauge was read.
+fn core_share(launches: &[&Measured]) -> Option<CoreShare> {
+    let gauged: Vec<&Measured> = launches
+        .iter()
+        .copied()
+        .filter(|launch| launch.gauged.is_some())
+        .collect();
+    let count = |selection: Selection| -> f64 {
+        let counts = gauged.iter().flat_map(|launch| launch.selected(selection));
+        counts.map(|(_, count)| count as f64).sum()
+    };
+    let share = |selection: Selection| count(selection) / count(Selection::All);
+    let shared = gauged
+        .iter()
+        .filter(|launch| launch.suffices(Selection::Shared));
+    let shared = shared.filter_map(|launch| distribution(launch, Selection::Shared)?.median());
+    (!gauged.is_empty()).then(|| CoreShare {
+        selection: selection(launches),
+        alone: share(Selection::Alone),
+        shared: share(Selection::Shared),
+        shared_median: median(&shared.collect::<Vec<f64>>()),
+    })
 }
 
 /// One metric over all launches; `None` where no launch gave it.
@@ -187,9 +248,10 @@ fn estimate(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> 
     let is_latency = launches
         .iter()
         .any(|launch| matches!(launch.data, Data::Histogram(_)));
+    let selection = selection(&launches);
     let by_launch: Vec<Distribution> = launches
         .iter()
-        .map(|launch| distribution(&launch.data))
+        .filter_map(|launch| distribution(launch, selection))
         .collect();
     let summary = summary(metric, &by_launch)?;
     let within = |(low, high): (f64, f64)| (low * (1.0 - HALF_BUCKET), high * (1.0 + HALF_BUCKET));
@@ -203,7 +265,11 @@ fn estimate(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> 
             true => summary.ci95.map(within),
             false => summary.ci95,
         },
-        undisturbed: undisturbed(&launches),
+        undisturbed: match selection {
+            Selection::All => undisturbed(&launches),
+            _ => None,
+        },
+        core: core_share(&launches),
         ..summary
     })
 }
@@ -230,13 +296,16 @@ fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option<Estimate> 
         percentiles: Vec::new(),
         n: all.count(),
         undisturbed: None,
+        core: None,
         modes: modes(by_launch),
     })
 }
 
-/// Every sample; of a histogram the middle of each bucket as often as it counts.
-fn distribution(data: &Data) -> Distribution {
-    Distribution::of(data.counted())
+/// Every selected sample, of a histogram the middle of each bucket as often as it counts; `None`
+/// where there are too few.
+fn distribution(launch: &Measured, selection: Selection) -> Option<Distribution> {
+    let suffices = selection == Selection::All || launch.suffices(selection);
+    suffices.then(|| Distribution::of(launch.selected(selection)))
 }
 
 /// The modes, where there is more than one.
@@ -335,6 +404,8 @@ fn estimated_core_cycles(
     if primary.name != "cost" || primary.unit != Unit::Nanoseconds {
         return None;
     }
+    let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
+    let selection = selection_of(&points, &primary.name);
     let by_launch: Vec<Distribution> = given
         .iter()
         .filter_map(|(LaunchRow { noise, .. }, point)| {
@@ -343,7 +414,7 @@ fn estimated_core_cycles(
                 .iter()
                 .find(|measured| measured.name == primary.name)?;
             let hz = f64::midpoint(noise.core_clock_before_hz?, noise.core_clock_after_hz?);
-            let cycles = distribution(&measured.data).median()? * hz / 1e9;
+            let cycles = distribution(measured, selection)?.median()? * hz / 1e9;
             Some(Distribution::of([(cycles, 1)]))
         })
         .collect();

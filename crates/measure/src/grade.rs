@@ -4,6 +4,7 @@
 pub mod link;
 
 use costof_model::Text;
+use costof_model::metric::{CoreShare, Selection};
 use costof_model::noise::{Grade, Noise, Warning};
 
 /// A cause that moves numbers: what was recorded of it, from which values on
@@ -17,6 +18,9 @@ struct Cause {
     /// What was seen, before the value and after it.
     what: (&'static str, &'static str),
     unit: Unit,
+    /// Whether batches that it disturbed can be told by what was recorded of them: where an estimate
+    /// leaves those out, it costs no more than grade B.
+    left_out: bool,
     advice: &'static str,
 }
 
@@ -40,6 +44,7 @@ const CAUSES: &[Cause] = &[
         limits: SHARE,
         what: ("the hypervisor took ", " of the time"),
         unit: Unit::Share,
+        left_out: true,
         advice: "measure on a host that is not shared, or at another hour",
     },
     Cause {
@@ -48,6 +53,7 @@ const CAUSES: &[Cause] = &[
         limits: SHARE,
         what: ("the worker waited for its processor ", " of the time"),
         unit: Unit::Share,
+        left_out: true,
         advice: "stop what else runs, or choose a free processor by --cpu",
     },
     Cause {
@@ -59,6 +65,7 @@ const CAUSES: &[Cause] = &[
             " of the time",
         ),
         unit: Unit::Share,
+        left_out: true,
         advice: "raise the quota (cpu.max, docker --cpus, Kubernetes limits), or measure outside of it",
     },
     Cause {
@@ -68,6 +75,7 @@ const CAUSES: &[Cause] = &[
         limits: [0.03, 0.06, 0.15],
         what: ("others used the measured processor for ", " of the time"),
         unit: Unit::Share,
+        left_out: true,
         advice: "stop what else runs, or choose a free processor by --cpu",
     },
     Cause {
@@ -77,6 +85,7 @@ const CAUSES: &[Cause] = &[
         limits: [0.15, 0.5, f64::INFINITY],
         what: ("other processors were busy for ", " of the time"),
         unit: Unit::Share,
+        left_out: false,
         advice: "stop what else runs: it shares caches, memory and the power budget",
     },
     Cause {
@@ -89,6 +98,7 @@ const CAUSES: &[Cause] = &[
         limits: [0.01, 0.03, 0.1],
         what: ("the processor stood still for ", " of the time"),
         unit: Unit::Share,
+        left_out: true,
         advice: "look for interrupts (/proc/interrupts), SMIs or a busy hypervisor",
     },
     Cause {
@@ -97,6 +107,7 @@ const CAUSES: &[Cause] = &[
         limits: [0.03, 0.08, 0.25],
         what: ("the core clock moved by ", ""),
         unit: Unit::Share,
+        left_out: false,
         advice: "fix the frequency (governor performance, turbo off), or read the cycles",
     },
     Cause {
@@ -105,6 +116,7 @@ const CAUSES: &[Cause] = &[
         limits: [1.0, 10.0, f64::INFINITY],
         what: ("the worker changed its processor ", " times"),
         unit: Unit::Count,
+        left_out: false,
         advice: "something overrides the worker's affinity: look for cpusets and tuning daemons",
     },
     Cause {
@@ -117,12 +129,14 @@ const CAUSES: &[Cause] = &[
         limits: [1.0, 1.0, f64::INFINITY],
         what: ("sockets that sniff packets on a device of the link: ", ""),
         unit: Unit::Count,
+        left_out: false,
         advice: "end what captures packets (tcpdump, monitoring agents): `ss -0 -p` lists it",
     },
 ];
 
-/// What in the noise of a point's launches costs it a grade; the worst decides.
-pub fn causes(noise: &[&Noise]) -> Vec<Warning> {
+/// What in the noise of a point's launches costs it a grade; the worst decides. `is_alone` where its
+/// estimate is made of batches that were alone on the core and undisturbed.
+pub fn causes(noise: &[&Noise], is_alone: bool) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for cause in CAUSES {
         let Some(value) = (cause.recorded)(noise) else {
@@ -133,7 +147,10 @@ pub fn causes(noise: &[&Noise]) -> Vec<Warning> {
         };
         warnings.push(Warning {
             kind: Text::Borrowed(cause.kind),
-            grade,
+            grade: match is_alone && cause.left_out {
+                true => grade.min(Grade::B),
+                false => grade,
+            },
             what: match cause.unit {
                 Unit::Share => format!("{}{:.1} %{}", cause.what.0, value * 100.0, cause.what.1),
                 Unit::Count => format!("{}{value:.0}{}", cause.what.0, cause.what.1),
@@ -142,6 +159,35 @@ pub fn causes(noise: &[&Noise]) -> Vec<Warning> {
         });
     }
     warnings
+}
+
+/// The doubt about an estimate for which the core was not alone often enough: what it says holds beside
+/// a neighbour only.
+pub fn core_shared(core: &CoreShare) -> Option<Warning> {
+    let (grade, what) = match core.selection {
+        Selection::Alone => return None,
+        Selection::Shared => (
+            Grade::C,
+            "something else used the core: it was never alone for long enough".to_owned(),
+        ),
+        Selection::All => (
+            grade(1.0 - core.alone, SHARE)?.min(Grade::C),
+            format!(
+                "something else used the core for {:.0} % of the time, and too few batches were \
+                 alone or shared to choose",
+                (1.0 - core.alone) * 100.0
+            ),
+        ),
+    };
+    Some(Warning {
+        kind: Text::Borrowed("core_shared"),
+        grade,
+        what,
+        advice:
+            "measure longer (--full), on another CPU (--cpu), or on a host whose cores are not \
+                 shared (most likely another virtual machine has its second hardware thread)"
+                .to_owned(),
+    })
 }
 
 /// The grade that this value leaves; `None` where it is nothing of note.
@@ -208,8 +254,8 @@ mod tests {
 
     #[test]
     fn a_quiet_launch_is_an_a_and_says_nothing() {
-        assert_eq!(causes(&[&quiet(), &quiet()]), []);
-        assert_eq!(causes(&[&Noise::default()]), []);
+        assert_eq!(causes(&[&quiet(), &quiet()], false), []);
+        assert_eq!(causes(&[&Noise::default()], false), []);
     }
 
     #[test]
@@ -260,7 +306,7 @@ mod tests {
         for (kind, disturb, expected) in cases {
             let mut noise = quiet();
             disturb(&mut noise);
-            let warnings = causes(&[&noise]);
+            let warnings = causes(&[&noise], false);
             assert_eq!(warnings.len(), 1, "{kind}");
             assert_eq!(warnings[0].kind, kind);
             assert_eq!(warnings[0].grade, expected, "{kind}");
@@ -280,6 +326,6 @@ mod tests {
         bad.steal_ns = Some(0.3e9);
         let quiet = quiet();
         let launches = [&bad, &quiet, &quiet, &quiet, &quiet, &quiet];
-        assert_eq!(causes(&launches)[0].grade, Grade::C);
+        assert_eq!(causes(&launches, false)[0].grade, Grade::C);
     }
 }

@@ -12,6 +12,7 @@ pub mod crew;
 pub mod estimate;
 pub mod facts;
 pub mod gaps;
+pub mod gauge;
 pub mod grade;
 pub mod link_end;
 pub mod meter;

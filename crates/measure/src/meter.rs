@@ -4,15 +4,19 @@
 //! (prepared untimed, then timed in batches), *single* (each one stamped).
 //! A timed batch allocates nothing, takes no lock and makes no system call but
 //! those of the operation itself; what must be recorded is recorded between
-//! batches.
+//! batches. A gauge of the core is read before and after each, or each group of
+//! single operations, and says whether the core was shared meanwhile.
 
 use crate::clock::Clock;
 use crate::counters::Counters;
+use crate::crew::Crew;
+use crate::gauge::{Gauge, state};
 use crate::statistics::drift::has_settled;
 use crate::statistics::quantile::median;
 use costof_model::Text;
 use costof_model::failure::Failure;
-use costof_model::metric::{Data, Measured};
+use costof_model::metric::{ByCore, CoreState, Data, Gauged, Measured};
+use costof_model::noise::CoreGauge;
 use costof_model::protocol::Report;
 use costof_model::rows::State;
 use costof_os::allocator::allocations;
@@ -27,6 +31,17 @@ const RESOLUTIONS_PER_BATCH: f64 = 1000.0;
 const READS_PER_BATCH: f64 = 2000.0;
 /// Into how many batches a point's time is cut, as far as they last long enough.
 const BATCHES_PER_POINT: f64 = 64.0;
+/// A batch lasts about this long where a gauge is read around it, and so does a
+/// group of single operations: others come and go within a tenth of a millisecond.
+const GAUGED_BATCH_NS: f64 = 40_000.0;
+/// A group of an open loop, which must not be held up often.
+const GAUGED_LOOP_NS: f64 = 1_000_000.0;
+/// Single operations in a group, at most.
+const GROUP_MOST: usize = 1024;
+/// A point is done when the core was alone for this share of its time ...
+const ALONE_SHARE: f64 = 0.5;
+/// ... or when this many times its time is over.
+const SHARED_TIMES: f64 = 1.5;
 /// The fewest measured batches of a point in a launch, however long they last.
 const BATCHES_MIN: usize = 6;
 /// The most: where batches stay short, a launch is still a line of reasonable length.
@@ -61,6 +76,8 @@ pub struct Meter<'a> {
     /// The metric whose batches are counted: a point has one count for each
     /// counter, which must not be that of several operations.
     counted: &'a str,
+    /// Whether the core is shared; absent where its floor is not known.
+    gauge: Option<&'a Gauge>,
     record: &'a mut Record,
 }
 
@@ -68,16 +85,27 @@ pub struct Meter<'a> {
 /// them, since all of it is touched: a fork would copy what is not needed.
 type Latencies = Histogram<u32>;
 
+/// Latencies, and the part of them during which the core was in one state.
+#[derive(Debug)]
+struct Singles {
+    all: Latencies,
+    alone: Latencies,
+    shared: Latencies,
+    /// Whether the state is known of all of them.
+    gauged: bool,
+}
+
 /// What a point gave so far in this launch, over all its rounds.
 #[derive(Debug, Default)]
 pub struct Record {
     batches: BTreeMap<Text, Batches>,
-    latencies: BTreeMap<Text, Latencies>,
+    latencies: BTreeMap<Text, Singles>,
     values: BTreeMap<Text, Vec<f64>>,
     below_resolution: bool,
     counted_operations: u64,
     allocations: u64,
     may_allocate: bool,
+    core: CoreGauge,
 }
 
 /// An operation that is timed in batches.
@@ -87,8 +115,54 @@ struct Batched<'o> {
     most: u64,
     /// How often it runs briefly before each timed batch.
     settling_runs: u64,
-    prepare: &'o mut dyn FnMut(u64) -> Result<(), Failure>,
-    run: &'o mut dyn FnMut(u64),
+    work: &'o mut dyn Work,
+}
+
+/// What a batch does.
+trait Work {
+    /// Provides for `n` operations, untimed.
+    fn prepare(&mut self, n: u64) -> Result<(), Failure> {
+        let _ = n;
+        Ok(())
+    }
+
+    /// Does `n` operations.
+    fn run(&mut self, n: u64);
+
+    /// Reads the gauge of each core that does them: the worst of them.
+    fn read(&mut self, own: &Gauge) -> f64 {
+        own.read()
+    }
+}
+
+struct Repeatable<O>(O);
+
+impl<O: FnMut(u64)> Work for Repeatable<O> {
+    fn run(&mut self, n: u64) {
+        (self.0)(n);
+    }
+}
+
+struct UsedUp<P, O>(P, O);
+
+impl<P: FnMut(u64) -> Result<(), Failure>, O: FnMut(u64)> Work for UsedUp<P, O> {
+    fn prepare(&mut self, n: u64) -> Result<(), Failure> {
+        (self.0)(n)
+    }
+
+    fn run(&mut self, n: u64) {
+        (self.1)(n);
+    }
+}
+
+impl Work for Crew {
+    fn run(&mut self, n: u64) {
+        Crew::run(self, n);
+    }
+
+    fn read(&mut self, own: &Gauge) -> f64 {
+        self.read_gauges(own)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +171,38 @@ struct Batches {
     operations: u64,
     samples: Vec<(u64, f64)>,
     disturbed: Vec<u32>,
+    /// The gauge before and after each sample, where it was read.
+    readings: Vec<(f64, f64)>,
+}
+
+/// What was measured so far of a point, and in which state of the core.
+#[derive(Default)]
+struct Spent {
+    all_ns: f64,
+    alone_ns: f64,
+    count: usize,
+    alone_count: usize,
+}
+
+impl Spent {
+    fn add(&mut self, ns: f64, state: Option<CoreState>) {
+        self.all_ns += ns;
+        self.count += 1;
+        if state == Some(CoreState::Alone) {
+            self.alone_ns += ns;
+            self.alone_count += 1;
+        }
+    }
+
+    /// Whether a point that is to take `time_ns` needs no more.
+    fn suffices(&self, time_ns: f64, is_gauged: bool) -> bool {
+        let is_alone = self.alone_ns >= ALONE_SHARE * time_ns && self.alone_count >= BATCHES_MIN;
+        let is_over = match is_gauged {
+            true => self.all_ns >= SHARED_TIMES * time_ns,
+            false => self.all_ns >= time_ns,
+        };
+        self.count >= BATCHES_MIN && (is_alone || is_over)
+    }
 }
 
 impl<'a> Meter<'a> {
@@ -118,8 +224,15 @@ impl<'a> Meter<'a> {
             stop,
             counters,
             counted,
+            gauge: None,
             record,
         }
+    }
+
+    /// Reads this gauge of the core around what it measures, where there is one.
+    pub fn gauged(mut self, gauge: Option<&'a Gauge>) -> Meter<'a> {
+        self.gauge = gauge;
+        self
     }
 
     /// The clock, for what a role must time by itself.
@@ -141,6 +254,7 @@ impl<'a> Meter<'a> {
             stop: self.stop,
             counters: self.counters.as_deref_mut(),
             counted: self.counted,
+            gauge: self.gauge,
             record: &mut *self.record,
         }
     }
@@ -177,13 +291,22 @@ impl<'a> Meter<'a> {
     /// The cost of an operation that can be repeated: `operation(n)` does it
     /// `n` times. Batches of n and of 2n take turns, so that twice the work
     /// can be seen to take twice the time.
-    pub fn repeatable(&mut self, metric: &'static str, mut operation: impl FnMut(u64)) {
+    pub fn repeatable(&mut self, metric: &'static str, operation: impl FnMut(u64)) {
+        self.repeated(metric, &mut Repeatable(operation));
+    }
+
+    /// The cost of what the threads of a crew do at the same time, as
+    /// [`Meter::repeatable`]; alone is only what was alone on the core of each.
+    pub fn crew(&mut self, metric: &'static str, crew: &mut Crew) {
+        self.repeated(metric, crew);
+    }
+
+    fn repeated(&mut self, metric: &'static str, work: &mut dyn Work) {
         let mut operation = Batched {
             metric,
             most: OPERATIONS_MAX,
             settling_runs: SETTLING_RUNS,
-            prepare: &mut |_| Ok(()),
-            run: &mut operation,
+            work,
         };
         // A preparation that does nothing cannot fail.
         let _ = self.batches(&mut operation);
@@ -199,16 +322,15 @@ impl<'a> Meter<'a> {
         &mut self,
         metric: &'static str,
         most: u64,
-        mut prepare: impl FnMut(u64) -> Result<(), Failure>,
-        mut operation: impl FnMut(u64),
+        prepare: impl FnMut(u64) -> Result<(), Failure>,
+        operation: impl FnMut(u64),
     ) -> Result<(), Failure> {
         let mut operation = Batched {
             metric,
             most,
             // Settling would use up what was prepared.
             settling_runs: 0,
-            prepare: &mut prepare,
-            run: &mut operation,
+            work: &mut UsedUp(prepare, operation),
         };
         self.batches(&mut operation)
     }
@@ -234,18 +356,11 @@ impl<'a> Meter<'a> {
         mut operation: impl FnMut(),
     ) -> Result<(), Failure> {
         let clock = self.clock;
-        let mut histogram = self.take_histogram(metric);
         let wall_end = clock.end() + self.ticks(self.time_ns / 2.0);
         while clock.end() < wall_end {
             prepare()?;
-            let allocated = allocations();
-            let start = clock.start();
-            operation();
-            let end = clock.end();
-            self.count_allocations(allocated);
-            add(&mut histogram, clock.ns(end.saturating_sub(start)));
+            self.time(metric, &mut operation);
         }
-        self.record.latencies.insert(metric.into(), histogram);
         Ok(())
     }
 
@@ -276,28 +391,39 @@ impl<'a> Meter<'a> {
         mut operation: impl FnMut(&dyn Clock) -> (u64, [u64; METRICS]),
     ) {
         let clock = self.clock;
-        let mut histograms = metrics.map(|metric| self.take_histogram(metric));
+        let mut singles = metrics.map(|metric| self.take_singles(metric));
+        let mut group: Vec<[u64; METRICS]> = Vec::with_capacity(GROUP_MOST);
         let warm_up_end = clock.start() + self.ticks(self.time_ns * WARM_UP_SHARE / 5.0);
         operation(clock);
         while clock.end() < warm_up_end {
             operation(clock);
         }
-        let end = clock.start() + self.ticks(self.time_ns);
-        let mut done = 0;
-        loop {
-            let allocated = allocations();
-            let (start, stops) = operation(clock);
-            self.count_allocations(allocated);
-            for (histogram, stop) in histograms.iter_mut().zip(stops) {
-                add(histogram, clock.ns(stop.saturating_sub(start)));
+        let mut spent = Spent::default();
+        while !spent.suffices(self.time_ns, self.gauge.is_some()) {
+            let before = self.gauge.map(Gauge::read);
+            let began = clock.start();
+            let group_end = began + self.ticks(GAUGED_BATCH_NS);
+            let mut ended = began;
+            while ended < group_end && group.len() < GROUP_MOST {
+                let allocated = allocations();
+                let (start, stops) = operation(clock);
+                self.count_allocations(allocated);
+                ended = stops.into_iter().max().unwrap_or(start);
+                group.push(stops.map(|stop| stop.saturating_sub(start)));
             }
-            done += 1;
-            if stops.iter().any(|stop| *stop >= end) && done >= BATCHES_MIN {
-                break;
+            let after = self.gauge.map(Gauge::read);
+            let state = self.note_state(before.zip(after), clock.ns(ended.saturating_sub(began)));
+            // Each of them counts as a batch would.
+            let each_ns = clock.ns(ended.saturating_sub(began)) / group.len() as f64;
+            for took in group.drain(..) {
+                spent.add(each_ns, state);
+                for (single, ticks) in singles.iter_mut().zip(took) {
+                    single.add(clock.ns(ticks), state);
+                }
             }
         }
-        for (metric, histogram) in metrics.into_iter().zip(histograms) {
-            self.record.latencies.insert(metric.into(), histogram);
+        for (metric, single) in metrics.into_iter().zip(singles) {
+            self.record.latencies.insert(metric.into(), single);
         }
     }
 
@@ -311,40 +437,53 @@ impl<'a> Meter<'a> {
         mut operation: impl FnMut(f64) -> Option<f64>,
     ) {
         let clock = self.clock;
-        let mut histogram = self.take_histogram(metric);
+        let mut singles = self.take_singles(metric);
+        let mut group: Vec<f64> = Vec::with_capacity(GROUP_MOST);
         let start = clock.start();
-        loop {
-            let now_ns = clock.ns(clock.end().saturating_sub(start));
-            let allocated = allocations();
-            let latency_ns = operation(now_ns);
-            // What the histogram allocates as it grows is not the operation's.
-            self.count_allocations(allocated);
-            let Some(latency_ns) = latency_ns else { break };
-            add(&mut histogram, latency_ns);
+        let mut ended = false;
+        while !ended {
+            let before = self.gauge.map(Gauge::read);
+            let began = clock.end();
+            let group_end = began + self.ticks(GAUGED_LOOP_NS);
+            let mut now = began;
+            while now < group_end && group.len() < GROUP_MOST && !ended {
+                let allocated = allocations();
+                let latency_ns = operation(clock.ns(now.saturating_sub(start)));
+                // What the histogram allocates as it grows is not the operation's.
+                self.count_allocations(allocated);
+                group.extend(latency_ns);
+                ended = latency_ns.is_none();
+                now = clock.end();
+            }
+            let after = self.gauge.map(Gauge::read);
+            let state = self.note_state(before.zip(after), clock.ns(now.saturating_sub(began)));
+            for latency_ns in group.drain(..) {
+                singles.add(latency_ns, state);
+            }
         }
-        self.record.latencies.insert(metric.into(), histogram);
+        self.record.latencies.insert(metric.into(), singles);
     }
 
     /// Times one operation of a role that brings about each by itself, and does
     /// between them what is not timed; its latency is recorded.
     pub fn time<T>(&mut self, metric: &'static str, operation: impl FnOnce() -> T) -> T {
+        let before = self.gauge.map(Gauge::read);
         let allocated = allocations();
         let start = self.clock.start();
         let result = operation();
         let end = self.clock.end();
         self.count_allocations(allocated);
-        self.latency(metric, self.clock.ns(end.saturating_sub(start)));
+        let after = self.gauge.map(Gauge::read);
+        let ns = self.clock.ns(end.saturating_sub(start));
+        let state = self.note_state(before.zip(after), ns);
+        self.singles(metric).add(ns, state);
         result
     }
 
     /// Records a latency that is the difference of two stamps which others than
     /// this meter have set, in nanoseconds.
     pub fn latency(&mut self, metric: &'static str, ns: f64) {
-        let latencies = &mut self.record.latencies;
-        let histogram = latencies
-            .entry(metric.into())
-            .or_insert_with(|| Latencies::new(3).expect("three digits are valid"));
-        add(histogram, ns);
+        self.singles(metric).add(ns, None);
     }
 
     /// Repeats what a role times by itself until the point's time is over, at
@@ -429,8 +568,12 @@ impl<'a> Meter<'a> {
     fn size(&mut self, operation: &mut Batched<'_>) -> Result<u64, Failure> {
         let least_ns = (RESOLUTIONS_PER_BATCH * self.clock.resolution_ns())
             .max(READS_PER_BATCH * self.clock.read_ns());
+        let cut_ns = self.time_ns / BATCHES_PER_POINT / 1.5;
         let wanted_ns = least_ns
-            .max(self.time_ns / BATCHES_PER_POINT / 1.5)
+            .max(match self.gauge {
+                Some(_) => cut_ns.min(GAUGED_BATCH_NS),
+                None => cut_ns,
+            })
             .max(self.batch_least_ns);
         // Twice as many must fit too.
         let most = operation.most.div_ceil(2);
@@ -477,34 +620,38 @@ impl<'a> Meter<'a> {
         batches: &mut Batches,
         operation: &mut Batched<'_>,
     ) -> Result<(), Failure> {
-        let mut spent_ns = 0.0;
-        let mut count = 0;
+        let mut spent = Spent::default();
         let wall_end = self.wall_end(1.0);
         let is_counted = operation.metric == self.counted;
-        while count < BATCHES_MIN
-            || (spent_ns < self.time_ns && count < BATCHES_MAX && self.clock.end() < wall_end)
-        {
-            let times = if count % 2 == 0 { 1 } else { 2 };
+        while !spent.suffices(self.time_ns, self.gauge.is_some()) {
+            let is_over = spent.count >= BATCHES_MAX || self.clock.end() >= wall_end;
+            if spent.count >= BATCHES_MIN && is_over {
+                break;
+            }
+            let times = if spent.count.is_multiple_of(2) { 1 } else { 2 };
             let operations = (times * batches.operations).min(operation.most);
-            (operation.prepare)(operations)?;
-            let before = usage::thread();
+            operation.work.prepare(operations)?;
+            let usage_before = usage::thread();
             let allocated = allocations();
+            let before = self.gauge.map(|gauge| operation.work.read(gauge));
             if is_counted {
                 self.resume_counting();
             }
             let settling = self.settle(operations, operation);
-            let ns = self.timed(operations, operation.run);
+            let ns = self.timed(operations, operation.work);
             if is_counted {
                 self.pause_counting(settling + operations);
             }
             self.count_allocations(allocated);
-            let since = usage::thread().since(&before);
+            let after = self.gauge.map(|gauge| operation.work.read(gauge));
+            let since = usage::thread().since(&usage_before);
             if since.involuntary_switches > 0 || since.major_faults > 0 {
                 batches.disturbed.push(batches.samples.len() as u32);
             }
             batches.samples.push((operations, ns));
-            spent_ns += ns;
-            count += 1;
+            batches.readings.extend(before.zip(after));
+            let state = self.note_state(before.zip(after), ns);
+            spent.add(ns, state);
         }
         Ok(())
     }
@@ -517,31 +664,48 @@ impl<'a> Meter<'a> {
             return 0;
         }
         for _ in 0..operation.settling_runs {
-            self.timed(part, operation.run);
+            self.timed(part, operation.work);
         }
         operation.settling_runs * part
     }
 
     /// One prepared batch without bookkeeping, in nanoseconds.
     fn batch(&self, operations: u64, operation: &mut Batched<'_>) -> Result<f64, Failure> {
-        (operation.prepare)(operations)?;
-        Ok(self.timed(operations, operation.run))
+        operation.work.prepare(operations)?;
+        Ok(self.timed(operations, operation.work))
     }
 
     /// What a batch takes, in nanoseconds.
     #[inline]
-    fn timed(&self, operations: u64, run: &mut dyn FnMut(u64)) -> f64 {
+    fn timed(&self, operations: u64, work: &mut dyn Work) -> f64 {
         let start = self.clock.start();
-        run(operations);
+        work.run(operations);
         self.clock.ns(self.clock.end().saturating_sub(start))
     }
 
-    fn take_histogram(&mut self, metric: &'static str) -> Latencies {
-        // It resizes itself.
-        self.record
-            .latencies
-            .remove(metric)
-            .unwrap_or_else(|| Latencies::new(3).expect("three digits are valid"))
+    /// The state of the core between two readings of its gauge, in which `ns` were measured.
+    fn note_state(&mut self, readings: Option<(f64, f64)>, ns: f64) -> Option<CoreState> {
+        let gauge = self.gauge?;
+        let (before, after) = readings?;
+        let state = gauge.state(before, after);
+        let core = &mut self.record.core;
+        core.floor = gauge.floor();
+        match state {
+            CoreState::Alone => core.alone_ns += ns,
+            CoreState::Shared => core.shared_ns += ns,
+            CoreState::Mixed => core.mixed_ns += ns,
+        }
+        Some(state)
+    }
+
+    fn singles(&mut self, metric: &'static str) -> &mut Singles {
+        let latencies = &mut self.record.latencies;
+        latencies.entry(metric.into()).or_insert_with(Singles::new)
+    }
+
+    fn take_singles(&mut self, metric: &'static str) -> Singles {
+        let known = self.record.latencies.remove(metric);
+        known.unwrap_or_else(Singles::new)
     }
 
     fn ticks(&self, ns: f64) -> u64 {
@@ -573,13 +737,66 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// Counts a latency, between two operations.
-fn add(latencies: &mut Latencies, ns: f64) {
-    let picoseconds = (ns * 1000.0).clamp(0.0, LATENCY_MAX_NS as f64 * 1000.0) as u64;
-    latencies.record(picoseconds).expect("it grows as needed");
+impl Singles {
+    fn new() -> Singles {
+        // They resize themselves.
+        let empty = || Latencies::new(3).expect("three digits are valid");
+        Singles {
+            all: empty(),
+            alone: empty(),
+            shared: empty(),
+            gauged: true,
+        }
+    }
+
+    /// Counts a latency, between two operations.
+    fn add(&mut self, ns: f64, state: Option<CoreState>) {
+        let picoseconds = (ns * 1000.0).clamp(0.0, LATENCY_MAX_NS as f64 * 1000.0) as u64;
+        let record = |latencies: &mut Latencies| {
+            latencies.record(picoseconds).expect("it grows as needed");
+        };
+        record(&mut self.all);
+        match state {
+            Some(CoreState::Alone) => record(&mut self.alone),
+            Some(CoreState::Shared) => record(&mut self.shared),
+            Some(CoreState::Mixed) => {}
+            None => self.gauged = false,
+        }
+    }
+
+    fn measured(self, name: Text) -> Measured {
+        let parts = || ByCore {
+            alone: buckets(&self.alone),
+            shared: buckets(&self.shared),
+        };
+        let gauged = self.gauged.then(|| Gauged::Histogram(Box::new(parts())));
+        Measured {
+            gauged,
+            ..Measured::new(name, Data::Histogram(buckets(&self.all)))
+        }
+    }
+}
+
+impl Batches {
+    /// With the states of the core by this floor.
+    fn measured(self, name: Text, floor: f64) -> Measured {
+        let is_gauged = self.readings.len() == self.samples.len() && !self.samples.is_empty();
+        let states = self.readings.iter();
+        let states = states.map(|(before, after)| state(floor, *before, *after).letter());
+        Measured {
+            gauged: is_gauged.then(|| Gauged::Samples(states.collect())),
+            disturbed: self.disturbed,
+            ..Measured::new(name, Data::Samples(self.samples))
+        }
+    }
 }
 
 impl Record {
+    /// What the gauge said during what was measured so far.
+    pub fn core(&self) -> CoreGauge {
+        self.core
+    }
+
     /// Operations that were done while the counters counted: those of the batches of the primary
     /// metric.
     pub fn counted_operations(&self) -> u64 {
@@ -593,31 +810,19 @@ impl Record {
             (false, true) => State::BelowResolution,
             (false, false) => State::Ok,
         };
-        let plain = |name, data| Measured {
-            name,
-            data,
-            disturbed: Vec::new(),
-        };
+        let floor = self.core.floor;
         let mut metrics: Vec<Measured> = Vec::new();
         if state != State::Failed {
-            metrics.extend(self.batches.into_iter().map(|(name, batches)| Measured {
-                name,
-                data: Data::Samples(batches.samples),
-                disturbed: batches.disturbed,
-            }));
+            let batches = self.batches.into_iter();
+            metrics.extend(batches.map(|(name, batches)| batches.measured(name, floor)));
+            let latencies = self.latencies.into_iter();
+            metrics.extend(latencies.map(|(name, singles)| singles.measured(name)));
+            let values = self.values.into_iter();
+            let values = values.filter_map(|(name, values)| Some((name, median(&values)?)));
             metrics.extend(
-                self.latencies
-                    .into_iter()
-                    .map(|(name, histogram)| plain(name, Data::Histogram(buckets(&histogram)))),
-            );
-            metrics.extend(self.values.into_iter().filter_map(|(name, values)| {
-                let median = median(&values)?;
-                Some(plain(name, Data::Value(median)))
-            }));
-            metrics.extend(
-                counted
-                    .into_iter()
-                    .map(|(name, value)| plain(name, Data::Value(value))),
+                values
+                    .chain(counted)
+                    .map(|(name, value)| Measured::new(name, Data::Value(value))),
             );
         }
         Report {

@@ -96,6 +96,7 @@ impl Ledger {
             gaps: self.gaps,
             core_clock_before_hz: self.core_clock_before_hz,
             core_clock_after_hz: CoreClock::measure(clock).map(|measured| measured.hz),
+            core: None,
             ends: Few::new(),
         };
         (noise, own_ns)

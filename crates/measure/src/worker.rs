@@ -8,6 +8,7 @@
 use crate::clock::{self, Clock};
 use crate::counters::{Counters, Counts};
 use crate::facts;
+use crate::gauge::{self, Gauge};
 use crate::link_end;
 use crate::meter::{Meter, Record};
 use crate::noise::Ledger;
@@ -15,9 +16,11 @@ use crate::probe::{self, Probe, Role};
 use crate::turn::{self, Turn};
 use costof_model::failure::Failure;
 use costof_model::link_end::LinkEnd;
+use costof_model::noise::CoreGauge;
 use costof_model::point::Point;
 use costof_model::protocol::{
-    Answer, Command, Description, LINE_MAX_BYTES, Launch, Network, Offers, PROTOCOL, Report,
+    Answer, ClockInfo, Command, Description, LINE_MAX_BYTES, Launch, Network, Offers, PROTOCOL,
+    Report,
 };
 use costof_os::{addresses, affinity, process};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -200,7 +203,10 @@ impl Worker<'_> {
 
     fn describe(&self) -> Description {
         let facts = facts::gather();
-        let clock = clock::choose(facts.clock_source.current.as_deref());
+        let clock = ClockInfo {
+            core_floor: gauge::calibrate(&facts.cpu),
+            ..clock::choose(facts.clock_source.current.as_deref())
+        };
         Description {
             costof: self.release.to_owned(),
             build: build(),
@@ -250,6 +256,7 @@ struct OpenLaunch {
     role: Box<dyn Role>,
     clock: Box<dyn Clock>,
     counters: Option<Counters>,
+    gauge: Option<Gauge>,
     ledger: Ledger,
     /// Its end of the link as it was before the launch, where there is one.
     end: Option<LinkEnd>,
@@ -302,6 +309,7 @@ impl OpenLaunch {
             primary: &probe.info.primary().name,
             points: launch.points.iter().map(|_| OpenPoint::default()).collect(),
             counters: (!blocks).then(Counters::open).flatten(),
+            gauge: launch.clock.core_floor.map(Gauge::of_this_core),
             launch,
             role,
             clock,
@@ -342,7 +350,8 @@ impl OpenLaunch {
             self.counters.as_mut(),
             self.primary,
             &mut open.record,
-        );
+        )
+        .gauged(self.gauge.as_ref());
         let measured = self
             .role
             .run(point, &mut meter)
@@ -361,6 +370,7 @@ impl OpenLaunch {
             let end = link_end::since(&before, link_end::at(meeting.address));
             noise.ends.insert(self.launch.role.clone(), end);
         }
+        noise.core = core_of(self.points.iter().map(|point| point.record.core()));
         let points: Vec<Report> = self
             .points
             .into_iter()
@@ -376,6 +386,18 @@ impl OpenLaunch {
             cpu_ns,
         }
     }
+}
+
+/// What the gauge said during all points; `None` where it was never read.
+fn core_of(points: impl Iterator<Item = CoreGauge>) -> Option<CoreGauge> {
+    points
+        .filter(|core| core.floor > 0.0)
+        .reduce(|all, one| CoreGauge {
+            floor: one.floor,
+            alone_ns: all.alone_ns + one.alone_ns,
+            shared_ns: all.shared_ns + one.shared_ns,
+            mixed_ns: all.mixed_ns + one.mixed_ns,
+        })
 }
 
 /// Where this worker is in the network. What is not known is absent.

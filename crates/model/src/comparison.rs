@@ -1,6 +1,7 @@
 //! What two runs say of each other.
 
 use crate::Text;
+use crate::metric::Selection;
 use crate::point::Point;
 use crate::unit::{Better, Unit};
 use serde::Serialize;
@@ -64,6 +65,8 @@ pub struct Compared {
     /// The smallest change, as a share of before, that would have been seen nine times in ten
     /// among so many rows: 0.05 is 5 %.
     pub visible: f64,
+    /// Which samples of both runs were compared.
+    pub selection: Selection,
 }
 
 /// What a ratio means, corrected for the number of rows that were looked at.

@@ -29,6 +29,54 @@ pub struct Measured {
     /// Which of the samples had a recorded disturbance, by position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbed: Vec<u32>,
+    /// What the gauge of the core said of the samples; absent where none was read.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub gauged: Option<Gauged>,
+}
+
+/// Whether something else used a core's execution units, by a gauge read before and after. Times
+/// have no say in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CoreState {
+    /// Nothing did, before or after.
+    Alone,
+    /// Something did, before and after.
+    Shared,
+    /// Something came, went or used little of it.
+    Mixed,
+}
+
+/// The samples by the state of the core.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum Gauged {
+    /// The state during each sample, in their order: `a` alone, `s` shared, `m` mixed.
+    #[serde(rename = "core")]
+    Samples(String),
+    /// The part of a histogram in each state; what is in neither was mixed.
+    #[serde(rename = "by_core")]
+    Histogram(Box<ByCore>),
+}
+
+/// The parts of a histogram in which the core was in one state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ByCore {
+    /// While the core was alone.
+    pub alone: Vec<(f32, u32)>,
+    /// While it was shared.
+    pub shared: Vec<(f32, u32)>,
+}
+
+/// Which samples an estimate is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Selection {
+    /// Those during which the core was alone and nothing was recorded that disturbed them.
+    Alone,
+    /// Those during which the core was shared.
+    Shared,
+    /// All of them: no gauge was read, or it was neither alone nor shared often enough.
+    #[default]
+    All,
 }
 
 /// What was measured.
@@ -55,6 +103,8 @@ struct Unchecked {
     value: Option<f64>,
     #[serde(default)]
     disturbed: Vec<u32>,
+    core: Option<String>,
+    by_core: Option<Box<ByCore>>,
 }
 
 impl TryFrom<Unchecked> for Measured {
@@ -76,13 +126,99 @@ impl TryFrom<Unchecked> for Measured {
             (None, None, Some(value)) => Data::Value(value),
             _ => return Err("a metric has one of `samples`, `histogram` and `value`"),
         };
+        let gauged = match (read.core, read.by_core) {
+            (Some(states), None) if states.len() == data.costs().len() => {
+                Some(Gauged::Samples(states))
+            }
+            (None, Some(parts)) if matches!(data, Data::Histogram(_)) => {
+                Some(Gauged::Histogram(parts))
+            }
+            (None, None) => None,
+            _ => return Err("the states of the core do not match the samples"),
+        };
         Ok(Measured {
             name: read.name,
             data,
             disturbed: read.disturbed,
+            gauged,
         })
     }
 }
+
+impl CoreState {
+    /// The letter for it in a run file.
+    pub const fn letter(self) -> char {
+        match self {
+            CoreState::Alone => 'a',
+            CoreState::Shared => 's',
+            CoreState::Mixed => 'm',
+        }
+    }
+}
+
+impl Measured {
+    /// A metric of which no gauge was read.
+    pub fn new(name: Text, data: Data) -> Measured {
+        Measured {
+            name,
+            data,
+            disturbed: Vec::new(),
+            gauged: None,
+        }
+    }
+
+    /// Each selected sample as a cost or a value, and how often it is there; of a histogram the
+    /// middle of each bucket.
+    pub fn selected(&self, selection: Selection) -> Vec<(f64, u64)> {
+        match (&self.gauged, selection) {
+            (_, Selection::All) => self.data.counted(),
+            (Some(Gauged::Histogram(parts)), Selection::Alone) => counted(&parts.alone),
+            (Some(Gauged::Histogram(parts)), Selection::Shared) => counted(&parts.shared),
+            _ => {
+                let costs = self.data.costs();
+                self.positions(selection).map(|at| (costs[at], 1)).collect()
+            }
+        }
+    }
+
+    /// The positions of the selected samples; none of a histogram.
+    pub fn positions(&self, selection: Selection) -> impl Iterator<Item = usize> {
+        let letter = match selection {
+            Selection::All => None,
+            Selection::Alone => Some(CoreState::Alone.letter()),
+            Selection::Shared => Some(CoreState::Shared.letter()),
+        };
+        let states = match &self.gauged {
+            Some(Gauged::Samples(states)) => states.as_str(),
+            _ => "",
+        };
+        let count = match letter {
+            None => self.data.costs().len(),
+            Some(_) => states.len(),
+        };
+        (0..count).filter(move |at| match letter {
+            None => true,
+            Some(letter) => {
+                let is_disturbed = self.disturbed.contains(&(*at as u32));
+                states.as_bytes()[*at] == letter as u8 && !is_disturbed
+            }
+        })
+    }
+
+    /// Whether enough samples are selected to stand for the launch: a median of fewer is one
+    /// sample's luck. A value stands for itself.
+    pub fn suffices(&self, selection: Selection) -> bool {
+        let least = match self.data {
+            Data::Value(_) => 1,
+            _ => LEAST_SELECTED,
+        };
+        let selected = self.selected(selection);
+        selected.iter().map(|(_, count)| count).sum::<u64>() >= least
+    }
+}
+
+/// The fewest samples of a launch in one state of the core of which a median is taken.
+pub const LEAST_SELECTED: u64 = 6;
 
 /// How an interval was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,12 +261,29 @@ pub struct Estimate {
     /// How many samples there are in all launches.
     pub n: u64,
     /// The median without the batches that had a recorded disturbance;
-    /// absent where there was none.
+    /// absent where there was none, or where it is that already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undisturbed: Option<f64>,
+    /// How the samples divide by the state of the core; absent where no gauge was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core: Option<CoreShare>,
     /// The modes, where there is more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modes: Vec<Mode>,
+}
+
+/// How a metric's samples divide by the state of the core, over all launches.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CoreShare {
+    /// Of which samples the estimate was made.
+    pub selection: Selection,
+    /// The share of the samples during which the core was alone, from 0 to 1.
+    pub alone: f64,
+    /// The share of the samples during which it was shared, from 0 to 1.
+    pub shared: f64,
+    /// The median while it was shared, in the metric's unit; absent where too few samples were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_median: Option<f64>,
 }
 
 /// A percentile of a distribution of latencies.
@@ -161,15 +314,19 @@ fn widened(ns: f32) -> f64 {
     (wide * scale).round() / scale
 }
 
+fn counted(buckets: &[(f32, u32)]) -> Vec<(f64, u64)> {
+    let buckets = buckets.iter();
+    buckets
+        .map(|(ns, count)| (widened(*ns), u64::from(*count)))
+        .collect()
+}
+
 impl Data {
     /// Each sample as a cost or a value, and how often it is there; of a histogram the middle of each
     /// bucket.
     pub fn counted(&self) -> Vec<(f64, u64)> {
         match self {
-            Data::Histogram(buckets) => buckets
-                .iter()
-                .map(|(ns, count)| (widened(*ns), u64::from(*count)))
-                .collect(),
+            Data::Histogram(buckets) => counted(buckets),
             other => other.costs().into_iter().map(|cost| (cost, 1)).collect(),
         }
     }

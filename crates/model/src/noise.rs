@@ -49,6 +49,9 @@ pub struct Noise {
     /// The core clock after the last point.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_clock_after_hz: Option<f64>,
+    /// What the gauge of the core said; absent where none was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core: Option<CoreGauge>,
     /// What the launch's packets met at the ends of its link, by role; empty
     /// where it has none.
     #[serde(default, skip_serializing_if = "Few::is_empty", with = "crate::few")]
@@ -66,6 +69,19 @@ impl Noise {
             less(&mut self.run_queue_wait_ns, cpu_ns);
         }
     }
+}
+
+/// What the gauge of the measuring thread's core said during a launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CoreGauge {
+    /// Core cycles per addition while the core is alone.
+    pub floor: f64,
+    /// How much measured time had the core to itself, in nanoseconds.
+    pub alone_ns: f64,
+    /// How much had to share it.
+    pub shared_ns: f64,
+    /// How much was neither.
+    pub mixed_ns: f64,
 }
 
 /// Gaps in a clock that was read without pause.

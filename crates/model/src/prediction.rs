@@ -98,6 +98,7 @@ mod tests {
             percentiles: Vec::new(),
             n: 1,
             undisturbed: None,
+            core: None,
             modes: Vec::new(),
         };
         assert_eq!(expected.missed_by(&measured), None);

@@ -223,6 +223,10 @@ pub struct ClockInfo {
     pub resolution_ns: f64,
     /// What one reading costs, in nanoseconds.
     pub read_ns: f64,
+    /// Core cycles per independent addition while nothing else uses the core: the floor of the
+    /// gauge. Absent where none was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_floor: Option<f64>,
 }
 
 /// The clocks that a measurement may use.

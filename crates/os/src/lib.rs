@@ -35,6 +35,7 @@ mod control_message;
 pub mod conversation;
 pub mod copies;
 pub mod core_chain;
+pub mod core_slots;
 pub mod delivery;
 pub mod field_sender;
 pub mod fields;

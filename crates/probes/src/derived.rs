@@ -3,33 +3,48 @@
 use crate::literal::text;
 use costof_measure::probe::the_only_report;
 use costof_measure::statistics::quantile::median;
-use costof_model::metric::{Data, Measured};
+use costof_model::metric::{CoreState, Data, Gauged, Measured, Selection};
 use costof_model::point::Point;
 use costof_model::protocol::Report;
 
 /// What one operation cost in the median of a launch's batches, in nanoseconds;
 /// none where the metric has no batches.
 pub(crate) fn median_ns(report: &Report, metric: &str) -> Option<f64> {
+    Some(cost(report, metric)?.0)
+}
+
+/// That median, and the state of the core in the batches that it is of: alone where there are
+/// enough of those.
+fn cost(report: &Report, metric: &str) -> Option<(f64, Option<CoreState>)> {
     let measured = report
         .metrics
         .iter()
         .find(|measured| measured.name == metric)?;
-    median(&measured.data.costs())
+    let (selection, state) = [
+        (Selection::Alone, CoreState::Alone),
+        (Selection::Shared, CoreState::Shared),
+    ]
+    .into_iter()
+    .find(|(selection, _)| measured.suffices(*selection))
+    .unwrap_or((Selection::All, CoreState::Mixed));
+    let costs = measured.selected(selection).into_iter();
+    let costs: Vec<f64> = costs.map(|(cost, _)| cost).collect();
+    Some((median(&costs)?, measured.gauged.as_ref().map(|_| state)))
 }
 
 /// Adds a metric that is one number.
 pub(crate) fn add(report: &mut Report, metric: &'static str, value: f64) {
-    report.metrics.push(Measured {
-        name: text(metric),
-        data: Data::Value(value),
-        disturbed: Vec::new(),
-    });
+    let value = Data::Value(value);
+    report.metrics.push(Measured::new(text(metric), value));
 }
 
 /// Adds the throughput, where an operation of `bytes` bytes has a cost.
 pub(crate) fn add_throughput(report: &mut Report, bytes: u64) {
-    if let Some(ns) = median_ns(report, "cost") {
-        add(report, "throughput", bytes as f64 / ns * 1e9);
+    if let Some((ns, state)) = cost(report, "cost") {
+        report.metrics.push(Measured {
+            gauged: state.map(|state| Gauged::Samples(state.letter().to_string())),
+            ..Measured::new(text("throughput"), Data::Value(bytes as f64 / ns * 1e9))
+        });
     }
 }
 
@@ -74,9 +89,8 @@ mod tests {
 
     fn cost(samples: &[(u64, f64)]) -> Measured {
         Measured {
-            name: text("cost"),
-            data: Data::Samples(samples.to_vec()),
             disturbed: vec![0],
+            ..Measured::new(text("cost"), Data::Samples(samples.to_vec()))
         }
     }
 

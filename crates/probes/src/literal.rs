@@ -94,6 +94,7 @@ pub(crate) fn measured(
             percentiles: Vec::new(),
             n: 1,
             undisturbed: None,
+            core: None,
             modes: Vec::new(),
         }],
         prediction: None,

@@ -206,6 +206,7 @@ fn launch(points: &[Point]) -> Launch {
             spread_ppm: 0.0,
             resolution_ns: 30.0,
             read_ns: 30.0,
+            core_floor: None,
         },
         meeting: Some(Meeting {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -269,6 +270,7 @@ fn all_known() -> Vec<PointRow> {
             percentiles: Vec::new(),
             n: 1,
             undisturbed: None,
+            core: None,
             modes: Vec::new(),
         }],
         prediction: None,

@@ -59,6 +59,7 @@ pub(crate) fn row(probe: &'static str, size: u64, ns: f64) -> PointRow {
             percentiles: Vec::new(),
             n: 100,
             undisturbed: None,
+            core: None,
             modes: Vec::new(),
         }],
         prediction: None,

@@ -74,11 +74,7 @@ fn run(probes: &[(&str, &[f64])]) -> Run {
     for (block, (probe, costs)) in probes.iter().enumerate() {
         run.probes.push(info(probe));
         for (launch, cost) in costs.iter().enumerate() {
-            let value = |name: &'static str, value| Measured {
-                name: name.into(),
-                data: Data::Value(value),
-                disturbed: Vec::new(),
-            };
+            let value = |name: &'static str, value| Measured::new(name.into(), Data::Value(value));
             run.launches.push(LaunchRow {
                 block,
                 launch: launch as u32,
@@ -268,6 +264,7 @@ fn false_alarms_are_as_rare_as_is_said() {
                     launches: medians.each_ref().map(Vec::len),
                     medians,
                     in_pairs: false,
+                    selection: Selection::All,
                 },
                 0.0,
             )
@@ -307,6 +304,7 @@ fn on(kernel: &str, mitigation: &str, load: f64) -> Run {
             spread_ppm: 0.0,
             resolution_ns: 1.0,
             read_ns: 1.0,
+            core_floor: None,
         },
         counters: CounterInfo::default(),
         peer: None,

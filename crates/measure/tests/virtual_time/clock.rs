@@ -62,6 +62,7 @@ impl VirtualClock {
             spread_ppm: 0.0,
             resolution_ns: READ_NS,
             read_ns: READ_NS,
+            core_floor: None,
         }
     }
 }

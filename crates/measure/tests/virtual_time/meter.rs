@@ -530,11 +530,9 @@ fn allocations_cost_the_point_that_made_them_its_grade() {
 fn cycles_of_user_mode_are_cycles() {
     let mut launches = launches_of(5.0);
     for launch in &mut launches {
-        launch.metrics.push(Measured {
-            name: "cycles_user".into(),
-            data: Data::Value(20.0),
-            disturbed: Vec::new(),
-        });
+        launch
+            .metrics
+            .push(Measured::new("cycles_user".into(), Data::Value(20.0)));
     }
     let row = point_of(launches).expect("a point");
     let cycles = row.estimate("cycles_user").expect("it was counted");
@@ -546,11 +544,10 @@ fn a_percentile_is_printed_from_exactly_as_many_samples_as_it_takes() {
     for (samples, greatest) in [(100_000, 99.99), (99_999, 99.9), (1000, 99.0), (999, 90.0)] {
         let histogram = || Report {
             state: State::Ok,
-            metrics: vec![Measured {
-                name: "cost".into(),
-                data: Data::Histogram(vec![(1e6, samples)]),
-                disturbed: Vec::new(),
-            }],
+            metrics: vec![Measured::new(
+                "cost".into(),
+                Data::Histogram(vec![(1e6, samples)]),
+            )],
             allocations: 0,
         };
         let row = point_of(vec![histogram()]).expect("a point");

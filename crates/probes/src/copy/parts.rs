@@ -559,10 +559,8 @@ mod tests {
     }
 
     fn derived_cost(point: &Point, metrics: &[(&'static str, f64)]) -> Vec<f64> {
-        let metrics = metrics.iter().map(|(name, ns)| Measured {
-            name: text(name),
-            data: Data::Samples(vec![(1, *ns), (2, 2.0 * ns)]),
-            disturbed: Vec::new(),
+        let metrics = metrics.iter().map(|(name, ns)| {
+            Measured::new(text(name), Data::Samples(vec![(1, *ns), (2, 2.0 * ns)]))
         });
         let report = Report {
             state: State::Ok,

@@ -629,9 +629,8 @@ mod tests {
             state: State::Ok,
             allocations: 1,
             metrics: vec![Measured {
-                name: text(name),
-                data,
                 disturbed: vec![0],
+                ..Measured::new(text(name), data)
             }],
         };
         let receiver = report("cost", Data::Samples(vec![(10, 1000.0)]));

@@ -333,11 +333,9 @@ mod tests {
     }
 
     fn report(metrics: &[(&'static str, Data)]) -> Report {
-        let metrics = metrics.iter().map(|(name, data)| Measured {
-            name: (*name).into(),
-            data: data.clone(),
-            disturbed: Vec::new(),
-        });
+        let metrics = metrics
+            .iter()
+            .map(|(name, data)| Measured::new((*name).into(), data.clone()));
         Report {
             state: State::Ok,
             allocations: 0,

@@ -35,6 +35,7 @@ pub(crate) fn launch(points: Vec<Point>) -> Launch {
             spread_ppm: 0.0,
             resolution_ns: 30.0,
             read_ns: 30.0,
+            core_floor: None,
         },
         meeting: None,
     }

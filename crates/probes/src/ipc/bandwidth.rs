@@ -261,15 +261,14 @@ mod tests {
     fn throughput_is_bytes_over_the_median_time_of_a_message() {
         let axes = headlines(&Facts::default())[0].axes.clone();
         let point = literal::point(&PROBE, axes);
-        let cost = Measured {
-            name: text("cost"),
-            data: Data::Samples(vec![
+        let cost = Measured::new(
+            text("cost"),
+            Data::Samples(vec![
                 (1, 64.0 * 32768.0),
                 (2, 64.0 * 131_072.0),
                 (1, 64.0 * 65536.0),
             ]),
-            disturbed: Vec::new(),
-        };
+        );
         let report = Report {
             state: State::Ok,
             allocations: 0,

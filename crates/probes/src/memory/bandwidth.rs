@@ -291,7 +291,7 @@ impl Role for Streaming {
         let trial = trial_bytes(point).div_ceil(block_bytes);
         let best = team.fastest(&kernels, &mut crew, trial, meter);
         team.take(best);
-        meter.repeatable("cost", |n| crew.run(n));
+        meter.crew("cost", &mut crew);
         meter.value("vector_bytes", f64::from(best.vector_bytes));
         meter.value("nontemporal", f64::from(u8::from(best.nontemporal)));
         Ok(())
@@ -346,11 +346,10 @@ mod tests {
         let report = Report {
             state: State::Ok,
             allocations: 0,
-            metrics: vec![Measured {
-                name: "cost".into(),
-                data: Data::Samples(vec![(1, 100.0), (2, 256.0), (1, 128.0)]),
-                disturbed: Vec::new(),
-            }],
+            metrics: vec![Measured::new(
+                "cost".into(),
+                Data::Samples(vec![(1, 100.0), (2, 256.0), (1, 128.0)]),
+            )],
         };
         let point = point(&PROBE, axes("read", 4096).with("threads", 2));
         let report = derive(&point, vec![report]);

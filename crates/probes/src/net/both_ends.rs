@@ -67,11 +67,7 @@ mod tests {
             allocations: 1,
             metrics: metrics
                 .iter()
-                .map(|(name, data)| Measured {
-                    name: (*name).into(),
-                    data: data.clone(),
-                    disturbed: Vec::new(),
-                })
+                .map(|(name, data)| Measured::new((*name).into(), data.clone()))
                 .collect(),
         }
     }

@@ -391,9 +391,8 @@ mod tests {
         for (headline, metrics) in headlines(&Facts::default()).iter().zip([3, 3, 2, 2]) {
             let point = literal::point(&PROBE, headline.axes.clone());
             let measured = |name, data| Measured {
-                name: text(name),
-                data,
                 disturbed: vec![0],
+                ..Measured::new(text(name), data)
             };
             let report = derive(
                 &point,

@@ -203,7 +203,7 @@ impl Role for Pair {
         self.line = Arc::default();
         self.sent = Arc::default();
         let mut crew = Crew::start(vec![self.send(), self.answer()], &[from, to])?;
-        meter.repeatable("cost", |n| crew.run(n));
+        meter.crew("cost", &mut crew);
         Ok(())
     }
 

@@ -157,7 +157,7 @@ impl Role for Counting {
             .counted
             .as_mut()
             .expect("a prepared point has counters");
-        meter.repeatable("cost", |n| counted.crew.run(n));
+        meter.crew("cost", &mut counted.crew);
         Ok(())
     }
 

@@ -204,7 +204,7 @@ impl Role for Contenders {
         if contention.turns.len() > contention.processors {
             meter.batches_last(SHARED_BATCH_NS);
         }
-        meter.repeatable("cost", |n| contention.crew.run(n));
+        meter.crew("cost", &mut contention.crew);
         Ok(())
     }
 

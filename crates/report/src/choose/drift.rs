@@ -132,13 +132,7 @@ mod tests {
 
     #[test]
     fn an_even_number_has_its_median_between_the_middle_two() {
-        let of = |data: Data| {
-            median(&Measured {
-                name: "cost".into(),
-                data,
-                disturbed: Vec::new(),
-            })
-        };
+        let of = |data: Data| median(&Measured::new("cost".into(), data));
         let samples = |costs: &[f64]| Data::Samples(costs.iter().map(|ns| (1, *ns)).collect());
         assert_eq!(of(samples(&[4.0, 1.0, 3.0, 2.0])), Some(2.5));
         assert_eq!(of(samples(&[4.0, 1.0, 3.0])), Some(3.0));

@@ -287,6 +287,7 @@ mod tests {
             p: 0.001,
             verdict,
             visible: 0.03,
+            selection: costof_model::metric::Selection::All,
         }
     }
 

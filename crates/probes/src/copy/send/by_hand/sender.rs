@@ -392,11 +392,7 @@ mod tests {
 
     #[test]
     fn what_no_receiver_measures_is_not_shown() {
-        let measured = |name| Measured {
-            name: text(name),
-            data: Data::Value(1.0),
-            disturbed: Vec::new(),
-        };
+        let measured = |name| Measured::new(text(name), Data::Value(1.0));
         let report = of_this_probe(Report {
             state: State::Ok,
             metrics: vec![

@@ -1,0 +1,166 @@
+//! The gauge of a core: whether something else uses its execution units.
+//!
+//! Another hardware thread on the core, of this machine or of another virtual machine on the same
+//! host, takes execution slots and no time: neither steal time nor the run queue nor a gap in the
+//! clock shows it. Independent additions run slower then, and a chain of dependent multiplications
+//! does not. Their ratio, core cycles per addition, has a sharp floor while the core is alone
+//! (docs/decisions/2026-11-23-core-gauge.md).
+//!
+//! A reading takes about two microseconds of registers only. It is taken before and after a batch,
+//! and says what the batch counts for before anybody looks at its time.
+
+use costof_model::facts::Cpu;
+use costof_model::metric::CoreState;
+use costof_os::core_chain::{MULTIPLY_CYCLES, multiply};
+use costof_os::core_slots::independent_additions;
+use costof_os::tsc;
+use std::sync::Arc;
+
+/// The core was alone where both readings are at most this many times the floor.
+const ALONE: f64 = 1.05;
+/// It was shared where both are at least this many times the floor.
+const SHARED: f64 = 1.3;
+/// A reading further below the floor was interrupted during its multiplications.
+const BROKEN: f64 = 0.9;
+/// Readings that are alike lie within this share of each other.
+const ALIKE: f64 = 1.02;
+/// A plateau has at least this share of the readings, and this many.
+const PLATEAU_SHARE: f64 = 0.04;
+const PLATEAU_LEAST: usize = 8;
+/// Each of the two loops lasts this many steps of the counter, and at least this many
+/// multiplications: a quarter of a microsecond at 3 GHz.
+const STEPS_PER_LOOP: f64 = 100.0;
+const MULTIPLICATIONS_LEAST: u64 = 250;
+/// As many additions as take about the time of one multiplication.
+const ADDITIONS_PER_MULTIPLICATION: u64 = 10;
+/// The part of a reading that is run before it and thrown away: right after the kernel ran, a
+/// reading would be some per cent too high.
+const WARM_UP_PART: u64 = 8;
+/// How many readings a calibration takes.
+const CALIBRATION_READINGS: usize = 2_000;
+
+/// Reads a core's free execution slots: core cycles per addition.
+pub type Reader = Arc<dyn Fn() -> f64 + Send + Sync>;
+
+/// A gauge whose floor is known.
+#[derive(Clone)]
+pub struct Gauge {
+    read: Reader,
+    floor: f64,
+}
+
+impl Gauge {
+    /// A gauge of whichever core the calling thread is on, whose floor was found before.
+    pub fn of_this_core(floor: f64) -> Gauge {
+        Gauge::new(reader(), floor)
+    }
+
+    /// A gauge that reads by `read`.
+    pub fn new(read: Reader, floor: f64) -> Gauge {
+        Gauge { read, floor }
+    }
+
+    /// Core cycles per addition now.
+    pub fn read(&self) -> f64 {
+        (self.read)()
+    }
+
+    /// Core cycles per addition while the core is alone.
+    pub fn floor(&self) -> f64 {
+        self.floor
+    }
+
+    /// What a stretch counts for between two readings. One reading of several cores is the worst of
+    /// them.
+    pub fn state(&self, before: f64, after: f64) -> CoreState {
+        state(self.floor, before, after)
+    }
+}
+
+/// What a stretch counts for between two readings of a gauge with this floor.
+pub fn state(floor: f64, before: f64, after: f64) -> CoreState {
+    let both = |is: &dyn Fn(f64) -> bool| is(before / floor) && is(after / floor);
+    if both(&|times| (BROKEN..=ALONE).contains(&times)) {
+        CoreState::Alone
+    } else if both(&|times| times >= SHARED) {
+        CoreState::Shared
+    } else {
+        CoreState::Mixed
+    }
+}
+
+/// The lowest value that many readings agree on: the floor, where the core was alone often enough;
+/// `None` where readings are scattered.
+pub fn plateau(readings: &[f64]) -> Option<f64> {
+    let mut sorted: Vec<f64> = readings.iter().copied().filter(|x| *x > 0.0).collect();
+    sorted.sort_by(f64::total_cmp);
+    let wanted = ((sorted.len() as f64 * PLATEAU_SHARE) as usize).max(PLATEAU_LEAST);
+    let alike = sorted
+        .windows(wanted)
+        .position(|window| window[wanted - 1] <= window[0] * ALIKE)?;
+    Some(sorted[alike + wanted / 2])
+}
+
+/// The floor of the machine's cores. It is the plateau of readings on the calling thread's core; where
+/// the design of the core is known and says less, the core was never seen alone, and what the design
+/// says counts. `None` where neither is to be had.
+pub fn calibrate(cpu: &Cpu) -> Option<f64> {
+    let read = reader();
+    let readings: Vec<f64> = (0..CALIBRATION_READINGS).map(|_| read()).collect();
+    floor(plateau(&readings), by_design(cpu))
+}
+
+/// The floor by what was seen and what the design says.
+fn floor(seen: Option<f64>, design: Option<f64>) -> Option<f64> {
+    match (seen, design) {
+        (Some(seen), Some(design)) if seen > design * ALONE => Some(design),
+        (Some(seen), _) => Some(seen),
+        (None, design) => design,
+    }
+}
+
+/// Core cycles per addition of the gauge's loop on a core of this design, alone. Six additions, and
+/// the decrement and branch fused into a seventh operation, over the operations that go through in a
+/// cycle.
+///
+/// Sources: AMD, "Software Optimization Guide" for families 17h, 19h and 1Ah (four integer units,
+/// from Zen 5 on six); Intel, "Optimization Reference Manual" (four integer ports from Haswell to Ice
+/// Lake); measured on Zen 4 (0.292) and Sapphire Rapids (0.212).
+fn by_design(cpu: &Cpu) -> Option<f64> {
+    const OPERATIONS: f64 = 7.0 / 6.0;
+    match (cpu.vendor.as_deref()?, cpu.family?, cpu.model?) {
+        ("AuthenticAMD", 0x17 | 0x19, _) => Some(OPERATIONS / 4.0),
+        ("AuthenticAMD", 0x1a, _) => Some(OPERATIONS / 6.0),
+        ("GenuineIntel", 6, 0x3f | 0x4f | 0x55 | 0x6a | 0x6c) => Some(OPERATIONS / 4.0),
+        ("GenuineIntel", 6, 0x8f | 0xcf) => Some(0.212),
+        _ => None,
+    }
+}
+
+/// Reads the core on which it is called. How long its loops must be for this counter's steps is
+/// found once, here.
+pub fn reader() -> Reader {
+    let multiplications = multiplications();
+    Arc::new(move || {
+        multiply(multiplications / WARM_UP_PART);
+        independent_additions(multiplications * ADDITIONS_PER_MULTIPLICATION / WARM_UP_PART);
+        let cycles = ticks(|| multiply(multiplications)) / multiplications as f64 / MULTIPLY_CYCLES;
+        let additions = multiplications * ADDITIONS_PER_MULTIPLICATION;
+        ticks(|| independent_additions(additions)) / additions as f64 / cycles
+    })
+}
+
+fn multiplications() -> u64 {
+    let step = (0..1000)
+        .filter_map(|_| tsc::now().abs_diff(tsc::now()).checked_sub(1))
+        .min()
+        .map_or(1.0, |less_one| less_one as f64 + 1.0);
+    let each = ticks(|| multiply(10_000)) / 10_000.0;
+    ((STEPS_PER_LOOP * step / each) as u64).max(MULTIPLICATIONS_LEAST)
+}
+
+fn ticks(work: impl FnOnce() -> u64) -> f64 {
+    let start = tsc::start();
+    std::hint::black_box(work());
+    tsc::end().saturating_sub(start) as f64
+}
