@@ -27,9 +27,10 @@ const ALIKE: f64 = 1.02;
 /// A plateau has at least this share of the readings, and this many.
 const PLATEAU_SHARE: f64 = 0.04;
 const PLATEAU_LEAST: usize = 8;
-/// Each of the two loops lasts this many steps of the counter, and at least this many
-/// multiplications: a quarter of a microsecond at 3 GHz.
-const STEPS_PER_LOOP: f64 = 100.0;
+/// Each of the two loops lasts as long as this many readings of the counter, which may advance in
+/// steps of ten nanoseconds, and at least this many multiplications: a quarter of a microsecond at
+/// 3 GHz.
+const READINGS_PER_LOOP: f64 = 50.0;
 const MULTIPLICATIONS_LEAST: u64 = 250;
 /// As many additions as take about the time of one multiplication.
 const ADDITIONS_PER_MULTIPLICATION: u64 = 10;
@@ -137,8 +138,8 @@ fn by_design(cpu: &Cpu) -> Option<f64> {
     }
 }
 
-/// Reads the core on which it is called. How long its loops must be for this counter's steps is
-/// found once, here.
+/// Reads the core on which it is called. How long its loops must be for this counter is found
+/// once, here.
 pub fn reader() -> Reader {
     let multiplications = multiplications();
     Arc::new(move || {
@@ -151,12 +152,13 @@ pub fn reader() -> Reader {
 }
 
 fn multiplications() -> u64 {
-    let step = (0..1000)
-        .filter_map(|_| tsc::now().abs_diff(tsc::now()).checked_sub(1))
+    let reading = (0..1000)
+        .map(|_| tsc::end().abs_diff(tsc::end()))
+        .filter(|ticks| *ticks > 0)
         .min()
-        .map_or(1.0, |less_one| less_one as f64 + 1.0);
+        .unwrap_or(1) as f64;
     let each = ticks(|| multiply(10_000)) / 10_000.0;
-    ((STEPS_PER_LOOP * step / each) as u64).max(MULTIPLICATIONS_LEAST)
+    ((READINGS_PER_LOOP * reading / each) as u64).max(MULTIPLICATIONS_LEAST)
 }
 
 fn ticks(work: impl FnOnce() -> u64) -> f64 {

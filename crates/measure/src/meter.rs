@@ -645,13 +645,14 @@ impl<'a> Meter<'a> {
             self.count_allocations(allocated);
             let after = self.gauge.map(|gauge| operation.work.read(gauge));
             let since = usage::thread().since(&usage_before);
-            if since.involuntary_switches > 0 || since.major_faults > 0 {
+            let is_disturbed = since.involuntary_switches > 0 || since.major_faults > 0;
+            if is_disturbed {
                 batches.disturbed.push(batches.samples.len() as u32);
             }
             batches.samples.push((operations, ns));
             batches.readings.extend(before.zip(after));
             let state = self.note_state(before.zip(after), ns);
-            spent.add(ns, state);
+            spent.add(ns, state.filter(|_| !is_disturbed));
         }
         Ok(())
     }
