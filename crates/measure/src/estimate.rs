@@ -12,7 +12,7 @@ use crate::statistics::ratio::{Doubling, doubling};
 use costof_model::Text;
 use costof_model::failure::Failure;
 use costof_model::metric::{
-    CoreShare, Data, Estimate, Measured, MetricInfo, Mode, Percentile, Selection,
+    CoreShare, CoreState, Data, Estimate, Measured, MetricInfo, Mode, Percentile, Selection,
 };
 use costof_model::noise::{Grade, Noise, Warning};
 use costof_model::point::Point;
@@ -225,19 +225,17 @@ fn core_share(launches: &[&Measured]) -> Option<CoreShare> {
         .copied()
         .filter(|launch| launch.gauged.is_some())
         .collect();
-    let count = |selection: Selection| -> f64 {
-        let counts = gauged.iter().flat_map(|launch| launch.selected(selection));
-        counts.map(|(_, count)| count as f64).sum()
+    let count = |state: Option<CoreState>| -> f64 {
+        gauged.iter().map(|launch| launch.count(state) as f64).sum()
     };
-    let share = |selection: Selection| count(selection) / count(Selection::All);
-    let shared = gauged
-        .iter()
-        .filter(|launch| launch.suffices(Selection::Shared));
+    let share = |state: CoreState| count(Some(state)) / count(None).max(1.0);
+    let shared = gauged.iter();
+    let shared = shared.filter(|launch| launch.suffices(Selection::Shared));
     let shared = shared.filter_map(|launch| distribution(launch, Selection::Shared)?.median());
     (!gauged.is_empty()).then(|| CoreShare {
         selection: selection(launches),
-        alone: share(Selection::Alone),
-        shared: share(Selection::Shared),
+        alone: share(CoreState::Alone),
+        shared: share(CoreState::Shared),
         shared_median: median(&shared.collect::<Vec<f64>>()),
     })
 }

@@ -181,6 +181,20 @@ impl Measured {
         }
     }
 
+    /// How many samples there are in one state of the core, or in all.
+    pub fn count(&self, state: Option<CoreState>) -> u64 {
+        let sum = |buckets: &[(f32, u32)]| buckets.iter().map(|(_, count)| u64::from(*count)).sum();
+        match (&self.gauged, state) {
+            (_, None) => self.data.counted().iter().map(|(_, count)| count).sum(),
+            (Some(Gauged::Histogram(parts)), Some(CoreState::Alone)) => sum(&parts.alone),
+            (Some(Gauged::Histogram(parts)), Some(CoreState::Shared)) => sum(&parts.shared),
+            (Some(Gauged::Samples(states)), Some(state)) => {
+                states.matches(state.letter()).count() as u64
+            }
+            _ => 0,
+        }
+    }
+
     /// The positions of the selected samples; none of a histogram.
     pub fn positions(&self, selection: Selection) -> impl Iterator<Item = usize> {
         let letter = match selection {
