@@ -1,9 +1,11 @@
 //! The worker: takes commands on standard input, answers on standard output,
 //! and measures the points of a launch. One worker serves one launch.
 //!
-//! It writes nothing while a batch runs. A thread off the measured processors
-//! reads the commands, and ends the process when its input closes, so that
-//! nothing is left running when the controller is gone.
+//! It writes nothing while a batch runs, and has one thread: a second one would
+//! make calls on file descriptors dearer. A process off the measured processors
+//! reads the commands first, and ends the worker when the input closes, so that
+//! nothing is left running when the controller is gone
+//! (docs/decisions/2026-11-23-single-threaded-worker.md).
 
 use crate::clock::{self, Clock};
 use crate::counters::{Counters, Counts};
@@ -22,14 +24,13 @@ use costof_model::protocol::{
     Answer, ClockInfo, Command, Description, LINE_MAX_BYTES, Launch, Network, Offers, PROTOCOL,
     Report,
 };
+use costof_os::command_reader::CommandReader;
 use costof_os::{addresses, affinity, process};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Stdin, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 /// How long a guarded worker has to end after its input has closed.
@@ -76,73 +77,26 @@ pub fn work(table: &[&'static Probe], release: &str) -> io::Result<()> {
     let _ = process::name(c"costof");
     // Best effort: without it, the kernel chooses whom to end when memory runs out.
     let _ = process::be_oom_victim();
-    let output = process::private_stdout()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let (sender, commands) = mpsc::channel();
-    let reader_stop = Arc::clone(&stop);
-    std::thread::Builder::new()
-        .name("commands".to_owned())
-        .spawn(move || read_commands(&sender, &reader_stop))?;
+    let stop_line = serde_json::to_vec(&Command::Stop)?;
+    let reader = CommandReader::start(&stop_line)?;
     Worker {
         table,
         release,
-        output,
-        commands,
-        stop,
+        input: BufReader::new(io::stdin()),
+        output: process::private_stdout()?,
+        reader,
         turn: None,
     }
     .serve()
 }
 
-/// Reads commands until the input closes, which ends the process.
-fn read_commands(sender: &Sender<Result<Command, String>>, stop: &AtomicBool) {
-    let mut input = BufReader::new(io::stdin());
-    loop {
-        let mut line = Vec::new();
-        match (&mut input)
-            .take(LINE_MAX_BYTES as u64)
-            .read_until(b'\n', &mut line)
-        {
-            // With whatever a probe has started, which would outlive it.
-            Ok(0) | Err(_) => process::exit_with_group(0),
-            Ok(_) => {}
-        }
-        let command = serde_json::from_slice(&line).map_err(|error| error.to_string());
-        match &command {
-            Ok(Command::Stop) => {
-                stop.store(true, Ordering::Release);
-                continue;
-            }
-            // This thread stays away from what is measured, where it can.
-            Ok(Command::Open(launch)) => leave(&launch.cpus),
-            _ => {}
-        }
-        if sender.send(command).is_err() {
-            std::process::exit(0);
-        }
-    }
-}
-
-/// Moves this thread off `cpus`, where there are other processors.
-fn leave(cpus: &[usize]) {
-    if let Ok(allowed) = affinity::allowed() {
-        let others: Vec<usize> = allowed
-            .into_iter()
-            .filter(|cpu| !cpus.contains(cpu))
-            .collect();
-        if !others.is_empty() {
-            // Best effort: a thread that blocks in a read hardly disturbs.
-            let _ = affinity::pin(&others);
-        }
-    }
-}
-
 struct Worker<'a> {
     table: &'a [&'static Probe],
     release: &'a str,
+    input: BufReader<Stdin>,
     output: std::fs::File,
-    commands: Receiver<Result<Command, String>>,
-    stop: Arc<AtomicBool>,
+    /// It takes out [`Command::Stop`], and ends this process with its input.
+    reader: CommandReader,
     /// Held until the process ends.
     turn: Option<Turn>,
 }
@@ -153,8 +107,8 @@ impl Worker<'_> {
             protocol: PROTOCOL,
             costof: self.release.to_owned(),
         })?;
-        while let Ok(command) = self.commands.recv() {
-            match command {
+        loop {
+            match self.command() {
                 Ok(Command::Describe) => {
                     let description = self.describe();
                     self.answer(&Answer::Description(Box::new(description)))?;
@@ -163,24 +117,38 @@ impl Worker<'_> {
                     let answer = self.hold();
                     self.answer(&answer)?;
                 }
-                Ok(Command::Open(launch)) => match OpenLaunch::open(self.table, *launch) {
-                    Ok(open) => {
-                        self.answer(&Answer::Opened)?;
-                        return self.launch(open);
+                Ok(Command::Open(launch)) => {
+                    // Best effort: what blocks in a read hardly disturbs.
+                    let _ = self.reader.leave(&launch.cpus);
+                    match OpenLaunch::open(self.table, *launch) {
+                        Ok(open) => {
+                            self.answer(&Answer::Opened)?;
+                            return self.launch(open);
+                        }
+                        Err(failure) => self.answer(&Answer::Failed(failure))?,
                     }
-                    Err(failure) => self.answer(&Answer::Failed(failure))?,
-                },
+                }
                 other => self.refuse(&other)?,
             }
         }
-        Ok(())
     }
 
-    fn launch(&mut self, mut open: OpenLaunch) -> io::Result<()> {
-        while let Ok(command) = self.commands.recv() {
-            match command {
+    /// The next command. Without one, the reader is gone, and this process ends with
+    /// whatever a probe has started, which would outlive it.
+    fn command(&mut self) -> Result<Command, String> {
+        let mut line = Vec::new();
+        let mut input = (&mut self.input).take(LINE_MAX_BYTES as u64);
+        match input.read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => process::exit_with_group(0),
+            Ok(_) => serde_json::from_slice(&line).map_err(|error| error.to_string()),
+        }
+    }
+
+    fn launch(mut self, mut open: OpenLaunch) -> io::Result<()> {
+        loop {
+            match self.command() {
                 Ok(Command::Prepare { point, offers }) => {
-                    self.stop.store(false, Ordering::Release);
+                    self.reader.stop().store(false, Ordering::Release);
                     let answer = match open.prepare(point, &offers) {
                         Ok(offers) => Answer::Prepared { offers },
                         Err(failure) => Answer::Failed(failure),
@@ -188,17 +156,22 @@ impl Worker<'_> {
                     self.answer(&answer)?;
                 }
                 Ok(Command::Run) => {
-                    let answer = match open.run(&self.stop) {
+                    let answer = match open.run(self.reader.stop()) {
                         Ok(()) => Answer::Ran,
                         Err(failure) => Answer::Failed(failure),
                     };
                     self.answer(&answer)?;
                 }
-                Ok(Command::Close) => return self.answer(&open.close()),
+                Ok(Command::Close) => {
+                    let closed = open.close();
+                    // Collected here: the controller kills what is left of the group, and the
+                    // reader would stay a zombie where no init collects orphans.
+                    drop(self.reader);
+                    return write(&mut self.output, &closed);
+                }
                 other => self.refuse(&other)?,
             }
         }
-        Ok(())
     }
 
     fn describe(&self) -> Description {
@@ -242,10 +215,14 @@ impl Worker<'_> {
     }
 
     fn answer(&mut self, answer: &Answer) -> io::Result<()> {
-        let mut line = serde_json::to_vec(answer)?;
-        line.push(b'\n');
-        self.output.write_all(&line)
+        write(&mut self.output, answer)
     }
+}
+
+fn write(output: &mut std::fs::File, answer: &Answer) -> io::Result<()> {
+    let mut line = serde_json::to_vec(answer)?;
+    line.push(b'\n');
+    output.write_all(&line)
 }
 
 /// A launch that has begun.

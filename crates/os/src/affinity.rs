@@ -12,12 +12,23 @@ use std::io;
 ///
 /// What sched_getaffinity(2) says; a process that may run has none.
 pub fn allowed() -> io::Result<Vec<usize>> {
+    allowed_to(0)
+}
+
+/// The same of another process's first thread; 0 is the calling thread.
+pub(crate) fn allowed_to(process: libc::pid_t) -> io::Result<Vec<usize>> {
     let mut words = vec![0_u64; 16];
     loop {
         let bytes = words.len() * size_of::<u64>();
         // SAFETY: the kernel writes at most `bytes` bytes to the vector, which has them.
-        let written =
-            unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, bytes, words.as_mut_ptr()) };
+        let written = unsafe {
+            libc::syscall(
+                libc::SYS_sched_getaffinity,
+                process,
+                bytes,
+                words.as_mut_ptr(),
+            )
+        };
         if written > 0 {
             return Ok(members(&words));
         }
@@ -65,8 +76,13 @@ pub(crate) fn set(cpus: &[usize]) -> io::Result<Vec<u64>> {
 /// [`pin`] with a set that was made before: a system call and nothing else, for the child of a
 /// fork.
 pub(crate) fn pin_to(set: &[u64]) -> io::Result<()> {
+    pin_process(0, set)
+}
+
+/// The same for another process's first thread; 0 is the calling thread.
+pub(crate) fn pin_process(process: libc::pid_t, set: &[u64]) -> io::Result<()> {
     // SAFETY: the kernel reads as many bytes as the slice has.
-    let status = unsafe { libc::sched_setaffinity(0, size_of_val(set), set.as_ptr().cast()) };
+    let status = unsafe { libc::sched_setaffinity(process, size_of_val(set), set.as_ptr().cast()) };
     match status {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -30,6 +30,7 @@ pub mod calls;
 pub mod chase;
 pub mod clock;
 pub mod clock_reads;
+pub mod command_reader;
 pub mod connections;
 mod control_message;
 pub mod conversation;

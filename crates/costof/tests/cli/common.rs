@@ -15,6 +15,9 @@ const HANGS: Duration = Duration::from_secs(600);
 /// How often something is looked for.
 const POLL: Duration = Duration::from_millis(5);
 
+/// The name of the process that reads a worker's commands.
+pub(crate) const READER: &str = "costof commands";
+
 /// A folder that is home, history and memory to the costofs started in it.
 pub(crate) struct Place(TempDir);
 
@@ -24,6 +27,7 @@ pub(crate) struct Running {
     pub(crate) pid: Pid,
     /// In ticks of the kernel's clock since the machine was started.
     pub(crate) started: u64,
+    /// Its command line; of a worker's reader of commands, which has the worker's, [`READER`].
     pub(crate) command: String,
 }
 
@@ -120,7 +124,10 @@ impl Place {
                 Some(Running {
                     pid: Pid::from_raw(name.parse().ok()?)?,
                     started: started(&process)?,
-                    command: words(&process, "cmdline").join(" "),
+                    command: match fs::read_to_string(process.join("comm")) {
+                        Ok(name) if name.trim_end() == READER => READER.to_owned(),
+                        _ => words(&process, "cmdline").join(" "),
+                    },
                 })
             })
             .collect()

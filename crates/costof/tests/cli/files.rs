@@ -242,8 +242,9 @@ fn nothing_is_left_of_named_files_when_the_controller_is_killed() {
 
 #[test]
 fn contenders_end_when_all_others_are_killed() {
-    // A controller, a worker that holds the machine, one that measures, and its three.
-    let has_contenders = |place: &Place, _: &Path| place.running().len() >= 6;
+    // A controller, a worker that holds the machine, one that measures, the readers of their
+    // commands, and its three.
+    let has_contenders = |place: &Place, _: &Path| place.running().len() >= 8;
     killed(CONTENTION, has_contenders, true);
 }
 

@@ -34,4 +34,5 @@ mod study;
 mod turns;
 mod two_ends;
 mod verify;
+mod worker;
 mod written;

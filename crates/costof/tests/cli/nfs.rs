@@ -1,7 +1,7 @@
 //! Files of a real NFS server, nfs-ganesha, in a network namespace of the test's own; of servers that
 //! are none; and of a remote file system that is mounted.
 
-use crate::common::{Ended, Place, ended, read, run, signal, spawn, wait_for};
+use crate::common::{Ended, Place, READER, ended, read, run, signal, spawn, wait_for};
 use crate::namespaces::Namespaces;
 use costof_model::failure::FailureKind;
 use costof_model::rows::{PointRow, State};
@@ -132,7 +132,8 @@ impl Server {
         wait_for("workers to end", || {
             let running = self.place.running();
             running.iter().all(|process| {
-                !process.command.contains("costof run") && !process.command.contains("worker")
+                let mut ours = ["costof run", "worker", READER].into_iter();
+                !ours.any(|words| process.command.contains(words))
             })
         });
     }

@@ -1,0 +1,142 @@
+//! A worker as its controller meets it: through its input and output.
+
+use crate::common::{Place, READER, Running, wait_for};
+use costof_model::protocol::{Answer, Command, Launch, Offers};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+/// A worker that was started by hand.
+struct Worker {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Worker {
+    fn start(place: &Place, arguments: &[&str]) -> Worker {
+        let mut command = place.costof(arguments);
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = piped.spawn().unwrap();
+        let mut worker = Worker {
+            input: process.stdin.take().unwrap(),
+            output: BufReader::new(process.stdout.take().unwrap()),
+            process,
+        };
+        assert!(matches!(worker.answer(), Answer::Hello { .. }));
+        worker
+    }
+
+    fn tell(&mut self, command: &Command) {
+        let line = serde_json::to_string(command).unwrap();
+        writeln!(self.input, "{line}").unwrap();
+    }
+
+    fn answer(&mut self) -> Answer {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    fn ask(&mut self, command: &Command) -> Answer {
+        self.tell(command);
+        self.answer()
+    }
+
+    /// Begins a launch of one point at its defaults.
+    fn open(&mut self, probe: &str) {
+        let Answer::Description(description) = self.ask(&Command::Describe) else {
+            panic!("no description");
+        };
+        let launch = serde_json::json!({
+            "role": "only",
+            "points": [{ "probe": probe, "axes": {}, "link": "none" }],
+            "cpus": [],
+            "seed": 1,
+            "point_time_ns": 1_000_000,
+            "rounds": 1,
+            "clock": description.clock,
+        });
+        let launch: Launch = serde_json::from_value(launch).unwrap();
+        assert_eq!(self.ask(&Command::Open(Box::new(launch))), Answer::Opened);
+    }
+}
+
+/// How many threads a process has.
+fn threads(process: &Running) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
+    let threads = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Threads:"));
+    threads.unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn a_worker_measures_with_one_thread() {
+    for arguments in [&["worker", "--end-with-parent"][..], &["worker"]] {
+        let place = Place::new();
+        let mut worker = Worker::start(&place, arguments);
+        worker.open("null");
+        let expect_one = |when: &str| {
+            let mut measuring = place.running();
+            measuring.retain(|process| process.command.ends_with("--end-with-parent "));
+            let [measuring] = &measuring[..] else {
+                panic!("{when}: {measuring:?}");
+            };
+            assert_eq!(threads(measuring), 1, "{when}");
+        };
+        expect_one("when it is open");
+        let prepare = Command::Prepare {
+            point: 0,
+            offers: Offers::new(),
+        };
+        assert!(matches!(worker.ask(&prepare), Answer::Prepared { .. }));
+        assert_eq!(worker.ask(&Command::Run), Answer::Ran);
+        expect_one("when it has measured");
+        assert!(matches!(worker.ask(&Command::Close), Answer::Closed { .. }));
+        worker.process.wait().unwrap();
+        place.expect_nothing_runs();
+    }
+}
+
+#[test]
+fn a_worker_without_its_reader_ends_and_so_does_one_without_input() {
+    for closes in [false, true] {
+        let place = Place::new();
+        let mut worker = Worker::start(&place, &["worker"]);
+        worker.open("null");
+        let mut readers = place.running();
+        readers.retain(|process| process.command == READER);
+        assert_eq!(readers.len(), 1, "{readers:?}");
+        match closes {
+            true => drop(worker.input),
+            false => {
+                rustix::process::kill_process(readers[0].pid, rustix::process::Signal::KILL)
+                    .unwrap();
+            }
+        }
+        wait_for("the worker to end", || {
+            worker.process.try_wait().unwrap().is_some()
+        });
+        place.expect_nothing_runs();
+    }
+}
+
+#[test]
+fn a_stop_is_no_command_to_answer_and_long_lines_arrive_whole() {
+    let place = Place::new();
+    let mut worker = Worker::start(&place, &["worker"]);
+    worker.tell(&Command::Stop);
+    writeln!(
+        worker.input,
+        "{{\"do\":\"none\",\"x\":\"{}\"}}",
+        "x".repeat(1 << 20)
+    )
+    .unwrap();
+    assert!(matches!(worker.answer(), Answer::Failed(failure)
+        if failure.reason.contains("unknown variant `none`")));
+    worker.open("null");
+    drop(worker.input);
+    worker.process.wait().unwrap();
+    place.expect_nothing_runs();
+}
