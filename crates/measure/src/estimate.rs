@@ -1,6 +1,7 @@
 //! From the launches of a block to its points: what all of them together say.
 //! Pure, so that a point can be derived again from its launches at any time.
 
+use crate::gauge::ALONE;
 use crate::grade::link::{link_causes, without_relay};
 use crate::grade::{causes, core_shared};
 use crate::schedule::LEAST_LAUNCHES;
@@ -58,6 +59,7 @@ pub fn point(
     if !below {
         given.retain(|(_, point)| !is_below(point));
     }
+    leave_out_where_never_alone(&mut given);
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
     let primary = info.primary();
     let noise: Vec<Noise> = given.iter().map(|(row, _)| without_relay(row)).collect();
@@ -113,6 +115,22 @@ pub fn point(
             .map(|launch| launch.placement.clone())
             .unwrap_or_default(),
     })
+}
+
+/// Leaves out launches that took a higher floor for that of the core than others did: it was never
+/// alone in them, and what they call alone is not. Where too few others are left, all stay.
+fn leave_out_where_never_alone(given: &mut Vec<(&LaunchRow, &LaunchPoint)>) {
+    let floor = |launch: &LaunchRow| launch.noise.core.map(|core| core.floor);
+    let least = given
+        .iter()
+        .filter_map(|(launch, _)| floor(launch))
+        .reduce(f64::min);
+    let Some(least) = least else { return };
+    let was_alone = |launch: &LaunchRow| floor(launch).is_none_or(|own| own <= least * ALONE);
+    let left = given.iter().filter(|(launch, _)| was_alone(launch)).count();
+    if left >= LEAST_LAUNCHES as usize {
+        given.retain(|(launch, _)| was_alone(launch));
+    }
 }
 
 /// The batches of n and of 2n operations of every sampled metric, by launch. Where a recorded cause

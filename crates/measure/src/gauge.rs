@@ -9,15 +9,19 @@
 //! A reading takes about two microseconds of registers only. It is taken before and after a batch,
 //! and says what the batch counts for before anybody looks at its time.
 
+use crate::statistics::quantile::median;
 use costof_model::facts::Cpu;
 use costof_model::metric::CoreState;
+use costof_os::affinity;
 use costof_os::core_chain::{MULTIPLY_CYCLES, multiply};
 use costof_os::core_slots::independent_additions;
 use costof_os::tsc;
+use std::io;
 use std::sync::Arc;
+use std::thread;
 
 /// The core was alone where both readings are at most this many times the floor.
-const ALONE: f64 = 1.05;
+pub(crate) const ALONE: f64 = 1.05;
 /// It was shared where both are at least this many times the floor.
 const SHARED: f64 = 1.3;
 /// A reading further below the floor was interrupted during its multiplications.
@@ -40,6 +44,9 @@ const WARM_UP_PART: u64 = 8;
 /// How many readings a calibration takes.
 const CALIBRATION_READINGS: usize = 2_000;
 
+/// And a look at a core.
+const LOOK_READINGS: usize = 200;
+
 /// Reads a core's free execution slots: core cycles per addition.
 pub type Reader = Arc<dyn Fn() -> f64 + Send + Sync>;
 
@@ -51,9 +58,12 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// A gauge of whichever core the calling thread is on, whose floor was found before.
-    pub fn of_this_core(floor: f64) -> Gauge {
-        Gauge::new(reader(), floor)
+    /// A gauge of the core that the calling thread is on, whose floor was found before, or is the
+    /// plateau of its readings now; `None` where they have none.
+    pub fn of_this_core(floor: Option<f64>) -> Option<Gauge> {
+        let read = reader();
+        let floor = floor.or_else(|| plateau(&readings(&read, CALIBRATION_READINGS)))?;
+        Some(Gauge::new(read, floor))
     }
 
     /// A gauge that reads by `read`.
@@ -106,9 +116,12 @@ pub fn plateau(readings: &[f64]) -> Option<f64> {
 /// the design of the core is known and says less, the core was never seen alone, and what the design
 /// says counts. `None` where neither is to be had.
 pub fn calibrate(cpu: &Cpu) -> Option<f64> {
-    let read = reader();
-    let readings: Vec<f64> = (0..CALIBRATION_READINGS).map(|_| read()).collect();
-    floor(plateau(&readings), by_design(cpu))
+    let seen = plateau(&readings(&reader(), CALIBRATION_READINGS));
+    floor(seen, by_design(cpu))
+}
+
+fn readings(read: &Reader, count: usize) -> Vec<f64> {
+    (0..count).map(|_| read()).collect()
 }
 
 /// The floor by what was seen and what the design says.
@@ -138,6 +151,20 @@ fn by_design(cpu: &Cpu) -> Option<f64> {
     }
 }
 
+/// The median of a short look at a CPU's core, of less than a millisecond.
+///
+/// # Errors
+/// Where a thread cannot run there.
+pub fn look(cpu: usize) -> io::Result<f64> {
+    thread::scope(|scope| {
+        let look = scope.spawn(|| {
+            affinity::pin(&[cpu])?;
+            Ok(median(&readings(&reader(), LOOK_READINGS)).unwrap_or(f64::NAN))
+        });
+        look.join().expect("reading a gauge does not panic")
+    })
+}
+
 /// Reads the core on which it is called. How long its loops must be for this counter is found
 /// once, here.
 pub fn reader() -> Reader {
@@ -165,4 +192,55 @@ fn ticks(work: impl FnOnce() -> u64) -> f64 {
     let start = tsc::start();
     std::hint::black_box(work());
     tsc::end().saturating_sub(start) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_readings_decide_and_no_time_does() {
+        for (before, after, expected) in [
+            (0.21, 0.22, CoreState::Alone),
+            (0.21, 0.23, CoreState::Mixed),
+            (0.28, 0.40, CoreState::Shared),
+            (0.21, 0.40, CoreState::Mixed),
+            // Interrupted while the yardstick ran.
+            (0.21, 0.001, CoreState::Mixed),
+        ] {
+            assert_eq!(state(0.212, before, after), expected, "{before} {after}");
+        }
+    }
+
+    #[test]
+    fn the_lowest_level_that_readings_agree_on_is_the_floor() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let mut noisy = |level: f64| level * (1.0 + 0.01 * (random.f64() - 0.5));
+        let mut readings: Vec<f64> = (0..900).map(|_| noisy(0.4)).collect();
+        readings.extend((0..90).map(|_| noisy(0.292)));
+        readings.extend([0.001, 0.002, 0.1, 0.15, 0.2]);
+        let found = plateau(&readings).expect("a tenth agrees");
+        assert!((found / 0.292 - 1.0).abs() < 0.01, "{found}");
+        let scattered: Vec<f64> = (1..200).map(|i| f64::from(i) * 0.1).collect();
+        assert_eq!(plateau(&scattered), None);
+        assert_eq!(plateau(&[]), None);
+    }
+
+    #[test]
+    fn a_core_that_was_never_alone_has_the_floor_of_its_design() {
+        assert_eq!(floor(Some(0.294), Some(0.292)), Some(0.294));
+        assert_eq!(floor(Some(0.45), Some(0.292)), Some(0.292));
+        assert_eq!(floor(Some(0.45), None), Some(0.45));
+        assert_eq!(floor(None, Some(0.292)), Some(0.292));
+        assert_eq!(floor(None, None), None);
+    }
+
+    #[test]
+    fn this_core_has_a_reading() {
+        let reading = look(affinity::allowed().unwrap()[0]).unwrap();
+        assert!(
+            reading.is_finite() && reading > 0.05 && reading < 5.0,
+            "{reading}"
+        );
+    }
 }

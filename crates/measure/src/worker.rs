@@ -177,7 +177,11 @@ impl Worker<'_> {
     fn describe(&self) -> Description {
         let facts = facts::gather();
         let clock = ClockInfo {
-            core_floor: gauge::calibrate(&facts.cpu),
+            // Where cores differ, each launch finds that of its own.
+            core_floor: match facts.cpu.core_kinds.is_empty() {
+                true => gauge::calibrate(&facts.cpu),
+                false => None,
+            },
             ..clock::choose(facts.clock_source.current.as_deref())
         };
         Description {
@@ -286,7 +290,7 @@ impl OpenLaunch {
             primary: &probe.info.primary().name,
             points: launch.points.iter().map(|_| OpenPoint::default()).collect(),
             counters: (!blocks).then(Counters::open).flatten(),
-            gauge: launch.clock.core_floor.map(Gauge::of_this_core),
+            gauge: Gauge::of_this_core(launch.clock.core_floor),
             launch,
             role,
             clock,

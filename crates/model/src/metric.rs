@@ -145,6 +145,17 @@ impl TryFrom<Unchecked> for Measured {
     }
 }
 
+impl Selection {
+    /// The word for it in a run file.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Selection::Alone => "alone",
+            Selection::Shared => "shared",
+            Selection::All => "all",
+        }
+    }
+}
+
 impl CoreState {
     /// The letter for it in a run file.
     pub const fn letter(self) -> char {

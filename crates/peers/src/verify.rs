@@ -10,6 +10,8 @@ use crate::round::{self, Event, Side};
 use crate::tool::{On, Says, words};
 use costof_measure::statistics::quantile::median;
 use costof_measure::turn::{self, Turn};
+use costof_measure::{facts, gauge};
+use costof_model::metric::CoreState;
 use costof_model::unit::Unit;
 use costof_os::awake::Spinners;
 use fastrand::Rng;
@@ -55,6 +57,9 @@ pub struct Row {
     pub expected: Band,
     /// How the definitions differ.
     pub differs: &'static str,
+    /// Whether something else used the measured core, in each of the tool's rounds: a gauge was read
+    /// before and after. Empty where the core's floor is not known.
+    pub core: Vec<CoreState>,
     /// What became of it.
     pub outcome: Outcome,
 }
@@ -111,6 +116,7 @@ impl Verifier<'_> {
             says: beside.tool.says,
             expected: beside.expected,
             differs: beside.differs,
+            core: Vec::new(),
             outcome,
         };
         let (mut here, absent): (Vec<Beside>, Vec<Beside>) = beside
@@ -146,6 +152,9 @@ impl Verifier<'_> {
         let happens = RefCell::new(happens);
         let waits = |holder: &str| (happens.borrow_mut())(Event::Waits(holder));
         let own = RefCell::new(Own::default());
+        let floor = gauge::calibrate(&facts::gather().cpu);
+        let states: Vec<RefCell<Vec<CoreState>>> =
+            here.iter().map(|_| RefCell::default()).collect();
         let mut sides = vec![Side {
             name: "costof",
             measure: Box::new(|_| {
@@ -154,18 +163,25 @@ impl Verifier<'_> {
                 self.costof(probe, &axes, metric, cpus, &own)
             }),
         }];
-        for beside in &mut here {
+        for (beside, states) in here.iter_mut().zip(&states) {
             sides.push(Side {
                 name: beside.tool.name,
                 measure: Box::new(|_| {
                     // Another costof would disturb it, as it would another costof.
                     let _turn = self.turn(&waits)?;
-                    beside.tool.measure(On {
+                    let before = gauge::look(cpus[0]);
+                    let number = beside.tool.measure(On {
                         cpu: cpus[0],
                         next: self.cpus.get(1).copied(),
                         limit: self.limit,
                         interrupt: self.interrupt,
-                    })
+                    })?;
+                    if let (Some(floor), Ok(before), Ok(after)) =
+                        (floor, before, gauge::look(cpus[0]))
+                    {
+                        states.borrow_mut().push(gauge::state(floor, before, after));
+                    }
+                    Ok(number)
                 }),
             });
         }
@@ -174,7 +190,7 @@ impl Verifier<'_> {
         drop(sides);
         let (of_costof, of_tools) = given.split_first().expect("costof is the first side");
         let own = own.into_inner();
-        for (beside, given) in here.iter().zip(of_tools) {
+        for ((beside, given), core) in here.iter().zip(of_tools).zip(states) {
             let outcome = match (of_costof, given) {
                 (Err(why), _) => Outcome::Failed(format!("costof: {why}")),
                 (_, Err(why)) => Outcome::Failed(why.clone()),
@@ -186,7 +202,10 @@ impl Verifier<'_> {
                     }
                 }
             };
-            rows.push(row(beside, outcome));
+            rows.push(Row {
+                core: core.into_inner(),
+                ..row(beside, outcome)
+            });
         }
         Ok(rows)
     }

@@ -44,6 +44,9 @@ pub fn summary(run: &Run) -> String {
         "grade",
         "predicted_low",
         "predicted_high",
+        "core",
+        "alone_share",
+        "median_shared",
     ];
     let percentiles = PERCENTILES.map(|percent| format!("p{percent}"));
     let head = head.iter().copied().chain(axes.iter().copied());
@@ -95,6 +98,12 @@ fn cells(row: &PointRow, estimate: &Estimate, axes: &BTreeSet<&str>) -> Vec<Stri
         row.grade.to_string(),
         maybe(expected.map(|expected| expected.low)),
         maybe(expected.map(|expected| expected.high)),
+        estimate
+            .core
+            .map_or("", |core| core.selection.word())
+            .to_owned(),
+        maybe(estimate.core.map(|core| core.alone)),
+        maybe(estimate.core.and_then(|core| core.shared_median)),
     ]);
     cells.extend(PERCENTILES.map(|percent| {
         let found = estimate.percentiles.iter().find(|at| at.percent == percent);

@@ -8,6 +8,7 @@ use costof_findings::sureness::{Points, Sureness};
 use costof_model::Text;
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
+use costof_model::metric::Selection;
 use costof_model::noise::{Grade, Warning};
 use costof_model::point::Point;
 use costof_model::protocol::ClockSource;
@@ -80,7 +81,8 @@ fn mean_width(rows: &[&PointRow]) -> Option<f64> {
 }
 
 /// Where one number is not the whole answer: more modes than the two of which a finding says what
-/// goes with them, and costs that were disturbed beside what they are without the disturbed batches.
+/// goes with them, what costs are while the core is shared, and costs that were disturbed beside what
+/// they are without the disturbed batches.
 pub(crate) fn distributions(run: &Run) -> String {
     /// Below this share, the two values are shown as the same digits.
     const NOTABLE_SHARE: f64 = 0.005;
@@ -101,6 +103,19 @@ pub(crate) fn distributions(run: &Run) -> String {
                 "{name} has {} modes: {}",
                 modes.len(),
                 modes.join("; ")
+            );
+        }
+        if let Some(core) = estimate.core
+            && let Some(shared) = core.shared_median
+            && core.selection == Selection::Alone
+            && core.shared >= NOTABLE_SHARE
+            && (shared / estimate.median - 1.0).abs() >= NOTABLE_SHARE
+        {
+            let _ = writeln!(
+                text,
+                "{name} is {} while something else uses the core ({:.0} % of the samples)",
+                estimate.unit.display(shared),
+                core.shared * 100.0
             );
         }
         if let Some(undisturbed) = estimate.undisturbed

@@ -3,7 +3,7 @@
 
 use crate::names::short_point;
 use comfy_table::{Cell, CellAlignment, Table, presets};
-use costof_model::metric::Estimate;
+use costof_model::metric::{Estimate, Selection};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -35,7 +35,13 @@ pub(crate) fn points(run: &Run) -> String {
             short_point(&row.point, run.probe(&row.point.probe)),
             row.primary().map_or_else(
                 || "below resolution".to_owned(),
-                |estimate| estimate.unit.display(estimate.median),
+                |estimate| {
+                    let shown = estimate.unit.display(estimate.median);
+                    match estimate.core.map(|core| core.selection) {
+                        Some(Selection::Shared) => format!("{shown} (core shared)"),
+                        _ => shown,
+                    }
+                },
             ),
             row.primary().map_or_else(String::new, interval),
             prediction(row),

@@ -26,6 +26,11 @@ const SHARES: &[Kind] = &[
     ("held back by a processor quota", |noise| {
         share(noise, noise.throttled_ns?)
     }),
+    ("measured while something else used the core", |noise| {
+        let core = noise.core?;
+        let all_ns = core.alone_ns + core.shared_ns + core.mixed_ns;
+        (all_ns > 0.0).then(|| core.shared_ns / all_ns)
+    }),
     ("gaps in the clock while nothing ran", |noise| {
         let gaps = noise.gaps?;
         (gaps.watched_ns > 0.0).then(|| gaps.sum_ns / gaps.watched_ns)

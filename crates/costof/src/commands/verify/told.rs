@@ -1,5 +1,6 @@
 //! What is said of comparisons: as text for people, as JSON for programs.
 
+use costof_model::metric::CoreState;
 use costof_model::unit::Unit;
 use costof_peers::agreement::Placed;
 use costof_peers::tool::Says;
@@ -24,10 +25,25 @@ pub(super) fn of_check(rows: &[Row]) -> String {
         if matches!(row.outcome, Outcome::Compared(..)) {
             let why = format!("why they may differ: {}", row.differs);
             text.push_str(&wrapped(&why, "             "));
+            if !row.core.is_empty() {
+                text.push_str(&wrapped(&core(row), "             "));
+            }
         }
     }
     text.push('\n');
     text
+}
+
+/// In which state of the core the tool's rounds ran.
+fn core(row: &Row) -> String {
+    let count = |state| row.core.iter().filter(|one| **one == state).count();
+    format!(
+        "the core was alone before and after {} of {} rounds of {}, shared in {}",
+        count(CoreState::Alone),
+        row.core.len(),
+        row.tool,
+        count(CoreState::Shared),
+    )
 }
 
 fn outcome(row: &Row) -> String {
@@ -110,6 +126,7 @@ pub(super) fn as_json(row: &Row) -> String {
         "statistic": says,
         "expected": [row.expected.low, row.expected.high],
         "differs": row.differs,
+        "core": row.core.iter().map(|state| state.letter()).collect::<String>(),
     });
     let more = match &row.outcome {
         Outcome::Compared(agreement, unit) => json!({
@@ -173,6 +190,7 @@ mod tests {
             says: Says::Mean,
             expected: Band::new(0.9, 1.1),
             differs: "perf divides one long time by its calls",
+            core: Vec::new(),
             outcome,
         }
     }
