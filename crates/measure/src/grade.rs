@@ -328,4 +328,36 @@ mod tests {
         let launches = [&bad, &quiet, &quiet, &quiet, &quiet, &quiet];
         assert_eq!(causes(&launches, false)[0].grade, Grade::C);
     }
+
+    #[test]
+    fn what_disturbed_batches_that_were_left_out_costs_little() {
+        let mut noise = quiet();
+        noise.run_queue_wait_ns = Some(0.5e9);
+        noise.core_clock_after_hz = Some(3.6e9);
+        let grades = |is_alone| {
+            let warnings = causes(&[&noise], is_alone);
+            warnings
+                .iter()
+                .map(|warning| warning.grade)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(grades(false), [Grade::D, Grade::C]);
+        // Nobody leaves out batches by their core clock.
+        assert_eq!(grades(true), [Grade::B, Grade::C]);
+    }
+
+    #[test]
+    fn an_estimate_without_a_core_to_itself_says_so() {
+        let core = |selection, alone| CoreShare {
+            selection,
+            alone,
+            shared: 1.0 - alone,
+            shared_median: None,
+        };
+        let grade = |core| core_shared(&core).map(|warning| warning.grade);
+        assert_eq!(grade(core(Selection::Alone, 0.1)), None);
+        assert_eq!(grade(core(Selection::Shared, 0.0)), Some(Grade::C));
+        assert_eq!(grade(core(Selection::All, 0.5)), Some(Grade::C));
+        assert_eq!(grade(core(Selection::All, 0.999)), None);
+    }
 }

@@ -394,4 +394,53 @@ mod tests {
             );
         }
     }
+
+    fn read(text: &str) -> Result<Measured, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    #[test]
+    fn samples_are_selected_by_the_state_of_the_core_and_what_disturbed_them() {
+        let text = r#"{"name":"cost","samples":[[1,10.0],[2,22.0],[1,30.0],[1,12.0]],"disturbed":[3],"core":"aasa"}"#;
+        let measured = read(text).expect("it is valid");
+        let selected = |selection| measured.selected(selection);
+        assert_eq!(selected(Selection::Alone), [(10.0, 1), (11.0, 1)]);
+        assert_eq!(selected(Selection::Shared), [(30.0, 1)]);
+        assert_eq!(selected(Selection::All).len(), 4);
+        assert_eq!(measured.count(Some(CoreState::Alone)), 3);
+        assert!(!measured.suffices(Selection::Alone), "two are too few");
+        let written = serde_json::to_string(&measured).expect("it is written");
+        assert_eq!(written, text);
+    }
+
+    #[test]
+    fn a_histogram_has_a_part_for_each_state() {
+        let text = r#"{"name":"latency","histogram":[[10.0,7],[20.0,3]],"by_core":{"alone":[[10.0,6]],"shared":[[20.0,2]]}}"#;
+        let measured = read(text).expect("it is valid");
+        assert_eq!(measured.selected(Selection::Alone), [(10.0, 6)]);
+        assert_eq!(measured.selected(Selection::Shared), [(20.0, 2)]);
+        assert_eq!(measured.count(None), 10);
+        assert!(measured.suffices(Selection::Alone) && !measured.suffices(Selection::Shared));
+        let written = serde_json::to_string(&measured).expect("it is written");
+        assert_eq!(written, text);
+    }
+
+    #[test]
+    fn what_was_written_before_there_was_a_gauge_has_no_state() {
+        let measured = read(r#"{"name":"cost","samples":[[1,10.0]]}"#).expect("it is valid");
+        assert_eq!(measured.gauged, None);
+        assert!(measured.selected(Selection::Alone).is_empty());
+    }
+
+    #[test]
+    fn states_that_do_not_match_the_samples_are_refused() {
+        for text in [
+            r#"{"name":"cost","samples":[[1,10.0]],"core":"aa"}"#,
+            r#"{"name":"cost","samples":[[1,10.0]],"by_core":{"alone":[],"shared":[]}}"#,
+            r#"{"name":"cost","value":1.0,"core":"a","by_core":{"alone":[],"shared":[]}}"#,
+        ] {
+            let error = read(text).expect_err(text).to_string();
+            assert!(error.contains("states of the core"), "{error}");
+        }
+    }
 }

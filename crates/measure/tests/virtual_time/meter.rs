@@ -3,9 +3,10 @@
 use crate::clock::{READ_NS, VirtualClock};
 use costof_measure::clock::Clock;
 use costof_measure::estimate;
+use costof_measure::gauge::Gauge;
 use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
-use costof_model::metric::{Data, Measured, MetricInfo};
+use costof_model::metric::{CoreState, Data, Measured, MetricInfo, Selection};
 use costof_model::noise::{Grade, Noise, Placement};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
@@ -14,6 +15,8 @@ use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
 use costof_model::unit::{Better, Unit};
 use costof_model::{List, Text};
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const TIME_NS: f64 = 30e6;
 
@@ -592,4 +595,86 @@ fn only_batches_of_the_primary_metric_are_counted() {
         meter.single("latency", || one(1));
     });
     assert_eq!(others.counted_operations(), 0);
+}
+
+/// A core that another hardware thread shares where this is set.
+fn shared_core() -> (Arc<AtomicBool>, Gauge) {
+    let is_shared = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&is_shared);
+    let read = move || match seen.load(Ordering::Relaxed) {
+        true => 0.45,
+        false => 0.292,
+    };
+    (is_shared, Gauge::new(Arc::new(read), 0.292))
+}
+
+#[test]
+fn the_gauge_says_which_batches_had_the_core_to_themselves() {
+    let clock = VirtualClock::new(1);
+    let (is_shared, gauge) = shared_core();
+    let mut calls = 0_u64;
+    let report = clock.meter(3e6, |meter| {
+        meter.share(1).gauged(Some(&gauge)).repeatable("cost", |n| {
+            // It comes and goes every few batches, and one of its visits begins within a batch.
+            calls += 1;
+            let shared = calls / 40 % 2 == 1;
+            clock.pass(n as f64 * if shared { 150.0 } else { 100.0 });
+            is_shared.store(shared, Ordering::Relaxed);
+        });
+    });
+    let cost = &report.metrics[0];
+    let median = |selection| {
+        let costs: Vec<f64> = cost.selected(selection).iter().map(|(ns, _)| *ns).collect();
+        (costs.len() > 5)
+            .then(|| costs[costs.len() / 2])
+            .expect("there are some")
+    };
+    assert!((median(Selection::Alone) / 100.0 - 1.0).abs() < 0.01);
+    assert!((median(Selection::Shared) / 150.0 - 1.0).abs() < 0.01);
+    let count = |state| cost.count(Some(state));
+    let mixed = count(CoreState::Mixed);
+    assert!(mixed > 0 && mixed < count(CoreState::Alone));
+}
+
+#[test]
+fn single_operations_are_told_apart_in_groups() {
+    let clock = VirtualClock::new(1);
+    let (is_shared, gauge) = shared_core();
+    let mut calls = 0_u64;
+    let report = clock.meter(30e6, |meter| {
+        meter.share(1).gauged(Some(&gauge)).single("latency", || {
+            calls += 1;
+            let shared = calls / 100 % 2 == 1;
+            clock.pass(if shared { 9_000.0 } else { 6_000.0 });
+            is_shared.store(shared, Ordering::Relaxed);
+        });
+    });
+    let latency = &report.metrics[0];
+    for (selection, expected) in [(Selection::Alone, 6_000.0), (Selection::Shared, 9_000.0)] {
+        let selected = latency.selected(selection);
+        assert!(selected.iter().map(|(_, count)| count).sum::<u64>() > 100);
+        let off = |ns: f64| (ns / (expected + READ_NS) - 1.0).abs();
+        assert!(
+            selected.iter().all(|(ns, _)| off(*ns) < 0.001),
+            "{selected:?}"
+        );
+    }
+}
+
+#[test]
+fn a_point_ends_when_the_core_was_alone_for_long_enough() {
+    let measured_ns = |busy: bool| {
+        let clock = VirtualClock::new(1);
+        let (is_shared, gauge) = shared_core();
+        is_shared.store(busy, Ordering::Relaxed);
+        let record = clock.record(10e6, |meter| {
+            let mut meter = meter.share(1).gauged(Some(&gauge));
+            meter.repeatable("cost", |n| clock.pass(n as f64 * 100.0));
+        });
+        let core = record.core();
+        core.alone_ns + core.shared_ns + core.mixed_ns
+    };
+    let (alone, shared) = (measured_ns(false), measured_ns(true));
+    assert!((4.9e6..6e6).contains(&alone), "{alone}");
+    assert!((14.9e6..16e6).contains(&shared), "{shared}");
 }

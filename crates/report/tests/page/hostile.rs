@@ -248,7 +248,7 @@ fn axes_without_end_are_not_drawn_and_counted() {
     let summary = csv::summary(&run);
     let head = summary.lines().next().unwrap();
     assert!(head.ends_with(",axes_left_out"));
-    assert_eq!(head.split(',').count(), 4 + 256 + 14 + 4 + 1);
+    assert_eq!(head.split(',').count(), 4 + 256 + 17 + 4 + 1);
     let mut lines = summary.lines();
     assert!(lines.all(|line| line.split(',').count() == head.split(',').count()));
     all(&run);
