@@ -6,7 +6,7 @@ use crate::costof;
 use crate::error::Result;
 use crate::machine::{self, Watch};
 use crate::spinner::Spinner;
-use crate::variation::{GOOD_SHARE, good_share};
+use crate::variation::good_share;
 use crate::verdict::{self, Verdict};
 use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
@@ -14,6 +14,8 @@ use costof_model::run_file::Run;
 use std::collections::BTreeMap;
 
 const ROUNDS: usize = 3;
+/// The least share of rows of grade A or B without a load.
+const GOOD_SHARE: f64 = 0.8;
 /// Probes that cost little.
 const PROBES: [&str; 3] = ["cpu.loop", "cpu.call", "os.syscall"];
 

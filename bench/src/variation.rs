@@ -1,13 +1,14 @@
-//! `costof run`, several times in a row: by how much each row varies from run to
-//! run, and how many rows have grade A or B.
+//! `costof run`, several times in a row: by how much each row varies from run to run, how many rows
+//! have grade A or B, how wide intervals are, and which change two of the runs could show.
 
 use crate::bench::Bench;
 use crate::costof::{self, failures};
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
-use crate::verdict::{self, Verdict};
+use crate::verdict::Verdict;
+use costof_measure::compare::{self, Metrics};
 use costof_measure::statistics::quantile::{mean, standard_deviation};
-use costof_model::noise::Grade;
+use costof_model::noise::{Grade, MEASURED};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -16,16 +17,24 @@ use costof_peers::caches;
 
 const RUNS: usize = 5;
 const CYCLES: &str = "estimated_core_cycles";
-/// The greatest coefficient of variation of the first `cpu.*` and of `os.syscall`.
-const CORE_BOUND: f64 = 0.02;
-/// That of whatever else runs on one processor.
-const PINNED_BOUND: f64 = 0.03;
+/// The coefficient of variation of most of what runs on one CPU, of how many of these rows at least, and
+/// the greatest of any.
+const STEADY: f64 = 0.01;
+const STEADY_SHARE: f64 = 0.9;
+const ONE_CPU_BOUND: f64 = 0.03;
+/// The greatest coefficient of variation of what hands over between CPUs while both spin.
+const SPINNING_BOUND: f64 = 0.03;
 /// That of what waits for main memory.
 const MEMORY_BOUND: f64 = 0.05;
-/// That of each mode of what is not this processor's alone.
+/// That of each mode of what is not this CPU's alone.
 const SHARED_BOUND: f64 = 0.10;
-/// The least share of rows of grade A or B.
-pub(crate) const GOOD_SHARE: f64 = 0.8;
+/// The least share of a run's rows that have grade A or B.
+const GOOD_SHARE: f64 = 75.0 / 90.0;
+/// The greatest width of an interval over its median: of the median row, and of the upper quartile.
+const MEDIAN_WIDTH: f64 = 0.04;
+const UPPER_WIDTH: f64 = 0.10;
+/// The greatest change that two runs may miss, in the median row.
+const VISIBLE: f64 = 0.02;
 
 /// One row of the latency table, over all runs.
 #[derive(Debug, PartialEq)]
@@ -40,8 +49,6 @@ struct Variation {
     /// For each mode its medians in the runs that show it, in the row's own unit;
     /// empty where a run has none.
     modes: Vec<Vec<f64>>,
-    /// Whether some run tells modes itself.
-    tells_modes: bool,
     /// The grade in each run.
     grades: Vec<Grade>,
 }
@@ -49,19 +56,21 @@ struct Variation {
 /// Modes lie apart by more than this many times what one may vary by.
 const MODES_APART: f64 = 2.5;
 
-/// What is demanded of a row: the greatest coefficient of variation.
+/// What is demanded of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Demand {
-    /// In estimated core cycles where the row has them, since the core clock drifts.
-    Cycles(f64),
-    /// In the row's own unit.
+    /// It runs on one CPU: judged with all that does, in estimated core cycles where it has them, since
+    /// the core clock drifts.
+    OneCpu,
+    /// The greatest coefficient of variation, in its own unit, of each mode.
     Own(f64),
 }
 
 impl Demand {
     fn bound(self) -> f64 {
         match self {
-            Demand::Cycles(bound) | Demand::Own(bound) => bound,
+            Demand::OneCpu => ONE_CPU_BOUND,
+            Demand::Own(bound) => bound,
         }
     }
 }
@@ -84,8 +93,15 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     println!();
     let rows = variations(&runs);
     print(&rows);
-    let quiet = machine::was_quiet(&watch);
-    let verdicts = vec![judge_variation(&rows, quiet), judge_grades(&rows, quiet)];
+    let verdicts = vec![
+        judge_one_cpu(&rows),
+        judge_others(&rows),
+        judge_grades(&runs),
+        judge_widths(&runs),
+        judge_visible(&runs),
+    ];
+    println!();
+    machine::was_quiet(&watch);
     bench.conclude();
     Ok(verdicts)
 }
@@ -95,6 +111,9 @@ fn variations(runs: &[Run]) -> Vec<Variation> {
     let Some((first, others)) = runs.split_first() else {
         return Vec::new();
     };
+    let attempt = first.attempts.last();
+    let facts = attempt.and_then(|attempt| attempt.hosts.get(MEASURED));
+    let second_cache = facts.and_then(|facts| Some(facts.claimed_cache(2)?.size_bytes));
     first
         .points
         .iter()
@@ -114,16 +133,13 @@ fn variations(runs: &[Run]) -> Vec<Variation> {
                     .map(|row| Some(row.estimate(name)?.median))
                     .collect()
             };
-            let demand = demand(&point.point, caches::last_cache_bytes());
+            let demand = demand(&point.point, second_cache, caches::last_cache_bytes());
             Variation {
                 label: point
                     .label
                     .clone()
                     .unwrap_or_else(|| point.point.to_string()),
                 modes: modes(&rows, demand.map_or(SHARED_BOUND, Demand::bound)),
-                tells_modes: rows
-                    .iter()
-                    .any(|row| row.primary().is_some_and(|number| !number.modes.is_empty())),
                 demand,
                 unit: point.primary().map(|estimate| estimate.unit),
                 own: medians(&point.primary).unwrap_or_default(),
@@ -135,30 +151,42 @@ fn variations(runs: &[Run]) -> Vec<Variation> {
 }
 
 /// What is demanded of a row, by what its number depends on.
-fn demand(point: &Point, last_cache_bytes: Option<u64>) -> Option<Demand> {
+fn demand(
+    point: &Point,
+    second_cache_bytes: Option<u64>,
+    last_cache_bytes: Option<u64>,
+) -> Option<Demand> {
     let is = |axis: &str, word: &str| point.axes.find_word(axis) == Some(word);
     let at_least = |axis: &str, least: u64| point.axes.find_number(axis) >= Some(least);
+    let is_any_of = |probes: &[&str]| probes.iter().any(|probe| point.probe.starts_with(probe));
+    // The other end of these is a process on another CPU.
+    let crosses = is("cpus", "cross")
+        || at_least("threads", 2)
+        || is_any_of(&["net.", "rudp.", "copy.send", "copy.receive"])
+        || is_any_of(&["rpc."]) && !is_any_of(&["rpc.marshal"]);
     match &*point.probe {
         "null" => None,
         // The hypervisor's, or the timer's and the scheduler's.
         "cpu.hiccup" | "cpu.vm_exit" | "os.timer" => Some(Demand::Own(SHARED_BOUND)),
         // The device's.
         "os.page_fault" if is("kind", "major") => Some(Demand::Own(SHARED_BOUND)),
+        "file.sync" => Some(Demand::Own(SHARED_BOUND)),
+        "file.read" if is("cache", "direct") => Some(Demand::Own(SHARED_BOUND)),
         // Shared with neighbours.
         "memory.bandwidth" if at_least("size", last_cache_bytes.unwrap_or(0)) => {
             Some(Demand::Own(SHARED_BOUND))
         }
-        // Two processors.
+        // Two CPUs.
         "sync.core_to_core" => Some(Demand::Own(SHARED_BOUND)),
-        _ if is("cpus", "cross") || at_least("threads", 2) => Some(Demand::Own(SHARED_BOUND)),
-        // Main memory's, whose channels neighbours use too.
-        "memory.latency" => Some(Demand::Own(MEMORY_BOUND)),
+        _ if crosses && is("wait", "spin") => Some(Demand::Own(SPINNING_BOUND)),
+        _ if crosses => Some(Demand::Own(SHARED_BOUND)),
+        // The last cache's and main memory's, which neighbours use too.
+        "memory.latency" if at_least("size", second_cache_bytes.map_or(0, |bytes| bytes + 1)) => {
+            Some(Demand::Own(MEMORY_BOUND))
+        }
         "cpu.memcpy" if is("source", "cold") => Some(Demand::Own(MEMORY_BOUND)),
         "os.page_fault" if is("kind", "huge") => Some(Demand::Own(MEMORY_BOUND)),
-        "cpu.clock" | "cpu.frequency" | "cpu.loop" | "cpu.call" | "os.syscall" => {
-            Some(Demand::Cycles(CORE_BOUND))
-        }
-        _ => Some(Demand::Cycles(PINNED_BOUND)),
+        _ => Some(Demand::OneCpu),
     }
 }
 
@@ -191,7 +219,7 @@ fn modes(rows: &[PointRow], bound: f64) -> Vec<Vec<f64>> {
 }
 
 /// The coefficient of variation: the runs' standard deviation over their mean.
-fn coefficient(runs: &[f64]) -> Option<f64> {
+pub(crate) fn coefficient(runs: &[f64]) -> Option<f64> {
     Some(standard_deviation(runs)? / mean(runs)?)
 }
 
@@ -199,10 +227,10 @@ impl Variation {
     /// The runs that are judged, each mode for itself, with their unit.
     fn judged(&self) -> (Vec<&[f64]>, Option<Unit>) {
         match self.demand {
-            // Without a mode that a run tells, groups may be the core clock's drift.
-            Some(Demand::Cycles(_)) if !self.cycles.is_empty() && !self.tells_modes => {
+            Some(Demand::OneCpu) if !self.cycles.is_empty() => {
                 (vec![&self.cycles], Some(Unit::Cycles))
             }
+            Some(Demand::OneCpu) => (vec![&self.own], self.unit),
             _ if self.modes.len() > 1 => {
                 (self.modes.iter().map(Vec::as_slice).collect(), self.unit)
             }
@@ -236,9 +264,10 @@ fn print(rows: &[Variation]) {
     for row in rows {
         let demand = match (row.demand, row.judged().1) {
             (None, _) => absent(),
-            (Some(Demand::Cycles(bound)), Some(Unit::Cycles)) => {
-                format!("{} ~cycles", percent(bound))
+            (Some(Demand::OneCpu), Some(Unit::Cycles)) => {
+                format!("{} ~cycles", percent(ONE_CPU_BOUND))
             }
+            (Some(Demand::OneCpu), _) => percent(ONE_CPU_BOUND),
             (Some(demand), _) if row.modes.len() > 1 => {
                 format!("{} a mode", percent(demand.bound()))
             }
@@ -253,7 +282,7 @@ fn print(rows: &[Variation]) {
             coefficient(&row.cycles).map_or_else(absent, percent_exactly),
             row.grades.iter().map(Grade::to_string).collect::<String>()
         );
-        if row.modes.len() > 1 {
+        if row.judged().0.len() > 1 {
             for runs in &row.modes {
                 println!(
                     "{:<width$}  {:>9} {:>8}",
@@ -303,23 +332,60 @@ fn percent_exactly(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
 }
 
-fn judge_variation(rows: &[Variation], quiet: bool) -> Verdict {
-    let asked: Vec<&Variation> = rows.iter().filter(|row| row.demand.is_some()).collect();
-    let beyond: Vec<&str> = asked
+/// Of what runs on one CPU, nine rows in ten are steady, and none varies much.
+fn judge_one_cpu(rows: &[Variation]) -> Verdict {
+    let rows = rows.iter().filter(|row| row.demand == Some(Demand::OneCpu));
+    let rows: Vec<&Variation> = rows.collect();
+    // A row that a run lacks varies without bound.
+    let steady = |coefficients: &dyn Fn(&Variation) -> Option<f64>| {
+        let all = rows
+            .iter()
+            .map(|row| coefficients(row).unwrap_or(f64::INFINITY));
+        let all: Vec<f64> = all.collect();
+        let steady = all.iter().filter(|one| **one <= STEADY).count();
+        (steady, all.into_iter().fold(0.0, f64::max))
+    };
+    let (count, most) = steady(&|row| row.judged().0.first().and_then(|runs| coefficient(runs)));
+    let (in_own, most_in_own) = steady(&|row| coefficient(&row.own));
+    let holds = !rows.is_empty()
+        && count as f64 >= STEADY_SHARE * rows.len() as f64
+        && most <= ONE_CPU_BOUND;
+    let verdict = Verdict::from(holds);
+    println!(
+        "on one CPU: {count} of {} rows vary by {} or less, the most by {} ({in_own} and {} in their own \
+         units); {} of them should, and none vary by more than {}; verdict: {verdict}",
+        rows.len(),
+        percent(STEADY),
+        percent_exactly(most),
+        percent_exactly(most_in_own),
+        percent(STEADY_SHARE),
+        percent(ONE_CPU_BOUND),
+    );
+    verdict
+}
+
+/// What hands over between CPUs, waits for memory, or is the device's or the hypervisor's: each row by
+/// its own bound.
+fn judge_others(rows: &[Variation]) -> Verdict {
+    let others: Vec<&Variation> = rows
+        .iter()
+        .filter(|row| matches!(row.demand, Some(Demand::Own(_))))
+        .collect();
+    let beyond: Vec<&str> = others
         .iter()
         .filter(|row| !row.holds())
         .map(|row| row.label.as_str())
         .collect();
-    let holds = beyond.is_empty() && !asked.is_empty();
-    let verdict = verdict::on_a_quiet_machine(holds, quiet);
+    let verdict = Verdict::from(beyond.is_empty());
     let which = match beyond.as_slice() {
         [] => String::new(),
         beyond => format!(" (not: {})", beyond.join(", ")),
     };
     println!(
-        "{} of {} rows vary by no more than they may{which}; verdict: {verdict}",
-        asked.len() - beyond.len(),
-        asked.len()
+        "between CPUs, from memory and devices: {} of {} rows vary by no more than they may{which}; \
+         verdict: {verdict}",
+        others.len() - beyond.len(),
+        others.len()
     );
     verdict
 }
@@ -332,14 +398,80 @@ pub(crate) fn good_share<'a>(grades: impl Iterator<Item = &'a Grade>) -> Option<
     mean(&good)
 }
 
-fn judge_grades(rows: &[Variation], quiet: bool) -> Verdict {
-    let share = good_share(rows.iter().flat_map(|row| &row.grades)).unwrap_or(0.0);
-    let verdict = verdict::on_a_quiet_machine(share >= GOOD_SHARE, quiet);
+/// In each run.
+fn judge_grades(runs: &[Run]) -> Verdict {
+    let grades = |run: &Run| good_share(run.points.iter().map(|row| &row.grade)).unwrap_or(0.0);
+    let verdict =
+        Verdict::from(!runs.is_empty() && runs.iter().all(|run| grades(run) >= GOOD_SHARE));
+    let counts: Vec<String> = runs
+        .iter()
+        .map(|run| {
+            let good = grades(run) * run.points.len() as f64;
+            format!("{good:.0} of {}", run.points.len())
+        })
+        .collect();
     println!(
-        "{} of rows have grade A or B, and at least {} should on a quiet machine; verdict: \
-         {verdict}",
-        percent(share),
+        "grade A or B: {} rows; at least {} should in each run; verdict: {verdict}",
+        counts.join(", "),
         percent(GOOD_SHARE)
+    );
+    verdict
+}
+
+/// The least number that so great a share does not exceed. What is none (a change that is not to be seen)
+/// exceeds all; without any number, all is exceeded.
+fn rank(numbers: &[f64], share: f64) -> f64 {
+    let numbers = numbers
+        .iter()
+        .map(|one| if one.is_nan() { f64::INFINITY } else { *one });
+    let mut sorted: Vec<f64> = numbers.collect();
+    sorted.sort_by(f64::total_cmp);
+    let at = (share * sorted.len() as f64).ceil() as usize;
+    sorted
+        .get(at.saturating_sub(1))
+        .copied()
+        .unwrap_or(f64::INFINITY)
+}
+
+/// The 95 % intervals of all rows of all runs.
+fn judge_widths(runs: &[Run]) -> Verdict {
+    let numbers = runs.iter().flat_map(|run| &run.points);
+    // A number without an interval may be anything.
+    let widths: Vec<f64> = numbers
+        .filter_map(PointRow::primary)
+        .map(|number| match number.ci95 {
+            Some((low, high)) => (high - low) / number.median,
+            None => f64::INFINITY,
+        })
+        .collect();
+    let (middle, upper) = (rank(&widths, 0.5), rank(&widths, 0.75));
+    let verdict = Verdict::from(middle <= MEDIAN_WIDTH && upper <= UPPER_WIDTH);
+    println!(
+        "width of the 95 % interval over the median: median row {}, upper quartile {}; at most {} and \
+         {}; verdict: {verdict}",
+        percent_exactly(middle),
+        percent_exactly(upper),
+        percent(MEDIAN_WIDTH),
+        percent(UPPER_WIDTH)
+    );
+    verdict
+}
+
+/// What `costof compare` of the first run and the last could see.
+fn judge_visible(runs: &[Run]) -> Verdict {
+    let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
+        return Verdict::CannotBeTold("there is no run".to_owned());
+    };
+    let compared = compare::compare(first, last, Metrics::Primary);
+    let visible: Vec<f64> = compared.rows.iter().map(|row| row.visible).collect();
+    let middle = rank(&visible, 0.5);
+    let verdict = Verdict::from(middle <= VISIBLE);
+    println!(
+        "smallest change that costof compare of the first and the last run would see: median of {} rows \
+         {}; at most {}; verdict: {verdict}",
+        visible.len(),
+        percent_exactly(middle),
+        percent(VISIBLE)
     );
     verdict
 }
@@ -426,17 +558,18 @@ mod tests {
             rows[0].judged(),
             (vec![[450.0; 5].as_slice()], Some(Unit::Cycles))
         );
-        assert_eq!(judge_variation(&rows, true), Verdict::Holds);
+        assert_eq!(judge_one_cpu(&rows), Verdict::Holds);
     }
 
     #[test]
     fn memory_is_judged_in_nanoseconds_and_the_harness_is_not() {
-        let memory = variations(&NS.map(|ns| run("memory.latency", ns, Some(4.0), Grade::A)));
-        assert_eq!(judge_variation(&memory, true), Verdict::DoesNotHold);
-        assert!(matches!(
-            judge_variation(&memory, false),
-            Verdict::CannotBeTold(_)
-        ));
+        let mut runs = NS.map(|ns| run("memory.latency", ns, Some(4.0), Grade::A));
+        for run in &mut runs {
+            run.points[0].point.axes = Axes::default().with("size", 1_u64 << 30);
+        }
+        let mut memory = variations(&runs);
+        memory[0].demand = Some(Demand::Own(MEMORY_BOUND));
+        assert_eq!(judge_others(&memory), Verdict::DoesNotHold);
         let harness = variations(&NS.map(|ns| run("null", ns, None, Grade::A)));
         assert_eq!(harness[0].demand, None);
         assert!(harness[0].holds());
@@ -445,7 +578,7 @@ mod tests {
     #[test]
     fn a_row_without_cycles_is_judged_by_its_own_unit() {
         let frequency = variations(&NS.map(|hz| run("cpu.frequency", hz, None, Grade::A)));
-        assert_eq!(frequency[0].demand, Some(Demand::Cycles(CORE_BOUND)));
+        assert_eq!(frequency[0].demand, Some(Demand::OneCpu));
         assert!(!frequency[0].holds());
         let steady = variations(&[4.0; 5].map(|hz| run("cpu.frequency", hz, None, Grade::A)));
         assert!(steady[0].holds());
@@ -459,11 +592,11 @@ mod tests {
                 axes,
                 link: "none".into(),
             };
-            demand(&point, Some(32 << 20))
+            demand(&point, Some(1 << 20), Some(32 << 20))
         };
         let with = |axis: &'static str, word: &'static str| Axes::default().with(axis, word);
         let shared = Some(Demand::Own(SHARED_BOUND));
-        let pinned = Some(Demand::Cycles(PINNED_BOUND));
+        let pinned = Some(Demand::OneCpu);
         let size = |bytes: u64| Axes::default().with("size", bytes);
         let threads = |count: u64| Axes::default().with("threads", count);
         assert_eq!(demand("os.context_switch", with("cpus", "same")), pinned);
@@ -477,6 +610,16 @@ mod tests {
         assert_eq!(demand("os.page_fault", with("kind", "major")), shared);
         assert_eq!(demand("memory.bandwidth", size(1 << 20)), pinned);
         assert_eq!(demand("memory.bandwidth", size(1 << 30)), shared);
+        assert_eq!(demand("memory.latency", size(1 << 20)), pinned);
+        assert_eq!(demand("memory.latency", size(4 << 20)), memory);
+        let spinning = with("cpus", "cross").with("wait", "spin");
+        let spinning = demand("ipc.latency", spinning);
+        assert_eq!(spinning, Some(Demand::Own(SPINNING_BOUND)));
+        assert_eq!(demand("copy.send", Axes::default()), shared);
+        assert_eq!(demand("rpc.stream", Axes::default()), shared);
+        assert_eq!(demand("rpc.marshal", Axes::default()), pinned);
+        assert_eq!(demand("file.read", with("cache", "direct")), shared);
+        assert_eq!(demand("file.read", with("cache", "warm")), pinned);
         assert_eq!(demand("os.timer", Axes::default()), shared);
         assert_eq!(demand("cpu.branch_miss", Axes::default()), pinned);
     }
@@ -535,23 +678,105 @@ mod tests {
         runs[2].points.clear();
         let rows = variations(&runs);
         assert!(rows[0].own.is_empty() && rows[0].cycles.is_empty());
-        assert_eq!(judge_variation(&rows, true), Verdict::DoesNotHold);
+        assert!(!rows[0].holds());
+        assert_eq!(judge_one_cpu(&rows), Verdict::DoesNotHold);
+    }
+
+    /// Rows of one CPU whose five runs have these coefficients of variation.
+    fn rows(coefficients: &[f64]) -> Vec<Variation> {
+        let one = |cv: &f64| {
+            // Five numbers of which one is off by d vary by d / sqrt(5) over their mean.
+            let off = 5.0_f64.sqrt() * cv;
+            let cycles = [100.0 * (1.0 + 0.8 * off), 0.0, 0.0, 0.0, 0.0];
+            let cycles = cycles.map(|one| {
+                if one > 0.0 {
+                    one
+                } else {
+                    100.0 * (1.0 - 0.2 * off)
+                }
+            });
+            Variation {
+                label: String::new(),
+                demand: Some(Demand::OneCpu),
+                unit: Some(Unit::Nanoseconds),
+                own: cycles.to_vec(),
+                cycles: cycles.to_vec(),
+                modes: Vec::new(),
+                grades: Vec::new(),
+            }
+        };
+        coefficients.iter().map(one).collect()
     }
 
     #[test]
-    fn grades_a_and_b_are_counted() {
+    fn on_one_cpu_nine_rows_in_ten_are_steady_and_none_varies_much() {
+        let judge = |last: [f64; 2]| judge_one_cpu(&rows(&[&[0.009; 8][..], &last].concat()));
+        assert!((coefficient(&rows(&[0.02])[0].own).unwrap() - 0.02).abs() < 1e-12);
+        assert_eq!(judge([0.009, 0.029]), Verdict::Holds);
+        assert_eq!(judge([0.011, 0.029]), Verdict::DoesNotHold);
+        assert_eq!(judge([0.009, 0.031]), Verdict::DoesNotHold);
+        assert_eq!(judge_one_cpu(&[]), Verdict::DoesNotHold);
+    }
+
+    /// A run of rows with these grades.
+    fn graded(good: usize, bad: usize) -> Run {
+        let mut all = run("cpu.loop", 1.0, None, Grade::A);
+        let row = all.points.remove(0);
+        let grades = std::iter::repeat_n(Grade::B, good).chain(std::iter::repeat_n(Grade::C, bad));
+        all.points = grades
+            .map(|grade| PointRow {
+                grade,
+                ..row.clone()
+            })
+            .collect();
+        all
+    }
+
+    #[test]
+    fn grades_a_and_b_are_counted_in_each_run() {
         let grades = [Grade::A, Grade::B, Grade::A, Grade::B, Grade::C];
         assert_eq!(good_share(grades.iter()), Some(0.8));
         assert_eq!(good_share([].iter()), None);
-        let rows = |grades: [Grade; 5]| {
-            variations(&grades.map(|grade| run("cpu.loop", 1.0, Some(4.0), grade)))
-        };
-        assert_eq!(judge_grades(&rows(grades), true), Verdict::Holds);
-        let bad = [Grade::D, Grade::B, Grade::A, Grade::B, Grade::C];
-        assert_eq!(judge_grades(&rows(bad), true), Verdict::DoesNotHold);
-        assert!(matches!(
-            judge_grades(&rows(bad), false),
-            Verdict::CannotBeTold(_)
-        ));
+        let runs = [graded(75, 15), graded(90, 0)];
+        assert_eq!(judge_grades(&runs), Verdict::Holds);
+        let runs = [graded(74, 16), graded(90, 0)];
+        assert_eq!(judge_grades(&runs), Verdict::DoesNotHold);
+    }
+
+    /// A run of rows whose intervals are so wide.
+    fn intervals(widths: &[Option<f64>]) -> Run {
+        let mut all = graded(widths.len(), 0);
+        for (row, width) in all.points.iter_mut().zip(widths) {
+            row.metrics[0].ci95 = width.map(|width| (1.0, 1.0 + width));
+        }
+        all
+    }
+
+    #[test]
+    fn half_of_the_intervals_are_narrow_and_three_quarters_are_not_wide() {
+        let judge = |widths: [Option<f64>; 4]| judge_widths(&[intervals(&widths)]);
+        let wide = [Some(0.03), Some(0.04), Some(0.1), None];
+        assert_eq!(
+            judge([Some(0.03), Some(0.03), Some(0.09), None]),
+            Verdict::Holds
+        );
+        assert_eq!(
+            judge([Some(0.03), Some(0.05), Some(0.09), None]),
+            Verdict::DoesNotHold
+        );
+        assert_eq!(
+            judge([Some(0.03), Some(0.03), Some(0.11), None]),
+            Verdict::DoesNotHold
+        );
+        assert_eq!(judge_widths(&[]), Verdict::DoesNotHold);
+        assert_eq!(rank(&wide.map(|one| one.unwrap_or(f64::NAN)), 0.75), 0.1);
+        assert_eq!(rank(&[f64::NAN, 1.0], 1.0), f64::INFINITY);
+        assert_eq!(rank(&[], 0.5), f64::INFINITY);
+    }
+
+    #[test]
+    fn runs_that_cannot_be_compared_show_no_change() {
+        let runs = [graded(1, 0), graded(1, 0)];
+        assert_eq!(judge_visible(&runs), Verdict::DoesNotHold);
     }
 }
