@@ -4,8 +4,8 @@
 use crate::bench::Bench;
 use crate::costof;
 use crate::error::Result;
+use crate::load::{Load as Neighbour, Running};
 use crate::machine::{self, Watch};
-use crate::spinner::Spinner;
 use crate::variation::good_share;
 use crate::verdict::{self, Verdict};
 use costof_model::noise::Grade;
@@ -93,10 +93,10 @@ fn loads(cpus: &[usize], measured: usize) -> Vec<Load> {
 
 fn under(bench: &Bench, load: &Load, round: usize) -> Result<Run> {
     // They end when this returns, however it does.
-    let _spinners: Vec<Spinner> = load
+    let _running: Vec<Running> = load
         .on
         .iter()
-        .map(|cpu| Spinner::start(*cpu))
+        .map(|cpu| Neighbour::always(*cpu).start())
         .collect::<Result<_>>()?;
     let cpu = bench.cpu.to_string();
     let mut arguments = PROBES.to_vec();

@@ -19,8 +19,10 @@ mod crossovers;
 mod files;
 mod grades;
 mod link;
+mod load;
 mod machine;
 mod mutex;
+mod neighbours;
 mod net;
 mod part;
 mod process;
@@ -30,10 +32,10 @@ mod rtt;
 mod rudp;
 mod share;
 mod speed;
-mod spinner;
 mod switch;
 mod syscall;
 mod thread;
+mod throttle;
 mod variation;
 mod verdict;
 
@@ -100,6 +102,11 @@ enum Comparison {
     Full,
     /// A neighbour's load turns grades to C or D; without it most are A or B
     Grades,
+    /// costof and other tools under loads: rows of grade A to C stay within 3 % of their quiet value
+    Neighbours {
+        /// Under which loads; without, all
+        loads: Vec<neighbours::Neighbour>,
+    },
     /// costof compare beside itself: false alarms in at most 5 % of tries, 5 % planted found in at least 90 %
     Compare {
         /// What of it; without, same and planted
@@ -131,11 +138,12 @@ enum Comparison {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
-    /// Keep a processor busy until standard input closes
+    /// Be a load until standard input closes
     #[command(hide = true)]
-    Spin {
-        /// Which processor
-        processor: usize,
+    Load {
+        /// Which
+        #[command(subcommand)]
+        load: load::Load,
     },
 }
 
@@ -163,6 +171,9 @@ fn main() -> ExitCode {
         Comparison::Speed => speed::compare,
         Comparison::Full => speed::full,
         Comparison::Grades => grades::compare,
+        Comparison::Neighbours { loads } => {
+            return conclude(options, |bench| neighbours::compare(bench, &loads));
+        }
         Comparison::Compare { part } => {
             return conclude(options, |bench| compare::compare(bench, part));
         }
@@ -172,7 +183,7 @@ fn main() -> ExitCode {
         }
         Comparison::RpcEnd { words } => return rpc::play(&words),
         Comparison::End { words } => return rudp::play(&words),
-        Comparison::Spin { processor } => return spinner::spin(processor),
+        Comparison::Load { load } => return load.execute(),
     };
     conclude(options, compare)
 }

@@ -1,0 +1,293 @@
+//! Loads of our own: this program again, as a child that ends when its standard input closes. So it
+//! ends with the bench, however the bench ends, and it ends by itself after a while.
+//!
+//! A load that wants a share of a CPU wants it in turns of random length, as neighbours do: a fixed
+//! period could beat with what is measured. The same seed gives the same turns, and they follow the
+//! clock alone, so that all that is measured under one seed meets the same load.
+
+use crate::error::{Result, failed};
+use crate::throttle;
+use clap::Subcommand;
+use costof_os::affinity;
+use costof_peers::caches::BeyondCaches;
+use fastrand::Rng;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// The longest that a load lasts.
+const LIMIT: Duration = Duration::from_secs(120);
+/// What it says when it has begun.
+const READY: &str = "loaded\n";
+/// The shortest busy time, and by how many times the longest is longer.
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST_OVER_SHORTEST: f64 = 100.0;
+/// What is copied, at least.
+const LEAST_MIB: u64 = 128;
+
+/// What a load does.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Load {
+    /// Want a CPU for a share of the time
+    Busy {
+        /// Which CPU
+        cpu: usize,
+        /// Percent of the time, 1 to 100
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
+        percent: u32,
+        /// What the lengths of its turns are drawn from
+        seed: u64,
+    },
+    /// Copy main memory
+    Copy {
+        /// On which CPU
+        cpu: usize,
+    },
+    /// Remove a control group at the end
+    Remove {
+        /// Its folder
+        group: PathBuf,
+    },
+}
+
+/// A load that has begun, ended when dropped.
+pub(crate) struct Running(Child);
+
+impl Load {
+    /// One that always wants a CPU.
+    pub(crate) fn always(cpu: usize) -> Load {
+        let (percent, seed) = (100, 0);
+        Load::Busy { cpu, percent, seed }
+    }
+
+    /// Starts it, and returns when it has begun.
+    ///
+    /// Errors: it does not begin; it has then said why on standard error.
+    pub(crate) fn start(&self) -> Result<Running> {
+        let cannot =
+            |why: &dyn std::fmt::Display| failed(format!("cannot start the load {self:?}: {why}"));
+        let own = std::env::current_exe().map_err(|error| cannot(&error))?;
+        let child = Command::new(own)
+            .args(self.words())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // Ctrl-C is for the bench, which then ends its loads in order.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| cannot(&error))?;
+        let mut running = Running(child);
+        let output = running.0.stdout.take().expect("standard output is a pipe");
+        let mut line = String::new();
+        // It says one line at once, or ends.
+        match BufReader::new(output).read_line(&mut line) {
+            Ok(_) if line == READY => Ok(running),
+            Ok(_) => Err(cannot(&"it ended at once")),
+            Err(error) => Err(cannot(&error)),
+        }
+    }
+
+    /// The command line of the child.
+    fn words(&self) -> Vec<String> {
+        let words = match self {
+            Load::Busy { cpu, percent, seed } => format!("busy {cpu} {percent} {seed}"),
+            Load::Copy { cpu } => format!("copy {cpu}"),
+            Load::Remove { group } => {
+                let group = group.display().to_string();
+                return vec!["load".to_owned(), "remove".to_owned(), group];
+            }
+        };
+        format!("load {words}")
+            .split(' ')
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// The child's side: does it until standard input closes.
+    pub(crate) fn execute(self) -> ExitCode {
+        let end = Instant::now() + LIMIT;
+        let done = match self {
+            Load::Busy { cpu, percent, seed } => busy(cpu, turns(percent, seed), end),
+            Load::Copy { cpu } => copy(cpu, end),
+            Load::Remove { group } => {
+                begin();
+                wait_for_the_bench();
+                throttle::remove(&group)
+            }
+        };
+        match done {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("costof-bench load: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+impl Running {
+    /// Closes its standard input, and waits until it has ended by itself.
+    pub(crate) fn finish(mut self) {
+        // It is killed next where it cannot be waited for.
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has ended by itself is past both.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether a load is busy, and for how long: busy and idle turns, without end.
+///
+/// Busy turns last 1 to 100 ms, their logarithms being uniform; idle ones are drawn likewise and made as
+/// much longer as the share asks for.
+fn turns(percent: u32, seed: u64) -> impl Iterator<Item = (bool, Duration)> {
+    let share = f64::from(percent) / 100.0;
+    let mut random = Rng::with_seed(seed);
+    let mut is_busy = random.f64() >= share;
+    std::iter::repeat_with(move || {
+        is_busy = !is_busy;
+        let length = SHORTEST.mul_f64(LONGEST_OVER_SHORTEST.powf(random.f64()));
+        match is_busy {
+            true => (true, length),
+            false => (false, length.mul_f64((1.0 - share) / share)),
+        }
+    })
+}
+
+fn busy(cpu: usize, turns: impl Iterator<Item = (bool, Duration)>, end: Instant) -> Result<()> {
+    pin(cpu)?;
+    begin();
+    end_with_the_bench();
+    let mut until = Instant::now();
+    for (is_busy, length) in turns {
+        until = (until + length).min(end);
+        if is_busy {
+            while Instant::now() < until {
+                for _ in 0..1000 {
+                    std::hint::black_box(());
+                }
+            }
+        } else {
+            std::thread::sleep(until.saturating_duration_since(Instant::now()));
+        }
+        if until == end {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Copies one half of more memory than the caches hold into the other, over and over.
+fn copy(cpu: usize, end: Instant) -> Result<()> {
+    pin(cpu)?;
+    let mib = BeyondCaches::at_least(LEAST_MIB).to_spare()?;
+    // Not zeroes, which may all be the same page.
+    let mut memory = vec![1_u64; (mib as usize) << 17];
+    let (from, to) = memory.split_at_mut((mib as usize) << 16);
+    begin();
+    end_with_the_bench();
+    while Instant::now() < end {
+        to.copy_from_slice(std::hint::black_box(from));
+        std::hint::black_box(&mut *to);
+    }
+    Ok(())
+}
+
+fn pin(cpu: usize) -> Result<()> {
+    affinity::pin(&[cpu]).map_err(|error| failed(format!("cannot run on CPU {cpu}: {error}")))
+}
+
+fn begin() {
+    print!("{READY}");
+}
+
+fn end_with_the_bench() {
+    std::thread::spawn(|| {
+        wait_for_the_bench();
+        std::process::exit(0);
+    });
+}
+
+fn wait_for_the_bench() {
+    // Nothing is ever written to it: it reads its end when the bench is gone.
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Words {
+        #[command(subcommand)]
+        load: Load,
+    }
+
+    /// Share of the time that is busy, over so many turns, and the shortest and longest busy one.
+    fn share(percent: u32, seed: u64, count: usize) -> (f64, Duration, Duration) {
+        let all: Vec<(bool, Duration)> = turns(percent, seed).take(count).collect();
+        let busy: Vec<Duration> = all
+            .iter()
+            .filter(|turn| turn.0)
+            .map(|turn| turn.1)
+            .collect();
+        let whole: Duration = all.iter().map(|turn| turn.1).sum();
+        (
+            busy.iter().sum::<Duration>().div_duration_f64(whole),
+            *busy.iter().min().unwrap(),
+            *busy.iter().max().unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_load_is_busy_for_its_share_in_turns_of_1_to_100_ms() {
+        for percent in [25, 50, 100] {
+            let (share, shortest, longest) = share(percent, 7, 100_000);
+            assert!((share - f64::from(percent) / 100.0).abs() < 0.01, "{share}");
+            assert!(shortest >= SHORTEST && shortest < Duration::from_millis(2));
+            assert!(longest > Duration::from_millis(90) && longest <= Duration::from_millis(100));
+        }
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_turns_again_and_another_seed_others() {
+        let first = |seed| turns(50, seed).take(100).collect::<Vec<_>>();
+        assert_eq!(first(3), first(3));
+        assert_ne!(first(3), first(4));
+        let alternate = first(3).windows(2).all(|pair| pair[0].0 != pair[1].0);
+        assert!(alternate);
+    }
+
+    #[test]
+    fn a_load_begins_busy_as_often_as_it_is_busy() {
+        let begins = |seed| turns(25, seed).next().is_some_and(|turn| turn.0);
+        let busy = (0..1000).filter(|seed| begins(*seed)).count();
+        assert!((200..300).contains(&busy), "{busy}");
+    }
+
+    #[test]
+    fn a_child_is_told_what_its_load_is() {
+        for load in [
+            Load::Busy {
+                cpu: 3,
+                percent: 25,
+                seed: 9,
+            },
+            Load::Copy { cpu: 2 },
+            Load::Remove {
+                group: "/a b/c".into(),
+            },
+        ] {
+            let read = Words::try_parse_from(load.words()).unwrap().load;
+            assert_eq!(format!("{read:?}"), format!("{load:?}"));
+        }
+        assert!(Words::try_parse_from(["load", "busy", "0", "0", "1"]).is_err());
+    }
+}

@@ -1,0 +1,508 @@
+//! costof and other tools under loads of our own: how far each moves from its own quiet value, and how
+//! much it scatters. costof grades its rows, and one of grade A to C promises to lie within 3 % of what it
+//! is without a load.
+
+use crate::bench::Bench;
+use crate::costof;
+use crate::error::{Error, Result, failed};
+use crate::load::{Load, Running};
+use crate::machine::{self, Watch};
+use crate::throttle::Throttle;
+use crate::variation::coefficient;
+use crate::verdict::Verdict;
+use clap::ValueEnum;
+use costof_measure::statistics::interval::median_interval;
+use costof_measure::statistics::quantile::median;
+use costof_model::noise::Grade;
+use costof_model::unit::Unit;
+use costof_peers::caches::BeyondCaches;
+use costof_peers::costof::{settings, the_only};
+use costof_peers::tool::{On, Tool, words};
+use costof_peers::tools::fio::{self, Wanted};
+use costof_peers::tools::{perf, stress_ng, sysbench};
+use fastrand::Rng;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 9;
+/// How far from its quiet value a row of grade A to C may be, as a share.
+const NEAR: f64 = 0.03;
+const LEAST_MIB: u64 = 128;
+/// For how long each tool that has to be told works.
+const SECONDS: u32 = 1;
+/// stress-ng goes through some twenty ways in that time, also where it gets half of a CPU.
+const STRESS_NG_SECONDS: u32 = 2;
+const ROUND_TRIPS: u32 = 200_000;
+const FILE_MIB: u64 = 64;
+const TOOL_LIMIT: Duration = Duration::from_secs(60);
+
+/// What runs beside a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Neighbour {
+    /// One that wants the measured CPU for 25 % of the time
+    #[value(name = "busy-25")]
+    Quarter,
+    /// One that wants the measured CPU for 50 % of the time
+    #[value(name = "busy-50")]
+    Half,
+    /// One that wants the measured CPU always
+    #[value(name = "busy-100")]
+    Whole,
+    /// One that wants another CPU always
+    OtherCpu,
+    /// One that copies main memory on another CPU
+    Memory,
+    /// None: a control group gives costof, and each tool, half of a CPU
+    Throttled,
+}
+
+/// A load that lasts until this is dropped.
+enum Loaded {
+    Quiet,
+    Beside { _child: Running },
+    Throttled { _group: Throttle },
+}
+
+/// One point of costof, and the tools that measure the same.
+struct Operation {
+    probe: &'static str,
+    axes: Vec<String>,
+    metric: &'static str,
+    unit: Unit,
+    tools: Vec<Tool<'static>>,
+}
+
+/// One measurement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Reading {
+    value: f64,
+    /// costof's; tools have none.
+    grade: Option<Grade>,
+}
+
+/// An operation, who measures it (0 is costof), and under which load (0 is none), each by its number.
+type Cell = (usize, usize, usize);
+
+/// What all rounds gave, round after round.
+type Readings = BTreeMap<Cell, Vec<Reading>>;
+
+/// Measures under these loads, or under all.
+pub(crate) fn compare(bench: &Bench, asked: &[Neighbour]) -> Result<Vec<Verdict>> {
+    bench.introduce(&format!(
+        "costof run --quick and other tools on CPU {}, without a load and with one",
+        bench.cpu
+    ));
+    let watch = Watch::start();
+    let loads = loads(bench, asked);
+    let mut operations = operations();
+    let readings = measure(bench, &mut operations, &loads)?;
+    for (number, operation) in operations.iter().enumerate() {
+        print(operation, number, &loads, &readings);
+    }
+    println!(
+        "bias: the median over rounds of number / quiet - 1, where quiet is the median of the rounds \
+         without a load;\nCV: standard deviation over mean of the rounds; grades: of costof's rows, \
+         round after round\n"
+    );
+    let verdicts = (1..loads.len())
+        .map(|load| judge(&operations, &loads, load, &readings))
+        .collect();
+    println!();
+    machine::was_quiet(&watch);
+    bench.conclude();
+    Ok(verdicts)
+}
+
+/// None, and each that is asked for and that this machine can have.
+fn loads(bench: &Bench, asked: &[Neighbour]) -> Vec<Option<Neighbour>> {
+    let asked = match asked {
+        [] => Neighbour::value_variants(),
+        asked => asked,
+    };
+    let possible = asked.iter().filter(|load| match load.start(bench, 0) {
+        Ok(_) => true,
+        Err(why) => {
+            println!("{} is skipped: {why}", name(Some(**load)));
+            false
+        }
+    });
+    std::iter::once(None)
+        .chain(possible.copied().map(Some))
+        .collect()
+}
+
+fn name(load: Option<Neighbour>) -> String {
+    load.and_then(|load| load.to_possible_value())
+        .map_or_else(|| "quiet".to_owned(), |value| value.get_name().to_owned())
+}
+
+impl Neighbour {
+    /// Errors: this machine cannot have it, or it does not begin.
+    fn start(self, bench: &Bench, seed: u64) -> Result<Loaded> {
+        let another = || {
+            let cpus = bench.measured_first();
+            let next = cpus.get(1).copied();
+            next.ok_or_else(|| failed("this process may use one CPU only"))
+        };
+        let busy = |cpu, percent| Load::Busy { cpu, percent, seed };
+        let load = match self {
+            Neighbour::Quarter => busy(bench.cpu, 25),
+            Neighbour::Half => busy(bench.cpu, 50),
+            Neighbour::Whole => busy(bench.cpu, 100),
+            Neighbour::OtherCpu => busy(another()?, 100),
+            Neighbour::Memory => Load::Copy { cpu: another()? },
+            Neighbour::Throttled => {
+                let _group = Throttle::half()?;
+                return Ok(Loaded::Throttled { _group });
+            }
+        };
+        let _child = load.start()?;
+        Ok(Loaded::Beside { _child })
+    }
+}
+
+/// What can be measured on this machine.
+fn operations() -> Vec<Operation> {
+    let time = |probe, axes: &str, tools| Operation {
+        probe,
+        axes: words(axes),
+        metric: "cost",
+        unit: Unit::Nanoseconds,
+        tools,
+    };
+    let read = |mib: u64, tools| Operation {
+        metric: "throughput",
+        unit: Unit::BytesPerSecond,
+        ..time(
+            "memory.bandwidth",
+            &format!("op=read size={mib}MiB threads=1 pages=4KiB kernel=best"),
+            tools,
+        )
+    };
+    let file = fio::Read {
+        options: "--rw=randread --bs=4k --ioengine=psync --direct=0 --invalidate=0",
+        bytes: FILE_MIB << 20,
+        seconds: SECONDS,
+        wanted: Wanted::Latency,
+    };
+    let mut operations = vec![
+        time("os.syscall", "call=getppid", vec![perf::syscall()]),
+        time(
+            "os.context_switch",
+            "between=processes over=pipe cpus=same wake=awake",
+            vec![perf::sched_pipe(false, ROUND_TRIPS)],
+        ),
+        time(
+            "sync.mutex",
+            "kind=pthread threads=1",
+            vec![sysbench::mutex()],
+        ),
+        time(
+            "file.read",
+            &format!(
+                "cache=warm pattern=random block=4KiB engine=pread depth=1 size={FILE_MIB}MiB"
+            ),
+            vec![fio::read(file)],
+        ),
+        read(1, vec![sysbench::memory("read", 1, SECONDS)]),
+    ];
+    match BeyondCaches::at_least(LEAST_MIB).to_spare() {
+        Ok(mib) => operations.push(read(
+            mib,
+            vec![
+                sysbench::memory("read", mib, SECONDS),
+                stress_ng::reads(mib, STRESS_NG_SECONDS),
+            ],
+        )),
+        Err(why) => println!("reads of main memory are skipped: {why}"),
+    }
+    operations
+}
+
+/// Measures everything once a round, in an order drawn for each; all of a round meets the same turns of
+/// a load. What gives no number in a round is printed, and tried again in the next.
+///
+/// Errors: the user ended it.
+fn measure(
+    bench: &Bench,
+    operations: &mut [Operation],
+    loads: &[Option<Neighbour>],
+) -> Result<Readings> {
+    let mut cells: Vec<Cell> = Vec::new();
+    for (number, operation) in operations.iter().enumerate() {
+        let sides = 0..=operation.tools.len();
+        cells.extend(sides.flat_map(|side| (0..loads.len()).map(move |load| (number, side, load))));
+    }
+    let mut random = Rng::new();
+    let mut readings = Readings::new();
+    for round in 0..bench.rounds(ROUNDS) {
+        let began = Instant::now();
+        random.shuffle(&mut cells);
+        for cell @ (number, side, load) in &cells {
+            let operation = &mut operations[*number];
+            let load = loads[*load];
+            let file = format!("{}-{number}-{round}.jsonl", name(load));
+            let loaded = load.map_or(Ok(Loaded::Quiet), |load| load.start(bench, round as u64));
+            match loaded.and_then(|_loaded| operation.measure(bench, *side, &file)) {
+                Ok(reading) => readings.entry(*cell).or_default().push(reading),
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                Err(Error::Failed(why)) => {
+                    let side = operation.side(*side);
+                    let why = why.lines().next().unwrap_or_default();
+                    println!("{side}, {operation}, {}: no number: {why}", name(load));
+                }
+            }
+        }
+        println!(
+            "round {}: {} measurements in {:.0} s",
+            round + 1,
+            cells.len(),
+            began.elapsed().as_secs_f64()
+        );
+    }
+    println!();
+    Ok(readings)
+}
+
+impl Operation {
+    fn measure(&mut self, bench: &Bench, side: usize, file: &str) -> Result<Reading> {
+        let Some(tool) = side.checked_sub(1) else {
+            return self.costof(bench, file);
+        };
+        let value = self.tools[tool].measure(On {
+            cpu: bench.cpu,
+            next: None,
+            limit: TOOL_LIMIT,
+            interrupt: &bench.interrupt,
+        })?;
+        Ok(Reading { value, grade: None })
+    }
+
+    fn costof(&self, bench: &Bench, file: &str) -> Result<Reading> {
+        let cpu = bench.cpu.to_string();
+        let mut arguments = vec![self.probe, "--quick", "--cpu", &cpu];
+        arguments.extend(settings(&self.axes));
+        let run = costof::run(bench, file, &arguments)?;
+        Ok(Reading {
+            value: the_only(&run, self.metric)?.median,
+            grade: run.points.first().map(|point| point.grade),
+        })
+    }
+
+    fn side(&self, side: usize) -> &'static str {
+        let tool = side.checked_sub(1).and_then(|tool| self.tools.get(tool));
+        tool.map_or("costof", |tool| tool.name)
+    }
+}
+
+impl std::fmt::Display for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.probe, self.axes.join(" "))
+    }
+}
+
+/// Each number's distance from the median without a load, as a share of that; none without one.
+fn distances(readings: &Readings, (operation, side, load): Cell) -> Vec<(f64, Option<Grade>)> {
+    let numbers = |load| -> Option<&Vec<Reading>> { readings.get(&(operation, side, load)) };
+    let values = |of: &Vec<Reading>| of.iter().map(|one| one.value).collect::<Vec<_>>();
+    let quiet = numbers(0).and_then(|quiet| median(&values(quiet)));
+    let (Some(quiet), Some(loaded)) = (quiet, numbers(load)) else {
+        return Vec::new();
+    };
+    loaded
+        .iter()
+        .map(|one| (one.value / quiet - 1.0, one.grade))
+        .collect()
+}
+
+fn print(operation: &Operation, number: usize, loads: &[Option<Neighbour>], readings: &Readings) {
+    println!("{operation}: {}", operation.metric);
+    println!(
+        "  {:<10} {:<10} {:>10} {:>9}  {:<23} {:>8}  grades",
+        "load", "by", "median", "bias", "95 % interval", "CV"
+    );
+    for (load, neighbour) in loads.iter().enumerate() {
+        for side in 0..=operation.tools.len() {
+            let cell = (number, side, load);
+            let all = readings.get(&cell).map_or(&[][..], Vec::as_slice);
+            let values: Vec<f64> = all.iter().map(|one| one.value).collect();
+            let (distances, grades): (Vec<f64>, Vec<Option<Grade>>) =
+                distances(readings, cell).into_iter().unzip();
+            // Of the ratios, which are what is above zero.
+            let ratios: Vec<f64> = distances.iter().map(|distance| 1.0 + distance).collect();
+            let interval = median_interval(&ratios).map_or_else(String::new, |interval| {
+                let [low, high] = [interval.low, interval.high].map(|end| signed(end - 1.0));
+                format!("{low} to {high}")
+            });
+            let absent = || "-".to_owned();
+            println!(
+                "  {:<10} {:<10} {:>10} {:>9}  {interval:<23} {:>8}  {}",
+                name(*neighbour),
+                operation.side(side),
+                median(&values).map_or_else(absent, |value| operation.unit.display(value)),
+                median(&distances).map_or_else(absent, signed),
+                coefficient(&values).map_or_else(absent, |cv| format!("{:.1} %", 100.0 * cv)),
+                grades
+                    .iter()
+                    .flatten()
+                    .map(Grade::to_string)
+                    .collect::<String>()
+            );
+        }
+    }
+    println!();
+}
+
+fn signed(share: f64) -> String {
+    format!("{:+.1} %", 100.0 * share)
+}
+
+/// How many numbers there are, and how many of them are near the quiet value.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Near {
+    near: usize,
+    all: usize,
+}
+
+impl Near {
+    fn of(distances: impl Iterator<Item = f64>) -> Near {
+        let mut found = Near::default();
+        for distance in distances {
+            found.all += 1;
+            found.near += usize::from(distance.abs() <= NEAR);
+        }
+        found
+    }
+}
+
+impl std::fmt::Display for Near {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {}", self.near, self.all)
+    }
+}
+
+/// Prints how many numbers under a load are near the quiet ones, and judges costof's rows by their grades.
+fn judge(
+    operations: &[Operation],
+    loads: &[Option<Neighbour>],
+    load: usize,
+    readings: &Readings,
+) -> Verdict {
+    let mut rows = Vec::new();
+    let mut of_tools: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (number, operation) in operations.iter().enumerate() {
+        rows.extend(distances(readings, (number, 0, load)));
+        for side in 1..=operation.tools.len() {
+            let numbers = distances(readings, (number, side, load));
+            let numbers = numbers.into_iter().map(|(distance, _)| distance);
+            of_tools
+                .entry(operation.side(side))
+                .or_default()
+                .extend(numbers);
+        }
+    }
+    let (trusted, verdict) = promise(&rows);
+    let tools: Vec<String> = of_tools
+        .into_iter()
+        .map(|(tool, numbers)| format!("{tool} {}", Near::of(numbers.into_iter())))
+        .collect();
+    println!(
+        "{}: within 3 % of the quiet value: costof {}, {}; of costof's rows of grade A to C {trusted}; \
+         verdict: {verdict}",
+        name(loads[load]),
+        Near::of(rows.iter().map(|(distance, _)| *distance)),
+        tools.join(", "),
+    );
+    verdict
+}
+
+/// The rows of grade A to C, all of which must be near.
+fn promise(rows: &[(f64, Option<Grade>)]) -> (Near, Verdict) {
+    let trusted = rows
+        .iter()
+        .filter(|(_, grade)| grade.is_some_and(|grade| grade < Grade::D));
+    let trusted = Near::of(trusted.map(|(distance, _)| *distance));
+    let verdict = match trusted.all {
+        0 => Verdict::CannotBeTold(
+            "costof has no row of grade A to C, so it promises nothing".to_owned(),
+        ),
+        all => Verdict::from(trusted.near == all),
+    };
+    (trusted, verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Grade::{A, C, D};
+
+    fn readings(quiet: &[f64], loaded: &[(f64, Grade)]) -> Readings {
+        let reading = |value: f64, grade| Reading {
+            value,
+            grade: Some(grade),
+        };
+        Readings::from([
+            (
+                (0, 0, 0),
+                quiet.iter().map(|value| reading(*value, A)).collect(),
+            ),
+            (
+                (0, 0, 1),
+                loaded
+                    .iter()
+                    .map(|(value, grade)| reading(*value, *grade))
+                    .collect(),
+            ),
+        ])
+    }
+
+    #[test]
+    fn distances_are_from_the_median_of_the_quiet_rounds() {
+        let readings = readings(&[100.0, 90.0, 200.0], &[(102.0, A), (50.0, D)]);
+        let found = distances(&readings, (0, 0, 1));
+        assert!((found[0].0 - 0.02).abs() < 1e-12 && found[0].1 == Some(A));
+        assert_eq!(found[1], (-0.5, Some(D)));
+        assert_eq!(distances(&readings, (0, 0, 0))[0].0, 0.0);
+        // A tool without a quiet number has no distance.
+        assert!(distances(&readings, (0, 1, 1)).is_empty());
+        let mut alone = readings;
+        alone.remove(&(0, 0, 0));
+        assert!(distances(&alone, (0, 0, 1)).is_empty());
+    }
+
+    #[test]
+    fn what_is_far_is_of_grade_d_or_breaks_the_promise() {
+        let judge = |rows: &[(f64, Grade)]| {
+            let rows: Vec<_> = rows.iter().map(|row| (row.0, Some(row.1))).collect();
+            promise(&rows)
+        };
+        let near = |near, all| Near { near, all };
+        let kept = judge(&[(0.03, A), (-0.029, C), (0.5, D)]);
+        assert_eq!(kept, (near(2, 2), Verdict::Holds));
+        let broken = judge(&[(0.031, C), (0.0, A)]);
+        assert_eq!(broken, (near(1, 2), Verdict::DoesNotHold));
+        assert_eq!(judge(&[(-0.04, A)]).1, Verdict::DoesNotHold);
+        let none = judge(&[(0.5, D), (0.0, D)]);
+        assert!(none.0 == near(0, 0) && matches!(none.1, Verdict::CannotBeTold(_)));
+    }
+
+    #[test]
+    fn loads_go_by_the_names_of_the_command_line() {
+        let names: Vec<String> = Neighbour::value_variants()
+            .iter()
+            .map(|load| name(Some(*load)))
+            .collect();
+        let expected = "busy-25 busy-50 busy-100 other-cpu memory throttled";
+        assert_eq!(names.join(" "), expected);
+        assert_eq!(name(None), "quiet");
+    }
+
+    #[test]
+    fn each_operation_is_measured_by_a_tool_too() {
+        for operation in operations() {
+            assert!(!operation.tools.is_empty(), "{operation}");
+            assert_eq!(operation.side(0), "costof");
+            assert_eq!(operation.side(1), operation.tools[0].name);
+        }
+    }
+}
