@@ -167,7 +167,9 @@ fn demand(
     match &*point.probe {
         "null" => None,
         // The hypervisor's, or the timer's and the scheduler's.
-        "cpu.hiccup" | "cpu.vm_exit" | "os.timer" => Some(Demand::Own(SHARED_BOUND)),
+        "cpu.hiccup" | "cpu.neighbour" | "cpu.vm_exit" | "os.timer" => {
+            Some(Demand::Own(SHARED_BOUND))
+        }
         // The device's.
         "os.page_fault" if is("kind", "major") => Some(Demand::Own(SHARED_BOUND)),
         "file.sync" => Some(Demand::Own(SHARED_BOUND)),

@@ -25,7 +25,7 @@ pub(crate) const ALONE: f64 = 1.05;
 /// It was shared where both are at least this many times the floor.
 const SHARED: f64 = 1.3;
 /// A reading further below the floor was interrupted during its multiplications.
-const BROKEN: f64 = 0.9;
+pub(crate) const BROKEN: f64 = 0.9;
 /// Readings that are alike lie within this share of each other.
 const ALIKE: f64 = 1.02;
 /// A plateau has at least this share of the readings, and this many.

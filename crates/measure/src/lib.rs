@@ -23,4 +23,5 @@ pub mod schedule;
 pub mod statistics;
 pub mod trials;
 pub mod turn;
+pub mod visits;
 pub mod worker;

@@ -240,6 +240,11 @@ impl<'a> Meter<'a> {
         self.clock
     }
 
+    /// The gauge of the core, for what is about the core itself; absent where its floor is not known.
+    pub fn gauge(&self) -> Option<&'a Gauge> {
+        self.gauge
+    }
+
     /// How long this round is to measure, in nanoseconds.
     pub fn time_ns(&self) -> f64 {
         self.time_ns

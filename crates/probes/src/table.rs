@@ -14,6 +14,7 @@ pub static TABLE: &[&Probe] = &[
     &crate::cpu::snappy::PROBE,
     &crate::cpu::vm_exit::PROBE,
     &crate::cpu::hiccup::PROBE,
+    &crate::cpu::neighbour::PROBE,
     &crate::sync::mutex::PROBE,
     &crate::sync::core_to_core::PROBE,
     &crate::sync::false_sharing::PROBE,

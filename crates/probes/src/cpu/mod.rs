@@ -7,5 +7,6 @@ pub(crate) mod frequency;
 pub(crate) mod hiccup;
 pub(crate) mod loops;
 pub(crate) mod memcpy;
+pub(crate) mod neighbour;
 pub(crate) mod snappy;
 pub(crate) mod vm_exit;
