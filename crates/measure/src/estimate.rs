@@ -27,14 +27,16 @@ use costof_model::unit::{Better, Unit};
 const CLOCK_READS_PER_LATENCY: f64 = 100.0;
 /// Values of a launch that are looked at for modes.
 const VALUES_PER_LAUNCH_MAX: u64 = 1000;
+/// An interval says nothing whose ends are further apart than this many times.
+pub(crate) const WIDEST: f64 = 10.0;
 /// The percentiles of a latency.
 const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// What the launches of a block say of one of its points.
 ///
 /// # Errors
-/// Where no launch gave it a number, or where twice the work did not take twice
-/// the time. It is below resolution where more than half of the launches that
+/// Where no launch gave it a number, where twice the work did not take twice the time, or where its
+/// launches disagree by more than tenfold; another metric whose launches do is left out. It is below resolution where more than half of the launches that
 /// gave it one say so; else those that do say nothing of its cost.
 pub fn point(
     info: &ProbeInfo,
@@ -83,12 +85,17 @@ pub fn point(
         metrics.extend(counters(info, &points, clock));
         metrics.extend(estimated_core_cycles(primary, &given));
     }
-    if !below && !metrics.iter().any(|metric| metric.name == primary.name) {
-        return Err(Failure::error(format!(
-            "no launch gave its primary metric, {}",
-            primary.name
-        )));
+    if !below {
+        let found = metrics.iter().find(|metric| metric.name == primary.name);
+        let found = found.ok_or_else(|| {
+            Failure::error(format!(
+                "no launch gave its primary metric, {}",
+                primary.name
+            ))
+        })?;
+        launches_agree(found, &points)?;
     }
+    metrics.retain(|metric| !metric.ci95.is_some_and(is_too_wide));
     warnings.extend(allocated(&points));
     Ok(PointRow {
         point: point.clone(),
@@ -133,6 +140,31 @@ fn leave_out_where_never_alone(given: &mut Vec<(&LaunchRow, &LaunchPoint)>) {
     }
 }
 
+/// Whether an interval says too little to be shown.
+pub(crate) fn is_too_wide((low, high): (f64, f64)) -> bool {
+    low > 0.0 && high > WIDEST * low
+}
+
+/// Whether the launches agree well enough on a metric for it to be a number.
+fn launches_agree(estimate: &Estimate, points: &[&LaunchPoint]) -> Result<(), Failure> {
+    let Some((low, high)) = estimate.ci95.filter(|interval| is_too_wide(*interval)) else {
+        return Ok(());
+    };
+    let name = &estimate.name;
+    let medians = launch_medians(points, name, selection_of(points, name));
+    let shown = |value: f64| estimate.unit.display(value);
+    Err(Failure::error(format!(
+        "its launches disagree: {} medians from {} to {} say no more than that it lies between {} and \
+         {}. Measure more often (--launches) or longer (--full), or look in the run file for what \
+         differs between them",
+        medians.len(),
+        shown(medians.iter().copied().fold(f64::INFINITY, f64::min)),
+        shown(medians.iter().copied().fold(0.0, f64::max)),
+        shown(low),
+        shown(high),
+    )))
+}
+
 /// The batches of n and of 2n operations of every sampled metric, by launch. Where a recorded cause
 /// leaves grade C or D, whichever it is, the machine may have treated the longer batches otherwise than
 /// the shorter ones (others interrupt what takes twice as long more than twice as often): there more
@@ -150,6 +182,7 @@ fn twice_the_work_takes_twice_the_time(
         let selection = selection(&launches);
         let ratios: Vec<f64> = launches
             .iter()
+            .filter(|launch| is_enough(launch, selection))
             .filter_map(|launch| doubling_ratio(launch, selection))
             .collect();
         if let Doubling::Refuted { ratio, low, high } = doubling(&ratios)
@@ -223,6 +256,16 @@ pub(crate) fn selection(launches: &[&Measured]) -> Selection {
 /// Of which samples of a metric the launches of a point make their medians.
 pub(crate) fn selection_of(points: &[&LaunchPoint], metric: &str) -> Selection {
     selection(&measured(points, metric).collect::<Vec<_>>())
+}
+
+/// The launch medians that a point's estimate of its primary metric would be made of, for
+/// [`needs_more`](crate::schedule::needs_more).
+pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<f64> {
+    let given = launches.iter().flat_map(|launch| &launch.points);
+    let given = given.filter(|given| given.point == *point && given.state == State::Ok);
+    let points: Vec<&LaunchPoint> = given.collect();
+    let primary = &info.primary().name;
+    launch_medians(&points, primary, selection_of(&points, primary))
 }
 
 /// The median of the selected samples of each launch that gave enough of them of a metric of a point.
@@ -320,8 +363,12 @@ fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option<Estimate> 
 /// Every selected sample, of a histogram the middle of each bucket as often as it counts; `None`
 /// where there are too few.
 fn distribution(launch: &Measured, selection: Selection) -> Option<Distribution> {
-    let suffices = selection == Selection::All || launch.suffices(selection);
-    suffices.then(|| Distribution::of(launch.selected(selection)))
+    is_enough(launch, selection).then(|| Distribution::of(launch.selected(selection)))
+}
+
+/// Whether a launch's selected samples stand for it: all of them do, however few they are.
+fn is_enough(launch: &Measured, selection: Selection) -> bool {
+    selection == Selection::All || launch.suffices(selection)
 }
 
 /// The modes, where there is more than one.

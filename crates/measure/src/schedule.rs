@@ -1,9 +1,11 @@
 //! How many launches a block gets, and in which order they run.
 //!
 //! Pure: durations in, counts out; random only by the seed given. The number of launches is decided
-//! once, from the pilots and the budget, and never by looking at results: stopping as soon as an
-//! interval looks narrow costs about three points of its coverage.
+//! once, from the pilots and the budget, and not by looking at results: stopping as soon as an
+//! interval looks narrow costs about three points of its coverage. Only where few launches disagree
+//! wildly are there more, up to a fixed number ([`needs_more`]).
 
+use crate::statistics::interval::{ORDER_FROM, median_interval};
 use std::time::Duration;
 
 /// The fewest launches of a block: with fewer there is no interval.
@@ -115,6 +117,23 @@ fn next_lower(count: u32) -> u32 {
         .rev()
         .find(|&lower| lower < count)
         .unwrap_or(LEAST_LAUNCHES)
+}
+
+/// Launches disagree where the ends of their interval are further apart than this many times.
+const DISAGREE: f64 = 1.5;
+
+/// Whether a point whose planned launches are done is to have another one, by the launch medians that
+/// its estimate is made of ([`medians`](crate::estimate::medians)): where there are fewer than
+/// [`LEAST_LAUNCHES`] of them, or fewer than six whose interval has ends more than 1.5 times apart. The
+/// caller bounds launches and time, since an operation that always fails never gives a median.
+///
+/// Stopping by results costs coverage where a narrow interval came by luck. Here a point goes on only
+/// while its launches disagree wildly, and what goes on to six has the interval from the lowest to the
+/// highest. How that covers is simulated: docs/METHOD.md, "Launches that disagree".
+pub fn needs_more(medians: &[f64]) -> bool {
+    medians.len() < ORDER_FROM
+        && median_interval(medians)
+            .is_none_or(|interval| interval.low > 0.0 && interval.high > DISAGREE * interval.low)
 }
 
 /// The order in which the pilots of `blocks` blocks run: each block once, shuffled by `seed`.
@@ -235,6 +254,18 @@ mod tests {
             [5, 6].map(|count| paired(count, Precision::Quick.launches())),
             [4, 6]
         );
+    }
+
+    #[test]
+    fn only_few_launches_that_disagree_are_followed_by_more() {
+        assert!(needs_more(&[]) && needs_more(&[10.0, 10.0]));
+        assert!(!needs_more(&[10.0, 10.1, 10.2]));
+        assert!(needs_more(&[10.0, 10.1, 17.0]));
+        assert!(needs_more(&[10.0, 10.1, 17.0, 25.0, 10.0]));
+        // With six there is what there is.
+        assert!(!needs_more(&[10.0, 10.1, 17.0, 25.0, 10.0, 90.0]));
+        // Where there is nothing, or less, no ratio says how far launches are apart.
+        assert!(!needs_more(&[0.0, 0.0, 0.0]) && !needs_more(&[-1.0, 0.0, 5.0]));
     }
 
     fn seconds(seconds: &[f64]) -> Vec<Duration> {
