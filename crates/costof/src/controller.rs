@@ -37,6 +37,9 @@ use std::time::{Duration, Instant};
 
 /// A point at which this many launches crashed is left out of later ones.
 const CRASHES_MAX: usize = 2;
+/// So many launches may follow those of a block that disagree, or of which too few had their core to
+/// themselves.
+const MORE_LAUNCHES_MAX: u32 = 3;
 
 /// Carries out what is missing of a run.
 pub(crate) struct Controller<'a> {
@@ -120,14 +123,35 @@ impl Controller<'_> {
 
     /// One more launch of a block for each that a crash took from all of its
     /// points, so that what does not crash keeps its launches. A point that
-    /// crashes is soon left out, which bounds them.
+    /// crashes is soon left out, which bounds them. And a few more where launches
+    /// disagree, while there is time.
     fn make_up(&mut self, block: usize, count: u32) -> Result<(), Error> {
         let mut launch = count;
-        while launch < count + self.lost(block) && !self.interrupted() {
+        while launch < count + self.lost(block) + self.more(block) && !self.interrupted() {
             self.launch(block, launch, count)?;
             launch += 1;
         }
         Ok(())
+    }
+
+    /// How many launches more a block may get: none where its launches agree, their number was asked
+    /// for, or the time of the run is over.
+    fn more(&self, block: usize) -> u32 {
+        let plan = &self.run.run.plan;
+        let spent = time_spent(self.run.launches.iter()).unwrap_or_default();
+        let is_over = spent >= planning::budget(self.table, plan, self.precision);
+        if plan.launches.is_some() || is_over {
+            return 0;
+        }
+        let launches: Vec<&LaunchRow> = self.launches_of(block).collect();
+        let disagree = |point: &Point| {
+            let medians = estimate::medians(&self.probe(point).info, point, &launches);
+            schedule::needs_more(&medians)
+        };
+        match self.points_left(block).iter().any(disagree) {
+            true => MORE_LAUNCHES_MAX,
+            false => 0,
+        }
     }
 
     /// How many launches of a block gave nothing because a point crashed.

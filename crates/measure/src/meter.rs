@@ -34,10 +34,14 @@ const BATCHES_PER_POINT: f64 = 64.0;
 /// A batch lasts about this long where a gauge is read around it, and so does a
 /// group of single operations: others come and go within a tenth of a millisecond.
 const GAUGED_BATCH_NS: f64 = 40_000.0;
+/// But a batch has so many operations, as long as it lasts no longer than without a gauge: the first one
+/// after a pause may have to wake somebody.
+const OPERATIONS_PER_GAUGED_BATCH: f64 = 16.0;
 /// A group of an open loop, which must not be held up often.
 const GAUGED_LOOP_NS: f64 = 1_000_000.0;
-/// Single operations in a group, at most.
+/// Single operations in a group, at most, and how long it lasts where they are slow.
 const GROUP_MOST: usize = 1024;
+const GROUP_MOST_NS: f64 = 300_000.0;
 /// A point is done when the core was alone for this share of its time ...
 const ALONE_SHARE: f64 = 0.5;
 /// ... or when this many times its time is over.
@@ -407,9 +411,14 @@ impl<'a> Meter<'a> {
         while !spent.suffices(self.time_ns, self.gauge.is_some()) {
             let before = self.gauge.map(Gauge::read);
             let began = clock.start();
-            let group_end = began + self.ticks(GAUGED_BATCH_NS);
+            let is_complete = |count: usize, ended: u64| {
+                let ns = clock.ns(ended.saturating_sub(began));
+                let is_long =
+                    ns >= GAUGED_BATCH_NS && count >= OPERATIONS_PER_GAUGED_BATCH as usize;
+                is_long || ns >= GROUP_MOST_NS || count >= GROUP_MOST
+            };
             let mut ended = began;
-            while ended < group_end && group.len() < GROUP_MOST {
+            while !is_complete(group.len(), ended) {
                 let allocated = allocations();
                 let (start, stops) = operation(clock);
                 self.count_allocations(allocated);
@@ -574,17 +583,21 @@ impl<'a> Meter<'a> {
         let least_ns = (RESOLUTIONS_PER_BATCH * self.clock.resolution_ns())
             .max(READS_PER_BATCH * self.clock.read_ns());
         let cut_ns = self.time_ns / BATCHES_PER_POINT / 1.5;
-        let wanted_ns = least_ns
-            .max(match self.gauge {
-                Some(_) => cut_ns.min(GAUGED_BATCH_NS),
+        // What batches last whose operations take this long.
+        let wanted_ns = |each_ns: f64| {
+            let gauged_ns = GAUGED_BATCH_NS.max(OPERATIONS_PER_GAUGED_BATCH * each_ns);
+            let cut_ns = match self.gauge {
+                Some(_) => cut_ns.min(gauged_ns),
                 None => cut_ns,
-            })
-            .max(self.batch_least_ns);
+            };
+            least_ns.max(cut_ns).max(self.batch_least_ns)
+        };
         // Twice as many must fit too.
         let most = operation.most.div_ceil(2);
         let mut operations = 1;
         loop {
             let mut ns = self.batch(operations, operation)?;
+            let wanted_ns = wanted_ns(ns / operations as f64);
             if ns >= wanted_ns {
                 // An interruption may have made it long, so it has to be long again.
                 ns = ns.min(self.batch(operations, operation)?);

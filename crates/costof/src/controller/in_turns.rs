@@ -82,14 +82,15 @@ fn pair(sides: &mut [Controller<'_>; 2], block: usize, launch: u32, of: u32) -> 
     Ok(())
 }
 
-/// One more pair for each launch that a crash took from either.
+/// One more pair for each launch that a crash took from either, and a few where the launches of either
+/// disagree.
 fn make_up(sides: &mut [Controller<'_>; 2], block: usize, count: u32) -> Result<(), Error> {
     let mut launch = count;
-    let lost = |sides: &[Controller<'_>; 2]| {
-        let lost = sides.iter().map(|side| side.lost(block));
-        lost.max().unwrap_or(0)
+    let more = |sides: &[Controller<'_>; 2]| {
+        let more = sides.iter().map(|side| side.lost(block) + side.more(block));
+        more.max().unwrap_or(0)
     };
-    while launch < count + lost(sides) && !sides[0].interrupted() {
+    while launch < count + more(sides) && !sides[0].interrupted() {
         pair(sides, block, launch, count)?;
         launch += 1;
     }
