@@ -123,17 +123,21 @@ fn next_lower(count: u32) -> u32 {
 const DISAGREE: f64 = 1.5;
 
 /// Whether a point whose planned launches are done is to have another one, by the launch medians that
-/// its estimate is made of ([`medians`](crate::estimate::medians)): where there are fewer than
-/// [`LEAST_LAUNCHES`] of them, or fewer than six whose interval has ends more than 1.5 times apart. The
-/// caller bounds launches and time, since an operation that always fails never gives a median.
+/// its estimate is made of ([`medians`](crate::estimate::medians)), in their order: where there are fewer
+/// than [`LEAST_LAUNCHES`] of them, and up to six where the first three, four or five have an interval
+/// with ends more than 1.5 times apart. The caller bounds launches and time, since an operation that
+/// always fails never gives a median.
 ///
-/// Stopping by results costs coverage where a narrow interval came by luck. Here a point goes on only
-/// while its launches disagree wildly, and what goes on to six has the interval from the lowest to the
-/// highest. How that covers is simulated: docs/METHOD.md, "Launches that disagree".
+/// Stopping by results costs coverage where a narrow interval came by luck. So launches that disagreed
+/// once go on to six, whose interval reaches from the lowest to the highest, and do not stop as soon as
+/// they seem to agree. How that covers is simulated: docs/METHOD.md, "Launches that disagree".
 pub fn needs_more(medians: &[f64]) -> bool {
-    medians.len() < ORDER_FROM
-        && median_interval(medians)
-            .is_none_or(|interval| interval.low > 0.0 && interval.high > DISAGREE * interval.low)
+    let disagree = |count: usize| {
+        let interval = median_interval(&medians[..count]);
+        interval.is_some_and(|it| it.low > 0.0 && it.high > DISAGREE * it.low)
+    };
+    let least = LEAST_LAUNCHES as usize;
+    medians.len() < least || medians.len() < ORDER_FROM && (least..=medians.len()).any(disagree)
 }
 
 /// The order in which the pilots of `blocks` blocks run: each block once, shuffled by `seed`.
@@ -261,7 +265,9 @@ mod tests {
         assert!(needs_more(&[]) && needs_more(&[10.0, 10.0]));
         assert!(!needs_more(&[10.0, 10.1, 10.2]));
         assert!(needs_more(&[10.0, 10.1, 17.0]));
-        assert!(needs_more(&[10.0, 10.1, 17.0, 25.0, 10.0]));
+        // Even if they seem to agree by now.
+        assert!(needs_more(&[10.0, 10.1, 17.0, 10.0, 10.0]));
+        assert!(!needs_more(&[10.0, 10.1, 10.2, 10.0, 10.0]));
         // With six there is what there is.
         assert!(!needs_more(&[10.0, 10.1, 17.0, 25.0, 10.0, 90.0]));
         // Where there is nothing, or less, no ratio says how far launches are apart.
