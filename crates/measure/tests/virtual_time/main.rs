@@ -4,3 +4,4 @@
 mod clock;
 mod four_probes;
 mod meter;
+mod neighbour;

@@ -1,0 +1,312 @@
+//! A neighbour on the core: whatever it does, intervals cover the cost alone, comparisons raise no false
+//! alarms, and what was never alone says so. Larger tables: `examples/neighbours.rs`.
+
+mod simulation;
+
+use costof_measure::compare::{Metrics, compare};
+use costof_measure::schedule::needs_more;
+use costof_measure::statistics::interval::median_interval;
+use costof_model::comparison::{Comparison, Verdict};
+use costof_model::metric::{CoreShare, Data, Gauged, Selection};
+use costof_model::noise::Grade;
+use costof_model::protocol::Report;
+use costof_model::rows::PointRow;
+use fastrand::Rng;
+use simulation::{COST_NS, Core, Neighbour, Pair, Setting, TIMES_SHARED, point_of};
+
+const SEED: u64 = 20_261_123;
+const TIME_NS: f64 = 5e6;
+
+fn setting(launches: u32, spread: f64) -> Setting {
+    Setting {
+        launches,
+        time_ns: TIME_NS,
+        spread,
+    }
+}
+
+fn core_of(row: &PointRow) -> CoreShare {
+    let primary = row.primary().expect("it has its cost");
+    primary.core.expect("a gauge was read")
+}
+
+/// Launches beside one neighbour after another.
+fn beside_any(
+    setting: Setting,
+    tries: usize,
+    times: impl Fn(usize) -> f64,
+) -> impl Iterator<Item = Vec<Report>> {
+    let mut random = Rng::with_seed(SEED);
+    (0..tries).map(move |at| {
+        let core = Core::beside(Neighbour::any(&mut random), random.u64(..));
+        setting.launches(&mut random, &core, times(at))
+    })
+}
+
+#[test]
+fn intervals_cover_the_cost_alone_whatever_the_neighbour_does() {
+    let (mut alone, mut covered) = ([0_u32; 3], [0_u32; 3]);
+    for launches in beside_any(setting(12, 0.005), 250, |at| TIMES_SHARED[at % 4]) {
+        for (at, count) in [6, 9, 12].into_iter().enumerate() {
+            let row = point_of(&launches[..count]).expect("a point");
+            if core_of(&row).selection != Selection::Alone {
+                assert!(row.warnings.iter().any(|one| one.kind == "core_shared"));
+                continue;
+            }
+            let interval = row.primary().and_then(|cost| cost.ci95);
+            let (low, high) = interval.expect("three launches have an interval");
+            alone[at] += 1;
+            covered[at] += u32::from(low <= COST_NS && COST_NS <= high);
+        }
+    }
+    for at in 0..3 {
+        let share = f64::from(covered[at]) / f64::from(alone[at]);
+        assert!(alone[at] > 150, "{alone:?} of 250 were alone");
+        // 95 %, less what chance makes of 200.
+        assert!(share >= 0.92, "{covered:?} of {alone:?}");
+    }
+}
+
+#[test]
+fn the_gauge_moves_no_number_of_what_does_not_care() {
+    let mut moved = Vec::new();
+    for mut launches in beside_any(setting(6, 0.005), 100, |_| 1.0) {
+        let chosen = point_of(&launches).expect("a point");
+        let metrics = launches.iter_mut().flat_map(|launch| &mut launch.metrics);
+        metrics.for_each(|metric| metric.gauged = None);
+        let all = point_of(&launches).expect("a point");
+        let median = |row: &PointRow| row.primary().map_or(f64::NAN, |cost| cost.median);
+        moved.push((median(&chosen) / median(&all)).ln());
+    }
+    let mean = moved.iter().sum::<f64>() / moved.len() as f64;
+    assert!(mean.abs() < 0.001, "{mean}");
+}
+
+fn comparisons(tries: usize, pair: impl Fn(&mut Rng) -> Pair) -> Vec<Comparison> {
+    let mut random = Rng::with_seed(SEED);
+    (0..tries)
+        .map(|_| pair(&mut random).comparison(&mut random))
+        .collect()
+}
+
+/// A neighbour who is hardly ever away.
+fn busy(random: &mut Rng) -> Neighbour {
+    Neighbour {
+        share: 0.97,
+        ..Neighbour::any(random)
+    }
+}
+
+#[test]
+fn neighbours_raise_no_false_alarms() {
+    const TRIES: usize = 60;
+    type Meet = fn(&mut Rng) -> [Neighbour; 2];
+    let cases: [(&str, bool, Meet); 4] = [
+        ("the same", false, |random| [Neighbour::any(random); 2]),
+        ("each its own", false, |random| {
+            [Neighbour::any(random), busy(random)]
+        }),
+        ("one of them none", false, |random| {
+            [busy(random), Neighbour::NONE]
+        }),
+        ("in turns", true, |random| [Neighbour::any(random); 2]),
+    ];
+    for (name, in_turns, neighbours) in cases {
+        let found = comparisons(TRIES, |random| Pair {
+            neighbours: neighbours(random),
+            in_turns,
+            times: 1.0,
+            // As much as makes false alarms, were they not corrected for.
+            setting: setting(6, 0.02),
+        });
+        let is_alarm = |one: &&Comparison| {
+            let mut rows = one.rows.iter();
+            rows.any(|row| matches!(row.verdict, Verdict::Better | Verdict::Worse))
+        };
+        let alarms = found.iter().filter(is_alarm).count();
+        // Three are one in twenty, seven what chance makes of it.
+        assert!(alarms <= 7, "{alarms} of {TRIES}: {name}");
+        for row in found.iter().flat_map(|one| &one.rows) {
+            assert_eq!(
+                row.core_shared,
+                row.selection != Selection::Alone,
+                "{row:?}"
+            );
+        }
+        let mut refused = found.iter().flat_map(|one| &one.refused);
+        assert!(refused.all(|one| one.reason.starts_with("not comparable: the run ")));
+    }
+}
+
+#[test]
+fn five_percent_are_found_though_a_neighbour_is_there_half_of_the_time() {
+    for in_turns in [false, true] {
+        let found = comparisons(12, |random| Pair {
+            neighbours: [(); 2].map(|()| Neighbour {
+                share: 0.5,
+                visit_ns: 1e7,
+                ..Neighbour::any(random)
+            }),
+            in_turns,
+            times: 1.05,
+            setting: setting(10, 0.01),
+        });
+        let rows: Vec<_> = found.iter().flat_map(|one| &one.rows).collect();
+        assert!(rows.iter().all(|row| row.selection == Selection::Alone));
+        let worse = rows.iter().filter(|row| row.verdict == Verdict::Worse);
+        assert!(worse.count() * 10 >= 9 * 48, "of {}", rows.len());
+    }
+}
+
+#[test]
+fn what_was_never_alone_says_so_and_a_run_that_was_is_not_compared_with_it() {
+    let always = Neighbour {
+        share: 1.0,
+        gauge: 1.6,
+        ..Neighbour::NONE
+    };
+    // Above the floor, and too little to be shared.
+    let a_little = Neighbour {
+        gauge: 1.15,
+        ..always
+    };
+    for (neighbour, selection) in [(always, Selection::Shared), (a_little, Selection::All)] {
+        let core = Core::beside(neighbour, SEED);
+        let launches = setting(6, 0.005).launches(&mut Rng::with_seed(SEED), &core, 1.3);
+        let row = point_of(&launches).expect("a point");
+        assert_eq!(core_of(&row).selection, selection);
+        let warning = row.warnings.iter().find(|one| one.kind == "core_shared");
+        assert_eq!(warning.map(|one| one.grade), Some(Grade::C));
+        assert_eq!(row.grade, Grade::C);
+        let beside = |neighbours, in_turns, times| {
+            let pair = Pair {
+                neighbours,
+                in_turns,
+                times,
+                setting: setting(6, 0.005),
+            };
+            pair.comparison(&mut Rng::with_seed(SEED))
+        };
+        let with_none = beside([neighbour, Neighbour::NONE], false, 1.0);
+        assert!(with_none.rows.is_empty());
+        for refused in &with_none.refused {
+            assert!(
+                refused
+                    .reason
+                    .contains("the run after had the core to itself, the run before never"),
+                "{refused:?}"
+            );
+        }
+        // Which of code and neighbour made the difference, only turns tell.
+        for (in_turns, verdict) in [(false, Verdict::Differs), (true, Verdict::Worse)] {
+            let alike = beside([neighbour; 2], in_turns, 1.1);
+            assert_eq!(alike.rows.len(), TIMES_SHARED.len());
+            for row in &alike.rows {
+                assert_eq!((row.verdict, row.core_shared), (verdict, true), "{row:?}");
+                assert_eq!(row.selection, selection);
+            }
+        }
+    }
+}
+
+#[test]
+fn launches_that_had_the_core_at_other_times_than_their_neighbours_are_compared_in_groups() {
+    // Every other launch of one side, and the others of the other side, beside somebody.
+    let mut pair = Pair {
+        neighbours: [Neighbour::NONE; 2],
+        in_turns: true,
+        times: 1.05,
+        setting: setting(8, 0.005),
+    }
+    .runs(&mut Rng::with_seed(SEED));
+    for (side, run) in pair.iter_mut().enumerate() {
+        for launch in &mut run.launches {
+            if launch.launch as usize % 2 == side {
+                for metric in launch
+                    .points
+                    .iter_mut()
+                    .flat_map(|point| &mut point.metrics)
+                {
+                    let samples = metric.data.costs().len();
+                    metric.gauged = Some(Gauged::Samples("m".repeat(samples)));
+                }
+            }
+        }
+    }
+    let [old, new] = &pair;
+    let found = compare(old, new, Metrics::Primary);
+    assert_eq!(found.rows.len(), TIMES_SHARED.len(), "{:?}", found.refused);
+    for row in &found.rows {
+        assert_eq!((row.before.1, row.after.1), (4, 4));
+        assert_eq!(
+            (row.selection, row.verdict),
+            (Selection::Alone, Verdict::Worse)
+        );
+    }
+}
+
+#[test]
+fn times_have_no_say_in_what_is_selected() {
+    let mut random = Rng::with_seed(SEED);
+    for launches in beside_any(setting(4, 0.005), 40, |at| TIMES_SHARED[at % 4]) {
+        let row = point_of(&launches).expect("a point");
+        let mut other = launches.clone();
+        for report in &mut other {
+            let scale = (0.2 * random.f64()).exp();
+            for metric in &mut report.metrics {
+                let states = metric.gauged.clone();
+                let Data::Samples(samples) = &mut metric.data else {
+                    panic!("they are batches");
+                };
+                let mut costs: Vec<f64> = samples.iter().map(|(n, ns)| ns / *n as f64).collect();
+                random.shuffle(&mut costs);
+                for ((n, ns), cost) in samples.iter_mut().zip(costs) {
+                    *ns = *n as f64 * cost * scale;
+                }
+                assert_eq!(metric.gauged, states);
+            }
+        }
+        let other = point_of(&other).expect("a point");
+        let chosen = |row: &PointRow| {
+            let core = core_of(row);
+            (core.selection, core.alone, core.shared)
+        };
+        assert_eq!(chosen(&row), chosen(&other));
+    }
+}
+
+#[test]
+fn launches_that_disagree_more_than_tenfold_give_no_number() {
+    let of = |costs: &[f64]| {
+        let core = Core::beside(Neighbour::NONE, SEED);
+        let launches = costs.iter().map(|cost| core.launch(*cost, 1.0, TIME_NS));
+        point_of(&launches.collect::<Vec<_>>())
+    };
+    let failure = of(&[100.0, 110.0, 900.0]).unwrap_err();
+    for part in ["3 medians from 100 ns to 90", "--launches"] {
+        assert!(failure.reason.contains(part), "{failure}");
+    }
+    assert!(of(&[100.0, 110.0, 900.0, 100.0, 100.0, 100.0]).is_ok());
+    assert!(of(&[100.0, 110.0, 1100.0, 100.0, 100.0, 100.0]).is_err());
+    // Without an interval nothing is said of how far they agree.
+    assert!(of(&[100.0, 2000.0]).is_ok());
+}
+
+#[test]
+fn more_launches_where_few_disagree_cost_little_coverage() {
+    let mut random = Rng::with_seed(SEED);
+    for sigma in [0.02, 0.1, 0.2, 0.5] {
+        let covered = (0..2000).filter(|_| {
+            let mut medians: Vec<f64> = Vec::new();
+            while needs_more(&medians) {
+                medians.push((sigma * simulation::normal(&mut random)).exp());
+            }
+            median_interval(&medians).is_some_and(|interval| interval.contains(1.0))
+        });
+        let covered = covered.count();
+        assert!(
+            covered > 1850,
+            "{covered} of 2000 where launches differ by {sigma}"
+        );
+    }
+}
