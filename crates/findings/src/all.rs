@@ -3,6 +3,7 @@
 use crate::cache_levels::cache_levels;
 use crate::cache_pollution::cache_pollution;
 use crate::cache_references::cache_references;
+use crate::core_shared::core_shared;
 use crate::dominant_part::dominant_part;
 use crate::file_cache::file_cache;
 use crate::file_device::file_device;
@@ -43,6 +44,7 @@ const FINDERS: &[Find] = &[
     page_sizes,
     sequential,
     scaling,
+    core_shared,
     virtualisation,
     dominant_part,
     fork_growth,

@@ -32,10 +32,13 @@ pub struct Question {
 
 /// The first point of a probe that has these words on its axes.
 pub(crate) fn row<'a>(run: &'a Run, probe: &str, words: &[(&str, &str)]) -> Option<&'a PointRow> {
-    run.points.iter().find(|row| {
-        let has = |(axis, word): &(&str, &str)| row.axes().find_word(axis) == Some(word);
-        row.point.probe == probe && words.iter().all(has)
-    })
+    run.points.iter().find(|row| is(row, probe, words))
+}
+
+/// Whether a point is one of a probe and has these words on its axes.
+pub(crate) fn is(row: &PointRow, probe: &str, words: &[(&str, &str)]) -> bool {
+    let has = |(axis, word): &(&str, &str)| row.axes().find_word(axis) == Some(word);
+    row.point.probe == probe && words.iter().all(has)
 }
 
 /// Warnings of what takes a processor from a thread that would run.

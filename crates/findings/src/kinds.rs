@@ -1,7 +1,7 @@
 //! Every kind of finding that there is.
 
 /// All of them, those of a subject together.
-pub const KINDS: [&str; 42] = [
+pub const KINDS: [&str; 43] = [
     // Memory.
     "memory_levels",
     "cache_smaller_than_claimed",
@@ -12,6 +12,7 @@ pub const KINDS: [&str; 42] = [
     "sequential_mebibyte",
     "memory_modules_share",
     // Processors and the kernel.
+    "core_shared",
     "vm_exit",
     "vm_page_faults",
     "vm_waking",

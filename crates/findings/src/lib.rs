@@ -7,6 +7,7 @@ pub mod cache_levels;
 mod cache_pollution;
 mod cache_references;
 pub mod changepoints;
+mod core_shared;
 pub mod crossover;
 pub mod doctor;
 mod dominant_part;

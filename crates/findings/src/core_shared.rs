@@ -1,0 +1,300 @@
+//! What else used the measured core, and what took longer meanwhile.
+
+use crate::finding::{Finding, is, row};
+use crate::memory_latency::facts;
+use costof_model::facts::Facts;
+use costof_model::metric::Selection;
+use costof_model::noise::MEASURED;
+use costof_model::point::Point;
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+use costof_model::unit::Better;
+
+/// A core that is shared for less of the time moves no number that is told.
+const LEAST_SHARE: f64 = 0.02;
+/// What takes less longer is as it was.
+const LEAST_MORE: f64 = 0.01;
+/// So many others are told where none of the usual ones was measured.
+const OTHERS: usize = 3;
+
+/// What everybody has a feeling for: a probe, the words on its axes, and what it is called.
+type Example = (
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+);
+const EXAMPLES: [Example; 4] = [
+    ("os.syscall", &[("call", "getppid")], "a system call"),
+    (
+        "os.context_switch",
+        &[("over", "pipe"), ("cpus", "same")],
+        "a context switch",
+    ),
+    ("cpu.memcpy", &[], "copying memory"),
+    (
+        "os.page_fault",
+        &[("kind", "minor_anonymous")],
+        "a page fault",
+    ),
+];
+
+/// One sentence where something else used the core for more than a little of the time.
+pub(crate) fn core_shared(run: &Run) -> Vec<Finding> {
+    let Some((share, watched)) = share(run).filter(|(share, _)| *share >= LEAST_SHARE) else {
+        return Vec::new();
+    };
+    let slowed = slowed(run);
+    let (cause, advice) = cause(run);
+    let longer = match slowed.as_slice() {
+        [] => String::new(),
+        [first, others @ ..] => {
+            let first = format!(": {} takes {} longer then", first.name, percent(first.more));
+            let others = others.iter();
+            let others = others.map(|other| format!(", {} {}", other.name, percent(other.more)));
+            first + &others.collect::<String>()
+        }
+    };
+    let evidence = slowed.iter().map(|slowed| slowed.row.point.clone());
+    vec![Finding {
+        kind: "core_shared".into(),
+        sentence: format!(
+            "core shared: something else used the measured core {} of the time{cause}{longer}",
+            percent(share),
+        ),
+        advice: Some(advice),
+        evidence: watched.into_iter().chain(evidence).collect(),
+    }]
+}
+
+/// For which share of the time something else used the core, and the point that watched it; by the
+/// batches of all launches where none did.
+fn share(run: &Run) -> Option<(f64, Option<Point>)> {
+    let watched = row(run, "cpu.neighbour", &[]);
+    if let Some((row, share)) = watched.and_then(|row| Some((row, row.primary()?.median))) {
+        return Some((share, Some(row.point.clone())));
+    }
+    let gauged = run.launches.iter().filter_map(|launch| launch.noise.core);
+    let (shared_ns, all_ns) = gauged.fold((0.0, 0.0), |(shared, all), core| {
+        let all_here = core.alone_ns + core.shared_ns + core.mixed_ns;
+        (shared + core.shared_ns, all + all_here)
+    });
+    (all_ns > 0.0).then(|| (shared_ns / all_ns, None))
+}
+
+/// A point that takes longer while the core is shared.
+struct Slowed<'a> {
+    row: &'a PointRow,
+    name: String,
+    /// By which share of what it takes while the core is alone.
+    more: f64,
+}
+
+impl Slowed<'_> {
+    fn of(row: &PointRow, name: impl ToString) -> Option<Slowed<'_>> {
+        let more = more(row)?;
+        let name = name.to_string();
+        Some(Slowed { row, name, more })
+    }
+}
+
+/// What everybody has a feeling for, where it was measured; else what is slowed the most.
+fn slowed(run: &Run) -> Vec<Slowed<'_>> {
+    let examples = EXAMPLES.iter().filter_map(|(probe, words, name)| {
+        let mut rows = run.points.iter().filter(|row| is(row, probe, words));
+        rows.find_map(|row| Slowed::of(row, name))
+    });
+    let examples: Vec<Slowed<'_>> = examples.collect();
+    if !examples.is_empty() {
+        return examples;
+    }
+    let rows = run.points.iter();
+    let mut others: Vec<Slowed<'_>> = rows.filter_map(|row| Slowed::of(row, &row.point)).collect();
+    others.sort_by(|one, other| other.more.total_cmp(&one.more));
+    others.truncate(OTHERS);
+    others
+}
+
+/// By which share of its time alone an operation takes longer while the core is shared; `None` where
+/// that is not known, or nothing.
+fn more(row: &PointRow) -> Option<f64> {
+    let cost = row.primary()?;
+    let core = cost.core?;
+    let is_cost = cost.better == Better::Lower && core.selection == Selection::Alone;
+    let more = core.shared_median? / cost.median - 1.0;
+    (is_cost && more.is_finite() && more >= LEAST_MORE).then_some(more)
+}
+
+/// What most likely used the core, and what to do about it.
+fn cause(run: &Run) -> (String, String) {
+    let facts = facts(run);
+    if let Some((cpu, sibling)) = facts.and_then(|facts| sibling(run, facts)) {
+        return (
+            format!(", most likely a process on its other CPU ({sibling})"),
+            format!(
+                "measure on another core (`--cpu`), keep others off both CPUs (`isolcpus={cpu},{sibling}`), \
+                 or take the other offline (`echo 0 | sudo tee \
+                 /sys/devices/system/cpu/cpu{sibling}/online`)"
+            ),
+        );
+    }
+    match facts.and_then(|facts| facts.virtualization.virtual_machine) {
+        Some(true) => (
+            ", most likely another virtual machine on the core's second hardware thread".to_owned(),
+            "what is told was measured while the core was alone; for the same cost at all times take \
+             an instance with cores of its own, or another host"
+                .to_owned(),
+        ),
+        _ => (
+            String::new(),
+            "what is told was measured while the core was alone; measure on another core (`--cpu`) \
+             to see whether it is this one"
+                .to_owned(),
+        ),
+    }
+}
+
+/// The measured CPU and another one of its core, where this machine sees that.
+fn sibling(run: &Run, facts: &Facts) -> Option<(u32, u32)> {
+    let cpu = *run.run.plan.placement.0.get(MEASURED)?.first()? as u32;
+    let core = facts.cpu.cores.iter().find(|core| core.contains(cpu))?;
+    let other = core.iter().find(|other| *other != cpu)?;
+    Some((cpu, other))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_sample::{launch, point_row, run as run_without_points};
+    use costof_model::axis::Axes;
+    use costof_model::facts::CpuSet;
+    use costof_model::metric::CoreShare;
+    use costof_model::noise::CoreGauge;
+
+    /// A run on a virtual machine whose core was shared for this share of the time.
+    fn run(share: f64) -> Run {
+        let mut run = run_without_points(&[]);
+        let ends = (0.9 * share, share);
+        let watched = point_row("cpu.neighbour", "shared", Axes::default(), share, ends);
+        run.points.push(watched);
+        run
+    }
+
+    /// A cost of 100 ns while the core is alone, and of so many while it is shared.
+    fn cost(
+        probe: &'static str,
+        axes: &[(&'static str, &'static str)],
+        shared_ns: f64,
+    ) -> PointRow {
+        let axes = axes
+            .iter()
+            .fold(Axes::default(), |axes, (name, word)| axes.with(name, *word));
+        let mut row = point_row(probe, "cost", axes, 100.0, (99.0, 101.0));
+        row.metrics[0].core = Some(CoreShare {
+            selection: Selection::Alone,
+            alone: 0.5,
+            shared: 0.4,
+            shared_median: Some(shared_ns),
+        });
+        row
+    }
+
+    fn sentence(run: &Run) -> Option<String> {
+        let findings = core_shared(run);
+        for point in findings.iter().flat_map(|finding| &finding.evidence) {
+            assert!(run.points.iter().any(|row| row.point == *point));
+        }
+        findings.into_iter().next().map(|finding| finding.sentence)
+    }
+
+    const GUEST: &str = "core shared: something else used the measured core 62 % of the time, most \
+                         likely another virtual machine on the core's second hardware thread";
+
+    #[test]
+    fn the_share_is_told_with_what_takes_longer() {
+        let mut run = run(0.62);
+        assert_eq!(sentence(&run).as_deref(), Some(GUEST));
+        run.points.push(cost("null", &[], 200.0));
+        for (cpus, ns) in [("cross", 190.0), ("same", 157.0)] {
+            let axes = [("over", "pipe"), ("cpus", cpus)];
+            run.points.push(cost("os.context_switch", &axes, ns));
+        }
+        run.points
+            .push(cost("os.syscall", &[("call", "getppid")], 124.0));
+        run.points
+            .push(cost("os.page_fault", &[("kind", "minor_anonymous")], 100.4));
+        let expected =
+            format!("{GUEST}: a system call takes 24 % longer then, a context switch 57 %");
+        assert_eq!(sentence(&run), Some(expected));
+    }
+
+    #[test]
+    fn without_the_usual_ones_the_most_slowed_are_told() {
+        let mut run = run(0.62);
+        for (call, ns) in [("a", 110.0), ("b", 140.0), ("c", 130.0), ("d", 120.0)] {
+            run.points.push(cost("cpu.call", &[("type", call)], ns));
+        }
+        // What was not measured while the core was alone says nothing.
+        run.points.push(cost("null", &[], 300.0));
+        run.points[5].metrics[0].core.as_mut().unwrap().selection = Selection::Shared;
+        let told = sentence(&run).unwrap();
+        let expected = ": cpu.call type=b takes 40 % longer then, cpu.call type=c 30 %, \
+                        cpu.call type=d 20 %";
+        assert!(told.ends_with(expected), "{told}");
+    }
+
+    #[test]
+    fn a_core_that_is_hardly_shared_is_not_told() {
+        assert_eq!(sentence(&run(0.01)), None);
+        assert_eq!(sentence(&run_without_points(&[])), None);
+    }
+
+    #[test]
+    fn where_nothing_watched_the_launches_tell() {
+        let mut run = run_without_points(&[]);
+        run.points
+            .push(cost("os.syscall", &[("call", "getppid")], 124.0));
+        for (alone_ns, shared_ns) in [(60.0, 30.0), (10.0, 0.0)] {
+            launch(&mut run, &[]);
+            run.launches.last_mut().unwrap().noise.core = Some(CoreGauge {
+                floor: 0.25,
+                alone_ns,
+                shared_ns,
+                mixed_ns: 20.0,
+            });
+        }
+        launch(&mut run, &[]);
+        let told = sentence(&run).unwrap();
+        assert!(
+            told.contains("the measured core 21 % of the time"),
+            "{told}"
+        );
+        assert!(
+            told.ends_with(": a system call takes 24 % longer then"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn the_cause_is_as_likely_as_the_machine_says() {
+        let mut run = run(0.62);
+        run.run.plan.placement.0.insert(MEASURED.into(), vec![1, 0]);
+        let facts = run.attempts[0].hosts.get_mut("only").unwrap();
+        facts.cpu.cores = ["0,4", "1,5"]
+            .map(|core| CpuSet::parse(core).unwrap())
+            .into();
+        let found = core_shared(&run).remove(0);
+        assert!(
+            found.sentence.contains("a process on its other CPU (5)"),
+            "{found:?}"
+        );
+        assert!(found.advice.unwrap().contains("/cpu5/online"));
+        let facts = run.attempts[0].hosts.get_mut("only").unwrap();
+        facts.cpu.cores = Vec::new();
+        facts.virtualization.virtual_machine = Some(false);
+        assert!(sentence(&run).unwrap().ends_with("62 % of the time"));
+    }
+}
