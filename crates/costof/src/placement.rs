@@ -175,7 +175,7 @@ fn before(other: usize, cpu: usize, first: usize) -> bool {
 /// the machine's interrupts. Which kind is the fastest its capacity says, where
 /// the kernel tells it; else its place among the kinds, of which the facts name
 /// the fast ones first (Intel's core, atom, lowpower).
-fn usual(allowed: &[usize], facts: &Facts) -> usize {
+pub(crate) fn usual(allowed: &[usize], facts: &Facts) -> usize {
     let speed = |cpu: usize| {
         let kinds = &facts.cpu.core_kinds;
         let position = kinds.iter().position(|kind| kind.cpus.contains(cpu as u32));

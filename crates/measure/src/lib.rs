@@ -20,6 +20,7 @@ pub mod noise;
 pub mod probe;
 pub mod processor_ticks;
 pub mod schedule;
+pub mod sibling;
 pub mod statistics;
 pub mod trials;
 pub mod turn;

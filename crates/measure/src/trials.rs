@@ -3,9 +3,14 @@
 //!
 //! Nothing here fails, nothing stays behind, and nothing is judged: that is `costof-findings`'.
 
+use crate::clock;
+use crate::gauge::{self, Gauge};
 use crate::processor_ticks::{self, TICK_NS, Ticks, difference};
+use crate::sibling::Threads;
 use crate::statistics::quantile::median;
-use costof_model::facts::{Probed, Trial};
+use crate::visits;
+use costof_model::facts::{CoreLook, Cpu, CpuSet, Probed, Trial};
+use costof_os::affinity;
 use costof_os::arena::{self, Arena, PageSize};
 use costof_os::attempt::{Attempt, in_child};
 use costof_os::clock::{ClockId, now_ns};
@@ -15,6 +20,7 @@ use costof_os::perf::{self, Event, Group};
 use std::fs::File;
 use std::io;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -29,12 +35,15 @@ const WAKE_UPS: usize = 100;
 /// of the time.
 const WAKE_UPS_AT_ONCE: usize = 20;
 
+/// For how long a core is looked at, in nanoseconds.
+const LOOK_NS: f64 = 250e6;
+
 /// When no more wake-ups are begun.
 const WAKE_UP_LIMIT: Duration = Duration::from_millis(400);
 
-/// Tries everything, in about a second. To be called before this process has other threads, which
-/// would be counted among the others.
-pub fn try_all() -> Probed {
+/// Tries everything, in about a second, and looks at the core of the CPU that is measured on. To be
+/// called before this process has other threads, which would be counted among the others.
+pub fn try_all(cpu: &Cpu, measured: usize) -> Probed {
     // What is cleared away after the trials would be counted too, so this comes first.
     let busy_share = busy_share();
     let let_in = attempt(&[Attempt::PerfEvent]);
@@ -64,7 +73,50 @@ pub fn try_all() -> Probed {
         wake_spinning_ns: middle(|wake_up| &wake_up.spinning_ns),
         steal_share,
         busy_share,
+        core: look(cpu, measured),
     }
+}
+
+/// Who else uses the core of a CPU, looked at from a thread there; `None` where it may not run there.
+fn look(cpu: &Cpu, measured: usize) -> Option<CoreLook> {
+    std::thread::scope(|scope| scope.spawn(|| look_from(cpu, measured)).join().ok()?)
+}
+
+fn look_from(cpu: &Cpu, measured: usize) -> Option<CoreLook> {
+    affinity::pin(&[measured]).ok()?;
+    let look = CoreLook {
+        cpu: measured,
+        floor: gauge::calibrate(cpu),
+        ..CoreLook::default()
+    };
+    let Some(floor) = look.floor else {
+        return Some(look);
+    };
+    let siblings = siblings(cpu, measured);
+    let threads = || (!siblings.is_empty()).then(|| Threads::read(Path::new("/proc")));
+    let before = threads();
+    let began = Instant::now();
+    let gauge = Gauge::of_this_core(floor);
+    let visits = visits::watch(&gauge, &*clock::of_the_kernel(), LOOK_NS, |_| ());
+    let ns = began.elapsed().as_nanos() as f64;
+    let sibling = threads()
+        .zip(before)
+        .and_then(|(after, before)| after.busiest(&before, &siblings, ns));
+    Some(CoreLook {
+        shared: visits.shared(),
+        taken: visits.taken(),
+        sibling,
+        ..look
+    })
+}
+
+/// The other CPUs of a core.
+fn siblings(cpu: &Cpu, measured: usize) -> Vec<usize> {
+    let core = cpu.cores.iter().find(|core| core.contains(measured as u32));
+    let cpus = core.into_iter().flat_map(CpuSet::iter);
+    cpus.map(|cpu| cpu as usize)
+        .filter(|cpu| *cpu != measured)
+        .collect()
 }
 
 fn outcome<T>(tried: io::Result<T>) -> Trial {
@@ -201,7 +253,8 @@ mod tests {
 
     #[test]
     fn everything_is_tried_and_what_fails_says_why() {
-        let probed = try_all();
+        let measured = affinity::allowed().unwrap()[0];
+        let probed = try_all(&crate::facts::gather().cpu, measured);
         for trial in [
             &probed.hardware_events,
             &probed.software_events,
@@ -222,9 +275,17 @@ mod tests {
         let two = costof_os::affinity::allowed().unwrap().len() > 1;
         assert_eq!(probed.wake_idle_ns.is_some(), two);
         assert_eq!(probed.wake_spinning_ns.is_some(), two);
-        for share in [probed.busy_share, probed.steal_share]
-            .into_iter()
-            .flatten()
+        let core = probed.core.clone().unwrap();
+        assert_eq!(core.cpu, measured);
+        assert!(core.floor.is_some() || core.shared.is_none(), "{core:?}");
+        for share in [
+            probed.busy_share,
+            probed.steal_share,
+            core.shared,
+            core.taken,
+        ]
+        .into_iter()
+        .flatten()
         {
             assert!((0.0..=1.0).contains(&share), "{probed:?}");
         }
@@ -233,6 +294,16 @@ mod tests {
             Some(bytes) if bytes > 32 << 20 => eprintln!("checked less: {bytes} B a huge page"),
             _ => assert!(probed.huge_page.is_some()),
         }
+    }
+
+    #[test]
+    fn siblings_are_the_other_cpus_of_a_core() {
+        let mut cpu = Cpu::default();
+        assert!(siblings(&cpu, 1).is_empty());
+        cpu.cores = ["0,4", "1,5"]
+            .map(|core| CpuSet::parse(core).unwrap())
+            .into();
+        assert_eq!(siblings(&cpu, 1), [5]);
     }
 
     #[test]

@@ -2,14 +2,18 @@
 
 use crate::cli::DoctorOptions;
 use crate::error::Error;
+use crate::placement;
 use costof_findings::doctor::{DiagnosisState, diagnose};
 use costof_measure::{facts, trials};
+use costof_os::affinity;
 use costof_report::doctor;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 pub(crate) fn run(options: &DoctorOptions) -> Result<ExitCode, Error> {
-    let diagnoses = diagnose(&facts::gather(), &trials::try_all());
+    let facts = facts::gather();
+    let measured = placement::usual(&affinity::allowed().unwrap_or_default(), &facts);
+    let diagnoses = diagnose(&facts, &trials::try_all(&facts.cpu, measured));
     let mut output = io::stdout().lock();
     if options.json {
         for diagnosis in &diagnoses {

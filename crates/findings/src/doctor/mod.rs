@@ -27,6 +27,7 @@ const TOPICS: &[Topic] = &[
     clock::clock_source,
     neighbours::load,
     neighbours::steal,
+    neighbours::core,
     limits::cpu_limits,
     limits::processors,
     neighbours::hypervisor,

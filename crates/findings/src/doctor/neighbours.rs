@@ -1,6 +1,6 @@
 //! Who else uses this machine: programs, and other machines on the same host.
 
-use costof_model::facts::{Diagnosis, Facts, Probed};
+use costof_model::facts::{CoreLook, Diagnosis, Facts, Probed};
 
 use super::words::{good, not_checked, percent, why, worse};
 
@@ -12,6 +12,9 @@ const LOAD_PER_CPU: f64 = 0.3;
 
 /// Stolen time from which percentiles show it.
 const STEAL_SHARE: f64 = 0.001;
+
+/// A core that is shared for less of the time moves no number that is told.
+const CORE_SHARE: f64 = 0.02;
 
 pub(super) fn load(facts: &Facts, probed: &Probed) -> Option<Diagnosis> {
     let topic = "load";
@@ -83,6 +86,73 @@ pub(super) fn steal(facts: &Facts, probed: &Probed) -> Option<Diagnosis> {
     good(topic, what, effect)
 }
 
+pub(super) fn core(facts: &Facts, probed: &Probed) -> Option<Diagnosis> {
+    let topic = "core";
+    let effect = "what else runs on the core takes execution slots and no time: operations take up to \
+                  twice as long meanwhile, and neither load nor steal shows it";
+    let Some(look) = &probed.core else {
+        let what = "the core of the measured CPU was not looked at".to_owned();
+        return not_checked(topic, what, effect);
+    };
+    let (Some(floor), Some(shared)) = (look.floor, look.shared) else {
+        let what = format!(
+            "on CPU {} the floor of the core's gauge is not known: its readings are scattered, and \
+             costof does not know this design of core",
+            look.cpu
+        );
+        return not_checked(topic, what, effect);
+    };
+    let what = format!(
+        "something else used the core of CPU {} for {} of the time just now",
+        look.cpu,
+        percent(shared)
+    );
+    let gauge = format!("by a gauge with a floor of {floor:.3} cycles an addition");
+    if shared < CORE_SHARE {
+        let what = format!("{what} ({gauge})");
+        return good(topic, what, "nothing else takes its execution slots");
+    }
+    let taken = match look.taken {
+        Some(taken) => format!(" and took {} of its execution slots then", percent(taken)),
+        None => String::new(),
+    };
+    let (who, advice) = who_uses_it(facts, look);
+    worse(
+        topic,
+        format!("{what}{taken} ({gauge}){who}"),
+        effect,
+        &advice,
+    )
+}
+
+/// What most likely uses the core, and what to do about it.
+fn who_uses_it(facts: &Facts, look: &CoreLook) -> (String, String) {
+    let Some(thread) = &look.sibling else {
+        let who = match facts.virtualization.virtual_machine {
+            Some(true) => ": most likely another virtual machine on its second hardware thread",
+            _ => "",
+        };
+        let advice = "measure on another CPU (`--cpu LIST`), at another time, or on an instance with \
+                      cores of its own; costof takes what it measures while the core is alone";
+        return (who.to_owned(), advice.to_owned());
+    };
+    let (cpu, sibling) = (look.cpu, thread.cpu);
+    (
+        format!(
+            ": on CPU {sibling}, which shares it, ran {} (process {}) for {} of the time",
+            thread.name,
+            thread.pid,
+            percent(thread.used)
+        ),
+        format!(
+            "stop {} or move it (`sudo taskset -apc CPU {}`), measure on another core (`--cpu LIST`), \
+             keep all else off this one (start the kernel with isolcpus={cpu},{sibling}), or `echo 0 | \
+             sudo tee /sys/devices/system/cpu/cpu{sibling}/online`",
+            thread.name, thread.pid
+        ),
+    )
+}
+
 pub(super) fn hypervisor(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
     let topic = "hypervisor";
     let effect = "page faults, timers, wake-ups and I/O cost more than on the bare machine, and the \
@@ -116,8 +186,17 @@ pub(super) fn hypervisor(facts: &Facts, _: &Probed) -> Option<Diagnosis> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::DiagnosisState::NotChecked;
     use super::super::DiagnosisState::Worse;
-    use super::super::sample::{Ill, check};
+    use super::super::sample::{Ill, after, check};
+    use super::{CoreLook, Probed};
+    use costof_model::facts::SiblingThread;
+
+    fn shared(probed: &mut Probed) -> &mut CoreLook {
+        let core = probed.core.as_mut().unwrap();
+        (core.shared, core.taken) = (Some(0.62), Some(0.345));
+        core
+    }
 
     pub(crate) const ILL: &[Ill] = &[
         ("load", Worse, "top", |_, p| p.busy_share = Some(0.3)),
@@ -132,6 +211,17 @@ pub(super) mod tests {
             p.steal_share = None;
             f.activity.steal_share = Some(0.02);
         }),
+        ("core", Worse, "--cpu", |_, p| {
+            shared(p);
+        }),
+        ("core", Worse, "/cpu7/online", |_, p| {
+            shared(p).sibling = Some(SiblingThread {
+                cpu: 7,
+                pid: 123,
+                name: "make".to_owned(),
+                used: 0.8,
+            });
+        }),
         ("hypervisor", Worse, "bare metal", |f, _| {
             f.virtualization.virtual_machine = Some(true)
         }),
@@ -140,5 +230,35 @@ pub(super) mod tests {
     #[test]
     fn each_ill_is_told_with_what_to_do() {
         check(ILL);
+    }
+
+    #[test]
+    fn who_uses_the_core_is_as_likely_as_the_machine_says() {
+        let guest = after("core", |f, p| {
+            f.virtualization.virtual_machine = Some(true);
+            shared(p);
+        });
+        assert_eq!(
+            guest.what,
+            "something else used the core of CPU 3 for 62.0 % of the time just now and took 34.5 % of \
+             its execution slots then (by a gauge with a floor of 0.250 cycles an addition): most \
+             likely another virtual machine on its second hardware thread"
+        );
+        let ill = ILL.iter().find(|ill| ill.2.contains("cpu7")).unwrap();
+        let visible = after("core", ill.3);
+        let who = ": on CPU 7, which shares it, ran make (process 123) for 80.0 % of the time";
+        assert!(visible.what.ends_with(who), "{visible:?}");
+        let bare = after("core", |_, p| _ = shared(p));
+        assert!(bare.what.ends_with("an addition)"), "{bare:?}");
+    }
+
+    #[test]
+    fn without_a_floor_nothing_is_said() {
+        let unknown = after("core", |_, p| {
+            let core = p.core.as_mut().unwrap();
+            (core.floor, core.shared) = (None, None);
+        });
+        assert_eq!(unknown.state, NotChecked);
+        assert!(unknown.what.contains("on CPU 3 the floor"), "{unknown:?}");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use costof_model::facts::{
-    CpuSet, Facts, FrequencyPolicy, IdleState, Probed, Rlimit, Seccomp, Trial,
+    CoreLook, CpuSet, Facts, FrequencyPolicy, IdleState, Probed, Rlimit, Seccomp, Trial,
 };
 
 use super::{Diagnosis, DiagnosisState, diagnose};
@@ -71,6 +71,13 @@ pub(super) fn quiet() -> (Facts, Probed) {
         wake_spinning_ns: Some(200.0),
         steal_share: Some(0.0),
         busy_share: Some(0.01),
+        core: Some(CoreLook {
+            cpu: 3,
+            floor: Some(0.25),
+            shared: Some(0.001),
+            taken: None,
+            sibling: None,
+        }),
     };
     (facts, probed)
 }

@@ -38,6 +38,39 @@ pub struct Probed {
     pub steal_share: Option<f64>,
     /// The share of all processors' time that others used while this process slept.
     pub busy_share: Option<f64>,
+    /// Who else used the core of the CPU that is measured on.
+    pub core: Option<CoreLook>,
+}
+
+/// What the gauge of a core saw in a short look.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CoreLook {
+    /// The CPU that was looked from.
+    pub cpu: usize,
+    /// The gauge's floor, core cycles per addition while the core is alone. `None`: it is not known,
+    /// and nothing was seen.
+    pub floor: Option<f64>,
+    /// The share of the time in which something else used the core.
+    pub shared: Option<f64>,
+    /// The share of the core's execution slots that was taken meanwhile.
+    pub taken: Option<f64>,
+    /// The thread that used most of the core's other CPUs meanwhile, where this machine sees those.
+    pub sibling: Option<SiblingThread>,
+}
+
+/// A thread on another CPU of the core.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SiblingThread {
+    /// The CPU that it was on.
+    pub cpu: usize,
+    /// The process that it belongs to.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// The CPU time that it used, as a share of the look (in ticks of 10 ms).
+    pub used: f64,
 }
 
 /// What came of trying.

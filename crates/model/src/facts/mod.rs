@@ -19,7 +19,7 @@ mod storage;
 pub use cpu::{Advertised, Cache, CacheKind, CacheSource, CoreKind, Cpu};
 pub use cpu_set::CpuSet;
 pub use devices::{Disk, DiskKind, FileSystem, NetworkDevice};
-pub use diagnosis::{Diagnosis, DiagnosisState, Probed, Trial};
+pub use diagnosis::{CoreLook, Diagnosis, DiagnosisState, Probed, SiblingThread, Trial};
 pub use inherited::{Cgroup, Inherited, Rlimit, Rlimits, Seccomp};
 pub use kernel::{Activity, ClockSource, Kernel, Pressure, Virtualization};
 pub use memory::{Dimm, HugePagePool, HugePages, Memory, NumaNode};
