@@ -1,6 +1,6 @@
 //! Keeping processors awake, so that waking a thread on one does not mean waking the processor.
 //!
-//! Two ways, which are not the same. A **spinner** is a thread of the lowest policy that never
+//! Two ways, which are not the same. A **spinner** is a process of the lowest policy that never
 //! sleeps: its processor never goes idle, and whoever wakes up there takes the processor from it
 //! at once; the wake-up is an interrupt from the other processor and a switch away from the
 //! spinner. The kernel's **idle loop** can be kept from halting instead: it then polls a flag that
@@ -9,66 +9,144 @@
 //! Source: sched(7) on `SCHED_IDLE`; Linux Documentation/power/pm_qos_interface.rst on
 //! /dev/cpu_dma_latency; Documentation/admin-guide/pm/cpuidle.rst.
 
+use std::ffi::{c_int, c_void};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::affinity;
+use crate::partner::has_ended;
 
-/// A thread of the policy `SCHED_IDLE` that spins on each of some processors, until dropped. Any
+/// A process of the policy `SCHED_IDLE` that spins on each of some processors, until dropped. Any
 /// user may have them.
+///
+/// Each shares this process's memory, as a thread does, so that to switch to or from it switches no
+/// page tables; it is no thread, whose descriptor table would be shared, and whose being there makes
+/// calls of the C library dearer: that would be in what is measured beside it.
 #[derive(Debug)]
-pub struct Spinners {
-    ended: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
-}
+pub struct Spinners(Vec<Spinner>);
 
 impl Spinners {
-    /// Starts one on each of `cpus`, and returns when all of them spin.
+    /// Starts one on each of `cpus`, and returns when all of them spin. They end with the calling
+    /// thread at the latest.
     ///
     /// # Errors
     ///
-    /// Where a thread cannot be started, run on its processor or be given the policy.
+    /// Where a process cannot be started, run on its processor or be given the policy.
     pub fn start(cpus: &[usize]) -> io::Result<Self> {
-        let mut spinners = Self {
-            ended: Arc::new(AtomicBool::new(false)),
-            threads: Vec::with_capacity(cpus.len()),
-        };
-        let (ready, started) = mpsc::channel();
-        for &cpu in cpus {
-            let ended = Arc::clone(&spinners.ended);
-            let ready = ready.clone();
-            let thread = thread::Builder::new().spawn(move || {
-                let placed = affinity::pin(&[cpu]).and_then(|()| yield_to_all_others());
-                let works = placed.is_ok();
-                // Whoever started this thread waits for it.
-                let _ = ready.send(placed);
-                // Without a pause instruction: a hypervisor that filters pauses (AMD's does in
-                // programs too) would take the processor away after some thousands of them, and
-                // whoever wakes up there waits until one has ended. Without it a switch to another
-                // core took 1 to 2 % less, in 9 of 11 pairs of runs (AMD EPYC, KVM).
-                while works && !ended.load(Ordering::Relaxed) {}
-            })?;
-            spinners.threads.push(thread);
-        }
-        for _ in cpus {
-            started.recv().expect("every thread answers")?;
+        let spinners: io::Result<_> = cpus.iter().map(|cpu| Spinner::start(*cpu)).collect();
+        let spinners = Self(spinners?);
+        for spinner in &spinners.0 {
+            spinner.wait_until_it_spins()?;
         }
         Ok(spinners)
     }
 }
 
-impl Drop for Spinners {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            // It has no way to panic.
-            let _ = thread.join();
+#[derive(Debug)]
+struct Spinner {
+    pid: Pid,
+    task: Box<Task>,
+    /// What it runs on; 16-byte aligned.
+    _stack: Box<[u128]>,
+}
+
+/// What a spinner is told, and tells.
+#[derive(Debug)]
+struct Task {
+    parent: Pid,
+    cpus: Vec<u64>,
+    /// [`STARTING`], [`SPINNING`], or the number of an error.
+    state: AtomicI32,
+}
+
+const STARTING: i32 = -1;
+const SPINNING: i32 = 0;
+/// Bytes of the stack of a child that makes a few system calls.
+const STACK_BYTES: usize = 16 << 10;
+
+impl Spinner {
+    fn start(cpu: usize) -> io::Result<Self> {
+        let task = Box::new(Task {
+            parent: rustix::process::getpid(),
+            cpus: affinity::set(&[cpu])?,
+            state: AtomicI32::new(STARTING),
+        });
+        let mut stack: Box<[u128]> = vec![0; STACK_BYTES / size_of::<u128>()].into();
+        // SAFETY: the stack is aligned, used by the child alone, and large enough for a function
+        // that makes a few system calls. Both it and the task outlive the child, which is waited
+        // for when they are dropped. The child writes nothing else that this process uses but
+        // errno, and that only while the calling thread waits for it.
+        let child = unsafe {
+            libc::clone(
+                spin,
+                stack.as_mut_ptr_range().end.cast(),
+                libc::CLONE_VM | libc::SIGCHLD,
+                ptr::from_ref(&*task).cast_mut().cast(),
+            )
+        };
+        let pid = Pid::from_raw(child).filter(|_| child > 0);
+        Ok(Self {
+            pid: pid.ok_or_else(io::Error::last_os_error)?,
+            task,
+            _stack: stack,
+        })
+    }
+
+    fn wait_until_it_spins(&self) -> io::Result<()> {
+        loop {
+            match self.task.state.load(Ordering::Acquire) {
+                SPINNING => return Ok(()),
+                STARTING if has_ended(self.pid) => {
+                    return Err(io::Error::other("the spinner ended before it began"));
+                }
+                STARTING => thread::sleep(Duration::from_micros(20)),
+                error => return Err(io::Error::from_raw_os_error(error)),
+            }
         }
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is only its status to fetch. There is none where
+        // whoever started this process has it ignore its children.
+        let _ = rustix::process::kill_process(self.pid, Signal::KILL);
+        let _ = retry_on_intr(|| rustix::process::waitpid(Some(self.pid), WaitOptions::empty()));
+    }
+}
+
+/// What the child does. It allocates nothing, takes no lock and keeps away from the storage of its
+/// parent's thread, which it shares, but for errno.
+extern "C" fn spin(task: *mut c_void) -> c_int {
+    // SAFETY: the task outlives the child, and is only read.
+    let task = unsafe { &*task.cast::<Task>() };
+    // SAFETY: takes numbers only.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) };
+    // A parent that ended before that sends no signal.
+    if rustix::process::getppid() != Some(task.parent) {
+        return 0;
+    }
+    let placed = affinity::pin_to(&task.cpus).and_then(|()| yield_to_all_others());
+    if let Err(error) = placed {
+        let number = error.raw_os_error().unwrap_or(libc::EIO);
+        task.state.store(number, Ordering::Release);
+        return 0;
+    }
+    task.state.store(SPINNING, Ordering::Release);
+    // Until it is killed. Without a pause instruction: a hypervisor that filters pauses (AMD's does
+    // in programs too) would take the processor away after some thousands of them, and whoever
+    // wakes up there waits until one has ended. Without it a switch to another core took 1 to 2 %
+    // less, in 9 of 11 pairs of runs (AMD EPYC, KVM).
+    loop {
+        std::hint::black_box(());
     }
 }
 
@@ -159,7 +237,17 @@ mod tests {
         let cpus = affinity::allowed().unwrap();
         let spinners = Spinners::start(&cpus).unwrap();
         sleep(Duration::from_millis(2));
+        let pids = spinners.0.iter().map(|spinner| spinner.pid.as_raw_pid());
+        let pids: Vec<i32> = pids.collect();
+        for pid in &pids {
+            // A process, and no thread of this one.
+            assert!(fs::exists(format!("/proc/{pid}/stat")).unwrap());
+            assert!(!fs::exists(format!("/proc/self/task/{pid}")).unwrap());
+        }
         drop(spinners);
+        for pid in pids {
+            assert!(!fs::exists(format!("/proc/{pid}")).unwrap());
+        }
     }
 
     #[test]

@@ -132,13 +132,7 @@ impl Partner {
         let Self::Process(pid) = self else {
             return false;
         };
-        let state = rustix::process::waitid(
-            rustix::process::WaitId::Pid(*pid),
-            rustix::process::WaitIdOptions::EXITED
-                | rustix::process::WaitIdOptions::NOHANG
-                | rustix::process::WaitIdOptions::NOWAIT,
-        );
-        !matches!(state, Ok(None))
+        has_ended(*pid)
     }
 
     /// Starts a thread that does `duty` on processor `cpu`, and closes `its_own` at its end.
@@ -175,6 +169,17 @@ impl Partner {
         status.wait_until_ready(|| true)?;
         Ok(partner)
     }
+}
+
+/// Whether a child has ended; its status stays to be fetched.
+pub(crate) fn has_ended(child: Pid) -> bool {
+    let state = rustix::process::waitid(
+        rustix::process::WaitId::Pid(child),
+        rustix::process::WaitIdOptions::EXITED
+            | rustix::process::WaitIdOptions::NOHANG
+            | rustix::process::WaitIdOptions::NOWAIT,
+    );
+    !matches!(state, Ok(None))
 }
 
 struct Shared(*const Status);
