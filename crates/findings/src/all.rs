@@ -21,6 +21,7 @@ use crate::round_trip::round_trip;
 use crate::rpc_load::rpc_load;
 use crate::saturated::saturated;
 use crate::scaling::scaling;
+use crate::second_thread::second_thread;
 use crate::send_crossover::send_crossover;
 use crate::send_questions::send_questions;
 use crate::sequential::sequential;
@@ -48,6 +49,7 @@ const FINDERS: &[Find] = &[
     virtualisation,
     dominant_part,
     fork_growth,
+    second_thread,
     file_device,
     file_cache,
     remote_file,

@@ -18,6 +18,7 @@ pub const KINDS: [&str; 43] = [
     "vm_waking",
     "scaling",
     "fork_growth",
+    "second_thread",
     // Files.
     "file_device",
     "file_cache_size",

@@ -194,7 +194,9 @@ fn beneath<'a>(run: &'a Run, bytes: Option<u64>) -> Vec<Rung<'a>> {
         row,
     });
     let mut calls = run.points.iter().filter(has_number);
-    let call = calls.find(|row| is(row, "os.syscall", &[("call", "read")]));
+    let call = calls.find(|row| {
+        is(row, "os.syscall", &[("call", "read")]) && row.axes().find_number("threads") != Some(2)
+    });
     let call = call.map(|row| Rung {
         name: "a system call (read)".to_owned(),
         row,

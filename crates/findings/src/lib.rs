@@ -32,6 +32,7 @@ mod round_trip;
 mod rpc_load;
 mod saturated;
 mod scaling;
+mod second_thread;
 pub mod send_crossover;
 mod send_questions;
 mod sequential;

@@ -6,6 +6,8 @@ use costof_model::axis::{Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::unit::Unit;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
 
 /// The axis `threads`, with these values where a run is not told.
 pub(crate) const fn axis(about: &'static str, usual: List<u64>) -> Axis {
@@ -68,6 +70,42 @@ pub(crate) fn sharing(threads: usize, cpus: &[usize]) -> Result<&[usize], Failur
         on(2, cpus)?;
     }
     Ok(&cpus[..threads.min(cpus.len())])
+}
+
+/// A second thread of this process, which sleeps until this is dropped: programs have one, and calls
+/// of the C library and on file descriptors are dearer with it.
+#[derive(Debug)]
+pub(crate) struct Sleeper(Option<(Sender<()>, JoinHandle<()>)>);
+
+impl Sleeper {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// Where no thread can be started.
+    pub(crate) fn start() -> Result<Sleeper, Failure> {
+        let (end, ended) = mpsc::channel::<()>();
+        let thread = std::thread::Builder::new().name("sleeper".to_owned());
+        let sleeps = move || {
+            // Until the other end is dropped.
+            let _ = ended.recv();
+        };
+        match thread.spawn(sleeps) {
+            Ok(thread) => Ok(Sleeper(Some((end, thread)))),
+            Err(error) => Err(Failure::error(format!(
+                "cannot start a second thread: {error}"
+            ))),
+        }
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        if let Some((end, thread)) = self.0.take() {
+            drop(end);
+            // It has no way to panic.
+            let _ = thread.join();
+        }
+    }
 }
 
 fn too_few(needed: usize, has: usize) -> Failure {

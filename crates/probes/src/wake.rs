@@ -8,7 +8,7 @@ use std::io;
 
 const AWAKE: Choice = word(
     "awake",
-    "a thread of the lowest policy (SCHED_IDLE) spins on it and gives way at once, so that it \
+    "a process of the lowest policy (SCHED_IDLE) spins on it and gives way at once, so that it \
      never halts; a wake-up interrupts it",
 );
 const IDLE: Choice = word(
@@ -56,7 +56,7 @@ pub(crate) fn keep(wake: &str, cpus: &[usize]) -> Result<Kept, Failure> {
             Ok(spinners) => Ok(Kept::Spinning {
                 _spinners: spinners,
             }),
-            Err(error) => Err(refused("a spinning thread (SCHED_IDLE)", &error)),
+            Err(error) => Err(refused("a spinning process (SCHED_IDLE)", &error)),
         },
         "polling" => match PollingIdle::hold() {
             Ok(request) => Ok(Kept::Polling { _request: request }),

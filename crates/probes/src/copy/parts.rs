@@ -3,6 +3,7 @@
 use super::pieces::fields_ns;
 use crate::expect::{at_the_clock, cost_ns};
 use crate::literal::{cost, list, metric, text, word, words};
+use crate::os::syscall;
 use crate::{arenas, derived};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
@@ -503,7 +504,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
             )
         }
         "reap" => {
-            let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+            let read_ns = syscall::one_thread_ns(known, "read")?;
             let batch = batch(point) as f64;
             cost_ns(
                 2.0 * read_ns / batch,
@@ -530,7 +531,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
             )
         }
         _ => {
-            let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+            let read_ns = syscall::one_thread_ns(known, "read")?;
             let hz = known.primary("cpu.frequency", &[])?;
             let entries_ns = 1e9 / hz * FIELDS as f64;
             cost_ns(

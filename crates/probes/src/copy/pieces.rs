@@ -3,6 +3,7 @@
 //! from a simpler cost; nothing here is fitted to what it predicts.
 
 use crate::literal::{list, text};
+use crate::os::syscall;
 use crate::sizes;
 use crate::sum::Range;
 use costof_model::facts::Facts;
@@ -52,7 +53,7 @@ impl<'a> Pieces<'a> {
         Some(Pieces {
             known: *known,
             facts,
-            read_ns: known.primary("os.syscall", &[("call", "read")])?,
+            read_ns: syscall::one_thread_ns(known, "read")?,
             copy: copy.or_else(|| known.primary("memory.bandwidth", &[("op", "copy")]))? / 1e9,
         })
     }

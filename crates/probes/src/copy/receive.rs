@@ -650,7 +650,10 @@ mod tests {
 
     #[test]
     fn fewer_copies_are_expected_to_be_no_slower() {
-        let read = Axes::default().with("call", "read");
+        let read = crate::os::syscall::PROBE
+            .info
+            .defaults()
+            .with("call", "read");
         let copy = Axes::default().with("op", "copy");
         let rows = [
             measured(&crate::os::syscall::PROBE, read, 100.0),

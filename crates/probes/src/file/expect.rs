@@ -4,6 +4,7 @@
 use super::axes::TEMPORARY;
 use super::place::medium;
 use crate::copy::pieces::memcpy_ns;
+use crate::os::syscall;
 use crate::sum::{Range, Sum};
 use costof_model::facts::{Facts, Medium};
 use costof_model::point::Point;
@@ -29,7 +30,7 @@ pub(super) struct Term {
 
 /// Adds a system call that reads or writes a file; none where none is known.
 pub(super) fn call(sum: &mut Sum, known: &Known<'_>) -> Option<f64> {
-    let call_ns = known.primary("os.syscall", &[("call", "read")])?;
+    let call_ns = syscall::one_thread_ns(known, "read")?;
     let name = format!(
         "for a system call of {}",
         Unit::Nanoseconds.display(call_ns)

@@ -4,6 +4,7 @@ use super::axes::DIR;
 use super::place::Place;
 use crate::expect::cost_ns;
 use crate::literal::{cost, list, text, word, words};
+use crate::os::syscall;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::axis::Axes;
@@ -170,8 +171,8 @@ impl Role for Metadata {
 }
 
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
-    let open_ns = known.primary("os.syscall", &[("call", "open")])?;
+    let read_ns = syscall::one_thread_ns(known, "read")?;
+    let open_ns = syscall::one_thread_ns(known, "open")?;
     let (low, high, because) = match point.axes.word("call") {
         "stat" => (
             read_ns,

@@ -7,6 +7,7 @@ use crate::ends::{
 };
 use crate::expect;
 use crate::literal::{cost, list, metric, text, word, words};
+use crate::os::syscall;
 use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
@@ -235,7 +236,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     };
     let (mut calls_ns, mut switch_ns) = (0.0, 0.0);
     if axes.word("over") != "shared_memory" {
-        calls_ns = known.primary("os.syscall", &[("call", "read")])?;
+        calls_ns = syscall::one_thread_ns(known, "read")?;
         switch_ns = ends::switch_ns(point, known)?;
         because += &format!(
             "; one or both calls, like a read of {calls_ns:.0} ns; no or one context switch of \

@@ -7,6 +7,7 @@ use crate::ends::{
 };
 use crate::expect::cost_ns;
 use crate::literal::{cost, latency, list, text, word, words};
+use crate::os::syscall;
 use crate::sync::core_to_core;
 use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
@@ -303,7 +304,7 @@ fn spinning_ns(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<(f64, 
             format!("{lines} there and back: {line}, times 0.8 to {high}"),
         ));
     }
-    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+    let read_ns = syscall::one_thread_ns(known, "read")?;
     // The channel's lock, its state and its buffer are lines that both ends write.
     Some((
         4.0 * read_ns + least_ns,

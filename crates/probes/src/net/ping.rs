@@ -6,6 +6,7 @@ use crate::net::echo::{WAIT, size, wait};
 use crate::net::lost::share_lost;
 use crate::net::meeting::{self, broken};
 use crate::net::path::{self, UDP_HEADERS};
+use crate::os::syscall;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
 use costof_model::axis::{Axis, Domain};
@@ -216,7 +217,7 @@ fn cannot_ping(address: IpAddr, error: &io::Error) -> Failure {
 }
 
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+    let read_ns = syscall::one_thread_ns(known, "read")?;
     let size = size(point) as f64;
     // A reply is made of the request in place; the message is copied in and out.
     let (low, high) = (8.0 * read_ns + size / 10.0, 50.0 * read_ns + size);

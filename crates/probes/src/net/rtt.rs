@@ -10,6 +10,7 @@ use crate::net::load::Load;
 use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
 use crate::net::path::{self, TCP_HEADERS, UDP_HEADERS};
+use crate::os::syscall;
 use crate::wake;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
@@ -396,7 +397,7 @@ pub(crate) fn kernel_ns(over: Over, size: usize, read_ns: f64) -> (f64, f64, Str
 
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let axes = &point.axes;
-    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+    let read_ns = syscall::one_thread_ns(known, "read")?;
     let (mut low, mut high, mut because) = kernel_ns(over(point), size(point), read_ns);
     if axes.word("wait") == "block" {
         let switch_ns = switch_ns(point, known)?;

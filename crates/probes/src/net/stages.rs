@@ -9,6 +9,7 @@ use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
 use crate::net::path::{self, TCP_HEADERS};
 use crate::net::rtt;
+use crate::os::syscall;
 use crate::wake;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
@@ -271,7 +272,7 @@ fn record(stages: &Stages, meter: &mut Meter<'_>) {
 
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let axes = &point.axes;
-    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+    let read_ns = syscall::one_thread_ns(known, "read")?;
     // Two clones of the packet are stamped and queued, and one more call fetches each.
     let (stamps_low, stamps_high) = (2.0 * read_ns, 80.0 * read_ns);
     let stamps = format!("2 to 80 reads of {read_ns:.0} ns for the stamps");

@@ -6,6 +6,7 @@ use crate::ends::{
 };
 use crate::expect::cost_ns;
 use crate::literal::{cost, list, metric, text, word, words};
+use crate::os::syscall;
 use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
@@ -303,13 +304,13 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
 fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let axes = &point.axes;
     let (calls_ns, calls) = if axes.word("over") == "pipe" {
-        let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+        let read_ns = syscall::one_thread_ns(known, "read")?;
         (
             2.0 * read_ns,
             format!("a write and a read like that of {read_ns:.0} ns"),
         )
     } else {
-        let call_ns = known.primary("os.syscall", &[("call", "getppid")])?;
+        let call_ns = syscall::one_thread_ns(known, "getppid")?;
         (
             2.0 * call_ns,
             format!("two system calls of {call_ns:.0} ns"),

@@ -3,6 +3,7 @@
 use crate::arenas;
 use crate::expect::cost_ns;
 use crate::literal::{cost, list, metric, text, word, words};
+use crate::os::syscall;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_measure::statistics::quantile::median;
@@ -220,7 +221,7 @@ const FREEING_NS: (f64, f64) = (100.0, 600.0);
 const OWN_TABLES_BYTES: u64 = 1 << 30;
 
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let open_ns = known.primary("os.syscall", &[("call", "open")])?;
+    let open_ns = syscall::one_thread_ns(known, "open")?;
     let fault_ns = known.primary("os.page_fault", &[("kind", "minor_anonymous")])?;
     let size = point.axes.number("size");
     let (pages, tables) = match pages(point) {

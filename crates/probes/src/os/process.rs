@@ -3,6 +3,7 @@
 use crate::arenas;
 use crate::expect::latency_ns;
 use crate::literal::{latency, list, metric, text, word, words};
+use crate::os::syscall;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::axis::{Axes, Axis, Domain};
@@ -99,8 +100,7 @@ pub(crate) static PROBE: Probe = Probe {
             "One child after the other on the parent's processor, each stamped before the call, \
              after it, and after waitpid; its exit code shows what it did. In the figure are the \
              child's page faults and its end. The parent is a worker: a fork copies some forty \
-             mappings and half a MiB, locks for a second thread, and takes a third longer than \
-             one of a program of a few lines. What is executed lies in a memory file, is linked to \
+             mappings and half a MiB, and takes longer than one of a program of a few lines. What is executed lies in a memory file, is linked to \
              nothing, and is given no environment: so execve is measured, and not a dynamic \
              linker, which takes most of the time of a usual program such as /bin/true, nor a \
              file system. A fork copies the page tables of touched memory and marks every page as \
@@ -300,7 +300,7 @@ const EXECUTED_NS: (f64, f64) = (30_000.0, 200_000.0);
 const PAGE_NS: (f64, f64) = (20.0, 100.0);
 
 fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let call_ns = known.primary("os.syscall", &[("call", "getppid")])?;
+    let call_ns = syscall::one_thread_ns(known, "getppid")?;
     let copies = matches!(point.axes.word("how"), "fork" | "clone3");
     let (made_ns, made) = if copies {
         (

@@ -2,6 +2,7 @@
 
 use crate::expect::cost_ns;
 use crate::literal::{cost, list, text, word, words};
+use crate::os::syscall;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::axis::Axes;
@@ -143,7 +144,7 @@ impl Role for Signal {
 const FRAME_NS: (f64, f64) = (300.0, 2000.0);
 
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let call_ns = known.primary("os.syscall", &[("call", "getppid")])?;
+    let call_ns = syscall::one_thread_ns(known, "getppid")?;
     match point.axes.word("how") {
         "install" => cost_ns(
             call_ns,

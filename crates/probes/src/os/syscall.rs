@@ -2,14 +2,16 @@
 
 use crate::expect::cost_ns;
 use crate::literal::{cost, list, metric, text, word, words};
+use crate::threads::Sleeper;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
-use costof_model::axis::Axes;
+use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::Offers;
 use costof_model::unit::{Better, Unit};
 use costof_os::perf::{Group, tracepoint};
 use costof_os::syscalls;
@@ -20,30 +22,44 @@ use std::os::fd::AsFd;
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
         id: text("os.syscall"),
-        method: 1,
+        method: 2,
         question: text("What does a system call cost?"),
-        axes: list![words(
-            "call",
-            "which call",
-            list![
-                word("getppid", "the smallest call that always enters the kernel"),
-                word(
-                    "getpid",
-                    "the same since glibc 2.25; older ones answered from memory"
+        axes: list![
+            words(
+                "call",
+                "which call",
+                list![
+                    word("getppid", "the smallest call that always enters the kernel"),
+                    word(
+                        "getpid",
+                        "the same since glibc 2.25; older ones answered from memory"
+                    ),
+                    word(
+                        "time",
+                        "time(), which the vDSO answers without entering the kernel"
+                    ),
+                    word(
+                        "time_forced",
+                        "the time system call itself; gettimeofday on aarch64"
+                    ),
+                    word("open", "open and close /dev/null: two calls"),
+                    word("read", "read one byte of /dev/zero"),
+                ],
+            ),
+            Axis {
+                name: text("threads"),
+                about: text(
+                    "threads of the process that calls: the second one sleeps, as in a program that has any",
                 ),
-                word(
-                    "time",
-                    "time(), which the vDSO answers without entering the kernel"
-                ),
-                word(
-                    "time_forced",
-                    "the time system call itself; gettimeofday on aarch64"
-                ),
-                word("open", "open and close /dev/null: two calls"),
-                word("read", "read one byte of /dev/zero"),
-            ],
-        )],
-        crossings: list![],
+                domain: Domain::Number {
+                    unit: Unit::One,
+                    low: 1,
+                    high: 2,
+                    usual: list![1, 2],
+                },
+            },
+        ],
+        crossings: list![list![text("call"), text("threads")]],
         metrics: list![
             cost("one call; for `open`, an open and a close"),
             metric(
@@ -62,8 +78,11 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ],
         how: text(
-            "The call in a loop, as a program makes it, through the C library; `getppid` is the \
-             definition of perf bench syscall basic. The forced call goes through syscall(2), which \
+            "The call in a loop, as a program makes it, through the C library, in a process of one \
+             thread, or with threads=2 of two (before method 2 there were always two, which made \
+             reads dearer); `getppid` is the definition of perf bench syscall basic. A second thread \
+             shares the descriptor table, so that the kernel takes a reference to each file that is \
+             used, and makes the C library look whether a call that may wait is to be cancelled. The forced call goes through syscall(2), which \
              adds a nanosecond or two. That the kernel was entered is shown after the timed \
              batches: 1,000 more operations are counted by raw_syscalls:sys_enter.",
         ),
@@ -76,6 +95,9 @@ pub(crate) static PROBE: Probe = Probe {
                 "CSE 221 System Measurement Project, 2014, whose getpid and time never entered the kernel"
             ),
             text("Linux Documentation/admin-guide/hw-vuln, for what mitigations add at the entry"),
+            text(
+                "Linux fs/file.c, __fget_light, and glibc sysdeps/unix/sysv/linux/sysdep-cancel.h, for the second thread"
+            ),
         ],
         predicted_from: text(
             "the mitigations in force, which decide what an entry costs; time() from the coarse clock that cpu.clock has measured, since both only read the vDSO's memory",
@@ -87,7 +109,8 @@ pub(crate) static PROBE: Probe = Probe {
         roles: list![text("only")],
     },
     rounds: 2,
-    blocks_by: &[],
+    // The C library remembers for good that there was a second thread.
+    blocks_by: &["threads"],
     least_ns: |_| 0.0,
     memory_bytes: |_| 0,
     processors: |_| 1,
@@ -95,22 +118,34 @@ pub(crate) static PROBE: Probe = Probe {
     more_points: |_| Vec::new(),
     budget: None,
     predict,
-    roles: &[|_| Ok(Box::new(Syscall { failed: None }))],
+    roles: &[|_| Ok(Box::new(Syscall::default()))],
     derive: the_only_report,
 };
 
 fn headlines(_: &Facts) -> Vec<Headline> {
     [
-        ("system call: getppid", "getppid"),
-        ("time() by the vDSO, no system call", "time"),
-        ("system call: read of 1 byte", "read"),
-        ("system calls: open and close", "open"),
+        ("system call: getppid", "getppid", 1),
+        ("time() by the vDSO, no system call", "time", 1),
+        ("system call: read of 1 byte", "read", 1),
+        ("system call: read of 1 byte, two threads", "read", 2),
+        ("system calls: open and close", "open", 1),
     ]
-    .map(|(label, call)| Headline::new(label, Axes::default().with("call", call)))
+    .map(|(label, call, threads)| {
+        let axes = Axes::default().with("call", call);
+        Headline::new(label, axes.with("threads", threads))
+    })
     .into()
 }
 
+/// What a call costs in a process of one thread, where that was measured, in nanoseconds.
+pub(crate) fn one_thread_ns(known: &Known<'_>, call: &str) -> Option<f64> {
+    known.primary("os.syscall", &[("call", call), ("threads", "1")])
+}
+
+#[derive(Default)]
 struct Syscall {
+    /// The second thread, where the point has one.
+    second: Option<Sleeper>,
     /// What a call answered, where it failed.
     failed: Option<io::Error>,
 }
@@ -137,6 +172,14 @@ impl Syscall {
 }
 
 impl Role for Syscall {
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        self.second = match point.axes.number("threads") {
+            1 => None,
+            _ => Some(Sleeper::start()?),
+        };
+        Ok(Offers::new())
+    }
+
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let operation = self.operation(point)?;
         meter.repeatable("cost", operation);
@@ -192,6 +235,13 @@ fn time_ns(meter: &Meter<'_>, operation: &mut dyn FnMut(u64)) -> f64 {
 
 fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let (low, high, because) = entry_ns(facts);
+    let (second, because) = match point.axes.number("threads") {
+        1 => (1.0, because),
+        _ => (
+            1.5,
+            format!("{because}; a second thread makes references to files atomic"),
+        ),
+    };
     match point.axes.word("call") {
         "time" => {
             let coarse_ns = known.primary("cpu.clock", &[("source", "monotonic_coarse")])?;
@@ -203,12 +253,12 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
         }
         "open" => cost_ns(
             8.0 * low,
-            20.0 * high,
+            20.0 * high * second,
             format!("two calls, a path to walk, a file to allocate and to free; {because}"),
         ),
         "read" => cost_ns(
             low,
-            2.0 * high,
+            2.0 * high * second,
             format!("a call, a descriptor to look up, a byte to clear; {because}"),
         ),
         _ => cost_ns(low, high, because),

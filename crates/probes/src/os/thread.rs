@@ -2,6 +2,7 @@
 
 use crate::expect::latency_ns;
 use crate::literal::{latency, list, metric, text, word, words};
+use crate::os::syscall;
 use crate::threads;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
@@ -185,7 +186,7 @@ const SWITCH_NS: (f64, f64) = (1_000.0, 5_000.0);
 const SWITCH_TO_IDLE_NS: (f64, f64) = (2_000.0, 60_000.0);
 
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let call_ns = known.primary("os.syscall", &[("call", "getppid")])?;
+    let call_ns = syscall::one_thread_ns(known, "getppid")?;
     let calls_ns = 6.0 * call_ns;
     let made = format!(
         "6 system calls of {call_ns:.0} ns (signals blocked and let in, clone, waiting, waking, \

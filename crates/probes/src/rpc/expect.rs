@@ -6,6 +6,7 @@ use crate::ends::switch_ns;
 use crate::expect::at_the_clock;
 use crate::net::path::{self, TCP_HEADERS, UDP_HEADERS};
 use crate::net::rtt;
+use crate::os::syscall;
 use crate::rudp::{self, predict};
 use costof_model::link::Link;
 use costof_model::point::Point;
@@ -105,7 +106,7 @@ fn socket_ns(point: &Point, over: Over, bytes: usize, known: &Known<'_>) -> Opti
             because,
         )
     } else {
-        let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+        let read_ns = syscall::one_thread_ns(known, "read")?;
         let switch_ns = switch_ns(point, known)?;
         let (low, high, because) = rtt::kernel_ns(over, bytes, read_ns);
         let (link_low, link_high, link) = path::adds(point, bytes as u64, headers)?;
@@ -166,7 +167,7 @@ const THRIFT: Adds = Adds {
 /// A call: the round trip of its bytes by the socket beneath it, marshalling, and what the stack adds.
 pub(super) fn call_ns(point: &Point, stack: Stack, known: &Known<'_>) -> Option<Range> {
     let (low, high, because) = socket_ns(point, over(point), bytes(point), known)?;
-    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+    let read_ns = syscall::one_thread_ns(known, "read")?;
     let (marshal_low, marshal_high, marshalling) = marshalling_ns(point, stack, known)?;
     let adds = match stack {
         Stack::Grpc => GRPC,
@@ -284,7 +285,7 @@ fn message_reads(point: &Point) -> ((f64, f64), (f64, f64), &'static str) {
 
 /// A stream of messages: how many bytes of them a second, and because of what.
 pub(super) fn streamed(point: &Point, known: &Known<'_>) -> Option<Range> {
-    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+    let read_ns = syscall::one_thread_ns(known, "read")?;
     let size = point.axes.number("size") as f64;
     let (reads, copies, what) = message_reads(point);
     let least_ns = reads.0 * read_ns + size / copies.0;
@@ -372,7 +373,10 @@ mod tests {
     fn before() -> Vec<PointRow> {
         let mut tcp = measured(&net::rtt::PROBE, net::rtt::PROBE.info.defaults(), 10e3);
         tcp.point.link = text("loopback");
-        let call = Axes::default().with("call", "read");
+        let call = crate::os::syscall::PROBE
+            .info
+            .defaults()
+            .with("call", "read");
         let marshals = |direction: &'static str, ns| {
             let axes = marshal::PROBE.info.defaults().with("direction", direction);
             measured(&marshal::PROBE, axes, ns)

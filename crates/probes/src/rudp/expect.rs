@@ -4,6 +4,7 @@ use crate::ends::switch_ns;
 use crate::net::echo::{size, wait};
 use crate::net::path::{self, UDP_HEADERS};
 use crate::net::rtt;
+use crate::os::syscall;
 use crate::rudp::ends;
 use costof_model::point::Point;
 use costof_model::prediction::Known;
@@ -34,7 +35,7 @@ pub(crate) fn udp_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
         );
         return Some((0.85 * ns, 1.25 * ns, because));
     }
-    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+    let read_ns = syscall::one_thread_ns(known, "read")?;
     let (mut low, mut high, mut because) = rtt::kernel_ns(Over::Udp, size(point), read_ns);
     if wait(point) == Wait::Block {
         let switch_ns = switch_ns(point, known)?;
@@ -63,7 +64,7 @@ pub(crate) fn library_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
 
 /// The same of a message of so many bytes.
 pub(crate) fn library_of(point: &Point, size: usize, known: &Known<'_>) -> Option<Range> {
-    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+    let read_ns = syscall::one_thread_ns(known, "read")?;
     let (datagrams, size) = (datagrams(point, size), size as f64);
     let handled = 4.0 * datagrams as f64;
     Some((

@@ -10,6 +10,7 @@ use crate::net::meeting::{self, broken};
 use crate::net::path::{self, End, UDP_HEADERS};
 use crate::net::rtt;
 use crate::net::stages::{SWITCHED_ON, UNSTAMPED_MOST, absent, first_stamped};
+use crate::os::syscall;
 use crate::rudp::ends;
 use crate::rudp::expect::library_ns;
 use crate::rudp::rtt::{STACK, Stack, fits, stack};
@@ -328,7 +329,7 @@ fn derive(_: &Point, reports: Vec<Report>) -> Report {
 }
 
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+    let read_ns = syscall::one_thread_ns(known, "read")?;
     let (low, high, because) = rtt::kernel_ns(Over::Udp, size(point), read_ns);
     let (mut low, mut high) = (low / 3.0, high / 2.0 + 16.0 * read_ns);
     let mut because = format!("a third to a half of {because}; up to 16 reads for the stamps");

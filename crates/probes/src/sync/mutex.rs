@@ -2,8 +2,9 @@
 
 use crate::expect::{cost_cycles, cost_ns};
 use crate::literal::{cost, list, metric, text, word, words};
+use crate::os::syscall;
 use crate::sync::core_to_core;
-use crate::threads;
+use crate::threads::{self, Sleeper};
 use costof_measure::crew::{Crew, Job};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
@@ -129,7 +130,7 @@ pub(crate) static PROBE: Probe = Probe {
     more_points: |facts| Planned::anywhere(more_points(facts)),
     budget: None,
     predict,
-    roles: &[|launch| Ok(Box::new(Contenders::start(launch)))],
+    roles: &[|launch| Ok(Box::new(Contenders::start(launch)?))],
     derive: the_only_report,
 };
 
@@ -146,6 +147,9 @@ fn more_points(facts: &Facts) -> Vec<Axes> {
 
 struct Contenders {
     cpus: Vec<usize>,
+    /// glibc locks without an atomic instruction where a process has one thread, and whoever has
+    /// a lock has more.
+    _second: Sleeper,
     contention: Option<Contention>,
 }
 
@@ -159,11 +163,12 @@ struct Contention {
 }
 
 impl Contenders {
-    fn start(launch: &Launch) -> Contenders {
-        Contenders {
+    fn start(launch: &Launch) -> Result<Contenders, Failure> {
+        Ok(Contenders {
             cpus: launch.cpus.clone(),
+            _second: Sleeper::start()?,
             contention: None,
-        }
+        })
     }
 }
 
@@ -274,7 +279,7 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
     let atomics = if sleeps { 2.0 } else { 1.0 };
     let fastest_ns = 2.0 * atomics * 8.0 / hz * 1e9;
     let (call_ns, call) = if sleeps {
-        let call_ns = known.primary("os.syscall", &[("call", "getppid")])?;
+        let call_ns = syscall::one_thread_ns(known, "getppid")?;
         let shown = Unit::Nanoseconds.display(call_ns);
         (
             call_ns,

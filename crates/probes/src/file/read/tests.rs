@@ -216,7 +216,10 @@ fn headlines_name_the_disk_and_its_kind() {
 
 #[test]
 fn a_warm_read_is_a_call_and_a_copy_and_a_seek_takes_milliseconds() {
-    let call = Axes::default().with("call", "read");
+    let call = crate::os::syscall::PROBE
+        .info
+        .defaults()
+        .with("call", "read");
     let hot = crate::cpu::memcpy::PROBE.info.defaults().with("size", 4096);
     let mut rows = vec![
         measured(&crate::os::syscall::PROBE, call, 200.0),

@@ -3,6 +3,7 @@
 use super::{flows, over, size};
 use crate::expect::throughput;
 use crate::net::path::{IP_HEADER, MTU, TCP_HEADERS, UDP_HEADERS};
+use crate::os::syscall;
 use costof_model::facts::Facts;
 use costof_model::link::Link;
 use costof_model::point::Point;
@@ -61,7 +62,7 @@ fn within_the_machine(
     facts: &Facts,
     known: &Known<'_>,
 ) -> Option<Prediction> {
-    let read_ns = known.primary("os.syscall", &[("call", "read")])?;
+    let read_ns = syscall::one_thread_ns(known, "read")?;
     let (copy, whence) = match known.primary("memory.bandwidth", &[("op", "copy")]) {
         Some(measured) => (measured / 1e9, "that memory.bandwidth measured"),
         None => (10.0, "that are usual"),

@@ -1,6 +1,7 @@
 //! What a page fault should cost.
 
 use crate::expect::cost_ns;
+use crate::os::syscall;
 use costof_model::facts::{DiskKind, Facts};
 use costof_model::point::Point;
 use costof_model::prediction::{Known, Prediction};
@@ -42,7 +43,7 @@ fn minor(
     bytes: f64,
     filling: &str,
 ) -> Option<Prediction> {
-    let call_ns = known.primary("os.syscall", &[("call", "getppid")])?;
+    let call_ns = syscall::one_thread_ns(known, "getppid")?;
     let ns_per_cycle = 1e9 / known.primary("cpu.frequency", &[])?;
     let fill_ns = |bytes_per_cycle: f64| bytes / bytes_per_cycle * ns_per_cycle;
     let (fast, slow) = (fill_ns(BYTES_PER_CYCLE.0), fill_ns(BYTES_PER_CYCLE.1));
