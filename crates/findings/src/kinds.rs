@@ -1,7 +1,7 @@
 //! Every kind of finding that there is.
 
 /// All of them, those of a subject together.
-pub const KINDS: [&str; 43] = [
+pub const KINDS: [&str; 44] = [
     // Memory.
     "memory_levels",
     "cache_smaller_than_claimed",

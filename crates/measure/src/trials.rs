@@ -86,23 +86,22 @@ fn look_from(cpu: &Cpu, measured: usize) -> Option<CoreLook> {
     affinity::pin(&[measured]).ok()?;
     let look = CoreLook {
         cpu: measured,
-        floor: gauge::calibrate(cpu),
         ..CoreLook::default()
     };
-    let Some(floor) = look.floor else {
+    let Some(gauge) = Gauge::of_this_core(gauge::calibrate(cpu)) else {
         return Some(look);
     };
     let siblings = siblings(cpu, measured);
     let threads = || (!siblings.is_empty()).then(|| Threads::read(Path::new("/proc")));
     let before = threads();
     let began = Instant::now();
-    let gauge = Gauge::of_this_core(floor);
     let visits = visits::watch(&gauge, &*clock::of_the_kernel(), LOOK_NS, |_| ());
     let ns = began.elapsed().as_nanos() as f64;
     let sibling = threads()
         .zip(before)
         .and_then(|(after, before)| after.busiest(&before, &siblings, ns));
     Some(CoreLook {
+        floor: Some(gauge.floor()),
         shared: visits.shared(),
         taken: visits.taken(),
         sibling,
