@@ -8,20 +8,23 @@
 //! simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979),
 //! so that of twenty comparisons of what is the same, one has a false alarm.
 //!
-//! What changes between runs and not between the launches of one (neighbours, the core clock, where
-//! a kernel's memory lies since boot) is in no launch's spread: two runs far apart in time may differ
-//! for such reasons.
+//! Of each launch counts what had the core to itself, as long as both runs have enough of it. Else what
+//! shared the core is compared with what shared it, and says so; alone is never compared with shared.
+//!
+//! What changes between runs and not between the launches of one (other load of the host, the core
+//! clock, where a kernel's memory lies since boot) is in no launch's spread: two runs far apart in time
+//! may differ for such reasons.
 
 mod facts;
 
-use crate::estimate::{HALF_BUCKET, launch_medians, selection_of};
+use crate::estimate::{HALF_BUCKET, core_of, is_too_wide, launch_medians};
 use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::interval::CONFIDENCE;
 use crate::statistics::paired;
 use crate::statistics::quantile::mean;
 use crate::statistics::welch::{Difference, difference};
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
-use costof_model::metric::{Data, MetricInfo, Selection};
+use costof_model::metric::{CoreShare, Data, MetricInfo, Selection};
 use costof_model::point::Point;
 use costof_model::rows::{LaunchPoint, PointRow, State};
 use costof_model::run_file::Run;
@@ -41,6 +44,12 @@ pub enum Metrics {
 const LEAST: f64 = 1.01;
 /// What [`Compared::visible`] is seen with.
 const OFTEN: f64 = 0.9;
+/// A run whose core was alone for this share of a metric's samples has medians that its neighbours do not
+/// move by more than chance does.
+const MOSTLY_ALONE: f64 = 0.9;
+/// Launches that took turns are compared in pairs where this share of the launches of either side has
+/// the other beside it; else what pairs leave out tells more than what they share.
+const PAIRED_SHARE: f64 = 2.0 / 3.0;
 
 /// What `after` says of what `before` measured too.
 pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
@@ -69,25 +78,11 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
         let neighbours = in_turns.then(|| neighbours(&all));
         let all = all.map(|launches| launches.into_values().collect::<Vec<_>>());
         for metric in of_interest {
-            let selection = common(all.each_ref().map(|side| selection_of(side, &metric.name)));
-            let of_all = [0, 1].map(|side| launch_medians(&all[side], &metric.name, selection));
-            let launches = of_all.each_ref().map(Vec::len);
-            let given = Given {
-                launches,
-                in_pairs: in_turns,
-                medians: match &neighbours {
-                    Some(neighbours) => in_pairs(neighbours, &metric.name, selection),
-                    None => of_all,
-                },
-                selection,
-            };
-            let grain = grain(
-                neighbours.as_ref().unwrap_or(&all),
-                &given.medians,
-                [old.step_ns, new.step_ns],
-                metric,
-            );
-            match compared([first, second], metric, &given, grain) {
+            let row = given(&all, neighbours.as_ref(), &metric.name).and_then(|given| {
+                let grain = grain(&all, &given.medians, [old.step_ns, new.step_ns], metric);
+                compared([first, second], metric, &given, grain)
+            });
+            match row {
                 Ok(row) => found.extend(row),
                 Err(reason) => comparison.refused.push(Refused {
                     point: point.clone(),
@@ -97,7 +92,7 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
             }
         }
     }
-    comparison.rows = judged(found);
+    comparison.rows = judged(found, in_turns);
     comparison
 }
 
@@ -158,12 +153,70 @@ fn neighbours<'a>(
     [old, new]
 }
 
-/// Like is compared with like: alone with alone, shared with shared, else all with all.
-fn common([old, new]: [Selection; 2]) -> Selection {
-    match old == new {
-        true => old,
-        false => Selection::All,
+/// Which samples of both sides are compared, and whether something else used the core meanwhile. Like
+/// is compared with like: alone with alone, else shared with shared, else all with all.
+///
+/// # Errors
+/// Where one side had the core to itself and the other hardly ever.
+fn common(launches: &[Vec<&LaunchPoint>; 2], metric: &str) -> Result<(Selection, bool), String> {
+    let sides = launches.each_ref().map(|side| core_of(side, metric));
+    let selections = sides.map(|core| core.map_or(Selection::All, |core| core.selection));
+    let is_mostly_alone = |core: &CoreShare| core.alone >= MOSTLY_ALONE;
+    let both_give = |selection| {
+        let given = |side: &Vec<_>| launch_medians(side, metric, selection).len();
+        launches
+            .iter()
+            .all(|side| given(side) >= LEAST_LAUNCHES as usize)
+    };
+    if selections == [Selection::Alone; 2] {
+        return Ok((Selection::Alone, false));
     }
+    if sides.iter().flatten().all(is_mostly_alone) {
+        return Ok((Selection::All, false));
+    }
+    if both_give(Selection::Shared) {
+        return Ok((Selection::Shared, true));
+    }
+    let is_gauged = sides.iter().all(Option::is_some);
+    match selections.iter().position(|side| *side == Selection::Alone) {
+        Some(alone) if is_gauged => {
+            let [had, had_not] = [["before", "after"][alone], ["after", "before"][alone]];
+            Err(format!(
+                "not comparable: the run {had} had the core to itself, the run {had_not} never for \
+                 long enough: measure both in turns (--interleave), or the run {had_not} again"
+            ))
+        }
+        _ => Ok((Selection::All, true)),
+    }
+}
+
+/// What the launches of both sides give of a metric: those that have the other side's beside them, where
+/// `neighbours` are enough of them.
+///
+/// # Errors
+/// Those of [`common`].
+fn given(
+    launches: &[Vec<&LaunchPoint>; 2],
+    neighbours: Option<&[Vec<&LaunchPoint>; 2]>,
+    metric: &str,
+) -> Result<Given, String> {
+    let (selection, core_shared) = common(launches, metric)?;
+    let of_all = launches
+        .each_ref()
+        .map(|side| launch_medians(side, metric, selection));
+    let counts = of_all.each_ref().map(Vec::len);
+    let pairs = neighbours.map(|neighbours| in_pairs(neighbours, metric, selection));
+    let pairs = pairs.filter(|[pairs, _]| {
+        let fewer = counts[0].min(counts[1]) as f64;
+        pairs.len() >= LEAST_LAUNCHES as usize && pairs.len() as f64 >= PAIRED_SHARE * fewer
+    });
+    Ok(Given {
+        launches: counts,
+        in_pairs: pairs.is_some(),
+        medians: pairs.unwrap_or(of_all),
+        selection,
+        core_shared,
+    })
 }
 
 /// The medians of a metric in those launches where both sides gave it.
@@ -192,6 +245,8 @@ struct Given {
     launches: [usize; 2],
     /// Of which samples the medians are.
     selection: Selection,
+    /// Whether something else used the core meanwhile.
+    core_shared: bool,
 }
 
 impl Given {
@@ -216,19 +271,12 @@ impl Given {
                 "the run {which} holds no launch of it: an export has none (compare the run itself)"
             ));
         }
-        let too_few = |count: usize| count < LEAST_LAUNCHES as usize;
-        if let Some((which, count)) = sides().find(|(_, count)| !self.in_pairs && too_few(*count)) {
-            return Err(format!(
+        match sides().find(|(_, count)| *count < LEAST_LAUNCHES as usize) {
+            Some((which, count)) => Err(format!(
                 "the run {which} has {count} of the {LEAST_LAUNCHES} launches that an interval needs: \
                  its failures say what became of the others, and --full makes more"
-            ));
-        }
-        match self.medians[0].len() {
-            pairs if self.in_pairs && too_few(pairs) => Err(format!(
-                "only {pairs} of the {LEAST_LAUNCHES} pairs that an interval needs have it on both \
-                 sides: the failures of either run say why"
             )),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 }
@@ -270,6 +318,14 @@ fn compared(
         ..found
     };
     let half = found.half_width(CONFIDENCE).ok_or_else(too_few)?;
+    let ci95 = ((found.of_means - half).exp(), (found.of_means + half).exp());
+    if is_too_wide(ci95) {
+        return Err(format!(
+            "their launches disagree, and say no more than that the ratio lies between {:.2} and {:.1}: \
+             measure more often (--launches) or longer (--full)",
+            ci95.0, ci95.1
+        ));
+    }
     let centre = |values: &[f64]| {
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
         mean(&logs).map_or(f64::NAN, f64::exp)
@@ -282,11 +338,12 @@ fn compared(
         before: (centre(before), before.len() as u32),
         after: (centre(after), after.len() as u32),
         ratio: found.of_means.exp(),
-        ci95: ((found.of_means - half).exp(), (found.of_means + half).exp()),
+        ci95,
         p: found.p(LEAST.ln()),
         verdict: Verdict::NoDifference,
         visible: f64::NAN,
         selection: given.selection,
+        core_shared: given.core_shared,
     };
     Ok(Some((row, found)))
 }
@@ -315,7 +372,7 @@ fn grain(
 }
 
 /// Says what each row means among all of them.
-fn judged(mut found: Vec<(Compared, Difference)>) -> Vec<Compared> {
+fn judged(mut found: Vec<(Compared, Difference)>, in_turns: bool) -> Vec<Compared> {
     let count = found.len();
     // Holm: the least of m rows must have p below 5 % ÷ m, the next below 5 % ÷ (m - 1) …
     let mut by_p: Vec<usize> = (0..count).collect();
@@ -327,6 +384,8 @@ fn judged(mut found: Vec<(Compared, Difference)>) -> Vec<Compared> {
             break;
         }
         row.verdict = match (row.better, row.ratio > 1.0) {
+            // Two neighbours, met at two times, differ as two machines do.
+            _ if row.core_shared && !in_turns => Verdict::Differs,
             (Better::Neither, _) => Verdict::Differs,
             (Better::Lower, true) | (Better::Higher, false) => Verdict::Worse,
             (Better::Lower, false) | (Better::Higher, true) => Verdict::Better,

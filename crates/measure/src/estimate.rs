@@ -258,6 +258,12 @@ pub(crate) fn selection_of(points: &[&LaunchPoint], metric: &str) -> Selection {
     selection(&measured(points, metric).collect::<Vec<_>>())
 }
 
+/// How the samples of a metric of a point divide by the state of the core; `None` where no gauge was
+/// read.
+pub(crate) fn core_of(points: &[&LaunchPoint], metric: &str) -> Option<CoreShare> {
+    core_share(&measured(points, metric).collect::<Vec<_>>())
+}
+
 /// The launch medians that a point's estimate of its primary metric would be made of, for
 /// [`needs_more`](crate::schedule::needs_more).
 pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<f64> {

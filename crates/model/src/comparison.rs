@@ -48,8 +48,8 @@ pub struct Compared {
     pub unit: Unit,
     /// Which way it improves.
     pub better: Better,
-    /// The earlier run's geometric mean of its launches' medians, and how many launches it had; of
-    /// runs that took turns, how many have a neighbour.
+    /// The earlier run's geometric mean of its launches' medians, and how many launches that is; where
+    /// they were compared in pairs, how many have one of the other run beside them.
     pub before: (f64, u32),
     /// The later run's.
     pub after: (f64, u32),
@@ -67,6 +67,9 @@ pub struct Compared {
     pub visible: f64,
     /// Which samples of both runs were compared.
     pub selection: Selection,
+    /// Whether something else used the core during what was compared, in either run: runs that did not
+    /// take turns may then differ by their neighbours, and none is called better or worse.
+    pub core_shared: bool,
 }
 
 /// What a ratio means, corrected for the number of rows that were looked at.
@@ -77,7 +80,7 @@ pub enum Verdict {
     Better,
     /// The later run is worse.
     Worse,
-    /// They differ, and neither way is better.
+    /// They differ, and neither way is better, or a neighbour on the core may be the reason.
     Differs,
     /// No difference was seen; [`Compared::visible`] says how small it would have to be.
     NoDifference,

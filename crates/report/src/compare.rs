@@ -3,6 +3,7 @@
 use crate::names::{points_counted, short_point};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use costof_model::comparison::{Compared, Comparison, FactDifference, Verdict};
+use costof_model::metric::Selection;
 use costof_model::noise::PEER;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
@@ -190,10 +191,45 @@ pub(crate) fn summary(comparison: &Comparison) -> String {
     };
     format!(
         "{} metric{plural} compared: {}. Verdicts hold for all rows together: of twenty comparisons of \
-         what is the same, one has a false alarm. {machine}",
+         what is the same, one has a false alarm. {machine}{}",
         rows.len(),
-        parts.join(", ")
+        parts.join(", "),
+        core_shared(comparison)
     )
+}
+
+/// How many rows say what something else on the core left of them, and what that means.
+fn core_shared(comparison: &Comparison) -> String {
+    let shared = comparison.rows.iter().filter(|row| row.core_shared);
+    let count = shared.clone().count();
+    let alike = shared
+        .filter(|row| row.selection == Selection::Shared)
+        .count();
+    let meaning = match comparison.in_turns {
+        true => "Both sides met the same neighbours.",
+        false => {
+            "Where such a row differs, the neighbours may be the reason: it is not called better or \
+             worse."
+        }
+    };
+    match count {
+        0 => String::new(),
+        1 => format!(
+            "\n1 row was compared while something else used the core, since it was not alone for long \
+             enough in both runs ({}). {meaning}",
+            if alike == 1 {
+                "shared with shared"
+            } else {
+                "all batches with all"
+            }
+        ),
+        _ => format!(
+            "\n{count} rows were compared while something else used the core, since it was not alone \
+             for long enough in both runs ({alike} shared with shared, {} all batches with all). \
+             {meaning}",
+            count - alike
+        ),
+    }
 }
 
 /// Reasons, each with the points that it holds for.

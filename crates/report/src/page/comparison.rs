@@ -272,6 +272,7 @@ mod tests {
     use super::*;
     use crate::sample::{row, run};
     use costof_model::comparison::Refused;
+    use costof_model::metric::Selection;
     use costof_model::unit::{Better, Unit};
 
     fn compared(probe: &'static str, ratio: f64, half: f64, verdict: Verdict) -> Compared {
@@ -287,7 +288,8 @@ mod tests {
             p: 0.001,
             verdict,
             visible: 0.03,
-            selection: costof_model::metric::Selection::All,
+            selection: Selection::All,
+            core_shared: false,
         }
     }
 
@@ -323,6 +325,31 @@ mod tests {
             at(text);
         }
         assert!(!page.contains("<script") && !page.contains("http://"));
+    }
+
+    #[test]
+    fn what_was_compared_beside_a_neighbour_is_counted() {
+        let of = |shared: &[Selection], in_turns| {
+            let rows = shared.iter().map(|selection| Compared {
+                selection: *selection,
+                core_shared: true,
+                ..compared("a.shared", 1.06, 0.01, Verdict::Differs)
+            });
+            let alone = compared("a.alone", 1.0, 0.01, Verdict::NoDifference);
+            summary(&Comparison {
+                in_turns,
+                rows: rows.chain([alone]).collect(),
+                ..Comparison::default()
+            })
+        };
+        assert!(!of(&[], false).contains("used the core"));
+        let one = of(&[Selection::Shared], false);
+        assert!(one.contains("\n1 row was compared while something else used the core"));
+        assert!(one.contains("(shared with shared)") && one.contains("not called better or worse"));
+        let three = of(&[Selection::Shared, Selection::All, Selection::All], true);
+        assert!(three.contains("\n3 rows were compared"), "{three}");
+        assert!(three.contains("(1 shared with shared, 2 all batches with all)"));
+        assert!(three.ends_with("Both sides met the same neighbours."));
     }
 
     #[test]
