@@ -17,7 +17,11 @@
 
 mod facts;
 
-use crate::estimate::{HALF_BUCKET, core_of, is_too_wide, launch_medians};
+use crate::estimate::{
+    HALF_BUCKET, core_of, is_too_wide, launch_medians, launches_with, least_floor,
+    leave_out_where_never_alone,
+};
+use crate::gauge::ALONE;
 use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::interval::CONFIDENCE;
 use crate::statistics::paired;
@@ -25,6 +29,7 @@ use crate::statistics::quantile::mean;
 use crate::statistics::welch::{Difference, difference};
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
 use costof_model::metric::{CoreShare, Data, MetricInfo, Selection};
+use costof_model::noise::MEASURED;
 use costof_model::point::Point;
 use costof_model::rows::{LaunchPoint, PointRow, State};
 use costof_model::run_file::Run;
@@ -55,6 +60,7 @@ const PAIRED_SHARE: f64 = 2.0 / 3.0;
 pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
     let (old, new) = (Side::of(before), Side::of(after));
     let in_turns = took_turns(before, after);
+    let is_same_cpu = cpu(before).is_some() && cpu(before) == cpu(after);
     let mut comparison = Comparison {
         in_turns,
         facts: facts::differences(before, after, in_turns),
@@ -75,13 +81,17 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
             .iter()
             .filter(|metric| metrics == Metrics::All || metric.name == info.primary().name);
         let all = [before, after].map(|run| launches(run, point));
+        let floors = all.each_ref().map(|(_, floor)| *floor);
+        let all = all.map(|(launches, _)| launches);
         let neighbours = in_turns.then(|| neighbours(&all));
         let all = all.map(|launches| launches.into_values().collect::<Vec<_>>());
         for metric in of_interest {
-            let row = given(&all, neighbours.as_ref(), &metric.name).and_then(|given| {
-                let grain = grain(&all, &given.medians, [old.step_ns, new.step_ns], metric);
-                compared([first, second], metric, &given, grain)
-            });
+            let row = never_alone(floors, is_same_cpu)
+                .and_then(|()| given(&all, neighbours.as_ref(), &metric.name))
+                .and_then(|given| {
+                    let grain = grain(&all, &given.medians, [old.step_ns, new.step_ns], metric);
+                    compared([first, second], metric, &given, grain)
+                });
             match row {
                 Ok(row) => found.extend(row),
                 Err(reason) => comparison.refused.push(Refused {
@@ -130,16 +140,17 @@ fn took_turns(before: &Run, after: &Run) -> bool {
     is_beside(before, after) && is_beside(after, before)
 }
 
-/// What the launches of a point gave, by their block and number.
-fn launches<'a>(run: &'a Run, point: &Point) -> BTreeMap<(usize, u32), &'a LaunchPoint> {
-    let launches = run.launches_of(point);
-    let given = launches.flat_map(|launch| {
-        let points = launch.points.iter();
-        points.map(|given| ((launch.block, launch.launch), given))
-    });
-    given
-        .filter(|(_, given)| given.point == *point && given.state == State::Ok)
-        .collect()
+/// What the launches of a point gave, by their block and number, and the lowest floor of their gauge.
+fn launches<'a>(
+    run: &'a Run,
+    point: &Point,
+) -> (BTreeMap<(usize, u32), &'a LaunchPoint>, Option<f64>) {
+    let mut given = launches_with(run.launches_of(point), point);
+    leave_out_where_never_alone(&mut given);
+    let floor = least_floor(&given);
+    let given = given.into_iter();
+    let given = given.map(|(launch, given)| ((launch.block, launch.launch), given));
+    (given.collect(), floor)
 }
 
 /// What those launches gave that both runs have, in the same order.
@@ -188,6 +199,35 @@ fn common(launches: &[Vec<&LaunchPoint>; 2], metric: &str) -> Result<(Selection,
         }
         _ => Ok((Selection::All, true)),
     }
+}
+
+/// The design of the core that a run measured, where it is known.
+fn cpu(run: &Run) -> Option<(&str, u32, u32)> {
+    let facts = run.attempts.last()?.hosts.get(MEASURED)?;
+    Some((
+        facts.cpu.vendor.as_deref()?,
+        facts.cpu.family?,
+        facts.cpu.model?,
+    ))
+}
+
+/// Whether both sides' gauges have the same floor, as cores of one design do.
+///
+/// # Errors
+/// Where one is higher: that core was never alone, and what its run calls alone is not.
+fn never_alone(floors: [Option<f64>; 2], is_same_cpu: bool) -> Result<(), String> {
+    let [Some(old), Some(new)] = floors else {
+        return Ok(());
+    };
+    let which = match is_same_cpu {
+        true if old > new * ALONE => "before",
+        true if new > old * ALONE => "after",
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "not comparable: the run {which} never had the core to itself, as the floor of its gauge says \
+         ({old:.3} cycles an addition before, {new:.3} after): measure it again"
+    ))
 }
 
 /// What the launches of both sides give of a metric: those that have the other side's beside them, where

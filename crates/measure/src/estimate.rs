@@ -3,7 +3,7 @@
 
 use crate::gauge::ALONE;
 use crate::grade::link::{link_causes, without_relay};
-use crate::grade::{causes, core_shared};
+use crate::grade::{causes, core_never_alone, core_shared};
 use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::distribution::Distribution;
 use crate::statistics::interval::median_interval;
@@ -61,7 +61,7 @@ pub fn point(
     if !below {
         given.retain(|(_, point)| !is_below(point));
     }
-    leave_out_where_never_alone(&mut given);
+    let never_alone = leave_out_where_never_alone(&mut given);
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
     let primary = info.primary();
     let noise: Vec<Noise> = given.iter().map(|(row, _)| without_relay(row)).collect();
@@ -69,6 +69,7 @@ pub fn point(
     let is_alone = core.is_some_and(|core| core.selection == Selection::Alone);
     let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone);
     warnings.extend(core.and_then(|core| core_shared(&core)));
+    warnings.extend(core_never_alone(never_alone, given.len()));
     let rows: Vec<&LaunchRow> = given.iter().map(|(row, _)| *row).collect();
     warnings.extend(link_causes(&rows));
     if !below {
@@ -125,19 +126,28 @@ pub fn point(
 }
 
 /// Leaves out launches that took a higher floor for that of the core than others did: it was never
-/// alone in them, and what they call alone is not. Where too few others are left, all stay.
-fn leave_out_where_never_alone(given: &mut Vec<(&LaunchRow, &LaunchPoint)>) {
-    let floor = |launch: &LaunchRow| launch.noise.core.map(|core| core.floor);
-    let least = given
-        .iter()
-        .filter_map(|(launch, _)| floor(launch))
-        .reduce(f64::min);
-    let Some(least) = least else { return };
+/// alone in them, and what they call alone is not. Where too few others are left, all stay. How many
+/// such stay is returned.
+pub(crate) fn leave_out_where_never_alone(given: &mut Vec<(&LaunchRow, &LaunchPoint)>) -> usize {
+    let Some(least) = least_floor(given) else {
+        return 0;
+    };
     let was_alone = |launch: &LaunchRow| floor(launch).is_none_or(|own| own <= least * ALONE);
     let left = given.iter().filter(|(launch, _)| was_alone(launch)).count();
     if left >= LEAST_LAUNCHES as usize {
         given.retain(|(launch, _)| was_alone(launch));
     }
+    given.len() - left
+}
+
+/// The lowest floor of the core's gauge that any of these launches took.
+pub(crate) fn least_floor(given: &[(&LaunchRow, &LaunchPoint)]) -> Option<f64> {
+    let floors = given.iter().filter_map(|(launch, _)| floor(launch));
+    floors.reduce(f64::min)
+}
+
+fn floor(launch: &LaunchRow) -> Option<f64> {
+    launch.noise.core.map(|core| core.floor)
 }
 
 /// Whether an interval says too little to be shown.
@@ -267,11 +277,23 @@ pub(crate) fn core_of(points: &[&LaunchPoint], metric: &str) -> Option<CoreShare
 /// The launch medians that a point's estimate of its primary metric would be made of, for
 /// [`needs_more`](crate::schedule::needs_more).
 pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<f64> {
-    let given = launches.iter().flat_map(|launch| &launch.points);
-    let given = given.filter(|given| given.point == *point && given.state == State::Ok);
-    let points: Vec<&LaunchPoint> = given.collect();
+    let launches = launches.iter().copied();
+    let mut given = launches_with(launches, point);
+    leave_out_where_never_alone(&mut given);
+    let points: Vec<&LaunchPoint> = given.into_iter().map(|(_, point)| point).collect();
     let primary = &info.primary().name;
     launch_medians(&points, primary, selection_of(&points, primary))
+}
+
+/// The launches that gave a number of a point, each with what it gave.
+pub(crate) fn launches_with<'a>(
+    launches: impl Iterator<Item = &'a LaunchRow>,
+    point: &Point,
+) -> Vec<(&'a LaunchRow, &'a LaunchPoint)> {
+    let given = launches.flat_map(|launch| launch.points.iter().map(move |given| (launch, given)));
+    given
+        .filter(|(_, given)| given.point == *point && given.state == State::Ok)
+        .collect()
 }
 
 /// The median of the selected samples of each launch that gave enough of them of a metric of a point.

@@ -179,7 +179,20 @@ pub fn core_shared(core: &CoreShare) -> Option<Warning> {
             ),
         ),
     };
-    Some(Warning {
+    Some(shared(grade, what))
+}
+
+/// The doubt about an estimate of launches of which so many took for the core's floor what others show to
+/// be a shared core: what those call alone is not.
+pub fn core_never_alone(launches: usize, of: usize) -> Option<Warning> {
+    (launches > 0).then(|| {
+        let what = format!("something else used the core throughout {launches} of {of} launches");
+        shared(Grade::C, what)
+    })
+}
+
+fn shared(grade: Grade, what: String) -> Warning {
+    Warning {
         kind: Text::Borrowed("core_shared"),
         grade,
         what,
@@ -187,7 +200,7 @@ pub fn core_shared(core: &CoreShare) -> Option<Warning> {
             "measure longer (--full), on another CPU (--cpu), or on a host whose cores are not \
                  shared (most likely another virtual machine has its second hardware thread)"
                 .to_owned(),
-    })
+    }
 }
 
 /// The grade that this value leaves; `None` where it is nothing of note.

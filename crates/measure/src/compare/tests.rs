@@ -2,7 +2,7 @@ use super::*;
 use costof_model::axis::Axes;
 use costof_model::facts::Facts;
 use costof_model::metric::{Data, Measured};
-use costof_model::noise::{Grade, MEASURED, Noise, Placement};
+use costof_model::noise::{CoreGauge, Grade, MEASURED, Noise, Placement};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{ClockInfo, ClockSource, CounterInfo};
 use costof_model::rows::{AttemptRow, Block, LaunchRow, Plan, RunRow};
@@ -342,6 +342,42 @@ fn what_differs_between_the_machines_is_told_and_what_always_changes_is_not() {
             ("net.ipv4.tcp_congestion_control", None),
         ]
     );
+}
+
+#[test]
+fn what_a_run_that_never_had_the_core_calls_alone_is_not_compared() {
+    let with = |floors: &[f64], model: u32| {
+        let mut run = on("6.1", "", 0.0);
+        for facts in run.attempts[0].hosts.values_mut() {
+            facts.cpu.vendor = Some("GenuineIntel".to_owned());
+            facts.cpu.family = Some(6);
+            facts.cpu.model = Some(model);
+        }
+        for (launch, floor) in run.launches.iter_mut().zip(floors) {
+            launch.noise.core = Some(CoreGauge {
+                floor: *floor,
+                ..CoreGauge::default()
+            });
+        }
+        run
+    };
+    let alone = with(&[0.21; 5], 1);
+    let never = with(&[0.3; 5], 1);
+    let found = compare(&never, &alone, Metrics::Primary);
+    assert!(found.rows.is_empty());
+    let reason = &found.refused[0].reason;
+    assert!(
+        reason.contains("the run before never had the core to itself"),
+        "{reason}"
+    );
+    let found = compare(&alone, &never, Metrics::Primary);
+    assert!(found.refused[0].reason.contains("the run after never"));
+    // Cores of two designs have two floors.
+    let other = with(&[0.3; 5], 2);
+    assert_eq!(compare(&alone, &other, Metrics::Primary).rows.len(), 1);
+    // A launch that met nothing but neighbours is left out.
+    let once = with(&[0.21, 0.3, 0.21, 0.21, 0.21], 1);
+    assert_eq!(compare(&alone, &once, Metrics::Primary).rows[0].after.1, 4);
 }
 
 /// The same run where each launch counted single operations of this length.

@@ -12,7 +12,7 @@ use costof_model::noise::Grade;
 use costof_model::protocol::Report;
 use costof_model::rows::PointRow;
 use fastrand::Rng;
-use simulation::{COST_NS, Core, Neighbour, Pair, Setting, TIMES_SHARED, point_of};
+use simulation::{COST_NS, Core, Neighbour, Pair, Setting, TIMES_SHARED, point_by, point_of};
 
 const SEED: u64 = 20_261_123;
 const TIME_NS: f64 = 5e6;
@@ -290,6 +290,23 @@ fn launches_that_disagree_more_than_tenfold_give_no_number() {
     assert!(of(&[100.0, 110.0, 1100.0, 100.0, 100.0, 100.0]).is_err());
     // Without an interval nothing is said of how far they agree.
     assert!(of(&[100.0, 2000.0]).is_ok());
+}
+
+#[test]
+fn launches_whose_floor_was_a_neighbours_are_left_out_or_said() {
+    let floors = |floors: &[f64]| {
+        let core = Core::beside(Neighbour::NONE, SEED);
+        let launches: Vec<Report> = floors
+            .iter()
+            .map(|floor| core.launch(if *floor > 0.25 { 150.0 } else { 100.0 }, 1.0, TIME_NS))
+            .collect();
+        point_by(&launches, floors).expect("a point")
+    };
+    let few = floors(&[0.21, 0.32, 0.21, 0.21, 0.32]);
+    assert_eq!((few.launches, few.grade), (3, Grade::A));
+    let most = floors(&[0.21, 0.32, 0.32, 0.21, 0.32]);
+    assert_eq!((most.launches, most.grade), (5, Grade::C));
+    assert!(most.warnings[0].what.contains("throughout 3 of 5 launches"));
 }
 
 #[test]

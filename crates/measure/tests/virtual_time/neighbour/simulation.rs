@@ -10,7 +10,7 @@ use costof_measure::schedule::turns;
 use costof_model::comparison::Comparison;
 use costof_model::failure::Failure;
 use costof_model::metric::MetricInfo;
-use costof_model::noise::{Noise, Placement};
+use costof_model::noise::{CoreGauge, Noise, Placement};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{ClockInfo, ClockSource, Report};
@@ -243,14 +243,23 @@ impl Setting {
 /// # Errors
 /// Those of [`estimate::point`].
 pub(crate) fn point_of(launches: &[Report]) -> Result<PointRow, Failure> {
-    let info = info(0);
-    let point = point(0);
-    let rows: Vec<LaunchRow> = (0..)
+    point_by(launches, &[])
+}
+
+/// The same where each launch took this for the floor of its core's gauge.
+pub(crate) fn point_by(launches: &[Report], floors: &[f64]) -> Result<PointRow, Failure> {
+    let mut rows: Vec<LaunchRow> = (0..)
         .zip(launches)
         .map(|(launch, report)| launch_row(0, launch, report.clone()))
         .collect();
+    for (row, floor) in rows.iter_mut().zip(floors) {
+        row.noise.core = Some(CoreGauge {
+            floor: *floor,
+            ..CoreGauge::default()
+        });
+    }
     let rows: Vec<&LaunchRow> = rows.iter().collect();
-    estimate::point(&info, &point, None, &rows, None, &clock())
+    estimate::point(&info(0), &point(0), None, &rows, None, &clock())
 }
 
 /// Two runs of four rows, one for each of [`TIMES_SHARED`].
