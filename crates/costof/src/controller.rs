@@ -317,7 +317,7 @@ impl Controller<'_> {
                 (points, outcome.noise)
             }
         };
-        self.write(Row::Launch(LaunchRow {
+        self.write(Row::Launch(Box::new(LaunchRow {
             block,
             launch,
             of,
@@ -326,7 +326,7 @@ impl Controller<'_> {
             noise,
             placement,
             link,
-        }))?;
+        })))?;
         self.progress.launched();
         Ok(())
     }

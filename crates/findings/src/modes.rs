@@ -276,7 +276,10 @@ fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause
 /// What a launch records that its processors, its memory and its neighbours made of it.
 type Of = fn(&Noise) -> Option<f64>;
 
-const LOOKED_AT: [(&str, Of); 7] = [
+const LOOKED_AT: [(&str, Of); 8] = [
+    ("distance between its CPUs", |noise| {
+        noise.distance_ns.map(|(before, _)| before)
+    }),
     ("core clock", |noise| {
         Some(f64::midpoint(
             noise.core_clock_before_hz?,

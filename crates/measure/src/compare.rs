@@ -17,9 +17,10 @@
 
 mod facts;
 
+use crate::distance;
 use crate::estimate::{
-    HALF_BUCKET, core_of, is_too_wide, launch_medians, launches_with, least_floor,
-    leave_out_where_never_alone,
+    HALF_BUCKET, core_of, is_too_wide, launch_medians, launches_with, least_distance_ns,
+    least_floor, leave_out_where_far, leave_out_where_never_alone,
 };
 use crate::gauge::ALONE;
 use crate::schedule::LEAST_LAUNCHES;
@@ -60,6 +61,7 @@ const PAIRED_SHARE: f64 = 2.0 / 3.0;
 pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
     let (old, new) = (Side::of(before), Side::of(after));
     let in_turns = took_turns(before, after);
+    let is_same_boot = boot(before).is_some() && boot(before) == boot(after);
     let is_same_cpu = cpu(before).is_some() && cpu(before) == cpu(after);
     let mut comparison = Comparison {
         in_turns,
@@ -80,13 +82,15 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics) -> Comparison {
             .metrics
             .iter()
             .filter(|metric| metrics == Metrics::All || metric.name == info.primary().name);
-        let all = [before, after].map(|run| launches(run, point));
-        let floors = all.each_ref().map(|(_, floor)| *floor);
-        let all = all.map(|(launches, _)| launches);
+        let all = [before, after].map(|run| Launches::of(run, point));
+        let floors = all.each_ref().map(|launches| launches.floor);
+        let distances = all.each_ref().map(|launches| launches.distance_ns);
+        let all = all.map(|launches| launches.given);
         let neighbours = in_turns.then(|| neighbours(&all));
         let all = all.map(|launches| launches.into_values().collect::<Vec<_>>());
         for metric in of_interest {
             let row = never_alone(floors, is_same_cpu)
+                .and_then(|()| moved(distances, is_same_boot))
                 .and_then(|()| given(&all, neighbours.as_ref(), &metric.name))
                 .and_then(|given| {
                     let grain = grain(&all, &given.medians, [old.step_ns, new.step_ns], metric);
@@ -140,17 +144,53 @@ fn took_turns(before: &Run, after: &Run) -> bool {
     is_beside(before, after) && is_beside(after, before)
 }
 
-/// What the launches of a point gave, by their block and number, and the lowest floor of their gauge.
-fn launches<'a>(
-    run: &'a Run,
-    point: &Point,
-) -> (BTreeMap<(usize, u32), &'a LaunchPoint>, Option<f64>) {
-    let mut given = launches_with(run.launches_of(point), point);
-    leave_out_where_never_alone(&mut given);
-    let floor = least_floor(&given);
-    let given = given.into_iter();
-    let given = given.map(|(launch, given)| ((launch.block, launch.launch), given));
-    (given.collect(), floor)
+/// The launches of a point that count.
+struct Launches<'a> {
+    /// What they gave, by their block and number.
+    given: BTreeMap<(usize, u32), &'a LaunchPoint>,
+    /// The lowest floor of their gauge.
+    floor: Option<f64>,
+    /// The least distance of their CPUs, in nanoseconds.
+    distance_ns: Option<f64>,
+}
+
+impl<'a> Launches<'a> {
+    fn of(run: &'a Run, point: &Point) -> Launches<'a> {
+        let mut given = launches_with(run.launches_of(point), point);
+        leave_out_where_never_alone(&mut given);
+        leave_out_where_far(&mut given);
+        let (floor, distance_ns) = (least_floor(&given), least_distance_ns(&given));
+        let given = given.into_iter();
+        let given = given.map(|(launch, given)| ((launch.block, launch.launch), given));
+        Launches {
+            given: given.collect(),
+            floor,
+            distance_ns,
+        }
+    }
+}
+
+/// The machine of a run until it restarts.
+fn boot(run: &Run) -> Option<&String> {
+    run.attempts.last()?.boot.as_ref()
+}
+
+/// Whether both sides' CPUs lay equally far apart. On one machine since one boot, it is the hypervisor
+/// that moved them; two machines may differ in it, and that is what their user wants to know.
+///
+/// # Errors
+/// The distances, where they differ.
+fn moved(distances_ns: [Option<f64>; 2], is_same_boot: bool) -> Result<(), String> {
+    let [Some(old), Some(new)] = distances_ns else {
+        return Ok(());
+    };
+    match is_same_boot && old.max(new) > distance::ALIKE * old.min(new) {
+        false => Ok(()),
+        true => Err(format!(
+            "not comparable: the CPUs moved (a cache line took {old:.0} ns from one to the other and \
+             back before, and {new:.0} ns after): measure both in turns (--interleave)"
+        )),
+    }
 }
 
 /// What those launches gave that both runs have, in the same order.

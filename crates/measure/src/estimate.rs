@@ -1,9 +1,10 @@
 //! From the launches of a block to its points: what all of them together say.
 //! Pure, so that a point can be derived again from its launches at any time.
 
+use crate::distance;
 use crate::gauge::ALONE;
 use crate::grade::link::{link_causes, without_relay};
-use crate::grade::{causes, core_never_alone, core_shared};
+use crate::grade::{causes, core_never_alone, core_shared, far_left_out};
 use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::distribution::Distribution;
 use crate::statistics::interval::median_interval;
@@ -62,6 +63,7 @@ pub fn point(
         given.retain(|(_, point)| !is_below(point));
     }
     let never_alone = leave_out_where_never_alone(&mut given);
+    let far = leave_out_where_far(&mut given);
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
     let primary = info.primary();
     let noise: Vec<Noise> = given.iter().map(|(row, _)| without_relay(row)).collect();
@@ -70,6 +72,7 @@ pub fn point(
     let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone);
     warnings.extend(core.and_then(|core| core_shared(&core)));
     warnings.extend(core_never_alone(never_alone, given.len()));
+    warnings.extend(far_left_out(far, given.len()));
     let rows: Vec<&LaunchRow> = given.iter().map(|(row, _)| *row).collect();
     warnings.extend(link_causes(&rows));
     if !below {
@@ -138,6 +141,34 @@ pub(crate) fn leave_out_where_never_alone(given: &mut Vec<(&LaunchRow, &LaunchPo
         given.retain(|(launch, _)| was_alone(launch));
     }
     given.len() - left
+}
+
+/// Leaves out launches whose CPUs lay further apart than in others, before or after. Where too few
+/// others are left, all stay. How many are left out is returned.
+pub(crate) fn leave_out_where_far(given: &mut Vec<(&LaunchRow, &LaunchPoint)>) -> usize {
+    let Some(least_ns) = least_distance_ns(given) else {
+        return 0;
+    };
+    let all = given.len();
+    let is_near = |launch: &LaunchRow| {
+        let distance = launch.noise.distance_ns;
+        distance.is_none_or(|(before, after)| before.max(after) <= least_ns * distance::ALIKE)
+    };
+    let near = given.iter().filter(|(launch, _)| is_near(launch)).count();
+    if near >= LEAST_LAUNCHES as usize {
+        given.retain(|(launch, _)| is_near(launch));
+    }
+    all - given.len()
+}
+
+/// The least distance of the CPUs in any of these launches, in nanoseconds.
+pub(crate) fn least_distance_ns(given: &[(&LaunchRow, &LaunchPoint)]) -> Option<f64> {
+    let distances = given
+        .iter()
+        .filter_map(|(launch, _)| launch.noise.distance_ns);
+    distances
+        .map(|(before, after)| before.min(after))
+        .reduce(f64::min)
 }
 
 /// The lowest floor of the core's gauge that any of these launches took.
@@ -280,6 +311,7 @@ pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<
     let launches = launches.iter().copied();
     let mut given = launches_with(launches, point);
     leave_out_where_never_alone(&mut given);
+    leave_out_where_far(&mut given);
     let points: Vec<&LaunchPoint> = given.into_iter().map(|(_, point)| point).collect();
     let primary = &info.primary().name;
     launch_medians(&points, primary, selection_of(&points, primary))

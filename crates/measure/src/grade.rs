@@ -3,6 +3,7 @@
 
 pub mod link;
 
+use crate::distance;
 use costof_model::Text;
 use costof_model::metric::{CoreShare, Selection};
 use costof_model::noise::{Grade, Noise, Warning};
@@ -111,6 +112,19 @@ const CAUSES: &[Cause] = &[
         advice: "fix the frequency (governor performance, turbo off), or read the cycles",
     },
     Cause {
+        kind: "distance",
+        recorded: distance_spread,
+        // What is exchanged moves by less than the distance itself.
+        limits: [distance::ALIKE - 1.0, 1.0, f64::INFINITY],
+        what: (
+            "the CPUs moved apart: between them a cache line took up to ",
+            " longer at times",
+        ),
+        unit: Unit::Share,
+        left_out: false,
+        advice: DISTANCE_ADVICE,
+    },
+    Cause {
         kind: "migrations",
         recorded: |noise| sum(noise, |n| n.migrations.map(|count| count as f64)),
         limits: [1.0, 10.0, f64::INFINITY],
@@ -191,6 +205,23 @@ pub fn core_never_alone(launches: usize, of: usize) -> Option<Warning> {
     })
 }
 
+/// Says that launches were left out, as their CPUs lay further apart than those of the others.
+pub fn far_left_out(launches: usize, others: usize) -> Option<Warning> {
+    let all = launches + others;
+    (launches > 0).then(|| Warning {
+        kind: Text::Borrowed("distance"),
+        grade: Grade::B,
+        what: format!(
+            "the CPUs lay further apart in {launches} of {all} launches, which are left out"
+        ),
+        advice: DISTANCE_ADVICE.to_owned(),
+    })
+}
+
+/// What to do where virtual CPUs move.
+const DISTANCE_ADVICE: &str = "measure on a host that gives each virtual CPU a core of its own, and \
+                               compare runs at the same distance";
+
 fn shared(grade: Grade, what: String) -> Warning {
     Warning {
         kind: Text::Borrowed("core_shared"),
@@ -232,6 +263,17 @@ fn share(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
         .map(|noise| noise.duration_ns)
         .sum();
     (duration > 0.0).then(|| sum(noise, &of).map(|sum| sum / duration))?
+}
+
+/// The greatest distance of the CPUs less the least, over the least.
+fn distance_spread(noise: &[&Noise]) -> Option<f64> {
+    let distances = noise.iter().filter_map(|noise| noise.distance_ns);
+    let distances: Vec<f64> = distances
+        .flat_map(|(before, after)| [before, after])
+        .collect();
+    let greatest = distances.iter().copied().reduce(f64::max)?;
+    let least = distances.iter().copied().reduce(f64::min)?;
+    Some(greatest / least - 1.0)
 }
 
 /// The greatest core clock less the least, over the greatest.

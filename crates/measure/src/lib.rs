@@ -9,6 +9,7 @@ pub mod compare;
 pub mod core_clock;
 pub mod counters;
 pub mod crew;
+pub mod distance;
 pub mod estimate;
 pub mod facts;
 pub mod gaps;

@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::core_clock::CoreClock;
+use crate::distance;
 use crate::facts;
 use crate::gaps::Watch;
 use crate::processor_ticks::{self, TICK_NS, Ticks, difference};
@@ -26,6 +27,8 @@ pub struct Ledger {
     blocks: bool,
     gaps: Option<Gaps>,
     core_clock_before_hz: Option<f64>,
+    /// The CPU to which the distance is measured, and what it was before.
+    other: Option<(usize, f64)>,
 }
 
 struct Snapshot {
@@ -49,8 +52,12 @@ impl Ledger {
     /// was woken waits for its turn, and for those that share it.
     pub fn open(clock: &dyn Clock, cpus: &[usize], partners: &[usize], blocks: bool) -> Ledger {
         let cgroup = facts::inherited().cgroup;
+        let cpus = [cpus, partners].concat();
+        let other = cpus.iter().copied().find(|cpu| Some(cpu) != cpus.first());
+        let other = other.and_then(|cpu| Some((cpu, distance::round_trip_ns(clock, cpu)?)));
         Ledger {
-            cpus: [cpus, partners].concat(),
+            cpus,
+            other,
             gaps: watch(clock),
             core_clock_before_hz: CoreClock::measure(clock).map(|measured| measured.hz),
             before: Snapshot::now(&cgroup),
@@ -96,6 +103,9 @@ impl Ledger {
             gaps: self.gaps,
             core_clock_before_hz: self.core_clock_before_hz,
             core_clock_after_hz: CoreClock::measure(clock).map(|measured| measured.hz),
+            distance_ns: self.other.and_then(|(cpu, before_ns)| {
+                Some((before_ns, distance::round_trip_ns(clock, cpu)?))
+            }),
             core: None,
             ends: Few::new(),
         };

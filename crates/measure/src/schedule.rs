@@ -60,7 +60,7 @@ impl Precision {
     pub const fn batch_time_per_point(self) -> Duration {
         match self {
             Self::Quick => Duration::from_millis(10),
-            Self::Default => Duration::from_millis(30),
+            Self::Default => Duration::from_millis(20),
             Self::Full => Duration::from_millis(100),
         }
     }

@@ -49,6 +49,11 @@ pub struct Noise {
     /// The core clock after the last point.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_clock_after_hz: Option<f64>,
+    /// How far the measured CPUs lay apart before the first point and after the last: what a cache
+    /// line took between the first two of them, there and back, in nanoseconds. Absent where one was
+    /// measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distance_ns: Option<(f64, f64)>,
     /// What the gauge of the core said; absent where none was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<CoreGauge>,

@@ -32,7 +32,7 @@ pub enum Row {
     /// What was expected.
     Prediction(PredictionRow),
     /// One launch of one block.
-    Launch(LaunchRow),
+    Launch(Box<LaunchRow>),
     /// A launch, or a point, that gave no number.
     Failure(FailureRow),
     /// A point of a completed block.

@@ -190,7 +190,7 @@ fn parse(line: &[u8]) -> Result<Option<Row>, String> {
         "probe" => row(line, Row::Probe),
         "attempt" => row(line, Row::Attempt),
         "prediction" => row(line, Row::Prediction),
-        "launch" => row(line, |launch| Row::Launch(fitted(launch))),
+        "launch" => row(line, |launch| Row::Launch(Box::new(fitted(launch)))),
         "failure" => row(line, Row::Failure),
         "point" => row(line, Row::Point),
         "end" => row(line, Row::End),
@@ -258,7 +258,7 @@ impl Run {
             Row::Probe(probe) => self.probes.push(*probe),
             Row::Attempt(attempt) => self.attempts.push(*attempt),
             Row::Prediction(prediction) => self.predictions.push(prediction),
-            Row::Launch(launch) => self.launches.push(launch),
+            Row::Launch(launch) => self.launches.push(*launch),
             Row::Failure(failure) => self.failures.push(failure),
             Row::Point(point) => self.points.push(*point),
             Row::End(end) => self.end = Some(end),
@@ -274,7 +274,7 @@ impl Run {
             .chain(probes)
             .chain(attempts)
             .chain(self.predictions.into_iter().map(Row::Prediction))
-            .chain(self.launches.into_iter().map(Row::Launch))
+            .chain(self.launches.into_iter().map(Box::new).map(Row::Launch))
             .chain(self.failures.into_iter().map(Row::Failure))
             .chain(points)
             .chain(self.end.map(Row::End))

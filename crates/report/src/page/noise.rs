@@ -31,6 +31,10 @@ const SHARES: &[Kind] = &[
         let all_ns = core.alone_ns + core.shared_ns + core.mixed_ns;
         (all_ns > 0.0).then(|| core.shared_ns / all_ns)
     }),
+    ("change of the distance between CPUs", |noise| {
+        let (before, after) = noise.distance_ns?;
+        (before > 0.0).then(|| (after / before - 1.0).abs())
+    }),
     ("gaps in the clock while nothing ran", |noise| {
         let gaps = noise.gaps?;
         (gaps.watched_ns > 0.0).then(|| gaps.sum_ns / gaps.watched_ns)
