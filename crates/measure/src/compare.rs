@@ -17,16 +17,15 @@
 
 mod facts;
 
-use crate::distance;
 use crate::estimate::{
-    HALF_BUCKET, core_of, is_too_wide, launch_medians, launches_with, least_distance_ns,
-    least_floor, leave_out_where_far, leave_out_where_never_alone,
+    HALF_BUCKET, core_of, distance_ns, is_alike, is_too_wide, launch_medians, launches_with,
+    least_floor, leave_out_other_distances, leave_out_where_never_alone,
 };
 use crate::gauge::ALONE;
 use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::interval::CONFIDENCE;
 use crate::statistics::paired;
-use crate::statistics::quantile::mean;
+use crate::statistics::quantile::{mean, median};
 use crate::statistics::welch::{Difference, difference};
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
 use costof_model::metric::{CoreShare, Data, MetricInfo, Selection};
@@ -150,7 +149,7 @@ struct Launches<'a> {
     given: BTreeMap<(usize, u32), &'a LaunchPoint>,
     /// The lowest floor of their gauge.
     floor: Option<f64>,
-    /// The least distance of their CPUs, in nanoseconds.
+    /// How far their CPUs lay apart, in nanoseconds.
     distance_ns: Option<f64>,
 }
 
@@ -158,8 +157,10 @@ impl<'a> Launches<'a> {
     fn of(run: &'a Run, point: &Point) -> Launches<'a> {
         let mut given = launches_with(run.launches_of(point), point);
         leave_out_where_never_alone(&mut given);
-        leave_out_where_far(&mut given);
-        let (floor, distance_ns) = (least_floor(&given), least_distance_ns(&given));
+        leave_out_other_distances(&mut given);
+        let floor = least_floor(&given);
+        let distances = given.iter().filter_map(|(launch, _)| distance_ns(launch));
+        let distance_ns = median(&distances.collect::<Vec<f64>>());
         let given = given.into_iter();
         let given = given.map(|(launch, given)| ((launch.block, launch.launch), given));
         Launches {
@@ -184,7 +185,7 @@ fn moved(distances_ns: [Option<f64>; 2], is_same_boot: bool) -> Result<(), Strin
     let [Some(old), Some(new)] = distances_ns else {
         return Ok(());
     };
-    match is_same_boot && old.max(new) > distance::ALIKE * old.min(new) {
+    match is_same_boot && !is_alike(old, new) {
         false => Ok(()),
         true => Err(format!(
             "not comparable: the CPUs moved (a cache line took {old:.0} ns from one to the other and \

@@ -4,7 +4,7 @@
 use crate::distance;
 use crate::gauge::ALONE;
 use crate::grade::link::{link_causes, without_relay};
-use crate::grade::{causes, core_never_alone, core_shared, far_left_out};
+use crate::grade::{causes, core_never_alone, core_shared, other_distances};
 use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::distribution::Distribution;
 use crate::statistics::interval::median_interval;
@@ -63,7 +63,7 @@ pub fn point(
         given.retain(|(_, point)| !is_below(point));
     }
     let never_alone = leave_out_where_never_alone(&mut given);
-    let far = leave_out_where_far(&mut given);
+    let elsewhere = leave_out_other_distances(&mut given);
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
     let primary = info.primary();
     let noise: Vec<Noise> = given.iter().map(|(row, _)| without_relay(row)).collect();
@@ -72,7 +72,7 @@ pub fn point(
     let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone);
     warnings.extend(core.and_then(|core| core_shared(&core)));
     warnings.extend(core_never_alone(never_alone, given.len()));
-    warnings.extend(far_left_out(far, given.len()));
+    warnings.extend(other_distances(elsewhere, given.len()));
     let rows: Vec<&LaunchRow> = given.iter().map(|(row, _)| *row).collect();
     warnings.extend(link_causes(&rows));
     if !below {
@@ -143,32 +143,45 @@ pub(crate) fn leave_out_where_never_alone(given: &mut Vec<(&LaunchRow, &LaunchPo
     given.len() - left
 }
 
-/// Leaves out launches whose CPUs lay further apart than in others, before or after. Where too few
-/// others are left, all stay. How many are left out is returned.
-pub(crate) fn leave_out_where_far(given: &mut Vec<(&LaunchRow, &LaunchPoint)>) -> usize {
-    let Some(least_ns) = least_distance_ns(given) else {
-        return 0;
-    };
+/// Leaves out launches whose CPUs lay at another distance than those of most, or moved meanwhile: a
+/// hypervisor places two CPUs on one core, on two that share a cache, or on two that share none, and
+/// what they exchange has another cost each time. Where no distance has enough launches, all stay. How
+/// many are left out is returned.
+pub(crate) fn leave_out_other_distances(given: &mut Vec<(&LaunchRow, &LaunchPoint)>) -> usize {
     let all = given.len();
-    let is_near = |launch: &LaunchRow| {
-        let distance = launch.noise.distance_ns;
-        distance.is_none_or(|(before, after)| before.max(after) <= least_ns * distance::ALIKE)
+    let distances: Vec<f64> = given
+        .iter()
+        .filter_map(|(row, _)| distance_ns(row))
+        .collect();
+    let at = |ns: f64| {
+        distances
+            .iter()
+            .filter(|other| is_alike(ns, **other))
+            .count()
     };
-    let near = given.iter().filter(|(launch, _)| is_near(launch)).count();
-    if near >= LEAST_LAUNCHES as usize {
-        given.retain(|(launch, _)| is_near(launch));
+    // Of equally many the nearest.
+    let most = distances.iter().copied().min_by(|one, other| {
+        let count = at(*other).cmp(&at(*one));
+        count.then(one.total_cmp(other))
+    });
+    if let Some(ns) = most.filter(|ns| at(*ns) >= LEAST_LAUNCHES as usize) {
+        given.retain(|(row, _)| {
+            let is_there = || distance_ns(row).is_some_and(|other| is_alike(ns, other));
+            row.noise.distance_ns.is_none() || is_there()
+        });
     }
     all - given.len()
 }
 
-/// The least distance of the CPUs in any of these launches, in nanoseconds.
-pub(crate) fn least_distance_ns(given: &[(&LaunchRow, &LaunchPoint)]) -> Option<f64> {
-    let distances = given
-        .iter()
-        .filter_map(|(launch, _)| launch.noise.distance_ns);
-    distances
-        .map(|(before, after)| before.min(after))
-        .reduce(f64::min)
+/// Whether two distances are one.
+pub(crate) fn is_alike(one: f64, other: f64) -> bool {
+    one.max(other) <= distance::ALIKE * one.min(other)
+}
+
+/// How far a launch's CPUs lay apart, in nanoseconds; `None` where they moved meanwhile.
+pub(crate) fn distance_ns(launch: &LaunchRow) -> Option<f64> {
+    let (before, after) = launch.noise.distance_ns?;
+    is_alike(before, after).then(|| f64::midpoint(before, after))
 }
 
 /// The lowest floor of the core's gauge that any of these launches took.
@@ -311,7 +324,7 @@ pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<
     let launches = launches.iter().copied();
     let mut given = launches_with(launches, point);
     leave_out_where_never_alone(&mut given);
-    leave_out_where_far(&mut given);
+    leave_out_other_distances(&mut given);
     let points: Vec<&LaunchPoint> = given.into_iter().map(|(_, point)| point).collect();
     let primary = &info.primary().name;
     launch_medians(&points, primary, selection_of(&points, primary))

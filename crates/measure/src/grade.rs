@@ -205,14 +205,15 @@ pub fn core_never_alone(launches: usize, of: usize) -> Option<Warning> {
     })
 }
 
-/// Says that launches were left out, as their CPUs lay further apart than those of the others.
-pub fn far_left_out(launches: usize, others: usize) -> Option<Warning> {
+/// Says that launches were left out, as their CPUs lay at another distance than those of the others.
+pub fn other_distances(launches: usize, others: usize) -> Option<Warning> {
     let all = launches + others;
     (launches > 0).then(|| Warning {
         kind: Text::Borrowed("distance"),
         grade: Grade::B,
         what: format!(
-            "the CPUs lay further apart in {launches} of {all} launches, which are left out"
+            "the CPUs moved: {launches} of {all} launches, in which they lay at another distance, are \
+             left out"
         ),
         advice: DISTANCE_ADVICE.to_owned(),
     })

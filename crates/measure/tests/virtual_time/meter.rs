@@ -34,6 +34,12 @@ pub(crate) fn point_of(launches: Vec<Report>) -> Result<PointRow, Failure> {
 
 /// The same amid such noise.
 fn point_amid(noise: &Noise, launches: Vec<Report>) -> Result<PointRow, Failure> {
+    let launches = launches.into_iter();
+    point_of_launches(launches.map(|report| (noise.clone(), report)).collect())
+}
+
+/// The same amid the noise of each.
+fn point_of_launches(launches: Vec<(Noise, Report)>) -> Result<PointRow, Failure> {
     let info = info();
     let point = Point {
         probe: info.id.clone(),
@@ -43,7 +49,7 @@ fn point_amid(noise: &Noise, launches: Vec<Report>) -> Result<PointRow, Failure>
     let rows: Vec<LaunchRow> = launches
         .into_iter()
         .enumerate()
-        .map(|(launch, report)| LaunchRow {
+        .map(|(launch, (noise, report))| LaunchRow {
             block: 0,
             launch: launch as u32,
             of: 6,
@@ -54,7 +60,7 @@ fn point_amid(noise: &Noise, launches: Vec<Report>) -> Result<PointRow, Failure>
                 metrics: report.metrics,
                 allocations: report.allocations,
             }],
-            noise: noise.clone(),
+            noise,
             placement: Placement::default(),
             link: None,
         })
@@ -677,4 +683,37 @@ fn a_point_ends_when_the_core_was_alone_for_long_enough() {
     let (alone, shared) = (measured_ns(false), measured_ns(true));
     assert!((4.9e6..6e6).contains(&alone), "{alone}");
     assert!((14.9e6..16e6).contains(&shared), "{shared}");
+}
+
+#[test]
+fn launches_whose_cpus_lay_elsewhere_are_left_out() {
+    let launch = |cost_ns: f64, distance_ns: (f64, f64)| {
+        let noise = Noise {
+            distance_ns: Some(distance_ns),
+            ..Noise::default()
+        };
+        (noise, launches_of(cost_ns).remove(0))
+    };
+    let near = || launch(100.0, (80.0, 82.0));
+    let mut launches = vec![near(), near(), near(), near()];
+    launches.extend([
+        launch(300.0, (350.0, 360.0)),
+        launch(300.0, (340.0, 345.0)),
+        launch(200.0, (82.0, 350.0)),
+        launch(50.0, (55.0, 55.0)),
+    ]);
+    let row = point_of_launches(launches).expect("four are at one distance");
+    assert_eq!(row.launches, 4);
+    assert!((row.primary().expect("it has a number").median / 100.0 - 1.0).abs() < 0.05);
+    let told = row
+        .warnings
+        .iter()
+        .find(|warning| warning.kind == "distance");
+    let told = told.expect("four were left out");
+    assert!(told.what.contains("4 of 8 launches"), "{}", told.what);
+    // No distance has three of them.
+    let all = [(80.0, 80.0), (80.0, 80.0), (350.0, 350.0), (350.0, 350.0)];
+    let launches = all.map(|distance| launch(100.0, distance));
+    let row = point_of_launches(launches.into()).expect("all stay");
+    assert_eq!((row.launches, row.grade), (4, Grade::C));
 }
