@@ -68,7 +68,10 @@ pub fn point(
     let primary = info.primary();
     let noise: Vec<Noise> = given.iter().map(|(row, _)| without_relay(row)).collect();
     let core = core_share(&measured(&points, &primary.name).collect::<Vec<_>>());
-    let is_alone = core.is_some_and(|core| core.selection == Selection::Alone);
+    // Of single operations nobody knows which were preempted.
+    let is_batched =
+        measured(&points, &primary.name).all(|launch| !matches!(launch.data, Data::Histogram(_)));
+    let is_alone = core.is_some_and(|core| core.selection == Selection::Alone) && is_batched;
     let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone);
     warnings.extend(core.and_then(|core| core_shared(&core)));
     warnings.extend(core_never_alone(never_alone, given.len()));
