@@ -25,7 +25,7 @@ const GIB: u64 = 1 << 30;
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
         id: text("os.process"),
-        method: 1,
+        method: 2,
         question: text(
             "What does it cost to start a process that does nothing, until it has ended, by how much memory its parent has?",
         ),
@@ -99,9 +99,10 @@ pub(crate) static PROBE: Probe = Probe {
         how: text(
             "One child after the other on the parent's processor, each stamped before the call, \
              after it, and after waitpid; its exit code shows what it did. In the figure are the \
-             child's page faults and its end. The parent is a worker: a fork copies some forty \
-             mappings and half a MiB, and takes longer than one of a program of a few lines. What is executed lies in a memory file, is linked to \
-             nothing, and is given no environment: so execve is measured, and not a dynamic \
+             child's page faults and its end. The parent is a worker of one thread (until method 1 \
+             of two, for which the C library's fork takes locks, and a third longer): a fork copies \
+             some forty mappings and half a MiB, and takes a fifth longer than one of a program of a \
+             few lines. What is executed lies in a memory file, is linked to nothing, and is given no environment: so execve is measured, and not a dynamic \
              linker, which takes most of the time of a usual program such as /bin/true, nor a \
              file system. A fork copies the page tables of touched memory and marks every page as \
              shared, so its cost grows with the pages and not with what is in them; memory is on \
