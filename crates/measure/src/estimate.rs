@@ -102,7 +102,7 @@ pub fn point(
         })?;
         launches_agree(found, &points)?;
     }
-    metrics.retain(|metric| !metric.ci95.is_some_and(is_too_wide));
+    metrics.retain(|metric| !says_nothing(metric));
     warnings.extend(allocated(&points));
     Ok(PointRow {
         point: point.clone(),
@@ -202,9 +202,15 @@ pub(crate) fn is_too_wide((low, high): (f64, f64)) -> bool {
     low > 0.0 && high > WIDEST * low
 }
 
+/// Whether an estimate's interval is too wide for it to be a number. A share or a count that is near
+/// nothing is known well where it lies between a thousandth and a tenth.
+fn says_nothing(estimate: &Estimate) -> bool {
+    estimate.unit != Unit::One && estimate.ci95.is_some_and(is_too_wide)
+}
+
 /// Whether the launches agree well enough on a metric for it to be a number.
 fn launches_agree(estimate: &Estimate, points: &[&LaunchPoint]) -> Result<(), Failure> {
-    let Some((low, high)) = estimate.ci95.filter(|interval| is_too_wide(*interval)) else {
+    let Some((low, high)) = estimate.ci95.filter(|_| says_nothing(estimate)) else {
         return Ok(());
     };
     let name = &estimate.name;
@@ -574,4 +580,25 @@ fn allocated(points: &[&LaunchPoint]) -> Option<Warning> {
         what: format!("{allocations} allocations happened inside what was timed"),
         advice: "the probe is to blame: report it".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_near_nothing_is_a_number_and_a_wide_cost_is_none() {
+        let launches = [0.001, 0.02, 0.076].map(|value| Distribution::of(vec![(value, 1)]));
+        let estimate = |unit| {
+            let metric = MetricInfo {
+                name: "shared".into(),
+                unit,
+                better: Better::Lower,
+                about: "".into(),
+            };
+            summary(&metric, &launches).unwrap()
+        };
+        assert!(says_nothing(&estimate(Unit::Nanoseconds)));
+        assert!(!says_nothing(&estimate(Unit::One)));
+    }
 }
