@@ -240,7 +240,11 @@ fn a_dry_run_shows_the_points_and_what_they_take_and_measures_nothing() {
     for said in ["3 points", "launches", " s ", "memory", "disk"] {
         assert!(takes.contains(said), "`{said}` is missing in: {takes}");
     }
-    for point in ["null", "os.syscall call=getpid", "os.syscall call=getppid"] {
+    for point in [
+        "null",
+        "os.syscall call=getpid threads=1",
+        "os.syscall call=getppid threads=1",
+    ] {
         let of_it = lines
             .iter()
             .filter(|line| line.split("  ").next() == Some(point));
