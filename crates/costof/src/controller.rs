@@ -220,7 +220,13 @@ impl Controller<'_> {
         let part = left.mul_f64((here / here_and_later.max(1e-9)).min(1.0));
         let fresh = match self.run.run.plan.launches {
             Some(asked) => vec![asked; blocks.len()],
-            None => schedule::launch_counts(&pilots, part, self.precision),
+            None => {
+                let points = blocks
+                    .iter()
+                    .map(|block| self.blocks()[*block].points.len());
+                let points: Vec<usize> = points.collect();
+                schedule::launch_counts(&pilots, &points, part, self.precision)
+            }
         };
         blocks
             .iter()

@@ -229,7 +229,7 @@ fn run(seed: u64, blocks: &[Block], precision: Precision) -> Run {
     let left = precision
         .budget()
         .saturating_sub(Duration::from_secs_f64(now));
-    let counts = launch_counts(&pilots, left, precision);
+    let counts = launch_counts(&pilots, &vec![1; pilots.len()], left, precision);
     for (block, _) in order(seed, &counts) {
         launch_times[block].push(now);
         now += blocks[block].launch_s(&mut random, precision);

@@ -1,7 +1,7 @@
 //! From the launches of two runs to what they say of each other. Pure.
 //!
 //! A launch is one value of each metric, its median. The ratio is that of the geometric means of
-//! the two runs' launches, its interval Welch's t on their logarithms, as costs are skewed. Where the
+//! the two runs' launches without the least and the greatest eighth, its interval Welch's t on their logarithms, as costs are skewed. Where the
 //! launches of both took turns, those of one number are neighbours in time and share what the machine
 //! did then: the interval is Student's t on the logarithms of their ratios. Looking at many rows
 //! finds differences by chance: verdicts hold for all rows together, by Holm's procedure (S. Holm, "A
@@ -25,7 +25,8 @@ use crate::gauge::ALONE;
 use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::interval::CONFIDENCE;
 use crate::statistics::paired;
-use crate::statistics::quantile::{mean, median};
+use crate::statistics::quantile::median;
+use crate::statistics::trimmed::trimmed;
 use crate::statistics::welch::{Difference, difference};
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
 use costof_model::metric::{CoreShare, Data, MetricInfo, Selection};
@@ -409,7 +410,7 @@ fn compared(
     }
     let centre = |values: &[f64]| {
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-        mean(&logs).map_or(f64::NAN, f64::exp)
+        trimmed(&logs).map_or(f64::NAN, |trimmed| trimmed.mean.exp())
     };
     let row = Compared {
         point: rows[1].point.clone(),

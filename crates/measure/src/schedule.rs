@@ -69,7 +69,7 @@ impl Precision {
     pub const fn budget(self) -> Duration {
         match self {
             Self::Quick => Duration::from_secs(16),
-            Self::Default => Duration::from_secs(50),
+            Self::Default => Duration::from_secs(54),
             Self::Full => Duration::from_secs(840),
         }
     }
@@ -79,12 +79,17 @@ impl Precision {
 /// launch, already run) and what is left of the budget after the pilots.
 ///
 /// Every block gets the precision's count where that fits. Otherwise the block whose remaining
-/// launches take longest is cut to the next lower of [`LAUNCH_COUNTS`], again and again until the
-/// rest fits or every block is down to [`LEAST_LAUNCHES`].
-pub fn launch_counts(pilots: &[Duration], budget_left: Duration, precision: Precision) -> Vec<u32> {
+/// launches take longest for each of its `points` is cut to the next lower of [`LAUNCH_COUNTS`], again
+/// and again until the rest fits or every block is down to [`LEAST_LAUNCHES`].
+pub fn launch_counts(
+    pilots: &[Duration],
+    points: &[usize],
+    budget_left: Duration,
+    precision: Precision,
+) -> Vec<u32> {
     let mut counts = vec![precision.launches(); pilots.len()];
     while remaining(pilots, &counts) > budget_left {
-        let Some(block) = most_expensive_to_cut(pilots, &counts) else {
+        let Some(block) = most_expensive_to_cut(pilots, points, &counts) else {
             break;
         };
         counts[block] = next_lower(counts[block]);
@@ -105,10 +110,12 @@ fn after_pilot(pilot: Duration, count: u32) -> Duration {
     pilot.saturating_mul(count.saturating_sub(1))
 }
 
-fn most_expensive_to_cut(pilots: &[Duration], counts: &[u32]) -> Option<usize> {
+fn most_expensive_to_cut(pilots: &[Duration], points: &[usize], counts: &[u32]) -> Option<usize> {
+    let each =
+        |block: usize| after_pilot(pilots[block], counts[block]) / points[block].max(1) as u32;
     (0..counts.len())
         .filter(|&block| counts[block] > LEAST_LAUNCHES)
-        .max_by_key(|&block| after_pilot(pilots[block], counts[block]))
+        .max_by_key(|&block| each(block))
 }
 
 fn next_lower(count: u32) -> u32 {
@@ -286,7 +293,12 @@ mod tests {
     #[test]
     fn with_time_enough_every_block_gets_the_precisions_count() {
         for precision in PRECISIONS {
-            let counts = launch_counts(&seconds(&[0.1, 2.0]), Duration::from_secs(600), precision);
+            let counts = launch_counts(
+                &seconds(&[0.1, 2.0]),
+                &[1; 2],
+                Duration::from_secs(600),
+                precision,
+            );
             assert_eq!(counts, [precision.launches(); 2]);
         }
     }
@@ -295,13 +307,23 @@ mod tests {
     fn the_most_expensive_block_is_cut_first() {
         let pilots = seconds(&[0.1, 3.0, 0.2]);
         // At nine launches: 0.8 + 24 + 1.6 s; at six the dear one takes 15 s, at five 12 s.
-        let counts = launch_counts(&pilots, Duration::from_secs(15), Precision::Default);
+        let counts = launch_counts(
+            &pilots,
+            &vec![1; pilots.len()],
+            Duration::from_secs(15),
+            Precision::Default,
+        );
         assert_eq!(counts, [9, 5, 9]);
     }
 
     #[test]
     fn without_any_time_each_block_keeps_the_least_launches() {
-        let counts = launch_counts(&seconds(&[0.1, 3.0]), Duration::ZERO, Precision::Full);
+        let counts = launch_counts(
+            &seconds(&[0.1, 3.0]),
+            &[1; 2],
+            Duration::ZERO,
+            Precision::Full,
+        );
         assert_eq!(counts, [LEAST_LAUNCHES; 2]);
     }
 
@@ -315,7 +337,7 @@ mod tests {
             let pilots = seconds(&pilots);
             let left = Duration::from_secs_f64(120.0 * random.f64());
             let precision = PRECISIONS[random.usize(0..3)];
-            let counts = launch_counts(&pilots, left, precision);
+            let counts = launch_counts(&pilots, &vec![1; pilots.len()], left, precision);
             assert_eq!(counts.len(), pilots.len());
             let least = counts.iter().all(|&count| count == LEAST_LAUNCHES);
             assert!(least || remaining(&pilots, &counts) <= left);
@@ -341,13 +363,18 @@ mod tests {
     #[test]
     fn endless_pilots_do_not_overflow() {
         let pilots = [Duration::MAX; 3];
-        let counts = launch_counts(&pilots, Duration::from_secs(9), Precision::Default);
+        let counts = launch_counts(
+            &pilots,
+            &vec![1; pilots.len()],
+            Duration::from_secs(9),
+            Precision::Default,
+        );
         assert_eq!(counts, [LEAST_LAUNCHES; 3]);
     }
 
     #[test]
     fn no_blocks_need_no_launches() {
-        assert!(launch_counts(&[], Duration::ZERO, Precision::Quick).is_empty());
+        assert!(launch_counts(&[], &[], Duration::ZERO, Precision::Quick).is_empty());
         assert!(order(1, &[]).is_empty());
         assert!(pilot_order(1, 0).is_empty());
     }
@@ -397,9 +424,17 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_longest_for_a_point_is_cut_first() {
+        let pilots = seconds(&[0.4, 0.3]);
+        let counts = launch_counts(&pilots, &[4, 1], Duration::from_secs(5), Precision::Default);
+        assert_eq!(counts[0], Precision::Default.launches());
+        assert!(counts[1] < counts[0]);
+    }
+
+    #[test]
     fn a_quick_run_is_a_first_look_and_a_full_one_fits_a_quarter_of_an_hour() {
         assert!(Precision::Quick.budget() <= Duration::from_secs(20));
-        assert!(Precision::Default.budget() <= Duration::from_secs(50));
+        assert!(Precision::Default.budget() <= Duration::from_secs(54));
         assert!(Precision::Full.budget() < Duration::from_secs(15 * 60));
         assert!(
             PRECISIONS

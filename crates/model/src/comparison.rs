@@ -48,7 +48,8 @@ pub struct Compared {
     pub unit: Unit,
     /// Which way it improves.
     pub better: Better,
-    /// The earlier run's geometric mean of its launches' medians, and how many launches that is; where
+    /// The earlier run's geometric mean of its launches' medians without the least
+    /// and the greatest eighth of them, and how many launches that is; where
     /// they were compared in pairs, how many have one of the other run beside them.
     pub before: (f64, u32),
     /// The later run's.

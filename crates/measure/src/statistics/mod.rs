@@ -12,4 +12,5 @@ pub mod paired;
 pub mod quantile;
 pub mod ratio;
 mod student_t;
+pub mod trimmed;
 pub mod welch;

@@ -1,12 +1,12 @@
-//! Two groups of values whose spreads may differ: Welch's t.
+//! Two groups of values whose spreads may differ: Welch's t, of trimmed means Yuen's.
 
-use super::quantile::{mean, standard_deviation};
 use super::student_t::{student_t_quantile, two_sided};
+use super::trimmed::trimmed;
 
 /// How far two groups' means are apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
-    /// The second mean less the first.
+    /// The second trimmed mean less the first.
     pub of_means: f64,
     /// Its standard error.
     pub error: f64,
@@ -14,23 +14,22 @@ pub struct Difference {
     pub degrees: u32,
 }
 
-/// How far the means of these groups are apart; `None` where one has fewer than two values.
+/// How far the trimmed means of these groups are apart; `None` where one has fewer than two values.
 ///
 /// The degrees of freedom are Welch's (B. L. Welch, "The generalization of 'Student's' problem when
-/// several different population variances are involved", Biometrika 34, 1947), rounded down.
+/// several different population variances are involved", Biometrika 34, 1947), rounded down; of
+/// trimmed means they are what K. K. Yuen made of it ("The two-sample trimmed t for unequal population
+/// variances", Biometrika 61, 1974).
 pub fn difference(first: &[f64], second: &[f64]) -> Option<Difference> {
-    let of_means = mean(second)? - mean(first)?;
-    let squares = [first, second].map(|values| {
-        let of_mean = standard_deviation(values)?.powi(2) / values.len() as f64;
-        Some((of_mean, (values.len() - 1) as f64))
-    });
-    let [(a, a_degrees), (b, b_degrees)] = [squares[0]?, squares[1]?];
+    let (first, second) = (trimmed(first)?, trimmed(second)?);
+    let (a, a_degrees) = (first.error_squared?, first.degrees);
+    let (b, b_degrees) = (second.error_squared?, second.degrees);
     let degrees = match a + b > 0.0 {
         true => (a + b).powi(2) / (a.powi(2) / a_degrees + b.powi(2) / b_degrees),
         false => a_degrees + b_degrees,
     };
     Some(Difference {
-        of_means,
+        of_means: second.mean - first.mean,
         error: (a + b).sqrt(),
         degrees: (degrees as u32).max(1),
     })
