@@ -40,6 +40,8 @@ const CRASHES_MAX: usize = 2;
 /// So many launches may follow those of a block that disagree, or of which too few had their core to
 /// themselves.
 const MORE_LAUNCHES_MAX: u32 = 3;
+/// All of those of a run take at most this share of its budget.
+const MORE_LAUNCHES_SHARE: f64 = 0.1;
 
 /// Carries out what is missing of a run.
 pub(crate) struct Controller<'a> {
@@ -135,11 +137,14 @@ impl Controller<'_> {
     }
 
     /// How many launches more a block may get: none where its launches agree, their number was asked
-    /// for, or the time of the run is over.
+    /// for, or the time for such launches is over.
     fn more(&self, block: usize) -> u32 {
         let plan = &self.run.run.plan;
-        let spent = time_spent(self.run.launches.iter()).unwrap_or_default();
-        let is_over = spent >= planning::budget(self.table, plan, self.precision);
+        let launches = self.run.launches.iter();
+        let more = launches.filter(|launch| launch.of > 0 && launch.launch >= launch.of);
+        let budget = planning::budget(self.table, plan, self.precision);
+        let is_over =
+            time_spent(more).is_some_and(|spent| spent >= budget.mul_f64(MORE_LAUNCHES_SHARE));
         if plan.launches.is_some() || is_over {
             return 0;
         }

@@ -69,7 +69,7 @@ impl Precision {
     pub const fn budget(self) -> Duration {
         match self {
             Self::Quick => Duration::from_secs(16),
-            Self::Default => Duration::from_secs(54),
+            Self::Default => Duration::from_secs(50),
             Self::Full => Duration::from_secs(840),
         }
     }
@@ -434,7 +434,7 @@ mod tests {
     #[test]
     fn a_quick_run_is_a_first_look_and_a_full_one_fits_a_quarter_of_an_hour() {
         assert!(Precision::Quick.budget() <= Duration::from_secs(20));
-        assert!(Precision::Default.budget() <= Duration::from_secs(54));
+        assert!(Precision::Default.budget() <= Duration::from_secs(50));
         assert!(Precision::Full.budget() < Duration::from_secs(15 * 60));
         assert!(
             PRECISIONS
