@@ -18,8 +18,8 @@
 mod facts;
 
 use crate::estimate::{
-    HALF_BUCKET, core_of, distance_ns, is_alike, is_too_wide, launch_medians, launches_with,
-    least_floor, leave_out_other_distances, leave_out_where_never_alone,
+    HALF_BUCKET, core_of, distance_ns, is_alike, launch_medians, launches_with, least_floor,
+    leave_out_other_distances, leave_out_where_never_alone,
 };
 use crate::gauge::ALONE;
 use crate::schedule::LEAST_LAUNCHES;
@@ -29,7 +29,7 @@ use crate::statistics::quantile::median;
 use crate::statistics::trimmed::trimmed;
 use crate::statistics::welch::{Difference, difference};
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
-use costof_model::metric::{CoreShare, Data, MetricInfo, Selection};
+use costof_model::metric::{CoreShare, Data, MetricInfo, Selection, is_too_wide};
 use costof_model::noise::MEASURED;
 use costof_model::point::Point;
 use costof_model::rows::{LaunchPoint, PointRow, State};

@@ -16,7 +16,7 @@ use costof_model::failure::Failure;
 use costof_model::metric::{
     CoreShare, CoreState, Data, Estimate, Measured, MetricInfo, Mode, Percentile, Selection,
 };
-use costof_model::noise::{Grade, Noise, Warning};
+use costof_model::noise::{DISAGREE, Grade, Noise, Warning};
 use costof_model::point::Point;
 use costof_model::prediction::Prediction;
 use costof_model::probe_info::ProbeInfo;
@@ -28,16 +28,13 @@ use costof_model::unit::{Better, Unit};
 const CLOCK_READS_PER_LATENCY: f64 = 100.0;
 /// Values of a launch that are looked at for modes.
 const VALUES_PER_LAUNCH_MAX: u64 = 1000;
-/// An interval says nothing whose ends are further apart than this many times.
-pub(crate) const WIDEST: f64 = 10.0;
 /// The percentiles of a latency.
 const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// What the launches of a block say of one of its points.
 ///
 /// # Errors
-/// Where no launch gave it a number, where twice the work did not take twice the time, or where its
-/// launches disagree by more than tenfold; another metric whose launches do is left out. It is below resolution where more than half of the launches that
+/// Where no launch gave it a number, or where twice the work did not take twice the time. It is below resolution where more than half of the launches that
 /// gave it one say so; else those that do say nothing of its cost.
 pub fn point(
     info: &ProbeInfo,
@@ -100,9 +97,8 @@ pub fn point(
                 primary.name
             ))
         })?;
-        launches_agree(found, &points)?;
+        warnings.extend(disagreement(found, &points));
     }
-    metrics.retain(|metric| !says_nothing(metric));
     warnings.extend(allocated(&points));
     Ok(PointRow {
         point: point.clone(),
@@ -197,35 +193,27 @@ fn floor(launch: &LaunchRow) -> Option<f64> {
     launch.noise.core.map(|core| core.floor)
 }
 
-/// Whether an interval says too little to be shown.
-pub(crate) fn is_too_wide((low, high): (f64, f64)) -> bool {
-    low > 0.0 && high > WIDEST * low
-}
-
-/// Whether an estimate's interval is too wide for it to be a number. A share or a count that is near
-/// nothing is known well where it lies between a thousandth and a tenth.
-fn says_nothing(estimate: &Estimate) -> bool {
-    estimate.unit != Unit::One && estimate.ci95.is_some_and(is_too_wide)
-}
-
-/// Whether the launches agree well enough on a metric for it to be a number.
-fn launches_agree(estimate: &Estimate, points: &[&LaunchPoint]) -> Result<(), Failure> {
-    let Some((low, high)) = estimate.ci95.filter(|_| says_nothing(estimate)) else {
-        return Ok(());
-    };
+/// Says that the launches do not agree well enough on a metric for it to be a number to a user.
+fn disagreement(estimate: &Estimate, points: &[&LaunchPoint]) -> Option<Warning> {
+    if !estimate.disagrees() {
+        return None;
+    }
     let name = &estimate.name;
     let medians = launch_medians(points, name, selection_of(points, name));
     let shown = |value: f64| estimate.unit.display(value);
-    Err(Failure::error(format!(
-        "its launches disagree: {} medians from {} to {} say no more than that it lies between {} and \
-         {}. Measure more often (--launches) or longer (--full), or look in the run file for what \
-         differs between them",
-        medians.len(),
-        shown(medians.iter().copied().fold(f64::INFINITY, f64::min)),
-        shown(medians.iter().copied().fold(0.0, f64::max)),
-        shown(low),
-        shown(high),
-    )))
+    Some(Warning {
+        kind: Text::Borrowed(DISAGREE),
+        grade: Grade::D,
+        what: format!(
+            "its launches disagree: their medians reach from {} to {}",
+            shown(medians.iter().copied().fold(f64::INFINITY, f64::min)),
+            shown(medians.iter().copied().fold(0.0, f64::max)),
+        ),
+        advice:
+            "measure more often (--launches) or longer (--full), or look in the run file for what \
+                 differs between them"
+                .to_owned(),
+    })
 }
 
 /// The batches of n and of 2n operations of every sampled metric, by launch. Where a recorded cause
@@ -580,25 +568,4 @@ fn allocated(points: &[&LaunchPoint]) -> Option<Warning> {
         what: format!("{allocations} allocations happened inside what was timed"),
         advice: "the probe is to blame: report it".to_owned(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_share_near_nothing_is_a_number_and_a_wide_cost_is_none() {
-        let launches = [0.001, 0.02, 0.076].map(|value| Distribution::of(vec![(value, 1)]));
-        let estimate = |unit| {
-            let metric = MetricInfo {
-                name: "shared".into(),
-                unit,
-                better: Better::Lower,
-                about: "".into(),
-            };
-            summary(&metric, &launches).unwrap()
-        };
-        assert!(says_nothing(&estimate(Unit::Nanoseconds)));
-        assert!(!says_nothing(&estimate(Unit::One)));
-    }
 }

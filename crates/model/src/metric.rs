@@ -297,6 +297,22 @@ pub struct Estimate {
     pub modes: Vec<Mode>,
 }
 
+/// An interval whose ends are further apart than this many times says nothing.
+const WIDEST: f64 = 10.0;
+
+/// Whether an interval is too wide for what it is of to be a number.
+pub fn is_too_wide((low, high): (f64, f64)) -> bool {
+    low > 0.0 && high > WIDEST * low
+}
+
+impl Estimate {
+    /// Whether the launches disagree so far that there is no number for a user. A share or a count that
+    /// is near nothing is known well where it lies between a thousandth and a tenth.
+    pub fn disagrees(&self) -> bool {
+        self.unit != Unit::One && self.ci95.is_some_and(is_too_wide)
+    }
+}
+
 /// How a metric's samples divide by the state of the core, over all launches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoreShare {
@@ -393,6 +409,28 @@ mod tests {
                 "{shown} of {ns}"
             );
         }
+    }
+
+    #[test]
+    fn a_share_near_nothing_is_a_number_and_a_wide_cost_is_none() {
+        let estimate = |unit| Estimate {
+            name: "shared".into(),
+            unit,
+            better: Better::Lower,
+            median: 0.02,
+            ci95: Some((0.001, 0.076)),
+            interval: Some(IntervalKind::Order),
+            mean: 0.03,
+            sd: None,
+            min: 0.001,
+            percentiles: Vec::new(),
+            n: 6,
+            undisturbed: None,
+            core: None,
+            modes: Vec::new(),
+        };
+        assert!(estimate(Unit::Nanoseconds).disagrees());
+        assert!(!estimate(Unit::One).disagrees());
     }
 
     fn read(text: &str) -> Result<Measured, serde_json::Error> {

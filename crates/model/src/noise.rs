@@ -118,6 +118,9 @@ pub enum Grade {
     D,
 }
 
+/// The kind of warning that says that launches disagree so far that there is no number.
+pub const DISAGREE: &str = "disagree";
+
 /// A doubt about a number, and what the reader can do about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Warning {

@@ -36,6 +36,9 @@ pub(crate) fn points(run: &Run) -> String {
             row.primary().map_or_else(
                 || "below resolution".to_owned(),
                 |estimate| {
+                    if estimate.disagrees() {
+                        return "launches disagree".to_owned();
+                    }
                     let shown = estimate.unit.display(estimate.median);
                     match estimate.core.map(|core| core.selection) {
                         Some(Selection::Shared) => format!("{shown} (core shared)"),
@@ -75,9 +78,11 @@ pub(crate) fn in_order(run: &Run) -> impl Iterator<Item = &PointRow> {
 
 /// The interval, in the unit in which the cost is shown: `109–113`.
 pub(crate) fn interval(estimate: &Estimate) -> String {
-    estimate
-        .ci95
-        .map_or_else(String::new, |range| beside(estimate, range))
+    match estimate.ci95 {
+        Some(_) if estimate.disagrees() => "more than tenfold".to_owned(),
+        Some(range) => beside(estimate, range),
+        None => String::new(),
+    }
 }
 
 /// A range in the unit in which the estimate is shown.
