@@ -36,6 +36,8 @@ const PLATEAU_LEAST: usize = 8;
 /// 3 GHz.
 const READINGS_PER_LOOP: f64 = 50.0;
 const MULTIPLICATIONS_LEAST: u64 = 250;
+/// Multiplications in a pass of their loop.
+const PASS: u64 = 32;
 /// As many additions as take about the time of one multiplication.
 const ADDITIONS_PER_MULTIPLICATION: u64 = 10;
 /// The part of a reading that is run before it and thrown away: right after the kernel ran, a
@@ -113,7 +115,7 @@ pub fn plateau(readings: &[f64]) -> Option<f64> {
 }
 
 /// The floor of the machine's cores. It is the plateau of readings on the calling thread's core; where
-/// the design of the core is known and says less, the core was never seen alone, and what the design
+/// the design of the core is known and says something else, the core was never seen alone, and what it
 /// says counts. `None` where neither is to be had.
 pub fn calibrate(cpu: &Cpu) -> Option<f64> {
     let seen = plateau(&readings(&reader(), CALIBRATION_READINGS));
@@ -127,7 +129,9 @@ fn readings(read: &Reader, count: usize) -> Vec<f64> {
 /// The floor by what was seen and what the design says.
 fn floor(seen: Option<f64>, design: Option<f64>) -> Option<f64> {
     match (seen, design) {
-        (Some(seen), Some(design)) if seen > design * ALONE => Some(design),
+        (Some(seen), Some(design)) if !(design / ALONE..=design * ALONE).contains(&seen) => {
+            Some(design)
+        }
         (Some(seen), _) => Some(seen),
         (None, design) => design,
     }
@@ -185,7 +189,11 @@ fn multiplications() -> u64 {
         .min()
         .unwrap_or(1) as f64;
     let each = ticks(|| multiply(10_000)) / 10_000.0;
-    ((READINGS_PER_LOOP * reading / each) as u64).max(MULTIPLICATIONS_LEAST)
+    let multiplications = (READINGS_PER_LOOP * reading / each) as u64;
+    // What is no whole pass of the loop is slow where code is not optimised.
+    multiplications
+        .max(MULTIPLICATIONS_LEAST)
+        .next_multiple_of(PASS)
 }
 
 fn ticks(work: impl FnOnce() -> u64) -> f64 {
@@ -230,6 +238,7 @@ mod tests {
     fn a_core_that_was_never_alone_has_the_floor_of_its_design() {
         assert_eq!(floor(Some(0.294), Some(0.292)), Some(0.294));
         assert_eq!(floor(Some(0.45), Some(0.292)), Some(0.292));
+        assert_eq!(floor(Some(0.26), Some(0.292)), Some(0.292));
         assert_eq!(floor(Some(0.45), None), Some(0.45));
         assert_eq!(floor(None, Some(0.292)), Some(0.292));
         assert_eq!(floor(None, None), None);

@@ -51,6 +51,8 @@ fn rewrite(place: &Place, name: &str, change: impl Fn(&str, u32, &mut Data)) {
                 for point in &mut launch.points {
                     for metric in &mut point.metrics {
                         change(&point.point.probe, launch.launch, &mut metric.data);
+                        // What a neighbour did meanwhile has no say in this.
+                        (metric.gauged, metric.disturbed) = (None, Vec::new());
                     }
                 }
             }
