@@ -121,7 +121,7 @@ fn launches_decided(run: &Run) -> u32 {
 #[test]
 fn a_launch_that_crashes_is_made_up_with_its_neighbour() {
     let place = Place::new();
-    let words = ["test.crash_once", "--quick", "--out", "runs"];
+    let words = ["test.crash_once", "--launches", "6", "--out", "runs"];
     beside_misbehaving(&place, &words).expect_code(0);
     let runs = ["before", "after"].map(|name| read(&place.path(&format!("runs/{name}.jsonl"))));
     let failed = runs.each_ref().map(|run| {
@@ -254,7 +254,7 @@ fn an_interrupt_leaves_both_files_and_nothing_that_runs() {
     for name in ["before", "after"] {
         let run = read(&place.path(&format!("runs/{name}.jsonl")));
         let of = launches_decided(&run);
-        assert_eq!(point(&run, "test.good").launches, of);
+        assert!(point(&run, "test.good").launches >= of);
         assert!(run.end.is_none());
     }
     // What is there is compared.
