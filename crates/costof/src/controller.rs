@@ -137,7 +137,7 @@ impl Controller<'_> {
     }
 
     /// How many launches more a block may get: none where its launches agree, their number was asked
-    /// for, or the time for such launches is over.
+    /// for, a first look is enough, or the time for such launches is over.
     fn more(&self, block: usize) -> u32 {
         let plan = &self.run.run.plan;
         let launches = self.run.launches.iter();
@@ -145,13 +145,14 @@ impl Controller<'_> {
         let budget = planning::budget(self.table, plan, self.precision);
         let is_over =
             time_spent(more).is_some_and(|spent| spent >= budget.mul_f64(MORE_LAUNCHES_SHARE));
-        if plan.launches.is_some() || is_over {
+        if plan.launches.is_some() || is_over || self.precision == Precision::Quick {
             return 0;
         }
         let launches: Vec<&LaunchRow> = self.launches_of(block).collect();
         let disagree = |point: &Point| {
             let medians = estimate::medians(&self.probe(point).info, point, &launches);
-            schedule::needs_more(&medians)
+            // What failed each time will fail again.
+            !medians.is_empty() && schedule::needs_more(&medians)
         };
         match self.points_left(block).iter().any(disagree) {
             true => MORE_LAUNCHES_MAX,
