@@ -211,7 +211,11 @@ fn neighbours<'a>(
 ///
 /// # Errors
 /// Where one side had the core to itself and the other hardly ever.
-fn common(launches: &[Vec<&LaunchPoint>; 2], metric: &str) -> Result<(Selection, bool), String> {
+fn common(
+    launches: &[Vec<&LaunchPoint>; 2],
+    metric: &str,
+    in_turns: bool,
+) -> Result<(Selection, bool), String> {
     let sides = launches.each_ref().map(|side| core_of(side, metric));
     let selections = sides.map(|core| core.map_or(Selection::All, |core| core.selection));
     let is_mostly_alone = |core: &CoreShare| core.alone >= MOSTLY_ALONE;
@@ -232,7 +236,8 @@ fn common(launches: &[Vec<&LaunchPoint>; 2], metric: &str) -> Result<(Selection,
     }
     let is_gauged = sides.iter().all(Option::is_some);
     match selections.iter().position(|side| *side == Selection::Alone) {
-        Some(alone) if is_gauged => {
+        // What took turns met the same neighbours.
+        Some(alone) if is_gauged && !in_turns => {
             let [had, had_not] = [["before", "after"][alone], ["after", "before"][alone]];
             Err(format!(
                 "not comparable: the run {had} had the core to itself, the run {had_not} never for \
@@ -282,7 +287,7 @@ fn given(
     neighbours: Option<&[Vec<&LaunchPoint>; 2]>,
     metric: &str,
 ) -> Result<Given, String> {
-    let (selection, core_shared) = common(launches, metric)?;
+    let (selection, core_shared) = common(launches, metric, neighbours.is_some())?;
     let of_all = launches
         .each_ref()
         .map(|side| launch_medians(side, metric, selection));

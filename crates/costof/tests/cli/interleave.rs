@@ -142,7 +142,12 @@ fn a_launch_that_crashes_is_made_up_with_its_neighbour() {
     assert_eq!(numbers[0], (0..=of).collect::<Vec<u32>>());
     assert_eq!(numbers[0], numbers[1]);
     let rows = compare(&runs[0], &runs[1], Metrics::Primary).rows;
-    assert_eq!((rows[0].before.1, rows[0].after.1), (of, of));
+    // Of those as many as had the core to themselves, where not all had.
+    let compared = [rows[0].before.1, rows[0].after.1];
+    assert!(
+        compared.iter().all(|count| (3..=of).contains(count)),
+        "{compared:?}"
+    );
 }
 
 #[test]

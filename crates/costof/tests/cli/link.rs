@@ -130,8 +130,9 @@ fn killed(place: &Place, link: &str, victim: &str) -> Vec<String> {
         });
         found
     };
+    // Each worker has a second process, which reads its commands.
     wait_for("holder and workers", || {
-        !of("hold").is_empty() && of("worker").len() == 2
+        !of("hold").is_empty() && of("worker").len() == 4
     });
     let mut namespaces: Vec<String> = Vec::new();
     for process in of("hold").iter().chain(&of("worker")) {
