@@ -1,15 +1,16 @@
 //! From the launches of two runs to what they say of each other. Pure.
 //!
 //! A launch is one value of each metric, its median. The ratio is that of the geometric means of
-//! the two runs' launches without the least and the greatest eighth, its interval Welch's t on their logarithms, as costs are skewed. Where the
-//! launches of both took turns, those of one number are neighbours in time and share what the machine
+//! the two runs' launches without the least and the greatest eighth, its interval Welch's t on their
+//! logarithms, as costs are skewed. Where the launches of both took turns, those of one number are neighbours in time and share what the machine
 //! did then: the interval is Student's t on the logarithms of their ratios. Looking at many rows
 //! finds differences by chance: verdicts hold for all rows together, by Holm's procedure (S. Holm, "A
 //! simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979),
 //! so that of twenty comparisons of what is the same, one has a false alarm.
 //!
 //! Of each launch counts what had the core to itself, as long as both runs have enough of it. Else what
-//! shared the core is compared with what shared it, and says so; alone is never compared with shared.
+//! shared the core is compared with what shared it, and says so; alone is never compared with shared. What
+//! took turns met the same neighbours, so there all is compared with all.
 //!
 //! What changes between runs and not between the launches of one (other load of the host, the core
 //! clock, where a kernel's memory lies since boot) is in no launch's spread: two runs far apart in time
@@ -17,15 +18,13 @@
 
 mod facts;
 
-use crate::estimate::{
-    HALF_BUCKET, core_of, distance_ns, is_alike, launch_medians, launches_with, least_floor,
-    leave_out_other_distances, leave_out_where_never_alone,
-};
+use crate::distance::is_alike;
+use crate::estimate::{HALF_BUCKET, core_of, launch_medians};
 use crate::gauge::ALONE;
+use crate::launches::{Counting, launches_with};
 use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::interval::CONFIDENCE;
 use crate::statistics::paired;
-use crate::statistics::quantile::median;
 use crate::statistics::trimmed::trimmed;
 use crate::statistics::welch::{Difference, difference};
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
@@ -156,13 +155,9 @@ struct Launches<'a> {
 
 impl<'a> Launches<'a> {
     fn of(run: &'a Run, point: &Point) -> Launches<'a> {
-        let mut given = launches_with(run.launches_of(point), point);
-        leave_out_where_never_alone(&mut given);
-        leave_out_other_distances(&mut given);
-        let floor = least_floor(&given);
-        let distances = given.iter().filter_map(|(launch, _)| distance_ns(launch));
-        let distance_ns = median(&distances.collect::<Vec<f64>>());
-        let given = given.into_iter();
+        let counting = Counting::of(launches_with(run.launches_of(point), point));
+        let (floor, distance_ns) = (counting.floor(), counting.distance_ns());
+        let given = counting.given.into_iter();
         let given = given.map(|(launch, given)| ((launch.block, launch.launch), given));
         Launches {
             given: given.collect(),

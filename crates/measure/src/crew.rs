@@ -8,9 +8,9 @@ use costof_model::failure::Failure;
 use costof_os::affinity;
 use costof_os::allocator::{adopt, allocations};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 /// What a member does so many times.
@@ -41,8 +41,8 @@ struct Shared {
     panicked: AtomicBool,
     /// How often members, the caller left out, allocated in their jobs.
     allocated: AtomicU64,
-    /// Reads the gauge of a member's core.
-    gauge: gauge::Reader,
+    /// Reads the gauge of a member's core; set when it is first asked for.
+    gauge: OnceLock<gauge::Reader>,
     /// The worst reading of the members', the caller left out, as bits: those of positive numbers
     /// have the same order.
     worst_reading: AtomicU64,
@@ -78,7 +78,7 @@ impl Crew {
                 ended: AtomicBool::new(false),
                 panicked: AtomicBool::new(false),
                 allocated: AtomicU64::new(0),
-                gauge: gauge::reader(),
+                gauge: OnceLock::new(),
                 worst_reading: AtomicU64::new(0),
                 crowded: all > processors,
             }),
@@ -127,6 +127,7 @@ impl Crew {
     /// # Panics
     /// As [`Crew::run`].
     pub fn read_gauges(&mut self, own: &Gauge) -> f64 {
+        self.shared.gauge.get_or_init(|| own.reader());
         self.shared.worst_reading.store(0, Ordering::Relaxed);
         self.begin(READ_GAUGE);
         let own = own.read();
@@ -173,8 +174,9 @@ impl Shared {
             let before = allocations();
             match self.operations.load(Ordering::Relaxed) {
                 READ_GAUGE => {
-                    let reading = (self.gauge)().to_bits();
-                    self.worst_reading.fetch_max(reading, Ordering::Relaxed);
+                    let read = self.gauge.get().expect("it is set before it is asked for");
+                    self.worst_reading
+                        .fetch_max(read().to_bits(), Ordering::Relaxed);
                 }
                 operations => job(operations),
             }

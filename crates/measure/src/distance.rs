@@ -15,6 +15,11 @@ const STRETCHES: usize = 15;
 /// Distances within so many times of each other are one.
 pub const ALIKE: f64 = 1.15;
 
+/// Whether two distances are one.
+pub fn is_alike(one: f64, other: f64) -> bool {
+    one.max(other) <= ALIKE * one.min(other)
+}
+
 /// Nanoseconds that a word in memory takes from the CPU of the calling thread to another and back, as
 /// `ipc.latency over=shared_memory` measures it; `None` where no process can run there.
 pub fn round_trip_ns(clock: &dyn Clock, cpu: usize) -> Option<f64> {

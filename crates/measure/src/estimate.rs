@@ -1,10 +1,9 @@
 //! From the launches of a block to its points: what all of them together say.
 //! Pure, so that a point can be derived again from its launches at any time.
 
-use crate::distance;
-use crate::gauge::ALONE;
 use crate::grade::link::{link_causes, without_relay};
 use crate::grade::{causes, core_never_alone, core_shared, other_distances};
+use crate::launches::{Counting, launches_with};
 use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::distribution::Distribution;
 use crate::statistics::interval::median_interval;
@@ -34,8 +33,9 @@ const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 /// What the launches of a block say of one of its points.
 ///
 /// # Errors
-/// Where no launch gave it a number, or where twice the work did not take twice the time. It is below resolution where more than half of the launches that
-/// gave it one say so; else those that do say nothing of its cost.
+/// Where no launch gave it a number, or where twice the work did not take twice the time. It is below
+/// resolution where more than half of the launches that gave it one say so; else those that do say nothing
+/// of its cost.
 pub fn point(
     info: &ProbeInfo,
     point: &Point,
@@ -59,12 +59,15 @@ pub fn point(
     if !below {
         given.retain(|(_, point)| !is_below(point));
     }
-    let never_alone = leave_out_where_never_alone(&mut given);
-    let elsewhere = leave_out_other_distances(&mut given);
+    let Counting {
+        given,
+        never_alone,
+        elsewhere,
+    } = Counting::of(given);
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
     let primary = info.primary();
     let noise: Vec<Noise> = given.iter().map(|(row, _)| without_relay(row)).collect();
-    let core = core_share(&measured(&points, &primary.name).collect::<Vec<_>>());
+    let core = core_of(&points, &primary.name);
     // Of single operations nobody knows which were preempted.
     let is_batched =
         measured(&points, &primary.name).all(|launch| !matches!(launch.data, Data::Histogram(_)));
@@ -88,8 +91,6 @@ pub fn point(
         );
         metrics.extend(counters(info, &points, clock));
         metrics.extend(estimated_core_cycles(primary, &given));
-    }
-    if !below {
         let found = metrics.iter().find(|metric| metric.name == primary.name);
         let found = found.ok_or_else(|| {
             Failure::error(format!(
@@ -125,72 +126,6 @@ pub fn point(
             .map(|launch| launch.placement.clone())
             .unwrap_or_default(),
     })
-}
-
-/// Leaves out launches that took a higher floor for that of the core than others did: it was never
-/// alone in them, and what they call alone is not. Where too few others are left, all stay. How many
-/// such stay is returned.
-pub(crate) fn leave_out_where_never_alone(given: &mut Vec<(&LaunchRow, &LaunchPoint)>) -> usize {
-    let Some(least) = least_floor(given) else {
-        return 0;
-    };
-    let was_alone = |launch: &LaunchRow| floor(launch).is_none_or(|own| own <= least * ALONE);
-    let left = given.iter().filter(|(launch, _)| was_alone(launch)).count();
-    if left >= LEAST_LAUNCHES as usize {
-        given.retain(|(launch, _)| was_alone(launch));
-    }
-    given.len() - left
-}
-
-/// Leaves out launches whose CPUs lay at another distance than those of most, or moved meanwhile: a
-/// hypervisor places two CPUs on one core, on two that share a cache, or on two that share none, and
-/// what they exchange has another cost each time. Where no distance has enough launches, all stay. How
-/// many are left out is returned.
-pub(crate) fn leave_out_other_distances(given: &mut Vec<(&LaunchRow, &LaunchPoint)>) -> usize {
-    let all = given.len();
-    let distances: Vec<f64> = given
-        .iter()
-        .filter_map(|(row, _)| distance_ns(row))
-        .collect();
-    let at = |ns: f64| {
-        distances
-            .iter()
-            .filter(|other| is_alike(ns, **other))
-            .count()
-    };
-    // Of equally many the nearest.
-    let most = distances.iter().copied().min_by(|one, other| {
-        let count = at(*other).cmp(&at(*one));
-        count.then(one.total_cmp(other))
-    });
-    if let Some(ns) = most.filter(|ns| at(*ns) >= LEAST_LAUNCHES as usize) {
-        given.retain(|(row, _)| {
-            let is_there = || distance_ns(row).is_some_and(|other| is_alike(ns, other));
-            row.noise.distance_ns.is_none() || is_there()
-        });
-    }
-    all - given.len()
-}
-
-/// Whether two distances are one.
-pub(crate) fn is_alike(one: f64, other: f64) -> bool {
-    one.max(other) <= distance::ALIKE * one.min(other)
-}
-
-/// How far a launch's CPUs lay apart, in nanoseconds; `None` where they moved meanwhile.
-pub(crate) fn distance_ns(launch: &LaunchRow) -> Option<f64> {
-    let (before, after) = launch.noise.distance_ns?;
-    is_alike(before, after).then(|| f64::midpoint(before, after))
-}
-
-/// The lowest floor of the core's gauge that any of these launches took.
-pub(crate) fn least_floor(given: &[(&LaunchRow, &LaunchPoint)]) -> Option<f64> {
-    let floors = given.iter().filter_map(|(launch, _)| floor(launch));
-    floors.reduce(f64::min)
-}
-
-fn floor(launch: &LaunchRow) -> Option<f64> {
-    launch.noise.core.map(|core| core.floor)
 }
 
 /// Says that the launches do not agree well enough on a metric for it to be a number to a user.
@@ -318,24 +253,10 @@ pub(crate) fn core_of(points: &[&LaunchPoint], metric: &str) -> Option<CoreShare
 /// The launch medians that a point's estimate of its primary metric would be made of, for
 /// [`needs_more`](crate::schedule::needs_more).
 pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<f64> {
-    let launches = launches.iter().copied();
-    let mut given = launches_with(launches, point);
-    leave_out_where_never_alone(&mut given);
-    leave_out_other_distances(&mut given);
-    let points: Vec<&LaunchPoint> = given.into_iter().map(|(_, point)| point).collect();
+    let counting = Counting::of(launches_with(launches.iter().copied(), point));
+    let points: Vec<&LaunchPoint> = counting.given.into_iter().map(|(_, point)| point).collect();
     let primary = &info.primary().name;
     launch_medians(&points, primary, selection_of(&points, primary))
-}
-
-/// The launches that gave a number of a point, each with what it gave.
-pub(crate) fn launches_with<'a>(
-    launches: impl Iterator<Item = &'a LaunchRow>,
-    point: &Point,
-) -> Vec<(&'a LaunchRow, &'a LaunchPoint)> {
-    let given = launches.flat_map(|launch| launch.points.iter().map(move |given| (launch, given)));
-    given
-        .filter(|(_, given)| given.point == *point && given.state == State::Ok)
-        .collect()
 }
 
 /// The median of the selected samples of each launch that gave enough of them of a metric of a point.

@@ -78,6 +78,11 @@ impl Gauge {
         (self.read)()
     }
 
+    /// What it reads by, for other threads on cores of the same design.
+    pub fn reader(&self) -> Reader {
+        Arc::clone(&self.read)
+    }
+
     /// Core cycles per addition while the core is alone.
     pub fn floor(&self) -> f64 {
         self.floor

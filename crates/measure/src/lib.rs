@@ -15,6 +15,7 @@ pub mod facts;
 pub mod gaps;
 pub mod gauge;
 pub mod grade;
+mod launches;
 pub mod link_end;
 pub mod meter;
 pub mod noise;

@@ -8,9 +8,9 @@ use crate::error::{Error, Result, failed};
 use crate::packages;
 use crate::round::{self, Event, Side};
 use crate::tool::{On, Says, words};
+use costof_measure::gauge;
 use costof_measure::statistics::quantile::median;
 use costof_measure::turn::{self, Turn};
-use costof_measure::{facts, gauge};
 use costof_model::metric::CoreState;
 use costof_model::unit::Unit;
 use costof_os::awake::Spinners;
@@ -32,6 +32,8 @@ pub struct Verifier<'a> {
     pub folder: &'a Path,
     /// The processors, the measured one first.
     pub cpus: &'a [usize],
+    /// Core cycles per addition while the measured core is alone, where that is known.
+    pub core_floor: Option<f64>,
     /// How often both sides are measured.
     pub rounds: usize,
     /// How long either side may take for its number, and how long another costof is waited for before.
@@ -152,7 +154,6 @@ impl Verifier<'_> {
         let happens = RefCell::new(happens);
         let waits = |holder: &str| (happens.borrow_mut())(Event::Waits(holder));
         let own = RefCell::new(Own::default());
-        let floor = gauge::calibrate(&facts::gather().cpu);
         let states: Vec<RefCell<Vec<CoreState>>> =
             here.iter().map(|_| RefCell::default()).collect();
         let mut sides = vec![Side {
@@ -177,7 +178,7 @@ impl Verifier<'_> {
                         interrupt: self.interrupt,
                     })?;
                     if let (Some(floor), Ok(before), Ok(after)) =
-                        (floor, before, gauge::look(cpus[0]))
+                        (self.core_floor, before, gauge::look(cpus[0]))
                     {
                         states.borrow_mut().push(gauge::state(floor, before, after));
                     }

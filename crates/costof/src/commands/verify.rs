@@ -7,6 +7,7 @@ use crate::error::{Error, wrong};
 use crate::tell::tell;
 use crate::{interrupts, placement};
 use costof_measure::probe::Probe;
+use costof_measure::{facts, gauge};
 use costof_model::plan;
 use costof_model::probe_info::ProbeInfo;
 use costof_peers::agreement::Placed;
@@ -44,6 +45,7 @@ pub(crate) fn run(
         costof: &Costof::at(own),
         folder: &folder.0,
         cpus: &cpus,
+        core_floor: gauge::calibrate(&facts::gather().cpu),
         rounds: usize::from(options.rounds),
         limit: Duration::from_secs(options.timeout),
         interrupt: &interrupt,

@@ -1,19 +1,17 @@
 //! Batches, warm-up, the doubling proof and planted costs.
 
 use crate::clock::{READ_NS, VirtualClock};
+use crate::neighbour::simulation::{info, launch_row, point};
 use costof_measure::clock::Clock;
 use costof_measure::estimate;
 use costof_measure::gauge::Gauge;
 use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
-use costof_model::metric::{CoreState, Data, Measured, MetricInfo, Selection};
-use costof_model::noise::{Grade, Noise, Placement};
-use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
+use costof_model::metric::{CoreState, Data, Measured, Selection};
+use costof_model::noise::{Grade, Noise};
 use costof_model::protocol::Report;
-use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
-use costof_model::unit::{Better, Unit};
-use costof_model::{List, Text};
+use costof_model::rows::{LaunchRow, PointRow, State};
+use costof_model::unit::Unit;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,55 +38,16 @@ fn point_amid(noise: &Noise, launches: Vec<Report>) -> Result<PointRow, Failure>
 
 /// The same amid the noise of each.
 fn point_of_launches(launches: Vec<(Noise, Report)>) -> Result<PointRow, Failure> {
-    let info = info();
-    let point = Point {
-        probe: info.id.clone(),
-        axes: info.defaults(),
-        link: Text::Borrowed("none"),
-    };
+    let launches = (0..).zip(launches);
     let rows: Vec<LaunchRow> = launches
-        .into_iter()
-        .enumerate()
         .map(|(launch, (noise, report))| LaunchRow {
-            block: 0,
-            launch: launch as u32,
-            of: 6,
-            wall_ns: TIME_NS,
-            points: vec![LaunchPoint {
-                point: point.clone(),
-                state: report.state,
-                metrics: report.metrics,
-                allocations: report.allocations,
-            }],
             noise,
-            placement: Placement::default(),
-            link: None,
+            ..launch_row(0, launch, report)
         })
         .collect();
     let rows: Vec<&LaunchRow> = rows.iter().collect();
+    let (info, point) = (info(0), point(0));
     estimate::point(&info, &point, None, &rows, None, &VirtualClock::info())
-}
-
-fn info() -> ProbeInfo {
-    ProbeInfo {
-        id: "test.virtual".into(),
-        method: 1,
-        question: "?".into(),
-        axes: List::Borrowed(&[]),
-        crossings: List::Borrowed(&[]),
-        metrics: List::Owned(vec![MetricInfo {
-            name: "cost".into(),
-            unit: Unit::Nanoseconds,
-            better: Better::Lower,
-            about: "".into(),
-        }]),
-        how: "".into(),
-        sources: List::Borrowed(&[]),
-        predicted_from: "".into(),
-        after: List::Borrowed(&[]),
-        needs: List::Borrowed(&[]),
-        roles: List::Borrowed(&[Text::Borrowed("only")]),
-    }
 }
 
 /// Six launches of an operation that takes `cost_ns`, differing by 1 % between

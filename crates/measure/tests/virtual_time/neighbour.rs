@@ -1,7 +1,7 @@
 //! A neighbour on the core: whatever it does, intervals cover the cost alone, comparisons raise no false
 //! alarms, and what was never alone says so. Larger tables: `examples/neighbours.rs`.
 
-mod simulation;
+pub(crate) mod simulation;
 
 use costof_measure::compare::{Metrics, compare};
 use costof_measure::schedule::needs_more;

@@ -345,7 +345,7 @@ fn empty_run(side: usize, in_turns: bool) -> Run {
     run
 }
 
-fn launch_row(row: usize, launch: u32, report: Report) -> LaunchRow {
+pub(crate) fn launch_row(row: usize, launch: u32, report: Report) -> LaunchRow {
     LaunchRow {
         block: row,
         launch,
@@ -355,7 +355,7 @@ fn launch_row(row: usize, launch: u32, report: Report) -> LaunchRow {
             point: point(row),
             state: report.state,
             metrics: report.metrics,
-            allocations: 0,
+            allocations: report.allocations,
         }],
         noise: Noise::default(),
         placement: Placement::default(),
@@ -363,7 +363,7 @@ fn launch_row(row: usize, launch: u32, report: Report) -> LaunchRow {
     }
 }
 
-fn point(row: usize) -> Point {
+pub(crate) fn point(row: usize) -> Point {
     let info = info(row);
     Point {
         axes: info.defaults(),
@@ -372,7 +372,7 @@ fn point(row: usize) -> Point {
     }
 }
 
-fn info(row: usize) -> ProbeInfo {
+pub(crate) fn info(row: usize) -> ProbeInfo {
     ProbeInfo {
         id: format!("test.row{row}").into(),
         method: 1,
