@@ -370,8 +370,6 @@ fn parse(line: &[u8]) -> Result<Answer, String> {
 
 fn make_harmless(value: &mut Value) {
     match value {
-        // The states of the core during samples, of which there may be thousands.
-        Value::String(text) if text.bytes().all(|byte| b"asm".contains(&byte)) => {}
         Value::String(text) => *text = harmless(text, TEXT_MAX_CHARS),
         Value::Array(values) => values.iter_mut().for_each(make_harmless),
         Value::Object(fields) => {

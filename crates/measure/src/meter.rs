@@ -801,7 +801,7 @@ impl Batches {
     fn measured(self, name: Text, floor: f64) -> Measured {
         let is_gauged = self.readings.len() == self.samples.len() && !self.samples.is_empty();
         let states = self.readings.iter();
-        let states = states.map(|(before, after)| state(floor, *before, *after).letter());
+        let states = states.map(|(before, after)| state(floor, *before, *after));
         Measured {
             gauged: is_gauged.then(|| Gauged::Samples(states.collect())),
             disturbed: self.disturbed,

@@ -35,23 +35,26 @@ pub struct Measured {
 }
 
 /// Whether something else used a core's execution units, by a gauge read before and after. Times
-/// have no say in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// have no say in it. A run file has a letter for each, since it may have thousands of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CoreState {
     /// Nothing did, before or after.
+    #[serde(rename = "a")]
     Alone,
     /// Something did, before and after.
+    #[serde(rename = "s")]
     Shared,
     /// Something came, went or used little of it.
+    #[serde(rename = "m")]
     Mixed,
 }
 
 /// The samples by the state of the core.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Gauged {
-    /// The state during each sample, in their order: `a` alone, `s` shared, `m` mixed.
+    /// The state during each sample, in their order.
     #[serde(rename = "core")]
-    Samples(String),
+    Samples(Vec<CoreState>),
     /// The part of a histogram in each state; what is in neither was mixed.
     #[serde(rename = "by_core")]
     Histogram(Box<ByCore>),
@@ -103,7 +106,7 @@ struct Unchecked {
     value: Option<f64>,
     #[serde(default)]
     disturbed: Vec<u32>,
-    core: Option<String>,
+    core: Option<Vec<CoreState>>,
     by_core: Option<Box<ByCore>>,
 }
 
@@ -127,7 +130,8 @@ impl TryFrom<Unchecked> for Measured {
             _ => return Err("a metric has one of `samples`, `histogram` and `value`"),
         };
         let gauged = match (read.core, read.by_core) {
-            (Some(states), None) if states.len() == data.costs().len() => {
+            (Some(mut states), None) if states.len() == data.costs().len() => {
+                states.shrink_to_fit();
                 Some(Gauged::Samples(states))
             }
             (None, Some(parts)) if matches!(data, Data::Histogram(_)) => {
@@ -152,17 +156,6 @@ impl Selection {
             Selection::Alone => "alone",
             Selection::Shared => "shared",
             Selection::All => "all",
-        }
-    }
-}
-
-impl CoreState {
-    /// The letter for it in a run file.
-    pub const fn letter(self) -> char {
-        match self {
-            CoreState::Alone => 'a',
-            CoreState::Shared => 's',
-            CoreState::Mixed => 'm',
         }
     }
 }
@@ -200,7 +193,7 @@ impl Measured {
             (Some(Gauged::Histogram(parts)), Some(CoreState::Alone)) => sum(&parts.alone),
             (Some(Gauged::Histogram(parts)), Some(CoreState::Shared)) => sum(&parts.shared),
             (Some(Gauged::Samples(states)), Some(state)) => {
-                states.matches(state.letter()).count() as u64
+                states.iter().filter(|own| **own == state).count() as u64
             }
             _ => 0,
         }
@@ -208,25 +201,22 @@ impl Measured {
 
     /// The positions of the selected samples; none of a histogram.
     pub fn positions(&self, selection: Selection) -> impl Iterator<Item = usize> {
-        let letter = match selection {
+        let wanted = match selection {
             Selection::All => None,
-            Selection::Alone => Some(CoreState::Alone.letter()),
-            Selection::Shared => Some(CoreState::Shared.letter()),
+            Selection::Alone => Some(CoreState::Alone),
+            Selection::Shared => Some(CoreState::Shared),
         };
         let states = match &self.gauged {
-            Some(Gauged::Samples(states)) => states.as_str(),
-            _ => "",
+            Some(Gauged::Samples(states)) => states.as_slice(),
+            _ => &[],
         };
-        let count = match letter {
+        let count = match wanted {
             None => self.data.costs().len(),
             Some(_) => states.len(),
         };
-        (0..count).filter(move |at| match letter {
-            None => true,
-            Some(letter) => {
-                let is_disturbed = self.disturbed.contains(&(*at as u32));
-                states.as_bytes()[*at] == letter as u8 && !is_disturbed
-            }
+        (0..count).filter(move |at| {
+            let is_disturbed = || self.disturbed.contains(&(*at as u32));
+            wanted.is_none_or(|wanted| states[*at] == wanted && !is_disturbed())
         })
     }
 
@@ -439,7 +429,7 @@ mod tests {
 
     #[test]
     fn samples_are_selected_by_the_state_of_the_core_and_what_disturbed_them() {
-        let text = r#"{"name":"cost","samples":[[1,10.0],[2,22.0],[1,30.0],[1,12.0]],"disturbed":[3],"core":"aasa"}"#;
+        let text = r#"{"name":"cost","samples":[[1,10.0],[2,22.0],[1,30.0],[1,12.0]],"disturbed":[3],"core":["a","a","s","a"]}"#;
         let measured = read(text).expect("it is valid");
         let selected = |selection| measured.selected(selection);
         assert_eq!(selected(Selection::Alone), [(10.0, 1), (11.0, 1)]);
@@ -473,9 +463,9 @@ mod tests {
     #[test]
     fn states_that_do_not_match_the_samples_are_refused() {
         for text in [
-            r#"{"name":"cost","samples":[[1,10.0]],"core":"aa"}"#,
+            r#"{"name":"cost","samples":[[1,10.0]],"core":["a","a"]}"#,
             r#"{"name":"cost","samples":[[1,10.0]],"by_core":{"alone":[],"shared":[]}}"#,
-            r#"{"name":"cost","value":1.0,"core":"a","by_core":{"alone":[],"shared":[]}}"#,
+            r#"{"name":"cost","value":1.0,"core":["a"],"by_core":{"alone":[],"shared":[]}}"#,
         ] {
             let error = read(text).expect_err(text).to_string();
             assert!(error.contains("states of the core"), "{error}");

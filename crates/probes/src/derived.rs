@@ -42,7 +42,7 @@ pub(crate) fn add(report: &mut Report, metric: &'static str, value: f64) {
 pub(crate) fn add_throughput(report: &mut Report, bytes: u64) {
     if let Some((ns, state)) = cost(report, "cost") {
         report.metrics.push(Measured {
-            gauged: state.map(|state| Gauged::Samples(state.letter().to_string())),
+            gauged: state.map(|state| Gauged::Samples(vec![state])),
             ..Measured::new(text("throughput"), Data::Value(bytes as f64 / ns * 1e9))
         });
     }

@@ -7,7 +7,7 @@ use costof_measure::compare::{Metrics, compare};
 use costof_measure::schedule::needs_more;
 use costof_measure::statistics::interval::median_interval;
 use costof_model::comparison::{Comparison, Verdict};
-use costof_model::metric::{CoreShare, Data, Estimate, Gauged, Selection};
+use costof_model::metric::{CoreShare, CoreState, Data, Estimate, Gauged, Selection};
 use costof_model::noise::Grade;
 use costof_model::protocol::Report;
 use costof_model::rows::PointRow;
@@ -228,7 +228,7 @@ fn launches_that_had_the_core_at_other_times_than_their_neighbours_are_compared_
                     .flat_map(|point| &mut point.metrics)
                 {
                     let samples = metric.data.costs().len();
-                    metric.gauged = Some(Gauged::Samples("m".repeat(samples)));
+                    metric.gauged = Some(Gauged::Samples(vec![CoreState::Mixed; samples]));
                 }
             }
         }

@@ -126,7 +126,7 @@ pub(super) fn as_json(row: &Row) -> String {
         "statistic": says,
         "expected": [row.expected.low, row.expected.high],
         "differs": row.differs,
-        "core": row.core.iter().map(|state| state.letter()).collect::<String>(),
+        "core": row.core,
     });
     let more = match &row.outcome {
         Outcome::Compared(agreement, unit) => json!({
