@@ -15,7 +15,7 @@ use costof_lab::launch::{self, Lost, Outcome, Place, Setting};
 use costof_lab::link::Made;
 use costof_measure::estimate;
 use costof_measure::probe::{self, Probe};
-use costof_measure::schedule::{self, Precision};
+use costof_measure::schedule::{self, Counted, Precision};
 use costof_model::facts::Facts;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
@@ -196,43 +196,33 @@ impl Controller<'_> {
             .collect()
     }
 
-    /// How many launches each block of a level gets: as the file says where it
-    /// was decided before, else from the pilots and this level's part of what
-    /// is left of the budget.
+    /// How many launches each block of a level gets: as the file says where it was decided before, else
+    /// what this level and those after it have time for.
     fn launch_counts(&self, blocks: &[usize], level: u32) -> Vec<u32> {
-        let pilots: Vec<Duration> = blocks
-            .iter()
-            .map(|block| {
+        let later = self.blocks().iter().filter(|block| block.level > level);
+        let slower = self.slower_than_announced();
+        let later = later.map(|block| Counted {
+            launch: self.announced(block).mul_f64(slower),
+            points: block.points.len(),
+            has_pilot: false,
+        });
+        let here = blocks.iter().map(|block| Counted {
+            launch: match self.points_left(*block).is_empty() {
+                true => Duration::ZERO,
                 // A pilot that gave nothing says nothing of those to come.
-                time_spent(self.launches_of(*block).filter(|launch| launch.launch == 0))
-                    .unwrap_or_else(|| {
-                        let block = &self.blocks()[*block];
-                        planning::launch_time(self.table, block, self.precision)
-                    })
-            })
-            .collect();
+                false => self
+                    .pilot(*block)
+                    .unwrap_or_else(|| self.announced(&self.blocks()[*block])),
+            },
+            points: self.blocks()[*block].points.len(),
+            has_pilot: true,
+        });
+        let counted: Vec<Counted> = here.chain(later).collect();
         let spent = time_spent(self.run.launches.iter()).unwrap_or_default();
         let budget = planning::budget(self.table, &self.run.run.plan, self.precision);
-        let left = budget.saturating_sub(spent);
-        let time_of = |levels: &dyn Fn(u32) -> bool| -> f64 {
-            self.blocks()
-                .iter()
-                .filter(|block| levels(block.level))
-                .map(|block| planning::launch_time(self.table, block, self.precision).as_secs_f64())
-                .sum()
-        };
-        let here = time_of(&|other| other == level);
-        let here_and_later = time_of(&|other| other >= level);
-        let part = left.mul_f64((here / here_and_later.max(1e-9)).min(1.0));
         let fresh = match self.run.run.plan.launches {
             Some(asked) => vec![asked; blocks.len()],
-            None => {
-                let points = blocks
-                    .iter()
-                    .map(|block| self.blocks()[*block].points.len());
-                let points: Vec<usize> = points.collect();
-                schedule::launch_counts(&pilots, &points, part, self.precision)
-            }
+            None => schedule::launch_counts(&counted, budget.saturating_sub(spent), self.precision),
         };
         blocks
             .iter()
@@ -244,6 +234,29 @@ impl Controller<'_> {
                     .unwrap_or(fresh)
             })
             .collect()
+    }
+
+    /// How long the pilot of a block took; `None` where it gave nothing.
+    fn pilot(&self, block: usize) -> Option<Duration> {
+        time_spent(self.launches_of(block).filter(|launch| launch.launch == 0))
+    }
+
+    fn announced(&self, block: &Block) -> Duration {
+        planning::launch_time(self.table, block, self.precision)
+    }
+
+    /// How many times longer than announced pilots took so far, all together; one where they were faster.
+    fn slower_than_announced(&self) -> f64 {
+        let blocks = self.blocks().iter().enumerate();
+        let pilots = blocks.filter_map(|(at, block)| Some((self.pilot(at)?, block)));
+        let (took, announced) = pilots.fold((0.0, 0.0), |(took, announced), (pilot, block)| {
+            let expected = self.announced(block).as_secs_f64();
+            (took + pilot.as_secs_f64(), announced + expected)
+        });
+        match announced > 0.0 {
+            true => (took / announced).max(1.0),
+            false => 1.0,
+        }
     }
 
     fn launches_expected(&self, blocks: &[usize], counts: &[u32], level: u32) -> u64 {

@@ -6,7 +6,7 @@ use crate::link::End;
 use crate::worker::{NoAnswer, Worker};
 use costof_model::Text;
 use costof_model::failure::Failure;
-use costof_model::noise::Noise;
+use costof_model::noise::{CoreGauge, Noise};
 use costof_model::protocol::{Answer, Command, Launch, Offers, Report};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
@@ -198,6 +198,9 @@ impl Driven<'_> {
                         leading_noise = *noise;
                         leading_noise.ends.clear();
                     } else {
+                        let cores = [leading_noise.other_cores, noise.other_cores];
+                        let worst = cores.into_iter().flatten().reduce(CoreGauge::worse);
+                        leading_noise.other_cores = worst;
                         self.less_partner(&mut leading_noise, part, cpu_ns);
                     }
                     // Of its own role and no other.

@@ -7,7 +7,9 @@
 
 use std::time::Duration;
 
-use costof_measure::schedule::{LAUNCH_COUNTS, Precision, launch_counts, order, pilot_order};
+use costof_measure::schedule::{
+    Counted, LAUNCH_COUNTS, Precision, launch_counts, order, pilot_order,
+};
 use costof_measure::statistics::drift::{MOST_WARM_UP_BATCHES, has_settled};
 use costof_measure::statistics::interval::median_interval;
 use costof_measure::statistics::modes::{launch_modes, modes};
@@ -229,7 +231,12 @@ fn run(seed: u64, blocks: &[Block], precision: Precision) -> Run {
     let left = precision
         .budget()
         .saturating_sub(Duration::from_secs_f64(now));
-    let counts = launch_counts(&pilots, &vec![1; pilots.len()], left, precision);
+    let pilots = pilots.into_iter().map(|launch| Counted {
+        launch,
+        points: 1,
+        has_pilot: true,
+    });
+    let counts = launch_counts(&pilots.collect::<Vec<_>>(), left, precision);
     for (block, _) in order(seed, &counts) {
         launch_times[block].push(now);
         now += blocks[block].launch_s(&mut random, precision);

@@ -13,7 +13,7 @@ const ROUND_TRIPS: u64 = 20;
 const STRETCHES: usize = 15;
 
 /// Distances within so many times of each other are one.
-pub const ALIKE: f64 = 1.15;
+pub const ALIKE: f64 = 1.25;
 
 /// Whether two distances are one.
 pub fn is_alike(one: f64, other: f64) -> bool {

@@ -2,7 +2,7 @@
 //! Pure, so that a point can be derived again from its launches at any time.
 
 use crate::grade::link::{link_causes, without_relay};
-use crate::grade::{causes, core_never_alone, core_shared, other_distances};
+use crate::grade::{causes, core_never_alone, core_shared, core_shared_elsewhere, other_distances};
 use crate::launches::{Counting, launches_with};
 use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::distribution::Distribution;
@@ -62,6 +62,7 @@ pub fn point(
     let Counting {
         given,
         never_alone,
+        shared_elsewhere,
         elsewhere,
     } = Counting::of(given);
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
@@ -75,6 +76,7 @@ pub fn point(
     let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone);
     warnings.extend(core.and_then(|core| core_shared(&core)));
     warnings.extend(core_never_alone(never_alone, given.len()));
+    warnings.extend(core_shared_elsewhere(shared_elsewhere, given.len()));
     warnings.extend(other_distances(elsewhere, given.len()));
     let rows: Vec<&LaunchRow> = given.iter().map(|(row, _)| *row).collect();
     warnings.extend(link_causes(&rows));

@@ -160,17 +160,27 @@ fn by_design(cpu: &Cpu) -> Option<f64> {
     }
 }
 
-/// The median of a short look at a CPU's core, of less than a millisecond.
+/// A short look at the cores of these CPUs, all at the same time, of less than a millisecond: the worst of
+/// the medians; `None` without CPUs.
 ///
 /// # Errors
-/// Where a thread cannot run there.
-pub fn look(cpu: usize) -> io::Result<f64> {
+/// Where a thread cannot be had, or cannot run there.
+pub fn look(cpus: &[usize]) -> io::Result<Option<f64>> {
+    let look = |cpu: usize| {
+        affinity::pin(&[cpu])?;
+        Ok(median(&readings(&reader(), LOOK_READINGS)))
+    };
     thread::scope(|scope| {
-        let look = scope.spawn(|| {
-            affinity::pin(&[cpu])?;
-            Ok(median(&readings(&reader(), LOOK_READINGS)).unwrap_or(f64::NAN))
-        });
-        look.join().expect("reading a gauge does not panic")
+        let looks: Vec<_> = cpus
+            .iter()
+            .map(|cpu| thread::Builder::new().spawn_scoped(scope, move || look(*cpu)))
+            .collect();
+        let mut worst: Option<f64> = None;
+        for found in looks {
+            let found: io::Result<_> = found?.join().expect("reading a gauge does not panic");
+            worst = found?.into_iter().chain(worst).reduce(f64::max);
+        }
+        Ok(worst)
     })
 }
 
@@ -251,7 +261,7 @@ mod tests {
 
     #[test]
     fn this_core_has_a_reading() {
-        let reading = look(affinity::allowed().unwrap()[0]).unwrap();
+        let reading = look(&affinity::allowed().unwrap()).unwrap().unwrap();
         assert!(
             reading.is_finite() && reading > 0.05 && reading < 5.0,
             "{reading}"

@@ -205,6 +205,26 @@ pub fn core_never_alone(launches: usize, of: usize) -> Option<Warning> {
     })
 }
 
+/// Says of how many launches something else used the core of another CPU than the measuring one: some are
+/// left out, or some stay among all that are `given`.
+pub fn core_shared_elsewhere((out, stay): (usize, usize), given: usize) -> Option<Warning> {
+    match (out, stay) {
+        (0, 0) => None,
+        (0, _) => Some(shared(
+            Grade::C,
+            format!("something else used the core of the other CPU in {stay} of {given} launches"),
+        )),
+        _ => Some(shared(
+            Grade::B,
+            format!(
+                "{out} of {} launches, in which something else used the core of the other CPU, are left \
+                 out",
+                out + given
+            ),
+        )),
+    }
+}
+
 /// Says that launches were left out, as their CPUs lay at another distance than those of the others.
 pub fn other_distances(launches: usize, others: usize) -> Option<Warning> {
     let all = launches + others;

@@ -1,5 +1,5 @@
 //! Which launches of a point count, by what was recorded of them and never by their times: those whose
-//! core could be alone, and whose CPUs lay at the distance that most had.
+//! cores could be alone, also that of the other end, and whose CPUs lay at the distance that most had.
 
 use crate::distance::is_alike;
 use crate::gauge::ALONE;
@@ -17,6 +17,8 @@ pub(crate) struct Counting<'a> {
     pub(crate) given: Given<'a>,
     /// How many of them had a core that was never alone: too few others were left.
     pub(crate) never_alone: usize,
+    /// How many are left out, or stay as too few others were left, whose other CPUs were shared.
+    pub(crate) shared_elsewhere: (usize, usize),
     /// How many are left out as their CPUs lay at another distance.
     pub(crate) elsewhere: usize,
 }
@@ -25,10 +27,12 @@ impl<'a> Counting<'a> {
     /// Those of these launches.
     pub(crate) fn of(mut given: Given<'a>) -> Counting<'a> {
         let never_alone = leave_out_never_alone(&mut given);
+        let shared_elsewhere = leave_out_shared_elsewhere(&mut given);
         let elsewhere = leave_out_other_distances(&mut given);
         Counting {
             given,
             never_alone,
+            shared_elsewhere,
             elsewhere,
         }
     }
@@ -81,6 +85,25 @@ fn least_floor(given: &Given<'_>) -> Option<f64> {
 
 fn floor(launch: &LaunchRow) -> Option<f64> {
     launch.noise.core.map(|core| core.floor)
+}
+
+/// Leaves out launches during most of which something else used the core of another CPU than the measuring
+/// one. Where too few others are left, all stay. How many were left out, and how many such stay, is
+/// returned.
+fn leave_out_shared_elsewhere(given: &mut Given<'_>) -> (usize, usize) {
+    let was_alone = |launch: &LaunchRow| {
+        let alone = launch.noise.other_cores.and_then(|cores| cores.alone());
+        alone.is_none_or(|share| share >= 0.5)
+    };
+    let shared = given
+        .iter()
+        .filter(|(launch, _)| !was_alone(launch))
+        .count();
+    if given.len() - shared < LEAST_LAUNCHES as usize {
+        return (0, shared);
+    }
+    given.retain(|(launch, _)| was_alone(launch));
+    (shared, 0)
 }
 
 /// Leaves out launches whose CPUs lay at another distance than those of most, or moved meanwhile: a

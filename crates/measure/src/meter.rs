@@ -709,11 +709,7 @@ impl<'a> Meter<'a> {
         let state = gauge.state(before, after);
         let core = &mut self.record.core;
         core.floor = gauge.floor();
-        match state {
-            CoreState::Alone => core.alone_ns += ns,
-            CoreState::Shared => core.shared_ns += ns,
-            CoreState::Mixed => core.mixed_ns += ns,
-        }
+        core.add(state, ns);
         Some(state)
     }
 

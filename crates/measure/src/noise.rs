@@ -107,6 +107,7 @@ impl Ledger {
                 Some((before_ns, distance::round_trip_ns(clock, cpu)?))
             }),
             core: None,
+            other_cores: None,
             ends: Few::new(),
         };
         (noise, own_ns)

@@ -16,7 +16,7 @@ pub const MOST_LAUNCHES: u32 = 10_000;
 
 /// Launch counts at which the interval rule is good, ascending: Student's t from 3 to 5, and from 6
 /// on those counts at which a pair of order statistics covers 95 % with little to spare.
-pub const LAUNCH_COUNTS: [u32; 7] = [3, 4, 5, 6, 9, 12, 15];
+pub const LAUNCH_COUNTS: [u32; 8] = [3, 4, 5, 6, 9, 12, 15, 20];
 
 /// How much time a run may take for how narrow an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,17 +51,15 @@ impl Precision {
     pub const fn launches(self) -> u32 {
         match self {
             Self::Quick => 6,
-            Self::Default => 9,
-            Self::Full => 15,
+            Self::Default | Self::Full => 20,
         }
     }
 
     /// Time measured per point in one launch, all its batches together, without warm-up.
     pub const fn batch_time_per_point(self) -> Duration {
         match self {
-            Self::Quick => Duration::from_millis(10),
-            Self::Default => Duration::from_millis(20),
-            Self::Full => Duration::from_millis(100),
+            Self::Quick | Self::Default => Duration::from_millis(10),
+            Self::Full => Duration::from_millis(75),
         }
     }
 
@@ -75,21 +73,34 @@ impl Precision {
     }
 }
 
-/// Launches of each block, pilot included, given the wall time of each block's pilot (its first
-/// launch, already run) and what is left of the budget after the pilots.
+/// A block whose launches are to be counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// How long a launch takes.
+    pub launch: Duration,
+    /// How many points it measures.
+    pub points: usize,
+    /// Whether the pilot, its first launch, has run.
+    pub has_pilot: bool,
+}
+
+impl Counted {
+    /// Wall time of the launches to come.
+    fn to_come(&self, count: u32) -> Duration {
+        let done = u32::from(self.has_pilot);
+        self.launch.saturating_mul(count.saturating_sub(done))
+    }
+}
+
+/// Launches of each block, pilot included, given what is left of the budget.
 ///
-/// Every block gets the precision's count where that fits. Otherwise the block whose remaining
-/// launches take longest for each of its `points` is cut to the next lower of [`LAUNCH_COUNTS`], again
-/// and again until the rest fits or every block is down to [`LEAST_LAUNCHES`].
-pub fn launch_counts(
-    pilots: &[Duration],
-    points: &[usize],
-    budget_left: Duration,
-    precision: Precision,
-) -> Vec<u32> {
-    let mut counts = vec![precision.launches(); pilots.len()];
-    while remaining(pilots, &counts) > budget_left {
-        let Some(block) = most_expensive_to_cut(pilots, points, &counts) else {
+/// Every block gets the precision's count where that fits. Otherwise the block whose launches take
+/// longest for each of its points is cut to the next lower of [`LAUNCH_COUNTS`], again and again until
+/// the rest fits or every block is down to [`LEAST_LAUNCHES`].
+pub fn launch_counts(blocks: &[Counted], budget_left: Duration, precision: Precision) -> Vec<u32> {
+    let mut counts = vec![precision.launches(); blocks.len()];
+    while to_come(blocks, &counts) > budget_left {
+        let Some(block) = most_expensive_to_cut(blocks, &counts) else {
             break;
         };
         counts[block] = next_lower(counts[block]);
@@ -97,22 +108,19 @@ pub fn launch_counts(
     counts
 }
 
-/// Wall time of the launches that follow the pilots.
-pub fn remaining(pilots: &[Duration], counts: &[u32]) -> Duration {
-    pilots
+fn to_come(blocks: &[Counted], counts: &[u32]) -> Duration {
+    blocks
         .iter()
         .zip(counts)
-        .map(|(&pilot, &count)| after_pilot(pilot, count))
+        .map(|(block, &count)| block.to_come(count))
         .fold(Duration::ZERO, Duration::saturating_add)
 }
 
-fn after_pilot(pilot: Duration, count: u32) -> Duration {
-    pilot.saturating_mul(count.saturating_sub(1))
-}
-
-fn most_expensive_to_cut(pilots: &[Duration], points: &[usize], counts: &[u32]) -> Option<usize> {
-    let each =
-        |block: usize| after_pilot(pilots[block], counts[block]) / points[block].max(1) as u32;
+fn most_expensive_to_cut(blocks: &[Counted], counts: &[u32]) -> Option<usize> {
+    let each = |at: usize| {
+        let block = &blocks[at];
+        block.launch.saturating_mul(counts[at]) / block.points.max(1) as u32
+    };
     (0..counts.len())
         .filter(|&block| counts[block] > LEAST_LAUNCHES)
         .max_by_key(|&block| each(block))
@@ -256,11 +264,7 @@ mod tests {
     fn launches_of_two_sides_fill_blocks_of_four() {
         let default = |count| paired(count, Precision::Default.launches());
         // What the budget cut fits it still.
-        assert_eq!([3, 4, 5, 6, 9].map(default), [4, 4, 4, 6, 10]);
-        assert_eq!(
-            [12, 15].map(|count| paired(count, Precision::Full.launches())),
-            [12, 16]
-        );
+        assert_eq!([3, 4, 5, 6, 9, 20].map(default), [4, 4, 4, 6, 8, 20]);
         assert_eq!(
             [5, 6].map(|count| paired(count, Precision::Quick.launches())),
             [4, 6]
@@ -281,11 +285,14 @@ mod tests {
         assert!(!needs_more(&[0.0, 0.0, 0.0]) && !needs_more(&[-1.0, 0.0, 5.0]));
     }
 
-    fn seconds(seconds: &[f64]) -> Vec<Duration> {
-        seconds
-            .iter()
-            .map(|&s| Duration::from_secs_f64(s))
-            .collect()
+    /// Blocks of one point whose pilots took so many seconds.
+    fn blocks(seconds: &[f64]) -> Vec<Counted> {
+        let block = |seconds: &f64| Counted {
+            launch: Duration::from_secs_f64(*seconds),
+            points: 1,
+            has_pilot: true,
+        };
+        seconds.iter().map(block).collect()
     }
 
     const PRECISIONS: [Precision; 3] = [Precision::Quick, Precision::Default, Precision::Full];
@@ -293,37 +300,30 @@ mod tests {
     #[test]
     fn with_time_enough_every_block_gets_the_precisions_count() {
         for precision in PRECISIONS {
-            let counts = launch_counts(
-                &seconds(&[0.1, 2.0]),
-                &[1; 2],
-                Duration::from_secs(600),
-                precision,
-            );
+            let counts = launch_counts(&blocks(&[0.1, 2.0]), Duration::from_secs(600), precision);
             assert_eq!(counts, [precision.launches(); 2]);
         }
     }
 
     #[test]
     fn the_most_expensive_block_is_cut_first() {
-        let pilots = seconds(&[0.1, 3.0, 0.2]);
-        // At nine launches: 0.8 + 24 + 1.6 s; at six the dear one takes 15 s, at five 12 s.
-        let counts = launch_counts(
-            &pilots,
-            &vec![1; pilots.len()],
-            Duration::from_secs(15),
-            Precision::Default,
-        );
-        assert_eq!(counts, [9, 5, 9]);
+        let all = blocks(&[0.1, 3.0, 0.2]);
+        // At twenty launches: 1.9 + 57 + 3.8 s; at six the dear one takes 15 s, at five 12 s.
+        let counts = launch_counts(&all, Duration::from_secs(18), Precision::Default);
+        assert_eq!(counts, [20, 5, 20]);
+    }
+
+    #[test]
+    fn what_has_not_begun_keeps_its_part_of_the_time() {
+        let mut all = blocks(&[1.0, 1.0]);
+        all[1].has_pilot = false;
+        let counts = launch_counts(&all, Duration::from_secs(12), Precision::Default);
+        assert_eq!(counts, [6, 6]);
     }
 
     #[test]
     fn without_any_time_each_block_keeps_the_least_launches() {
-        let counts = launch_counts(
-            &seconds(&[0.1, 3.0]),
-            &[1; 2],
-            Duration::ZERO,
-            Precision::Full,
-        );
+        let counts = launch_counts(&blocks(&[0.1, 3.0]), Duration::ZERO, Precision::Full);
         assert_eq!(counts, [LEAST_LAUNCHES; 2]);
     }
 
@@ -331,16 +331,19 @@ mod tests {
     fn what_is_chosen_fits_or_cannot_be_cut_and_is_a_good_count() {
         let mut random = fastrand::Rng::with_seed(5);
         for _ in 0..500 {
-            let pilots: Vec<f64> = (0..random.usize(0..30))
+            let times: Vec<f64> = (0..random.usize(0..30))
                 .map(|_| 3.0 * random.f64())
                 .collect();
-            let pilots = seconds(&pilots);
+            let mut all = blocks(&times);
+            for block in &mut all {
+                (block.points, block.has_pilot) = (random.usize(1..4), random.bool());
+            }
             let left = Duration::from_secs_f64(120.0 * random.f64());
             let precision = PRECISIONS[random.usize(0..3)];
-            let counts = launch_counts(&pilots, &vec![1; pilots.len()], left, precision);
-            assert_eq!(counts.len(), pilots.len());
+            let counts = launch_counts(&all, left, precision);
+            assert_eq!(counts.len(), all.len());
             let least = counts.iter().all(|&count| count == LEAST_LAUNCHES);
-            assert!(least || remaining(&pilots, &counts) <= left);
+            assert!(least || to_come(&all, &counts) <= left);
             assert!(counts.iter().all(|count| LAUNCH_COUNTS.contains(count)));
             assert!(counts.iter().all(|&count| count <= precision.launches()));
         }
@@ -362,19 +365,17 @@ mod tests {
 
     #[test]
     fn endless_pilots_do_not_overflow() {
-        let pilots = [Duration::MAX; 3];
-        let counts = launch_counts(
-            &pilots,
-            &vec![1; pilots.len()],
-            Duration::from_secs(9),
-            Precision::Default,
-        );
+        let mut all = blocks(&[0.0; 3]);
+        for block in &mut all {
+            block.launch = Duration::MAX;
+        }
+        let counts = launch_counts(&all, Duration::from_secs(9), Precision::Default);
         assert_eq!(counts, [LEAST_LAUNCHES; 3]);
     }
 
     #[test]
     fn no_blocks_need_no_launches() {
-        assert!(launch_counts(&[], &[], Duration::ZERO, Precision::Quick).is_empty());
+        assert!(launch_counts(&[], Duration::ZERO, Precision::Quick).is_empty());
         assert!(order(1, &[]).is_empty());
         assert!(pilot_order(1, 0).is_empty());
     }
@@ -425,8 +426,9 @@ mod tests {
 
     #[test]
     fn what_takes_longest_for_a_point_is_cut_first() {
-        let pilots = seconds(&[0.4, 0.3]);
-        let counts = launch_counts(&pilots, &[4, 1], Duration::from_secs(5), Precision::Default);
+        let mut all = blocks(&[0.4, 0.3]);
+        all[0].points = 4;
+        let counts = launch_counts(&all, Duration::from_secs(10), Precision::Default);
         assert_eq!(counts[0], Precision::Default.launches());
         assert!(counts[1] < counts[0]);
     }

@@ -1,6 +1,7 @@
 //! The noise ledger of a launch, the grade that follows from it, and placement.
 
 use crate::link_end::LinkEnd;
+use crate::metric::CoreState;
 use crate::{Few, Text};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -57,6 +58,10 @@ pub struct Noise {
     /// What the gauge of the core said; absent where none was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<CoreGauge>,
+    /// The same of the other CPUs, as looks at their cores before and after each round say, the worst of
+    /// them: where the other ends ran. Absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_cores: Option<CoreGauge>,
     /// What the launch's packets met at the ends of its link, by role; empty
     /// where it has none.
     #[serde(default, skip_serializing_if = "Few::is_empty", with = "crate::few")]
@@ -87,6 +92,36 @@ pub struct CoreGauge {
     pub shared_ns: f64,
     /// How much was neither.
     pub mixed_ns: f64,
+}
+
+impl CoreGauge {
+    /// Counts so much time.
+    pub fn add(&mut self, state: CoreState, ns: f64) {
+        match state {
+            CoreState::Alone => self.alone_ns += ns,
+            CoreState::Shared => self.shared_ns += ns,
+            CoreState::Mixed => self.mixed_ns += ns,
+        }
+    }
+
+    /// The share of the time that had the core to itself; `None` where there was no time.
+    pub fn alone(&self) -> Option<f64> {
+        Some(self.alone_ns / self.all_ns()?)
+    }
+
+    /// How long the gauge was read, in nanoseconds; `None` where it was not.
+    pub fn all_ns(&self) -> Option<f64> {
+        let all_ns = self.alone_ns + self.shared_ns + self.mixed_ns;
+        (all_ns > 0.0).then_some(all_ns)
+    }
+
+    /// The one of both that had its core to itself for less of its time.
+    pub fn worse(self, other: CoreGauge) -> CoreGauge {
+        match other.alone() < self.alone() {
+            true => other,
+            false => self,
+        }
+    }
 }
 
 /// Gaps in a clock that was read without pause.

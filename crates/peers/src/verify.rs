@@ -170,15 +170,15 @@ impl Verifier<'_> {
                 measure: Box::new(|_| {
                     // Another costof would disturb it, as it would another costof.
                     let _turn = self.turn(&waits)?;
-                    let before = gauge::look(cpus[0]);
+                    let before = gauge::look(&cpus[..1]);
                     let number = beside.tool.measure(On {
                         cpu: cpus[0],
                         next: self.cpus.get(1).copied(),
                         limit: self.limit,
                         interrupt: self.interrupt,
                     })?;
-                    if let (Some(floor), Ok(before), Ok(after)) =
-                        (self.core_floor, before, gauge::look(cpus[0]))
+                    if let (Some(floor), Ok(Some(before)), Ok(Some(after))) =
+                        (self.core_floor, before, gauge::look(&cpus[..1]))
                     {
                         states.borrow_mut().push(gauge::state(floor, before, after));
                     }

@@ -8,7 +8,7 @@ use costof_measure::gauge::Gauge;
 use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
 use costof_model::metric::{CoreState, Data, Measured, Selection};
-use costof_model::noise::{Grade, Noise};
+use costof_model::noise::{CoreGauge, Grade, Noise};
 use costof_model::protocol::Report;
 use costof_model::rows::{LaunchRow, PointRow, State};
 use costof_model::unit::Unit;
@@ -642,6 +642,53 @@ fn a_point_ends_when_the_core_was_alone_for_long_enough() {
     let (alone, shared) = (measured_ns(false), measured_ns(true));
     assert!((4.9e6..6e6).contains(&alone), "{alone}");
     assert!((14.9e6..16e6).contains(&shared), "{shared}");
+}
+
+#[test]
+fn launches_whose_other_end_shared_its_core_are_left_out() {
+    let launch = |cost_ns: f64, alone_ns: f64| {
+        let noise = Noise {
+            other_cores: Some(CoreGauge {
+                floor: 0.29,
+                alone_ns,
+                shared_ns: 1e6 - alone_ns,
+                mixed_ns: 0.0,
+            }),
+            ..Noise::default()
+        };
+        (noise, launches_of(cost_ns).remove(0))
+    };
+    let warning = |row: &PointRow| {
+        let found = row.warnings.iter();
+        found
+            .filter(|warning| warning.kind == "core_shared")
+            .map(|warning| (warning.grade, warning.what.clone()))
+            .next_back()
+            .expect("it is told")
+    };
+    let mut launches = vec![
+        launch(100.0, 1e6),
+        launch(100.0, 0.9e6),
+        launch(100.0, 0.5e6),
+    ];
+    launches.extend([launch(150.0, 0.0), launch(150.0, 0.4e6)]);
+    let row = point_of_launches(launches).expect("three were alone");
+    assert_eq!(row.launches, 3);
+    assert!((row.primary().expect("it has a number").median / 100.0 - 1.0).abs() < 0.05);
+    let (grade, what) = warning(&row);
+    assert!(
+        grade == Grade::B && what.contains("2 of 5 launches"),
+        "{what}"
+    );
+    // Where too few are left, all stay, and the grade says so.
+    let launches = [1e6, 1e6, 0.0, 0.0].map(|alone_ns| launch(100.0, alone_ns));
+    let row = point_of_launches(launches.into()).expect("all stay");
+    assert_eq!(row.launches, 4);
+    let (grade, what) = warning(&row);
+    assert!(
+        grade == Grade::C && what.contains("2 of 4 launches"),
+        "{what}"
+    );
 }
 
 #[test]

@@ -20,6 +20,8 @@ use std::io;
 
 /// Files in the folder, at most: what a file system keeps of them stays in memory.
 const FILES: u64 = 1024;
+/// Files that stat asks of: to make more takes longer than to ask, and what is made has to be removed.
+const STAT_FILES: u64 = 128;
 
 pub(crate) static PROBE: Probe = Probe {
     info: ProbeInfo {
@@ -134,16 +136,20 @@ impl Role for Metadata {
         let mut names = self.names.take().expect("a prepared point has files");
         let cell = RefCell::new(&mut names);
         let mut failed = None;
+        let most = match call {
+            "stat" => STAT_FILES,
+            _ => FILES,
+        };
         let measured = meter.used_up(
             "cost",
-            FILES,
+            most,
             |n| {
                 let mut names = cell.borrow_mut();
                 let provided = match call {
                     "create" => names.clear(),
                     // It uses nothing up: files of the batch before, not ones just made, which a
                     // first stat finds colder and, since Linux 6.13, has to mark.
-                    "stat" => names.provide(FILES),
+                    "stat" => names.provide(STAT_FILES),
                     _ => names.provide(n),
                 };
                 provided.map_err(|error| self.refused(&error))

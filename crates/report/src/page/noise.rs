@@ -28,9 +28,12 @@ const SHARES: &[Kind] = &[
     }),
     ("measured while something else used the core", |noise| {
         let core = noise.core?;
-        let all_ns = core.alone_ns + core.shared_ns + core.mixed_ns;
-        (all_ns > 0.0).then(|| core.shared_ns / all_ns)
+        Some(core.shared_ns / core.all_ns()?)
     }),
+    (
+        "time that something else used the core of another end",
+        |noise| Some(1.0 - noise.other_cores?.alone()?),
+    ),
     ("change of the distance between CPUs", |noise| {
         let (before, after) = noise.distance_ns?;
         (before > 0.0).then(|| (after / before - 1.0).abs())
