@@ -15,7 +15,7 @@ use costof_lab::launch::{self, Lost, Outcome, Place, Setting};
 use costof_lab::link::Made;
 use costof_measure::estimate;
 use costof_measure::probe::{self, Probe};
-use costof_measure::schedule::{self, Counted, Precision};
+use costof_measure::schedule::{self, Counted, LEAST_LAUNCHES, Precision};
 use costof_model::facts::Facts;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
@@ -67,15 +67,47 @@ pub(crate) struct Controller<'a> {
 
 impl Controller<'_> {
     /// Measures what is missing. Returns early where it was interrupted.
+    ///
+    /// At first each block has as few launches as make an interval, level by level, since predictions
+    /// take what was measured before them. What then is left of the time goes to all blocks alike, in
+    /// launches that are spread over the rest of the run: who shares the core comes and goes.
     pub(crate) fn carry_out(&mut self) -> Result<(), Error> {
-        let levels = self.blocks().iter().map(|block| block.level).max();
-        for level in 0..=levels.unwrap_or(0) {
-            self.level(level)?;
+        let least = LEAST_LAUNCHES.min(self.launches_wanted());
+        for level in 0..=self.last_level() {
+            let blocks = self.begin(level)?;
+            let seed = self.run.run.seed ^ u64::from(level);
+            for launch in 0..least {
+                for position in schedule::round_order(seed, launch, blocks.len()) {
+                    self.launch(blocks[position], launch, 0)?;
+                }
+            }
             if self.interrupted() {
                 return Ok(());
             }
         }
+        let counts = self.launch_counts();
+        self.progress
+            .expect(counts.iter().map(|count| u64::from(*count)).sum());
+        for (block, launch) in schedule::order(self.run.run.seed, &counts, least) {
+            if launch >= least {
+                self.launch(block, launch, counts[block])?;
+            }
+            if !self.interrupted() && launch + 1 == counts[block] {
+                self.make_up(block, counts[block])?;
+            }
+            if self.interrupted() {
+                return Ok(());
+            }
+            if launch + 1 == counts[block] {
+                self.complete(block)?;
+            }
+        }
         Ok(())
+    }
+
+    fn last_level(&self) -> u32 {
+        let levels = self.blocks().iter().map(|block| block.level);
+        levels.max().unwrap_or(0)
     }
 
     /// The blocks of a level, of which is written down what is expected.
@@ -83,44 +115,11 @@ impl Controller<'_> {
         let blocks: Vec<usize> = (0..self.blocks().len())
             .filter(|block| self.blocks()[*block].level == level)
             .collect();
-        let known = self.points_in_the_plans_order();
+        let known = self.known_so_far();
         for block in &blocks {
             self.predict(*block, &known)?;
         }
         Ok(blocks)
-    }
-
-    /// Draws the order of a level's launches.
-    fn level_seed(&self, level: u32) -> u64 {
-        self.run.run.seed ^ u64::from(level)
-    }
-
-    fn level(&mut self, level: u32) -> Result<(), Error> {
-        let blocks = self.begin(level)?;
-        let seed = self.level_seed(level);
-        for position in schedule::pilot_order(seed, blocks.len()) {
-            self.launch(blocks[position], 0, 0)?;
-        }
-        if self.interrupted() {
-            return Ok(());
-        }
-        let counts = self.launch_counts(&blocks, level);
-        self.progress
-            .expect(self.launches_expected(&blocks, &counts, level));
-        for (position, launch) in schedule::order(seed, &counts) {
-            self.launch(blocks[position], launch, counts[position])?;
-            if self.interrupted() {
-                return Ok(());
-            }
-            if launch + 1 == counts[position] {
-                self.make_up(blocks[position], counts[position])?;
-                if self.interrupted() {
-                    return Ok(());
-                }
-                self.complete(blocks[position])?;
-            }
-        }
-        Ok(())
     }
 
     /// One more launch of a block for each that a crash took from all of its
@@ -186,84 +185,92 @@ impl Controller<'_> {
         Ok(())
     }
 
-    /// What is known, so that which of several points a prediction finds first
-    /// does not depend on the order in which blocks were completed.
-    fn points_in_the_plans_order(&self) -> Vec<PointRow> {
-        let planned = self.run.run.plan.points();
-        planned
-            .filter_map(|point| self.run.points.iter().find(|row| row.point == *point))
-            .cloned()
-            .collect()
+    /// What is known so far, in the plan's order, so that which of several points a prediction finds first
+    /// does not depend on the order in which they were measured.
+    fn known_so_far(&self) -> Vec<PointRow> {
+        let so_far = estimate::so_far(self.run);
+        let known = |point: &Point| {
+            let rows = self.run.points.iter().chain(&so_far);
+            rows.clone().find(|row| row.point == *point).cloned()
+        };
+        self.run.run.plan.points().filter_map(known).collect()
     }
 
-    /// How many launches each block of a level gets: as the file says where it was decided before, else
-    /// what this level and those after it have time for.
-    fn launch_counts(&self, blocks: &[usize], level: u32) -> Vec<u32> {
-        let later = self.blocks().iter().filter(|block| block.level > level);
-        let slower = self.slower_than_announced();
-        let later = later.map(|block| Counted {
-            launch: self.announced(block).mul_f64(slower),
-            points: block.points.len(),
-            has_pilot: false,
-        });
-        let here = blocks.iter().map(|block| Counted {
-            launch: match self.points_left(*block).is_empty() {
-                true => Duration::ZERO,
-                // A pilot that gave nothing says nothing of those to come.
-                false => self
-                    .pilot(*block)
-                    .unwrap_or_else(|| self.announced(&self.blocks()[*block])),
-            },
-            points: self.blocks()[*block].points.len(),
-            has_pilot: true,
-        });
-        let counted: Vec<Counted> = here.chain(later).collect();
+    /// What the launches of a block say of one of its points.
+    fn estimate(&self, block: usize, position: usize) -> Result<PointRow, Failure> {
+        let planned = &self.blocks()[block];
+        let point = &planned.points[position];
+        let launches: Vec<&LaunchRow> = self.launches_of(block).collect();
+        estimate::point(
+            &self.probe(point).info,
+            point,
+            planned.label(position),
+            &launches,
+            self.run.prediction(point),
+            &self.near.description.clock,
+        )
+    }
+
+    /// How many launches each block gets: as the file says where it was decided before, else what there
+    /// is time for.
+    fn launch_counts(&self) -> Vec<u32> {
+        let blocks = 0..self.blocks().len();
+        let counted: Vec<Counted> = blocks.clone().map(|block| self.counted(block)).collect();
         let spent = time_spent(self.run.launches.iter()).unwrap_or_default();
         let budget = planning::budget(self.table, &self.run.run.plan, self.precision);
         let fresh = match self.run.run.plan.launches {
-            Some(asked) => vec![asked; blocks.len()],
+            Some(asked) => vec![asked; counted.len()],
             None => schedule::launch_counts(&counted, budget.saturating_sub(spent), self.precision),
         };
         blocks
-            .iter()
             .zip(fresh)
-            .map(|(block, fresh)| {
-                self.launches_of(*block)
-                    .map(|launch| launch.of)
-                    .find(|of| *of > 0)
-                    .unwrap_or(fresh)
-            })
+            .map(|(block, fresh)| self.decided(block).unwrap_or(fresh))
             .collect()
     }
 
-    /// How long the pilot of a block took; `None` where it gave nothing.
-    fn pilot(&self, block: usize) -> Option<Duration> {
-        time_spent(self.launches_of(block).filter(|launch| launch.launch == 0))
-    }
-
-    fn announced(&self, block: &Block) -> Duration {
-        planning::launch_time(self.table, block, self.precision)
-    }
-
-    /// How many times longer than announced pilots took so far, all together; one where they were faster.
-    fn slower_than_announced(&self) -> f64 {
-        let blocks = self.blocks().iter().enumerate();
-        let pilots = blocks.filter_map(|(at, block)| Some((self.pilot(at)?, block)));
-        let (took, announced) = pilots.fold((0.0, 0.0), |(took, announced), (pilot, block)| {
-            let expected = self.announced(block).as_secs_f64();
-            (took + pilot.as_secs_f64(), announced + expected)
-        });
-        match announced > 0.0 {
-            true => (took / announced).max(1.0),
-            false => 1.0,
+    /// How many launches a block was to have, where the file says so or has all of its points.
+    fn decided(&self, block: usize) -> Option<u32> {
+        let planned = &self.blocks()[block];
+        let mut points = planned.points.iter();
+        match points.all(|point| self.is_known(block, point)) {
+            true => self
+                .launches_of(block)
+                .map(|launch| launch.launch + 1)
+                .max(),
+            false => {
+                let mut decided = self.launches_of(block).map(|launch| launch.of);
+                decided.find(|of| *of > 0)
+            }
         }
     }
 
-    fn launches_expected(&self, blocks: &[usize], counts: &[u32], level: u32) -> u64 {
-        let other_levels = self.blocks().iter().filter(|block| block.level != level);
-        let counted: u64 = counts.iter().map(|count| u64::from(*count)).sum();
-        debug_assert_eq!(blocks.len(), counts.len());
-        counted + other_levels.count() as u64 * u64::from(self.launches_wanted())
+    /// Whether it is written down what a point costs, or why that is not known.
+    fn is_known(&self, block: usize, point: &Point) -> bool {
+        let failed =
+            |row: &FailureRow| row.block == block && row.launch.is_none() && row.point == *point;
+        self.run.points.iter().any(|row| row.point == *point)
+            || self.run.failures.iter().any(failed)
+    }
+
+    fn counted(&self, block: usize) -> Counted {
+        let planned = &self.blocks()[block];
+        let useful = self
+            .launches_of(block)
+            .filter(|launch| gave_something(launch));
+        let done = useful.count() as u32;
+        let spent = time_spent(self.launches_of(block));
+        Counted {
+            launch: match self.points_left(block).is_empty() {
+                true => Duration::ZERO,
+                // Launches that gave nothing say nothing of those to come.
+                false => spent.map_or_else(
+                    || planning::launch_time(self.table, planned, self.precision),
+                    |spent| spent / done.max(1),
+                ),
+            },
+            points: planned.points.len(),
+            done,
+        }
     }
 
     /// How many launches a block gets, where the time allows.
@@ -596,29 +603,14 @@ impl Controller<'_> {
     fn complete(&mut self, block: usize) -> Result<(), Error> {
         let planned = self.blocks()[block].clone();
         for (position, point) in planned.points.iter().enumerate() {
-            let is_known =
-                self.run.points.iter().any(|row| row.point == *point)
-                    || self.run.failures.iter().any(|row| {
-                        row.block == block && row.launch.is_none() && row.point == *point
-                    });
-            if is_known {
+            if self.is_known(block, point) {
                 continue;
             }
-            let probe = self.probe(point);
-            let launches: Vec<&LaunchRow> = self.launches_of(block).collect();
-            let derived = estimate::point(
-                &probe.info,
-                point,
-                planned.label(position),
-                &launches,
-                self.run.prediction(point),
-                &self.near.description.clock,
-            );
-            match derived {
+            match self.estimate(block, position) {
                 Ok(row) => self.write(Row::Point(Box::new(row)))?,
                 Err(failure) => {
                     // What the launches that gave a number say comes first.
-                    let why = match launches.iter().any(|launch| gave(launch, point)) {
+                    let why = match self.launches_of(block).any(|launch| gave(launch, point)) {
                         true => None,
                         false => self.first_failure(block, point),
                     };

@@ -1,6 +1,7 @@
 //! The run file on disk: append-only, one `write` a line, locked while written.
 
 use crate::error::{Error, wrong};
+use costof_measure::estimate;
 use costof_model::rows::Row;
 use costof_model::run_file::{self, Run};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -90,8 +91,16 @@ impl Record {
 pub(crate) fn read(path: &Path) -> Result<Run, Error> {
     let file = File::open(path)
         .map_err(|error| wrong(format!("cannot open {}: {error}", path.display())))?;
-    run_file::read(BufReader::new(file))
-        .map_err(|error| wrong(format!("{}: {error}", path.display())))
+    let run = run_file::read(BufReader::new(file))
+        .map_err(|error| wrong(format!("{}: {error}", path.display())))?;
+    Ok(with_what_is_known_so_far(run))
+}
+
+/// An interrupted run with what its launches say so far.
+fn with_what_is_known_so_far(mut run: Run) -> Run {
+    let so_far = estimate::so_far(&run);
+    run.points.extend(so_far);
+    run
 }
 
 /// So much of a run file is read to be shown. A complete run of every probe has a tenth of it.
@@ -109,7 +118,7 @@ pub(crate) fn read_to_show(path: &Path) -> Result<(Run, Option<String>), Error> 
             run.whole_bytes
         )
     });
-    Ok((run, why))
+    Ok((with_what_is_known_so_far(run), why))
 }
 
 /// The latest run of the history; `None` where there is none.

@@ -11,6 +11,7 @@ use crate::record::{self, Record};
 use costof_lab::addresses::{self, Meet};
 use costof_lab::host::{Host, WorkerCommand};
 use costof_lab::link::Made;
+use costof_measure::estimate;
 use costof_measure::probe::Probe;
 use costof_measure::schedule::{LEAST_LAUNCHES, MOST_LAUNCHES, Precision};
 use costof_model::Text;
@@ -301,7 +302,10 @@ impl<'a> Session<'a> {
             }));
             controller.carry_out()?;
             drop(controller);
-            if !self.interrupted.load(Ordering::Relaxed) {
+            if self.interrupted.load(Ordering::Relaxed) {
+                let so_far = estimate::so_far(&run);
+                run.points.extend(so_far);
+            } else {
                 let end = end(&run);
                 record.write(&mut run, end)?;
             }

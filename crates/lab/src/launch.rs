@@ -198,9 +198,9 @@ impl Driven<'_> {
                         leading_noise = *noise;
                         leading_noise.ends.clear();
                     } else {
-                        let cores = [leading_noise.other_cores, noise.other_cores];
+                        let cores = [leading_noise.other_core, noise.other_core];
                         let worst = cores.into_iter().flatten().reduce(CoreGauge::worse);
-                        leading_noise.other_cores = worst;
+                        leading_noise.other_core = worst;
                         self.less_partner(&mut leading_noise, part, cpu_ns);
                     }
                     // Of its own role and no other.

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use costof_measure::schedule::{
-    Counted, LAUNCH_COUNTS, Precision, launch_counts, order, pilot_order,
+    Counted, LAUNCH_COUNTS, LEAST_LAUNCHES, Precision, launch_counts, order, round_order,
 };
 use costof_measure::statistics::drift::{MOST_WARM_UP_BATCHES, has_settled};
 use costof_measure::statistics::interval::median_interval;
@@ -220,26 +220,30 @@ struct Run {
 fn run(seed: u64, blocks: &[Block], precision: Precision) -> Run {
     let mut random = Rng::with_seed(seed);
     let mut now = RUN_S;
-    let mut pilots = vec![Duration::ZERO; blocks.len()];
+    let mut spent = vec![0.0; blocks.len()];
     let mut launch_times = vec![Vec::new(); blocks.len()];
-    for block in pilot_order(seed, blocks.len()) {
-        let seconds = blocks[block].launch_s(&mut random, precision);
-        pilots[block] = Duration::from_secs_f64(seconds);
-        launch_times[block].push(now);
-        now += seconds;
+    for launch in 0..LEAST_LAUNCHES {
+        for block in round_order(seed, launch, blocks.len()) {
+            let seconds = blocks[block].launch_s(&mut random, precision);
+            spent[block] += seconds;
+            launch_times[block].push(now);
+            now += seconds;
+        }
     }
     let left = precision
         .budget()
         .saturating_sub(Duration::from_secs_f64(now));
-    let pilots = pilots.into_iter().map(|launch| Counted {
-        launch,
+    let counted = spent.into_iter().map(|seconds| Counted {
+        launch: Duration::from_secs_f64(seconds / f64::from(LEAST_LAUNCHES)),
         points: 1,
-        has_pilot: true,
+        done: LEAST_LAUNCHES,
     });
-    let counts = launch_counts(&pilots.collect::<Vec<_>>(), left, precision);
-    for (block, _) in order(seed, &counts) {
-        launch_times[block].push(now);
-        now += blocks[block].launch_s(&mut random, precision);
+    let counts = launch_counts(&counted.collect::<Vec<_>>(), left, precision);
+    for (block, launch) in order(seed, &counts, LEAST_LAUNCHES) {
+        if launch >= LEAST_LAUNCHES {
+            launch_times[block].push(now);
+            now += blocks[block].launch_s(&mut random, precision);
+        }
     }
     Run {
         seconds: now,

@@ -21,6 +21,7 @@ use costof_model::prediction::Prediction;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::ClockInfo;
 use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
+use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit};
 
 /// A percentile is printed only of operations that last this many clock reads.
@@ -29,6 +30,30 @@ const CLOCK_READS_PER_LATENCY: f64 = 100.0;
 const VALUES_PER_LAUNCH_MAX: u64 = 1000;
 /// The percentiles of a latency.
 const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// What the launches of an unfinished run say so far of points that have no row yet: of those that have as
+/// many launches as make an interval.
+pub fn so_far(run: &Run) -> Vec<PointRow> {
+    let Some(attempt) = run.attempts.last().filter(|_| run.end.is_none()) else {
+        return Vec::new();
+    };
+    let mut rows = Vec::new();
+    for (number, block) in run.run.plan.blocks.iter().enumerate() {
+        let launches = run.launches.iter().filter(|launch| launch.block == number);
+        let launches: Vec<&LaunchRow> = launches.collect();
+        for (position, point) in block.points.iter().enumerate() {
+            let is_known = run.points.iter().any(|row| row.point == *point);
+            let Some(info) = run.probe(&point.probe).filter(|_| !is_known) else {
+                continue;
+            };
+            let prediction = run.prediction(point);
+            let label = block.label(position);
+            let row = self::point(info, point, label, &launches, prediction, &attempt.clock);
+            rows.extend(row.ok().filter(|row| row.launches >= LEAST_LAUNCHES));
+        }
+    }
+    rows
+}
 
 /// What the launches of a block say of one of its points.
 ///

@@ -46,7 +46,7 @@ const WARM_UP_PART: u64 = 8;
 /// How many readings a calibration takes.
 const CALIBRATION_READINGS: usize = 2_000;
 
-/// And a look at a core.
+/// And a look.
 const LOOK_READINGS: usize = 200;
 
 /// Reads a core's free execution slots: core cycles per addition.
@@ -160,27 +160,24 @@ fn by_design(cpu: &Cpu) -> Option<f64> {
     }
 }
 
-/// A short look at the cores of these CPUs, all at the same time, of less than a millisecond: the worst of
-/// the medians; `None` without CPUs.
+/// The median of a short look at the core that the calling thread is on, of half a millisecond. It stays
+/// where it is: where something of low priority keeps the CPU awake, Linux 6.18 may let a thread that
+/// changes its affinity wait for seconds.
+pub fn look(gauge: &Gauge) -> Option<f64> {
+    median(&readings(&gauge.reader(), LOOK_READINGS))
+}
+
+/// The same of a CPU's core, from a thread that goes there.
 ///
 /// # Errors
 /// Where a thread cannot be had, or cannot run there.
-pub fn look(cpus: &[usize]) -> io::Result<Option<f64>> {
-    let look = |cpu: usize| {
-        affinity::pin(&[cpu])?;
-        Ok(median(&readings(&reader(), LOOK_READINGS)))
-    };
+pub fn look_at(cpu: usize) -> io::Result<Option<f64>> {
     thread::scope(|scope| {
-        let looks: Vec<_> = cpus
-            .iter()
-            .map(|cpu| thread::Builder::new().spawn_scoped(scope, move || look(*cpu)))
-            .collect();
-        let mut worst: Option<f64> = None;
-        for found in looks {
-            let found: io::Result<_> = found?.join().expect("reading a gauge does not panic");
-            worst = found?.into_iter().chain(worst).reduce(f64::max);
-        }
-        Ok(worst)
+        let look = thread::Builder::new().spawn_scoped(scope, || {
+            affinity::pin(&[cpu])?;
+            Ok(median(&readings(&reader(), LOOK_READINGS)))
+        })?;
+        look.join().expect("reading a gauge does not panic")
     })
 }
 
@@ -261,7 +258,7 @@ mod tests {
 
     #[test]
     fn this_core_has_a_reading() {
-        let reading = look(&affinity::allowed().unwrap()).unwrap().unwrap();
+        let reading = look_at(affinity::allowed().unwrap()[0]).unwrap().unwrap();
         assert!(
             reading.is_finite() && reading > 0.05 && reading < 5.0,
             "{reading}"

@@ -92,7 +92,7 @@ fn floor(launch: &LaunchRow) -> Option<f64> {
 /// returned.
 fn leave_out_shared_elsewhere(given: &mut Given<'_>) -> (usize, usize) {
     let was_alone = |launch: &LaunchRow| {
-        let alone = launch.noise.other_cores.and_then(|cores| cores.alone());
+        let alone = launch.noise.other_core.and_then(|cores| cores.alone());
         alone.is_none_or(|share| share >= 0.5)
     };
     let shared = given

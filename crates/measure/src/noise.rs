@@ -107,7 +107,7 @@ impl Ledger {
                 Some((before_ns, distance::round_trip_ns(clock, cpu)?))
             }),
             core: None,
-            other_cores: None,
+            other_core: None,
             ends: Few::new(),
         };
         (noise, own_ns)

@@ -1,7 +1,7 @@
 //! How many launches a block gets, and in which order they run.
 //!
 //! Pure: durations in, counts out; random only by the seed given. The number of launches is decided
-//! once, from the pilots and the budget, and not by looking at results: stopping as soon as an
+//! once, from the first launches and the budget, and not by looking at results: stopping as soon as an
 //! interval looks narrow costs about three points of its coverage. Only where few launches disagree
 //! wildly are there more, up to a fixed number ([`needs_more`]).
 
@@ -47,7 +47,7 @@ impl Precision {
             .find(|precision| precision.name() == name)
     }
 
-    /// Launches of a block, pilot included, where the budget allows: one of [`LAUNCH_COUNTS`].
+    /// Launches of a block where the budget allows: one of [`LAUNCH_COUNTS`].
     pub const fn launches(self) -> u32 {
         match self {
             Self::Quick => 6,
@@ -80,19 +80,18 @@ pub struct Counted {
     pub launch: Duration,
     /// How many points it measures.
     pub points: usize,
-    /// Whether the pilot, its first launch, has run.
-    pub has_pilot: bool,
+    /// How many launches it has had.
+    pub done: u32,
 }
 
 impl Counted {
     /// Wall time of the launches to come.
-    fn to_come(&self, count: u32) -> Duration {
-        let done = u32::from(self.has_pilot);
-        self.launch.saturating_mul(count.saturating_sub(done))
+    fn left(self, count: u32) -> Duration {
+        self.launch.saturating_mul(count.saturating_sub(self.done))
     }
 }
 
-/// Launches of each block, pilot included, given what is left of the budget.
+/// Launches of each block, those that it has had included, given what is left of the budget.
 ///
 /// Every block gets the precision's count where that fits. Otherwise the block whose launches take
 /// longest for each of its points is cut to the next lower of [`LAUNCH_COUNTS`], again and again until
@@ -112,7 +111,7 @@ fn to_come(blocks: &[Counted], counts: &[u32]) -> Duration {
     blocks
         .iter()
         .zip(counts)
-        .map(|(block, &count)| block.to_come(count))
+        .map(|(block, &count)| block.left(count))
         .fold(Duration::ZERO, Duration::saturating_add)
 }
 
@@ -155,27 +154,30 @@ pub fn needs_more(medians: &[f64]) -> bool {
     medians.len() < least || medians.len() < ORDER_FROM && (least..=medians.len()).any(disagree)
 }
 
-/// The order in which the pilots of `blocks` blocks run: each block once, shuffled by `seed`.
-pub fn pilot_order(seed: u64, blocks: usize) -> Vec<usize> {
+/// The order in which `blocks` blocks have their launch of this number, each once: shuffled by `seed`.
+pub fn round_order(seed: u64, launch: u32, blocks: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..blocks).collect();
-    fastrand::Rng::with_seed(seed).shuffle(&mut order);
+    let mut random = fastrand::Rng::with_seed(seed.wrapping_add(u64::from(launch) << 32));
+    random.shuffle(&mut order);
     order
 }
 
-/// The launches that follow the pilots, as (block, launch), where a block's launches are numbered
-/// from 0 (its pilot, left out here) to below its count.
+/// The launches that follow the first, as (block, launch), where a block's launches are numbered from 0
+/// to below its count, and those below `done` have run: of a block that has no more, its last one that
+/// did comes again.
 ///
-/// Each block's launches are spread over the whole run: the i-th of k falls at random into the i-th
+/// Each block's launches are spread over all of the time: the i-th of k falls at random into the i-th
 /// of k equal parts of it, so that a slow drift or a short disturbance meets all blocks alike, and
 /// within a block launches keep their order. The same seed gives the same order.
-pub fn order(seed: u64, counts: &[u32]) -> Vec<(usize, u32)> {
-    // Another stream than the pilots', which draw from the seed itself.
+pub fn order(seed: u64, counts: &[u32], done: u32) -> Vec<(usize, u32)> {
+    // Another stream than the first ones', which draw from the seed itself.
     let mut random = fastrand::Rng::with_seed(!seed);
     let mut placed: Vec<(f64, usize, u32)> = Vec::new();
     for (block, &count) in counts.iter().enumerate() {
-        for launch in 1..count {
-            let part = f64::from(launch - 1) + random.f64();
-            placed.push((part / f64::from(count - 1), block, launch));
+        let first = done.min(count.saturating_sub(1));
+        for launch in first..count {
+            let part = f64::from(launch - first) + random.f64();
+            placed.push((part / f64::from(count - first), block, launch));
         }
     }
     placed.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -285,12 +287,12 @@ mod tests {
         assert!(!needs_more(&[0.0, 0.0, 0.0]) && !needs_more(&[-1.0, 0.0, 5.0]));
     }
 
-    /// Blocks of one point whose pilots took so many seconds.
+    /// Blocks of one point that had a launch of so many seconds.
     fn blocks(seconds: &[f64]) -> Vec<Counted> {
         let block = |seconds: &f64| Counted {
             launch: Duration::from_secs_f64(*seconds),
             points: 1,
-            has_pilot: true,
+            done: 1,
         };
         seconds.iter().map(block).collect()
     }
@@ -316,7 +318,7 @@ mod tests {
     #[test]
     fn what_has_not_begun_keeps_its_part_of_the_time() {
         let mut all = blocks(&[1.0, 1.0]);
-        all[1].has_pilot = false;
+        all[1].done = 0;
         let counts = launch_counts(&all, Duration::from_secs(12), Precision::Default);
         assert_eq!(counts, [6, 6]);
     }
@@ -336,7 +338,7 @@ mod tests {
                 .collect();
             let mut all = blocks(&times);
             for block in &mut all {
-                (block.points, block.has_pilot) = (random.usize(1..4), random.bool());
+                (block.points, block.done) = (random.usize(1..4), random.u32(0..4));
             }
             let left = Duration::from_secs_f64(120.0 * random.f64());
             let precision = PRECISIONS[random.usize(0..3)];
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_pilots_do_not_overflow() {
+    fn endless_launches_do_not_overflow() {
         let mut all = blocks(&[0.0; 3]);
         for block in &mut all {
             block.launch = Duration::MAX;
@@ -376,50 +378,53 @@ mod tests {
     #[test]
     fn no_blocks_need_no_launches() {
         assert!(launch_counts(&[], Duration::ZERO, Precision::Quick).is_empty());
-        assert!(order(1, &[]).is_empty());
-        assert!(pilot_order(1, 0).is_empty());
+        assert!(order(1, &[], 3).is_empty());
+        assert!(round_order(1, 0, 0).is_empty());
     }
 
     #[test]
-    fn each_launch_after_the_pilot_comes_once_and_in_its_blocks_order() {
-        let counts = [9, 3, 1, 0, 15];
-        let order = order(42, &counts);
+    fn each_launch_after_the_first_comes_once_and_in_its_blocks_order() {
+        let counts = [9, 3, 4, 2, 15];
+        let order = order(42, &counts, 3);
         for (block, &count) in counts.iter().enumerate() {
             let launches = order.iter().filter(|launch| launch.0 == block);
             let launches: Vec<u32> = launches.map(|launch| launch.1).collect();
-            assert_eq!(launches, (1..count).collect::<Vec<u32>>());
+            // The last one comes in any case.
+            assert_eq!(launches, (3.min(count - 1)..count).collect::<Vec<u32>>());
         }
     }
 
     #[test]
     fn a_blocks_launches_are_spread_over_the_run() {
-        let counts = [9; 15];
-        let order = order(42, &counts);
+        let counts = [12; 15];
+        let order = order(42, &counts, 3);
         for block in 0..counts.len() {
             let places = order
                 .iter()
                 .enumerate()
                 .filter(|(_, launch)| launch.0 == block);
             let places: Vec<usize> = places.map(|(place, _)| place).collect();
-            assert!(places[0] < order.len() / 4 && places[7] > order.len() * 3 / 4);
+            assert!(places[0] < order.len() / 4 && places[8] > order.len() * 3 / 4);
         }
     }
 
     #[test]
     fn a_block_with_few_launches_is_spread_over_the_run_too() {
-        let order = order(42, &[3, 15, 15, 15]);
-        let second = order.iter().position(|&launch| launch == (0, 2));
+        let order = order(42, &[5, 15, 15, 15], 3);
+        let second = order.iter().position(|&launch| launch == (0, 4));
         assert!(second.is_some_and(|place| place >= order.len() * 2 / 5));
     }
 
     #[test]
     fn a_seed_gives_one_order_and_another_seed_another() {
         let counts = [6; 15];
-        assert_eq!(order(1, &counts), order(1, &counts));
-        assert_ne!(order(1, &counts), order(2, &counts));
-        assert_eq!(pilot_order(1, 15), pilot_order(1, 15));
-        assert_ne!(pilot_order(1, 15), pilot_order(2, 15));
-        let mut blocks = pilot_order(3, 15);
+        assert_eq!(order(1, &counts, 3), order(1, &counts, 3));
+        assert_ne!(order(1, &counts, 3), order(2, &counts, 3));
+        let round = |seed, launch| round_order(seed, launch, 15);
+        assert_eq!(round(1, 0), round(1, 0));
+        assert_ne!(round(1, 0), round(2, 0));
+        assert_ne!(round(1, 0), round(1, 1));
+        let mut blocks = round(3, 2);
         blocks.sort_unstable();
         assert_eq!(blocks, (0..15).collect::<Vec<usize>>());
     }

@@ -243,10 +243,10 @@ struct OpenLaunch {
     end: Option<LinkEnd>,
     points: Vec<OpenPoint>,
     prepared: Option<usize>,
-    /// The CPUs of this role that no meter gauges.
-    others: Vec<usize>,
-    /// What looks at their cores said.
-    other_cores: Option<CoreGauge>,
+    /// Whether its role leads.
+    leads: bool,
+    /// What looks at its core said, of a role that does not lead.
+    other_core: Option<CoreGauge>,
 }
 
 /// A point of a launch that has begun.
@@ -291,7 +291,6 @@ impl OpenLaunch {
         let end = end.map(|meeting| link_end::at(meeting.address));
         let ledger = Ledger::open(&*clock, &launch.cpus, &launch.partners, blocks);
         let leads = position + 1 == probe.info.roles.len();
-        let others = launch.cpus[usize::from(leads).min(launch.cpus.len())..].to_vec();
         Ok(OpenLaunch {
             primary: &probe.info.primary().name,
             points: launch.points.iter().map(|_| OpenPoint::default()).collect(),
@@ -300,8 +299,8 @@ impl OpenLaunch {
             launch,
             role,
             clock,
-            others,
-            other_cores: None,
+            leads,
+            other_core: None,
             ledger,
             end,
             prepared: None,
@@ -325,23 +324,24 @@ impl OpenLaunch {
             .prepared
             .take()
             .ok_or_else(|| Failure::error("no point is prepared"))?;
-        let before = self.look_at_others();
+        let before = self.look();
         let began = self.clock.start();
         let measured = self.measure(position, stop);
         let ns = self.clock.ns(self.clock.end().saturating_sub(began));
-        if let (Some(gauge), Some(before), Some(after)) =
-            (&self.gauge, before, self.look_at_others())
-        {
-            let cores = self.other_cores.get_or_insert_default();
-            cores.floor = gauge.floor();
-            cores.add(gauge.state(before, after), ns);
+        if let (Some(gauge), Some(before), Some(after)) = (&self.gauge, before, self.look()) {
+            let core = self.other_core.get_or_insert_default();
+            core.floor = gauge.floor();
+            core.add(gauge.state(before, after), ns);
         }
         measured
     }
 
-    /// The worst that the gauge says now of the cores that no meter gauges; `None` where there are none.
-    fn look_at_others(&self) -> Option<f64> {
-        gauge::look(&self.others).ok().flatten()
+    /// What the gauge of this core says now, for a role that does not lead and so measures nothing.
+    fn look(&self) -> Option<f64> {
+        self.gauge
+            .as_ref()
+            .filter(|_| !self.leads)
+            .and_then(gauge::look)
     }
 
     fn measure(&mut self, position: usize, stop: &AtomicBool) -> Result<(), Failure> {
@@ -379,7 +379,7 @@ impl OpenLaunch {
             let end = link_end::since(&before, link_end::at(meeting.address));
             noise.ends.insert(self.launch.role.clone(), end);
         }
-        noise.other_cores = self.other_cores;
+        noise.other_core = self.other_core;
         noise.core = core_of(self.points.iter().map(|point| point.record.core()));
         let points: Vec<Report> = self
             .points

@@ -58,10 +58,10 @@ pub struct Noise {
     /// What the gauge of the core said; absent where none was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<CoreGauge>,
-    /// The same of the other CPUs, as looks at their cores before and after each round say, the worst of
-    /// them: where the other ends ran. Absent where there are none.
+    /// The same of the core of another end, as looks at it before and after each round say; the worst of
+    /// several. Absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub other_cores: Option<CoreGauge>,
+    pub other_core: Option<CoreGauge>,
     /// What the launch's packets met at the ends of its link, by role; empty
     /// where it has none.
     #[serde(default, skip_serializing_if = "Few::is_empty", with = "crate::few")]

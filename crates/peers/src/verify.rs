@@ -170,7 +170,7 @@ impl Verifier<'_> {
                 measure: Box::new(|_| {
                     // Another costof would disturb it, as it would another costof.
                     let _turn = self.turn(&waits)?;
-                    let before = gauge::look(&cpus[..1]);
+                    let before = gauge::look_at(cpus[0]);
                     let number = beside.tool.measure(On {
                         cpu: cpus[0],
                         next: self.cpus.get(1).copied(),
@@ -178,7 +178,7 @@ impl Verifier<'_> {
                         interrupt: self.interrupt,
                     })?;
                     if let (Some(floor), Ok(Some(before)), Ok(Some(after))) =
-                        (self.core_floor, before, gauge::look(&cpus[..1]))
+                        (self.core_floor, before, gauge::look_at(cpus[0]))
                     {
                         states.borrow_mut().push(gauge::state(floor, before, after));
                     }

@@ -9,46 +9,41 @@ use costof_measure::schedule::{self, LEAST_LAUNCHES};
 ///
 /// Both have the same blocks and the same seed, so that what is drawn is the same for both.
 pub(crate) fn carry_out(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
-    let levels = sides[0].blocks().iter().map(|block| block.level).max();
-    for level in 0..=levels.unwrap_or(0) {
-        one_level(sides, level)?;
+    let seed = sides[0].run.run.seed;
+    let wanted = sides[0].launches_wanted();
+    let least = schedule::paired(LEAST_LAUNCHES.min(wanted), wanted) / 2;
+    for level in 0..=sides[0].last_level() {
+        let mut blocks = Vec::new();
+        for side in &mut *sides {
+            blocks = side.begin(level)?;
+        }
+        for number in 0..least {
+            let seed = seed ^ u64::from(level);
+            for position in schedule::round_order(seed, number, blocks.len()) {
+                four(sides, blocks[position], number, 0)?;
+            }
+        }
         if sides[0].interrupted() {
             return Ok(());
         }
     }
-    Ok(())
-}
-
-fn one_level(sides: &mut [Controller<'_>; 2], level: u32) -> Result<(), Error> {
-    let mut blocks = Vec::new();
-    for side in &mut *sides {
-        blocks = side.begin(level)?;
-    }
-    let seed = sides[0].level_seed(level);
-    // The pilots of both are a block of four.
-    for position in schedule::pilot_order(seed, blocks.len()) {
-        four(sides, blocks[position], 0, 0)?;
-    }
-    if sides[0].interrupted() {
-        return Ok(());
-    }
-    let [near, far] = sides
-        .each_ref()
-        .map(|side| side.launch_counts(&blocks, level));
-    let wanted = sides[0].launches_wanted();
-    let both = near.into_iter().zip(far);
-    let counts: Vec<u32> = both
+    let [near, far] = sides.each_ref().map(|side| side.launch_counts());
+    let counts: Vec<u32> = near
+        .into_iter()
+        .zip(far)
         .map(|(one, other)| schedule::paired(one.min(other), wanted))
         .collect();
     for side in &*sides {
-        let expected = side.launches_expected(&blocks, &counts, level);
-        side.progress.expect(expected);
+        let expected = counts.iter().map(|count| u64::from(*count));
+        side.progress.expect(expected.sum());
     }
     let fours: Vec<u32> = counts.iter().map(|count| count / 2).collect();
-    for (position, number) in schedule::order(seed, &fours) {
-        let (block, count) = (blocks[position], counts[position]);
-        four(sides, block, number, count)?;
-        if number + 1 == fours[position] {
+    for (block, number) in schedule::order(seed, &fours, least) {
+        let count = counts[block];
+        if number >= least {
+            four(sides, block, number, count)?;
+        }
+        if number + 1 == fours[block] {
             make_up(sides, block, count)?;
             if !sides[0].interrupted() {
                 sides.iter_mut().try_for_each(|side| side.complete(block))?;

@@ -648,7 +648,7 @@ fn a_point_ends_when_the_core_was_alone_for_long_enough() {
 fn launches_whose_other_end_shared_its_core_are_left_out() {
     let launch = |cost_ns: f64, alone_ns: f64| {
         let noise = Noise {
-            other_cores: Some(CoreGauge {
+            other_core: Some(CoreGauge {
                 floor: 0.29,
                 alone_ns,
                 shared_ns: 1e6 - alone_ns,

@@ -147,7 +147,7 @@ pub(crate) static PROBE: Probe = Probe {
         roles: list![text("only")],
     },
     rounds: 1,
-    blocks_by: &["pages", "threads"],
+    blocks_by: &["pages", "threads", "size"],
     least_ns: |_| 0.0,
     memory_bytes: |point| arena_bytes(point).saturating_mul(point.axes.number("threads")),
     processors: |point| point.axes.number("threads") as usize,

@@ -160,7 +160,7 @@ pub(crate) static PROBE: Probe = Probe {
         roles: list![text("only")],
     },
     rounds: 1,
-    blocks_by: &["pages"],
+    blocks_by: &["pages", "size"],
     least_ns: |_| 0.0,
     memory_bytes: |point| point.axes.number("size"),
     processors: |_| 1,

@@ -32,10 +32,10 @@ const HUGE_BYTES: usize = 128 << 20;
 /// how much of the caches they fill does not depend on how long a run may take.
 const BATCH_NS: f64 = 20e6;
 /// For faults that wait for a device.
-const MAJOR_PAGES: usize = 64;
+const MAJOR_PAGES: usize = 128;
 /// So that it takes several reads of a fast device, since the first one after the file was evicted
 /// takes longer.
-const MAJOR_BATCH_NS: f64 = 1e6;
+const MAJOR_BATCH_NS: f64 = 2.5e6;
 /// The pages of the file lie this far apart: the kernel maps what is in the page cache around a
 /// fault too, 64 KiB by default (`fault_around_bytes`), and so it finds one page.
 const FILE_STRIDE: usize = 64 << 10;
@@ -123,7 +123,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("os.syscall"), text("cpu.frequency")],
         needs: list![
             text(
-                "for files: a folder on a file system that is not in memory, with 4 MiB free; for major: one that lets files be evicted, and /proc/thread-self/io"
+                "for files: a folder on a file system that is not in memory, with 8 MiB free; for major: one that lets files be evicted, and /proc/thread-self/io"
             ),
             text(
                 "for huge: transparent huge pages not set to never, and twice 128 MiB of memory (or twice two such pages, where they are larger), not fragmented"

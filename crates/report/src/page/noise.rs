@@ -32,7 +32,7 @@ const SHARES: &[Kind] = &[
     }),
     (
         "time that something else used the core of another end",
-        |noise| Some(1.0 - noise.other_cores?.alone()?),
+        |noise| Some(1.0 - noise.other_core?.alone()?),
     ),
     ("change of the distance between CPUs", |noise| {
         let (before, after) = noise.distance_ns?;
