@@ -396,17 +396,21 @@ fn named_cpus<'p>(info: &'p ProbeInfo, values: &'p Axes) -> impl Iterator<Item =
     axes.map(|axis| values.number(&axis.name))
 }
 
-/// The points in blocks: those that agree in the axes of `blocks_by`.
+/// The points in blocks: those that agree in the axes of `blocks_by`, each block where its first point is.
 fn split(probe: &Probe, points: Vec<Point>) -> Vec<Vec<Point>> {
-    let mut blocks: BTreeMap<Vec<String>, Vec<Point>> = BTreeMap::new();
+    let is_with = |one: &Point, other: &Point| {
+        let mut shared = probe.blocks_by.iter();
+        one.link == other.link
+            && shared.all(|axis| one.axes.0.get(*axis) == other.axes.0.get(*axis))
+    };
+    let mut blocks: Vec<Vec<Point>> = Vec::new();
     for point in points {
-        let shared = probe.blocks_by.iter();
-        let key = std::iter::once(point.link.to_string())
-            .chain(shared.filter_map(|axis| Some(point.axes.0.get(*axis)?.to_string())))
-            .collect();
-        blocks.entry(key).or_default().push(point);
+        match blocks.iter_mut().find(|block| is_with(&block[0], &point)) {
+            Some(block) => block.push(point),
+            None => blocks.push(vec![point]),
+        }
     }
-    blocks.into_values().collect()
+    blocks
 }
 
 /// Whether a headline is about this link: its own, or the usual one.
@@ -800,7 +804,7 @@ mod tests {
         assert_eq!(launch_ms("cpu.hiccup", &[], Precision::Full), 333);
         let sleep = [("sleep", 100_000_000)];
         assert_eq!(launch_ms("os.timer", &sleep, Precision::Default), 1600);
-        assert_eq!(launch_ms("os.timer", &[], Precision::Full), 105);
+        assert_eq!(launch_ms("os.timer", &[], Precision::Full), 140);
     }
 
     #[test]

@@ -36,7 +36,7 @@ const BATCHES_PER_POINT: f64 = 64.0;
 const GAUGED_BATCH_NS: f64 = 40_000.0;
 /// But a batch has so many operations, as long as it lasts no longer than without a gauge: the first one
 /// after a pause may have to wake somebody.
-const OPERATIONS_PER_GAUGED_BATCH: f64 = 16.0;
+const OPERATIONS_PER_GAUGED_BATCH: f64 = 32.0;
 /// A group of an open loop, which must not be held up often.
 const GAUGED_LOOP_NS: f64 = 1_000_000.0;
 /// Single operations in a group, at most, and how long it lasts where they are slow.

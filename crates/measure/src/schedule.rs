@@ -59,7 +59,7 @@ impl Precision {
     pub const fn batch_time_per_point(self) -> Duration {
         match self {
             Self::Quick | Self::Default => Duration::from_millis(10),
-            Self::Full => Duration::from_millis(75),
+            Self::Full => Duration::from_millis(100),
         }
     }
 

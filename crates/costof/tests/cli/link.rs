@@ -171,11 +171,12 @@ fn killed(place: &Place, link: &str, victim: &str) -> Vec<String> {
         // Only the launch that was met is lost, and so no point.
         let run = read(&place.path("run.jsonl"));
         for row in &run.failures {
-            assert_eq!(
-                row.kind,
-                FailureKind::Crashed,
-                "{victim} over {link}: {row:?}"
-            );
+            // A worker whose reader of commands was killed does not hear that it is to stop.
+            let is_expected = match last {
+                "" => row.kind == FailureKind::Crashed,
+                _ => matches!(row.kind, FailureKind::Crashed | FailureKind::TimedOut),
+            };
+            assert!(is_expected, "{victim} over {link}: {row:?}");
             assert!(row.launch.is_some(), "{victim} over {link}: {row:?}");
         }
     }
