@@ -62,7 +62,7 @@ pub(super) fn device(sum: &mut Sum, point: &Point, facts: &Facts, known: &Known<
 /// A request to the device under the point's folder, of few bytes: by what the same device has
 /// answered already, where that is known, else by its kind. None where nothing is known of it.
 pub(super) fn request(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Term> {
-    let by_kind = match (medium(&point.axes, facts), jumps(point)) {
+    let by_kind = match (medium(point, facts), jumps(point)) {
         (Medium::Rotational, true) => (Range(3e6, 20e6), "for a seek and half a turn of a disk"),
         (Medium::Rotational, false) => (Range(20e3, 500e3), "for a request to a disk"),
         (Medium::Flash, _) => (Range(8e3, 200e3), "for a request to flash"),
@@ -110,7 +110,7 @@ pub(super) fn request(point: &Point, facts: &Facts, known: &Known<'_>) -> Option
 
 /// Bytes a nanosecond of the device under the point's folder, fast and slow, by its kind.
 pub(super) fn rates(point: &Point, facts: &Facts) -> Option<(f64, f64)> {
-    match medium(&point.axes, facts) {
+    match medium(point, facts) {
         Medium::Rotational => Some((0.3, 0.08)),
         Medium::Flash | Medium::Virtual => Some((8.0, 0.3)),
         Medium::Memory | Medium::Unknown => None,

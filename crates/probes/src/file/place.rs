@@ -4,7 +4,6 @@
 use super::axes::TEMPORARY;
 use costof_measure::facts;
 use costof_measure::meter::Meter;
-use costof_model::axis::Axes;
 use costof_model::facts::{Facts, Medium};
 use costof_model::failure::Failure;
 use costof_model::point::Point;
@@ -374,8 +373,8 @@ pub(super) fn temporary_name(facts: &Facts) -> Option<String> {
 }
 
 /// What a point's folder lies on, as the facts tell.
-pub(super) fn medium(axes: &Axes, facts: &Facts) -> Medium {
-    let folder = match axes.word("dir") {
+pub(super) fn medium(point: &Point, facts: &Facts) -> Medium {
+    let folder = match point.axes.word("dir") {
         TEMPORARY => facts.temporary_folder.as_deref(),
         dir => Some(dir),
     };

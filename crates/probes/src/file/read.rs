@@ -3,7 +3,7 @@
 mod predict;
 
 use super::axes::{CACHE, DIR, PATTERN, block_axis, size_axis};
-use super::place::{ALL, Place, has_blocks, is_there, medium, order, temporary_name};
+use super::place::{ALL, Place, has_blocks, is_there, order, temporary_name};
 use crate::arenas;
 use crate::derived::with_throughput;
 use crate::literal::{cost, latency, list, metric, text, word, words};
@@ -201,12 +201,7 @@ fn at(cache: &'static str, pattern: &'static str, block: u64) -> Axes {
 
 fn headlines(facts: &Facts) -> Vec<Headline> {
     let disk = temporary_name(facts).unwrap_or_else(|| "its disk".to_owned());
-    let seek = Headline::new(
-        "disk seek",
-        at("direct", "seek", 4 << 10).with("size", SEEK_SIZE),
-    );
-    let seeks = medium(&seek.axes, facts) == Medium::Rotational;
-    let reads = [
+    vec![
         Headline::new(
             format!("read 4 KiB randomly from {disk}"),
             at("direct", "random", 4 << 10),
@@ -215,8 +210,11 @@ fn headlines(facts: &Facts) -> Vec<Headline> {
             format!("read 1 MiB sequentially from {disk}"),
             at("direct", "sequential", 1 << 20),
         ),
-    ];
-    reads.into_iter().chain(seeks.then_some(seek)).collect()
+        Headline::new(
+            "disk seek",
+            at("direct", "seek", 4 << 10).with("size", SEEK_SIZE),
+        ),
+    ]
 }
 
 /// Blocks of each size from each place, and several reads under way.

@@ -279,7 +279,7 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
 
 /// What it takes until the device has emptied its own cache, once or twice.
 fn flush(point: &Point, facts: &Facts) -> (Range, &'static str) {
-    match super::place::medium(&point.axes, facts) {
+    match super::place::medium(point, facts) {
         Medium::Rotational => (Range(2e6, 24e6), "until a disk has turned once or twice"),
         // Of capacitors that keep it, or of cells that must be programmed.
         Medium::Flash => (Range(0.0, 5e6), "until flash has emptied its cache"),
