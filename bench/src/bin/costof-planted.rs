@@ -12,6 +12,7 @@ use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::unit::{Better, Unit};
 use costof_model::{List, Text};
+use costof_os::syscalls;
 use std::hint::black_box;
 use std::process::ExitCode;
 
@@ -97,11 +98,7 @@ fn run(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
             }
             black_box(value);
         }),
-        "kernel" => meter.repeatable("cost", |n| {
-            for _ in 0..n * parts {
-                black_box(rustix::process::getppid());
-            }
-        }),
+        "kernel" => meter.repeatable("cost", |n| syscalls::getppid(n * parts)),
         _ => {
             let next = cycle();
             meter.repeatable("cost", |n| {
