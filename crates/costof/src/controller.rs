@@ -196,21 +196,6 @@ impl Controller<'_> {
         self.run.run.plan.points().filter_map(known).collect()
     }
 
-    /// What the launches of a block say of one of its points.
-    fn estimate(&self, block: usize, position: usize) -> Result<PointRow, Failure> {
-        let planned = &self.blocks()[block];
-        let point = &planned.points[position];
-        let launches: Vec<&LaunchRow> = self.launches_of(block).collect();
-        estimate::point(
-            &self.probe(point).info,
-            point,
-            planned.label(position),
-            &launches,
-            self.run.prediction(point),
-            &self.near.description.clock,
-        )
-    }
-
     /// How many launches each block gets: as the file says where it was decided before, else what there
     /// is time for.
     fn launch_counts(&self) -> Vec<u32> {
@@ -606,7 +591,7 @@ impl Controller<'_> {
             if self.is_known(block, point) {
                 continue;
             }
-            match self.estimate(block, position) {
+            match estimate::planned_point(self.run, block, position) {
                 Ok(row) => self.write(Row::Point(Box::new(row)))?,
                 Err(failure) => {
                     // What the launches that gave a number say comes first.

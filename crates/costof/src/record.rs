@@ -87,20 +87,14 @@ impl Record {
     }
 }
 
-/// Reads the run in the file at `path`.
+/// Reads the run in the file at `path`; of an interrupted one also what its launches say so far.
 pub(crate) fn read(path: &Path) -> Result<Run, Error> {
     let file = File::open(path)
         .map_err(|error| wrong(format!("cannot open {}: {error}", path.display())))?;
-    let run = run_file::read(BufReader::new(file))
+    let mut run = run_file::read(BufReader::new(file))
         .map_err(|error| wrong(format!("{}: {error}", path.display())))?;
-    Ok(with_what_is_known_so_far(run))
-}
-
-/// An interrupted run with what its launches say so far.
-fn with_what_is_known_so_far(mut run: Run) -> Run {
-    let so_far = estimate::so_far(&run);
-    run.points.extend(so_far);
-    run
+    estimate::add_so_far(&mut run);
+    Ok(run)
 }
 
 /// So much of a run file is read to be shown. A complete run of every probe has a tenth of it.
@@ -110,7 +104,7 @@ const SHOWN_MAX_BYTES: u64 = 512 << 20;
 pub(crate) fn read_to_show(path: &Path) -> Result<(Run, Option<String>), Error> {
     let file = File::open(path)
         .map_err(|error| wrong(format!("cannot open {}: {error}", path.display())))?;
-    let (run, why) = run_file::read_up_to(BufReader::new(file), SHOWN_MAX_BYTES)
+    let (mut run, why) = run_file::read_up_to(BufReader::new(file), SHOWN_MAX_BYTES)
         .map_err(|error| wrong(format!("{}: {error}", path.display())))?;
     let why = why.map(|why| {
         format!(
@@ -118,7 +112,8 @@ pub(crate) fn read_to_show(path: &Path) -> Result<(Run, Option<String>), Error> 
             run.whole_bytes
         )
     });
-    Ok((with_what_is_known_so_far(run), why))
+    estimate::add_so_far(&mut run);
+    Ok((run, why))
 }
 
 /// The latest run of the history; `None` where there is none.

@@ -303,8 +303,7 @@ impl<'a> Session<'a> {
             controller.carry_out()?;
             drop(controller);
             if self.interrupted.load(Ordering::Relaxed) {
-                let so_far = estimate::so_far(&run);
-                run.points.extend(so_far);
+                estimate::add_so_far(&mut run);
             } else {
                 let end = end(&run);
                 record.write(&mut run, end)?;

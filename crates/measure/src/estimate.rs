@@ -2,7 +2,7 @@
 //! Pure, so that a point can be derived again from its launches at any time.
 
 use crate::grade::link::{link_causes, without_relay};
-use crate::grade::{causes, core_never_alone, core_shared, core_shared_elsewhere, other_distances};
+use crate::grade::{causes, core_never_alone, core_shared, other_distances, other_end_shared};
 use crate::launches::{Counting, launches_with};
 use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::distribution::Distribution;
@@ -34,25 +34,56 @@ const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 /// What the launches of an unfinished run say so far of points that have no row yet: of those that have as
 /// many launches as make an interval.
 pub fn so_far(run: &Run) -> Vec<PointRow> {
-    let Some(attempt) = run.attempts.last().filter(|_| run.end.is_none()) else {
+    if run.end.is_some() {
         return Vec::new();
-    };
-    let mut rows = Vec::new();
-    for (number, block) in run.run.plan.blocks.iter().enumerate() {
-        let launches = run.launches.iter().filter(|launch| launch.block == number);
-        let launches: Vec<&LaunchRow> = launches.collect();
-        for (position, point) in block.points.iter().enumerate() {
-            let is_known = run.points.iter().any(|row| row.point == *point);
-            let Some(info) = run.probe(&point.probe).filter(|_| !is_known) else {
-                continue;
-            };
-            let prediction = run.prediction(point);
-            let label = block.label(position);
-            let row = self::point(info, point, label, &launches, prediction, &attempt.clock);
-            rows.extend(row.ok().filter(|row| row.launches >= LEAST_LAUNCHES));
-        }
     }
-    rows
+    let blocks = run.run.plan.blocks.iter().enumerate();
+    let planned = blocks.flat_map(|(block, planned)| {
+        (0..planned.points.len()).map(move |position| (block, position))
+    });
+    planned
+        .filter(|(block, position)| {
+            let point = &run.run.plan.blocks[*block].points[*position];
+            run.points.iter().all(|row| row.point != *point)
+        })
+        .filter_map(|(block, position)| planned_point(run, block, position).ok())
+        .filter(|row| row.launches >= LEAST_LAUNCHES)
+        .collect()
+}
+
+/// Adds to an unfinished run, in memory only, what its launches say so far.
+pub fn add_so_far(run: &mut Run) {
+    let rows = so_far(run);
+    run.points.extend(rows);
+}
+
+/// What the launches of a run say of the point that its plan has at this position of this block.
+///
+/// # Errors
+/// Those of [`point`].
+///
+/// # Panics
+/// Where the plan has no such block or position.
+pub fn planned_point(run: &Run, block: usize, position: usize) -> Result<PointRow, Failure> {
+    let planned = &run.run.plan.blocks[block];
+    let place = &planned.points[position];
+    let (Some(info), Some(attempt)) = (run.probe(&place.probe), run.attempts.last()) else {
+        return Err(Failure::error("the run does not describe its probe"));
+    };
+    let launches: Vec<&LaunchRow> = run
+        .launches
+        .iter()
+        .filter(|launch| launch.block == block)
+        .collect();
+    let label = planned.label(position);
+    point(
+        info,
+        place,
+        label,
+        &launches,
+        run.prediction(place),
+        &attempt.clock,
+    )
 }
 
 /// What the launches of a block say of one of its points.
@@ -87,7 +118,7 @@ pub fn point(
     let Counting {
         given,
         never_alone,
-        shared_elsewhere,
+        other_end_shared: left_out_or_not,
         elsewhere,
     } = Counting::of(given);
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
@@ -101,7 +132,7 @@ pub fn point(
     let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone);
     warnings.extend(core.and_then(|core| core_shared(&core)));
     warnings.extend(core_never_alone(never_alone, given.len()));
-    warnings.extend(core_shared_elsewhere(shared_elsewhere, given.len()));
+    warnings.extend(other_end_shared(left_out_or_not, given.len()));
     warnings.extend(other_distances(elsewhere, given.len()));
     let rows: Vec<&LaunchRow> = given.iter().map(|(row, _)| *row).collect();
     warnings.extend(link_causes(&rows));

@@ -17,8 +17,9 @@ pub(crate) struct Counting<'a> {
     pub(crate) given: Given<'a>,
     /// How many of them had a core that was never alone: too few others were left.
     pub(crate) never_alone: usize,
-    /// How many are left out, or stay as too few others were left, whose other CPUs were shared.
-    pub(crate) shared_elsewhere: (usize, usize),
+    /// How many are left out, or stay since too few others were left, in which something else used the
+    /// core of the other end.
+    pub(crate) other_end_shared: (usize, usize),
     /// How many are left out as their CPUs lay at another distance.
     pub(crate) elsewhere: usize,
 }
@@ -27,12 +28,12 @@ impl<'a> Counting<'a> {
     /// Those of these launches.
     pub(crate) fn of(mut given: Given<'a>) -> Counting<'a> {
         let never_alone = leave_out_never_alone(&mut given);
-        let shared_elsewhere = leave_out_shared_elsewhere(&mut given);
+        let other_end_shared = leave_out_other_end_shared(&mut given);
         let elsewhere = leave_out_other_distances(&mut given);
         Counting {
             given,
             never_alone,
-            shared_elsewhere,
+            other_end_shared,
             elsewhere,
         }
     }
@@ -87,12 +88,11 @@ fn floor(launch: &LaunchRow) -> Option<f64> {
     launch.noise.core.map(|core| core.floor)
 }
 
-/// Leaves out launches during most of which something else used the core of another CPU than the measuring
-/// one. Where too few others are left, all stay. How many were left out, and how many such stay, is
-/// returned.
-fn leave_out_shared_elsewhere(given: &mut Given<'_>) -> (usize, usize) {
+/// Leaves out launches during most of which something else used the core of the other end. Where too few
+/// others are left, all stay. How many were left out, and how many such stay, is returned.
+fn leave_out_other_end_shared(given: &mut Given<'_>) -> (usize, usize) {
     let was_alone = |launch: &LaunchRow| {
-        let alone = launch.noise.other_core.and_then(|cores| cores.alone());
+        let alone = launch.noise.other_core.and_then(|core| core.alone());
         alone.is_none_or(|share| share >= 0.5)
     };
     let shared = given
