@@ -105,7 +105,7 @@ pub(crate) struct RunOptions {
     /// without, the latency table, or with --set what has such an axis
     #[arg(value_name = "PROBE")]
     pub(crate) probes: Vec<String>,
-    /// Fewer and shorter launches: a first look
+    /// Fewer launches: a first look
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
     /// More and longer launches: what a result to publish deserves; alone, of every point of
@@ -113,7 +113,7 @@ pub(crate) struct RunOptions {
     #[arg(long)]
     pub(crate) full: bool,
     /// So many launches of each point, whatever time they take: with four times as many an interval is
-    /// about half as wide; without, up to 6 with --quick, 9, or 15 with --full, as their time allows
+    /// about half as wide; without, up to 6 with --quick, else 20, as their time allows
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(launches()))]
     pub(crate) launches: Option<u32>,
     /// Values for an axis instead of the probe's own plan; several axes are crossed
@@ -192,7 +192,7 @@ pub(crate) struct StudyOptions {
     /// Which: a name of the list, or a file of your own
     #[arg(value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
     pub(crate) study: Option<String>,
-    /// Fewer and shorter launches, and less of what takes long: under six minutes
+    /// Fewer launches, and less of what takes long: under six minutes
     #[arg(long, conflicts_with_all = ["full", "run"])]
     pub(crate) quick: bool,
     /// More and longer launches
@@ -383,10 +383,10 @@ pub(crate) struct CompareOptions {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of --interleave, as of `costof run`")]
 pub(crate) struct InTurns {
-    /// Fewer and shorter launches: a first look, 6 of each instead of 10
+    /// Fewer launches: a first look, 6 of each instead of 20
     #[arg(long, requires = "interleave", conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// More and longer launches: 16 of each
+    /// Longer launches, and time for 20 of each
     #[arg(long, requires = "interleave")]
     pub(crate) full: bool,
     /// So many launches of each, whatever time they take; one more where that is odd

@@ -75,8 +75,7 @@ fn share(run: &Run) -> Option<(f64, Option<Point>)> {
     }
     let gauged = run.launches.iter().filter_map(|launch| launch.noise.core);
     let (shared_ns, all_ns) = gauged.fold((0.0, 0.0), |(shared, all), core| {
-        let all_here = core.alone_ns + core.shared_ns + core.mixed_ns;
-        (shared + core.shared_ns, all + all_here)
+        (shared + core.shared_ns, all + core.all_ns().unwrap_or(0.0))
     });
     (all_ns > 0.0).then(|| (shared_ns / all_ns, None))
 }

@@ -2,11 +2,12 @@
 //!
 //! A launch is one value of each metric, its median. The ratio is that of the geometric means of
 //! the two runs' launches without the least and the greatest eighth, its interval Welch's t on their
-//! logarithms, as costs are skewed. Where the launches of both took turns, those of one number are neighbours in time and share what the machine
-//! did then: the interval is Student's t on the logarithms of their ratios. Looking at many rows
-//! finds differences by chance: verdicts hold for all rows together, by Holm's procedure (S. Holm, "A
-//! simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979),
-//! so that of twenty comparisons of what is the same, one has a false alarm.
+//! logarithms, as costs are skewed. Where the launches of both took turns, those of one number are
+//! neighbours in time and share what the machine did then: the interval is Student's t on the logarithms
+//! of their ratios. Looking at many rows finds differences by chance: verdicts hold for all rows together,
+//! by Holm's procedure (S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
+//! Journal of Statistics 6, 1979), so that of twenty comparisons of what is the same, one has a false
+//! alarm.
 //!
 //! Of each launch counts what had the core to itself, as long as both runs have enough of it. Else what
 //! shared the core is compared with what shared it, and says so; alone is never compared with shared. What

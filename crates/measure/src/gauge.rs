@@ -78,6 +78,13 @@ impl Gauge {
         (self.read)()
     }
 
+    /// The median of a short look at the core that the calling thread is on, of half a millisecond. It stays
+    /// where it is: where something of low priority keeps the CPU awake, Linux 6.18 may let a thread that
+    /// changes its affinity wait for seconds.
+    pub fn look(&self) -> Option<f64> {
+        median(&readings(&self.read, LOOK_READINGS))
+    }
+
     /// What it reads by, for other threads on cores of the same design.
     pub fn reader(&self) -> Reader {
         Arc::clone(&self.read)
@@ -160,14 +167,7 @@ fn by_design(cpu: &Cpu) -> Option<f64> {
     }
 }
 
-/// The median of a short look at the core that the calling thread is on, of half a millisecond. It stays
-/// where it is: where something of low priority keeps the CPU awake, Linux 6.18 may let a thread that
-/// changes its affinity wait for seconds.
-pub fn look(gauge: &Gauge) -> Option<f64> {
-    median(&readings(&gauge.reader(), LOOK_READINGS))
-}
-
-/// The same of a CPU's core, from a thread that goes there.
+/// The median of a short look at a CPU's core, from a thread that goes there.
 ///
 /// # Errors
 /// Where a thread cannot be had, or cannot run there.

@@ -341,7 +341,7 @@ impl OpenLaunch {
         self.gauge
             .as_ref()
             .filter(|_| !self.leads)
-            .and_then(gauge::look)
+            .and_then(Gauge::look)
     }
 
     fn measure(&mut self, position: usize, stop: &AtomicBool) -> Result<(), Failure> {

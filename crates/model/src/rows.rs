@@ -178,7 +178,7 @@ pub struct LaunchRow {
     pub block: usize,
     /// Which launch of it, from 0.
     pub launch: u32,
-    /// How many launches the block is to have, as far as that is decided.
+    /// How many launches the block is to have; 0 in the first ones, before that is decided.
     pub of: u32,
     /// How long it took from the worker's start to its end, in nanoseconds.
     pub wall_ns: f64,

@@ -99,8 +99,8 @@ pub(crate) static PROBE: Probe = Probe {
         how: text(
             "One child after the other on the parent's processor, each stamped before the call, \
              after it, and after waitpid; its exit code shows what it did. In the figure are the \
-             child's page faults and its end. The parent is a worker of one thread (until method 1 \
-             of two, for which the C library's fork takes locks, and a third longer): a fork copies \
+             child's page faults and its end. The parent is a worker of one thread (by method 1 of \
+             two, for which the C library's fork takes locks, and a third longer): a fork copies \
              some forty mappings and half a MiB, and takes a fifth longer than one of a program of a \
              few lines. What is executed lies in a memory file, is linked to nothing, and is given no environment: so execve is measured, and not a dynamic \
              linker, which takes most of the time of a usual program such as /bin/true, nor a \

@@ -31,7 +31,7 @@ const SHARES: &[Kind] = &[
         Some(core.shared_ns / core.all_ns()?)
     }),
     (
-        "time that something else used the core of another end",
+        "time that another end did not have its core to itself",
         |noise| Some(1.0 - noise.other_core?.alone()?),
     ),
     ("change of the distance between CPUs", |noise| {
