@@ -15,6 +15,7 @@ use costof_model::{List, Text};
 use costof_os::syscalls;
 use std::hint::black_box;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 fn main() -> ExitCode {
     costof::main(TABLE)
@@ -48,7 +49,7 @@ const SOURCES: &[Text] = &[text("bench/README.md")];
 const ROLES: &[Text] = &[text("only")];
 
 static PLANTED: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("bench.planted"),
         method: 1,
         question: text("Is a known slow-down found?"),
@@ -63,7 +64,7 @@ static PLANTED: Probe = Probe {
         after: List::Borrowed(&[]),
         needs: List::Borrowed(&[]),
         roles: List::Borrowed(ROLES),
-    },
+    }),
     rounds: 1,
     blocks_by: &[],
     least_ns: |_| 0.0,

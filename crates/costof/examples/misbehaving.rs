@@ -18,40 +18,68 @@ use std::hint::black_box;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 fn main() -> ExitCode {
     costof::main(TABLE)
 }
 
-static TABLE: &[&Probe] = &[
-    &probe("test.good", &[], &[], &[|_| only(good)]),
-    &probe("test.error", &[], &[], &[|_| only(error)]),
-    &probe("test.escapes", &[], &[], &[|_| only(escapes)]),
-    &probe("test.crash", CRASHES, &[], &[|_| only(crash)]),
-    &probe("test.crash_once", &[], &[], &[|_| only(crash_once)]),
-    &probe("test.panic", &[], &[], &[|_| only(panic)]),
-    &probe("test.hang", HANGS, AFTER_GOOD, &[|_| only(hang)]),
-    &probe("test.memory", &[], &[], &[|_| only(memory)]),
-    &probe("test.rubbish", OUTPUTS, &[], &[|_| only(rubbish)]),
-    &probe(
-        "test.leaves_child",
-        ENDS,
-        AFTER_GOOD,
-        &[|_| only(leaves_child)],
-    ),
-    &probe(
-        "test.unsupported",
-        &[],
-        &[],
-        &[|_| Ok(Box::new(Unsupported))],
-    ),
-    &probe("test.no_start", STARTS, &[], &[no_start]),
-    &probe("test.slow", &[], &[], &[|_| only(slow)]),
-    &probe("test.removed_loop", REMOVED, &[], &[|_| only(removed_loop)]),
-    &probe("test.planted", &[], &[], &[|_| only(planted)]),
-    &probe("test.two_ends", &[], &[], &[|_| only(good), |_| only(slow)]),
-];
+/// The table, of probes by their ids, axes, what comes before them, and roles.
+macro_rules! table {
+    ($($id:expr, $axes:expr, $after:expr, $roles:expr;)*) => {
+        static TABLE: &[&Probe] = &[$({
+            const STARTS_HERE: &[StartRole] = $roles;
+            static PROBE: Probe = Probe {
+            info: LazyLock::new(|| ProbeInfo {
+                id: Text::Borrowed($id),
+                method: 1,
+                question: Text::Borrowed("What becomes of a run when a probe does this?"),
+                axes: List::Borrowed($axes),
+                crossings: List::Borrowed(&[]),
+                metrics: List::Borrowed(COST),
+                how: Text::Borrowed("By misbehaving."),
+                sources: List::Borrowed(&[Text::Borrowed("DESIGN.md, section 3")]),
+                predicted_from: Text::Borrowed("nothing"),
+                after: List::Borrowed($after),
+                needs: List::Borrowed(&[]),
+                roles: List::Borrowed(ROLES.split_at(STARTS_HERE.len()).0),
+            }),
+            rounds: 1,
+            blocks_by: &["why"],
+            least_ns: |_| 0.0,
+            memory_bytes: |_| 0,
+            processors: |_| 1,
+            headlines: |_| Vec::new(),
+            more_points: |_| Vec::new(),
+            budget: None,
+            predict: |_, _, _| None,
+            roles: STARTS_HERE,
+            derive: of_the_last,
+            };
+            &PROBE
+        }),*];
+    };
+}
+
+table! {
+    "test.good", &[], &[], &[|_| only(good)];
+    "test.error", &[], &[], &[|_| only(error)];
+    "test.escapes", &[], &[], &[|_| only(escapes)];
+    "test.crash", CRASHES, &[], &[|_| only(crash)];
+    "test.crash_once", &[], &[], &[|_| only(crash_once)];
+    "test.panic", &[], &[], &[|_| only(panic)];
+    "test.hang", HANGS, AFTER_GOOD, &[|_| only(hang)];
+    "test.memory", &[], &[], &[|_| only(memory)];
+    "test.rubbish", OUTPUTS, &[], &[|_| only(rubbish)];
+    "test.leaves_child", ENDS, AFTER_GOOD, &[|_| only(leaves_child)];
+    "test.unsupported", &[], &[], &[|_| Ok(Box::new(Unsupported))];
+    "test.no_start", STARTS, &[], &[no_start];
+    "test.slow", &[], &[], &[|_| only(slow)];
+    "test.removed_loop", REMOVED, &[], &[|_| only(removed_loop)];
+    "test.planted", &[], &[], &[|_| only(planted)];
+    "test.two_ends", &[], &[], &[|_| only(good), |_| only(slow)];
+}
 
 /// Measured when the good probe is complete.
 const AFTER_GOOD: &[Text] = &[Text::Borrowed("test.good")];
@@ -292,41 +320,6 @@ fn signal_myself(signal: Signal) {
 fn remembered(name: &str) -> std::path::PathBuf {
     let folder = std::env::var_os("COSTOF_TEST_FOLDER").expect("tests set COSTOF_TEST_FOLDER");
     Path::new(&folder).join(name)
-}
-
-const fn probe(
-    id: &'static str,
-    axes: &'static [Axis],
-    after: &'static [Text],
-    roles: &'static [StartRole],
-) -> Probe {
-    Probe {
-        info: ProbeInfo {
-            id: Text::Borrowed(id),
-            method: 1,
-            question: Text::Borrowed("What becomes of a run when a probe does this?"),
-            axes: List::Borrowed(axes),
-            crossings: List::Borrowed(&[]),
-            metrics: List::Borrowed(COST),
-            how: Text::Borrowed("By misbehaving."),
-            sources: List::Borrowed(&[Text::Borrowed("DESIGN.md, section 3")]),
-            predicted_from: Text::Borrowed("nothing"),
-            after: List::Borrowed(after),
-            needs: List::Borrowed(&[]),
-            roles: List::Borrowed(ROLES.split_at(roles.len()).0),
-        },
-        rounds: 1,
-        blocks_by: &["why"],
-        least_ns: |_| 0.0,
-        memory_bytes: |_| 0,
-        processors: |_| 1,
-        headlines: |_| Vec::new(),
-        more_points: |_| Vec::new(),
-        budget: None,
-        predict: |_, _, _| None,
-        roles,
-        derive: of_the_last,
-    }
 }
 
 /// Two of them do not talk to each other, so that any link will do.

@@ -228,7 +228,7 @@ mod tests {
             },
         });
         let probe = probe::find(costof_probes::TABLE, PROBE).unwrap();
-        run.probes.push(probe.info.clone());
+        run.probes.push((*probe.info).clone());
         run.launches = points
             .iter()
             .zip(0..)

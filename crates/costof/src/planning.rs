@@ -37,7 +37,7 @@ pub(crate) fn asked<'a>(
     table: &'a [&'static Probe],
     options: &RunOptions,
 ) -> Result<Asked<'a>, Error> {
-    let all: Vec<&ProbeInfo> = table.iter().map(|probe| &probe.info).collect();
+    let all: Vec<&ProbeInfo> = table.iter().map(|probe| &*probe.info).collect();
     let infos = select(&all, &options.probes)?;
     let mut settings = Settings::new();
     for (axis, values) in &options.settings {
@@ -176,11 +176,11 @@ pub(crate) fn plan(
     let precision = asked
         .first()
         .map_or(Precision::Default, |asked| asked.precision);
-    let infos: Vec<&ProbeInfo> = chosen.iter().map(|chosen| &chosen.probe.info).collect();
+    let infos: Vec<&ProbeInfo> = chosen.iter().map(|chosen| &*chosen.probe.info).collect();
     let levels = plan::levels(&infos);
     let mut blocks = Vec::new();
     for chosen in chosen {
-        let info = &chosen.probe.info;
+        let info = &*chosen.probe.info;
         let level = levels.iter().position(|level| level.contains(&info));
         let points = chosen.points.into_iter().filter(&mut *keep).collect();
         for points in split(chosen.probe, points) {
@@ -296,7 +296,7 @@ fn before<'a>(table: &'a [&'static Probe], asked: &Asked<'a>) -> Vec<&'a ProbeIn
     };
     table
         .iter()
-        .map(|probe| &probe.info)
+        .map(|probe| &*probe.info)
         .filter(|info| needed(info) && !asked.infos.contains(info))
         .collect()
 }

@@ -375,7 +375,7 @@ fn precision(plan: &Plan) -> Result<Precision, Error> {
 }
 
 fn infos(table: &[&'static Probe]) -> Vec<costof_model::probe_info::ProbeInfo> {
-    table.iter().map(|probe| probe.info.clone()).collect()
+    table.iter().map(|probe| (*probe.info).clone()).collect()
 }
 
 /// A new run; `name` is that of its file in the folder of `--out`, where there are several.
@@ -419,7 +419,7 @@ pub(crate) fn new_file(
     let used: Vec<&Probe> = table.iter().copied().filter(|probe| asks(probe)).collect();
     let mut run = Run::new(first);
     for probe in used {
-        record.write(&mut run, Row::Probe(Box::new(probe.info.clone())))?;
+        record.write(&mut run, Row::Probe(Box::new((*probe.info).clone())))?;
     }
     Ok((record, run))
 }

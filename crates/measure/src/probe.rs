@@ -4,10 +4,16 @@ use crate::meter::Meter;
 use crate::schedule::Precision;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
+use costof_model::metric::MetricInfo;
 use costof_model::point::{Headline, Planned, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Launch, Offers, Report};
+use costof_model::typed::{At, TypedPoint};
+use costof_model::unit::{Better, Unit};
+use costof_model::{List, Text};
+use std::marker::PhantomData;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// One question with a number for an answer, and how it gets it. A literal of
@@ -15,7 +21,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Probe {
     /// The description, as plain data.
-    pub info: ProbeInfo,
+    pub info: LazyLock<ProbeInfo>,
     /// In how many interleaved rounds the points of a block are measured:
     /// several where points are compared with each other, one where setting
     /// up a point is dear.
@@ -50,6 +56,141 @@ pub struct Probe {
     /// Turns what the roles report, in the order of `info.roles`, into the
     /// metrics of the point. Pure.
     pub derive: fn(&Point, Vec<Report>) -> Report,
+}
+
+/// One question with a number for an answer, and how it gets it: carried by the type of the probe's points.
+/// What has no default here must be said.
+pub trait Measure: TypedPoint {
+    /// The version of the method; numbers of different methods are not compared.
+    const METHOD: u32 = 1;
+    /// The question, as a person asks it.
+    const QUESTION: &'static str;
+    /// What it measures, the primary metric first.
+    const METRICS: &'static [Metric];
+    /// How it is measured, and what the number contains.
+    const HOW: &'static str;
+    /// Papers, manuals and kernel documents that it rests on.
+    const SOURCES: &'static [&'static str];
+    /// What it predicts from, in words.
+    const PREDICTED_FROM: &'static str;
+    /// Probes whose points its predictions use; they are measured before it.
+    const AFTER: &'static [&'static str] = &[];
+    /// What the machine must offer.
+    const NEEDS: &'static [&'static str] = &[];
+    /// As [`ProbeInfo::crossings`].
+    const CROSSINGS: &'static [&'static [&'static str]] = &[];
+    /// As [`Probe::rounds`].
+    const ROUNDS: u32 = 1;
+    /// As [`Probe::blocks_by`].
+    const BLOCKS_BY: &'static [&'static str] = &[];
+    /// As [`Probe::budget`].
+    const BUDGET: Option<fn(Precision) -> Duration> = None;
+    /// What its roles are called, in the order in which they are prepared; the last one leads.
+    const ROLE_NAMES: &'static [&'static str] = &["only"];
+    /// How each of them starts: see [`role`].
+    const ROLES: &'static [StartRole];
+
+    /// As [`Probe::headlines`].
+    fn headlines(facts: &Facts) -> Vec<Headline> {
+        let _ = facts;
+        Vec::new()
+    }
+
+    /// As [`Probe::more_points`].
+    fn more_points(facts: &Facts) -> Vec<Planned> {
+        let _ = facts;
+        Vec::new()
+    }
+
+    /// As [`Probe::least_ns`].
+    fn least_ns(point: &At<Self>) -> f64 {
+        let _ = point;
+        0.0
+    }
+
+    /// As [`Probe::memory_bytes`].
+    fn memory_bytes(point: &At<Self>) -> u64 {
+        let _ = point;
+        0
+    }
+
+    /// As [`Probe::processors`].
+    fn processors(point: &At<Self>) -> usize {
+        let _ = point;
+        1
+    }
+
+    /// As [`Probe::predict`].
+    fn predict(point: &At<Self>, facts: &Facts, known: &Known<'_>) -> Option<Prediction>;
+
+    /// As [`Probe::derive`]; of one role, what it reports is the result.
+    ///
+    /// # Panics
+    /// A probe with several roles that has no such function of its own is a bug.
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
+        let _ = point;
+        let [report] = <[Report; 1]>::try_from(reports).expect("one role");
+        report
+    }
+}
+
+/// A metric, as a probe declares it.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Its name, shared by all probes that measure the same thing.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// Which way is better.
+    pub better: Better,
+    /// What it is, and what it contains.
+    pub about: &'static str,
+}
+
+impl Probe {
+    /// The probe that measures so.
+    pub const fn of<M: Measure>() -> Probe {
+        Probe {
+            info: LazyLock::new(describe::<M>),
+            rounds: M::ROUNDS,
+            blocks_by: M::BLOCKS_BY,
+            least_ns: |point| M::least_ns(&point.into()),
+            memory_bytes: |point| M::memory_bytes(&point.into()),
+            processors: |point| M::processors(&point.into()),
+            headlines: M::headlines,
+            more_points: M::more_points,
+            budget: M::BUDGET,
+            predict: |point, facts, known| M::predict(&point.into(), facts, known),
+            roles: M::ROLES,
+            derive: |point, reports| M::derive(&point.into(), reports),
+        }
+    }
+}
+
+fn describe<M: Measure>() -> ProbeInfo {
+    fn texts(texts: &'static [&'static str]) -> List<Text> {
+        texts.iter().copied().map(Text::Borrowed).collect()
+    }
+    let metric = |metric: &Metric| MetricInfo {
+        name: Text::Borrowed(metric.name),
+        unit: metric.unit,
+        better: metric.better,
+        about: Text::Borrowed(metric.about),
+    };
+    ProbeInfo {
+        id: Text::Borrowed(M::PROBE),
+        method: M::METHOD,
+        question: Text::Borrowed(M::QUESTION),
+        axes: List::Owned(M::axes()),
+        crossings: M::CROSSINGS.iter().map(|axes| texts(axes)).collect(),
+        metrics: M::METRICS.iter().map(metric).collect(),
+        how: Text::Borrowed(M::HOW),
+        sources: texts(M::SOURCES),
+        predicted_from: Text::Borrowed(M::PREDICTED_FROM),
+        after: texts(M::AFTER),
+        needs: texts(M::NEEDS),
+        roles: texts(M::ROLE_NAMES),
+    }
 }
 
 /// Starts a role for one launch of one block.
@@ -93,6 +234,74 @@ pub trait Role {
     fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let _ = (point, meter);
         Ok(())
+    }
+}
+
+/// One end's part in a probe at points of a type; as [`Role`].
+pub trait RoleAt<P> {
+    /// As [`Role::blocks`].
+    fn blocks(&self, point: &At<P>) -> bool {
+        let _ = point;
+        false
+    }
+
+    /// As [`Role::prepare`].
+    ///
+    /// # Errors
+    /// Why the point cannot be measured here.
+    fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers, Failure> {
+        let _ = (point, offers);
+        Ok(Offers::new())
+    }
+
+    /// As [`Role::run`].
+    ///
+    /// # Errors
+    /// Why it has no number.
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure>;
+
+    /// As [`Role::finish`].
+    ///
+    /// # Errors
+    /// What shows that the work was not done.
+    fn finish(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let _ = (point, meter);
+        Ok(())
+    }
+}
+
+/// A role at points of a type, as a worker carries it out.
+///
+/// # Errors
+/// None; it is what a [`StartRole`] returns.
+pub fn role<P: TypedPoint>(role: impl RoleAt<P> + 'static) -> Result<Box<dyn Role>, Failure> {
+    struct Untyped<P, R>(R, PhantomData<P>);
+
+    impl<P: TypedPoint, R: RoleAt<P>> Role for Untyped<P, R> {
+        fn blocks(&self, point: &Point) -> bool {
+            self.0.blocks(&point.into())
+        }
+
+        fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+            self.0.prepare(&point.into(), offers)
+        }
+
+        fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+            self.0.run(&point.into(), meter)
+        }
+
+        fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+            self.0.finish(&point.into(), meter)
+        }
+    }
+
+    Ok(Box::new(Untyped(role, PhantomData)))
+}
+
+/// A role that has nothing to set up: a function that measures a point.
+impl<P, F: FnMut(&At<P>, &mut Meter<'_>) -> Result<(), Failure>> RoleAt<P> for F {
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        self(point, meter)
     }
 }
 

@@ -22,6 +22,7 @@ pub mod probe_info;
 pub mod protocol;
 pub mod rows;
 pub mod run_file;
+pub mod typed;
 pub mod unit;
 
 pub use few::Few;

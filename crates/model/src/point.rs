@@ -29,10 +29,10 @@ pub struct Headline {
 
 impl Headline {
     /// A headline called `label` at `axes`.
-    pub fn new(label: impl Into<String>, axes: Axes) -> Headline {
+    pub fn new(label: impl Into<String>, axes: impl Into<Axes>) -> Headline {
         Headline {
             label: label.into(),
-            axes,
+            axes: axes.into(),
             link: None,
         }
     }

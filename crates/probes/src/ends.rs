@@ -1,94 +1,102 @@
 //! What probes between two ends share: where the other end runs, and whether
 //! the processors between which something goes to and fro are kept awake.
 
-use crate::literal::{list, text, word, words};
 use crate::threads;
-use crate::wake::{self, Kept};
-use costof_model::axis::{Axis, Choice};
+use crate::wake::{self, Kept, Wake};
 use costof_model::failure::Failure;
-use costof_model::point::Point;
 use costof_model::prediction::Known;
-use costof_model::{List, Text};
+use costof_model::typed::{AxisOf, Words, words, words_of};
 use std::io;
 
-const SAME: Choice = word("same", "both on one processor, which switches between them");
-const CROSS: Choice = word(
-    "cross",
-    "each on a processor of its own, the nearest one to the first",
-);
+costof_model::words! {
+    /// Where two ends run.
+    pub(crate) enum Cpus {
+        /// both on one processor, which switches between them
+        Same = "same",
+        /// each on a processor of its own, the nearest one to the first
+        Cross = "cross",
+    }
+}
 
-/// The axis `cpus`, for what is about one processor.
-pub(crate) const CPUS_SAME_FIRST: Axis = words("cpus", ABOUT_CPUS, list![SAME, CROSS]);
-/// The axis `cpus`, for what is about two.
-pub(crate) const CPUS_CROSS_FIRST: Axis = words("cpus", ABOUT_CPUS, list![CROSS, SAME]);
+impl Cpus {
+    /// On how many processors the two ends run.
+    pub(crate) fn count(self) -> usize {
+        match self {
+            Cpus::Same => 1,
+            Cpus::Cross => 2,
+        }
+    }
+
+    /// The axis `cpus`, for what is about one processor.
+    pub(crate) fn same_first() -> AxisOf<Cpus> {
+        words(ABOUT_CPUS)
+    }
+
+    /// The axis `cpus`, for what is about two.
+    pub(crate) fn cross_first() -> AxisOf<Cpus> {
+        words_of(ABOUT_CPUS, &[Cpus::Cross, Cpus::Same])
+    }
+}
+
 const ABOUT_CPUS: &str = "where the two ends run";
 
 /// What such a probe needs of the machine.
-pub(crate) const NEEDS: List<Text> = list![
-    text("cpus=cross: two processors (--cpu)"),
-    text("wake=polling: root, and a cpuidle driver whose shallowest state is POLL"),
+pub(crate) const NEEDS: &[&str] = &[
+    "cpus=cross: two processors (--cpu)",
+    "wake=polling: root, and a cpuidle driver whose shallowest state is POLL",
 ];
 
-/// Whether both ends of a point run on one processor.
-pub(crate) fn share(point: &Point) -> bool {
-    point.axes.word("cpus") == "same"
-}
-
-/// On how many processors the ends of a point run.
-pub(crate) fn processors(point: &Point) -> usize {
-    if share(point) { 1 } else { 2 }
-}
-
 /// The processor of the other end. The first of `cpus` is this thread's own.
-pub(crate) fn partner_cpu(point: &Point, cpus: &[usize]) -> Result<usize, Failure> {
-    let needed = processors(point);
-    Ok(threads::on(needed, cpus)?[needed - 1])
+///
+/// # Errors
+/// Where the run has too few.
+pub(crate) fn partner_cpu(ends: Cpus, cpus: &[usize]) -> Result<usize, Failure> {
+    Ok(threads::on(ends.count(), cpus)?[ends.count() - 1])
 }
 
-/// Keeps the processors that the ends of a point run on, the first ones of
-/// `cpus`, as its `wake` says.
-pub(crate) fn keep(point: &Point, cpus: &[usize]) -> Result<Kept, Failure> {
-    let wake = point.axes.word("wake");
-    if !share(point) {
-        return wake::keep(wake, threads::on(2, cpus)?);
-    }
-    match wake {
-        "awake" => Ok(Kept::AsTheyAre),
-        _ => Err(Failure::unsupported(
+/// Keeps the processors on which the ends run, the first ones of `cpus`, so.
+///
+/// # Errors
+/// Why they cannot be.
+pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Kept, Failure> {
+    match (ends, wake) {
+        (Cpus::Cross, _) => wake::keep(wake, threads::on(2, cpus)?),
+        (Cpus::Same, Wake::Awake) => Ok(Kept::AsTheyAre),
+        (Cpus::Same, _) => Err(Failure::unsupported(
             "the processor that both ends share is never idle (--set cpus=cross, or wake=awake)",
         )),
     }
 }
 
-/// What a context switch between two processes by a pipe has cost where the ends of a point run, with
-/// processors kept awake as its are, in nanoseconds; `None` where it was not measured.
-pub(crate) fn switch_ns(point: &Point, known: &Known<'_>) -> Option<f64> {
-    let axes = &point.axes;
+/// What a context switch between two processes by a pipe has cost where two ends run so, with processors
+/// kept awake so, in nanoseconds; `None` where it was not measured.
+pub(crate) fn switch_ns(ends: Cpus, wake: Wake, known: &Known<'_>) -> Option<f64> {
     known.primary(
         "os.context_switch",
         &[
             ("between", "processes"),
             ("over", "pipe"),
-            ("cpus", axes.word("cpus")),
-            ("wake", axes.word("wake")),
+            ("cpus", ends.word()),
+            ("wake", wake.word()),
         ],
     )
 }
 
 /// Two ends that spin need a processor each, and keep them awake themselves.
-pub(crate) fn spinning_keeps(point: &Point) -> Result<Kept, Failure> {
-    if share(point) {
-        return Err(Failure::unsupported(
+///
+/// # Errors
+/// Where they share one, or it is to be idle.
+pub(crate) fn spinning_keeps(ends: Cpus, wake: Wake) -> Result<Kept, Failure> {
+    match (ends, wake) {
+        (Cpus::Cross, Wake::Awake) => Ok(Kept::AsTheyAre),
+        (Cpus::Same, _) => Err(Failure::unsupported(
             "two ends that spin on one processor wait for the end of each other's time slice \
              (--set cpus=cross, or wait=block)",
-        ));
-    }
-    if point.axes.word("wake") != "awake" {
-        return Err(Failure::unsupported(
+        )),
+        _ => Err(Failure::unsupported(
             "an end that spins keeps its processor awake (--set wake=awake)",
-        ));
+        )),
     }
-    Ok(Kept::AsTheyAre)
 }
 
 /// A failure to set up the other end.

@@ -17,6 +17,7 @@ mod net;
 pub mod notes;
 mod null;
 mod os;
+mod prelude;
 mod rpc;
 mod rudp;
 mod sizes;

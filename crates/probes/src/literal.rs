@@ -2,6 +2,8 @@
 
 use costof_model::axis::{Axis, Choice, Domain};
 use costof_model::metric::MetricInfo;
+use costof_model::point::Point;
+use costof_model::typed::{AxisOf, AxisType};
 use costof_model::unit::{Better, Unit};
 use costof_model::{List, Text};
 
@@ -63,6 +65,18 @@ pub(crate) const fn metric(
         better,
         about: text(about),
     }
+}
+
+/// What stands on an axis of a point.
+pub(crate) fn axis<T: AxisType>(point: &Point, name: &str) -> T {
+    let value = point.axes.0.get(name);
+    let value = value.and_then(T::from_value);
+    value.unwrap_or_else(|| panic!("{point} has no such {name}"))
+}
+
+/// The axis of this type.
+pub(crate) fn typed<T>(name: &'static str, axis: AxisOf<T>) -> Axis {
+    axis.named(name)
 }
 
 /// A point of a probe that has been measured.

@@ -11,9 +11,10 @@ use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use std::hint::black_box;
+use std::sync::LazyLock;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("null"),
         method: 1,
         question: text("What does the harness itself add to each timed batch?"),
@@ -37,7 +38,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("cpu.clock")],
         needs: list![],
         roles: list![text("only")],
-    },
+    }),
     rounds: 1,
     blocks_by: &[],
     least_ns: |_| 0.0,

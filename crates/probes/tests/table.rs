@@ -69,7 +69,7 @@ fn ids_are_unique_and_say_their_layer() {
 
 #[test]
 fn predictions_go_in_no_circle() {
-    let infos: Vec<&ProbeInfo> = TABLE.iter().map(|probe| &probe.info).collect();
+    let infos: Vec<&ProbeInfo> = TABLE.iter().map(|probe| &*probe.info).collect();
     let mut before: BTreeSet<&str> = BTreeSet::new();
     for level in plan::levels(&infos) {
         for info in &level {
@@ -116,9 +116,9 @@ fn every_probe_explains_itself() {
 #[test]
 fn every_description_survives_the_run_file() {
     for probe in TABLE {
-        let json = serde_json::to_string(&probe.info).expect("plain data");
+        let json = serde_json::to_string(&*probe.info).expect("plain data");
         let back: ProbeInfo = serde_json::from_str(&json).expect("the same plain data");
-        assert_eq!(back, probe.info);
+        assert_eq!(back, *probe.info);
     }
 }
 

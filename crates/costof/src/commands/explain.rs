@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Result<ExitCode, Error> {
-    let all: Vec<&ProbeInfo> = table.iter().map(|probe| &probe.info).collect();
+    let all: Vec<&ProbeInfo> = table.iter().map(|probe| &*probe.info).collect();
     let infos = planning::select(&all, std::slice::from_ref(&options.probe))?;
     let mut output = BufWriter::new(io::stdout().lock());
     for (position, info) in infos.into_iter().enumerate() {

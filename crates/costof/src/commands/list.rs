@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 pub(crate) fn run(table: &[&'static Probe], options: &ListOptions) -> Result<ExitCode, Error> {
-    let all: Vec<&ProbeInfo> = table.iter().map(|probe| &probe.info).collect();
+    let all: Vec<&ProbeInfo> = table.iter().map(|probe| &*probe.info).collect();
     let infos = planning::select(&all, &options.probes)?;
     let mut output = BufWriter::new(io::stdout().lock());
     if options.json {

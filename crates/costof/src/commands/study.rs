@@ -45,7 +45,7 @@ pub(crate) fn run(
         return list();
     };
     let study = find(name)?;
-    let infos: Vec<&ProbeInfo> = table.iter().map(|probe| &probe.info).collect();
+    let infos: Vec<&ProbeInfo> = table.iter().map(|probe| &*probe.info).collect();
     study.check(&infos).map_err(wrong)?;
     let command = Command {
         table,

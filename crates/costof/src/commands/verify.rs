@@ -30,7 +30,7 @@ pub(crate) fn run(
     table: &'static [&'static Probe],
     options: &VerifyOptions,
 ) -> Result<ExitCode, Error> {
-    let infos: Vec<&ProbeInfo> = table.iter().map(|probe| &probe.info).collect();
+    let infos: Vec<&ProbeInfo> = table.iter().map(|probe| &*probe.info).collect();
     let means = |word: &str, probe: &str| {
         let found = plan::select(&infos, word).unwrap_or_default();
         found.iter().any(|info| info.id == probe)

@@ -24,6 +24,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
+use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -41,7 +42,7 @@ const LATE: f64 = 0.05;
 const LAST: Duration = Duration::from_secs(5);
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("copy.parts"),
         method: 1,
         question: text("What do the pieces cost of which a send with fewer copies is made?"),
@@ -144,7 +145,7 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,

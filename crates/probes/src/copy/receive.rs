@@ -24,6 +24,7 @@ use costof_os::arena::base_page_bytes;
 use costof_os::meeting::{Address, Listener, Over};
 use costof_os::receive::{By, FIELDS_MOST, How, MESSAGE_LEAST_BYTES, Receiver, Sender, Shape};
 use std::io;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 const KIB: f64 = 1024.0;
@@ -38,7 +39,7 @@ const BATCH_NS: f64 = 5e6;
 const OPTIONS_BYTES: usize = 12;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("copy.receive"),
         method: 1,
         question: text("What does receiving a message cost with two copies, one and none?"),
@@ -202,7 +203,7 @@ pub(crate) static PROBE: Probe = Probe {
             text("over=unix: both ends in one network namespace (--link loopback)"),
         ],
         roles: list![text("sender"), text("receiver")],
-    },
+    }),
     rounds: 2,
     blocks_by: &["size", "over", "fields"],
     least_ns: |_| 180e6,

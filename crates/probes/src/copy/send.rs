@@ -20,9 +20,10 @@ use costof_os::delivery::Shape;
 use costof_os::field_sender::Primitive;
 use costof_os::fields;
 use costof_os::meeting::{DATAGRAM_MOST_BYTES, Over};
+use std::sync::LazyLock;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: describe::INFO,
+    info: LazyLock::new(|| describe::INFO),
     rounds: 2,
     // Ways of sending are compared: those of one message are in one block.
     blocks_by: &[

@@ -16,6 +16,7 @@ use costof_model::unit::{Better, Unit};
 use costof_os::branches::{Outcomes, PLACES};
 use costof_os::perf::{Event, Group};
 use fastrand::Rng;
+use std::sync::LazyLock;
 
 /// How many of ten branches are random, and the cost at that share: half of the
 /// random ones are mispredicted.
@@ -43,7 +44,7 @@ const LEAST_BELIEVED: f64 = 0.025;
 const LEAST_MISSED: f64 = 0.45;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("cpu.branch_miss"),
         method: 1,
         question: text("What does a branch cost that the processor predicts wrongly?"),
@@ -105,7 +106,7 @@ pub(crate) static PROBE: Probe = Probe {
             "to have the rate of misses confirmed: a processor whose counters this process may read"
         )],
         roles: list![text("only")],
-    },
+    }),
     rounds: 1,
     blocks_by: &[],
     least_ns: |_| 0.0,

@@ -12,9 +12,10 @@ use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::unit::Unit;
 use costof_os::calls::{ArgumentKind, call};
+use std::sync::LazyLock;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("cpu.call"),
         method: 1,
         question: text("What does a procedure call cost, by the type and number of its arguments?"),
@@ -67,7 +68,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("cpu.frequency")],
         needs: list![],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,

@@ -13,10 +13,11 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::unit::{Better, Unit};
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::{clock_reads, tsc};
+use std::sync::LazyLock;
 use std::time::Instant;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("cpu.clock"),
         method: 1,
         question: text("What does reading the time cost, and how finely does each clock tell it?"),
@@ -83,7 +84,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("cpu.frequency")],
         needs: list![],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,

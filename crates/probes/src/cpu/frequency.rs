@@ -12,9 +12,10 @@ use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::unit::{Better, Unit};
+use std::sync::LazyLock;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("cpu.frequency"),
         method: 1,
         question: text("How fast does the core run while it works?"),
@@ -61,7 +62,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![],
         needs: list![],
         roles: list![text("only")],
-    },
+    }),
     rounds: 1,
     blocks_by: &[],
     least_ns: |_| 0.0,

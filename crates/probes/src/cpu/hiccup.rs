@@ -14,6 +14,7 @@ use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::unit::{Better, Unit};
 use costof_os::usage;
+use std::sync::LazyLock;
 
 /// For how long the clock is watched in a launch, whatever a point's time is:
 /// interrupts come some hundred times a second, and the rarer ones once, so the
@@ -21,7 +22,7 @@ use costof_os::usage;
 const WATCH_NS: f64 = 1e9 / LEAST_LAUNCHES as f64;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("cpu.hiccup"),
         method: 1,
         question: text(
@@ -85,7 +86,7 @@ pub(crate) static PROBE: Probe = Probe {
             "a clock that is read in less than a fifth of a microsecond"
         )],
         roles: list![text("only")],
-    },
+    }),
     rounds: 1,
     blocks_by: &[],
     least_ns: |_| WATCH_NS,

@@ -12,9 +12,10 @@ use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_os::loops;
 use std::hint::black_box;
+use std::sync::LazyLock;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("cpu.loop"),
         method: 1,
         question: text("What does one iteration of a loop cost?"),
@@ -49,7 +50,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("cpu.frequency")],
         needs: list![],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,

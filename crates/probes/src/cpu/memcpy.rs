@@ -17,6 +17,7 @@ use costof_os::arena::Arena;
 use costof_os::copies::{self, Walk};
 use costof_os::message::{FIELDS, Message};
 use fastrand::Rng;
+use std::sync::LazyLock;
 
 const LINE_BYTES: u64 = 64;
 /// Where the destination begins in its memory. Both memories begin at a huge page, and a load that
@@ -39,7 +40,7 @@ const SIZES: &[u64] = &[
 ];
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("cpu.memcpy"),
         method: 1,
         question: text("What does copying memory cost, by how much and from where?"),
@@ -137,7 +138,7 @@ pub(crate) static PROBE: Probe = Probe {
             "for cold sources, as much free memory as the working set"
         )],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &["source", "shape", "working_set"],
     least_ns: |_| 0.0,

@@ -13,6 +13,7 @@ use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::unit::{Better, Unit};
+use std::sync::LazyLock;
 
 /// For how long the gauge is read in a launch, whatever a point's time is: visits last from tens of
 /// microseconds to seconds, and the fewest launches watch for three quarters of a second together.
@@ -21,7 +22,7 @@ const WATCH_NS: f64 = 250e6;
 const TIMES: f64 = 2.0;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("cpu.neighbour"),
         method: 1,
         question: text("For how much of the time does something else use this core?"),
@@ -93,7 +94,7 @@ pub(crate) static PROBE: Probe = Probe {
              alone at times"
         )],
         roles: list![text("only")],
-    },
+    }),
     rounds: 1,
     blocks_by: &[],
     least_ns: |_| WATCH_NS,

@@ -15,6 +15,7 @@ use costof_model::protocol::{Offers, Report};
 use costof_model::unit::{Better, Unit};
 use fastrand::Rng;
 use snap::raw::{Decoder, Encoder, max_compress_len};
+use std::sync::LazyLock;
 
 /// All pieces together. More than a predictor of branches can learn by heart,
 /// little enough for a second or third level cache.
@@ -25,7 +26,7 @@ const SEED: u64 = 1;
 const BLOCK: u64 = 64 << 10;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("cpu.snappy"),
         method: 1,
         question: text("What does it cost to compress and decompress with Snappy?"),
@@ -106,7 +107,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("cpu.frequency")],
         needs: list![],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,

@@ -11,9 +11,10 @@ use costof_model::point::{Headline, Point};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_os::hypervisor::Hypervisor;
+use std::sync::LazyLock;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("cpu.vm_exit"),
         method: 1,
         question: text(
@@ -43,7 +44,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("cpu.frequency")],
         needs: list![text("a virtual machine on x86-64")],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,

@@ -23,6 +23,7 @@ use costof_os::file::data::Access;
 use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
 use std::io;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// What is read at a time.
@@ -41,7 +42,7 @@ const SHARES: [f64; 12] = [
 ];
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("file.cache_size"),
         method: 1,
         question: text("Up to which size does a file that is read again come from memory?"),
@@ -113,7 +114,7 @@ pub(crate) static PROBE: Probe = Probe {
             "a folder on a file system that is not in memory, with more free than there is memory (--set dir=), and minutes (--timeout for a slow disk); a control group with a memory limit makes it seconds"
         )],
         roles: list![text("only")],
-    },
+    }),
     rounds: 1,
     blocks_by: &["dir"],
     least_ns: |point| point.axes.number("size") as f64,

@@ -22,6 +22,7 @@ use costof_os::file::data::{Access, DataFile};
 use costof_os::file::reads::{Engine, Reader};
 use fastrand::Rng;
 use std::io;
+use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,7 +41,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 const CONTENDER_BYTES: u64 = 64 << 10;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("file.contention"),
         method: 1,
         question: text("What does a 4 KiB read of a disk cost while other processes read it too?"),
@@ -105,7 +106,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("os.page_fault"), text("file.read")],
         needs: list![text("a folder on a file system with O_DIRECT (--set dir=)")],
         roles: list![text("only")],
-    },
+    }),
     rounds: 1,
     blocks_by: &["size", "dir"],
     least_ns: |point| READS as f64 * 100e3 * (1.0 + point.axes.number("contenders") as f64 / 2.0),

@@ -17,6 +17,7 @@ use costof_model::protocol::{Launch, Offers};
 use costof_os::file::names::Names;
 use std::cell::RefCell;
 use std::io;
+use std::sync::LazyLock;
 
 /// Files in the folder, at most: what a file system keeps of them stays in memory.
 const FILES: u64 = 1024;
@@ -25,7 +26,7 @@ const FILES: u64 = 1024;
 const STAYING_FILES: u64 = 128;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("file.metadata"),
         method: 3,
         question: text("What does it cost to make, look up, rename and remove a file?"),
@@ -74,7 +75,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("os.syscall")],
         needs: list![text("a folder in which files can be made (--set dir=)")],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &["dir"],
     least_ns: |_| 0.0,

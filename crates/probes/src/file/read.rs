@@ -24,6 +24,7 @@ use fastrand::Rng;
 use predict::predict;
 use std::cell::RefCell;
 use std::io;
+use std::sync::LazyLock;
 
 /// The file of the headlines, and the default: more than caches hold, and soon written.
 const SIZE: u64 = 64 << 20;
@@ -67,7 +68,7 @@ const PAGES: Axis = words(
 );
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("file.read"),
         method: 1,
         question: text(
@@ -178,7 +179,7 @@ pub(crate) static PROBE: Probe = Probe {
             text("for cache=direct: a file system that can, and blocks of whole sectors"),
         ],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &["size", "dir"],
     least_ns: |_| 0.0,

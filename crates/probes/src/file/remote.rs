@@ -22,9 +22,10 @@ use costof_model::protocol::{Launch, Offers};
 use costof_model::unit::{Better, Unit};
 use fastrand::Rng;
 use reads::{Reading, Way};
+use std::sync::LazyLock;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("file.remote"),
         method: 1,
         question: text("How long does it take to read a file of another machine?"),
@@ -122,7 +123,7 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ],
         roles: list![text("only")],
-    },
+    }),
     // The patterns and blocks are held against each other.
     rounds: 2,
     blocks_by: &["path"],

@@ -18,6 +18,7 @@ use costof_model::unit::{Better, Unit};
 use costof_os::file::order::Order;
 use costof_os::file::writes::{How, Sync, Writer};
 use std::io;
+use std::sync::LazyLock;
 
 /// Writes before the first that counts.
 const WARM_UP: u64 = 2;
@@ -25,7 +26,7 @@ const WARM_UP: u64 = 2;
 const AT_ONCE: u64 = 4;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("file.sync"),
         method: 1,
         question: text("What does it cost to write a block so that it lasts?"),
@@ -114,7 +115,7 @@ pub(crate) static PROBE: Probe = Probe {
             "a folder on a file system that is not in memory, with the file's size free (--set dir=)"
         )],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &["size", "dir"],
     least_ns: |_| 0.0,

@@ -22,6 +22,7 @@ use costof_os::file::writes::{How, Sync, Writer};
 use fastrand::Rng;
 use std::cell::RefCell;
 use std::io;
+use std::sync::LazyLock;
 
 /// A latency is measured where it is so many readings of the clock.
 const CLOCK_READS: f64 = 100.0;
@@ -29,7 +30,7 @@ const CLOCK_READS: f64 = 100.0;
 const COUNTED: u64 = 16;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("file.write"),
         method: 1,
         question: text(
@@ -116,7 +117,7 @@ pub(crate) static PROBE: Probe = Probe {
             "a folder on a file system with the file's size free (--set dir=)"
         )],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &["size", "dir"],
     least_ns: |_| 0.0,

@@ -1,16 +1,14 @@
 //! `ipc.bandwidth`: how many bytes a second reach another process.
 
 use crate::derived;
-use crate::ends::{
-    self, CPUS_CROSS_FIRST, NEEDS, broken, cannot_start, keep, partner_cpu, processors, share,
-    spinning_keeps,
-};
+use crate::ends::{self, Cpus, NEEDS, broken, cannot_start, keep, partner_cpu, spinning_keeps};
 use crate::expect;
-use crate::literal::{cost, list, metric, text, word, words};
+use crate::literal::{self, axis, cost, list, metric, text, word, words};
 use crate::os::syscall;
 use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_model::List;
 use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
@@ -21,13 +19,14 @@ use costof_model::protocol::{Launch, Offers, Report};
 use costof_model::unit::{Better, Unit};
 use costof_os::flow::{Flow, MOST_BYTES, Through};
 use std::io;
+use std::sync::LazyLock;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("ipc.bandwidth"),
         method: 1,
         question: text("How many bytes a second can one process hand to another?"),
-        axes: list![
+        axes: List::Owned(vec![
             words(
                 "over",
                 "what they go through; an eventfd carries no bytes",
@@ -53,9 +52,9 @@ pub(crate) static PROBE: Probe = Probe {
                     usual: list![65536, 4096, 1 << 20],
                 },
             },
-            CPUS_CROSS_FIRST,
-            wake::AWAKE_FIRST,
-        ],
+            literal::typed("cpus", Cpus::cross_first()),
+            literal::typed("wake", wake::of_two_ends()),
+        ]),
         crossings: list![
             list![text("over"), text("size")],
             list![text("over"), text("cpus")],
@@ -86,15 +85,15 @@ pub(crate) static PROBE: Probe = Probe {
             "two copies at what caches give, at the same time where each end has a processor; system calls as os.syscall and context switches as os.context_switch have measured them, up to one every 64 KiB",
         ),
         after: list![text("os.syscall"), text("os.context_switch")],
-        needs: NEEDS,
+        needs: NEEDS.iter().copied().map(text).collect(),
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,
     // A message at each end, and what lies between them.
     memory_bytes: |point| 2 * point.axes.number("size") + (1 << 20),
-    processors,
+    processors: |point| axis::<Cpus>(point, "cpus").count(),
     headlines,
     more_points: |_| Vec::new(),
     budget: None,
@@ -150,15 +149,20 @@ impl Role for Bandwidth {
             "shared_memory" => Through::SharedMemory,
             other => return Err(Failure::error(format!("no bytes go over {other}"))),
         };
-        let cpu = partner_cpu(point, &self.cpus)?;
+        let cpu = partner_cpu(axis(point, "cpus"), &self.cpus)?;
         // The axis ends at what a flow takes.
         let size = point.axes.number("size") as usize;
         let kept = if spins(point) {
-            spinning_keeps(point)?
+            spinning_keeps(axis(point, "cpus"), axis(point, "wake"))?
         } else {
-            keep(point, &self.cpus)?
+            keep(axis(point, "cpus"), axis(point, "wake"), &self.cpus)?
         };
-        let flow = Flow::start(through, size, cpu, share(point));
+        let flow = Flow::start(
+            through,
+            size,
+            cpu,
+            axis::<Cpus>(point, "cpus") == Cpus::Same,
+        );
         self.open = Some(Open {
             flow: flow.map_err(|error| cannot_start(&error))?,
             _kept: kept,
@@ -191,7 +195,7 @@ impl Role for Bandwidth {
 
 /// The ends look awake for each other, where they have a processor each.
 fn spins(point: &Point) -> bool {
-    point.axes.word("over") == "shared_memory" && !share(point)
+    point.axes.word("over") == "shared_memory" && axis::<Cpus>(point, "cpus") == Cpus::Cross
 }
 
 /// So many messages at least make a batch. The first ones find an empty channel and the last ones
@@ -205,7 +209,7 @@ fn group(point: &Point) -> u64 {
 /// Bytes a second, from the time of a message.
 fn derive(point: &Point, reports: Vec<Report>) -> Report {
     let mut report = the_only_report(point, reports);
-    if share(point) {
+    if axis::<Cpus>(point, "cpus") == Cpus::Same {
         derived::forget_disturbances(&mut report);
     }
     derived::divide_cost(&mut report, group(point));
@@ -218,7 +222,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let bytes = axes.number("size") as f64;
     // Bytes a nanosecond: within one processor's caches, and from one processor to another, where
     // about ten lines of 64 B are on their way at a time, for 30 to 150 ns each.
-    let (least_ns, most_ns, mut because) = if share(point) {
+    let (least_ns, most_ns, mut because) = if axis::<Cpus>(point, "cpus") == Cpus::Same {
         (
             2.0 * bytes / 40.0,
             2.0 * bytes / 8.0,
@@ -237,7 +241,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let (mut calls_ns, mut switch_ns) = (0.0, 0.0);
     if axes.word("over") != "shared_memory" {
         calls_ns = syscall::one_thread_ns(known, "read")?;
-        switch_ns = ends::switch_ns(point, known)?;
+        switch_ns = ends::switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
         because += &format!(
             "; one or both calls, like a read of {calls_ns:.0} ns; no or one context switch of \
              {:.2} µs every 64 KiB",

@@ -2,16 +2,16 @@
 
 use crate::derived;
 use crate::ends::{
-    CPUS_CROSS_FIRST, NEEDS, broken, cannot_start, keep, partner_cpu, processors, share,
-    spinning_keeps, switch_ns,
+    Cpus, NEEDS, broken, cannot_start, keep, partner_cpu, spinning_keeps, switch_ns,
 };
 use crate::expect::cost_ns;
-use crate::literal::{cost, latency, list, text, word, words};
+use crate::literal::{self, axis, cost, latency, list, text, word, words};
 use crate::os::syscall;
 use crate::sync::core_to_core;
 use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_model::List;
 use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
@@ -22,13 +22,14 @@ use costof_model::protocol::{Launch, Offers, Report};
 use costof_model::unit::Unit;
 use costof_os::token::{Between, Exchange, Leader, MOST_BYTES, Over, Wait};
 use std::io;
+use std::sync::LazyLock;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("ipc.latency"),
         method: 1,
         question: text("How long does a small message take to another process and back?"),
-        axes: list![
+        axes: List::Owned(vec![
             words(
                 "over",
                 "what the message goes through",
@@ -66,9 +67,9 @@ pub(crate) static PROBE: Probe = Probe {
                     ),
                 ],
             ),
-            CPUS_CROSS_FIRST,
-            wake::AWAKE_FIRST,
-        ],
+            literal::typed("cpus", Cpus::cross_first()),
+            literal::typed("wake", wake::of_two_ends()),
+        ]),
         crossings: list![
             list![text("over"), text("wait")],
             list![text("over"), text("cpus")],
@@ -100,14 +101,14 @@ pub(crate) static PROBE: Probe = Probe {
             text("os.context_switch"),
             text("sync.core_to_core")
         ],
-        needs: NEEDS,
+        needs: NEEDS.iter().copied().map(text).collect(),
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,
     memory_bytes: |_| 0,
-    processors,
+    processors: |point| axis::<Cpus>(point, "cpus").count(),
     headlines,
     more_points: |_| Vec::new(),
     budget: None,
@@ -180,7 +181,7 @@ impl Role for MessageLatency {
                 Wait::Block
             },
             size: size(point),
-            cpu: partner_cpu(point, &self.cpus)?,
+            cpu: partner_cpu(axis(point, "cpus"), &self.cpus)?,
         };
         if exchange.over == Over::Eventfd && exchange.size > 8 {
             return Err(Failure::unsupported(
@@ -188,9 +189,9 @@ impl Role for MessageLatency {
             ));
         }
         let kept = if spins(point) {
-            spinning_keeps(point)?
+            spinning_keeps(axis(point, "cpus"), axis(point, "wake"))?
         } else {
-            keep(point, &self.cpus)?
+            keep(axis(point, "cpus"), axis(point, "wake"), &self.cpus)?
         };
         self.open = Some(Open {
             leader: Leader::start(&exchange).map_err(|error| cannot_start(&error))?,
@@ -234,7 +235,7 @@ fn size(point: &Point) -> usize {
 
 fn derive(point: &Point, reports: Vec<Report>) -> Report {
     let mut report = the_only_report(point, reports);
-    if share(point) {
+    if axis::<Cpus>(point, "cpus") == Cpus::Same {
         derived::forget_disturbances(&mut report);
     }
     report
@@ -261,7 +262,7 @@ fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction
 
 fn blocking_ns(point: &Point, known: &Known<'_>) -> Option<(f64, f64, String)> {
     let axes = &point.axes;
-    let switch_ns = switch_ns(point, known)?;
+    let switch_ns = switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
     let two = format!(
         "two context switches of {:.2} µs by a pipe",
         switch_ns / 1e3

@@ -18,6 +18,7 @@ use costof_model::unit::{Better, Unit};
 use costof_os::streams::{GRAIN_BYTES, Operation, Stream};
 use kernels::kernels;
 use predict::predict;
+use std::sync::LazyLock;
 use team::Team;
 
 /// Larger sizes are streamed in blocks of at most this many bytes, so that a
@@ -30,7 +31,7 @@ const BLOCK_BYTES_MAX: u64 = 1 << 20;
 const TRIAL_BYTES: (u64, u64) = (4 << 20, 32 << 20);
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("memory.bandwidth"),
         method: 1,
         question: text(
@@ -145,7 +146,7 @@ pub(crate) static PROBE: Probe = Probe {
             "as much free memory as the size, for each thread, and twice that for a copy; for 2MiB, transparent huge pages not set to never"
         )],
         roles: list![text("only")],
-    },
+    }),
     rounds: 1,
     blocks_by: &["pages", "threads", "size"],
     least_ns: |_| 0.0,

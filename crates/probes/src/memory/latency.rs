@@ -17,6 +17,7 @@ use costof_model::unit::{Better, Unit, display_bytes};
 use costof_os::arena::{Arena, base_page_bytes};
 use costof_os::chase::Ring;
 use fastrand::Rng;
+use std::sync::LazyLock;
 
 /// Sizes of a run that is not told: the default first, then a curve with three
 /// points an octave.
@@ -74,7 +75,7 @@ const SIZES: &[u64] = &[
 const WARM_LOADS_MAX: u64 = 2 << 20;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("memory.latency"),
         method: 1,
         question: text(
@@ -158,7 +159,7 @@ pub(crate) static PROBE: Probe = Probe {
             "as much free memory as the size; for 2MiB, transparent huge pages not set to never"
         )],
         roles: list![text("only")],
-    },
+    }),
     rounds: 1,
     blocks_by: &["pages", "size"],
     least_ns: |_| 0.0,

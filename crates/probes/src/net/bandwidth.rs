@@ -24,6 +24,7 @@ use costof_os::meeting::{Address, DATAGRAM_MOST_BYTES, Listener, Over};
 use costof_os::transfer::{self, BLOCK_LEAST_BYTES, Receiver, Sender};
 use predict::predict;
 use std::io;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// How long a transfer lasts at least. What a KiB takes of a processor falls in the first 0.1 s, in
@@ -36,7 +37,7 @@ const ROUND_TRIPS: u32 = 40;
 const MOST: Duration = Duration::from_secs(15);
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("net.bandwidth"),
         method: 1,
         question: text("How many bytes a second reach the other end of a link?"),
@@ -162,11 +163,11 @@ pub(crate) static PROBE: Probe = Probe {
             text("over=unix: both ends in one network namespace (--link loopback)"),
         ],
         roles: list![text("receiver"), text("sender")],
-    },
+    }),
     rounds: 1,
     blocks_by: &[],
     least_ns: |point| {
-        let round_trip = Duration::from_nanos(path::delays_ns(point) as u64);
+        let round_trip = Duration::from_nanos(path::delays_ns(&point.link) as u64);
         duration(point, 0.0, round_trip).as_nanos() as f64
     },
     // A buffer of each end, and what lies between them.

@@ -1,5 +1,6 @@
 //! The end that calls and leads, as probes need it whose ends talk.
 
+use crate::literal::axis;
 use crate::net::meeting;
 use crate::net::path::End;
 use crate::wake::Kept;
@@ -41,7 +42,11 @@ impl Caller {
         waits: bool,
     ) -> Result<Offers, Failure> {
         self.offers = offers.clone();
-        self.kept = Some(self.end.settle(point, waits)?);
+        self.kept =
+            Some(
+                self.end
+                    .settle(&point.link, axis(point, "cpus"), axis(point, "wake"), waits)?,
+            );
         Ok(Offers::new())
     }
 

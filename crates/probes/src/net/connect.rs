@@ -1,15 +1,16 @@
 //! `net.connect`: what it takes to set up a TCP connection, and to tear it down.
 
 use crate::derived;
-use crate::ends::{CPUS_CROSS_FIRST, processors, share, switch_ns};
+use crate::ends::{Cpus, switch_ns};
 use crate::expect::latency_ns;
-use crate::literal::{latency, list, metric, text};
+use crate::literal::{self, axis, latency, list, metric, text};
 use crate::net::caller::Caller;
 use crate::net::meeting::{self, broken};
 use crate::net::path::{self, End, TCP_HEADERS};
 use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
+use costof_model::List;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::metric::MetricInfo;
@@ -23,14 +24,18 @@ use costof_os::conversation::{Conversation, Wait};
 use costof_os::meeting::{Listener, Over};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 use std::time::Instant;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("net.connect"),
         method: 1,
         question: text("How long does it take to set up a TCP connection, and to tear it down?"),
-        axes: list![CPUS_CROSS_FIRST, wake::AWAKE_FIRST],
+        axes: List::Owned(vec![
+            literal::typed("cpus", Cpus::cross_first()),
+            literal::typed("wake", wake::of_two_ends()),
+        ]),
         crossings: list![],
         metrics: list![
             latency("the client's connect(): until the other end's kernel has agreed"),
@@ -81,12 +86,12 @@ pub(crate) static PROBE: Probe = Probe {
         ],
         needs: list![text("cpus=cross: two processors (--cpu)")],
         roles: list![text("server"), text("client")],
-    },
+    }),
     rounds: 1,
     blocks_by: &[],
-    least_ns: |point| path::least_ns(point, 0, TCP_HEADERS),
+    least_ns: |point| path::least_ns(&point.link, 0, TCP_HEADERS),
     memory_bytes: |_| 0,
-    processors,
+    processors: |point| axis::<Cpus>(point, "cpus").count(),
     headlines,
     more_points: |_| Vec::new(),
     budget: None,
@@ -132,7 +137,11 @@ impl Role for Server {
     }
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        self.kept = Some(self.end.settle(point, true)?);
+        self.kept =
+            Some(
+                self.end
+                    .settle(&point.link, axis(point, "cpus"), axis(point, "wake"), true)?,
+            );
         let (listener, offers) = meeting::listen(point, &self.end.meeting, Over::Tcp, 1)?;
         self.listener = Some(listener);
         Ok(offers)
@@ -244,7 +253,7 @@ fn derive(point: &Point, mut reports: Vec<Report>) -> Report {
         report.metrics.extend(other.metrics);
         report.allocations += other.allocations;
     }
-    if share(point) {
+    if axis::<Cpus>(point, "cpus") == Cpus::Same {
         derived::forget_disturbances(&mut report);
     }
     report
@@ -258,9 +267,9 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         ("rate", "0"),
     ];
     let rtt_ns = known.primary_over("loopback", "net.rtt", &spinning)?;
-    let switch_ns = switch_ns(point, known)?;
+    let switch_ns = switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
     let shown = |ns| Unit::Nanoseconds.display(ns);
-    let (link_low, link_high, link) = path::adds(point, 0, TCP_HEADERS)?;
+    let (link_low, link_high, link) = path::adds(&point.link, 0, TCP_HEADERS)?;
     latency_ns(
         rtt_ns + link_low,
         3.0 * rtt_ns + switch_ns + link_high,

@@ -1,6 +1,6 @@
 //! The end that sends back what comes, as several probes need it, and their axes.
 
-use crate::literal::{list, word, words};
+use crate::literal::{axis, list, word, words};
 use crate::net::meeting::{self, broken};
 use crate::net::path::End;
 use crate::wake::Kept;
@@ -80,7 +80,12 @@ impl Role for Echo {
                 "a datagram carries 65,507 B at most (--set size=65507, or over=tcp)",
             ));
         }
-        self.kept = Some(self.end.settle(point, wait(point) == Wait::Block)?);
+        self.kept = Some(self.end.settle(
+            &point.link,
+            axis(point, "cpus"),
+            axis(point, "wake"),
+            wait(point) == Wait::Block,
+        )?);
         let (listener, offers) = meeting::listen(point, &self.end.meeting, over(point), 1)?;
         self.listener = Some(listener);
         Ok(offers)

@@ -1,12 +1,11 @@
 //! What is known of a link before anything has gone over it, and where its ends run.
 
-use crate::ends::{self, processors, share};
+use crate::ends::{self, Cpus};
 use crate::net::meeting;
 use crate::threads;
-use crate::wake::{self, Kept};
+use crate::wake::{self, Kept, Wake};
 use costof_model::failure::Failure;
 use costof_model::link::Link;
-use costof_model::point::Point;
 use costof_model::protocol::{Launch, Meeting};
 use costof_model::unit::Unit;
 use costof_os::affinity;
@@ -24,33 +23,33 @@ pub(crate) const MTU: u64 = 1500;
 /// two wake-ups, of a timer or a process, which a virtual machine takes longer for.
 const MADE_NS: Range<f64> = 1e3..250e3;
 
-/// The link of a point.
-fn link(point: &Point) -> Option<Link> {
-    point.link.parse().ok()
+/// The link of this name.
+fn parse(link: &str) -> Option<Link> {
+    link.parse().ok()
 }
 
 /// Whether nothing is asked of the link: it takes as long as the kernel takes.
-fn is_plain(point: &Point) -> bool {
-    !matches!(link(point), Some(Link::Emulated { .. }))
+fn is_plain(link: &str) -> bool {
+    !matches!(parse(link), Some(Link::Emulated { .. }))
 }
 
 /// The delays of the link there and back, in nanoseconds; 0 where none is known.
-pub(crate) fn delays_ns(point: &Point) -> f64 {
-    let delays = link(point).and_then(|link| link.round_trip_ns());
+pub(crate) fn delays_ns(link: &str) -> f64 {
+    let delays = parse(link).and_then(|link| link.round_trip_ns());
     delays.map_or(0.0, |(ns, _)| ns)
 }
 
 /// How long so many bytes take at the link's rate there, in nanoseconds; 0 where it has none.
-pub(crate) fn sending_ns(point: &Point, bytes: u64) -> f64 {
-    match link(point) {
+pub(crate) fn sending_ns(link: &str, bytes: u64) -> f64 {
+    match parse(link) {
         Some(Link::Emulated { up, .. }) => up.rate.map_or(0.0, |rate| bytes as f64 * 8e9 / rate),
         _ => 0.0,
     }
 }
 
 /// Whether the link loses packets, either way.
-pub(crate) fn loses(point: &Point) -> bool {
-    match link(point) {
+pub(crate) fn loses(link: &str) -> bool {
+    match parse(link) {
         Some(Link::Emulated { up, down }) => up.loss + down.loss > 0.0,
         _ => false,
     }
@@ -58,11 +57,11 @@ pub(crate) fn loses(point: &Point) -> bool {
 
 /// What the link adds to a round trip of `bytes` bytes each way, in nanoseconds, and the sum in
 /// words; nothing where it holds nothing up. `None` where it is a network of which nothing is known.
-pub(crate) fn adds(point: &Point, bytes: u64, headers: u64) -> Option<(f64, f64, String)> {
-    if link(point) == Some(Link::Remote) {
+pub(crate) fn adds(link: &str, bytes: u64, headers: u64) -> Option<(f64, f64, String)> {
+    if parse(link) == Some(Link::Remote) {
         return None;
     }
-    let Some(link @ Link::Emulated { up, down }) = link(point) else {
+    let Some(link @ Link::Emulated { up, down }) = parse(link) else {
         return Some((0.0, 0.0, String::new()));
     };
     let (delays_ns, delays) = link.round_trip_ns().unwrap_or_default();
@@ -95,8 +94,8 @@ pub(crate) fn adds(point: &Point, bytes: u64, headers: u64) -> Option<(f64, f64,
 
 /// How long the link may hold up a round trip of `bytes` bytes each way; nothing where nothing is
 /// known of it.
-pub(crate) fn may_take(point: &Point, bytes: u64, headers: u64) -> Duration {
-    let (_, high_ns, _) = adds(point, bytes, headers).unwrap_or_default();
+pub(crate) fn may_take(link: &str, bytes: u64, headers: u64) -> Duration {
+    let (_, high_ns, _) = adds(link, bytes, headers).unwrap_or_default();
     Duration::from_nanos(high_ns as u64)
 }
 
@@ -108,8 +107,8 @@ const LASTS_MOST_NS: f64 = 20e9;
 
 /// How long a point is measured at least, so that some round trips of `bytes` bytes each way fit,
 /// in nanoseconds; 0 where nothing is known of the link.
-pub(crate) fn least_ns(point: &Point, bytes: u64, headers: u64) -> f64 {
-    let (low, high, _) = adds(point, bytes, headers).unwrap_or_default();
+pub(crate) fn least_ns(link: &str, bytes: u64, headers: u64) -> f64 {
+    let (low, high, _) = adds(link, bytes, headers).unwrap_or_default();
     lasts_ns((low + high) / 2.0)
 }
 
@@ -120,9 +119,9 @@ pub(crate) fn lasts_ns(round_trip_ns: f64) -> f64 {
 
 /// What a link adds at most to a TCP round trip of `bytes` bytes each way, because a connection
 /// begins with ten packets (RFC 6928) and has twice as many with each round trip; and why.
-pub(crate) fn window_adds(point: &Point, bytes: u64) -> (f64, String) {
+pub(crate) fn window_adds(link: &str, bytes: u64) -> (f64, String) {
     const FIRST: u64 = 10 * (MTU - TCP_HEADERS);
-    let delays_ns = link(point).and_then(|link| link.round_trip_ns());
+    let delays_ns = parse(link).and_then(|link| link.round_trip_ns());
     let Some((delays_ns, _)) = delays_ns.filter(|_| bytes > FIRST) else {
         return (0.0, String::new());
     };
@@ -162,11 +161,17 @@ impl End {
     ///
     /// # Errors
     /// Why it cannot run there, or not be kept so.
-    pub(crate) fn settle(&self, point: &Point, waits: bool) -> Result<Kept, Failure> {
-        let shares = share(point);
+    pub(crate) fn settle(
+        &self,
+        link: &str,
+        cpus: Cpus,
+        wake: Wake,
+        waits: bool,
+    ) -> Result<Kept, Failure> {
+        let shares = cpus == Cpus::Same;
         meeting::can_share(&self.meeting, shares)?;
         if !self.meeting.apart {
-            threads::on(processors(point), &self.cpus)?;
+            threads::on(cpus.count(), &self.cpus)?;
         }
         let own = match shares && !self.leads {
             true => self.cpus.last(),
@@ -176,13 +181,13 @@ impl End {
         affinity::pin(&[own])
             .map_err(|error| Failure::error(format!("cannot run on processor {own}: {error}")))?;
         if !waits {
-            return ends::spinning_keeps(point);
+            return ends::spinning_keeps(cpus, wake);
         }
         match shares {
             // Over a link that holds packets up, a processor of both ends is idle too.
-            true if is_plain(point) => ends::keep(point, &self.cpus),
+            true if is_plain(link) => ends::keep(cpus, wake, &self.cpus),
             true if !self.leads => Ok(Kept::AsTheyAre),
-            _ => wake::keep(point.axes.word("wake"), &[own]),
+            _ => wake::keep(wake, &[own]),
         }
     }
 }
@@ -190,18 +195,10 @@ impl End {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::axis::Axes;
 
     #[test]
     fn a_slow_link_has_time_for_some_round_trips() {
-        let least_ms = |link: &'static str| {
-            let point = Point {
-                probe: "net.rtt".into(),
-                axes: Axes::default(),
-                link: link.into(),
-            };
-            (least_ns(&point, 56, TCP_HEADERS) / 1e6).round()
-        };
+        let least_ms = |link| (least_ns(link, 56, TCP_HEADERS) / 1e6).round();
         // 4 times 190 ms, what makes the link, and 108 B at its rate.
         assert_eq!(least_ms("wan"), 761.0);
         assert_eq!(least_ms("lan"), 1.0);

@@ -22,10 +22,11 @@ use costof_os::icmp::Pinger;
 use costof_os::meeting::DATAGRAM_MOST_BYTES;
 use std::io;
 use std::net::IpAddr;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("net.ping"),
         method: 1,
         question: text("How long does the other end's kernel take to answer a ping?"),
@@ -74,10 +75,10 @@ pub(crate) static PROBE: Probe = Probe {
             "an ICMP socket: net.ipv4.ping_group_range with the user's group, or root (CAP_NET_RAW)"
         )],
         roles: list![text("server"), text("client")],
-    },
+    }),
     rounds: 1,
     blocks_by: &[],
-    least_ns: |point| path::least_ns(point, size(point) as u64, UDP_HEADERS),
+    least_ns: |point| path::least_ns(&point.link, size(point) as u64, UDP_HEADERS),
     memory_bytes: |_| 0,
     processors: |_| 1,
     headlines,
@@ -180,7 +181,7 @@ impl Role for Client {
 
 /// A second, or twice the round trip of the link.
 fn lost_after(point: &Point) -> Duration {
-    LOST.max(2 * path::may_take(point, size(point) as u64, UDP_HEADERS))
+    LOST.max(2 * path::may_take(&point.link, size(point) as u64, UDP_HEADERS))
 }
 
 /// Echoes before those that count.
@@ -221,7 +222,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let size = size(point) as f64;
     // A reply is made of the request in place; the message is copied in and out.
     let (low, high) = (8.0 * read_ns + size / 10.0, 50.0 * read_ns + size);
-    let (link_low, link_high, link) = path::adds(point, size as u64, UDP_HEADERS)?;
+    let (link_low, link_high, link) = path::adds(&point.link, size as u64, UDP_HEADERS)?;
     latency_ns(
         low + link_low,
         high + link_high,

@@ -1,9 +1,9 @@
 //! `net.rtt`: how long a message takes to the other end of a link and back.
 
 use crate::derived;
-use crate::ends::{CPUS_CROSS_FIRST, processors, share, switch_ns};
+use crate::ends::{Cpus, switch_ns};
 use crate::expect::latency_ns;
-use crate::literal::{cost, latency, list, metric, text, word, words};
+use crate::literal::{self, axis, cost, latency, list, metric, text, word, words};
 use crate::net::caller::Caller;
 use crate::net::echo::{Echo, WAIT, message, over, size, wait};
 use crate::net::load::Load;
@@ -14,6 +14,7 @@ use crate::os::syscall;
 use crate::wake;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
+use costof_model::List;
 use costof_model::axis::{Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
@@ -25,14 +26,15 @@ use costof_model::unit::{Better, Unit};
 use costof_os::conversation::{Conversation, Wait};
 use costof_os::meeting::Over;
 use std::io;
+use std::sync::LazyLock;
 use std::time::Instant;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("net.rtt"),
         method: 1,
         question: text("How long does a message take to the other end of a link and back?"),
-        axes: list![
+        axes: List::Owned(vec![
             words(
                 "over",
                 "what carries it",
@@ -59,8 +61,8 @@ pub(crate) static PROBE: Probe = Probe {
                 },
             },
             WAIT,
-            CPUS_CROSS_FIRST,
-            wake::AWAKE_FIRST,
+            literal::typed("cpus", Cpus::cross_first()),
+            literal::typed("wake", wake::of_two_ends()),
             Axis {
                 name: text("rate"),
                 about: text(
@@ -73,7 +75,7 @@ pub(crate) static PROBE: Probe = Probe {
                     usual: list![0, 1000, 10_000],
                 },
             },
-        ],
+        ]),
         crossings: list![
             list![text("over"), text("wait")],
             list![text("over"), text("wake")],
@@ -129,12 +131,12 @@ pub(crate) static PROBE: Probe = Probe {
             text("over=unix: both ends on one machine, --link loopback"),
         ],
         roles: list![text("server"), text("client")],
-    },
+    }),
     rounds: 1,
     blocks_by: &[],
-    least_ns: |point| path::least_ns(point, size(point) as u64, headers(point)),
+    least_ns: |point| path::least_ns(&point.link, size(point) as u64, headers(point)),
     memory_bytes: |_| 0,
-    processors,
+    processors: |point| axis::<Cpus>(point, "cpus").count(),
     headlines,
     more_points: |_| Vec::new(),
     budget: None,
@@ -191,7 +193,11 @@ impl Role for Client {
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (_kept, mut conversation) = self.0.call(over(point), wait(point))?;
-        conversation.may_take(path::may_take(point, size(point) as u64, headers(point)));
+        conversation.may_take(path::may_take(
+            &point.link,
+            size(point) as u64,
+            headers(point),
+        ));
         match rate(point) {
             0 => one_at_a_time(point, &mut conversation, meter),
             rate => at_a_rate(point, rate, &mut conversation, meter),
@@ -285,7 +291,7 @@ const NUMBER: usize = 8;
 
 /// Whether a point can have a rate.
 fn can_load(point: &Point) -> Result<(), Failure> {
-    if share(point) {
+    if axis::<Cpus>(point, "cpus") == Cpus::Same {
         return Err(Failure::unsupported(
             "with a rate the client spins, so as to send in time, and leaves its processor to \
              nobody (--set cpus=cross, or rate=0)",
@@ -369,7 +375,7 @@ fn number_of(answer: &[u8]) -> Option<u64> {
 fn derive(point: &Point, mut reports: Vec<Report>) -> Report {
     // The client's is the last; the server measures nothing.
     let mut report = reports.pop().expect("a report of each role");
-    if share(point) {
+    if axis::<Cpus>(point, "cpus") == Cpus::Same {
         derived::forget_disturbances(&mut report);
     }
     report
@@ -400,7 +406,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let read_ns = syscall::one_thread_ns(known, "read")?;
     let (mut low, mut high, mut because) = kernel_ns(over(point), size(point), read_ns);
     if axes.word("wait") == "block" {
-        let switch_ns = switch_ns(point, known)?;
+        let switch_ns = switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
         // With a rate only the server waits in the kernel.
         let (switches, count) = if rate(point) == 0 {
             (2.0, "two")
@@ -416,9 +422,9 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         );
     }
     let bytes = size(point) as u64;
-    let (link_low, link_high, link) = path::adds(point, bytes, headers(point))?;
+    let (link_low, link_high, link) = path::adds(&point.link, bytes, headers(point))?;
     let (window_ns, window) = match over(point) {
-        Over::Tcp => path::window_adds(point, bytes),
+        Over::Tcp => path::window_adds(&point.link, bytes),
         _ => (0.0, String::new()),
     };
     latency_ns(

@@ -1,8 +1,8 @@
 //! `net.stages`: where a round trip spends its time, by the kernel's own stamps.
 
-use crate::ends::{CPUS_CROSS_FIRST, processors, switch_ns};
+use crate::ends::{Cpus, switch_ns};
 use crate::expect::latency_ns;
-use crate::literal::{latency, list, metric, text, word, words};
+use crate::literal::{self, axis, latency, list, metric, text, word, words};
 use crate::net::caller::Caller;
 use crate::net::echo::{Echo, WAIT, message, over, size, wait};
 use crate::net::lost::share_lost;
@@ -13,6 +13,7 @@ use crate::os::syscall;
 use crate::wake;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
+use costof_model::List;
 use costof_model::axis::{Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
@@ -26,14 +27,15 @@ use costof_os::conversation::Wait;
 use costof_os::meeting::Over;
 use costof_os::timestamping::{Stages, Stamper, SwitchedOn};
 use std::io;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("net.stages"),
         method: 1,
         question: text("Where does a round trip spend its time?"),
-        axes: list![
+        axes: List::Owned(vec![
             words(
                 "over",
                 "what carries the message",
@@ -53,9 +55,9 @@ pub(crate) static PROBE: Probe = Probe {
                 },
             },
             WAIT,
-            CPUS_CROSS_FIRST,
-            wake::AWAKE_FIRST,
-        ],
+            literal::typed("cpus", Cpus::cross_first()),
+            literal::typed("wake", wake::of_two_ends()),
+        ]),
         crossings: list![list![text("over"), text("wait")]],
         metrics: list![
             latency(
@@ -108,12 +110,12 @@ pub(crate) static PROBE: Probe = Probe {
             text("cpus=cross: two processors (--cpu)"),
         ],
         roles: list![text("server"), text("client")],
-    },
+    }),
     rounds: 1,
     blocks_by: &[],
-    least_ns: |point| path::least_ns(point, point.axes.number("size"), TCP_HEADERS),
+    least_ns: |point| path::least_ns(&point.link, point.axes.number("size"), TCP_HEADERS),
     memory_bytes: |_| 0,
-    processors,
+    processors: |point| axis::<Cpus>(point, "cpus").count(),
     headlines,
     more_points: |_| Vec::new(),
     budget: None,
@@ -175,7 +177,7 @@ impl Role for Client {
         let (over, wait) = (over(point), wait(point));
         let (_kept, mut conversation) = self.caller.call(over, wait)?;
         let bytes = point.axes.number("size");
-        conversation.may_take(path::may_take(point, bytes, TCP_HEADERS));
+        conversation.may_take(path::may_take(&point.link, bytes, TCP_HEADERS));
         let mut stamper = Stamper::new(conversation, over, wait).map_err(|error| absent(&error))?;
         let mut message = message(point);
         let mut answer = vec![0; message.len()];
@@ -296,15 +298,15 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         );
     }
     let (low, high, because) = rtt::kernel_ns(over(point), size(point), read_ns);
-    let (link_low, link_high, link) = path::adds(point, axes.number("size"), TCP_HEADERS)?;
+    let (link_low, link_high, link) = path::adds(&point.link, axes.number("size"), TCP_HEADERS)?;
     let (window_ns, window) = match over(point) {
-        Over::Tcp => path::window_adds(point, axes.number("size")),
+        Over::Tcp => path::window_adds(&point.link, axes.number("size")),
         _ => (0.0, String::new()),
     };
     let (wait_ns, waits) = match wait(point) {
         Wait::Spin => (0.0, String::new()),
         Wait::Block => {
-            let switch_ns = switch_ns(point, known)?;
+            let switch_ns = switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
             let shown = Unit::Nanoseconds.display(switch_ns);
             (
                 switch_ns,

@@ -1,16 +1,15 @@
 //! `os.context_switch`: what it costs that another thread or process runs.
 
 use crate::derived;
-use crate::ends::{
-    CPUS_SAME_FIRST, NEEDS, broken, cannot_start, keep, partner_cpu, processors, share,
-};
+use crate::ends::{Cpus, NEEDS, broken, cannot_start, keep, partner_cpu};
 use crate::expect::cost_ns;
-use crate::literal::{cost, list, metric, text, word, words};
+use crate::literal::{self, axis, cost, list, metric, text, word, words};
 use crate::os::syscall;
 use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_measure::statistics::quantile::median;
+use costof_model::List;
 use costof_model::axis::Axes;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
@@ -21,13 +20,14 @@ use costof_model::protocol::{Launch, Offers, Report};
 use costof_model::unit::{Better, Unit};
 use costof_os::token::{Alone, Between, Exchange, Leader, Over, Wait};
 use std::io;
+use std::sync::LazyLock;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("os.context_switch"),
         method: 1,
         question: text("What does a context switch cost, between processes or threads?"),
-        axes: list![
+        axes: List::Owned(vec![
             words(
                 "between",
                 "what runs in turn",
@@ -47,9 +47,9 @@ pub(crate) static PROBE: Probe = Probe {
                     word("futex", "a word in memory: FUTEX_WAKE, then FUTEX_WAIT"),
                 ],
             ),
-            CPUS_SAME_FIRST,
-            wake::AWAKE_FIRST,
-        ],
+            literal::typed("cpus", Cpus::same_first()),
+            literal::typed("wake", wake::of_two_ends()),
+        ]),
         crossings: list![
             list![text("between"), text("over"), text("cpus")],
             list![text("cpus"), text("wake")],
@@ -115,14 +115,14 @@ pub(crate) static PROBE: Probe = Probe {
             "system calls as os.syscall has measured them: read twice for a pipe, getppid twice for a futex; what the scheduler does usually takes; what waking another processor takes, in a virtual machine with the exits that cpu.vm_exit measured",
         ),
         after: list![text("os.syscall"), text("cpu.vm_exit")],
-        needs: NEEDS,
+        needs: NEEDS.iter().copied().map(text).collect(),
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,
     memory_bytes: |_| 0,
-    processors,
+    processors: |point| axis::<Cpus>(point, "cpus").count(),
     headlines,
     more_points: |_| Vec::new(),
     budget: None,
@@ -212,9 +212,9 @@ impl Role for ContextSwitch {
             },
             wait: Wait::Block,
             size: 1,
-            cpu: partner_cpu(point, &self.cpus)?,
+            cpu: partner_cpu(axis(point, "cpus"), &self.cpus)?,
         };
-        let kept = keep(point, &self.cpus)?;
+        let kept = keep(axis(point, "cpus"), axis(point, "wake"), &self.cpus)?;
         let mut leader = Leader::start(&exchange).map_err(|error| cannot_start(&error))?;
         self.open = Some(Open {
             exchange,
@@ -237,7 +237,7 @@ impl Role for ContextSwitch {
         };
         // A round trip counts as one here; `derive` makes it two switches.
         meter.repeatable("cost", &mut round_trips);
-        if !share(point) {
+        if axis::<Cpus>(point, "cpus") == Cpus::Cross {
             meter.single("round_trip", || round_trips(1));
         }
         Ok(())
@@ -254,7 +254,11 @@ impl Role for ContextSwitch {
         let switches = (voluntary + involuntary) / (2 * open.round_trips) as f64;
         // On two processors a busy machine may run the end that waits so late that it finds the
         // token there.
-        let least = if share(point) { 0.9 } else { 0.5 };
+        let least = if axis::<Cpus>(point, "cpus") == Cpus::Same {
+            0.9
+        } else {
+            0.5
+        };
         if switches < least {
             return Err(Failure::error(format!(
                 "the token went to and fro, but the kernel counted only {switches:.2} context \
@@ -291,7 +295,7 @@ fn over_alone_ns(exchange: &Exchange, meter: &Meter<'_>) -> Result<f64, Failure>
 fn derive(point: &Point, reports: Vec<Report>) -> Report {
     let mut report = the_only_report(point, reports);
     derived::divide_cost(&mut report, 2);
-    if share(point) {
+    if axis::<Cpus>(point, "cpus") == Cpus::Same {
         derived::forget_disturbances(&mut report);
         let [switch, alone] = ["cost", "over_alone"].map(|name| derived::median_ns(&report, name));
         if let (Some(switch_ns), Some(alone_ns)) = (switch, alone) {
@@ -409,8 +413,11 @@ mod tests {
             assert_eq!(report.metrics.len(), metrics, "{point}");
             assert_eq!(report.metrics[0].data.costs(), [2000.0, 2000.0]);
             // On one processor, to be preempted by the partner is no disturbance.
-            assert_eq!(report.metrics[0].disturbed.is_empty(), share(&point));
-            if share(&point) {
+            assert_eq!(
+                report.metrics[0].disturbed.is_empty(),
+                (axis::<Cpus>(&point, "cpus") == Cpus::Same)
+            );
+            if axis::<Cpus>(&point, "cpus") == Cpus::Same {
                 assert_eq!(report.metrics[2].data, Data::Value(1500.0));
             }
         }

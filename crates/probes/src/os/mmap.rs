@@ -19,12 +19,13 @@ use costof_os::arena::base_page_bytes;
 use costof_os::mappings::{NoHugePages, Pages, map_touch_unmap, stamped};
 use costof_os::usage;
 use std::io;
+use std::sync::LazyLock;
 
 /// Repetitions whose parts are timed, and whose faults are counted.
 const REPETITIONS: u64 = 501;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("os.mmap"),
         method: 1,
         question: text("What does it cost to map memory, touch one page of it and unmap it?"),
@@ -98,7 +99,7 @@ pub(crate) static PROBE: Probe = Probe {
             "Linux 3.15; with populate, as much free memory as the size"
         )],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,

@@ -21,6 +21,7 @@ use predict::predict;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 /// Pages that are touched for each batch, and of the file. Half of them are always touched before
 /// the timed ones, so that those are not the pages that the caches have had last.
@@ -41,7 +42,7 @@ const MAJOR_BATCH_NS: f64 = 2.5e6;
 const FILE_STRIDE: usize = 64 << 10;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("os.page_fault"),
         method: 1,
         question: text("What does the first touch of a page cost?"),
@@ -130,7 +131,7 @@ pub(crate) static PROBE: Probe = Probe {
             ),
         ],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,

@@ -17,9 +17,10 @@ use costof_os::arena::{Arena, base_page_bytes};
 use costof_os::registered_buffer::Ring;
 use costof_os::vmsplice::Lender;
 use std::io;
+use std::sync::LazyLock;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("os.pin"),
         method: 1,
         question: text("What does it cost to pin a page for input and output?"),
@@ -101,7 +102,7 @@ pub(crate) static PROBE: Probe = Probe {
             text("for 2MiB: transparent huge pages not set to never"),
         ],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,

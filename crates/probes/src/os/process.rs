@@ -18,12 +18,13 @@ use costof_os::arena::Arena;
 use costof_os::process::resident;
 use costof_os::spawn::{Child, Starter, Starting};
 use std::io;
+use std::sync::LazyLock;
 
 const MIB_64: u64 = 64 << 20;
 const GIB: u64 = 1 << 30;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("os.process"),
         method: 2,
         question: text(
@@ -126,7 +127,7 @@ pub(crate) static PROBE: Probe = Probe {
             text("for exec: /proc, and memory files that may be executed (vm.memfd_noexec)")
         ],
         roles: list![text("only")],
-    },
+    }),
     rounds: 1,
     // A worker keeps what it has measured, and a fork copies that: so that no point
     // stands behind another, each has its launches alone.

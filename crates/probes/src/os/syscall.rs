@@ -18,9 +18,10 @@ use costof_os::syscalls;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::LazyLock;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("os.syscall"),
         method: 2,
         question: text("What does a system call cost?"),
@@ -107,7 +108,7 @@ pub(crate) static PROBE: Probe = Probe {
             "to show that the kernel was entered: perf_event_paranoid and tracefs that let a tracepoint be counted"
         )],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     // The C library remembers for good that there was a second thread.
     blocks_by: &["threads"],

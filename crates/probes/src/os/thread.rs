@@ -15,9 +15,10 @@ use costof_model::protocol::{Launch, Offers};
 use costof_model::unit::{Better, Unit};
 use costof_os::affinity;
 use costof_os::threads::{ThreadApi, start};
+use std::sync::LazyLock;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("os.thread"),
         method: 1,
         question: text("What does it cost to create a thread that does nothing, and to join it?"),
@@ -83,7 +84,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("os.syscall"), text("os.context_switch")],
         needs: list![text("for any: two processors")],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,

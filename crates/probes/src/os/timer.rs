@@ -1,12 +1,13 @@
 //! `os.timer`: how late a sleeping thread wakes.
 
 use crate::expect::latency_ns;
-use crate::literal::{latency, list, text, word, words};
+use crate::literal::{self, latency, list, text, word, words};
 use crate::os::context_switch::{HALTED, HALTED_NS};
 use crate::threads;
-use crate::wake::{self, Kept};
+use crate::wake::{self, Kept, Wake};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role, the_only_report};
+use costof_model::List;
 use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
@@ -17,6 +18,7 @@ use costof_model::protocol::{Launch, Offers};
 use costof_model::unit::Unit;
 use costof_os::timers::{set_timer_slack, sleep_lateness_ns};
 use std::io;
+use std::sync::LazyLock;
 
 /// The least slack that can be asked for, in nanoseconds.
 const LEAST_SLACK_NS: u32 = 1;
@@ -27,11 +29,11 @@ const SLEEPS_MIN: u32 = 6;
 const WARM_UP_SLEEPS: u32 = 2;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("os.timer"),
         method: 1,
         question: text("How late does a thread wake that sleeps until a given time?"),
-        axes: list![
+        axes: List::Owned(vec![
             Axis {
                 name: text("sleep"),
                 about: text("how long it sleeps"),
@@ -53,8 +55,8 @@ pub(crate) static PROBE: Probe = Probe {
                     word("least", "1 ns (PR_SET_TIMERSLACK)"),
                 ],
             ),
-            wake::IDLE_FIRST,
-        ],
+            literal::typed("wake", wake::of_a_sleeper()),
+        ]),
         crossings: list![list![text("sleep"), text("slack"), text("wake")]],
         metrics: list![latency(
             "how late: from the time for which the wake-up was asked until the thread's next reading of the clock"
@@ -82,7 +84,7 @@ pub(crate) static PROBE: Probe = Probe {
             "for wake=awake: a processor that the worker is pinned to"
         )],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |point| {
@@ -131,8 +133,8 @@ impl Role for Sleeper {
         set_timer_slack(least.then_some(LEAST_SLACK_NS)).map_err(|error| {
             Failure::unsupported(format!("cannot set the timer slack by prctl(2): {error}"))
         })?;
-        let wake = point.axes.word("wake");
-        if wake != "idle" {
+        let wake = literal::axis(point, "wake");
+        if wake != Wake::Idle {
             self.kept = wake::keep(wake, threads::on(1, &self.cpus)?)?;
         }
         Ok(Offers::new())

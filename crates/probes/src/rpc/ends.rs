@@ -4,6 +4,7 @@
 use super::axes::{called, check, over};
 use super::served::Served;
 use crate::derived;
+use crate::literal::axis;
 use crate::net::both_ends::take;
 use crate::net::caller::Caller;
 use crate::net::meeting::{self, cannot_reach};
@@ -76,7 +77,9 @@ impl Role for Called {
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         check(point)?;
-        self.kept = Some(self.end.settle(&placed(point), true)?);
+        let placed = placed(point);
+        let (cpus, wake) = (axis(&placed, "cpus"), axis(&placed, "wake"));
+        self.kept = Some(self.end.settle(&placed.link, cpus, wake, true)?);
         let (meeting, connections) = (&self.end.meeting, (self.connections)(point));
         let (listener, offers) = meeting::listen(point, meeting, over(point), connections)?;
         self.listener = Some(listener);

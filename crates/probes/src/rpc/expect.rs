@@ -4,6 +4,7 @@ use super::axes::{self, bytes, kind, over, stack};
 use super::ends::placed;
 use crate::ends::switch_ns;
 use crate::expect::at_the_clock;
+use crate::literal::axis;
 use crate::net::path::{self, TCP_HEADERS, UDP_HEADERS};
 use crate::net::rtt;
 use crate::os::syscall;
@@ -82,7 +83,7 @@ fn socket_ns(point: &Point, over: Over, bytes: usize, known: &Known<'_>) -> Opti
         known.primary_over(&point.link, "net.rtt", &same)
     };
     let (more_rounds_ns, more_rounds) = match over {
-        Over::Tcp => path::window_adds(point, bytes as u64),
+        Over::Tcp => path::window_adds(&point.link, bytes as u64),
         _ => (0.0, String::new()),
     };
     let (low, high, because) = if let Some(measured_ns) = measured(bytes as u64) {
@@ -98,7 +99,7 @@ fn socket_ns(point: &Point, over: Over, bytes: usize, known: &Known<'_>) -> Opti
              and four copies of {more} B more at 2 to 20 GB/s",
             ns(measured_ns)
         );
-        let sending = |bytes: u64| path::adds(point, bytes, headers).map(|(low, _, _)| low);
+        let sending = |bytes: u64| path::adds(&point.link, bytes, headers).map(|(low, _, _)| low);
         let sending_ns = sending(bytes as u64)? - sending(USUAL_BYTES)?;
         (
             0.85 * measured_ns + 4.0 * more / 20.0 + sending_ns,
@@ -107,9 +108,9 @@ fn socket_ns(point: &Point, over: Over, bytes: usize, known: &Known<'_>) -> Opti
         )
     } else {
         let read_ns = syscall::one_thread_ns(known, "read")?;
-        let switch_ns = switch_ns(point, known)?;
+        let switch_ns = switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
         let (low, high, because) = rtt::kernel_ns(over, bytes, read_ns);
-        let (link_low, link_high, link) = path::adds(point, bytes as u64, headers)?;
+        let (link_low, link_high, link) = path::adds(&point.link, bytes as u64, headers)?;
         let because = format!(
             "two context switches of {} by a pipe, times 0.8 to 1.25; {because}{link}",
             ns(switch_ns)
@@ -360,7 +361,7 @@ fn marshalling_ns(point: &Point, stack: Stack, known: &Known<'_>) -> Option<Rang
 mod tests {
     use super::*;
     use crate::cpu::frequency;
-    use crate::literal::{self, measured, text};
+    use crate::literal::{self, axis, measured, text};
     use crate::net;
     use crate::os;
     use crate::rpc::{load, marshal, rtt, stream};

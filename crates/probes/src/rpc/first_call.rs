@@ -5,9 +5,9 @@ use super::ends::broken;
 use super::expect::first_ns;
 use super::served::Served;
 use crate::derived;
-use crate::ends::{CPUS_CROSS_FIRST, processors, share};
+use crate::ends::Cpus;
 use crate::expect::between;
-use crate::literal::{latency, list, metric, text, words};
+use crate::literal::{self, axis, latency, list, metric, text, words};
 use crate::net::caller::Caller;
 use crate::net::meeting::{self, broken as talk_broken};
 use crate::net::path::{self, End, TCP_HEADERS};
@@ -15,6 +15,7 @@ use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
 use costof_measure::schedule::Precision;
+use costof_model::List;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::metric::MetricInfo;
@@ -29,23 +30,24 @@ use costof_os::meeting::{Listener, Over};
 use costof_rpc::{Client, Options, Payload};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("rpc.first_call"),
         method: 1,
         question: text("How much longer than others does the first call of a process take?"),
-        axes: list![
+        axes: List::Owned(vec![
             words(
                 "stack",
                 "what carries a call, or as many bytes as its argument has",
                 list![GRPC, THRIFT, TCP],
             ),
             PAYLOAD,
-            CPUS_CROSS_FIRST,
-            wake::AWAKE_FIRST,
-        ],
+            literal::typed("cpus", Cpus::cross_first()),
+            literal::typed("wake", wake::of_two_ends()),
+        ]),
         crossings: list![list![text("stack"), text("payload")]],
         metrics: list![
             ns(
@@ -96,13 +98,13 @@ pub(crate) static PROBE: Probe = Probe {
         ],
         needs: list![text("cpus=cross: two processors (--cpu)")],
         roles: list![text("server"), text("client")],
-    },
+    }),
     rounds: 1,
     // A process has one first call.
     blocks_by: &["stack", "payload", "cpus", "wake"],
-    least_ns: |point| 2.0 * path::least_ns(point, bytes(point) as u64, TCP_HEADERS),
+    least_ns: |point| 2.0 * path::least_ns(&point.link, bytes(point) as u64, TCP_HEADERS),
     memory_bytes: |_| 0,
-    processors,
+    processors: |point| axis::<Cpus>(point, "cpus").count(),
     // Each would be a block of its own in every run.
     headlines,
     more_points: |_| Vec::new(),
@@ -173,7 +175,11 @@ impl Role for Answering {
     }
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        self.kept = Some(self.end.settle(point, true)?);
+        self.kept =
+            Some(
+                self.end
+                    .settle(&point.link, axis(point, "cpus"), axis(point, "wake"), true)?,
+            );
         let serves = match stack(point) {
             Stack::Calls(stack) => Serves::Calls(Served::start(stack)?),
             Stack::Bytes(_) => Serves::Bytes(bytes(point)),
@@ -371,7 +377,7 @@ impl Asks {
 fn derive(point: &Point, mut reports: Vec<Report>) -> Report {
     // The client's is the last; the server measures nothing.
     let mut report = reports.pop().expect("a report of each role");
-    if share(point) {
+    if axis::<Cpus>(point, "cpus") == Cpus::Same {
         derived::forget_disturbances(&mut report);
     }
     report

@@ -22,10 +22,11 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::Offers;
 use costof_model::unit::{Better, Unit};
 use costof_rpc::{InFlight, Options, Payload, RpcError};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("rpc.load"),
         method: 1,
         question: text("How long do calls take that are made at a rate, up to saturation?"),
@@ -118,10 +119,16 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("rpc.rtt")],
         needs: list![text("two processors (--cpu)")],
         roles: list![text("server"), text("client")],
-    },
+    }),
     rounds: 1,
     blocks_by: &[],
-    least_ns: |point| LASTS_NS.max(path::least_ns(point, bytes(point) as u64, TCP_HEADERS)),
+    least_ns: |point| {
+        LASTS_NS.max(path::least_ns(
+            &point.link,
+            bytes(point) as u64,
+            TCP_HEADERS,
+        ))
+    },
     memory_bytes: |point| in_flight_most(point) as u64 * CALL_BYTES + 4 * IN_FLIGHT_BYTES,
     processors: |_| 2,
     headlines,

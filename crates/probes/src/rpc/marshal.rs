@@ -14,9 +14,10 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::Offers;
 use costof_model::unit::{Better, Unit};
 use costof_rpc::{Marshal, Protocol, RpcError, Stack, Transport};
+use std::sync::LazyLock;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("rpc.marshal"),
         method: 1,
         question: text("What does it cost to marshal an argument of a call, and to unmarshal it?"),
@@ -78,7 +79,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("cpu.frequency")],
         needs: list![],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,

@@ -4,9 +4,9 @@ use super::axes::{OVER, PAYLOAD, STACK, Stack, bytes, called, check, payload, st
 use super::ends::{CALLS, Called, broken, client, joined};
 use super::expect::{call_ns, carried_ns};
 use crate::derived;
-use crate::ends::{CPUS_CROSS_FIRST, processors, share};
+use crate::ends::Cpus;
 use crate::expect::latency_ns;
-use crate::literal::{latency, list, metric, text};
+use crate::literal::{self, axis, latency, list, metric, text};
 use crate::net::caller::Caller;
 use crate::net::path::{self, TCP_HEADERS};
 use crate::rudp::rtt as messages;
@@ -14,6 +14,7 @@ use crate::wake;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
 use costof_measure::schedule::Precision;
+use costof_model::List;
 use costof_model::axis::Axes;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
@@ -25,14 +26,21 @@ use costof_model::protocol::{Offers, Report};
 use costof_model::unit::{Better, Unit};
 use costof_os::clock::{ClockId, now_ns};
 use costof_rpc::{Client, RpcError};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("rpc.rtt"),
         method: 1,
         question: text("How long does a remote procedure call take, by gRPC and by Thrift?"),
-        axes: list![STACK, OVER, PAYLOAD, CPUS_CROSS_FIRST, wake::AWAKE_FIRST,],
+        axes: List::Owned(vec![
+            STACK,
+            OVER,
+            PAYLOAD,
+            literal::typed("cpus", Cpus::cross_first()),
+            literal::typed("wake", wake::of_two_ends()),
+        ]),
         crossings: list![
             list![text("stack"), text("payload")],
             list![text("stack"), text("wake")],
@@ -87,13 +95,13 @@ pub(crate) static PROBE: Probe = Probe {
             text("over=unix: both ends on one machine, --link loopback"),
         ],
         roles: list![text("server"), text("client")],
-    },
+    }),
     // The stacks are held against each other.
     rounds: 2,
     blocks_by: &[],
-    least_ns: |point| path::least_ns(point, bytes(point) as u64, TCP_HEADERS),
+    least_ns: |point| path::least_ns(&point.link, bytes(point) as u64, TCP_HEADERS),
     memory_bytes: |_| 0,
-    processors,
+    processors: |point| axis::<Cpus>(point, "cpus").count(),
     headlines,
     more_points: |_| more_points(),
     budget: Some(budget),
@@ -252,7 +260,7 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
     if over_connection(point) {
         report.metrics.retain(|metric| metric.name != "lost");
     }
-    if share(point) {
+    if axis::<Cpus>(point, "cpus") == Cpus::Same {
         derived::forget_disturbances(&mut report);
     }
     report

@@ -17,10 +17,11 @@ use costof_model::prediction::{Known, Prediction};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::Report;
 use costof_model::unit::{Better, Unit};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("rpc.stream"),
         method: 2,
         question: text("How many bytes of messages a second does a stream of calls carry?"),
@@ -130,7 +131,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("os.syscall"), text("net.bandwidth")],
         needs: list![],
         roles: list![text("receiver"), text("sender")],
-    },
+    }),
     rounds: 1,
     blocks_by: &[],
     least_ns: |point| least_ns(point, Asks::Stream),

@@ -13,10 +13,11 @@ use costof_model::facts::Facts;
 use costof_model::point::{Headline, Planned};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::unit::{Better, Unit};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("rudp.bandwidth"),
         method: 2,
         question: text(
@@ -126,7 +127,7 @@ pub(crate) static PROBE: Probe = Probe {
             text("congestion_control: that the kernel has it, and lets this user choose it"),
         ],
         roles: list![text("receiver"), text("sender")],
-    },
+    }),
     rounds: 1,
     blocks_by: &[],
     least_ns: |point| least_ns(point, Asks::Rate),

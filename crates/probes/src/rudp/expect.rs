@@ -1,6 +1,7 @@
 //! What a round trip of reliable datagrams is predicted to take, from simpler costs.
 
 use crate::ends::switch_ns;
+use crate::literal::axis;
 use crate::net::echo::{size, wait};
 use crate::net::path::{self, UDP_HEADERS};
 use crate::net::rtt;
@@ -38,7 +39,7 @@ pub(crate) fn udp_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
     let read_ns = syscall::one_thread_ns(known, "read")?;
     let (mut low, mut high, mut because) = rtt::kernel_ns(Over::Udp, size(point), read_ns);
     if wait(point) == Wait::Block {
-        let switch_ns = switch_ns(point, known)?;
+        let switch_ns = switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
         low += 1.6 * switch_ns;
         high += 2.5 * switch_ns;
         because = format!(
@@ -46,7 +47,7 @@ pub(crate) fn udp_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
             Unit::Nanoseconds.display(switch_ns)
         );
     }
-    let (link_low, link_high, link) = path::adds(point, size(point) as u64, UDP_HEADERS)?;
+    let (link_low, link_high, link) = path::adds(&point.link, size(point) as u64, UDP_HEADERS)?;
     Some((low + link_low, high + link_high, because + &link))
 }
 

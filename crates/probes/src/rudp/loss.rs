@@ -18,6 +18,7 @@ use costof_model::point::{Headline, Planned, Point};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::Report;
 use costof_model::unit::{Better, Unit};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// The share of packets that is lost on their way to the receiver, as the study had it, over a link
@@ -38,7 +39,7 @@ const LONG: [&str; 5] = [
 ];
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("rudp.loss"),
         method: 2,
         question: text(
@@ -176,7 +177,7 @@ pub(crate) static PROBE: Probe = Probe {
             text("congestion_control: that the kernel has it, and lets this user choose it"),
         ],
         roles: list![text("receiver"), text("sender")],
-    },
+    }),
     rounds: 1,
     blocks_by: &[],
     least_ns: |point| least_ns(point, Asks::RoundTrips),

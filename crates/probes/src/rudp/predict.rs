@@ -160,7 +160,7 @@ fn on_a_way(point: &Point, window: u64, up: &Emulation, down: &Emulation) -> Opt
     }
     let jitter = up.jitter_ns + down.jitter_ns;
     let sending = up.rate.map_or(0.0, |rate| on_the_wire(point) * 8e9 / rate);
-    let delays = delays_ns(point);
+    let delays = delays_ns(&point.link);
     let mut least = (delays - jitter).max(0.0) + sending;
     let mut most = delays + jitter + sending + MADE_NS;
     let mut why = format!(
@@ -279,9 +279,9 @@ fn at_a_rate(point: &Point, up: &Emulation) -> Option<Prediction> {
         (Stack::Rudp, "cubic", _)
         | (Stack::Tcp, _, "cubic")
         | (Stack::Quic, _, "default" | "cubic")
-            if up.loss <= RESPONDS && delays_ns(point) > 0.0 =>
+            if up.loss <= RESPONDS && delays_ns(&point.link) > 0.0 =>
         {
-            let seconds = delays_ns(point) / 1e9;
+            let seconds = delays_ns(&point.link) / 1e9;
             let packets = cubic_window(up.loss, seconds);
             let rate = packets * payload(point).0 / seconds;
             throughput(

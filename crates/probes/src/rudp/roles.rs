@@ -67,7 +67,7 @@ impl Asks {
 
 /// How long a point lasts at least, in nanoseconds.
 pub(crate) fn least_ns(point: &Point, asks: Asks) -> f64 {
-    let round_trip_ns = path::delays_ns(point);
+    let round_trip_ns = path::delays_ns(&point.link);
     let lasts = match asks.timed(point) {
         Some(window) => {
             let windows = timed_least(window) / window;
@@ -85,14 +85,14 @@ fn lasts_by_itself(point: &Point) -> Duration {
     lasts(
         point,
         0.0,
-        Duration::from_nanos(path::delays_ns(point) as u64),
+        Duration::from_nanos(path::delays_ns(&point.link) as u64),
     )
 }
 
 /// A stream of calls, as both its ends know: until so many messages are over the link.
 fn streams(point: &Point) -> Duration {
     let bytes = STREAMED_LEAST * size(point) as u64;
-    let over_ns = path::sending_ns(point, bytes);
+    let over_ns = path::sending_ns(&point.link, bytes);
     lasts_by_itself(point)
         .max(Duration::from_nanos(over_ns as u64))
         .min(MOST)
@@ -115,7 +115,7 @@ fn order(point: &Point, asks: Asks, point_ns: f64, round_trip: Duration) -> Orde
             // most likely stops at a loss.
             let each_ns = (round_trip.as_nanos() as f64).max(1.0);
             let fit = point_ns / each_ns * window as f64;
-            let most = match (stack(point), path::loses(point)) {
+            let most = match (stack(point), path::loses(&point.link)) {
                 (Stack::Study, _) => 0,
                 (_, true) => LOSSY_MOST,
                 _ => TIMED_MOST,

@@ -1,9 +1,9 @@
 //! `rudp.rtt`: how long a reliable datagram takes to the other end of a link and back.
 
 use crate::derived;
-use crate::ends::{CPUS_CROSS_FIRST, processors, share};
+use crate::ends::Cpus;
 use crate::expect::latency_ns;
-use crate::literal::{latency, list, metric, text, word, words};
+use crate::literal::{self, axis, latency, list, metric, text, word, words};
 use crate::net::caller::Caller;
 use crate::net::echo::{WAIT, message, serve, size, wait};
 use crate::net::lost::share_lost;
@@ -15,6 +15,7 @@ use crate::rudp::study::{self, Answering, Asking};
 use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
+use costof_model::List;
 use costof_model::axis::{Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
@@ -30,16 +31,17 @@ use costof_os::conversation::{Conversation, Wait};
 use costof_os::meeting::{DATAGRAM_MOST_BYTES, Listener, Over};
 use rudp::{Config, Control};
 use std::io;
+use std::sync::LazyLock;
 use std::time::Instant;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("rudp.rtt"),
         method: 2,
         question: text(
             "How long does a reliable datagram take to the other end of a link and back?",
         ),
-        axes: list![
+        axes: List::Owned(vec![
             STACK,
             Axis {
                 name: text("size"),
@@ -54,9 +56,9 @@ pub(crate) static PROBE: Probe = Probe {
                 },
             },
             WAIT,
-            CPUS_CROSS_FIRST,
-            wake::AWAKE_FIRST,
-        ],
+            literal::typed("cpus", Cpus::cross_first()),
+            literal::typed("wake", wake::of_two_ends()),
+        ]),
         crossings: list![
             list![text("stack"), text("size")],
             list![text("stack"), text("wait")],
@@ -108,13 +110,13 @@ pub(crate) static PROBE: Probe = Probe {
         ],
         needs: list![text("cpus=cross: two processors (--cpu)")],
         roles: list![text("server"), text("client")],
-    },
+    }),
     // The stacks are held against each other.
     rounds: 2,
     blocks_by: &[],
-    least_ns: |point| path::least_ns(point, size(point) as u64, UDP_HEADERS),
+    least_ns: |point| path::least_ns(&point.link, size(point) as u64, UDP_HEADERS),
     memory_bytes: |_| 0,
-    processors,
+    processors: |point| axis::<Cpus>(point, "cpus").count(),
     headlines,
     more_points: |_| Vec::new(),
     budget: None,
@@ -234,7 +236,12 @@ impl Role for Server {
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         fits(point)?;
-        self.kept = Some(self.end.settle(point, wait(point) == Wait::Block)?);
+        self.kept = Some(self.end.settle(
+            &point.link,
+            axis(point, "cpus"),
+            axis(point, "wake"),
+            wait(point) == Wait::Block,
+        )?);
         let meeting = &self.end.meeting;
         let (listener, offers) = meeting::listen(point, meeting, stack(point).over(), 1)?;
         self.listener = Some(listener);
@@ -412,7 +419,7 @@ impl Asks {
                 let called = meeting::call(meeting, offers, stack.over(), wait(point));
                 let mut conversation = called?;
                 let bytes = size(point);
-                conversation.may_take(path::may_take(point, bytes as u64, UDP_HEADERS));
+                conversation.may_take(path::may_take(&point.link, bytes as u64, UDP_HEADERS));
                 match stack {
                     Stack::Study => By::Study(Asking::new(conversation)),
                     _ => By::Plain(conversation, vec![0; bytes]),
@@ -486,7 +493,7 @@ fn derive(point: &Point, reports: Vec<Report>) -> Report {
     if report.state == State::Ok {
         report.metrics.extend(server.metrics);
     }
-    if share(point) {
+    if axis::<Cpus>(point, "cpus") == Cpus::Same {
         derived::forget_disturbances(&mut report);
     }
     report
@@ -497,7 +504,8 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     match stack(point) {
         Stack::Plain(_) => latency_ns(low, high, because),
         Stack::Study => {
-            let link_ns = |bytes: u64| path::adds(point, bytes, UDP_HEADERS).map(|(low, _, _)| low);
+            let link_ns =
+                |bytes: u64| path::adds(&point.link, bytes, UDP_HEADERS).map(|(low, _, _)| low);
             let whole_ns = link_ns(size(point) as u64)? - link_ns(study::NUMBER as u64)?;
             let because = because + "; what comes back is 8 B";
             latency_ns(low - whole_ns / 2.0, high, because)

@@ -1,8 +1,8 @@
 //! `rudp.stages`: what making datagrams reliable takes at either end, by the kernel's own stamps.
 
-use crate::ends::{CPUS_CROSS_FIRST, processors, switch_ns};
+use crate::ends::{Cpus, switch_ns};
 use crate::expect::between;
-use crate::literal::{latency, list, metric, text};
+use crate::literal::{self, axis, latency, list, metric, text};
 use crate::net::caller::Caller;
 use crate::net::echo::{WAIT, message, serve, size, wait};
 use crate::net::lost::share_lost;
@@ -18,6 +18,7 @@ use crate::rudp::stamped::{Answered, Asked, Ends, LIBRARY_MOST, fits_one};
 use crate::wake::{self, Kept};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Probe, Role};
+use costof_model::List;
 use costof_model::axis::{Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
@@ -33,14 +34,15 @@ use costof_os::meeting::{DATAGRAM_MOST_BYTES, Listener, Over};
 use costof_os::timestamping::SwitchedOn;
 use rudp::{Config, Control};
 use std::io;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("rudp.stages"),
         method: 1,
         question: text("What does making a datagram reliable take at either end?"),
-        axes: list![
+        axes: List::Owned(vec![
             STACK,
             Axis {
                 name: text("size"),
@@ -55,9 +57,9 @@ pub(crate) static PROBE: Probe = Probe {
                 },
             },
             WAIT,
-            CPUS_CROSS_FIRST,
-            wake::AWAKE_FIRST,
-        ],
+            literal::typed("cpus", Cpus::cross_first()),
+            literal::typed("wake", wake::of_two_ends()),
+        ]),
         crossings: list![
             list![text("stack"), text("size")],
             list![text("stack"), text("wait")],
@@ -121,13 +123,13 @@ pub(crate) static PROBE: Probe = Probe {
             text("cpus=cross: two processors (--cpu)"),
         ],
         roles: list![text("server"), text("client")],
-    },
+    }),
     // The stacks are held against each other.
     rounds: 2,
     blocks_by: &[],
-    least_ns: |point| path::least_ns(point, size(point) as u64, UDP_HEADERS),
+    least_ns: |point| path::least_ns(&point.link, size(point) as u64, UDP_HEADERS),
     memory_bytes: |_| 0,
-    processors,
+    processors: |point| axis::<Cpus>(point, "cpus").count(),
     headlines,
     more_points: |_| Vec::new(),
     budget: None,
@@ -166,7 +168,7 @@ fn ends_of<'a>(point: &Point, meeting: &'a Meeting) -> Ends<'a> {
             datagram_bytes: DATAGRAM_MOST_BYTES,
             ..usual
         },
-        lost_after: LOST.max(3 * path::may_take(point, size(point) as u64, UDP_HEADERS)),
+        lost_after: LOST.max(3 * path::may_take(&point.link, size(point) as u64, UDP_HEADERS)),
     }
 }
 
@@ -199,7 +201,12 @@ impl Role for Server {
         fits(point)?;
         fits_one(stack(point), size(point))?;
         self.stamps.as_ref().map_err(absent)?;
-        self.kept = Some(self.end.settle(point, wait(point) == Wait::Block)?);
+        self.kept = Some(self.end.settle(
+            &point.link,
+            axis(point, "cpus"),
+            axis(point, "wake"),
+            wait(point) == Wait::Block,
+        )?);
         let (listener, offers) = meeting::listen(point, &self.end.meeting, Over::Udp, 1)?;
         self.listener = Some(listener);
         Ok(offers)
@@ -334,7 +341,7 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let (mut low, mut high) = (low / 3.0, high / 2.0 + 16.0 * read_ns);
     let mut because = format!("a third to a half of {because}; up to 16 reads for the stamps");
     if wait(point) == Wait::Block {
-        let switch_ns = switch_ns(point, known)?;
+        let switch_ns = switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
         low += 0.4 * switch_ns;
         high += 1.25 * switch_ns;
         because += &format!(

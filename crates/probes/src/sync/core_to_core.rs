@@ -18,6 +18,7 @@ use costof_model::unit::Unit;
 use costof_os::affinity;
 use costof_os::line::Line;
 use std::sync::Arc;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Up to so many processors, every pair of them is in the probe's own plan:
@@ -27,7 +28,7 @@ const PROCESSORS_IN_ALL_PAIRS: usize = 8;
 const PARTNERS_OF_THE_FIRST: usize = 24;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("sync.core_to_core"),
         method: 1,
         question: text("How long does a cache line take to another processor and back?"),
@@ -69,7 +70,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("cpu.frequency")],
         needs: list![text("two processors, both among those of the run (--cpu)")],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,

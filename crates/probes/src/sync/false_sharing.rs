@@ -18,13 +18,14 @@ use costof_model::protocol::{Launch, Offers};
 use costof_model::unit::Unit;
 use costof_os::line_counters::LineCounters;
 use std::sync::Arc;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters in a line of 64 bytes.
 const IN_A_LINE: u64 = 8;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("sync.false_sharing"),
         method: 1,
         question: text(
@@ -75,7 +76,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("cpu.loop"), text("sync.core_to_core")],
         needs: list![text("as many processors as threads")],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,

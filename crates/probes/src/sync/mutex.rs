@@ -18,6 +18,7 @@ use costof_model::protocol::{Launch, Offers};
 use costof_model::unit::{Better, Unit};
 use costof_os::locks::{Lock, Pthread, Spin, Std};
 use std::sync::Arc;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Threads that share processors get them for some milliseconds each, and a
@@ -25,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SHARED_BATCH_NS: f64 = 20e6;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("sync.mutex"),
         method: 1,
         question: text("What does it cost to lock and unlock a mutex?"),
@@ -112,7 +113,7 @@ pub(crate) static PROBE: Probe = Probe {
         ],
         needs: list![text("for more than one thread, two processors")],
         roles: list![text("only")],
-    },
+    }),
     rounds: 2,
     blocks_by: &[],
     least_ns: |_| 0.0,

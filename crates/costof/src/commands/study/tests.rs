@@ -11,7 +11,7 @@ const TABLE: &[&Probe] = costof_probes::TABLE;
 
 fn command<'a>(options: &'a StudyOptions, name: &str, text: &str) -> Result<Command<'a>, String> {
     let study = Study::read(name, &format!("{name}.toml"), text)?;
-    let infos: Vec<&ProbeInfo> = TABLE.iter().map(|probe| &probe.info).collect();
+    let infos: Vec<&ProbeInfo> = TABLE.iter().map(|probe| &*probe.info).collect();
     study.check(&infos)?;
     Ok(Command {
         table: TABLE,

@@ -8,9 +8,10 @@ use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
+use std::sync::LazyLock;
 
 pub(crate) static PROBE: Probe = Probe {
-    info: ProbeInfo {
+    info: LazyLock::new(|| ProbeInfo {
         id: text("file.remote_call"),
         method: 1,
         question: text("How long does a file server take for a call that does nothing?"),
@@ -38,7 +39,7 @@ pub(crate) static PROBE: Probe = Probe {
         after: list![text("net.rtt")],
         needs: list![text("--set path=…: nothing says which server may be asked")],
         roles: list![text("only")],
-    },
+    }),
     rounds: 1,
     blocks_by: &["path"],
     least_ns: |_| 0.0,

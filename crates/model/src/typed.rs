@@ -1,0 +1,319 @@
+//! Points as types: what a probe varies, declared once. A word of the command line or of a run file is
+//! read into the type; roles, predictions and results work with the type alone.
+//!
+//! [`words!`](crate::words) declares the words of an axis, [`point!`](crate::point) a point whose fields
+//! are the axes.
+
+use crate::axis::{Axes, Axis, AxisValue, Choice, Domain};
+use crate::point::Point;
+use crate::unit::Unit;
+use crate::{List, Text};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ops::RangeInclusive;
+
+/// A point of one probe, with a field for each of its axes.
+pub trait TypedPoint: Sized + 'static {
+    /// The probe's id.
+    const PROBE: &'static str;
+
+    /// The axes, in the order of the fields.
+    fn axes() -> Vec<Axis>;
+
+    /// The point that stands there; `None` where an axis is missing or has another value, as in a file of
+    /// another build.
+    fn read(axes: &Axes) -> Option<Self>;
+
+    /// The values by the names of the axes.
+    fn write(&self) -> Axes;
+}
+
+/// A point of one probe on a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct At<P> {
+    /// Its axes; also reached by the point itself.
+    pub axes: P,
+    /// The path between the ends; `none` where there is one.
+    pub link: Text,
+}
+
+impl<P> Deref for At<P> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        &self.axes
+    }
+}
+
+impl<P: TypedPoint> From<&Point> for At<P> {
+    /// # Panics
+    /// Where it is no point of this probe: a plan has none of those.
+    fn from(point: &Point) -> At<P> {
+        let axes = P::read(&point.axes);
+        At {
+            axes: axes.unwrap_or_else(|| panic!("{point} is no point of {}", P::PROBE)),
+            link: point.link.clone(),
+        }
+    }
+}
+
+/// The type of a field: what may stand on an axis.
+pub trait AxisType: Sized {
+    /// The value as this type; `None` where it is none of it.
+    fn from_value(value: &AxisValue) -> Option<Self>;
+
+    /// The value as it stands in a file.
+    fn to_value(&self) -> AxisValue;
+}
+
+/// Words that may stand on an axis: an enum that [`words!`](crate::words) declares.
+pub trait Words: AxisType + Copy + 'static {
+    /// All of them, the default first.
+    const ALL: &'static [Self];
+
+    /// The word, and what it stands for.
+    fn choice(self) -> Choice;
+
+    /// The word.
+    fn word(self) -> &'static str;
+}
+
+/// What an axis of this type takes, and what it varies, in one sentence.
+pub struct AxisOf<T> {
+    about: &'static str,
+    domain: Domain,
+    of: PhantomData<T>,
+}
+
+impl<T> AxisOf<T> {
+    /// The axis called `name`.
+    pub fn named(self, name: &'static str) -> Axis {
+        Axis {
+            name: Text::Borrowed(name),
+            about: Text::Borrowed(self.about),
+            domain: self.domain,
+        }
+    }
+
+    fn new(about: &'static str, domain: Domain) -> AxisOf<T> {
+        let of = PhantomData;
+        AxisOf { about, domain, of }
+    }
+}
+
+/// All words of a type, the first one as the default.
+pub fn words<T: Words>(about: &'static str) -> AxisOf<T> {
+    words_of(about, T::ALL)
+}
+
+/// Some words of a type, in another order.
+pub fn words_of<T: Words>(about: &'static str, words: &[T]) -> AxisOf<T> {
+    let choices = words.iter().map(|word| word.choice());
+    AxisOf::new(about, Domain::Choice(List::Owned(choices.collect())))
+}
+
+/// A count within bounds. A run takes the values of `defaults`, a point that says nothing the first.
+pub fn count<T>(about: &'static str, bounds: RangeInclusive<u64>, defaults: &[u64]) -> AxisOf<T> {
+    number(about, Unit::One, bounds, defaults)
+}
+
+/// Bytes within bounds, as [`count`].
+pub fn bytes<T>(about: &'static str, bounds: RangeInclusive<u64>, defaults: &[u64]) -> AxisOf<T> {
+    number(about, Unit::Bytes, bounds, defaults)
+}
+
+/// Nanoseconds within bounds, as [`count`].
+pub fn nanoseconds<T>(
+    about: &'static str,
+    bounds: RangeInclusive<u64>,
+    defaults: &[u64],
+) -> AxisOf<T> {
+    number(about, Unit::Nanoseconds, bounds, defaults)
+}
+
+fn number<T>(
+    about: &'static str,
+    unit: Unit,
+    bounds: RangeInclusive<u64>,
+    defaults: &[u64],
+) -> AxisOf<T> {
+    AxisOf::new(
+        about,
+        Domain::Number {
+            unit,
+            low: *bounds.start(),
+            high: *bounds.end(),
+            usual: List::Owned(defaults.to_vec()),
+        },
+    )
+}
+
+/// A path, an URL of one of `schemes`, or one of these words with what they stand for.
+pub fn place(
+    about: &'static str,
+    words: &[(&'static str, &'static str)],
+    schemes: &'static [Text],
+) -> AxisOf<Text> {
+    let choice = |(value, about): &(&'static str, &'static str)| Choice {
+        value: Text::Borrowed(value),
+        about: Text::Borrowed(about),
+    };
+    AxisOf::new(
+        about,
+        Domain::Place {
+            words: words.iter().map(choice).collect(),
+            schemes: List::Borrowed(schemes),
+        },
+    )
+}
+
+impl AxisType for u64 {
+    fn from_value(value: &AxisValue) -> Option<u64> {
+        match value {
+            AxisValue::Number(number) => Some(*number),
+            AxisValue::Word(_) => None,
+        }
+    }
+
+    fn to_value(&self) -> AxisValue {
+        AxisValue::Number(*self)
+    }
+}
+
+impl AxisType for usize {
+    fn from_value(value: &AxisValue) -> Option<usize> {
+        u64::from_value(value).map(|number| number as usize)
+    }
+
+    fn to_value(&self) -> AxisValue {
+        AxisValue::Number(*self as u64)
+    }
+}
+
+impl AxisType for Text {
+    fn from_value(value: &AxisValue) -> Option<Text> {
+        match value {
+            AxisValue::Word(word) => Some(word.clone()),
+            AxisValue::Number(_) => None,
+        }
+    }
+
+    fn to_value(&self) -> AxisValue {
+        AxisValue::Word(self.clone())
+    }
+}
+
+/// Declares the words of an axis as an enum; the documentation of each is what `list` and `explain` show.
+/// The first is the default.
+#[macro_export]
+macro_rules! words {
+    (
+        $(#[$meta:meta])*
+        $visibility:vis enum $name:ident {
+            $($(#[doc = $about:literal])+ $variant:ident = $word:literal),+ $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        $visibility enum $name {
+            $($(#[doc = $about])+ $variant),+
+        }
+
+        impl $crate::typed::Words for $name {
+            const ALL: &'static [$name] = &[$($name::$variant),+];
+
+            fn choice(self) -> $crate::axis::Choice {
+                $crate::axis::Choice {
+                    value: $crate::Text::Borrowed(self.word()),
+                    about: $crate::Text::Borrowed(match self {
+                        $($name::$variant => concat!($($about),+).trim_ascii()),+
+                    }),
+                }
+            }
+
+            fn word(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word),+
+                }
+            }
+        }
+
+        impl $crate::typed::AxisType for $name {
+            fn from_value(value: &$crate::axis::AxisValue) -> Option<$name> {
+                match value {
+                    $crate::axis::AxisValue::Word(word) => match &**word {
+                        $($word => Some($name::$variant),)+
+                        _ => None,
+                    },
+                    $crate::axis::AxisValue::Number(_) => None,
+                }
+            }
+
+            fn to_value(&self) -> $crate::axis::AxisValue {
+                $crate::axis::AxisValue::from($crate::typed::Words::word(*self))
+            }
+        }
+    };
+}
+
+/// Declares the point of a probe: a field for each axis, and what may stand there.
+#[macro_export]
+macro_rules! point {
+    (
+        $(#[$meta:meta])*
+        $visibility:vis struct $name:ident of $probe:literal {
+            $($(#[$field_meta:meta])* $field:ident: $type:ty = $axis:expr),* $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        $visibility struct $name {
+            $($(#[$field_meta])* pub(crate) $field: $type),*
+        }
+
+        impl $crate::typed::TypedPoint for $name {
+            const PROBE: &'static str = $probe;
+
+            fn axes() -> Vec<$crate::axis::Axis> {
+                vec![$({
+                    let axis: $crate::typed::AxisOf<$type> = $axis;
+                    axis.named(stringify!($field))
+                }),*]
+            }
+
+            fn read(axes: &$crate::axis::Axes) -> Option<$name> {
+                let _ = axes;
+                Some($name {
+                    $($field: $crate::typed::AxisType::from_value(
+                        axes.0.get(stringify!($field))?,
+                    )?),*
+                })
+            }
+
+            fn write(&self) -> $crate::axis::Axes {
+                #[allow(unused_mut, reason = "a probe may have no axis")]
+                let mut axes = $crate::axis::Axes::default();
+                $(axes.0.insert(
+                    $crate::Text::Borrowed(stringify!($field)),
+                    $crate::typed::AxisType::to_value(&self.$field),
+                );)*
+                axes
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                let defaults = <$name as $crate::typed::TypedPoint>::axes();
+                let defaults = defaults.into_iter().map(|axis| (axis.name.clone(), axis.default()));
+                let axes = $crate::axis::Axes(defaults.collect());
+                <$name as $crate::typed::TypedPoint>::read(&axes).expect("a default for each axis")
+            }
+        }
+
+        impl From<$name> for $crate::axis::Axes {
+            fn from(point: $name) -> $crate::axis::Axes {
+                $crate::typed::TypedPoint::write(&point)
+            }
+        }
+    };
+}

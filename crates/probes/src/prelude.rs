@@ -1,0 +1,43 @@
+//! What every probe needs.
+
+#![allow(unused_imports, reason = "until every probe is declared as a type")]
+
+pub(crate) use crate::expect::{cost_ns, latency_ns};
+pub(crate) use costof_measure::meter::Meter;
+pub(crate) use costof_measure::probe::{Measure, Metric, Probe, RoleAt, StartRole, role};
+pub(crate) use costof_model::facts::Facts;
+pub(crate) use costof_model::failure::Failure;
+pub(crate) use costof_model::point::{Headline, Planned};
+pub(crate) use costof_model::prediction::{Known, Prediction};
+pub(crate) use costof_model::protocol::{Launch, Offers, Report};
+pub(crate) use costof_model::typed::{
+    At, TypedPoint, Words, bytes, count, nanoseconds, place, words, words_of,
+};
+pub(crate) use costof_model::unit::{Better, Unit};
+pub(crate) use costof_model::{point, words};
+
+/// The metric `cost`: nanoseconds per operation.
+pub(crate) const fn cost(about: &'static str) -> Metric {
+    metric("cost", Unit::Nanoseconds, Better::Lower, about)
+}
+
+/// The metric `latency`: nanoseconds of each operation, as a distribution.
+#[allow(dead_code)]
+pub(crate) const fn latency(about: &'static str) -> Metric {
+    metric("latency", Unit::Nanoseconds, Better::Lower, about)
+}
+
+/// A metric of another kind.
+pub(crate) const fn metric(
+    name: &'static str,
+    unit: Unit,
+    better: Better,
+    about: &'static str,
+) -> Metric {
+    Metric {
+        name,
+        unit,
+        better,
+        about,
+    }
+}
