@@ -3,6 +3,7 @@
 use crate::Text;
 use crate::metric::Estimate;
 use crate::rows::PointRow;
+use crate::typed::TypedPoint;
 use serde::{Deserialize, Serialize};
 
 /// The range in which a metric was expected before it was measured.
@@ -46,6 +47,16 @@ impl Known<'_> {
     /// The same of a probe that has two ends, over this link.
     pub fn primary_over(&self, link: &str, probe: &str, axes: &[(&str, &str)]) -> Option<f64> {
         let row = self.row(probe, axes, Some(link))?;
+        row.estimate(&row.primary).map(|estimate| estimate.median)
+    }
+
+    /// The median of the primary metric of a point over this link, in the metric's unit.
+    pub fn at_over<P: TypedPoint>(&self, link: &str, point: &P) -> Option<f64> {
+        let axes = point.write();
+        let stands_there = |row: &&PointRow| {
+            row.point.probe == P::PROBE && row.point.link == link && row.point.axes == axes
+        };
+        let row = self.0.iter().find(stands_there)?;
         row.estimate(&row.primary).map(|estimate| estimate.median)
     }
 

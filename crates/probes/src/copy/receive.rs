@@ -349,7 +349,7 @@ impl Role for Sending {
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         let page_bytes = base_page_bytes();
         check(point, page_bytes)?;
-        let (listener, offers) = meeting::listen(point, &self.meeting, over(point), 1)?;
+        let (listener, offers) = meeting::listen(&point.link, &self.meeting, over(point), 1)?;
         if whole_pages(point) {
             let segment = (page_bytes + OPTIONS_BYTES) as u32;
             listener.limit_segments(segment).map_err(|error| {

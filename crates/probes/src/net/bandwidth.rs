@@ -2,29 +2,19 @@
 
 mod predict;
 
-use crate::literal::{cost, list, metric, text, word, words};
+use crate::net::axes::Over;
 use crate::net::both_ends::{ARRIVED, DROPPED, SENT, joined};
-use crate::net::congestion_control::{CONGESTION_CONTROL, control, refused};
-use crate::net::echo::{over, size};
+use crate::net::congestion_control::{CongestionControl, refused};
 use crate::net::flows::{Processors, each};
 use crate::net::meeting::{self, broken, cannot_reach};
 use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, left_to_count, listed};
 use crate::net::{path, windows};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role};
-use costof_model::axis::{Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::metric::MetricInfo;
-use costof_model::point::{Headline, Point};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Meeting, Offers};
-use costof_model::unit::{Better, Unit};
-use costof_os::meeting::{Address, DATAGRAM_MOST_BYTES, Listener, Over};
+use crate::prelude::*;
+use costof_model::protocol::Meeting;
+use costof_os::meeting::{Address, DATAGRAM_MOST_BYTES, Listener};
 use costof_os::transfer::{self, BLOCK_LEAST_BYTES, Receiver, Sender};
 use predict::predict;
 use std::io;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 /// How long a transfer lasts at least. What a KiB takes of a processor falls in the first 0.1 s, in
@@ -36,106 +26,87 @@ const ROUND_TRIPS: u32 = 40;
 /// And at most.
 const MOST: Duration = Duration::from_secs(15);
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("net.bandwidth"),
-        method: 1,
-        question: text("How many bytes a second reach the other end of a link?"),
-        axes: list![
-            words(
-                "over",
-                "what carries them",
-                list![
-                    word("tcp", "TCP connections with TCP_NODELAY"),
-                    word("udp", "UDP, sent as fast as it can be, whatever is lost"),
-                    word("unix", "Unix stream sockets; both ends on this machine"),
-                ],
-            ),
-            Axis {
-                name: text("size"),
-                about: text("bytes of each write, and of a datagram, which has 65507 at most"),
-                domain: Domain::Number {
-                    unit: Unit::Bytes,
-                    low: BLOCK_LEAST_BYTES as u64,
-                    high: 1 << 20,
-                    usual: list![128 << 10, 64, 1024, 16 << 10, 65507, 1 << 20],
-                },
-            },
-            Axis {
-                name: text("flows"),
-                about: text(
-                    "how many go at the same time, each with a connection and a thread at both ends"
-                ),
-                domain: Domain::Number {
-                    unit: Unit::One,
-                    low: 1,
-                    high: 64,
-                    usual: list![1, 2, 4],
-                },
-            },
-            CONGESTION_CONTROL,
-        ],
-        crossings: list![list![text("over"), text("size")]],
-        metrics: list![
-            metric(
-                "throughput",
-                Unit::BytesPerSecond,
-                Better::Higher,
-                "payload that arrived, by the receiver's clock, all flows together, stalls included",
-            ),
-            cost("1 KiB of it, in each of up to 24 windows of equally many KiB"),
-            ns_per_kib(
-                "cpu_sender",
-                "processor time of the sending threads for 1 KiB"
-            ),
-            ns_per_kib(
-                "cpu_receiver",
-                "processor time of the receiving threads for 1 KiB"
-            ),
-            ns_per_kib(
-                "softirq",
-                "of both ends' processors in soft interrupts for 1 KiB, by the kernel's ticks; on these processors others' count too",
-            ),
-            ns_per_kib(
-                "softirq_error",
-                "how far off that may be: a tick of /proc/stat on each of these processors",
-            ),
-            share(
-                "sender_running",
-                "share of the time for which the sending threads ran: 1 where their processors are what limits",
-            ),
-            share(
-                "receiver_running",
-                "share of the time for which the receiving threads ran: 1 where their processors are what limits",
-            ),
-            metric(
-                "retransmissions",
-                Unit::One,
-                Better::Lower,
-                "payload that TCP sent again, as a share of all that it sent",
-            ),
-            metric(
-                "lost",
-                Unit::One,
-                Better::Lower,
-                "datagrams that did not arrive, as a share of those sent",
-            ),
-            metric(
-                "lost_in_queue",
-                Unit::One,
-                Better::Lower,
-                "of which the receiver's socket had no room for, as a share of those sent",
-            ),
-            bytes("mtu", "the largest packet, IP header included"),
-            bytes("segment", "payload of TCP's largest segment"),
-            bytes(
-                "send_buffer",
-                "the sender's socket's, at the end, as the kernel counts it"
-            ),
-            bytes("receive_buffer", "the receiver's socket's, at the end"),
-        ],
-        how: text(
-            "One end connects and writes blocks of one size from the same buffer, the other reads \
+pub(crate) static PROBE: Probe = Probe::of::<Bandwidth>();
+
+point! {
+    /// What `net.bandwidth` varies.
+    pub(crate) struct Bandwidth of "net.bandwidth" {
+        over: Over = words("what carries them"),
+        size: usize = bytes(
+            "bytes of each write, and of a datagram, which has 65507 at most",
+            BLOCK_LEAST_BYTES as u64..=1 << 20,
+            &[128 << 10, 64, 1024, 16 << 10, 65507, 1 << 20],
+        ),
+        flows: usize = count(
+            "how many go at the same time, each with a connection and a thread at both ends",
+            1..=64,
+            &[1, 2, 4],
+        ),
+        congestion_control: CongestionControl = CongestionControl::axis(),
+    }
+}
+
+impl Measure for Bandwidth {
+    const QUESTION: &'static str = "How many bytes a second reach the other end of a link?";
+    const METRICS: &'static [Metric] = &[
+        metric(
+            "throughput",
+            Unit::BytesPerSecond,
+            Better::Higher,
+            "payload that arrived, by the receiver's clock, all flows together, stalls included",
+        ),
+        cost("1 KiB of it, in each of up to 24 windows of equally many KiB"),
+        ns_per_kib(
+            "cpu_sender",
+            "processor time of the sending threads for 1 KiB",
+        ),
+        ns_per_kib(
+            "cpu_receiver",
+            "processor time of the receiving threads for 1 KiB",
+        ),
+        ns_per_kib(
+            "softirq",
+            "of both ends' processors in soft interrupts for 1 KiB, by the kernel's ticks; on these processors others' count too",
+        ),
+        ns_per_kib(
+            "softirq_error",
+            "how far off that may be: a tick of /proc/stat on each of these processors",
+        ),
+        share(
+            "sender_running",
+            "share of the time for which the sending threads ran: 1 where their processors are what limits",
+        ),
+        share(
+            "receiver_running",
+            "share of the time for which the receiving threads ran: 1 where their processors are what limits",
+        ),
+        metric(
+            "retransmissions",
+            Unit::One,
+            Better::Lower,
+            "payload that TCP sent again, as a share of all that it sent",
+        ),
+        metric(
+            "lost",
+            Unit::One,
+            Better::Lower,
+            "datagrams that did not arrive, as a share of those sent",
+        ),
+        metric(
+            "lost_in_queue",
+            Unit::One,
+            Better::Lower,
+            "of which the receiver's socket had no room for, as a share of those sent",
+        ),
+        in_bytes("mtu", "the largest packet, IP header included"),
+        in_bytes("segment", "payload of TCP's largest segment"),
+        in_bytes(
+            "send_buffer",
+            "the sender's socket's, at the end, as the kernel counts it",
+        ),
+        in_bytes("receive_buffer", "the receiver's socket's, at the end"),
+    ];
+    const HOW: &'static str = "One end connects and writes blocks of one size from the same buffer, the other reads \
              up to 128 KiB at once, whatever the size, for 300 ms or more, and by TCP for 40 round \
              trips or more. Flow by flow they run on every second of the run's processors, so that the ends \
              share none where there are enough, or in order where each has a machine of its own. \
@@ -147,78 +118,77 @@ pub(crate) static PROBE: Probe = Probe {
              datagram the first 64 bytes behind its number and the last 8, and at the end the whole \
              last piece. Buffers are the kernel's usual \
              ones, which TCP lets grow. The sender leads: it is the client's end, and all that there \
-             is on a link that discards.",
-        ),
-        sources: list![
-            text("iperf3(1), -l 128K; netperf, TCP_STREAM and UDP_STREAM; neper, tcp_stream"),
-            text("tcp(7), udp(7), TCP_INFO; proc_stat(5)"),
-            text("CSE 221 System Measurement Project, 2014: peak bandwidth on loopback and remote"),
-        ],
-        predicted_from: text(
-            "two copies as memory.bandwidth has measured them, at the same time or one after the other, and the protocol's part of each packet in system calls as os.syscall has; on links with a rate, that rate less headers",
-        ),
-        after: list![text("os.syscall"), text("memory.bandwidth")],
-        needs: list![
-            text("congestion_control: that the kernel has it, and lets this user choose it"),
-            text("over=unix: both ends in one network namespace (--link loopback)"),
-        ],
-        roles: list![text("receiver"), text("sender")],
-    }),
-    rounds: 1,
-    blocks_by: &[],
-    least_ns: |point| {
-        let round_trip = Duration::from_nanos(path::delays_ns(&point.link) as u64);
-        duration(point, 0.0, round_trip).as_nanos() as f64
-    },
-    // A buffer of each end, and what lies between them.
-    memory_bytes: |point| flows(point) as u64 * (2 * point.axes.number("size") + (8 << 20)),
-    processors: |point| 2 * flows(point),
-    headlines,
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[
-        |launch| Ok(Box::new(Receiving::start(launch)?)),
-        |launch| Ok(Box::new(Sending::start(launch)?)),
-    ],
-    derive: |_, reports| joined(reports),
-};
+             is on a link that discards.";
+    const SOURCES: &'static [&'static str] = &[
+        "iperf3(1), -l 128K; netperf, TCP_STREAM and UDP_STREAM; neper, tcp_stream",
+        "tcp(7), udp(7), TCP_INFO; proc_stat(5)",
+        "CSE 221 System Measurement Project, 2014: peak bandwidth on loopback and remote",
+    ];
+    const PREDICTED_FROM: &'static str = "two copies as memory.bandwidth has measured them, at the same time or one after the other, and the protocol's part of each packet in system calls as os.syscall has; on links with a rate, that rate less headers";
+    const AFTER: &'static [&'static str] = &["os.syscall", "memory.bandwidth"];
+    const NEEDS: &'static [&'static str] = &[
+        "congestion_control: that the kernel has it, and lets this user choose it",
+        "over=unix: both ends in one network namespace (--link loopback)",
+    ];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "size"]];
+    const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Bandwidth>(Receiving::start(launch)?),
+        |launch| role::<Bandwidth>(Sending::start(launch)?),
+    ];
 
-const fn ns_per_kib(name: &'static str, about: &'static str) -> MetricInfo {
+    fn least_ns(point: &At<Bandwidth>) -> f64 {
+        let round_trip = Duration::from_nanos(path::delays_ns(&point.link) as u64);
+        duration(point.over, 0.0, round_trip).as_nanos() as f64
+    }
+
+    /// A buffer of each end, and what lies between them.
+    fn memory_bytes(point: &At<Bandwidth>) -> u64 {
+        (point.flows * (2 * point.size + (8 << 20))) as u64
+    }
+
+    fn processors(point: &At<Bandwidth>) -> usize {
+        2 * point.flows
+    }
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        vec![Headline::new(
+            "network bandwidth: TCP on loopback, 128 KiB writes",
+            Bandwidth::default(),
+        )]
+    }
+
+    fn predict(point: &At<Bandwidth>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        predict(point, facts, known)
+    }
+
+    fn derive(_: &At<Bandwidth>, reports: Vec<Report>) -> Report {
+        joined(reports)
+    }
+}
+
+const fn ns_per_kib(name: &'static str, about: &'static str) -> Metric {
     metric(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
-const fn share(name: &'static str, about: &'static str) -> MetricInfo {
+const fn share(name: &'static str, about: &'static str) -> Metric {
     metric(name, Unit::One, Better::Neither, about)
 }
 
-const fn bytes(name: &'static str, about: &'static str) -> MetricInfo {
+const fn in_bytes(name: &'static str, about: &'static str) -> Metric {
     metric(name, Unit::Bytes, Better::Neither, about)
 }
 
-fn headlines(_: &Facts) -> Vec<Headline> {
-    vec![Headline::new(
-        "network bandwidth: TCP on loopback, 128 KiB writes",
-        PROBE.info.defaults(),
-    )]
-}
-
-fn flows(point: &Point) -> usize {
-    point.axes.number("flows") as usize
-}
-
 /// What cannot be, wherever it is tried.
-fn check(point: &Point) -> Result<(), Failure> {
-    let unsupported = |reason: &str| Err(Failure::unsupported(reason));
-    match over(point) {
-        Over::Udp if size(point) > DATAGRAM_MOST_BYTES => {
-            unsupported("a datagram has 65507 B of payload at most (--set size=65507)")
-        }
-        Over::Udp | Over::Unix if control(point).is_some() => {
-            unsupported("only TCP has a congestion control (--set congestion_control=default)")
-        }
-        _ => Ok(()),
-    }
+fn check(point: &Bandwidth) -> Result<(), Failure> {
+    let reason = if point.over == Over::Udp && point.size > DATAGRAM_MOST_BYTES {
+        "a datagram has 65507 B of payload at most (--set size=65507)"
+    } else if point.over != Over::Tcp && point.congestion_control.name().is_some() {
+        "only TCP has a congestion control (--set congestion_control=default)"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::unsupported(reason))
 }
 
 /// Takes in what comes, and says how much that was.
@@ -239,21 +209,21 @@ impl Receiving {
     }
 }
 
-impl Role for Receiving {
-    fn blocks(&self, _: &Point) -> bool {
+impl RoleAt<Bandwidth> for Receiving {
+    fn blocks(&self, _: &At<Bandwidth>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Bandwidth>, _: &Offers) -> Result<Offers, Failure> {
         check(point)?;
         let (listener, mut offers) =
-            meeting::listen(point, &self.meeting, over(point), flows(point))?;
+            meeting::listen(&point.link, &self.meeting, point.over.into(), point.flows)?;
         self.listener = Some(listener);
-        offers.insert(COUNTED.into(), listed(&self.cpus.used(flows(point))));
+        offers.insert(COUNTED.into(), listed(&self.cpus.used(point.flows)));
         Ok(offers)
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let listener = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
         let accepted = transfer::accept(&listener, stop);
@@ -264,7 +234,7 @@ impl Role for Receiving {
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
         // Until the sender is done and the controller says so: what a link has lost is not waited for.
         each(&mut flows, &self.cpus, |flow| {
-            flow.receive(size(point), stop)
+            flow.receive(point.size, stop)
         })
         .map_err(|error| broken(&error))?;
         if !flows.iter().all(Receiver::last_piece_is_right) {
@@ -317,30 +287,31 @@ impl Sending {
         })
     }
 
-    fn call(&self, point: &Point) -> Result<Vec<Sender>, Failure> {
+    fn call(&self, point: &At<Bandwidth>) -> Result<Vec<Sender>, Failure> {
         let address: Address = meeting::offered(&self.offers)?;
-        let shape = (flows(point), size(point));
+        let shape = (point.flows, point.size);
         let token = self.meeting.token.as_bytes();
-        transfer::call(over(point), &address, shape, control(point), token).map_err(|error| {
-            refused(point, &error).unwrap_or_else(|| cannot_reach(&address, &error))
+        let control = point.congestion_control.name();
+        transfer::call(point.over.into(), &address, shape, control, token).map_err(|error| {
+            refused(control, &error).unwrap_or_else(|| cannot_reach(&address, &error))
         })
     }
 }
 
-impl Role for Sending {
-    fn blocks(&self, _: &Point) -> bool {
+impl RoleAt<Bandwidth> for Sending {
+    fn blocks(&self, _: &At<Bandwidth>) -> bool {
         true
     }
 
-    fn prepare(&mut self, _: &Point, offers: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, _: &At<Bandwidth>, offers: &Offers) -> Result<Offers, Failure> {
         self.offers = offers.clone();
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let mut flows = self.call(point)?;
         let round_trip = flows.iter().map(Sender::round_trip).max();
-        let duration = duration(point, meter.time_ns(), round_trip.unwrap_or_default());
+        let duration = duration(point.over, meter.time_ns(), round_trip.unwrap_or_default());
         let used = self.cpus.used(flows.len());
         let interrupts = left_to_count(used, &self.offers, self.meeting.apart);
         let interrupts = interrupts.map(SoftInterrupts::watch);
@@ -373,7 +344,7 @@ impl Role for Sending {
         if sent > 0 {
             meter.value("retransmissions", again as f64 / sent as f64);
         }
-        if over(point) == Over::Udp {
+        if point.over == Over::Udp {
             let datagrams: u64 = flows.iter().map(Sender::blocks).sum();
             meter.value(SENT, datagrams as f64);
         }
@@ -384,9 +355,9 @@ impl Role for Sending {
 }
 
 /// How long to send, where a point is to be measured for so long.
-fn duration(point: &Point, point_ns: f64, round_trip: Duration) -> Duration {
+fn duration(over: Over, point_ns: f64, round_trip: Duration) -> Duration {
     let asked = Duration::from_nanos(point_ns as u64);
-    let until_full = match over(point) {
+    let until_full = match over {
         Over::Tcp => ROUND_TRIPS * round_trip,
         // They have no window that grows.
         Over::Udp | Over::Unix => Duration::ZERO,
@@ -397,21 +368,25 @@ fn duration(point: &Point, point_ns: f64, round_trip: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::point;
 
     #[test]
     fn what_cannot_be_says_the_way_out() {
-        let at = |over: &'static str, size: u64, control: &'static str| {
-            let axes = PROBE.info.defaults().with("over", over).with("size", size);
-            let point = point(&PROBE, axes.with("congestion_control", control));
+        use CongestionControl as By;
+        let at = |over, size, congestion_control| {
+            let point = Bandwidth {
+                over,
+                size,
+                congestion_control,
+                ..Bandwidth::default()
+            };
             check(&point).map_err(|failure| failure.reason)
         };
-        assert!(at("udp", 65507, "default").is_ok());
-        assert!(at("unix", 1 << 20, "default").is_ok());
-        assert!(at("tcp", 1 << 20, "cubic").is_ok());
+        assert!(at(Over::Udp, 65507, By::Default).is_ok());
+        assert!(at(Over::Unix, 1 << 20, By::Default).is_ok());
+        assert!(at(Over::Tcp, 1 << 20, By::Cubic).is_ok());
         for (refused, says) in [
-            (at("udp", 65508, "default"), "size=65507"),
-            (at("udp", 64, "bbr"), "congestion_control=default"),
+            (at(Over::Udp, 65508, By::Default), "size=65507"),
+            (at(Over::Udp, 64, By::Bbr), "congestion_control=default"),
         ] {
             assert!(refused.as_ref().unwrap_err().contains(says), "{refused:?}");
         }
@@ -420,22 +395,24 @@ mod tests {
     #[test]
     fn long_ways_take_longer() {
         let ms = Duration::from_millis;
-        let mut point = point(&PROBE, PROBE.info.defaults());
-        assert_eq!(duration(&point, 10e6, Duration::ZERO), LEAST);
-        assert_eq!(duration(&point, 500e6, Duration::ZERO), ms(500));
-        assert_eq!(duration(&point, 10e6, ms(190)), ms(7600));
-        assert_eq!(duration(&point, 10e6, ms(3000)), MOST);
-        let mut least_ms = |link: &'static str| {
-            point.link = text(link);
-            (PROBE.least_ns)(&point) / 1e6
+        assert_eq!(duration(Over::Tcp, 10e6, Duration::ZERO), LEAST);
+        assert_eq!(duration(Over::Tcp, 500e6, Duration::ZERO), ms(500));
+        assert_eq!(duration(Over::Tcp, 10e6, ms(190)), ms(7600));
+        assert_eq!(duration(Over::Tcp, 10e6, ms(3000)), MOST);
+        let least_ms = |over, link: &'static str| {
+            let axes = Bandwidth {
+                over,
+                ..Bandwidth::default()
+            };
+            let link = link.into();
+            Bandwidth::least_ns(&At { axes, link }) / 1e6
         };
-        assert_eq!((least_ms("loopback"), least_ms("remote")), (300.0, 300.0));
-        assert_eq!(least_ms("lan"), 300.0);
-        assert_eq!(least_ms("wan"), 7600.0);
-        assert_eq!(least_ms("up.delay=50ms"), 2000.0);
-        assert_eq!(least_ms("delay=2s"), 15_000.0);
-        point.link = text("wan");
-        point.axes = point.axes.with("over", "udp");
-        assert_eq!((PROBE.least_ns)(&point), 300e6);
+        let tcp = |link| least_ms(Over::Tcp, link);
+        assert_eq!((tcp("loopback"), tcp("remote")), (300.0, 300.0));
+        assert_eq!(tcp("lan"), 300.0);
+        assert_eq!(tcp("wan"), 7600.0);
+        assert_eq!(tcp("up.delay=50ms"), 2000.0);
+        assert_eq!(tcp("delay=2s"), 15_000.0);
+        assert_eq!(least_ms(Over::Udp, "wan"), 300.0);
     }
 }

@@ -1,11 +1,10 @@
 //! The end that calls and leads, as probes need it whose ends talk.
 
-use crate::literal::axis;
+use crate::ends::Cpus;
 use crate::net::meeting;
 use crate::net::path::End;
-use crate::wake::Kept;
+use crate::wake::{Kept, Wake};
 use costof_model::failure::Failure;
-use costof_model::point::Point;
 use costof_model::protocol::{Launch, Meeting, Offers};
 use costof_os::conversation::{Conversation, Wait};
 use costof_os::meeting::Over;
@@ -37,16 +36,13 @@ impl Caller {
     /// Those of [`End::settle`].
     pub(crate) fn prepare(
         &mut self,
-        point: &Point,
+        link: &str,
+        (cpus, wake): (Cpus, Wake),
         offers: &Offers,
         waits: bool,
     ) -> Result<Offers, Failure> {
         self.offers = offers.clone();
-        self.kept =
-            Some(
-                self.end
-                    .settle(&point.link, axis(point, "cpus"), axis(point, "wake"), waits)?,
-            );
+        self.kept = Some(self.end.settle(link, cpus, wake, waits)?);
         Ok(Offers::new())
     }
 

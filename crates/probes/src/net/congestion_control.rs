@@ -1,13 +1,14 @@
 //! By what TCP decides how much may be under way, where a point asks for one.
 
-use crate::literal::{list, word, words};
+use crate::literal::{self, list, word};
 use costof_model::axis::Axis;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
+use costof_model::typed::{AxisOf, AxisType, Words, words};
 use std::io;
 
-/// The axis.
-pub(crate) const CONGESTION_CONTROL: Axis = words(
+/// The axis, for probes whose points are no type yet.
+pub(crate) const CONGESTION_CONTROL: Axis = literal::words(
     "congestion_control",
     "by what TCP decides how much may be under way",
     list![
@@ -18,17 +19,41 @@ pub(crate) const CONGESTION_CONTROL: Axis = words(
     ],
 );
 
-/// The congestion control that is asked for.
-pub(crate) fn control(point: &Point) -> Option<&str> {
-    point
-        .axes
-        .find_word("congestion_control")
-        .filter(|control| *control != "default")
+costof_model::words! {
+    /// By what TCP decides how much may be in flight.
+    pub(crate) enum CongestionControl {
+        /// the kernel's own choice
+        Default = "default",
+        /// CUBIC (RFC 9438)
+        Cubic = "cubic",
+        /// BBR, as the kernel has it
+        Bbr = "bbr",
+        /// NewReno (RFC 6582)
+        Reno = "reno",
+    }
+}
+
+impl CongestionControl {
+    /// The axis.
+    pub(crate) fn axis() -> AxisOf<CongestionControl> {
+        words("by what TCP decides how much may be under way")
+    }
+
+    /// What the kernel calls it; `None` where nothing is asked for.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        (self != CongestionControl::Default).then(|| self.word())
+    }
+}
+
+/// The congestion control that a point asks for.
+pub(crate) fn control(point: &Point) -> Option<&'static str> {
+    let value = point.axes.0.get("congestion_control")?;
+    CongestionControl::from_value(value)?.name()
 }
 
 /// Why it cannot be had, if that is what an error says.
-pub(crate) fn refused(point: &Point, error: &io::Error) -> Option<Failure> {
-    let control = control(point)?;
+pub(crate) fn refused(control: Option<&str>, error: &io::Error) -> Option<Failure> {
+    let control = control?;
     let reason = match error.kind() {
         io::ErrorKind::NotFound => format!(
             "this kernel has no congestion control {control} \

@@ -2,62 +2,51 @@
 
 use crate::derived;
 use crate::ends::{Cpus, switch_ns};
-use crate::expect::latency_ns;
-use crate::literal::{self, axis, latency, list, metric, text};
 use crate::net::caller::Caller;
 use crate::net::meeting::{self, broken};
 use crate::net::path::{self, End, TCP_HEADERS};
-use crate::wake::{self, Kept};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role};
-use costof_model::List;
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::metric::MetricInfo;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers, Report};
-use costof_model::unit::{Better, Unit};
+use crate::prelude::*;
+use crate::wake::{self, Kept, Wake};
 use costof_os::connections::{Acceptor, Connection, Unconnected};
 use costof_os::conversation::{Conversation, Wait};
 use costof_os::meeting::{Listener, Over};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::LazyLock;
 use std::time::Instant;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("net.connect"),
-        method: 1,
-        question: text("How long does it take to set up a TCP connection, and to tear it down?"),
-        axes: List::Owned(vec![
-            literal::typed("cpus", Cpus::cross_first()),
-            literal::typed("wake", wake::of_two_ends()),
-        ]),
-        crossings: list![],
-        metrics: list![
-            latency("the client's connect(): until the other end's kernel has agreed"),
-            ns(
-                "close",
-                "the client's close() of a new connection, which sends FIN and returns"
-            ),
-            ns(
-                "tear_down",
-                "the client's shutdown() of a new connection, recv() until the other end is done too, and close()",
-            ),
-            ns(
-                "accept",
-                "the server's accept() of a connection that is there; those of warming up too, of which it knows nothing"
-            ),
-            ns(
-                "server_close",
-                "the server's close(), after the client has said that it is done; those of warming up too",
-            ),
-        ],
-        how: text(
-            "The client connects and closes, connects again, and tears that down with shutdown(), \
+pub(crate) static PROBE: Probe = Probe::of::<Connect>();
+
+point! {
+    /// What `net.connect` varies.
+    pub(crate) struct Connect of "net.connect" {
+        cpus: Cpus = Cpus::cross_first(),
+        wake: Wake = wake::of_two_ends(),
+    }
+}
+
+impl Measure for Connect {
+    const QUESTION: &'static str =
+        "How long does it take to set up a TCP connection, and to tear it down?";
+    const METRICS: &'static [Metric] = &[
+        latency("the client's connect(): until the other end's kernel has agreed"),
+        ns(
+            "close",
+            "the client's close() of a new connection, which sends FIN and returns",
+        ),
+        ns(
+            "tear_down",
+            "the client's shutdown() of a new connection, recv() until the other end is done too, and close()",
+        ),
+        ns(
+            "accept",
+            "the server's accept() of a connection that is there; those of warming up too, of which it knows nothing",
+        ),
+        ns(
+            "server_close",
+            "the server's close(), after the client has said that it is done; those of warming up too",
+        ),
+    ];
+    const HOW: &'static str = "The client connects and closes, connects again, and tears that down with shutdown(), \
              recv() and close(), so that the server is done with both before the next ones; the \
              first connect() of the two, its close() and the whole tear-down are stamped, socket() \
              is not. The server waits in poll(), accepts, reads until the client is done, and \
@@ -65,53 +54,75 @@ pub(crate) static PROBE: Probe = Probe {
              for a minute: SO_LINGER of 0 would spare them, but with a reset, which is another way \
              to end. So at most 4,000 connections are made to a port, and each launch listens on \
              another one. On loopback, connect() contains what both kernels do for three packets, \
-             and waking the server.",
-        ),
-        sources: list![
-            text(
-                "CSE 221 System Measurement Project, 2014: set-up 9.5 µs and tear-down 7.7 µs on loopback, 762 and 6.7 µs remote"
-            ),
-            text(
-                "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_connect"
-            ),
-            text("RFC 9293, section 3.6; connect(2), accept(2), shutdown(2)"),
-        ],
-        predicted_from: text(
-            "a spinning TCP round trip as net.rtt has measured it, and waking the server as os.context_switch has; one round trip of what the link holds up",
-        ),
-        after: list![
-            text("os.syscall"),
-            text("os.context_switch"),
-            text("net.rtt")
-        ],
-        needs: list![text("cpus=cross: two processors (--cpu)")],
-        roles: list![text("server"), text("client")],
-    }),
-    rounds: 1,
-    blocks_by: &[],
-    least_ns: |point| path::least_ns(&point.link, 0, TCP_HEADERS),
-    memory_bytes: |_| 0,
-    processors: |point| axis::<Cpus>(point, "cpus").count(),
-    headlines,
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[
-        |launch| Ok(Box::new(Server::start(launch)?)),
-        |launch| Ok(Box::new(Client(Caller::start(launch)?))),
-    ],
-    derive,
-};
+             and waking the server.";
+    const SOURCES: &'static [&'static str] = &[
+        "CSE 221 System Measurement Project, 2014: set-up 9.5 µs and tear-down 7.7 µs on loopback, 762 and 6.7 µs remote",
+        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_connect",
+        "RFC 9293, section 3.6; connect(2), accept(2), shutdown(2)",
+    ];
+    const PREDICTED_FROM: &'static str = "a spinning TCP round trip as net.rtt has measured it, and waking the server as os.context_switch has; one round trip of what the link holds up";
+    const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch", "net.rtt"];
+    const NEEDS: &'static [&'static str] = &["cpus=cross: two processors (--cpu)"];
+    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Connect>(Server::start(launch)?),
+        |launch| role::<Connect>(Client(Caller::start(launch)?)),
+    ];
 
-const fn ns(name: &'static str, about: &'static str) -> MetricInfo {
-    metric(name, Unit::Nanoseconds, Better::Lower, about)
+    fn least_ns(point: &At<Connect>) -> f64 {
+        path::least_ns(&point.link, 0, TCP_HEADERS)
+    }
+
+    fn processors(point: &At<Connect>) -> usize {
+        point.cpus.count()
+    }
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        vec![Headline::new(
+            "TCP connection on loopback: set up",
+            Connect::default(),
+        )]
+    }
+
+    fn predict(point: &At<Connect>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        let spinning = [
+            ("over", "tcp"),
+            ("wait", "spin"),
+            ("size", "56"),
+            ("rate", "0"),
+        ];
+        let rtt_ns = known.primary_over("loopback", "net.rtt", &spinning)?;
+        let switch_ns = switch_ns(point.cpus, point.wake, known)?;
+        let shown = |ns| Unit::Nanoseconds.display(ns);
+        let (link_low, link_high, link) = path::adds(&point.link, 0, TCP_HEADERS)?;
+        latency_ns(
+            rtt_ns + link_low,
+            3.0 * rtt_ns + switch_ns + link_high,
+            format!(
+                "three packets rather than two, a port to find and a socket for the other end: 1 to 3 \
+                 spinning round trips of {}; up to a context switch of {} to wake the server{link}",
+                shown(rtt_ns),
+                shown(switch_ns)
+            ),
+        )
+    }
+
+    /// What both ends report is the point's.
+    fn derive(point: &At<Connect>, mut reports: Vec<Report>) -> Report {
+        let mut report = reports.pop().expect("a report of each role");
+        for other in reports {
+            report.metrics.extend(other.metrics);
+            report.allocations += other.allocations;
+        }
+        if point.cpus == Cpus::Same {
+            derived::forget_disturbances(&mut report);
+        }
+        report
+    }
 }
 
-fn headlines(_: &Facts) -> Vec<Headline> {
-    vec![Headline::new(
-        "TCP connection on loopback: set up",
-        PROBE.info.defaults(),
-    )]
+const fn ns(name: &'static str, about: &'static str) -> Metric {
+    metric(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
 /// Accepts, and closes what the client is done with.
@@ -131,23 +142,20 @@ impl Server {
     }
 }
 
-impl Role for Server {
-    fn blocks(&self, _: &Point) -> bool {
+impl RoleAt<Connect> for Server {
+    fn blocks(&self, _: &At<Connect>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        self.kept =
-            Some(
-                self.end
-                    .settle(&point.link, axis(point, "cpus"), axis(point, "wake"), true)?,
-            );
-        let (listener, offers) = meeting::listen(point, &self.end.meeting, Over::Tcp, 1)?;
+    fn prepare(&mut self, point: &At<Connect>, _: &Offers) -> Result<Offers, Failure> {
+        let kept = self.end.settle(&point.link, point.cpus, point.wake, true)?;
+        self.kept = Some(kept);
+        let (listener, offers) = meeting::listen(&point.link, &self.end.meeting, Over::Tcp, 1)?;
         self.listener = Some(listener);
         Ok(offers)
     }
 
-    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, _: &At<Connect>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let _kept = self.kept.take();
         let listener = self.listener.take().expect("it is prepared");
         let accepted = Conversation::accept(&listener, Wait::Block, meter.stop());
@@ -190,16 +198,17 @@ const PAIRS_MOST: u64 = (CONNECTIONS_MOST - 2) / 2 - WARM_UP;
 /// How many pairs must fit into a point's time, so that some are for warming up.
 const PAIRS_PER_POINT: f64 = 20.0;
 
-impl Role for Client {
-    fn blocks(&self, _: &Point) -> bool {
+impl RoleAt<Connect> for Client {
+    fn blocks(&self, _: &At<Connect>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
-        self.0.prepare(point, offers, true)
+    fn prepare(&mut self, point: &At<Connect>, offers: &Offers) -> Result<Offers, Failure> {
+        self.0
+            .prepare(&point.link, (point.cpus, point.wake), offers, true)
     }
 
-    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, _: &At<Connect>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (_kept, first) = self.0.call(Over::Tcp, Wait::Block)?;
         let peer = first.peer().map_err(|error| broken(&error))?;
         let to = peer.ok_or_else(|| Failure::error("the other end has no address"))?;
@@ -244,40 +253,4 @@ fn cannot_connect(error: &io::Error) -> Failure {
         ),
         _ => broken(error),
     }
-}
-
-/// What both ends report is the point's.
-fn derive(point: &Point, mut reports: Vec<Report>) -> Report {
-    let mut report = reports.pop().expect("a report of each role");
-    for other in reports {
-        report.metrics.extend(other.metrics);
-        report.allocations += other.allocations;
-    }
-    if axis::<Cpus>(point, "cpus") == Cpus::Same {
-        derived::forget_disturbances(&mut report);
-    }
-    report
-}
-
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let spinning = [
-        ("over", "tcp"),
-        ("wait", "spin"),
-        ("size", "56"),
-        ("rate", "0"),
-    ];
-    let rtt_ns = known.primary_over("loopback", "net.rtt", &spinning)?;
-    let switch_ns = switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
-    let shown = |ns| Unit::Nanoseconds.display(ns);
-    let (link_low, link_high, link) = path::adds(&point.link, 0, TCP_HEADERS)?;
-    latency_ns(
-        rtt_ns + link_low,
-        3.0 * rtt_ns + switch_ns + link_high,
-        format!(
-            "three packets rather than two, a port to find and a socket for the other end: 1 to 3 \
-             spinning round trips of {}; up to a context switch of {} to wake the server{link}",
-            shown(rtt_ns),
-            shown(switch_ns)
-        ),
-    )
 }

@@ -1,17 +1,19 @@
 //! The end that sends back what comes, as several probes need it, and their axes.
 
-use crate::literal::{axis, list, word, words};
+use crate::literal::{list, word, words};
+use crate::net::axes::{Exchange, Over};
 use crate::net::meeting::{self, broken};
 use crate::net::path::End;
 use crate::wake::Kept;
 use costof_measure::meter::Meter;
-use costof_measure::probe::Role;
+use costof_measure::probe::RoleAt;
 use costof_model::axis::Axis;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::protocol::{Launch, Offers};
+use costof_model::typed::At;
 use costof_os::conversation::{Conversation, Wait, is_end};
-use costof_os::meeting::{DATAGRAM_MOST_BYTES, Listener, Over};
+use costof_os::meeting::{DATAGRAM_MOST_BYTES, Listener};
 use std::io;
 use std::time::Duration;
 
@@ -24,15 +26,6 @@ pub(crate) const WAIT: Axis = words(
         word("spin", "by asking again and again"),
     ],
 );
-
-/// What a point's messages go through.
-pub(crate) fn over(point: &Point) -> Over {
-    match point.axes.word("over") {
-        "udp" => Over::Udp,
-        "unix" => Over::Unix,
-        _ => Over::Tcp,
-    }
-}
 
 /// How the ends of a point wait.
 pub(crate) fn wait(point: &Point) -> Wait {
@@ -69,39 +62,45 @@ impl Echo {
     }
 }
 
-impl Role for Echo {
-    fn blocks(&self, point: &Point) -> bool {
-        wait(point) == Wait::Block
+impl<P> RoleAt<P> for Echo
+where
+    for<'a> Exchange: From<&'a P>,
+{
+    fn blocks(&self, point: &At<P>) -> bool {
+        Exchange::from(&point.axes).blocks()
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        if over(point) == Over::Udp && size(point) > DATAGRAM_MOST_BYTES {
+    fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
+        let ends = Exchange::from(&point.axes);
+        if ends.over == Over::Udp && ends.size > DATAGRAM_MOST_BYTES {
             return Err(Failure::unsupported(
                 "a datagram carries 65,507 B at most (--set size=65507, or over=tcp)",
             ));
         }
-        self.kept = Some(self.end.settle(
-            &point.link,
-            axis(point, "cpus"),
-            axis(point, "wake"),
-            wait(point) == Wait::Block,
-        )?);
-        let (listener, offers) = meeting::listen(point, &self.end.meeting, over(point), 1)?;
+        let kept = self
+            .end
+            .settle(&point.link, ends.cpus, ends.wake, ends.blocks())?;
+        self.kept = Some(kept);
+        let (listener, offers) =
+            meeting::listen(&point.link, &self.end.meeting, ends.over.into(), 1)?;
         self.listener = Some(listener);
         Ok(offers)
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let ends = Exchange::from(&point.axes);
         let _kept = self.kept.take();
         let listener = self.listener.take().expect("it is prepared");
-        let accepted = Conversation::accept(&listener, wait(point), meter.stop());
+        let accepted = Conversation::accept(&listener, ends.wait.into(), meter.stop());
         let Some(mut conversation) = meeting::met(accepted)? else {
             return Ok(());
         };
-        let mut message = vec![0; size(point)];
-        serve(meter, |_| match conversation.receive(&mut message)? {
-            true => conversation.send(&message),
-            false => Ok(()),
+        let mut message = vec![0; ends.size];
+        serve(meter, |_| {
+            if conversation.receive(&mut message)? {
+                conversation.send(&message)?;
+            }
+            Ok(())
         })
     }
 }

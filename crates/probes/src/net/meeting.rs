@@ -1,7 +1,6 @@
 //! How the two ends of a network probe find each other.
 
 use costof_model::failure::Failure;
-use costof_model::point::Point;
 use costof_model::protocol::{Launch, Meeting, Offers};
 use costof_os::conversation::{Conversation, Wait};
 use costof_os::meeting::{Address, Listener, Over};
@@ -49,16 +48,16 @@ pub(crate) fn can_share(meeting: &Meeting, share: bool) -> Result<(), Failure> {
     }
 }
 
-/// Listens at this end of the point's link for some flows, and what the other end needs to know of
+/// Listens at this end of a link for some flows, and what the other end needs to know of
 /// it.
 pub(crate) fn listen(
-    point: &Point,
+    link: &str,
     meeting: &Meeting,
     over: Over,
     flows: usize,
 ) -> Result<(Listener, Offers), Failure> {
     if over == Over::Unix {
-        reaches_a_unix_socket(point)?;
+        reaches_a_unix_socket(link)?;
     }
     let token = meeting.token.as_bytes();
     let opened = Listener::open(over, meeting.address, meeting.ports, flows, token)
@@ -69,8 +68,8 @@ pub(crate) fn listen(
 
 /// Whether both ends are in one network namespace: they are so on this link alone, by whatever
 /// address they meet.
-fn reaches_a_unix_socket(point: &Point) -> Result<(), Failure> {
-    match &*point.link {
+fn reaches_a_unix_socket(link: &str) -> Result<(), Failure> {
+    match link {
         "loopback" => Ok(()),
         _ => Err(Failure::unsupported(
             "a Unix socket does not leave its machine or its network namespace (--set over=tcp, \
@@ -187,7 +186,6 @@ mod tests {
 
     #[test]
     fn where_nobody_can_listen_it_is_not_to_be_had() {
-        let point = crate::literal::point(&crate::net::bandwidth::PROBE, Default::default());
         let listen_at = |address: &str| {
             let meeting = Meeting {
                 address: address.parse().expect("it is an address"),
@@ -196,7 +194,7 @@ mod tests {
                 apart: false,
                 sink: None,
             };
-            listen(&point, &meeting, Over::Tcp, 1).map_err(|failure| failure.kind)
+            listen("loopback", &meeting, Over::Tcp, 1).map_err(|failure| failure.kind)
         };
         assert!(listen_at("127.0.0.1").is_ok());
         // RFC 5737 keeps it for documentation.

@@ -1,5 +1,6 @@
 //! Between two ends of a link.
 
+pub(crate) mod axes;
 pub(crate) mod bandwidth;
 pub(crate) mod both_ends;
 pub(crate) mod caller;

@@ -1,114 +1,106 @@
 //! `net.ping`: how long the other end's kernel takes to answer an ICMP echo.
 
-use crate::expect::latency_ns;
-use crate::literal::{latency, list, metric, text};
-use crate::net::echo::{WAIT, size, wait};
+use crate::net::axes::Wait;
 use crate::net::lost::share_lost;
 use crate::net::meeting::{self, broken};
 use crate::net::path::{self, UDP_HEADERS};
 use crate::os::syscall;
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role};
-use costof_model::axis::{Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Meeting, Offers};
-use costof_model::unit::{Better, Unit};
-use costof_os::conversation::Wait;
+use crate::prelude::*;
+use costof_model::protocol::Meeting;
 use costof_os::icmp::Pinger;
 use costof_os::meeting::DATAGRAM_MOST_BYTES;
 use std::io;
 use std::net::IpAddr;
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("net.ping"),
-        method: 1,
-        question: text("How long does the other end's kernel take to answer a ping?"),
-        axes: list![
-            Axis {
-                name: text("size"),
-                about: text("bytes that the echo carries after its header of 8"),
-                domain: Domain::Number {
-                    unit: Unit::Bytes,
-                    low: 0,
-                    high: DATAGRAM_MOST_BYTES as u64,
-                    usual: list![56, 1024],
-                },
-            },
-            WAIT,
-        ],
-        crossings: list![],
-        metrics: list![
-            latency("from before the echo request is sent until its reply is there"),
-            metric(
-                "lost",
-                Unit::One,
-                Better::Lower,
-                "the share of requests that had no reply within a second, or twice the round trip of an \
+pub(crate) static PROBE: Probe = Probe::of::<Ping>();
+
+point! {
+    /// What `net.ping` varies.
+    pub(crate) struct Ping of "net.ping" {
+        size: usize = bytes(
+            "bytes that the echo carries after its header of 8",
+            0..=DATAGRAM_MOST_BYTES as u64,
+            &[56, 1024],
+        ),
+        wait: Wait = words("how an end waits for a message"),
+    }
+}
+
+impl Measure for Ping {
+    const QUESTION: &'static str = "How long does the other end's kernel take to answer a ping?";
+    const METRICS: &'static [Metric] = &[
+        latency("from before the echo request is sent until its reply is there"),
+        metric(
+            "lost",
+            Unit::One,
+            Better::Lower,
+            "the share of requests that had no reply within a second, or twice the round trip of an \
                  emulated link; they have no latency",
-            ),
-        ],
-        how: text(
-            "An ICMP echo request goes to the other end's address, one at a time, and its reply is \
+        ),
+    ];
+    const HOW: &'static str = "An ICMP echo request goes to the other end's address, one at a time, and its reply is \
              compared with it: what ping(8) does, without its pause, and stamped by this process \
              rather than by the kernel. The other end's kernel answers as it receives, without \
              waking any process: less than net.rtt, where one has to run. On loopback, all of it \
              happens inside the sending call. How many are sent is fixed before, since whoever \
              stops when the time is over stops at a loss. Over however slow a link, a launch has \
-             time for four.",
-        ),
-        sources: list![
-            text("CSE 221 System Measurement Project, 2014: ping 23 µs on loopback, 213 µs remote"),
-            text("ping(8); RFC 792; RFC 4443; icmp(7)"),
-        ],
-        predicted_from: text(
-            "system calls as os.syscall has measured them; what the link holds up, and bytes over its rate",
-        ),
-        after: list![text("os.syscall")],
-        needs: list![text(
-            "an ICMP socket: net.ipv4.ping_group_range with the user's group, or root (CAP_NET_RAW)"
-        )],
-        roles: list![text("server"), text("client")],
-    }),
-    rounds: 1,
-    blocks_by: &[],
-    least_ns: |point| path::least_ns(&point.link, size(point) as u64, UDP_HEADERS),
-    memory_bytes: |_| 0,
-    processors: |_| 1,
-    headlines,
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[
-        |launch| Ok(Box::new(Server(meeting::meeting(launch)?))),
-        |_| Ok(Box::new(Client { pinger: None })),
-    ],
-    derive: |_, mut reports| reports.pop().expect("a report of each role"),
-};
+             time for four.";
+    const SOURCES: &'static [&'static str] = &[
+        "CSE 221 System Measurement Project, 2014: ping 23 µs on loopback, 213 µs remote",
+        "ping(8); RFC 792; RFC 4443; icmp(7)",
+    ];
+    const PREDICTED_FROM: &'static str = "system calls as os.syscall has measured them; what the link holds up, and bytes over its rate";
+    const AFTER: &'static [&'static str] = &["os.syscall"];
+    const NEEDS: &'static [&'static str] =
+        &["an ICMP socket: net.ipv4.ping_group_range with the user's group, or root (CAP_NET_RAW)"];
+    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Ping>(Server(meeting::meeting(launch)?)),
+        |_| role::<Ping>(Client { pinger: None }),
+    ];
 
-fn headlines(_: &Facts) -> Vec<Headline> {
-    let axes = || PROBE.info.defaults();
-    vec![
-        Headline::new("ping: loopback", axes()),
-        Headline::new("packet there and back: wan", axes()).over("wan"),
-    ]
+    fn least_ns(point: &At<Ping>) -> f64 {
+        path::least_ns(&point.link, point.size as u64, UDP_HEADERS)
+    }
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        vec![
+            Headline::new("ping: loopback", Ping::default()),
+            Headline::new("packet there and back: wan", Ping::default()).over("wan"),
+        ]
+    }
+
+    fn predict(point: &At<Ping>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        let read_ns = syscall::one_thread_ns(known, "read")?;
+        let size = point.size as f64;
+        // A reply is made of the request in place; the message is copied in and out.
+        let (low, high) = (8.0 * read_ns + size / 10.0, 50.0 * read_ns + size);
+        let (link_low, link_high, link) = path::adds(&point.link, point.size as u64, UDP_HEADERS)?;
+        latency_ns(
+            low + link_low,
+            high + link_high,
+            format!(
+                "a send and a receive through ICMP and IP, there and back, 8 to 50 reads of \
+                 {read_ns:.0} ns, and two copies of {size} B{link}"
+            ),
+        )
+    }
+
+    fn derive(_: &At<Ping>, mut reports: Vec<Report>) -> Report {
+        reports.pop().expect("a report of each role")
+    }
 }
 
 /// The kernel answers for it: it says where.
 struct Server(Meeting);
 
-impl Role for Server {
-    fn prepare(&mut self, _: &Point, _: &Offers) -> Result<Offers, Failure> {
+impl RoleAt<Ping> for Server {
+    fn prepare(&mut self, _: &At<Ping>, _: &Offers) -> Result<Offers, Failure> {
         Ok(meeting::offer(&self.0.address.to_string()))
     }
 
-    fn run(&mut self, _: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, _: &At<Ping>, _: &mut Meter<'_>) -> Result<(), Failure> {
         Ok(())
     }
 }
@@ -124,19 +116,19 @@ const LOST_FIRST: u32 = 3;
 /// How many echoes must fit into a point's time, so that the first ones are for warming up.
 const ECHOES_PER_POINT: f64 = 20.0;
 
-impl Role for Client {
-    fn blocks(&self, _: &Point) -> bool {
+impl RoleAt<Ping> for Client {
+    fn blocks(&self, _: &At<Ping>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Ping>, offers: &Offers) -> Result<Offers, Failure> {
         let address: IpAddr = meeting::offered(offers)?;
-        let opened = Pinger::open(address, size(point), wait(point) == Wait::Spin);
+        let opened = Pinger::open(address, point.size, point.wait == Wait::Spin);
         self.pinger = Some(opened.map_err(|error| cannot_ping(address, &error))?);
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Ping>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let lost_after = lost_after(point);
         let mut pinger = self.pinger.take().expect("it is prepared");
         let mut failed: Option<io::Error> = None;
@@ -180,8 +172,8 @@ impl Role for Client {
 }
 
 /// A second, or twice the round trip of the link.
-fn lost_after(point: &Point) -> Duration {
-    LOST.max(2 * path::may_take(&point.link, size(point) as u64, UDP_HEADERS))
+fn lost_after(point: &At<Ping>) -> Duration {
+    LOST.max(2 * path::may_take(&point.link, point.size as u64, UDP_HEADERS))
 }
 
 /// Echoes before those that count.
@@ -215,20 +207,4 @@ fn cannot_ping(address: IpAddr, error: &io::Error) -> Failure {
         "an ICMP socket to {address} cannot be had: {error} (sysctl net.ipv4.ping_group_range=\"0 \
          2147483647\" permits it to all users; root needs nothing)"
     ))
-}
-
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let read_ns = syscall::one_thread_ns(known, "read")?;
-    let size = size(point) as f64;
-    // A reply is made of the request in place; the message is copied in and out.
-    let (low, high) = (8.0 * read_ns + size / 10.0, 50.0 * read_ns + size);
-    let (link_low, link_high, link) = path::adds(&point.link, size as u64, UDP_HEADERS)?;
-    latency_ns(
-        low + link_low,
-        high + link_high,
-        format!(
-            "a send and a receive through ICMP and IP, there and back, 8 to 50 reads of \
-             {read_ns:.0} ns, and two copies of {size} B{link}"
-        ),
-    )
 }

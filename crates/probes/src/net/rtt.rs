@@ -2,106 +2,86 @@
 
 use crate::derived;
 use crate::ends::{Cpus, switch_ns};
-use crate::expect::latency_ns;
-use crate::literal::{self, axis, cost, latency, list, metric, text, word, words};
+use crate::net::axes::{Exchange, Over, Wait};
 use crate::net::caller::Caller;
-use crate::net::echo::{Echo, WAIT, message, over, size, wait};
+use crate::net::echo::Echo;
 use crate::net::load::Load;
 use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
 use crate::net::path::{self, TCP_HEADERS, UDP_HEADERS};
 use crate::os::syscall;
-use crate::wake;
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role};
-use costof_model::List;
-use costof_model::axis::{Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Offers, Report};
-use costof_model::unit::{Better, Unit};
-use costof_os::conversation::{Conversation, Wait};
-use costof_os::meeting::Over;
+use crate::prelude::*;
+use crate::wake::{self, Wake};
+use costof_os::conversation::Conversation;
 use std::io;
-use std::sync::LazyLock;
 use std::time::Instant;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("net.rtt"),
-        method: 1,
-        question: text("How long does a message take to the other end of a link and back?"),
-        axes: List::Owned(vec![
-            words(
-                "over",
-                "what carries it",
-                list![
-                    word("tcp", "a TCP connection with TCP_NODELAY"),
-                    word(
-                        "udp",
-                        "a UDP datagram each way, by sockets that are not connected"
-                    ),
-                    word(
-                        "unix",
-                        "a Unix stream socket, on one machine without a link"
-                    ),
-                ],
-            ),
-            Axis {
-                name: text("size"),
-                about: text("bytes of the message, and of the answer; up to 65,507 over UDP"),
-                domain: Domain::Number {
-                    unit: Unit::Bytes,
-                    low: 1,
-                    high: 64 << 10,
-                    usual: list![56, 1, 1024, 16 << 10, 64 << 10],
-                },
-            },
-            WAIT,
-            literal::typed("cpus", Cpus::cross_first()),
-            literal::typed("wake", wake::of_two_ends()),
-            Axis {
-                name: text("rate"),
-                about: text(
-                    "messages a second, sent whether the ones before are answered or not; 0: one at a time, the next when the last is answered",
-                ),
-                domain: Domain::Number {
-                    unit: Unit::One,
-                    low: 0,
-                    high: 1_000_000,
-                    usual: list![0, 1000, 10_000],
-                },
-            },
-        ]),
-        crossings: list![
-            list![text("over"), text("wait")],
-            list![text("over"), text("wake")],
-        ],
-        metrics: list![
-            latency(
-                "from before the message is sent until the whole answer is there; with a rate, from when it was to be sent"
-            ),
-            cost(
-                "one round trip, of many one after the other; not with a rate, and not over a link on which few fit into a launch"
-            ),
-            metric(
-                "lost",
-                Unit::One,
-                Better::Lower,
-                "over UDP: the share of messages that had no answer in time; one at a time, they were sent again, and their latency contains it",
-            ),
-            metric(
-                "rate",
-                Unit::One,
-                Better::Higher,
-                "with a rate: answers a second, from when the first one came until the last one did",
-            ),
-        ],
-        how: text(
-            "A message goes to the other end, which sends it back. It carries a number, by which \
+pub(crate) static PROBE: Probe = Probe::of::<Rtt>();
+
+point! {
+    /// What `net.rtt` varies.
+    pub(crate) struct Rtt of "net.rtt" {
+        over: Over = words("what carries it"),
+        size: usize = bytes(
+            "bytes of the message, and of the answer; up to 65,507 over UDP",
+            1..=64 << 10,
+            &[56, 1, 1024, 16 << 10, 64 << 10],
+        ),
+        wait: Wait = words("how an end waits for a message"),
+        cpus: Cpus = Cpus::cross_first(),
+        wake: Wake = wake::of_two_ends(),
+        rate: u64 = count(
+            "messages a second, sent whether the ones before are answered or not; 0: one at a time, the next when the last is answered",
+            0..=1_000_000,
+            &[0, 1000, 10_000],
+        ),
+    }
+}
+
+impl From<&Rtt> for Exchange {
+    fn from(point: &Rtt) -> Exchange {
+        let Rtt {
+            over,
+            size,
+            wait,
+            cpus,
+            wake,
+            ..
+        } = *point;
+        Exchange {
+            over,
+            size,
+            wait,
+            cpus,
+            wake,
+        }
+    }
+}
+
+impl Measure for Rtt {
+    const QUESTION: &'static str =
+        "How long does a message take to the other end of a link and back?";
+    const METRICS: &'static [Metric] = &[
+        latency(
+            "from before the message is sent until the whole answer is there; with a rate, from when it was to be sent",
+        ),
+        cost(
+            "one round trip, of many one after the other; not with a rate, and not over a link on which few fit into a launch",
+        ),
+        metric(
+            "lost",
+            Unit::One,
+            Better::Lower,
+            "over UDP: the share of messages that had no answer in time; one at a time, they were sent again, and their latency contains it",
+        ),
+        metric(
+            "rate",
+            Unit::One,
+            Better::Higher,
+            "with a rate: answers a second, from when the first one came until the last one did",
+        ),
+    ];
+    const HOW: &'static str = "A message goes to the other end, which sends it back. It carries a number, by which \
              its answer is known, and the last answer is compared whole. One at a time, each is \
              stamped for `latency`; `cost` is many round trips over their number. A datagram \
              without an answer is sent again after three round trips, or 200 ms if that is more, \
@@ -112,93 +92,99 @@ pub(crate) static PROBE: Probe = Probe {
              Where ends block, a latency has two modes where the other processor is awake at one \
              time and at another has to be woken from idle, which a virtual machine takes tens of \
              microseconds for; `wake` and `wait` tell such cases apart, `cpus=same` needs no \
-             waking. sockperf prints half of this round trip.",
-        ),
-        sources: list![
-            text(
-                "CSE 221 System Measurement Project, 2014: 4.05 µs on loopback, 132.9 µs remote (465 by the cycles that it counted), 56 bytes"
-            ),
-            text("sockperf(1), ping-pong; netperf, TCP_RR and UDP_RR"),
-            text("G. Tene, How NOT to Measure Latency, 2013, on coordinated omission"),
-            text("RFC 6298, section 2, on when to send again"),
-        ],
-        predicted_from: text(
-            "context switches as os.context_switch has measured them, and system calls that go through the protocol; what the link holds up, and bytes over its rate",
-        ),
-        after: list![text("os.syscall"), text("os.context_switch")],
-        needs: list![
-            text("cpus=cross: two processors (--cpu)"),
-            text("over=unix: both ends on one machine, --link loopback"),
-        ],
-        roles: list![text("server"), text("client")],
-    }),
-    rounds: 1,
-    blocks_by: &[],
-    least_ns: |point| path::least_ns(&point.link, size(point) as u64, headers(point)),
-    memory_bytes: |_| 0,
-    processors: |point| axis::<Cpus>(point, "cpus").count(),
-    headlines,
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[
-        |launch| Ok(Box::new(Echo::start(launch)?)),
-        |launch| Ok(Box::new(Client(Caller::start(launch)?))),
-    ],
-    derive,
-};
+             waking. sockperf prints half of this round trip.";
+    const SOURCES: &'static [&'static str] = &[
+        "CSE 221 System Measurement Project, 2014: 4.05 µs on loopback, 132.9 µs remote (465 by the cycles that it counted), 56 bytes",
+        "sockperf(1), ping-pong; netperf, TCP_RR and UDP_RR",
+        "G. Tene, How NOT to Measure Latency, 2013, on coordinated omission",
+        "RFC 6298, section 2, on when to send again",
+    ];
+    const PREDICTED_FROM: &'static str = "context switches as os.context_switch has measured them, and system calls that go through the protocol; what the link holds up, and bytes over its rate";
+    const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
+    const NEEDS: &'static [&'static str] = &[
+        "cpus=cross: two processors (--cpu)",
+        "over=unix: both ends on one machine, --link loopback",
+    ];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"], &["over", "wake"]];
+    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Rtt>(Echo::start(launch)?),
+        |launch| role::<Rtt>(Client(Caller::start(launch)?)),
+    ];
 
-fn headlines(_: &Facts) -> Vec<Headline> {
-    let axes = || PROBE.info.defaults();
-    vec![
-        Headline::new(
-            "round trip: TCP on loopback, spinning",
-            axes().with("wait", "spin"),
-        ),
-        Headline::new("round trip: TCP on loopback, blocked", axes()),
-        Headline::new(
-            "send 1 KiB over 1 Gb/s, and back (lan)",
-            axes().with("size", 1024),
-        )
-        .over("lan"),
-        Headline::new("round trip: TCP over lan", axes()).over("lan"),
-    ]
-}
+    fn least_ns(point: &At<Rtt>) -> f64 {
+        path::least_ns(&point.link, point.size as u64, point.headers())
+    }
 
-/// Bytes of headers that a packet of the message has.
-fn headers(point: &Point) -> u64 {
-    match over(point) {
-        Over::Udp => UDP_HEADERS,
-        _ => TCP_HEADERS,
+    fn processors(point: &At<Rtt>) -> usize {
+        point.cpus.count()
+    }
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        let blocked = Rtt::default();
+        let spinning = Rtt {
+            wait: Wait::Spin,
+            ..blocked.clone()
+        };
+        let kilobyte = Rtt {
+            size: 1024,
+            ..blocked.clone()
+        };
+        vec![
+            Headline::new("round trip: TCP on loopback, spinning", spinning),
+            Headline::new("round trip: TCP on loopback, blocked", blocked.clone()),
+            Headline::new("send 1 KiB over 1 Gb/s, and back (lan)", kilobyte).over("lan"),
+            Headline::new("round trip: TCP over lan", blocked).over("lan"),
+        ]
+    }
+
+    fn predict(point: &At<Rtt>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        predict(point, known)
+    }
+
+    fn derive(point: &At<Rtt>, mut reports: Vec<Report>) -> Report {
+        // The client's is the last; the server measures nothing.
+        let mut report = reports.pop().expect("a report of each role");
+        if point.cpus == Cpus::Same {
+            derived::forget_disturbances(&mut report);
+        }
+        report
     }
 }
 
-fn rate(point: &Point) -> u64 {
-    point.axes.number("rate")
+impl Rtt {
+    /// Bytes of headers that a packet of the message has.
+    fn headers(&self) -> u64 {
+        match self.over {
+            Over::Udp => UDP_HEADERS,
+            Over::Tcp | Over::Unix => TCP_HEADERS,
+        }
+    }
 }
 
 struct Client(Caller);
 
-impl Role for Client {
-    fn blocks(&self, point: &Point) -> bool {
-        wait(point) == Wait::Block
+impl RoleAt<Rtt> for Client {
+    fn blocks(&self, point: &At<Rtt>) -> bool {
+        point.wait == Wait::Block
     }
 
-    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
-        if rate(point) > 0 {
+    fn prepare(&mut self, point: &At<Rtt>, offers: &Offers) -> Result<Offers, Failure> {
+        if point.rate > 0 {
             can_load(point)?;
         }
-        self.0.prepare(point, offers, wait(point) == Wait::Block)
+        let (cpus, waits) = ((point.cpus, point.wake), point.wait == Wait::Block);
+        self.0.prepare(&point.link, cpus, offers, waits)
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (_kept, mut conversation) = self.0.call(over(point), wait(point))?;
+    fn run(&mut self, point: &At<Rtt>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let (_kept, mut conversation) = self.0.call(point.over.into(), point.wait.into())?;
         conversation.may_take(path::may_take(
             &point.link,
-            size(point) as u64,
-            headers(point),
+            point.size as u64,
+            point.headers(),
         ));
-        match rate(point) {
+        match point.rate {
             0 => one_at_a_time(point, &mut conversation, meter),
             rate => at_a_rate(point, rate, &mut conversation, meter),
         }
@@ -209,11 +195,11 @@ impl Role for Client {
 const ROUND_TRIPS_PER_POINT: f64 = 20.0;
 
 fn one_at_a_time(
-    point: &Point,
+    point: &At<Rtt>,
     conversation: &mut Conversation,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
-    let mut message = message(point);
+    let mut message = Exchange::from(&point.axes).message();
     let mut answer = vec![0; message.len()];
     let first_ns = first_round_trip_ns(conversation, &mut message, &mut answer)?;
     let mut failed: Option<io::Error> = None;
@@ -238,7 +224,7 @@ fn one_at_a_time(
     let cost_ns = meter.cost_ns("cost").unwrap_or(first_ns);
     let each_ns = cost_ns.min(first_ns);
     let mut meter = meter.lasting(path::lasts_ns(first_ns));
-    if over(point) == Over::Udp {
+    if point.over == Over::Udp {
         let mut again = round_trips(0);
         let lost = share_lost(&mut meter, each_ns, |meter| {
             let before = again;
@@ -290,14 +276,14 @@ fn first_round_trip_ns(
 const NUMBER: usize = 8;
 
 /// Whether a point can have a rate.
-fn can_load(point: &Point) -> Result<(), Failure> {
-    if axis::<Cpus>(point, "cpus") == Cpus::Same {
+fn can_load(point: &At<Rtt>) -> Result<(), Failure> {
+    if point.cpus == Cpus::Same {
         return Err(Failure::unsupported(
             "with a rate the client spins, so as to send in time, and leaves its processor to \
              nobody (--set cpus=cross, or rate=0)",
         ));
     }
-    if over(point) == Over::Udp && size(point) < NUMBER {
+    if point.over == Over::Udp && point.size < NUMBER {
         return Err(Failure::unsupported(
             "with a rate, a datagram carries its number in 8 B (--set size=8, or over=tcp)",
         ));
@@ -306,12 +292,12 @@ fn can_load(point: &Point) -> Result<(), Failure> {
 }
 
 fn at_a_rate(
-    point: &Point,
+    point: &At<Rtt>,
     rate: u64,
     conversation: &mut Conversation,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
-    let mut message = message(point);
+    let mut message = Exchange::from(&point.axes).message();
     let pattern = message.clone();
     let mut answer = vec![0; message.len()];
     let number_bytes = message.len().min(NUMBER);
@@ -358,7 +344,7 @@ fn at_a_rate(
     if load.answers() == 0 {
         return Err(Failure::error("no message was answered"));
     }
-    if over(point) == Over::Udp {
+    if point.over == Over::Udp {
         meter.value("lost", load.lost());
     }
     if let Some(rate) = load.rate() {
@@ -370,15 +356,6 @@ fn at_a_rate(
 /// The number that an answer carries; none where it is too short for one, and comes in its turn.
 fn number_of(answer: &[u8]) -> Option<u64> {
     answer.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
-}
-
-fn derive(point: &Point, mut reports: Vec<Report>) -> Report {
-    // The client's is the last; the server measures nothing.
-    let mut report = reports.pop().expect("a report of each role");
-    if axis::<Cpus>(point, "cpus") == Cpus::Same {
-        derived::forget_disturbances(&mut report);
-    }
-    report
 }
 
 /// What a message of this size takes through the protocol and back where no processor has to be
@@ -401,14 +378,13 @@ pub(crate) fn kernel_ns(over: Over, size: usize, read_ns: f64) -> (f64, f64, Str
     )
 }
 
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let axes = &point.axes;
+fn predict(point: &At<Rtt>, known: &Known<'_>) -> Option<Prediction> {
     let read_ns = syscall::one_thread_ns(known, "read")?;
-    let (mut low, mut high, mut because) = kernel_ns(over(point), size(point), read_ns);
-    if axes.word("wait") == "block" {
-        let switch_ns = switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
+    let (mut low, mut high, mut because) = kernel_ns(point.over, point.size, read_ns);
+    if point.wait == Wait::Block {
+        let switch_ns = switch_ns(point.cpus, point.wake, known)?;
         // With a rate only the server waits in the kernel.
-        let (switches, count) = if rate(point) == 0 {
+        let (switches, count) = if point.rate == 0 {
             (2.0, "two")
         } else {
             (1.0, "one")
@@ -417,15 +393,15 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         high += 1.25 * switches * switch_ns;
         because = format!(
             "{count} context switch{} of {} by a pipe, times 0.8 to 1.25; {because}",
-            if rate(point) == 0 { "es" } else { "" },
+            if point.rate == 0 { "es" } else { "" },
             Unit::Nanoseconds.display(switch_ns)
         );
     }
-    let bytes = size(point) as u64;
-    let (link_low, link_high, link) = path::adds(&point.link, bytes, headers(point))?;
-    let (window_ns, window) = match over(point) {
+    let bytes = point.size as u64;
+    let (link_low, link_high, link) = path::adds(&point.link, bytes, point.headers())?;
+    let (window_ns, window) = match point.over {
         Over::Tcp => path::window_adds(&point.link, bytes),
-        _ => (0.0, String::new()),
+        Over::Udp | Over::Unix => (0.0, String::new()),
     };
     latency_ns(
         low + link_low,

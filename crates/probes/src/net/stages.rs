@@ -1,141 +1,135 @@
 //! `net.stages`: where a round trip spends its time, by the kernel's own stamps.
 
 use crate::ends::{Cpus, switch_ns};
-use crate::expect::latency_ns;
-use crate::literal::{self, axis, latency, list, metric, text, word, words};
+use crate::net::axes::{Exchange, Over, Wait};
 use crate::net::caller::Caller;
-use crate::net::echo::{Echo, WAIT, message, over, size, wait};
+use crate::net::echo::Echo;
 use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
 use crate::net::path::{self, TCP_HEADERS};
-use crate::net::rtt;
+use crate::net::rtt::{self, Rtt};
 use crate::os::syscall;
-use crate::wake;
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role};
-use costof_model::List;
-use costof_model::axis::{Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::metric::MetricInfo;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers};
-use costof_model::unit::{Better, Unit};
-use costof_os::conversation::Wait;
-use costof_os::meeting::Over;
-use costof_os::timestamping::{Stages, Stamper, SwitchedOn};
+use crate::prelude::*;
+use crate::wake::{self, Wake};
+use costof_os::timestamping::{self, SwitchedOn};
 use std::io;
-use std::sync::LazyLock;
 use std::time::Duration;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("net.stages"),
-        method: 1,
-        question: text("Where does a round trip spend its time?"),
-        axes: List::Owned(vec![
-            words(
-                "over",
-                "what carries the message",
-                list![
-                    word("udp", "a UDP datagram each way"),
-                    word("tcp", "a TCP connection with TCP_NODELAY"),
-                ],
-            ),
-            Axis {
-                name: text("size"),
-                about: text("bytes of the message, and of the answer; up to 65,507 over UDP"),
-                domain: Domain::Number {
-                    unit: Unit::Bytes,
-                    low: 1,
-                    high: 64 << 10,
-                    usual: list![56, 1024, 16 << 10],
-                },
-            },
-            WAIT,
-            literal::typed("cpus", Cpus::cross_first()),
-            literal::typed("wake", wake::of_two_ends()),
-        ]),
-        crossings: list![list![text("over"), text("wait")]],
-        metrics: list![
-            latency(
-                "the round trip, with the stamps: from before the message is sent until the whole answer is there"
-            ),
-            ns(
-                "send_to_queue",
-                "from before the send until the message's last packet enters the queue discipline: the call, the copy, UDP or TCP, and IP",
-            ),
-            ns(
-                "queue_to_driver",
-                "from there until the driver is given the packet"
-            ),
-            ns(
-                "driver_to_stack",
-                "from there until this host receives the answer: the wire, and all of the other end; on loopback also the rest of the send",
-            ),
-            ns(
-                "stack_to_receive",
-                "from there until the receiving process has the answer: IP, UDP or TCP, waking it, and the copy",
-            ),
-            metric(
-                "missing",
-                Unit::One,
-                Better::Lower,
-                "the share of messages of which an answer or a stamp was missing; they count for nothing else",
-            ),
-        ],
-        how: text(
-            "As net.rtt, one message at a time, on a socket whose packets the kernel stamps \
+pub(crate) static PROBE: Probe = Probe::of::<Stages>();
+
+point! {
+    /// What `net.stages` varies.
+    pub(crate) struct Stages of "net.stages" {
+        over: Over = words_of("what carries the message", &[Over::Udp, Over::Tcp]),
+        size: usize = bytes(
+            "bytes of the message, and of the answer; up to 65,507 over UDP",
+            1..=64 << 10,
+            &[56, 1024, 16 << 10],
+        ),
+        wait: Wait = words("how an end waits for a message"),
+        cpus: Cpus = Cpus::cross_first(),
+        wake: Wake = wake::of_two_ends(),
+    }
+}
+
+impl From<&Stages> for Exchange {
+    fn from(point: &Stages) -> Exchange {
+        let Stages {
+            over,
+            size,
+            wait,
+            cpus,
+            wake,
+        } = *point;
+        Exchange {
+            over,
+            size,
+            wait,
+            cpus,
+            wake,
+        }
+    }
+}
+
+impl Measure for Stages {
+    const QUESTION: &'static str = "Where does a round trip spend its time?";
+    const METRICS: &'static [Metric] = &[
+        latency(
+            "the round trip, with the stamps: from before the message is sent until the whole answer is there",
+        ),
+        ns(
+            "send_to_queue",
+            "from before the send until the message's last packet enters the queue discipline: the call, the copy, UDP or TCP, and IP",
+        ),
+        ns(
+            "queue_to_driver",
+            "from there until the driver is given the packet",
+        ),
+        ns(
+            "driver_to_stack",
+            "from there until this host receives the answer: the wire, and all of the other end; on loopback also the rest of the send",
+        ),
+        ns(
+            "stack_to_receive",
+            "from there until the receiving process has the answer: IP, UDP or TCP, waking it, and the copy",
+        ),
+        metric(
+            "missing",
+            Unit::One,
+            Better::Lower,
+            "the share of messages of which an answer or a stamp was missing; they count for nothing else",
+        ),
+    ];
+    const HOW: &'static str = "As net.rtt, one message at a time, on a socket whose packets the kernel stamps \
              (SO_TIMESTAMPING, in software: SCHED, SND and RX) with the clock that the process \
              reads before it sends and after it has received. The four stages of a message add up \
              to its round trip. All stamps are of the client's host, since the clocks of two \
              hosts are never subtracted: what the other end took is inside driver_to_stack. \
              Stamping costs some microseconds itself, so latency is more than net.rtt's. Of a \
-             message of several packets, the last one is stamped.",
-        ),
-        sources: list![
-            text("Linux Documentation/networking/timestamping.rst"),
-            text(
-                "CSE 221 System Measurement Project, 2014, which found no time of the protocol's own between ping and TCP"
-            ),
-        ],
-        predicted_from: text(
-            "the round trip as net.rtt has measured it over the same link, the same wait and size, and system calls for the stamps",
-        ),
-        after: list![text("os.syscall"), text("net.rtt")],
-        needs: list![
-            text("software timestamps of the kernel (SO_TIMESTAMPING)"),
-            text("cpus=cross: two processors (--cpu)"),
-        ],
-        roles: list![text("server"), text("client")],
-    }),
-    rounds: 1,
-    blocks_by: &[],
-    least_ns: |point| path::least_ns(&point.link, point.axes.number("size"), TCP_HEADERS),
-    memory_bytes: |_| 0,
-    processors: |point| axis::<Cpus>(point, "cpus").count(),
-    headlines,
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[
-        |launch| Ok(Box::new(Echo::start(launch)?)),
-        |launch| Ok(Box::new(Client::start(launch)?)),
-    ],
-    derive: |_, mut reports| reports.pop().expect("a report of each role"),
-};
+             message of several packets, the last one is stamped.";
+    const SOURCES: &'static [&'static str] = &[
+        "Linux Documentation/networking/timestamping.rst",
+        "CSE 221 System Measurement Project, 2014, which found no time of the protocol's own between ping and TCP",
+    ];
+    const PREDICTED_FROM: &'static str = "the round trip as net.rtt has measured it over the same link, the same wait and size, and system calls for the stamps";
+    const AFTER: &'static [&'static str] = &["os.syscall", "net.rtt"];
+    const NEEDS: &'static [&'static str] = &[
+        "software timestamps of the kernel (SO_TIMESTAMPING)",
+        "cpus=cross: two processors (--cpu)",
+    ];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"]];
+    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Stages>(Echo::start(launch)?),
+        |launch| role::<Stages>(Client::start(launch)?),
+    ];
 
-const fn ns(name: &'static str, about: &'static str) -> MetricInfo {
-    metric(name, Unit::Nanoseconds, Better::Lower, about)
+    fn least_ns(point: &At<Stages>) -> f64 {
+        path::least_ns(&point.link, point.size as u64, TCP_HEADERS)
+    }
+
+    fn processors(point: &At<Stages>) -> usize {
+        point.cpus.count()
+    }
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        vec![Headline::new(
+            "round trip: UDP on loopback, stamped by the kernel",
+            Stages::default(),
+        )]
+    }
+
+    fn predict(point: &At<Stages>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        predict(point, known)
+    }
+
+    fn derive(_: &At<Stages>, mut reports: Vec<Report>) -> Report {
+        reports.pop().expect("a report of each role")
+    }
 }
 
-fn headlines(_: &Facts) -> Vec<Headline> {
-    vec![Headline::new(
-        "round trip: UDP on loopback, stamped by the kernel",
-        PROBE.info.defaults(),
-    )]
+const fn ns(name: &'static str, about: &'static str) -> Metric {
+    metric(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
 struct Client {
@@ -162,24 +156,25 @@ const MESSAGES_PER_POINT: f64 = 20.0;
 /// Messages before those that count.
 const WARM_UP: u32 = 20;
 
-impl Role for Client {
-    fn blocks(&self, point: &Point) -> bool {
-        wait(point) == Wait::Block
+impl RoleAt<Stages> for Client {
+    fn blocks(&self, point: &At<Stages>) -> bool {
+        point.wait == Wait::Block
     }
 
-    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Stages>, offers: &Offers) -> Result<Offers, Failure> {
         self.stamps.as_ref().map_err(absent)?;
-        self.caller
-            .prepare(point, offers, wait(point) == Wait::Block)
+        let (cpus, waits) = ((point.cpus, point.wake), point.wait == Wait::Block);
+        self.caller.prepare(&point.link, cpus, offers, waits)
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (over, wait) = (over(point), wait(point));
+    fn run(&mut self, point: &At<Stages>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let (over, wait) = (point.over.into(), point.wait.into());
         let (_kept, mut conversation) = self.caller.call(over, wait)?;
-        let bytes = point.axes.number("size");
+        let bytes = point.size as u64;
         conversation.may_take(path::may_take(&point.link, bytes, TCP_HEADERS));
-        let mut stamper = Stamper::new(conversation, over, wait).map_err(|error| absent(&error))?;
-        let mut message = message(point);
+        let mut stamper =
+            timestamping::Stamper::new(conversation, over, wait).map_err(|error| absent(&error))?;
+        let mut message = Exchange::from(&point.axes).message();
         let mut answer = vec![0; message.len()];
         let mut ask = || {
             stamper
@@ -248,12 +243,12 @@ pub(crate) fn first_stamped<T>(
     ))
 }
 
-fn took_ns(stages: &Stages) -> f64 {
+fn took_ns(stages: &timestamping::Stages) -> f64 {
     (stages.answered - stages.asked) as f64
 }
 
-fn record(stages: &Stages, meter: &mut Meter<'_>) {
-    let Stages {
+fn record(stages: &timestamping::Stages, meter: &mut Meter<'_>) {
+    let timestamping::Stages {
         asked,
         scheduled,
         handed_over,
@@ -272,22 +267,27 @@ fn record(stages: &Stages, meter: &mut Meter<'_>) {
     }
 }
 
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let axes = &point.axes;
+fn predict(point: &At<Stages>, known: &Known<'_>) -> Option<Prediction> {
     let read_ns = syscall::one_thread_ns(known, "read")?;
     // Two clones of the packet are stamped and queued, and one more call fetches each.
     let (stamps_low, stamps_high) = (2.0 * read_ns, 80.0 * read_ns);
     let stamps = format!("2 to 80 reads of {read_ns:.0} ns for the stamps");
-    let bytes = axes.number("size").to_string();
-    let same = [
-        ("over", axes.word("over")),
-        ("wait", axes.word("wait")),
-        ("cpus", axes.word("cpus")),
-        ("wake", axes.word("wake")),
-        ("size", &bytes),
-        ("rate", "0"),
-    ];
-    if let Some(rtt_ns) = known.primary_over(&point.link, "net.rtt", &same) {
+    let Exchange {
+        over,
+        size,
+        wait,
+        cpus,
+        wake,
+    } = (&point.axes).into();
+    let same = Rtt {
+        over,
+        size,
+        wait,
+        cpus,
+        wake,
+        rate: 0,
+    };
+    if let Some(rtt_ns) = known.at_over(&point.link, &same) {
         return latency_ns(
             0.9 * rtt_ns + stamps_low,
             1.3 * rtt_ns + stamps_high,
@@ -297,16 +297,16 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
             ),
         );
     }
-    let (low, high, because) = rtt::kernel_ns(over(point), size(point), read_ns);
-    let (link_low, link_high, link) = path::adds(&point.link, axes.number("size"), TCP_HEADERS)?;
-    let (window_ns, window) = match over(point) {
-        Over::Tcp => path::window_adds(&point.link, axes.number("size")),
-        _ => (0.0, String::new()),
+    let (low, high, because) = rtt::kernel_ns(over, size, read_ns);
+    let (link_low, link_high, link) = path::adds(&point.link, size as u64, TCP_HEADERS)?;
+    let (window_ns, window) = match over {
+        Over::Tcp => path::window_adds(&point.link, size as u64),
+        Over::Udp | Over::Unix => (0.0, String::new()),
     };
-    let (wait_ns, waits) = match wait(point) {
+    let (wait_ns, waits) = match wait {
         Wait::Spin => (0.0, String::new()),
         Wait::Block => {
-            let switch_ns = switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
+            let switch_ns = switch_ns(cpus, wake, known)?;
             let shown = Unit::Nanoseconds.display(switch_ns);
             (
                 switch_ns,

@@ -81,7 +81,7 @@ impl Role for Called {
         let (cpus, wake) = (axis(&placed, "cpus"), axis(&placed, "wake"));
         self.kept = Some(self.end.settle(&placed.link, cpus, wake, true)?);
         let (meeting, connections) = (&self.end.meeting, (self.connections)(point));
-        let (listener, offers) = meeting::listen(point, meeting, over(point), connections)?;
+        let (listener, offers) = meeting::listen(&point.link, meeting, over(point), connections)?;
         self.listener = Some(listener);
         // On the processor that this thread has been moved to.
         self.served = Some(Served::start(called(point))?);

@@ -109,7 +109,7 @@ fn socket_ns(point: &Point, over: Over, bytes: usize, known: &Known<'_>) -> Opti
     } else {
         let read_ns = syscall::one_thread_ns(known, "read")?;
         let switch_ns = switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
-        let (low, high, because) = rtt::kernel_ns(over, bytes, read_ns);
+        let (low, high, because) = rtt::kernel_ns(over.into(), bytes, read_ns);
         let (link_low, link_high, link) = path::adds(&point.link, bytes as u64, headers)?;
         let because = format!(
             "two context switches of {} by a pipe, times 0.8 to 1.25; {because}{link}",
@@ -361,7 +361,7 @@ fn marshalling_ns(point: &Point, stack: Stack, known: &Known<'_>) -> Option<Rang
 mod tests {
     use super::*;
     use crate::cpu::frequency;
-    use crate::literal::{self, axis, measured, text};
+    use crate::literal::{self, measured, text};
     use crate::net;
     use crate::os;
     use crate::rpc::{load, marshal, rtt, stream};

@@ -184,7 +184,7 @@ impl Role for Answering {
             Stack::Calls(stack) => Serves::Calls(Served::start(stack)?),
             Stack::Bytes(_) => Serves::Bytes(bytes(point)),
         };
-        let (listener, offers) = meeting::listen(point, &self.end.meeting, Over::Tcp, 1)?;
+        let (listener, offers) = meeting::listen(&point.link, &self.end.meeting, Over::Tcp, 1)?;
         self.ready = Some((listener, serves));
         Ok(offers)
     }
@@ -271,7 +271,12 @@ impl Role for Calling {
     }
 
     fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
-        self.0.prepare(point, offers, true)
+        self.0.prepare(
+            &point.link,
+            (axis(point, "cpus"), axis(point, "wake")),
+            offers,
+            true,
+        )
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {

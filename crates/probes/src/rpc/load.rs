@@ -4,7 +4,7 @@ use super::axes::{GRPC, PAYLOAD, THRIFT, bytes, called, payload};
 use super::ends::{CALLS, Called, broken, connect, joined, placed};
 use super::expect::loaded_ns;
 use crate::expect::latency_ns;
-use crate::literal::{latency, list, metric, text, words};
+use crate::literal::{axis, latency, list, metric, text, words};
 use crate::net::caller::Caller;
 use crate::net::load::Load;
 use crate::net::path::{self, TCP_HEADERS};
@@ -189,7 +189,11 @@ struct Calling(Caller, Option<InFlight>);
 impl Role for Calling {
     fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
         self.1 = None;
-        self.0.prepare(&placed(point), offers, false)
+        {
+            let placed = placed(point);
+            let cpus = (axis(&placed, "cpus"), axis(&placed, "wake"));
+            self.0.prepare(&placed.link, cpus, offers, false)
+        }
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {

@@ -219,7 +219,12 @@ const WARM_UP: u32 = 20;
 impl Role for Calling {
     fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
         self.1 = None;
-        self.0.prepare(point, offers, true)
+        self.0.prepare(
+            &point.link,
+            (axis(point, "cpus"), axis(point, "wake")),
+            offers,
+            true,
+        )
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {

@@ -308,7 +308,7 @@ mod tests {
     }
 
     fn listen(meeting: &Meeting) -> Result<(Listener, Offers), Failure> {
-        meeting::listen(&point(), meeting, Over::Udp, 1)
+        meeting::listen(&point().link, meeting, Over::Udp, 1)
     }
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";

@@ -2,6 +2,7 @@
 
 use crate::ends::switch_ns;
 use crate::literal::axis;
+use crate::net::axes;
 use crate::net::echo::{size, wait};
 use crate::net::path::{self, UDP_HEADERS};
 use crate::net::rtt;
@@ -11,7 +12,6 @@ use costof_model::point::Point;
 use costof_model::prediction::Known;
 use costof_model::unit::Unit;
 use costof_os::conversation::Wait;
-use costof_os::meeting::Over;
 
 /// A range in nanoseconds, and the sum in words.
 pub(crate) type Range = (f64, f64, String);
@@ -37,7 +37,7 @@ pub(crate) fn udp_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
         return Some((0.85 * ns, 1.25 * ns, because));
     }
     let read_ns = syscall::one_thread_ns(known, "read")?;
-    let (mut low, mut high, mut because) = rtt::kernel_ns(Over::Udp, size(point), read_ns);
+    let (mut low, mut high, mut because) = rtt::kernel_ns(axes::Over::Udp, size(point), read_ns);
     if wait(point) == Wait::Block {
         let switch_ns = switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
         low += 1.6 * switch_ns;

@@ -7,7 +7,7 @@ use super::predict::held_up_ns;
 use super::stacks::{self, Ready, Sends};
 use super::steady::steady;
 use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
-use crate::net::congestion_control::refused;
+use crate::net::congestion_control::{self, refused};
 use crate::net::flows::{Processors, each};
 use crate::net::meeting::{self, broken, cannot_reach};
 use crate::net::path;
@@ -164,7 +164,7 @@ impl Role for Receiving {
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         check(point)?;
         let (ready, more) = stacks::ready(point).map_err(|error| broken(&error))?;
-        let (listener, mut offers) = meeting::listen(point, &self.meeting, over(point), 1)?;
+        let (listener, mut offers) = meeting::listen(&point.link, &self.meeting, over(point), 1)?;
         offers.extend(more);
         self.listener = Some((listener, ready));
         Ok(offers)
@@ -266,7 +266,8 @@ impl Role for Sending {
         meter.operation_allocates();
         let token = self.meeting.token.as_bytes();
         let called = stacks::call(point, &address, &self.offers, token).map_err(|error| {
-            refused(point, &error).unwrap_or_else(|| cannot_reach(&address, &error))
+            refused(congestion_control::control(point), &error)
+                .unwrap_or_else(|| cannot_reach(&address, &error))
         })?;
         let order = order(point, self.asks, meter.time_ns(), called.round_trip);
         let mut ends = [(called.sender, Outgoing::new(order))];

@@ -243,7 +243,7 @@ impl Role for Server {
             wait(point) == Wait::Block,
         )?);
         let meeting = &self.end.meeting;
-        let (listener, offers) = meeting::listen(point, meeting, stack(point).over(), 1)?;
+        let (listener, offers) = meeting::listen(&point.link, meeting, stack(point).over(), 1)?;
         self.listener = Some(listener);
         Ok(offers)
     }
@@ -354,7 +354,12 @@ impl Role for Client {
     }
 
     fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
-        self.0.prepare(point, offers, wait(point) == Wait::Block)
+        self.0.prepare(
+            &point.link,
+            (axis(point, "cpus"), axis(point, "wake")),
+            offers,
+            wait(point) == Wait::Block,
+        )
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {

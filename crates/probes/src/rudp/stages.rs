@@ -3,6 +3,7 @@
 use crate::ends::{Cpus, switch_ns};
 use crate::expect::between;
 use crate::literal::{self, axis, latency, list, metric, text};
+use crate::net::axes;
 use crate::net::caller::Caller;
 use crate::net::echo::{WAIT, message, serve, size, wait};
 use crate::net::lost::share_lost;
@@ -207,7 +208,7 @@ impl Role for Server {
             axis(point, "wake"),
             wait(point) == Wait::Block,
         )?);
-        let (listener, offers) = meeting::listen(point, &self.end.meeting, Over::Udp, 1)?;
+        let (listener, offers) = meeting::listen(&point.link, &self.end.meeting, Over::Udp, 1)?;
         self.listener = Some(listener);
         Ok(offers)
     }
@@ -266,8 +267,12 @@ impl Role for Client {
 
     fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
         self.stamps.as_ref().map_err(absent)?;
-        self.caller
-            .prepare(point, offers, wait(point) == Wait::Block)
+        self.caller.prepare(
+            &point.link,
+            (axis(point, "cpus"), axis(point, "wake")),
+            offers,
+            wait(point) == Wait::Block,
+        )
     }
 
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
@@ -337,7 +342,7 @@ fn derive(_: &Point, reports: Vec<Report>) -> Report {
 
 fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
     let read_ns = syscall::one_thread_ns(known, "read")?;
-    let (low, high, because) = rtt::kernel_ns(Over::Udp, size(point), read_ns);
+    let (low, high, because) = rtt::kernel_ns(axes::Over::Udp, size(point), read_ns);
     let (mut low, mut high) = (low / 3.0, high / 2.0 + 16.0 * read_ns);
     let mut because = format!("a third to a half of {because}; up to 16 reads for the stamps");
     if wait(point) == Wait::Block {

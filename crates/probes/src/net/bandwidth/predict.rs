@@ -1,20 +1,24 @@
 //! What bandwidth a link should give.
 
-use super::{flows, over, size};
+use super::Bandwidth;
 use crate::expect::throughput;
+use crate::net::axes::Over;
 use crate::net::path::{IP_HEADER, MTU, TCP_HEADERS, UDP_HEADERS};
 use crate::os::syscall;
 use costof_model::facts::Facts;
 use costof_model::link::Link;
-use costof_model::point::Point;
 use costof_model::prediction::{Known, Prediction};
+use costof_model::typed::At;
 use costof_model::unit::Unit;
-use costof_os::meeting::Over;
 
 /// What a packet holds within the machine, at most: what TCP hands down at once.
 const PACKET_BYTES: f64 = 65_536.0;
 
-pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+pub(super) fn predict(
+    point: &At<Bandwidth>,
+    facts: &Facts,
+    known: &Known<'_>,
+) -> Option<Prediction> {
     match point.link.parse().ok()? {
         Link::Loopback => within_the_machine(point, PACKET_BYTES, facts, known),
         Link::Veth => within_the_machine(point, (MTU - IP_HEADER) as f64, facts, known),
@@ -30,16 +34,16 @@ pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option
 }
 
 /// The rate of the link less headers, all of it or most of it.
-fn at_a_rate(point: &Point, rate: f64) -> Option<Prediction> {
-    let header = match over(point) {
+fn at_a_rate(point: &At<Bandwidth>, rate: f64) -> Option<Prediction> {
+    let header = match point.over {
         Over::Tcp => TCP_HEADERS,
         // One that is cut into several packets is lost with any of them.
-        Over::Udp if size(point) as u64 > MTU - UDP_HEADERS => return None,
+        Over::Udp if point.size as u64 > MTU - UDP_HEADERS => return None,
         Over::Udp => UDP_HEADERS,
         Over::Unix => return None,
     };
-    let payload = match over(point) {
-        Over::Udp => size(point) as u64,
+    let payload = match point.over {
+        Over::Udp => point.size as u64,
         _ => MTU - header,
     };
     let limit = rate / 8.0 * payload as f64 / (payload + header) as f64;
@@ -57,7 +61,7 @@ fn at_a_rate(point: &Point, rate: f64) -> Option<Prediction> {
 /// Two copies, and the protocol.
 /// A datagram is cut into as many packets as it takes with `packet` bytes in each.
 fn within_the_machine(
-    point: &Point,
+    point: &At<Bandwidth>,
     packet: f64,
     facts: &Facts,
     known: &Known<'_>,
@@ -67,9 +71,9 @@ fn within_the_machine(
         Some(measured) => (measured / 1e9, "that memory.bandwidth measured"),
         None => (10.0, "that are usual"),
     };
-    let bytes = size(point) as f64;
+    let bytes = point.size as f64;
     // What both ends do once for each packet, in reads: half of a round trip, as net.rtt expects it.
-    let (packet, each) = match over(point) {
+    let (packet, each) = match point.over {
         Over::Udp => (packet, (2.0, 30.0)),
         // What a device cannot take whole, the kernel cuts as late as it can.
         Over::Tcp => (PACKET_BYTES, (2.0, 30.0)),
@@ -80,7 +84,7 @@ fn within_the_machine(
     let least_ns = bytes / copy + packets * each.0 * read_ns;
     let most_ns = 2.0 * bytes / (copy / 2.0) + packets * each.1 * read_ns;
     // As many at the same time as there are processors for both ends.
-    let at_once = flows(point).min(facts.usable_cpus().len() / 2).max(1) as f64;
+    let at_once = point.flows.min(facts.usable_cpus().len() / 2).max(1) as f64;
     throughput(
         bytes / most_ns * 1e9,
         at_once * bytes / least_ns * 1e9,
@@ -97,31 +101,32 @@ fn within_the_machine(
 
 #[cfg(test)]
 mod tests {
-    use super::super::PROBE;
     use super::*;
-    use crate::literal::{point, text};
 
-    fn over_a_link(over: &'static str, size: u64, link: &'static str) -> Option<Prediction> {
-        let axes = PROBE.info.defaults().with("over", over).with("size", size);
-        let mut point = point(&PROBE, axes);
-        point.link = text(link);
-        predict(&point, &Facts::default(), &Known(&[]))
+    fn over_a_link(over: Over, size: usize, link: &'static str) -> Option<Prediction> {
+        let axes = Bandwidth {
+            over,
+            size,
+            ..Bandwidth::default()
+        };
+        let link = link.into();
+        predict(&At { axes, link }, &Facts::default(), &Known(&[]))
     }
 
     #[test]
     fn a_rate_is_what_is_left_of_it_without_headers() {
-        let tcp = over_a_link("tcp", 128 << 10, "wan").unwrap();
+        let tcp = over_a_link(Over::Tcp, 128 << 10, "wan").unwrap();
         assert!((tcp.high - 12.5e6 * 1448.0 / 1500.0).abs() < 1.0, "{tcp:?}");
-        let udp = over_a_link("udp", 1024, "rate=8Mbit").unwrap();
+        let udp = over_a_link(Over::Udp, 1024, "rate=8Mbit").unwrap();
         assert!((udp.high - 1e6 * 1024.0 / 1052.0).abs() < 1.0, "{udp:?}");
     }
 
     #[test]
     fn what_is_not_known_is_not_predicted() {
-        assert_eq!(over_a_link("udp", 65507, "lan"), None);
-        assert_eq!(over_a_link("tcp", 1024, "rate=8Mbit,loss=1%"), None);
-        assert_eq!(over_a_link("tcp", 1024, "delay=10ms"), None);
-        assert_eq!(over_a_link("tcp", 1024, "sink"), None);
-        assert_eq!(over_a_link("tcp", 1024, "loopback"), None);
+        assert_eq!(over_a_link(Over::Udp, 65507, "lan"), None);
+        assert_eq!(over_a_link(Over::Tcp, 1024, "rate=8Mbit,loss=1%"), None);
+        assert_eq!(over_a_link(Over::Tcp, 1024, "delay=10ms"), None);
+        assert_eq!(over_a_link(Over::Tcp, 1024, "sink"), None);
+        assert_eq!(over_a_link(Over::Tcp, 1024, "loopback"), None);
     }
 }

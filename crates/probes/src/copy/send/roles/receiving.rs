@@ -84,10 +84,12 @@ impl Role for Receiving {
             false => (0..threads(point)).map(|_| None).collect(),
         };
         let (listener, mut offers) =
-            meeting::listen(point, &self.meeting, over(point), threads(point))?;
+            meeting::listen(&point.link, &self.meeting, over(point), threads(point))?;
         if let Some(control) = control(point).filter(|_| pattern(point) == Pattern::Echo) {
             let chosen = listener.set_congestion_control(control);
-            chosen.map_err(|error| refused(point, &error).unwrap_or_else(|| broken(&error)))?;
+            chosen.map_err(|error| {
+                refused(Some(control), &error).unwrap_or_else(|| broken(&error))
+            })?;
         }
         self.listener = Some(listener);
         offers.insert(COUNTED.into(), listed(&self.cpus.used(threads(point))));

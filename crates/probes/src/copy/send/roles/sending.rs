@@ -109,7 +109,7 @@ impl Sending {
     }
 
     fn reached(&self, point: &Point, error: &io::Error) -> Failure {
-        refused(point, error).unwrap_or_else(|| match error.kind() {
+        refused(control(point), error).unwrap_or_else(|| match error.kind() {
             ErrorKind::Unsupported => Failure::unsupported(error.to_string()),
             _ => cannot_reach(&self.meeting.address, error),
         })
