@@ -57,6 +57,14 @@ impl<P: TypedPoint> From<&Point> for At<P> {
     }
 }
 
+/// Over no link.
+impl<P: TypedPoint> From<P> for At<P> {
+    fn from(axes: P) -> At<P> {
+        let link = Text::Borrowed("none");
+        At { axes, link }
+    }
+}
+
 /// The type of a field: what may stand on an axis.
 pub trait AxisType: Sized {
     /// The value as this type; `None` where it is none of it.
@@ -129,6 +137,20 @@ pub fn nanoseconds<T>(
     defaults: &[u64],
 ) -> AxisOf<T> {
     number(about, Unit::Nanoseconds, bounds, defaults)
+}
+
+/// Numbers of processors, as [`count`].
+pub fn processor<T>(
+    about: &'static str,
+    bounds: RangeInclusive<u64>,
+    defaults: &[u64],
+) -> AxisOf<T> {
+    number(about, Unit::Processor, bounds, defaults)
+}
+
+/// The axis of a field: a keyword is a field as `r#type`.
+pub fn axis_name(field: &'static str) -> &'static str {
+    field.strip_prefix("r#").unwrap_or(field)
 }
 
 fn number<T>(
@@ -277,7 +299,7 @@ macro_rules! point {
             fn axes() -> Vec<$crate::axis::Axis> {
                 vec![$({
                     let axis: $crate::typed::AxisOf<$type> = $axis;
-                    axis.named(stringify!($field))
+                    axis.named($crate::typed::axis_name(stringify!($field)))
                 }),*]
             }
 
@@ -285,7 +307,7 @@ macro_rules! point {
                 let _ = axes;
                 Some($name {
                     $($field: $crate::typed::AxisType::from_value(
-                        axes.0.get(stringify!($field))?,
+                        axes.0.get($crate::typed::axis_name(stringify!($field)))?,
                     )?),*
                 })
             }
@@ -294,7 +316,7 @@ macro_rules! point {
                 #[allow(unused_mut, reason = "a probe may have no axis")]
                 let mut axes = $crate::axis::Axes::default();
                 $(axes.0.insert(
-                    $crate::Text::Borrowed(stringify!($field)),
+                    $crate::Text::Borrowed($crate::typed::axis_name(stringify!($field))),
                     $crate::typed::AxisType::to_value(&self.$field),
                 );)*
                 axes

@@ -55,6 +55,13 @@ pub(crate) fn with_throughput(point: &Point, reports: Vec<Report>) -> Report {
     report
 }
 
+/// The only report, with the throughput where an operation of `bytes` bytes has a cost.
+pub(crate) fn throughput_of(reports: Vec<Report>, bytes: u64) -> Report {
+    let [mut report] = <[Report; 1]>::try_from(reports).expect("one role");
+    add_throughput(&mut report, bytes);
+    report
+}
+
 /// The cost was measured in groups of `operations`: makes it that of one.
 pub(crate) fn divide_cost(report: &mut Report, operations: u64) {
     for measured in &mut report.metrics {

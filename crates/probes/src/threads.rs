@@ -1,26 +1,14 @@
 //! How many threads, and on which processors.
 
-use crate::literal::text;
-use costof_model::List;
-use costof_model::axis::{Axis, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
-use costof_model::unit::Unit;
+use costof_model::typed::{AxisOf, count};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
 /// The axis `threads`, with these values where a run is not told.
-pub(crate) const fn axis(about: &'static str, usual: List<u64>) -> Axis {
-    Axis {
-        name: text("threads"),
-        about: text(about),
-        domain: Domain::Number {
-            unit: Unit::One,
-            low: 1,
-            high: 4096,
-            usual,
-        },
-    }
+pub(crate) fn axis<T>(about: &'static str, defaults: &[u64]) -> AxisOf<T> {
+    count(about, 1..=4096, defaults)
 }
 
 /// 4, 8, 16 and so on, up to `most`.

@@ -1,22 +1,10 @@
 //! `cpu.branch_miss`: what a mispredicted branch costs.
 
 use crate::expect::cost_cycles;
-use crate::literal::{cost, list, metric, text};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role, the_only_report};
-use costof_model::axis::Axes;
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::metric::MetricInfo;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::Launch;
-use costof_model::unit::{Better, Unit};
+use crate::prelude::*;
 use costof_os::branches::{Outcomes, PLACES};
 use costof_os::perf::{Event, Group};
 use fastrand::Rng;
-use std::sync::LazyLock;
 
 /// How many of ten branches are random, and the cost at that share: half of the
 /// random ones are mispredicted.
@@ -43,84 +31,84 @@ const LEAST_BELIEVED: f64 = 0.025;
 /// than this share has learned them.
 const LEAST_MISSED: f64 = 0.45;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("cpu.branch_miss"),
-        method: 1,
-        question: text("What does a branch cost that the processor predicts wrongly?"),
-        axes: list![],
-        crossings: list![],
-        metrics: list![
-            cost(
-                "one misprediction: the cost of a branch at 100 % mispredicted less that at none, \
-                 by the line through the costs below",
-            ),
-            at("cost_at_0", "a branch where none is mispredicted"),
-            at("cost_at_10", "a branch where 10 % are mispredicted"),
-            at("cost_at_20", "a branch where 20 % are mispredicted"),
-            at("cost_at_30", "a branch where 30 % are mispredicted"),
-            at("cost_at_40", "a branch where 40 % are mispredicted"),
-            at("cost_at_50", "a branch where 50 % are mispredicted"),
-            metric(
-                "off_line",
-                Unit::One,
-                Better::Lower,
-                "the greatest distance of a cost from the line, as a share of the line's rise from \
-                 0 to 50 %; above 0.1 there is no answer",
-            ),
-            metric(
-                "missed",
-                Unit::One,
-                Better::Neither,
-                "the share of random branches that the processor's own counter says it \
-                 mispredicted; absent where it has none for us, or one that counts nothing",
-            ),
-        ],
-        how: text(
-            "Conditional jumps in assembly, ten in a loop, whose outcomes are bits loaded in \
-             order: in 0, 2, … 10 of the ten places they are random, of which any predictor gets \
-             half wrong; in the others fixed. Half of all jumps are taken at every share, both \
-             sides are alike, and the outcomes repeat after ten million branches only, so that \
-             nothing but the misses differs. The cost of a branch over the share of misses is a \
-             straight line, and its slope is the answer. It is the time to begin anew at the right \
-             place when the outcome is known at once; a branch that waits for memory costs the wait \
-             in addition. Checked: each jump goes where its bit says; the line is straight; and \
-             where the processor counts mispredictions (a virtual one's counter may count nothing, \
-             which is left out), that half are missed.",
-        ),
-        sources: list![
-            text("Agner Fog, The microarchitecture of Intel, AMD and VIA CPUs, chapter 3"),
-            text(
-                "Intel 64 and IA-32 Architectures Optimization Reference Manual, Branch Prediction"
-            ),
-            text(
-                "CS 739 mini-project 1: 4 to 6 ns, looked up since measuring it was too hard; J. Dean, \
-                 Numbers Everyone Should Know: 5 ns"
-            ),
-        ],
-        predicted_from: text(
-            "the usual depth of a pipeline from fetch to execution, at the core clock that cpu.frequency measured",
-        ),
-        after: list![text("cpu.frequency")],
-        needs: list![text(
-            "to have the rate of misses confirmed: a processor whose counters this process may read"
-        )],
-        roles: list![text("only")],
-    }),
-    rounds: 1,
-    blocks_by: &[],
-    least_ns: |_| 0.0,
-    memory_bytes: |_| 2 << 20,
-    processors: |_| 1,
-    headlines: |_| vec![Headline::new("branch misprediction", Axes::default())],
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[|launch| Ok(Box::new(Branches::start(launch)))],
-    derive: the_only_report,
-};
+pub(crate) static PROBE: Probe = Probe::of::<BranchMiss>();
 
-const fn at(name: &'static str, about: &'static str) -> MetricInfo {
+point! {
+    /// What `cpu.branch_miss` varies: nothing.
+    pub(crate) struct BranchMiss of "cpu.branch_miss" {}
+}
+
+impl Measure for BranchMiss {
+    const QUESTION: &'static str = "What does a branch cost that the processor predicts wrongly?";
+    const METRICS: &'static [Metric] = &[
+        cost(
+            "one misprediction: the cost of a branch at 100 % mispredicted less that at none, by \
+             the line through the costs below",
+        ),
+        at("cost_at_0", "a branch where none is mispredicted"),
+        at("cost_at_10", "a branch where 10 % are mispredicted"),
+        at("cost_at_20", "a branch where 20 % are mispredicted"),
+        at("cost_at_30", "a branch where 30 % are mispredicted"),
+        at("cost_at_40", "a branch where 40 % are mispredicted"),
+        at("cost_at_50", "a branch where 50 % are mispredicted"),
+        metric(
+            "off_line",
+            Unit::One,
+            Better::Lower,
+            "the greatest distance of a cost from the line, as a share of the line's rise from 0 \
+             to 50 %; above 0.1 there is no answer",
+        ),
+        metric(
+            "missed",
+            Unit::One,
+            Better::Neither,
+            "the share of random branches that the processor's own counter says it mispredicted; \
+             absent where it has none for us, or one that counts nothing",
+        ),
+    ];
+    const HOW: &'static str = "Conditional jumps in assembly, ten in a loop, whose outcomes are \
+         bits loaded in order: in 0, 2, … 10 of the ten places they are random, of which any \
+         predictor gets half wrong; in the others fixed. Half of all jumps are taken at every \
+         share, both sides are alike, and the outcomes repeat after ten million branches only, so \
+         that nothing but the misses differs. The cost of a branch over the share of misses is a \
+         straight line, and its slope is the answer. It is the time to begin anew at the right \
+         place when the outcome is known at once; a branch that waits for memory costs the wait in \
+         addition. Checked: each jump goes where its bit says; the line is straight; and where the \
+         processor counts mispredictions (a virtual one's counter may count nothing, which is left \
+         out), that half are missed.";
+    const SOURCES: &'static [&'static str] = &[
+        "Agner Fog, The microarchitecture of Intel, AMD and VIA CPUs, chapter 3",
+        "Intel 64 and IA-32 Architectures Optimization Reference Manual, Branch Prediction",
+        "CS 739 mini-project 1: 4 to 6 ns, looked up since measuring it was too hard; J. Dean, \
+         Numbers Everyone Should Know: 5 ns",
+    ];
+    const PREDICTED_FROM: &'static str = "the usual depth of a pipeline from fetch to execution, \
+         at the core clock that cpu.frequency measured";
+    const AFTER: &'static [&'static str] = &["cpu.frequency"];
+    const NEEDS: &'static [&'static str] =
+        &["to have the rate of misses confirmed: a processor whose counters this process may read"];
+    const ROLES: &'static [StartRole] = &[|launch| role::<BranchMiss>(Branches::start(launch))];
+
+    fn memory_bytes(_: &At<BranchMiss>) -> u64 {
+        2 << 20
+    }
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        vec![Headline::new("branch misprediction", BranchMiss {})]
+    }
+
+    fn predict(_: &At<BranchMiss>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        cost_cycles(
+            known,
+            10.0,
+            25.0,
+            "from fetching a branch to executing it pipelines take 10 to 25 stages, which are \
+             begun anew",
+        )
+    }
+}
+
+const fn at(name: &'static str, about: &'static str) -> Metric {
     metric(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
@@ -137,8 +125,8 @@ impl Branches {
     }
 }
 
-impl Role for Branches {
-    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+impl RoleAt<BranchMiss> for Branches {
+    fn run(&mut self, _: &At<BranchMiss>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let parts = PASSES * RATES.len() as u32;
         for _ in 0..PASSES {
             for (random, metric) in RATES {
@@ -151,7 +139,7 @@ impl Role for Branches {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, _: &At<BranchMiss>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         for (random, _) in RATES {
             self.outcomes.rewind();
             let foretold = self.outcomes.foretell(EVIDENCE, random);
@@ -256,15 +244,6 @@ impl Line {
             .map(|(x, y)| (y - (self.at_zero + self.slope * x)).abs())
             .fold(0.0, f64::max)
     }
-}
-
-fn predict(_: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    cost_cycles(
-        known,
-        10.0,
-        25.0,
-        "from fetching a branch to executing it pipelines take 10 to 25 stages, which are begun anew",
-    )
 }
 
 #[cfg(test)]

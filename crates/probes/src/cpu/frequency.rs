@@ -1,82 +1,95 @@
 //! `cpu.frequency`: how fast the core really runs.
 
 use crate::expect;
-use crate::literal::{list, metric, text};
+use crate::prelude::*;
 use costof_measure::core_clock::CoreClock;
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Only, Probe, the_only_report};
-use costof_model::axis::Axes;
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::unit::{Better, Unit};
-use std::sync::LazyLock;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("cpu.frequency"),
-        method: 1,
-        question: text("How fast does the core run while it works?"),
-        axes: list![],
-        crossings: list![],
-        metrics: list![
-            metric(
-                "frequency",
-                Unit::Hertz,
-                Better::Neither,
-                "core cycles per second"
-            ),
-            metric(
-                "multiply_cycles",
-                Unit::One,
-                Better::Neither,
-                "the multiply chain's time over the rotate chain's: a whole number (3 on x86-64, 2 \
-                 or 3 on aarch64) where the two chains agree",
-            ),
-            metric(
-                "per_counter_tick",
-                Unit::One,
-                Better::Neither,
-                "core cycles per tick of the clock that costof measures by, the TSC where it is \
-                 trusted",
-            ),
-        ],
-        how: text(
-            "Two chains of dependent instructions whose latency in cycles is known: rotations (1 \
-             cycle) give the clock, multiplications (3 cycles on x86-64) must agree to a whole \
-             number within 2 %, or there is no answer. Additions of constants are not used: newer \
-             cores can fold them. The chains run for the whole time of the point, and the median \
-             counts. Every launch of every probe does the same for half a millisecond before and \
-             after, which is where estimated core cycles come from.",
-        ),
-        sources: list![
-            text("A. Abel, J. Reineke, uops.info: Characterizing Latency, ASPLOS 2019"),
-            text("Agner Fog, Instruction tables"),
-            text("Arm software optimization guides of the Neoverse and Cortex cores"),
-        ],
-        predicted_from: text(
-            "the advertised base and maximum frequency; where neither is told, the TSC's rate",
-        ),
-        after: list![],
-        needs: list![],
-        roles: list![text("only")],
-    }),
-    rounds: 1,
-    blocks_by: &[],
-    least_ns: |_| 0.0,
-    memory_bytes: |_| 0,
-    processors: |_| 1,
-    headlines: |_| vec![Headline::new("core clock", Axes::default())],
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[|_| Ok(Box::new(Only(run)))],
-    derive: the_only_report,
-};
+pub(crate) static PROBE: Probe = Probe::of::<Frequency>();
 
-fn run(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+point! {
+    /// What `cpu.frequency` varies: nothing.
+    pub(crate) struct Frequency of "cpu.frequency" {}
+}
+
+impl Measure for Frequency {
+    const QUESTION: &'static str = "How fast does the core run while it works?";
+    const METRICS: &'static [Metric] = &[
+        metric(
+            "frequency",
+            Unit::Hertz,
+            Better::Neither,
+            "core cycles per second",
+        ),
+        metric(
+            "multiply_cycles",
+            Unit::One,
+            Better::Neither,
+            "the multiply chain's time over the rotate chain's: a whole number (3 on x86-64, 2 or \
+             3 on aarch64) where the two chains agree",
+        ),
+        metric(
+            "per_counter_tick",
+            Unit::One,
+            Better::Neither,
+            "core cycles per tick of the clock that costof measures by, the TSC where it is \
+             trusted",
+        ),
+    ];
+    const HOW: &'static str = "Two chains of dependent instructions whose latency in cycles is \
+         known: rotations (1 cycle) give the clock, multiplications (3 cycles on x86-64) must \
+         agree to a whole number within 2 %, or there is no answer. Additions of constants are not \
+         used: newer cores can fold them. The chains run for the whole time of the point, and the \
+         median counts. Every launch of every probe does the same for half a millisecond before \
+         and after, which is where estimated core cycles come from.";
+    const SOURCES: &'static [&'static str] = &[
+        "A. Abel, J. Reineke, uops.info: Characterizing Latency, ASPLOS 2019",
+        "Agner Fog, Instruction tables",
+        "Arm software optimization guides of the Neoverse and Cortex cores",
+    ];
+    const PREDICTED_FROM: &'static str =
+        "the advertised base and maximum frequency; where neither is told, the TSC's rate";
+    const ROLES: &'static [StartRole] = &[|_| role::<Frequency>(run)];
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        vec![Headline::new("core clock", Frequency {})]
+    }
+
+    fn predict(_: &At<Frequency>, facts: &Facts, _: &Known<'_>) -> Option<Prediction> {
+        let base = facts.cpu.base.as_ref();
+        let max = facts.cpu.max.as_ref();
+        let tsc = facts.cpu.tsc.as_ref();
+        let (low, high, because) = match (base, max) {
+            (Some(base), Some(max)) => (
+                base.hz as f64,
+                max.hz as f64,
+                format!("base by {}, maximum by {}", base.source, max.source),
+            ),
+            (Some(base), None) => (
+                base.hz as f64,
+                1.8 * base.hz as f64,
+                format!("base by {}; turbo adds up to 80 %", base.source),
+            ),
+            (None, Some(max)) => (
+                0.5 * max.hz as f64,
+                max.hz as f64,
+                format!(
+                    "maximum by {}; few cores work at less than half of it",
+                    max.source
+                ),
+            ),
+            (None, None) => {
+                // The TSC ticks at about the frequency that a processor is sold with.
+                let tsc = tsc?;
+                let low = 0.9 * tsc.hz as f64;
+                let because = format!("the TSC's rate by {}; turbo doubles it at most", tsc.source);
+                (low, 2.0 * tsc.hz as f64, because)
+            }
+        };
+        expect::between("frequency", (low * 0.99, high * 1.01), because)
+    }
+}
+
+fn run(_: &At<Frequency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     let clock = meter.clock();
     let start = clock.start();
     let mut measured = Vec::new();
@@ -103,38 +116,4 @@ fn run(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
     );
     meter.value("per_counter_tick", hz * tick_ns / 1e9);
     Ok(())
-}
-
-fn predict(_: &Point, facts: &Facts, _: &Known<'_>) -> Option<Prediction> {
-    let base = facts.cpu.base.as_ref();
-    let max = facts.cpu.max.as_ref();
-    let tsc = facts.cpu.tsc.as_ref();
-    let (low, high, because) = match (base, max) {
-        (Some(base), Some(max)) => (
-            base.hz as f64,
-            max.hz as f64,
-            format!("base by {}, maximum by {}", base.source, max.source),
-        ),
-        (Some(base), None) => (
-            base.hz as f64,
-            1.8 * base.hz as f64,
-            format!("base by {}; turbo adds up to 80 %", base.source),
-        ),
-        (None, Some(max)) => (
-            0.5 * max.hz as f64,
-            max.hz as f64,
-            format!(
-                "maximum by {}; few cores work at less than half of it",
-                max.source
-            ),
-        ),
-        (None, None) => {
-            // The TSC ticks at about the frequency that a processor is sold with.
-            let tsc = tsc?;
-            let low = 0.9 * tsc.hz as f64;
-            let because = format!("the TSC's rate by {}; turbo doubles it at most", tsc.source);
-            (low, 2.0 * tsc.hz as f64, because)
-        }
-    };
-    expect::between("frequency", (low * 0.99, high * 1.01), because)
 }

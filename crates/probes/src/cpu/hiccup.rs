@@ -1,109 +1,118 @@
 //! `cpu.hiccup`: for how long a processor stands still for who uses it.
 
 use crate::expect;
-use crate::literal::{list, metric, text};
+use crate::prelude::*;
 use costof_measure::gaps::{GAP_NS, READINGS_PER_GAP, Watch};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Only, Probe, the_only_report};
 use costof_measure::schedule::LEAST_LAUNCHES;
-use costof_model::axis::Axes;
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::unit::{Better, Unit};
 use costof_os::usage;
-use std::sync::LazyLock;
 
 /// For how long the clock is watched in a launch, whatever a point's time is:
 /// interrupts come some hundred times a second, and the rarer ones once, so the
 /// fewest launches that a point has watch it for a second together.
 const WATCH_NS: f64 = 1e9 / LEAST_LAUNCHES as f64;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("cpu.hiccup"),
-        method: 1,
-        question: text(
-            "For how much of each second does the processor stand still for a thread that has it to itself?",
+pub(crate) static PROBE: Probe = Probe::of::<Hiccup>();
+
+point! {
+    /// What `cpu.hiccup` varies: nothing.
+    pub(crate) struct Hiccup of "cpu.hiccup" {}
+}
+
+impl Measure for Hiccup {
+    const QUESTION: &'static str = "For how much of each second does the processor stand still for \
+         a thread that has it to itself?";
+    const METRICS: &'static [Metric] = &[
+        metric(
+            "lost",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "the sum of all gaps, per second in which no other thread ran",
         ),
-        axes: list![],
-        crossings: list![],
-        metrics: list![
-            metric(
-                "lost",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "the sum of all gaps, per second in which no other thread ran",
-            ),
-            metric(
-                "rate",
-                Unit::Hertz,
-                Better::Lower,
-                "gaps per second in which no other thread ran"
-            ),
-            metric(
-                "longest",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "the longest gap of a launch, which watches for a third of a second",
-            ),
-            metric(
-                "gap",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "how long one gap lasts",
-            ),
-            metric(
-                "lost_to_threads",
-                Unit::Nanoseconds,
-                Better::Neither,
-                "the sum of those gaps in which another thread ran, per second watched: they are \
-                 in none of the others",
-            ),
-        ],
-        how: text(
-            "A thread does nothing but read the clock for a third of a second in each launch, so \
-             for one second and more in all, and looks for gaps of more than a microsecond between \
-             two readings: in them it did not run, because of interrupts (the timer's above all), \
-             the hypervisor, or the firmware. A reading takes some 20 ns, and the shortest interrupt \
-             about a microsecond. Gaps in which the kernel counts a switch to another thread are \
-             kept apart. What is lost is a time, not a share, since the share is below a thousandth \
-             on most machines; the longest gap is what a deadline meets.",
+        metric(
+            "rate",
+            Unit::Hertz,
+            Better::Lower,
+            "gaps per second in which no other thread ran",
         ),
-        sources: list![
-            text(
-                "Linux Documentation/trace/osnoise-tracer.rst, whose limit for a gap is 1 µs since Linux 6.11"
-            ),
-            text("D. Riddoch, sysjitter; G. Tene, jHiccup"),
-        ],
-        predicted_from: text(
-            "the kernel's timer interrupts a second (CONFIG_HZ), each a few microseconds, and in a virtual machine two to four exits, as cpu.vm_exit measured them",
+        metric(
+            "longest",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "the longest gap of a launch, which watches for a third of a second",
         ),
-        after: list![text("cpu.vm_exit")],
-        needs: list![text(
-            "a clock that is read in less than a fifth of a microsecond"
-        )],
-        roles: list![text("only")],
-    }),
-    rounds: 1,
-    blocks_by: &[],
-    least_ns: |_| WATCH_NS,
-    memory_bytes: |_| 0,
-    processors: |_| 1,
-    headlines: |_| {
-        vec![Headline::new(
-            "OS noise: time lost per second",
-            Axes::default(),
-        )]
-    },
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[|_| Ok(Box::new(Only(run)))],
-    derive: the_only_report,
-};
+        metric(
+            "gap",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "how long one gap lasts",
+        ),
+        metric(
+            "lost_to_threads",
+            Unit::Nanoseconds,
+            Better::Neither,
+            "the sum of those gaps in which another thread ran, per second watched: they are in \
+             none of the others",
+        ),
+    ];
+    const HOW: &'static str = "A thread does nothing but read the clock for a third of a second in \
+         each launch, so for one second and more in all, and looks for gaps of more than a \
+         microsecond between two readings: in them it did not run, because of interrupts (the \
+         timer's above all), the hypervisor, or the firmware. A reading takes some 20 ns, and the \
+         shortest interrupt about a microsecond. Gaps in which the kernel counts a switch to \
+         another thread are kept apart. What is lost is a time, not a share, since the share is \
+         below a thousandth on most machines; the longest gap is what a deadline meets.";
+    const SOURCES: &'static [&'static str] = &[
+        "Linux Documentation/trace/osnoise-tracer.rst, whose limit for a gap is 1 µs since Linux \
+         6.11",
+        "D. Riddoch, sysjitter; G. Tene, jHiccup",
+    ];
+    const PREDICTED_FROM: &'static str = "the kernel's timer interrupts a second (CONFIG_HZ), each \
+         a few microseconds, and in a virtual machine two to four exits, as cpu.vm_exit measured \
+         them";
+    const AFTER: &'static [&'static str] = &["cpu.vm_exit"];
+    const NEEDS: &'static [&'static str] =
+        &["a clock that is read in less than a fifth of a microsecond"];
+    const ROLES: &'static [StartRole] = &[|_| role::<Hiccup>(run)];
+
+    fn least_ns(_: &At<Hiccup>) -> f64 {
+        WATCH_NS
+    }
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        vec![Headline::new("OS noise: time lost per second", Hiccup {})]
+    }
+
+    fn predict(_: &At<Hiccup>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        let hz = facts.kernel.config.get("HZ");
+        let hz: Option<f64> = hz.and_then(|hz| hz.parse().ok());
+        let (least_hz, most_hz) = hz.map_or((100.0, 1000.0), |hz| (hz, hz));
+        let ticks = match hz {
+            Some(hz) => format!("{hz:.0} timer interrupts a second (CONFIG_HZ)"),
+            None => "100 to 1,000 timer interrupts a second".to_owned(),
+        };
+        let (low_ns, high_ns, each) = match known.primary("cpu.vm_exit", &[]) {
+            Some(exit_ns) => (
+                1_000.0 + 2.0 * exit_ns,
+                4_000.0 + 4.0 * exit_ns,
+                format!(
+                    "1 to 4 µs each in the kernel and 2 to 4 exits of {}, as cpu.vm_exit measured",
+                    Unit::Nanoseconds.display(exit_ns)
+                ),
+            ),
+            None if facts.virtualization.virtual_machine == Some(true) => (
+                2_000.0,
+                20_000.0,
+                "2 to 20 µs each with the hypervisor's part".to_owned(),
+            ),
+            None => (1_000.0, 6_000.0, "1 to 6 µs each".to_owned()),
+        };
+        expect::between(
+            "lost",
+            (least_hz * low_ns, most_hz * high_ns),
+            format!("{ticks}, {each}"),
+        )
+    }
+}
 
 /// What was seen, in nanoseconds where it is a time.
 #[derive(Default)]
@@ -114,7 +123,7 @@ struct Seen {
     preempted: f64,
 }
 
-fn run(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+fn run(_: &At<Hiccup>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     let clock = meter.clock();
     if clock.read_ns() > GAP_NS / READINGS_PER_GAP {
         return Err(Failure::unsupported(format!(
@@ -149,51 +158,18 @@ fn run(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn predict(_: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let hz = facts.kernel.config.get("HZ");
-    let hz: Option<f64> = hz.and_then(|hz| hz.parse().ok());
-    let (least_hz, most_hz) = hz.map_or((100.0, 1000.0), |hz| (hz, hz));
-    let ticks = match hz {
-        Some(hz) => format!("{hz:.0} timer interrupts a second (CONFIG_HZ)"),
-        None => "100 to 1,000 timer interrupts a second".to_owned(),
-    };
-    let (low_ns, high_ns, each) = match known.primary("cpu.vm_exit", &[]) {
-        Some(exit_ns) => (
-            1_000.0 + 2.0 * exit_ns,
-            4_000.0 + 4.0 * exit_ns,
-            format!(
-                "1 to 4 µs each in the kernel and 2 to 4 exits of {}, as cpu.vm_exit measured",
-                Unit::Nanoseconds.display(exit_ns)
-            ),
-        ),
-        None if facts.virtualization.virtual_machine == Some(true) => (
-            2_000.0,
-            20_000.0,
-            "2 to 20 µs each with the hypervisor's part".to_owned(),
-        ),
-        None => (1_000.0, 6_000.0, "1 to 6 µs each".to_owned()),
-    };
-    expect::between(
-        "lost",
-        (least_hz * low_ns, most_hz * high_ns),
-        format!("{ticks}, {each}"),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal;
 
     #[test]
     fn the_prediction_is_ticks_times_what_one_takes() {
-        let point = literal::point(&PROBE, Axes::default());
         let mut facts = Facts::default();
         facts
             .kernel
             .config
             .insert("HZ".to_owned(), "250".to_owned());
-        let prediction = predict(&point, &facts, &Known(&[])).unwrap();
+        let prediction = Hiccup::predict(&Hiccup {}.into(), &facts, &Known(&[])).unwrap();
         assert_eq!((prediction.low, prediction.high), (250e3, 1500e3));
         assert!(prediction.because.contains("250 timer interrupts"));
     }

@@ -1,19 +1,9 @@
 //! `cpu.neighbour`: for how much of the time something else uses the core.
 
 use crate::expect;
-use crate::literal::{list, metric, text};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Only, Probe, the_only_report};
+use crate::prelude::*;
 use costof_measure::visits;
-use costof_model::axis::Axes;
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
 use costof_model::metric::CoreShare;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::unit::{Better, Unit};
-use std::sync::LazyLock;
 
 /// For how long the gauge is read in a launch, whatever a point's time is: visits last from tens of
 /// microseconds to seconds, and the fewest launches watch for three quarters of a second together.
@@ -21,99 +11,120 @@ const WATCH_NS: f64 = 250e6;
 /// An earlier row says this much of the neighbour: it comes and goes by the second.
 const TIMES: f64 = 2.0;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("cpu.neighbour"),
-        method: 1,
-        question: text("For how much of the time does something else use this core?"),
-        axes: list![],
-        crossings: list![],
-        metrics: list![
-            metric(
-                "shared",
-                Unit::One,
-                Better::Lower,
-                "the share of the time in which something else used the core, from 0 to 1",
-            ),
-            metric(
-                "visit",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "how long one visit lasts; at most a launch's quarter of a second is seen of it",
-            ),
-            metric(
-                "longest",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "the longest visit of a launch, as far as it was seen",
-            ),
-            metric(
-                "taken",
-                Unit::One,
-                Better::Lower,
-                "the share of the core's execution slots that is taken during visits, from 0 to 1",
-            ),
-            metric(
-                "rate",
-                Unit::Hertz,
-                Better::Lower,
-                "visits that begin, per second"
-            ),
-        ],
-        how: text(
-            "The gauge of the core is read without pause for a quarter of a second in each launch. A \
-             reading takes two to three microseconds: core cycles per independent addition, by the \
-             core clock of a chain of dependent multiplications. It has a floor while the core is \
-             alone; another hardware thread takes execution slots of the additions and leaves the \
-             chain as it is. A visit begins with the first of two readings in a row that are at least \
-             1.15 times the floor, and ends before the first of two in a row that are not. Readings \
-             that were interrupted (2.5 times as long as the shortest, or below the floor) are none: \
-             what the kernel, the hypervisor or a preemption took is neither watched nor a visit, and \
-             neither begins nor ends one. What is taken is 1 less the floor over the reading, the \
-             median of the readings of visits. A neighbour that waits for memory takes few slots, and \
-             is not seen.",
+pub(crate) static PROBE: Probe = Probe::of::<Neighbour>();
+
+point! {
+    /// What `cpu.neighbour` varies: nothing.
+    pub(crate) struct Neighbour of "cpu.neighbour" {}
+}
+
+impl Measure for Neighbour {
+    const QUESTION: &'static str = "For how much of the time does something else use this core?";
+    const METRICS: &'static [Metric] = &[
+        metric(
+            "shared",
+            Unit::One,
+            Better::Lower,
+            "the share of the time in which something else used the core, from 0 to 1",
         ),
-        sources: list![
-            text(
-                "Intel 64 and IA-32 Architectures Optimization Reference Manual, Hyper-Threading Technology: shared execution resources"
-            ),
-            text(
-                "AMD Software Optimization Guide for the Zen 4 Microarchitecture, publication 57647: Simultaneous Multi-Threading"
-            ),
-            text(
-                "D. Tullsen, S. Eggers, H. Levy, Simultaneous Multithreading: Maximizing On-Chip Parallelism, ISCA 1995"
-            ),
-            text("docs/decisions/2026-11-23-core-gauge.md"),
-        ],
-        predicted_from: text(
-            "the share of batches during which the core was shared in what the run measured before; nothing where a core of a bare machine runs one thread",
+        metric(
+            "visit",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "how long one visit lasts; at most a launch's quarter of a second is seen of it",
         ),
-        after: list![text("cpu.loop"), text("cpu.call")],
-        needs: list![text(
-            "a gauge whose floor is known: a design of core that costof knows, or a core that was \
-             alone at times"
-        )],
-        roles: list![text("only")],
-    }),
-    rounds: 1,
-    blocks_by: &[],
-    least_ns: |_| WATCH_NS,
-    memory_bytes: |_| 0,
-    processors: |_| 1,
-    headlines: |_| {
+        metric(
+            "longest",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "the longest visit of a launch, as far as it was seen",
+        ),
+        metric(
+            "taken",
+            Unit::One,
+            Better::Lower,
+            "the share of the core's execution slots that is taken during visits, from 0 to 1",
+        ),
+        metric(
+            "rate",
+            Unit::Hertz,
+            Better::Lower,
+            "visits that begin, per second",
+        ),
+    ];
+    const HOW: &'static str = "The gauge of the core is read without pause for a quarter of a \
+         second in each launch. A reading takes two to three microseconds: core cycles per \
+         independent addition, by the core clock of a chain of dependent multiplications. It has a \
+         floor while the core is alone; another hardware thread takes execution slots of the \
+         additions and leaves the chain as it is. A visit begins with the first of two readings in \
+         a row that are at least 1.15 times the floor, and ends before the first of two in a row \
+         that are not. Readings that were interrupted (2.5 times as long as the shortest, or below \
+         the floor) are none: what the kernel, the hypervisor or a preemption took is neither \
+         watched nor a visit, and neither begins nor ends one. What is taken is 1 less the floor \
+         over the reading, the median of the readings of visits. A neighbour that waits for memory \
+         takes few slots, and is not seen.";
+    const SOURCES: &'static [&'static str] = &[
+        "Intel 64 and IA-32 Architectures Optimization Reference Manual, Hyper-Threading \
+         Technology: shared execution resources",
+        "AMD Software Optimization Guide for the Zen 4 Microarchitecture, publication 57647: \
+         Simultaneous Multi-Threading",
+        "D. Tullsen, S. Eggers, H. Levy, Simultaneous Multithreading: Maximizing On-Chip \
+         Parallelism, ISCA 1995",
+        "docs/decisions/2026-11-23-core-gauge.md",
+    ];
+    const PREDICTED_FROM: &'static str = "the share of batches during which the core was shared in \
+         what the run measured before; nothing where a core of a bare machine runs one thread";
+    const AFTER: &'static [&'static str] = &["cpu.loop", "cpu.call"];
+    const NEEDS: &'static [&'static str] = &[
+        "a gauge whose floor is known: a design of core that costof knows, or a core that was \
+         alone at times",
+    ];
+    const ROLES: &'static [StartRole] = &[|_| role::<Neighbour>(run)];
+
+    fn least_ns(_: &At<Neighbour>) -> f64 {
+        WATCH_NS
+    }
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new(
             "core shared with another thread",
-            Axes::default(),
+            Neighbour {},
         )]
-    },
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[|_| Ok(Box::new(Only(run)))],
-    derive: the_only_report,
-};
+    }
 
-fn run(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn predict(_: &At<Neighbour>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        let is_bare = facts.virtualization.virtual_machine == Some(false);
+        if is_bare && facts.cpu.smt_active == Some(false) {
+            let because =
+                "each core of this machine runs one thread, and no other machine has part of it";
+            return expect::between("shared", (0.0, 0.01), because);
+        }
+        let before = known.0.iter();
+        let before: Vec<CoreShare> = before.filter_map(|row| row.primary()?.core).collect();
+        let mean =
+            |of: fn(&CoreShare) -> f64| before.iter().map(of).sum::<f64>() / before.len() as f64;
+        if before.is_empty() {
+            return None;
+        }
+        // Batches that were mixed had a neighbour for some of their time.
+        let (least, most) = (mean(|core| core.shared), mean(|core| 1.0 - core.alone));
+        let low = (least / TIMES).max(0.001);
+        let high = (most * TIMES).clamp(2.0 * low, 1.0);
+        expect::between(
+            "shared",
+            (low, high),
+            format!(
+                "of the batches of {} points before, {:.1} % were shared and {:.1} % not alone; \
+                 half to twice that, as a neighbour comes and goes",
+                before.len(),
+                100.0 * least,
+                100.0 * most,
+            ),
+        )
+    }
+}
+
+fn run(_: &At<Neighbour>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     let gauge = meter.gauge().ok_or_else(|| {
         Failure::unsupported(
             "the floor of the core's gauge is not known: its readings were scattered when the run \
@@ -137,47 +148,18 @@ fn run(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn predict(_: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let is_bare = facts.virtualization.virtual_machine == Some(false);
-    if is_bare && facts.cpu.smt_active == Some(false) {
-        let because =
-            "each core of this machine runs one thread, and no other machine has part of it";
-        return expect::between("shared", (0.0, 0.01), because);
-    }
-    let before = known.0.iter();
-    let before: Vec<CoreShare> = before.filter_map(|row| row.primary()?.core).collect();
-    let mean = |of: fn(&CoreShare) -> f64| before.iter().map(of).sum::<f64>() / before.len() as f64;
-    if before.is_empty() {
-        return None;
-    }
-    // Batches that were mixed had a neighbour for some of their time.
-    let (least, most) = (mean(|core| core.shared), mean(|core| 1.0 - core.alone));
-    let low = (least / TIMES).max(0.001);
-    let high = (most * TIMES).clamp(2.0 * low, 1.0);
-    expect::between(
-        "shared",
-        (low, high),
-        format!(
-            "of the batches of {} points before, {:.1} % were shared and {:.1} % not alone; half to \
-             twice that, as a neighbour comes and goes",
-            before.len(),
-            100.0 * least,
-            100.0 * most,
-        ),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal;
+    use crate::cpu::loops::{self, Loop};
+    use crate::literal::measured;
     use costof_model::metric::Selection;
 
     #[test]
     fn the_prediction_is_what_earlier_batches_met() {
-        let point = literal::point(&PROBE, Axes::default());
+        let point = Neighbour {}.into();
         let row = |alone, shared| {
-            let mut row = literal::measured(&crate::cpu::loops::PROBE, Axes::default(), 1.0);
+            let mut row = measured(&loops::PROBE, Loop::default(), 1.0);
             row.metrics[0].core = Some(CoreShare {
                 selection: Selection::Alone,
                 alone,
@@ -188,24 +170,24 @@ mod tests {
         };
         let facts = Facts::default();
         let rows = [row(0.8, 0.1), row(0.6, 0.3)];
-        let prediction = predict(&point, &facts, &Known(&rows)).unwrap();
+        let prediction = Neighbour::predict(&point, &facts, &Known(&rows)).unwrap();
         assert!((prediction.low - 0.1).abs() < 1e-9, "{prediction:?}");
         assert!((prediction.high - 0.6).abs() < 1e-9, "{prediction:?}");
         assert!(prediction.because.contains("20.0 % were shared"));
-        let busy = predict(&point, &facts, &Known(&[row(0.0, 0.9)])).unwrap();
+        let busy = Neighbour::predict(&point, &facts, &Known(&[row(0.0, 0.9)])).unwrap();
         assert_eq!(busy.high, 1.0);
-        let quiet = predict(&point, &facts, &Known(&[row(1.0, 0.0)])).unwrap();
+        let quiet = Neighbour::predict(&point, &facts, &Known(&[row(1.0, 0.0)])).unwrap();
         assert!(quiet.low > 0.0 && quiet.low < quiet.high, "{quiet:?}");
-        assert_eq!(predict(&point, &facts, &Known(&[])), None);
+        assert_eq!(Neighbour::predict(&point, &facts, &Known(&[])), None);
     }
 
     #[test]
     fn a_core_of_one_thread_is_not_shared() {
-        let point = literal::point(&PROBE, Axes::default());
+        let point = Neighbour {}.into();
         let mut facts = Facts::default();
         facts.virtualization.virtual_machine = Some(false);
         facts.cpu.smt_active = Some(false);
-        let prediction = predict(&point, &facts, &Known(&[])).unwrap();
+        let prediction = Neighbour::predict(&point, &facts, &Known(&[])).unwrap();
         assert_eq!((prediction.low, prediction.high), (0.0, 0.01));
     }
 }

@@ -1,21 +1,10 @@
 //! `cpu.snappy`: what compressing with Snappy costs.
 
-use crate::expect::{at_the_clock, cost_ns};
-use crate::literal::{cost, list, metric, text, word, words};
+use crate::expect::at_the_clock;
+use crate::prelude::*;
 use crate::{derived, english};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role, the_only_report};
-use costof_model::axis::{Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Offers, Report};
-use costof_model::unit::{Better, Unit};
 use fastrand::Rng;
 use snap::raw::{Decoder, Encoder, max_compress_len};
-use std::sync::LazyLock;
 
 /// All pieces together. More than a predictor of branches can learn by heart,
 /// little enough for a second or third level cache.
@@ -25,112 +14,155 @@ const SEED: u64 = 1;
 /// What Snappy compresses at once, in bytes.
 const BLOCK: u64 = 64 << 10;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("cpu.snappy"),
-        method: 1,
-        question: text("What does it cost to compress and decompress with Snappy?"),
-        axes: list![
-            Axis {
-                name: text("size"),
-                about: text("bytes that are compressed at once, uncompressed"),
-                domain: Domain::Number {
-                    unit: Unit::Bytes,
-                    low: 1 << 10,
-                    high: ALL_BYTES,
-                    usual: list![1 << 10, 4 << 10, 64 << 10, 1 << 20],
-                },
-            },
-            words(
-                "data",
-                "what is compressed",
-                list![
-                    word(
-                        "text",
-                        "words of English, each as often as in prose, in random order"
-                    ),
-                    word(
-                        "random",
-                        "random bytes, in which there is nothing to find: Snappy looks at fewer and fewer \
-                         places, and copies"
-                    ),
-                ],
-            ),
-            words(
-                "direction",
-                "which way",
-                list![
-                    word("compress", "from data to Snappy's raw format"),
-                    word("decompress", "and back"),
-                ],
-            ),
-        ],
-        crossings: list![list![text("size"), text("data"), text("direction")]],
-        metrics: list![
-            cost("one piece of the size"),
-            metric(
-                "throughput",
-                Unit::BytesPerSecond,
-                Better::Higher,
-                "uncompressed bytes per second, by the cost",
-            ),
-            metric(
-                "ratio",
-                Unit::One,
-                Better::Neither,
-                "how many times smaller the pieces become",
-            ),
-        ],
-        how: text(
-            "Pieces of one MiB of data in turn, each as a whole in the raw format, without the \
-             framing, into a buffer that exists already: other data each time, since of one piece \
-             over and over a processor learns all branches. Compressor, tables and buffers are \
-             used again, as a server would. The data come from a second or third level cache. \
-             Every piece is decompressed and compared before, and the last one after the timed \
-             batches.",
-        ),
-        sources: list![
-            text(
-                "google/snappy, README: about 250 MB/s to compress and 500 MB/s to decompress on a core of \
-                 a Core i7 of 2011, for the slowest inputs"
-            ),
-            text("google/snappy, snappy.cc, heuristic match skipping; format_description.txt"),
-            text("crate snap 1.1, the compressor that is used here"),
-            text(
-                "CS 739 mini-project 1: 3 µs for 1 KB, of random bytes; J. Dean, Numbers Everyone Should \
-                 Know: 3 µs with a cheap compressor"
-            ),
-        ],
-        predicted_from: text(
-            "for text, what Snappy's authors measured on a processor of 2011; for random bytes, how many places Snappy looks at, at the core clock that cpu.frequency measured, and a copy",
-        ),
-        after: list![text("cpu.frequency")],
-        needs: list![],
-        roles: list![text("only")],
-    }),
-    rounds: 2,
-    blocks_by: &[],
-    least_ns: |_| 0.0,
-    memory_bytes: |_| 4 * ALL_BYTES,
-    processors: |_| 1,
-    headlines,
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[|_| Ok(Box::new(Snappy::start()))],
-    derive,
-};
-
-fn headlines(_: &Facts) -> Vec<Headline> {
-    [
-        ("compress 1 KiB with Snappy: text", "text"),
-        ("compress 1 KiB with Snappy: random bytes", "random"),
-    ]
-    .map(|(label, data)| Headline::new(label, PROBE.info.defaults().with("data", data)))
-    .into()
+words! {
+    /// What is compressed.
+    pub(crate) enum Data {
+        /// words of English, each as often as in prose, in random order
+        Text = "text",
+        /// random bytes, in which there is nothing to find: Snappy looks at fewer and
+        /// fewer places, and copies
+        Random = "random",
+    }
 }
 
-struct Snappy {
+words! {
+    /// Which way.
+    pub(crate) enum Direction {
+        /// from data to Snappy's raw format
+        Compress = "compress",
+        /// and back
+        Decompress = "decompress",
+    }
+}
+
+pub(crate) static PROBE: Probe = Probe::of::<Snappy>();
+
+point! {
+    /// What `cpu.snappy` varies.
+    pub(crate) struct Snappy of "cpu.snappy" {
+        size: u64 = bytes(
+            "bytes that are compressed at once, uncompressed",
+            1 << 10..=ALL_BYTES,
+            &[1 << 10, 4 << 10, 64 << 10, 1 << 20],
+        ),
+        data: Data = words("what is compressed"),
+        direction: Direction = words("which way"),
+    }
+}
+
+impl Measure for Snappy {
+    const QUESTION: &'static str = "What does it cost to compress and decompress with Snappy?";
+    const METRICS: &'static [Metric] = &[
+        cost("one piece of the size"),
+        metric(
+            "throughput",
+            Unit::BytesPerSecond,
+            Better::Higher,
+            "uncompressed bytes per second, by the cost",
+        ),
+        metric(
+            "ratio",
+            Unit::One,
+            Better::Neither,
+            "how many times smaller the pieces become",
+        ),
+    ];
+    const HOW: &'static str = "Pieces of one MiB of data in turn, each as a whole in the raw \
+         format, without the framing, into a buffer that exists already: other data each time, \
+         since of one piece over and over a processor learns all branches. Compressor, tables and \
+         buffers are used again, as a server would. The data come from a second or third level \
+         cache. Every piece is decompressed and compared before, and the last one after the timed \
+         batches.";
+    const SOURCES: &'static [&'static str] = &[
+        "google/snappy, README: about 250 MB/s to compress and 500 MB/s to decompress on a core of \
+         a Core i7 of 2011, for the slowest inputs",
+        "google/snappy, snappy.cc, heuristic match skipping; format_description.txt",
+        "crate snap 1.1, the compressor that is used here",
+        "CS 739 mini-project 1: 3 µs for 1 KB, of random bytes; J. Dean, Numbers Everyone Should \
+         Know: 3 µs with a cheap compressor",
+    ];
+    const PREDICTED_FROM: &'static str = "for text, what Snappy's authors measured on a processor \
+         of 2011; for random bytes, how many places Snappy looks at, at the core clock that \
+         cpu.frequency measured, and a copy";
+    const AFTER: &'static [&'static str] = &["cpu.frequency"];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["size", "data", "direction"]];
+    const ROUNDS: u32 = 2;
+    const ROLES: &'static [StartRole] = &[|_| role::<Snappy>(Compressor::start())];
+
+    fn memory_bytes(_: &At<Snappy>) -> u64 {
+        4 * ALL_BYTES
+    }
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        [
+            ("compress 1 KiB with Snappy: text", Data::Text),
+            ("compress 1 KiB with Snappy: random bytes", Data::Random),
+        ]
+        .map(|(label, data)| {
+            let piece = Snappy {
+                data,
+                ..Snappy::default()
+            };
+            Headline::new(label, piece)
+        })
+        .into()
+    }
+
+    fn predict(point: &At<Snappy>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        let size = point.size as f64;
+        let compresses = point.direction == Direction::Compress;
+        if point.data == Data::Text {
+            // Text is among the slowest inputs, which those figures are for.
+            let (then, what) = if compresses {
+                (250e6, "compress")
+            } else {
+                (500e6, "decompress")
+            };
+            let ns_then = size / then * 1e9;
+            return cost_ns(
+                ns_then / 5.0,
+                ns_then / 1.5,
+                format!(
+                    "a core of 2011 takes {} to {what} it at {}, and newer ones are 1.5 to 5 \
+                     times as fast",
+                    Unit::Nanoseconds.display(ns_then),
+                    Unit::BytesPerSecond.display(then)
+                ),
+            );
+        }
+        // What is copied or cleared, in a cache: 8 to 40 bytes a nanosecond.
+        let moves = |bytes: f64| (bytes / 40.0, bytes / 8.0);
+        if !compresses {
+            let (low, high) = moves(size);
+            return cost_ns(
+                5.0 + low,
+                40.0 + high,
+                "a copy at 8 to 40 GB/s, and 5 to 40 ns for the call",
+            );
+        }
+        let hz = known.primary("cpu.frequency", &[])?;
+        let work = Fruitless::search(point.size);
+        let (low, high) = moves(size + work.table_bytes);
+        let ns_per_cycle = 1e9 / hz;
+        cost_ns(
+            work.looks * 4.0 * ns_per_cycle + low,
+            work.looks * 12.0 * ns_per_cycle + high,
+            format!(
+                "{:.0} places are looked at, for 4 to 12 cycles each {}; the data are copied and \
+                 {} of tables cleared, at 8 to 40 GB/s",
+                work.looks,
+                at_the_clock(hz),
+                Unit::Bytes.display(work.table_bytes)
+            ),
+        )
+    }
+
+    fn derive(point: &At<Snappy>, reports: Vec<Report>) -> Report {
+        derived::throughput_of(reports, point.size)
+    }
+}
+
+struct Compressor {
     encoder: Encoder,
     decoder: Decoder,
     pieces: Vec<Piece>,
@@ -145,9 +177,9 @@ struct Piece {
     compressed: Vec<u8>,
 }
 
-impl Snappy {
-    fn start() -> Snappy {
-        Snappy {
+impl Compressor {
+    fn start() -> Compressor {
+        Compressor {
             encoder: Encoder::new(),
             decoder: Decoder::new(),
             pieces: Vec::new(),
@@ -157,12 +189,12 @@ impl Snappy {
     }
 }
 
-impl Role for Snappy {
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        let size = point.axes.number("size") as usize;
-        let data = match point.axes.word("data") {
-            "text" => english::text(ALL_BYTES as usize, SEED),
-            _ => {
+impl RoleAt<Snappy> for Compressor {
+    fn prepare(&mut self, point: &At<Snappy>, _: &Offers) -> Result<Offers, Failure> {
+        let size = point.size as usize;
+        let data = match point.data {
+            Data::Text => english::text(ALL_BYTES as usize, SEED),
+            Data::Random => {
                 let mut data = vec![0; ALL_BYTES as usize];
                 Rng::with_seed(SEED).fill(&mut data);
                 data
@@ -182,8 +214,8 @@ impl Role for Snappy {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let Snappy {
+    fn run(&mut self, point: &At<Snappy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let Compressor {
             encoder,
             decoder,
             pieces,
@@ -198,11 +230,11 @@ impl Role for Snappy {
                 next = (next + 1) % pieces.len();
             }
         };
-        match point.axes.word("direction") {
-            "compress" => meter.repeatable("cost", |n| {
+        match point.direction {
+            Direction::Compress => meter.repeatable("cost", |n| {
                 in_turn(n, &mut |piece| encoder.compress(&piece.plain, output));
             }),
-            _ => meter.repeatable("cost", |n| {
+            Direction::Decompress => meter.repeatable("cost", |n| {
                 in_turn(n, &mut |piece| {
                     decoder.decompress(&piece.compressed, output)
                 });
@@ -211,28 +243,22 @@ impl Role for Snappy {
         Ok(())
     }
 
-    fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &At<Snappy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (piece, written) = self.last.take().expect("a measured point has a result");
         let result = &self.output[..written.map_err(failed)?];
         let plain = &self.pieces[piece].plain;
-        match point.axes.word("direction") {
-            "compress" => {
+        match point.direction {
+            Direction::Compress => {
                 let back = self.decoder.decompress_vec(result).map_err(failed)?;
                 is_the_same(plain, &back)?;
             }
-            _ => is_the_same(plain, result)?,
+            Direction::Decompress => is_the_same(plain, result)?,
         }
         let bytes = |of: fn(&Piece) -> usize| self.pieces.iter().map(of).sum::<usize>() as f64;
         let plain_bytes = bytes(|piece| piece.plain.len());
         meter.value("ratio", plain_bytes / bytes(|piece| piece.compressed.len()));
         Ok(())
     }
-}
-
-fn derive(point: &Point, reports: Vec<Report>) -> Report {
-    let mut report = the_only_report(point, reports);
-    derived::add_throughput(&mut report, point.axes.number("size"));
-    report
 }
 
 fn failed(error: snap::Error) -> Failure {
@@ -249,54 +275,6 @@ fn is_the_same(plain: &[u8], back: &[u8]) -> Result<(), Failure> {
             back.len()
         )))
     }
-}
-
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let size = point.axes.number("size") as f64;
-    let compresses = point.axes.word("direction") == "compress";
-    if point.axes.word("data") == "text" {
-        // Text is among the slowest inputs, which those figures are for.
-        let (then, what) = if compresses {
-            (250e6, "compress")
-        } else {
-            (500e6, "decompress")
-        };
-        let ns_then = size / then * 1e9;
-        return cost_ns(
-            ns_then / 5.0,
-            ns_then / 1.5,
-            format!(
-                "a core of 2011 takes {} to {what} it at {}, and newer ones are 1.5 to 5 times as fast",
-                Unit::Nanoseconds.display(ns_then),
-                Unit::BytesPerSecond.display(then)
-            ),
-        );
-    }
-    // What is copied or cleared, in a cache: 8 to 40 bytes a nanosecond.
-    let moves = |bytes: f64| (bytes / 40.0, bytes / 8.0);
-    if !compresses {
-        let (low, high) = moves(size);
-        return cost_ns(
-            5.0 + low,
-            40.0 + high,
-            "a copy at 8 to 40 GB/s, and 5 to 40 ns for the call",
-        );
-    }
-    let hz = known.primary("cpu.frequency", &[])?;
-    let work = Fruitless::search(point.axes.number("size"));
-    let (low, high) = moves(size + work.table_bytes);
-    let ns_per_cycle = 1e9 / hz;
-    cost_ns(
-        work.looks * 4.0 * ns_per_cycle + low,
-        work.looks * 12.0 * ns_per_cycle + high,
-        format!(
-            "{:.0} places are looked at, for 4 to 12 cycles each {}; the data are copied and {} of \
-             tables cleared, at 8 to 40 GB/s",
-            work.looks,
-            at_the_clock(hz),
-            Unit::Bytes.display(work.table_bytes)
-        ),
-    )
 }
 
 /// What Snappy does about data in which nothing comes twice.

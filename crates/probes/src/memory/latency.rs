@@ -1,23 +1,13 @@
 //! `memory.latency`: what a load that depends on the one before costs.
 
-use crate::expect::{cost_cycles, cost_ns};
-use crate::literal::{cost, list, metric, text, word, words};
-use crate::{arenas, sizes};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role, the_only_report};
-use costof_model::List;
-use costof_model::axis::{Axes, Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers};
-use costof_model::unit::{Better, Unit, display_bytes};
+use crate::arenas::{self, Pages};
+use crate::expect::cost_cycles;
+use crate::prelude::*;
+use crate::sizes;
+use costof_model::unit::display_bytes;
 use costof_os::arena::{Arena, base_page_bytes};
 use costof_os::chase::Ring;
 use fastrand::Rng;
-use std::sync::LazyLock;
 
 /// Sizes of a run that is not told: the default first, then a curve with three
 /// points an octave.
@@ -74,120 +64,132 @@ const SIZES: &[u64] = &[
 /// more than last cache levels hold.
 const WARM_LOADS_MAX: u64 = 2 << 20;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("memory.latency"),
-        method: 1,
-        question: text(
-            "What does a load cost that has to wait for the one before it, by how much memory is in use?",
-        ),
-        axes: list![
-            Axis {
-                name: text("size"),
-                about: text("the memory that is visited over and over"),
-                domain: Domain::Number {
-                    unit: Unit::Bytes,
-                    low: 4 << 10,
-                    high: 1 << 40,
-                    usual: List::Borrowed(SIZES),
-                },
-            },
-            arenas::PAGES,
-            words(
-                "pattern",
-                "in which order the elements are visited",
-                list![
-                    word(
-                        "random",
-                        "one random cycle through all elements (Sattolo), which no prefetcher foresees"
-                    ),
-                    word(
-                        "page_local",
-                        "random inside each 4 KiB, then the next 4 KiB at random: few TLB misses, and prefetchers that watch a region help"
-                    ),
-                    word(
-                        "strided",
-                        "ascending, which prefetchers foresee: what they hide"
-                    ),
-                ],
-            ),
-            Axis {
-                name: text("stride"),
-                about: text("bytes from one element to the next"),
-                domain: Domain::Number {
-                    unit: Unit::Bytes,
-                    low: 8,
-                    high: 1 << 30,
-                    usual: list![64, 256, 512],
-                },
-            },
-        ],
-        crossings: list![
-            list![text("size"), text("pages")],
-            list![text("pattern"), text("stride")],
-        ],
-        metrics: list![
-            cost("one load"),
-            metric(
-                "huge_share",
-                Unit::One,
-                Better::Neither,
-                "the share of the arena on huge pages, by smaps (in a virtual machine, the guest's half of it)",
-            ),
-        ],
-        how: text(
-            "A chain of pointers: each load gives the address of the next, so none overlaps. Every \
-             element is visited once a lap. Before anything is timed, memory is touched and a lap \
-             is walked and checked; of more than 2 Mi elements, 2 Mi loads are walked instead. One \
-             arena serves all points of a block. The least pages are asked for with \
-             MADV_NOHUGEPAGE, the huge ones with MADV_HUGEPAGE; a huge arena that is not at least \
-             nine tenths huge is absent. In the cost of large sizes with 4 KiB pages are TLB misses.",
-        ),
-        sources: list![
-            text(
-                "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_mem_rd"
-            ),
-            text("S. Sattolo, An Algorithm to Generate a Random Cyclic Permutation, 1986"),
-            text("CSE 221 System Measurement Project, 2014, whose strided chase was prefetched"),
-            text("Linux Documentation/admin-guide/mm/transhuge.rst"),
-        ],
-        predicted_from: text(
-            "the cache sizes that the processor claims, usual cycles for each level at the core clock that cpu.frequency measured, and 60 to 180 ns for main memory",
-        ),
-        after: list![text("cpu.frequency")],
-        needs: list![text(
-            "as much free memory as the size; for 2MiB, transparent huge pages not set to never"
-        )],
-        roles: list![text("only")],
-    }),
-    rounds: 1,
-    blocks_by: &["pages", "size"],
-    least_ns: |_| 0.0,
-    memory_bytes: |point| point.axes.number("size"),
-    processors: |_| 1,
-    headlines,
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[|launch| Ok(Box::new(Chase::start(launch)))],
-    derive: the_only_report,
-};
-
-fn axes(size: u64) -> Axes {
-    PROBE.info.defaults().with("size", size)
+words! {
+    /// In which order the elements are visited.
+    pub(crate) enum Pattern {
+        /// one random cycle through all elements (Sattolo), which no prefetcher
+        /// foresees
+        Random = "random",
+        /// random inside each 4 KiB, then the next 4 KiB at random: few TLB misses, and
+        /// prefetchers that watch a region help
+        PageLocal = "page_local",
+        /// ascending, which prefetchers foresee: what they hide
+        Strided = "strided",
+    }
 }
 
-/// Inside each level that the processor claims, and far beyond the last.
-fn headlines(facts: &Facts) -> Vec<Headline> {
-    let mut headlines: Vec<Headline> = (1..=3)
-        .filter_map(|level| {
-            let label = format!("L{level} cache reference");
-            Some(Headline::new(label, axes(sizes::inside(facts, level)?)))
-        })
-        .collect();
-    let beyond = axes(sizes::beyond(facts));
-    headlines.push(Headline::new("main memory reference", beyond));
-    headlines
+pub(crate) static PROBE: Probe = Probe::of::<Latency>();
+
+point! {
+    /// What `memory.latency` varies.
+    pub(crate) struct Latency of "memory.latency" {
+        size: u64 = bytes("the memory that is visited over and over", 4 << 10..=1 << 40, SIZES),
+        pages: Pages = Pages::axis(),
+        pattern: Pattern = words("in which order the elements are visited"),
+        stride: u64 = bytes("bytes from one element to the next", 8..=1 << 30, &[64, 256, 512]),
+    }
+}
+
+impl Measure for Latency {
+    const QUESTION: &'static str = "What does a load cost that has to wait for the one before it, \
+         by how much memory is in use?";
+    const METRICS: &'static [Metric] = &[
+        cost("one load"),
+        metric(
+            "huge_share",
+            Unit::One,
+            Better::Neither,
+            "the share of the arena on huge pages, by smaps (in a virtual machine, the guest's \
+             half of it)",
+        ),
+    ];
+    const HOW: &'static str = "A chain of pointers: each load gives the address of the next, so \
+         none overlaps. Every element is visited once a lap. Before anything is timed, memory is \
+         touched and a lap is walked and checked; of more than 2 Mi elements, 2 Mi loads are \
+         walked instead. One arena serves all points of a block. The least pages are asked for \
+         with MADV_NOHUGEPAGE, the huge ones with MADV_HUGEPAGE; a huge arena that is not at least \
+         nine tenths huge is absent. In the cost of large sizes with 4 KiB pages are TLB misses.";
+    const SOURCES: &'static [&'static str] = &[
+        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, \
+         lat_mem_rd",
+        "S. Sattolo, An Algorithm to Generate a Random Cyclic Permutation, 1986",
+        "CSE 221 System Measurement Project, 2014, whose strided chase was prefetched",
+        "Linux Documentation/admin-guide/mm/transhuge.rst",
+    ];
+    const PREDICTED_FROM: &'static str = "the cache sizes that the processor claims, usual cycles \
+         for each level at the core clock that cpu.frequency measured, and 60 to 180 ns for main \
+         memory";
+    const AFTER: &'static [&'static str] = &["cpu.frequency"];
+    const NEEDS: &'static [&'static str] =
+        &["as much free memory as the size; for 2MiB, transparent huge pages not set to never"];
+    const CROSSINGS: &'static [&'static [&'static str]] =
+        &[&["size", "pages"], &["pattern", "stride"]];
+    const BLOCKS_BY: &'static [&'static str] = &["pages", "size"];
+    const ROLES: &'static [StartRole] = &[|launch| role::<Latency>(Chase::start(launch))];
+
+    fn memory_bytes(point: &At<Latency>) -> u64 {
+        point.size
+    }
+
+    /// Inside each level that the processor claims, and far beyond the last.
+    fn headlines(facts: &Facts) -> Vec<Headline> {
+        let mut headlines: Vec<Headline> = (1..=3)
+            .filter_map(|level| {
+                let label = format!("L{level} cache reference");
+                Some(Headline::new(label, load(sizes::inside(facts, level)?)))
+            })
+            .collect();
+        let beyond = load(sizes::beyond(facts));
+        headlines.push(Headline::new("main memory reference", beyond));
+        headlines
+    }
+
+    /// Usual load-to-use latencies: first and second level in cycles; beyond them
+    /// by the mesh and by what is shared, which is why the ranges are wide.
+    fn predict(point: &At<Latency>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        if point.pattern == Pattern::Strided {
+            return cost_cycles(
+                known,
+                3.5,
+                60.0,
+                "prefetchers bring the next elements in time",
+            );
+        }
+        // Elements further apart than a line use fewer lines, but also fewer of a
+        // cache's sets, so that the size decides all the same.
+        let size = point.size;
+        let inside = |level| sizes::fit_into_level(size, facts, level);
+        // Up to half as much again as the level has.
+        let near = |level| sizes::fit_into_level(size / 2, facts, level);
+        match () {
+            () if inside(1) => cost_cycles(known, 3.0, 6.0, "fits into the L1 cache"),
+            () if near(1) || inside(2) => {
+                let low = if near(1) { 4.0 } else { 9.0 };
+                cost_cycles(known, low, 22.0, "fits into the L2 cache")
+            }
+            () if near(2) || inside(3) => {
+                let low = if near(2) { 11.0 } else { 30.0 };
+                cost_cycles(
+                    known,
+                    low,
+                    160.0,
+                    "fits into the claimed L3 cache, if this machine gets all of it",
+                )
+            }
+            () if near(3) => cost_ns(10.0, 180.0, "about the size of the claimed L3 cache"),
+            () if point.pattern == Pattern::PageLocal => {
+                cost_ns(20.0, 180.0, "main memory, of which prefetchers hide a part")
+            }
+            () => cost_ns(60.0, 180.0, "main memory, and TLB misses with small pages"),
+        }
+    }
+}
+
+fn load(size: u64) -> Latency {
+    Latency {
+        size,
+        ..Latency::default()
+    }
 }
 
 struct Chase {
@@ -199,7 +201,8 @@ struct Chase {
 
 impl Chase {
     fn start(launch: &Launch) -> Chase {
-        let asked = launch.points.iter().map(|point| point.axes.number("size"));
+        let points = launch.points.iter();
+        let asked = points.filter_map(|point| Some(Latency::read(&point.axes)?.size));
         Chase {
             // Those that do not fit are refused one by one.
             largest: asked.filter(|size| arenas::fits(*size)).max().unwrap_or(0),
@@ -209,16 +212,16 @@ impl Chase {
     }
 }
 
-impl Role for Chase {
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        let size = point.axes.number("size");
+impl RoleAt<Latency> for Chase {
+    fn prepare(&mut self, point: &At<Latency>, _: &Offers) -> Result<Offers, Failure> {
+        let size = point.size;
         if size > self.largest {
             return Err(arenas::does_not_fit(size));
         }
         let fits = |arena: &Arena| arena.len() as u64 >= size;
         if !self.arena.as_ref().is_some_and(fits) {
             self.arena = None;
-            let pages = point.axes.word("pages");
+            let pages = point.pages;
             // Where the largest is refused (ulimit -v), a smaller point may still fit.
             let arena = arenas::in_memory(self.largest, pages)
                 .or_else(|_| arenas::in_memory(size, pages))?;
@@ -227,19 +230,18 @@ impl Role for Chase {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Latency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let arena = self.arena.as_mut().expect("a prepared point has its arena");
-        let size = point.axes.number("size") as usize;
-        let stride = point.axes.number("stride") as usize;
+        let size = point.size as usize;
+        let stride = point.stride as usize;
         let random = &mut self.random;
         let mut below = |bound: u64| random.u64(..bound);
-        let laid = match point.axes.word("pattern") {
-            "random" => Ring::lay_random(arena, size, stride, &mut below),
-            "page_local" => {
+        let laid = match point.pattern {
+            Pattern::Random => Ring::lay_random(arena, size, stride, &mut below),
+            Pattern::PageLocal => {
                 Ring::lay_page_local(arena, size, stride, base_page_bytes(), &mut below)
             }
-            "strided" => Ring::lay_strided(arena, size, stride),
-            other => return Err(Failure::error(format!("no pattern is called {other}"))),
+            Pattern::Strided => Ring::lay_strided(arena, size, stride),
         };
         let mut ring = laid.map_err(|error| {
             Failure::unsupported(format!(
@@ -260,52 +262,11 @@ impl Role for Chase {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, _: &At<Latency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let arena = self.arena.as_ref().expect("a measured point has its arena");
         if let Ok(huge) = arena.huge_bytes() {
             meter.value("huge_share", huge as f64 / arena.len() as f64);
         }
         Ok(())
-    }
-}
-
-/// Usual load-to-use latencies: first and second level in cycles; beyond them
-/// by the mesh and by what is shared, which is why the ranges are wide.
-fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let axes = &point.axes;
-    if axes.word("pattern") == "strided" {
-        return cost_cycles(
-            known,
-            3.5,
-            60.0,
-            "prefetchers bring the next elements in time",
-        );
-    }
-    // Elements further apart than a line use fewer lines, but also fewer of a
-    // cache's sets, so that the size decides all the same.
-    let size = axes.number("size");
-    let inside = |level| sizes::fit_into_level(size, facts, level);
-    // Up to half as much again as the level has.
-    let near = |level| sizes::fit_into_level(size / 2, facts, level);
-    match () {
-        () if inside(1) => cost_cycles(known, 3.0, 6.0, "fits into the L1 cache"),
-        () if near(1) || inside(2) => {
-            let low = if near(1) { 4.0 } else { 9.0 };
-            cost_cycles(known, low, 22.0, "fits into the L2 cache")
-        }
-        () if near(2) || inside(3) => {
-            let low = if near(2) { 11.0 } else { 30.0 };
-            cost_cycles(
-                known,
-                low,
-                160.0,
-                "fits into the claimed L3 cache, if this machine gets all of it",
-            )
-        }
-        () if near(3) => cost_ns(10.0, 180.0, "about the size of the claimed L3 cache"),
-        () if axes.word("pattern") == "page_local" => {
-            cost_ns(20.0, 180.0, "main memory, of which prefetchers hide a part")
-        }
-        () => cost_ns(60.0, 180.0, "main memory, and TLB misses with small pages"),
     }
 }

@@ -1,24 +1,12 @@
 //! `sync.core_to_core`: how long a cache line takes to another processor and back.
 
-use crate::expect::{cost_cycles, cost_ns};
-use crate::literal::{cost, list, text};
+use crate::expect::cost_cycles;
+use crate::prelude::*;
 use crate::sync::neighbourhood::{self, Neighbourhood};
 use costof_measure::crew::{Crew, Job};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role, the_only_report};
-use costof_model::List;
-use costof_model::axis::{Axes, Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Planned, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::Launch;
-use costof_model::unit::Unit;
 use costof_os::affinity;
 use costof_os::line::Line;
 use std::sync::Arc;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Up to so many processors, every pair of them is in the probe's own plan:
@@ -27,91 +15,108 @@ const PROCESSORS_IN_ALL_PAIRS: usize = 8;
 /// Beyond, the first processor is paired with so many others.
 const PARTNERS_OF_THE_FIRST: usize = 24;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("sync.core_to_core"),
-        method: 1,
-        question: text("How long does a cache line take to another processor and back?"),
-        axes: list![
-            processor(
-                "from",
-                "the processor that sends the line and waits",
-                list![0]
-            ),
-            processor("to", "the processor that sends it back", list![1]),
-        ],
-        crossings: list![],
-        metrics: list![cost(
-            "one round trip: a store seen by the other processor, and its store seen in return"
-        )],
-        how: text(
-            "A thread on each processor. One writes an odd number into a word that has its cache \
-             line to itself, and looks until it is even; the other looks until it is odd, and writes \
-             the next even one. So there is one line, and each way it moves twice: whoever looks \
-             fetches a copy of what was written, and then takes the line over to write in turn. \
-             Neither gives the processor a hint between two looks, which on some cores takes as \
-             long as the journey. In a virtual machine the hypervisor may move both processors to \
-             other cores during a run, which makes modes. The word's last value shows that every \
-             round trip was made. The probe's own plan has every pair of up to 8 processors of the run; of more, one pair for each \
-             neighbourhood (a core's two threads, one last-level cache, one socket, two sockets) \
-             and the first processor with up to 24 others, evenly chosen.",
-        ),
-        sources: list![
-            text(
-                "D. Molka, D. Hackenberg, R. Schöne, W. E. Nagel, Cache Coherence Protocol and Memory Performance of the Intel Haswell-EP Architecture, ICPP 2015"
-            ),
-            text(
-                "T. David, R. Guerraoui, V. Trigonakis, Everything You Always Wanted to Know About Synchronization but Were Afraid to Ask, SOSP 2013"
-            ),
-        ],
-        predicted_from: text(
-            "what the two processors share as the machine claims it (a hypervisor may claim what it likes): a core 20 to 80 cycles, a last-level cache 30 to 120 ns, a socket 100 to 300 ns, the machine 200 to 700 ns",
-        ),
-        after: list![text("cpu.frequency")],
-        needs: list![text("two processors, both among those of the run (--cpu)")],
-        roles: list![text("only")],
-    }),
-    rounds: 2,
-    blocks_by: &[],
-    least_ns: |_| 0.0,
-    memory_bytes: |_| 0,
-    // Which ones a point needs is in its axes, so all must be at hand.
-    processors: |_| usize::MAX,
-    headlines,
-    more_points: |facts| Planned::anywhere(more_points(facts)),
-    budget: None,
-    predict,
-    roles: &[|launch| Ok(Box::new(Pair::start(launch)?))],
-    derive: the_only_report,
-};
+pub(crate) static PROBE: Probe = Probe::of::<CoreToCore>();
 
-const fn processor(name: &'static str, about: &'static str, usual: List<u64>) -> Axis {
-    Axis {
-        name: text(name),
-        about: text(about),
-        domain: Domain::Number {
-            unit: Unit::Processor,
-            low: 0,
-            high: 65_535,
-            usual,
-        },
+point! {
+    /// What `sync.core_to_core` varies.
+    pub(crate) struct CoreToCore of "sync.core_to_core" {
+        from: u64 = processor("the processor that sends the line and waits", 0..=65_535, &[0]),
+        to: u64 = processor("the processor that sends it back", 0..=65_535, &[1]),
     }
 }
 
-fn axes(from: u64, to: u64) -> Axes {
-    Axes::default().with("from", from).with("to", to)
-}
+impl Measure for CoreToCore {
+    const QUESTION: &'static str = "How long does a cache line take to another processor and back?";
+    const METRICS: &'static [Metric] = &[cost(
+        "one round trip: a store seen by the other processor, and its store seen in return",
+    )];
+    const HOW: &'static str = "A thread on each processor. One writes an odd number into a word \
+         that has its cache line to itself, and looks until it is even; the other looks until it \
+         is odd, and writes the next even one. So there is one line, and each way it moves twice: \
+         whoever looks fetches a copy of what was written, and then takes the line over to write \
+         in turn. Neither gives the processor a hint between two looks, which on some cores takes \
+         as long as the journey. In a virtual machine the hypervisor may move both processors to \
+         other cores during a run, which makes modes. The word's last value shows that every round \
+         trip was made. The probe's own plan has every pair of up to 8 processors of the run; of \
+         more, one pair for each neighbourhood (a core's two threads, one last-level cache, one \
+         socket, two sockets) and the first processor with up to 24 others, evenly chosen.";
+    const SOURCES: &'static [&'static str] = &[
+        "D. Molka, D. Hackenberg, R. Schöne, W. E. Nagel, Cache Coherence Protocol and Memory \
+         Performance of the Intel Haswell-EP Architecture, ICPP 2015",
+        "T. David, R. Guerraoui, V. Trigonakis, Everything You Always Wanted to Know About \
+         Synchronization but Were Afraid to Ask, SOSP 2013",
+    ];
+    const PREDICTED_FROM: &'static str = "what the two processors share as the machine claims it \
+         (a hypervisor may claim what it likes): a core 20 to 80 cycles, a last-level cache 30 to \
+         120 ns, a socket 100 to 300 ns, the machine 200 to 700 ns";
+    const AFTER: &'static [&'static str] = &["cpu.frequency"];
+    const NEEDS: &'static [&'static str] = &["two processors, both among those of the run (--cpu)"];
+    const ROUNDS: u32 = 2;
+    const ROLES: &'static [StartRole] = &[|launch| role::<CoreToCore>(Pair::start(launch)?)];
 
-fn headlines(facts: &Facts) -> Vec<Headline> {
-    let pairs = neighbourhood::pairs(facts);
-    if pairs.is_empty() {
-        // A run on one processor, which is a row with its reason, or on none that is known.
-        return vec![Headline::new(label(Neighbourhood::Unknown), axes(0, 1))];
+    /// Which ones a point needs is in its axes, so all must be at hand.
+    fn processors(_: &At<CoreToCore>) -> usize {
+        usize::MAX
     }
-    pairs
-        .into_iter()
-        .map(|(neighbourhood, from, to)| Headline::new(label(neighbourhood), axes(from, to)))
-        .collect()
+
+    fn headlines(facts: &Facts) -> Vec<Headline> {
+        let pairs = neighbourhood::pairs(facts);
+        if pairs.is_empty() {
+            // A run on one processor, which is a row with its reason, or on none that is known.
+            return vec![Headline::new(
+                label(Neighbourhood::Unknown),
+                CoreToCore { from: 0, to: 1 },
+            )];
+        }
+        pairs
+            .into_iter()
+            .map(|(neighbourhood, from, to)| {
+                Headline::new(label(neighbourhood), CoreToCore { from, to })
+            })
+            .collect()
+    }
+
+    fn more_points(facts: &Facts) -> Vec<Planned> {
+        Planned::all(more_pairs(facts))
+    }
+
+    fn predict(point: &At<CoreToCore>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        let claims = if facts.virtualization.virtual_machine == Some(true) {
+            "the hypervisor claims"
+        } else {
+            "the machine claims"
+        };
+        match neighbourhood::of(facts, point.from, point.to) {
+            Neighbourhood::Core => cost_cycles(
+                known,
+                20.0,
+                80.0,
+                &format!("two threads of one core, as {claims}, share its first cache"),
+            ),
+            Neighbourhood::LastCache => cost_ns(
+                30.0,
+                120.0,
+                format!("two cores of one last-level cache, as {claims}: two journeys through it"),
+            ),
+            Neighbourhood::Socket => cost_ns(
+                100.0,
+                300.0,
+                format!(
+                    "two last-level caches of one socket, as {claims}: two journeys between them"
+                ),
+            ),
+            Neighbourhood::Machine => cost_ns(
+                200.0,
+                700.0,
+                format!("two sockets, as {claims}: two journeys over the link between them"),
+            ),
+            Neighbourhood::Unknown => cost_ns(
+                30.0,
+                300.0,
+                "the machine does not say which caches the two share",
+            ),
+        }
+    }
 }
 
 fn label(neighbourhood: Neighbourhood) -> &'static str {
@@ -124,7 +129,7 @@ fn label(neighbourhood: Neighbourhood) -> &'static str {
     }
 }
 
-fn more_points(facts: &Facts) -> Vec<Axes> {
+fn more_pairs(facts: &Facts) -> Vec<CoreToCore> {
     let processors: Vec<u64> = facts.planned_cpus().into_iter().map(u64::from).collect();
     let Some((&first, others)) = processors.split_first() else {
         return Vec::new();
@@ -134,13 +139,16 @@ fn more_points(facts: &Facts) -> Vec<Axes> {
             .iter()
             .flat_map(|&from| processors.iter().map(move |&to| (from, to)))
             .filter(|(from, to)| from < to)
-            .map(|(from, to)| axes(from, to))
+            .map(|(from, to)| CoreToCore { from, to })
             .collect();
     }
     let partners = PARTNERS_OF_THE_FIRST.min(others.len());
     (0..partners)
         .map(|position| others[position * others.len() / partners])
-        .map(|other| axes(first.min(other), first.max(other)))
+        .map(|other| CoreToCore {
+            from: first.min(other),
+            to: first.max(other),
+        })
         .collect()
 }
 
@@ -172,8 +180,8 @@ impl Pair {
     }
 
     /// The point's two processors, where they are two of the run's.
-    fn ends(&self, point: &Point) -> Result<[usize; 2], Failure> {
-        let ends = ["from", "to"].map(|axis| point.axes.number(axis) as usize);
+    fn ends(&self, point: &CoreToCore) -> Result<[usize; 2], Failure> {
+        let ends = [point.from as usize, point.to as usize];
         let [from, to] = ends;
         if from == to {
             return Err(Failure::unsupported(format!(
@@ -197,8 +205,8 @@ fn listed(cpus: &[usize]) -> String {
     cpus.to_string()
 }
 
-impl Role for Pair {
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+impl RoleAt<CoreToCore> for Pair {
+    fn run(&mut self, point: &At<CoreToCore>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let [from, to] = self.ends(point)?;
         let _moved = Moved::to(from, &self.home)?;
         self.line = Arc::default();
@@ -208,7 +216,7 @@ impl Role for Pair {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, _: &At<CoreToCore>, _: &mut Meter<'_>) -> Result<(), Failure> {
         let (made, sent) = (self.line.round_trips(), self.sent.load(Ordering::Relaxed));
         if made != sent {
             return Err(Failure::error(format!(
@@ -276,47 +284,9 @@ pub(crate) fn to_the_neighbour(facts: &Facts, known: &Known<'_>) -> Option<(f64,
     Some((ns, words))
 }
 
-fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let [from, to] = ["from", "to"].map(|axis| point.axes.number(axis));
-    let claims = if facts.virtualization.virtual_machine == Some(true) {
-        "the hypervisor claims"
-    } else {
-        "the machine claims"
-    };
-    match neighbourhood::of(facts, from, to) {
-        Neighbourhood::Core => cost_cycles(
-            known,
-            20.0,
-            80.0,
-            &format!("two threads of one core, as {claims}, share its first cache"),
-        ),
-        Neighbourhood::LastCache => cost_ns(
-            30.0,
-            120.0,
-            format!("two cores of one last-level cache, as {claims}: two journeys through it"),
-        ),
-        Neighbourhood::Socket => cost_ns(
-            100.0,
-            300.0,
-            format!("two last-level caches of one socket, as {claims}: two journeys between them"),
-        ),
-        Neighbourhood::Machine => cost_ns(
-            200.0,
-            700.0,
-            format!("two sockets, as {claims}: two journeys over the link between them"),
-        ),
-        Neighbourhood::Unknown => cost_ns(
-            30.0,
-            300.0,
-            "the machine does not say which caches the two share",
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::point;
     use crate::sync::neighbourhood::tests::two_sockets;
     use costof_model::facts::CpuSet;
     use costof_model::failure::FailureKind;
@@ -326,13 +296,13 @@ mod tests {
         for (online, pairs) in [("0", 0), ("0-1", 1), ("2-9", 28), ("0-8", 8), ("0-255", 24)] {
             let mut facts = Facts::default();
             facts.cpu.online = CpuSet::parse(online).unwrap();
-            let points = more_points(&facts);
+            let points = more_pairs(&facts);
             assert_eq!(points.len(), pairs, "{online}");
-            for axes in points {
-                assert!(axes.number("from") < axes.number("to"));
+            for CoreToCore { from, to } in points {
+                assert!(from < to);
             }
         }
-        let labels: Vec<String> = headlines(&two_sockets())
+        let labels: Vec<String> = CoreToCore::headlines(&two_sockets())
             .into_iter()
             .map(|headline| headline.label)
             .collect();
@@ -349,7 +319,7 @@ mod tests {
             line: Arc::default(),
             sent: Arc::default(),
         };
-        let ends = |from, to| pair.ends(&point(&PROBE, axes(from, to)));
+        let ends = |from, to| pair.ends(&CoreToCore { from, to });
         assert_eq!(ends(5, 4).unwrap(), [5, 4]);
         for (from, to, reason) in [(5, 5, "both"), (5, 6, "processor 6"), (0, 4, "4-5,7")] {
             let failure = ends(from, to).unwrap_err();

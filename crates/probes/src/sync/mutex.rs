@@ -1,149 +1,183 @@
 //! `sync.mutex`: what locking and unlocking costs, alone and in a crowd.
 
-use crate::expect::{cost_cycles, cost_ns};
-use crate::literal::{cost, list, metric, text, word, words};
+use crate::expect::cost_cycles;
 use crate::os::syscall;
+use crate::prelude::*;
 use crate::sync::core_to_core;
 use crate::threads::{self, Sleeper};
 use costof_measure::crew::{Crew, Job};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role, the_only_report};
-use costof_model::axis::Axes;
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Planned, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers};
-use costof_model::unit::{Better, Unit};
 use costof_os::locks::{Lock, Pthread, Spin, Std};
 use std::sync::Arc;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Threads that share processors get them for some milliseconds each, and a
 /// batch in which they all come to their turn lasts several of those.
 const SHARED_BATCH_NS: f64 = 20e6;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("sync.mutex"),
-        method: 1,
-        question: text("What does it cost to lock and unlock a mutex?"),
-        axes: list![
-            words(
-                "kind",
-                "which lock",
-                list![
-                    word(
-                        "std",
-                        "Rust's std::sync::Mutex: a futex, looked at a hundred times before sleeping"
-                    ),
-                    word(
-                        "pthread",
-                        "pthread_mutex_t of the default type: in glibc a futex, and who finds it taken sleeps"
-                    ),
-                    word(
-                        "spin",
-                        "test and test-and-set with the processor's hint, which never sleeps"
-                    ),
-                ],
-            ),
-            threads::axis(
-                "how many threads lock it over and over, each on a processor of its own as far as there are so many",
-                list![1, 2],
-            ),
-        ],
-        crossings: list![list![text("kind"), text("threads")]],
-        metrics: list![
-            cost("what one thread pays for lock and unlock, on average over the threads"),
-            metric(
-                "handovers",
-                Unit::One,
-                Better::Neither,
-                "the share of turns that were another thread's turn than the one before: near 1 \
-                 where threads take turns, near 0 where each has the lock for many turns",
-            ),
-            metric(
-                "least_share",
-                Unit::One,
-                Better::Neither,
-                "the turns of the thread that had the fewest over those of the average thread: 1 \
-                 where all get the same, 0 where one starved",
-            ),
-            metric(
-                "processors",
-                Unit::One,
-                Better::Neither,
-                "how many processors the threads run on; where there are more threads, they share \
-                 processors",
-            ),
-        ],
-        how: text(
-            "Threads lock, count in memory that lies in the lock's own cache line, and unlock, \
-             without work in between: the lock is contended as much as it can be. A batch of n ends \
-             when all threads together have done n for each, however they shared it out, so that it \
-             is contended to its end: with each doing its own n, an unfair lock would leave the \
-             last ones alone. The cost is the time over n. That no count is lost shows that the \
-             lock excludes. Contended locks have several modes: who finds the lock taken sleeps or \
-             spins, by the kind and by chance, and who releases it often takes it again before \
-             another's request for its line arrives. The handovers tell the modes apart; where the \
-             line's journey is longer, more turns stay where they are, so a contended lock need not \
-             cost more there. With more threads than processors, a batch lasts 20 ms at least, for \
-             all to come to their turn; who spins then takes time from a holder that waits for its \
-             processor, and until the scheduler's next tick nobody gets further.",
-        ),
-        sources: list![
-            text("pthread_mutex_lock(3p); futex(2)"),
-            text("U. Drepper, Futexes Are Tricky, 2011"),
-            text(
-                "T. E. Anderson, The Performance of Spin Lock Alternatives for Shared-Memory Multiprocessors, IEEE TPDS 1990"
-            ),
-            text(
-                "Numbers everyone should know, measured as a course project: mutex lock and unlock 10 to 20 ns"
-            ),
-        ],
-        predicted_from: text(
-            "alone, two atomic instructions of 4 to 25 cycles at the core clock that cpu.frequency measured; contended, each thread's turns: from twice that, if most turns stay where they are, to the cache line's journey one way that sync.core_to_core measured, if every turn is handed over, and, assumed for every fourth turn, a system call of who sleeps or wakes, by os.syscall",
-        ),
-        after: list![
-            text("cpu.frequency"),
-            text("os.syscall"),
-            text("sync.core_to_core")
-        ],
-        needs: list![text("for more than one thread, two processors")],
-        roles: list![text("only")],
-    }),
-    rounds: 2,
-    blocks_by: &[],
-    least_ns: |_| 0.0,
-    memory_bytes: |_| 0,
-    processors: |point| point.axes.number("threads") as usize,
-    headlines: |_| {
-        vec![
-            Headline::new("mutex: lock and unlock", axes("std", 1)),
-            Headline::new(
-                "mutex: lock and unlock, two threads contend",
-                axes("std", 2),
-            ),
-        ]
-    },
-    more_points: |facts| Planned::anywhere(more_points(facts)),
-    budget: None,
-    predict,
-    roles: &[|launch| Ok(Box::new(Contenders::start(launch)?))],
-    derive: the_only_report,
-};
-
-fn axes(kind: &'static str, threads: u64) -> Axes {
-    Axes::default().with("kind", kind).with("threads", threads)
+words! {
+    /// Which lock.
+    pub(crate) enum Kind {
+        /// Rust's std::sync::Mutex: a futex, looked at a hundred times before sleeping
+        Std = "std",
+        /// pthread_mutex_t of the default type: in glibc a futex, and who finds it
+        /// taken sleeps
+        Pthread = "pthread",
+        /// test and test-and-set with the processor's hint, which never sleeps
+        Spin = "spin",
+    }
 }
 
-/// Twice as many threads as processors at most, of each kind.
-fn more_points(facts: &Facts) -> Vec<Axes> {
-    threads::more(2 * threads::processors(facts))
-        .flat_map(|threads| ["std", "pthread", "spin"].map(|kind| axes(kind, threads)))
-        .collect()
+pub(crate) static PROBE: Probe = Probe::of::<Mutex>();
+
+point! {
+    /// What `sync.mutex` varies.
+    pub(crate) struct Mutex of "sync.mutex" {
+        kind: Kind = words("which lock"),
+        threads: u64 = threads::axis(
+            "how many threads lock it over and over, each on a processor of its own as far as \
+             there are so many",
+            &[1, 2],
+        ),
+    }
+}
+
+impl Measure for Mutex {
+    const QUESTION: &'static str = "What does it cost to lock and unlock a mutex?";
+    const METRICS: &'static [Metric] = &[
+        cost("what one thread pays for lock and unlock, on average over the threads"),
+        metric(
+            "handovers",
+            Unit::One,
+            Better::Neither,
+            "the share of turns that were another thread's turn than the one before: near 1 where \
+             threads take turns, near 0 where each has the lock for many turns",
+        ),
+        metric(
+            "least_share",
+            Unit::One,
+            Better::Neither,
+            "the turns of the thread that had the fewest over those of the average thread: 1 where \
+             all get the same, 0 where one starved",
+        ),
+        metric(
+            "processors",
+            Unit::One,
+            Better::Neither,
+            "how many processors the threads run on; where there are more threads, they share \
+             processors",
+        ),
+    ];
+    const HOW: &'static str = "Threads lock, count in memory that lies in the lock's own cache \
+         line, and unlock, without work in between: the lock is contended as much as it can be. A \
+         batch of n ends when all threads together have done n for each, however they shared it \
+         out, so that it is contended to its end: with each doing its own n, an unfair lock would \
+         leave the last ones alone. The cost is the time over n. That no count is lost shows that \
+         the lock excludes. Contended locks have several modes: who finds the lock taken sleeps or \
+         spins, by the kind and by chance, and who releases it often takes it again before \
+         another's request for its line arrives. The handovers tell the modes apart; where the \
+         line's journey is longer, more turns stay where they are, so a contended lock need not \
+         cost more there. With more threads than processors, a batch lasts 20 ms at least, for all \
+         to come to their turn; who spins then takes time from a holder that waits for its \
+         processor, and until the scheduler's next tick nobody gets further.";
+    const SOURCES: &'static [&'static str] = &[
+        "pthread_mutex_lock(3p); futex(2)",
+        "U. Drepper, Futexes Are Tricky, 2011",
+        "T. E. Anderson, The Performance of Spin Lock Alternatives for Shared-Memory \
+         Multiprocessors, IEEE TPDS 1990",
+        "Numbers everyone should know, measured as a course project: mutex lock and unlock 10 to \
+         20 ns",
+    ];
+    const PREDICTED_FROM: &'static str = "alone, two atomic instructions of 4 to 25 cycles at the \
+         core clock that cpu.frequency measured; contended, each thread's turns: from twice that, \
+         if most turns stay where they are, to the cache line's journey one way that \
+         sync.core_to_core measured, if every turn is handed over, and, assumed for every fourth \
+         turn, a system call of who sleeps or wakes, by os.syscall";
+    const AFTER: &'static [&'static str] = &["cpu.frequency", "os.syscall", "sync.core_to_core"];
+    const NEEDS: &'static [&'static str] = &["for more than one thread, two processors"];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["kind", "threads"]];
+    const ROUNDS: u32 = 2;
+    const ROLES: &'static [StartRole] = &[|launch| role::<Mutex>(Contenders::start(launch)?)];
+
+    fn processors(point: &At<Mutex>) -> usize {
+        point.threads as usize
+    }
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        [
+            ("mutex: lock and unlock", 1),
+            ("mutex: lock and unlock, two threads contend", 2),
+        ]
+        .map(|(label, threads)| {
+            let kind = Kind::Std;
+            Headline::new(label, Mutex { kind, threads })
+        })
+        .into()
+    }
+
+    /// Twice as many threads as processors at most, of each kind.
+    fn more_points(facts: &Facts) -> Vec<Planned> {
+        let more = threads::more(2 * threads::processors(facts));
+        Planned::all(more.flat_map(|threads| {
+            let kinds = Kind::ALL.iter();
+            kinds.map(move |kind| Mutex {
+                kind: *kind,
+                threads,
+            })
+        }))
+    }
+
+    /// Who releases a contended lock has its cache line, and often takes it again
+    /// before another's request for the line arrives: the longer the journey, the
+    /// more turns stay where they are. So at best the threads lock as fast as one
+    /// alone for half of the time, and travel in the other half; at worst every
+    /// turn is handed over, which takes the line's journey one way: half a round trip.
+    /// A thread that sleeps costs the turns a system call, of itself or of who wakes
+    /// it. The wake-up itself, many turns long, costs them nothing, since the others go
+    /// on meanwhile; for the same reason not every turn has such a call. That every
+    /// fourth has one at most is assumed.
+    fn predict(point: &At<Mutex>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        let threads = point.threads;
+        let sleeps = point.kind != Kind::Spin;
+        if threads == 1 {
+            return if sleeps {
+                let because = "two atomic instructions of 4 to 25 cycles each";
+                cost_cycles(known, 8.0, 50.0, because)
+            } else {
+                cost_cycles(known, 4.0, 30.0, "an atomic exchange and a store")
+            };
+        }
+        if threads > threads::processors(facts) {
+            // When they get processors is the scheduler's affair.
+            return None;
+        }
+        let hz = known.primary("cpu.frequency", &[])?;
+        let (trip_ns, trip) = core_to_core::to_the_neighbour(facts, known)?;
+        let atomics = if sleeps { 2.0 } else { 1.0 };
+        let fastest_ns = 2.0 * atomics * 8.0 / hz * 1e9;
+        let (call_ns, call) = if sleeps {
+            let call_ns = syscall::one_thread_ns(known, "getppid")?;
+            let shown = Unit::Nanoseconds.display(call_ns);
+            (
+                call_ns,
+                format!(
+                    " and, assumed, a system call of {shown} to sleep or to wake in every fourth"
+                ),
+            )
+        } else {
+            (0.0, String::new())
+        };
+        let each = threads as f64;
+        cost_ns(
+            each * fastest_ns,
+            each * (trip_ns / 2.0 + call_ns / 4.0),
+            format!(
+                "{threads} threads' turns: each {}, twice the time of {atomics} atomic \
+                 instruction(s) of 8 cycles, if most turns stay on one processor; half of a line's \
+                 round trip{call}, if every turn is handed over; {trip}",
+                Unit::Nanoseconds.display(fastest_ns)
+            ),
+        )
+    }
 }
 
 struct Contenders {
@@ -173,21 +207,20 @@ impl Contenders {
     }
 }
 
-impl Role for Contenders {
-    fn blocks(&self, point: &Point) -> bool {
-        point.axes.number("threads") > 1
+impl RoleAt<Mutex> for Contenders {
+    fn blocks(&self, point: &At<Mutex>) -> bool {
+        point.threads > 1
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        let lock: Arc<dyn Lock> = match point.axes.word("kind") {
-            "std" => Arc::new(Std::default()),
-            "pthread" => Arc::new(Pthread::default()),
-            "spin" => Arc::new(Spin::default()),
-            other => return Err(Failure::error(format!("no lock is called {other}"))),
+    fn prepare(&mut self, point: &At<Mutex>, _: &Offers) -> Result<Offers, Failure> {
+        let lock: Arc<dyn Lock> = match point.kind {
+            Kind::Std => Arc::new(Std::default()),
+            Kind::Pthread => Arc::new(Pthread::default()),
+            Kind::Spin => Arc::new(Spin::default()),
         };
         // Those of another point are gone before new ones start.
         self.contention = None;
-        let threads = point.axes.number("threads") as usize;
+        let threads = point.threads as usize;
         let cpus = threads::sharing(threads, &self.cpus)?;
         let turns: Arc<[AtomicU64]> = (0..threads).map(|_| AtomicU64::new(0)).collect();
         let jobs = (0..threads)
@@ -202,7 +235,7 @@ impl Role for Contenders {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, _: &At<Mutex>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let contention = self
             .contention
             .as_mut()
@@ -214,7 +247,7 @@ impl Role for Contenders {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, _: &At<Mutex>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let contention = self.contention.take().expect("a measured point has a lock");
         let turns: Vec<u64> = contention
             .turns
@@ -249,55 +282,4 @@ fn job(lock: &Arc<dyn Lock>, turns: &Arc<[AtomicU64]>, thread: usize) -> Job {
         let counted = lock.count_up_to(target, thread as u64 + 1);
         turns[thread].fetch_add(counted, Ordering::Relaxed);
     })
-}
-
-/// Who releases a contended lock has its cache line, and often takes it again
-/// before another's request for the line arrives: the longer the journey, the
-/// more turns stay where they are. So at best the threads lock as fast as one
-/// alone for half of the time, and travel in the other half; at worst every
-/// turn is handed over, which takes the line's journey one way: half a round trip.
-/// A thread that sleeps costs the turns a system call, of itself or of who wakes
-/// it. The wake-up itself, many turns long, costs them nothing, since the others go
-/// on meanwhile; for the same reason not every turn has such a call. That every
-/// fourth has one at most is assumed.
-fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let threads = point.axes.number("threads");
-    let sleeps = point.axes.word("kind") != "spin";
-    if threads == 1 {
-        return if sleeps {
-            let because = "two atomic instructions of 4 to 25 cycles each";
-            cost_cycles(known, 8.0, 50.0, because)
-        } else {
-            cost_cycles(known, 4.0, 30.0, "an atomic exchange and a store")
-        };
-    }
-    if threads > threads::processors(facts) {
-        // When they get processors is the scheduler's affair.
-        return None;
-    }
-    let hz = known.primary("cpu.frequency", &[])?;
-    let (trip_ns, trip) = core_to_core::to_the_neighbour(facts, known)?;
-    let atomics = if sleeps { 2.0 } else { 1.0 };
-    let fastest_ns = 2.0 * atomics * 8.0 / hz * 1e9;
-    let (call_ns, call) = if sleeps {
-        let call_ns = syscall::one_thread_ns(known, "getppid")?;
-        let shown = Unit::Nanoseconds.display(call_ns);
-        (
-            call_ns,
-            format!(" and, assumed, a system call of {shown} to sleep or to wake in every fourth"),
-        )
-    } else {
-        (0.0, String::new())
-    };
-    let each = threads as f64;
-    cost_ns(
-        each * fastest_ns,
-        each * (trip_ns / 2.0 + call_ns / 4.0),
-        format!(
-            "{threads} threads' turns: each {}, twice the time of {atomics} atomic \
-             instruction(s) of 8 cycles, if most turns stay on one processor; half of a line's \
-             round trip{call}, if every turn is handed over; {trip}",
-            Unit::Nanoseconds.display(fastest_ns)
-        ),
-    )
 }

@@ -1,16 +1,40 @@
 //! The words of the axis `kernel`, and what they stand for here.
 
-use costof_model::failure::Failure;
+use crate::prelude::*;
 use costof_os::streams::{Instructions, Kernel, Operation};
 
+words! {
+    /// The instructions that do it.
+    pub(crate) enum Kernels {
+        /// whichever is fastest here, found by a short trial
+        Best = "best",
+        /// 16-byte vectors (x86-64)
+        Sse2 = "sse2",
+        /// 32-byte vectors (x86-64)
+        Avx2 = "avx2",
+        /// 64-byte vectors (x86-64)
+        Avx512 = "avx512",
+        /// rep stosb and rep movsb (x86-64 with ERMS)
+        Rep = "rep",
+        /// a copy whose stores are non-temporal
+        Nontemporal = "nontemporal",
+        /// 16-byte vectors in pairs (aarch64)
+        Neon = "neon",
+    }
+}
+
 /// The kernels that a word of the axis names, of those that can run here.
-pub(super) fn kernels(operation: Operation, word: &str) -> Result<Vec<&'static Kernel>, Failure> {
+pub(super) fn kernels(
+    operation: Operation,
+    word: Kernels,
+) -> Result<Vec<&'static Kernel>, Failure> {
+    let instructions = instructions(word);
     let named = |kernel: &&Kernel| match word {
-        "best" => true,
-        "nontemporal" => operation == Operation::Copy && kernel.nontemporal,
+        Kernels::Best => true,
+        Kernels::Nontemporal => operation == Operation::Copy && kernel.nontemporal,
         // A copy past the caches has a word of its own.
-        _ => {
-            instructions(word) == Some(kernel.instructions)
+        Kernels::Sse2 | Kernels::Avx2 | Kernels::Avx512 | Kernels::Rep | Kernels::Neon => {
+            instructions == Some(kernel.instructions)
                 && !(operation == Operation::Copy && kernel.nontemporal)
         }
     };
@@ -18,7 +42,8 @@ pub(super) fn kernels(operation: Operation, word: &str) -> Result<Vec<&'static K
     if !kernels.is_empty() {
         return Ok(kernels);
     }
-    let absent = instructions(word).is_some_and(|instructions| !instructions.available());
+    let word = word.word();
+    let absent = instructions.is_some_and(|instructions| !instructions.available());
     Err(Failure::unsupported(if absent {
         format!("this processor does not have {word}")
     } else {
@@ -26,14 +51,14 @@ pub(super) fn kernels(operation: Operation, word: &str) -> Result<Vec<&'static K
     }))
 }
 
-fn instructions(word: &str) -> Option<Instructions> {
+fn instructions(word: Kernels) -> Option<Instructions> {
     Some(match word {
-        "sse2" => Instructions::Sse2,
-        "avx2" => Instructions::Avx2,
-        "avx512" => Instructions::Avx512,
-        "rep" => Instructions::Rep,
-        "neon" => Instructions::Neon,
-        _ => return None,
+        Kernels::Best | Kernels::Nontemporal => return None,
+        Kernels::Sse2 => Instructions::Sse2,
+        Kernels::Avx2 => Instructions::Avx2,
+        Kernels::Avx512 => Instructions::Avx512,
+        Kernels::Rep => Instructions::Rep,
+        Kernels::Neon => Instructions::Neon,
     })
 }
 
@@ -43,20 +68,20 @@ mod tests {
 
     #[test]
     fn a_kernel_is_what_its_word_says_or_absent_with_the_reason() {
-        let best = kernels(Operation::Copy, "best").expect("every processor copies");
+        let best = kernels(Operation::Copy, Kernels::Best).expect("every processor copies");
         assert!(best.iter().any(|kernel| kernel.nontemporal));
-        let past = kernels(Operation::Copy, "nontemporal").expect("every processor has it");
+        let past = kernels(Operation::Copy, Kernels::Nontemporal).expect("every processor has it");
         assert!(past.iter().all(|kernel| kernel.nontemporal));
         let refused = |operation, word| kernels(operation, word).expect_err("no such kernel");
         assert!(
-            refused(Operation::Read, "nontemporal")
+            refused(Operation::Read, Kernels::Nontemporal)
                 .reason
                 .contains("nontemporal")
         );
         let foreign = if cfg!(target_arch = "x86_64") {
-            "neon"
+            Kernels::Neon
         } else {
-            "sse2"
+            Kernels::Sse2
         };
         let reason = refused(Operation::Read, foreign).reason;
         assert!(reason.contains("this processor does not have"), "{reason}");

@@ -1,37 +1,39 @@
 //! What bandwidth memory and caches should have.
 
-use super::arena_bytes;
+use super::{Bandwidth, Op, arena_bytes};
+use crate::arenas::Pages;
 use crate::expect::{at_the_clock, throughput};
+use crate::prelude::*;
 use crate::sizes;
-use costof_model::facts::Facts;
-use costof_model::point::Point;
-use costof_model::prediction::{Known, Prediction};
-use costof_model::unit::Unit;
 
-pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let inside = |level| sizes::fit_into_level(arena_bytes(point), facts, level);
-    // Bytes a cycle: loads of 16 to 64 bytes, two of them a cycle, and one store.
-    match point.axes.word("op") {
-        "write_nontemporal" => main_memory(point, facts, known),
-        "read" if inside(1) => cached(point, known, "L1", (32.0, 128.0)),
-        _ if inside(1) => cached(point, known, "L1", (16.0, 64.0)),
-        "read" if inside(2) => cached(point, known, "L2", (16.0, 64.0)),
-        _ if inside(2) => cached(point, known, "L2", (8.0, 32.0)),
-        "read" if inside(3) => cached(point, known, "claimed L3", (8.0, 32.0)),
-        _ if inside(3) => cached(point, known, "claimed L3", (4.0, 20.0)),
-        _ => main_memory(point, facts, known),
-    }
+const LEVELS: [&str; 3] = ["L1", "L2", "claimed L3"];
+/// Bytes a cycle in each level: loads of 16 to 64 bytes, two of them a cycle, and one store.
+const LOADED: [(f64, f64); 3] = [(32.0, 128.0), (16.0, 64.0), (8.0, 32.0)];
+const STORED: [(f64, f64); 3] = [(16.0, 64.0), (8.0, 32.0), (4.0, 20.0)];
+
+pub(super) fn predict(point: &Bandwidth, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let rates = match point.op {
+        Op::WriteNontemporal => return main_memory(point, facts, known),
+        Op::Read => LOADED,
+        Op::Write | Op::Copy => STORED,
+    };
+    let fits = |level: &u32| sizes::fit_into_level(arena_bytes(point), facts, *level);
+    let Some(level) = (1..=3).find(fits) else {
+        return main_memory(point, facts, known);
+    };
+    let place = level as usize - 1;
+    cached(point, known, LEVELS[place], rates[place])
 }
 
 /// From a cache, of which each thread has one, or a share that is as good.
 fn cached(
-    point: &Point,
+    point: &Bandwidth,
     known: &Known<'_>,
     level: &str,
     (low, high): (f64, f64),
 ) -> Option<Prediction> {
     let hz = known.primary("cpu.frequency", &[])?;
-    let threads = point.axes.number("threads") as f64;
+    let threads = point.threads as f64;
     throughput(
         low * hz * threads,
         high * hz * threads,
@@ -54,27 +56,27 @@ const WITH_TLB_MISSES: &str =
     "4 KiB pages, of which up to a third may be a TLB miss that a stream does not have";
 
 /// From or to main memory: what one core has under way, and what the modules can.
-fn main_memory(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let (part, why) = match point.axes.word("op") {
-        "write" => (1.0, "; a line is read first, or a rep avoids it"),
-        "write_nontemporal" => (1.5, "; 1.5 times that, as no line is read first"),
-        "copy" => (0.5, "; half of that, as a copy reads and writes"),
-        _ => (1.0, ""),
+fn main_memory(point: &Bandwidth, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let (part, why) = match point.op {
+        Op::Write => (1.0, "; a line is read first, or a rep avoids it"),
+        Op::WriteNontemporal => (1.5, "; 1.5 times that, as no line is read first"),
+        Op::Copy => (0.5, "; half of that, as a copy reads and writes"),
+        Op::Read => (1.0, ""),
     };
-    let latency = |pages| {
+    let latency = |pages: Pages| {
         known.primary(
             "memory.latency",
             &[
                 ("size", &*sizes::beyond(facts).to_string()),
-                ("pages", pages),
+                ("pages", pages.word()),
                 ("pattern", "random"),
                 ("stride", "64"),
             ],
         )
     };
-    let measured = latency("2MiB").map(|ns| (ns, ns, "2 MiB pages"));
+    let measured = latency(Pages::Huge).map(|ns| (ns, ns, "2 MiB pages"));
     let (low, high, because) = match measured.or_else(|| {
-        let ns = latency("4KiB")?;
+        let ns = latency(Pages::Base)?;
         Some((ns * (1.0 - TLB_MISS_MAX), ns, WITH_TLB_MISSES))
     }) {
         Some((least_ns, ns, pages)) => (
@@ -94,7 +96,7 @@ fn main_memory(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Predic
             format!("a core moves 8 to 60 GB/s from main memory{why}"),
         ),
     };
-    let threads = point.axes.number("threads");
+    let threads = point.threads;
     let (low, high) = (part * low, part * high * threads as f64);
     let because = match threads {
         1 => because,
@@ -116,31 +118,33 @@ fn main_memory(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Predic
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::{measured, point};
-    use crate::memory::{bandwidth, latency};
-    use costof_model::axis::Axes;
+    use crate::literal::measured;
+    use crate::memory::bandwidth::stream;
+    use crate::memory::latency::{self, Latency};
     use costof_model::rows::PointRow;
 
     /// A random load on such pages.
-    fn load(pages: &'static str, ns: f64) -> PointRow {
-        let axes = latency::PROBE.info.defaults().with("pages", pages);
-        let beyond = sizes::beyond(&Facts::default());
-        measured(&latency::PROBE, axes.with("size", beyond), ns)
+    fn load(pages: Pages, ns: f64) -> PointRow {
+        let load = Latency {
+            size: sizes::beyond(&Facts::default()),
+            pages,
+            ..Latency::default()
+        };
+        measured(&latency::PROBE, load, ns)
     }
 
     #[test]
     fn a_stream_is_predicted_from_the_latency_without_tlb_misses_where_there_is_one() {
-        let axes: Axes = bandwidth::PROBE.info.defaults();
-        let read = point(&bandwidth::PROBE, axes.with("size", 1 << 30));
+        let read = stream(Op::Read, 1 << 30);
         let predicted = |rows: &[PointRow]| {
             let prediction = predict(&read, &Facts::default(), &Known(rows)).unwrap();
             let range = (prediction.low.round(), prediction.high.round());
             (range, prediction.because)
         };
-        let (range, because) = predicted(&[load("4KiB", 128.0)]);
+        let (range, because) = predicted(&[load(Pages::Base, 128.0)]);
         assert_eq!(range, (8e9, 48e9));
         assert!(because.contains("128 ns that memory.latency measured on 4 KiB"));
-        let (range, because) = predicted(&[load("4KiB", 128.0), load("2MiB", 100.0)]);
+        let (range, because) = predicted(&[load(Pages::Base, 128.0), load(Pages::Huge, 100.0)]);
         assert_eq!(range, (10.24e9, 40.96e9));
         assert!(because.contains("100 ns that memory.latency measured on 2 MiB"));
     }

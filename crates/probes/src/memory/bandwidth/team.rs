@@ -1,6 +1,6 @@
 //! Threads that stream at the same time, each through memory of its own.
 
-use crate::arenas;
+use crate::arenas::{self, Pages};
 use costof_measure::crew::{Crew, Job};
 use costof_measure::meter::Meter;
 use costof_measure::statistics::quantile::median;
@@ -25,7 +25,7 @@ impl Team {
         cpus: &[usize],
         largest: u64,
         needed: u64,
-        pages: &str,
+        pages: Pages,
     ) -> Result<Team, Failure> {
         let stream = |_| {
             // Where the largest is refused (ulimit -v), a smaller point may still fit.
@@ -36,13 +36,12 @@ impl Team {
             cpus: cpus.to_vec(),
             streams: (0..threads).map(stream).collect::<Result<_, Failure>>()?,
         };
-        let pages = pages.to_owned();
         team.each(move |stream| {
             let bytes = stream.arena().len() as u64;
             stream
                 .populate()
-                .map_err(|error| arenas::failed("touch", bytes, &pages, &error))?;
-            arenas::check(stream.arena(), &pages, arenas::MOSTLY)
+                .map_err(|error| arenas::failed("touch", bytes, pages, &error))?;
+            arenas::check(stream.arena(), pages, arenas::MOSTLY)
         })?;
         Ok(team)
     }
