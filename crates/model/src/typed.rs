@@ -101,6 +101,11 @@ impl<T> AxisOf<T> {
     }
 }
 
+/// The axis of a field, whose name may be a word of Rust: `r#where`.
+pub fn axis_name(field: &'static str) -> &'static str {
+    field.strip_prefix("r#").unwrap_or(field)
+}
+
 /// All words of a type, the first one as the default.
 pub fn words<T: Words>(about: &'static str) -> AxisOf<T> {
     words_of(about, T::ALL)
@@ -277,7 +282,7 @@ macro_rules! point {
             fn axes() -> Vec<$crate::axis::Axis> {
                 vec![$({
                     let axis: $crate::typed::AxisOf<$type> = $axis;
-                    axis.named(stringify!($field))
+                    axis.named($crate::typed::axis_name(stringify!($field)))
                 }),*]
             }
 
@@ -285,7 +290,7 @@ macro_rules! point {
                 let _ = axes;
                 Some($name {
                     $($field: $crate::typed::AxisType::from_value(
-                        axes.0.get(stringify!($field))?,
+                        axes.0.get($crate::typed::axis_name(stringify!($field)))?,
                     )?),*
                 })
             }
@@ -294,7 +299,7 @@ macro_rules! point {
                 #[allow(unused_mut, reason = "a probe may have no axis")]
                 let mut axes = $crate::axis::Axes::default();
                 $(axes.0.insert(
-                    $crate::Text::Borrowed(stringify!($field)),
+                    $crate::Text::Borrowed($crate::typed::axis_name(stringify!($field))),
                     $crate::typed::AxisType::to_value(&self.$field),
                 );)*
                 axes

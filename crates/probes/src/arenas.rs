@@ -3,9 +3,25 @@
 use crate::literal::{list, word, words};
 use costof_model::axis::Axis;
 use costof_model::failure::Failure;
+use costof_model::typed::{self, AxisOf};
 use costof_model::unit::display_bytes;
 use costof_os::arena::{Arena, PageSize, available_bytes};
 use std::io;
+
+costof_model::words! {
+    /// The pages under the memory.
+    pub(crate) enum Pages {
+        /// the smallest pages, so that the TLB is part of the cost as in most programs
+        Base = "4KiB",
+        /// transparent huge pages, which take most of the TLB's part out
+        Huge = "2MiB",
+    }
+}
+
+/// The axis `pages`.
+pub(crate) fn pages() -> AxisOf<Pages> {
+    typed::words("the pages under the memory, seen in smaps")
+}
 
 /// The axis `pages`.
 pub(crate) const PAGES: Axis = words(

@@ -7,6 +7,15 @@ use costof_model::metric::{CoreState, Data, Gauged, Measured, Selection};
 use costof_model::point::Point;
 use costof_model::protocol::Report;
 
+/// The report of a probe with one role.
+///
+/// # Panics
+/// A probe with several roles that uses this is a bug.
+pub(crate) fn only(reports: Vec<Report>) -> Report {
+    let [report] = <[Report; 1]>::try_from(reports).expect("one role");
+    report
+}
+
 /// What one operation cost in the median of a launch's batches, in nanoseconds;
 /// none where the metric has no batches.
 pub(crate) fn median_ns(report: &Report, metric: &str) -> Option<f64> {
