@@ -109,6 +109,11 @@ impl<T> AxisOf<T> {
     }
 }
 
+/// The axis of a field, whose name may be a word of Rust: `r#where`.
+pub fn axis_name(field: &'static str) -> &'static str {
+    field.strip_prefix("r#").unwrap_or(field)
+}
+
 /// All words of a type, the first one as the default.
 pub fn words<T: Words>(about: &'static str) -> AxisOf<T> {
     words_of(about, T::ALL)

@@ -1,11 +1,18 @@
 //! What is computed from the metrics that a role reports.
 
 use crate::literal::text;
-use costof_measure::probe::the_only_report;
 use costof_measure::statistics::quantile::median;
 use costof_model::metric::{CoreState, Data, Gauged, Measured, Selection};
-use costof_model::point::Point;
 use costof_model::protocol::Report;
+
+/// The report of a probe with one role.
+///
+/// # Panics
+/// A probe with several roles that uses this is a bug.
+pub(crate) fn only(reports: Vec<Report>) -> Report {
+    let [report] = <[Report; 1]>::try_from(reports).expect("one role");
+    report
+}
 
 /// What one operation cost in the median of a launch's batches, in nanoseconds;
 /// none where the metric has no batches.
@@ -48,10 +55,10 @@ pub(crate) fn add_throughput(report: &mut Report, bytes: u64) {
     }
 }
 
-/// The only report, with the throughput where a block has a cost.
-pub(crate) fn with_throughput(point: &Point, reports: Vec<Report>) -> Report {
-    let mut report = the_only_report(point, reports);
-    add_throughput(&mut report, point.axes.number("block"));
+/// The only report, with the throughput where an operation of `bytes` bytes has a cost.
+pub(crate) fn with_throughput(reports: Vec<Report>, bytes: u64) -> Report {
+    let mut report = only(reports);
+    add_throughput(&mut report, bytes);
     report
 }
 

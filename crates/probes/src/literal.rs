@@ -130,3 +130,10 @@ pub(crate) fn point(
         link: text("none"),
     }
 }
+
+/// A point of a type.
+#[cfg(test)]
+pub(crate) fn at<P>(axes: P) -> costof_model::typed::At<P> {
+    let link = text("none");
+    costof_model::typed::At { axes, link }
+}

@@ -1,29 +1,18 @@
 //! `file.cache_size`: up to which size a file that is read again comes from memory.
 
-use super::axes::DIR;
+use super::axes;
 use super::expect;
 use super::place::{Place, is_there};
-use crate::derived::add_throughput;
-use crate::expect::cost_ns;
-use crate::literal::{cost, list, metric, text};
+use crate::derived::with_throughput;
+use crate::prelude::*;
 use crate::sum::{Range, Sum};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_measure::schedule::Precision;
-use costof_model::axis::{Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Planned, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers, Report};
-use costof_model::unit::{Better, Unit};
+use costof_model::Text;
 use costof_os::file::cache;
 use costof_os::file::data::Access;
 use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
 use std::io;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 /// What is read at a time.
@@ -41,148 +30,156 @@ const SHARES: [f64; 12] = [
     0.25, 0.4, 0.55, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2,
 ];
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("file.cache_size"),
-        method: 1,
-        question: text("Up to which size does a file that is read again come from memory?"),
-        axes: list![
-            Axis {
-                name: text("size"),
-                about: text("bytes of the file; nothing is made that would fill its disk"),
-                domain: Domain::Number {
-                    unit: Unit::Bytes,
-                    low: 4 << 20,
-                    high: 1 << 40,
-                    usual: list![64 << 20],
-                },
-            },
-            DIR,
-        ],
-        crossings: list![],
-        metrics: list![
-            cost("a block of 1 MiB of a file that was read just before, from its beginning on"),
-            metric(
-                "throughput",
-                Unit::BytesPerSecond,
-                Better::Higher,
-                "bytes of blocks by the time that they cost"
-            ),
-            metric(
-                "device_share",
-                Unit::One,
-                Better::Neither,
-                "bytes that came from the device for each that was read again, by /proc/self/io and the disk's own counter, whichever says less; absent where nobody can tell",
-            ),
-            metric(
-                "cached",
-                Unit::Bytes,
-                Better::Neither,
-                "bytes of the file that were in the page cache when it had been read once, by cachestat(2) or mincore(2)",
-            ),
-        ],
-        how: text(
-            "A file without a name is written, synced and evicted, so that none of it is dirty and \
-             no limit on dirty pages (vm.dirty_ratio) can be what is found. It is read from its \
-             beginning to its end, and then up to 512 MiB of it once more, from its beginning on, in \
-             blocks of 1 MiB. The kernel lets go of what was read longest ago: of a file that is \
-             larger than what it may keep, the beginning is gone, and what is read of it again \
-             drives out what comes next, so that nothing comes from memory. A launch \
-             writes the largest size once. Where a control group, or the machine, leaves up to \
-             4 GiB, sizes around that are planned; else they are to be named (--set size=), and \
-             the finding below the table says which: they take minutes, and as much of the disk as \
-             there is memory.",
+pub(crate) static PROBE: Probe = Probe::of::<CacheSize>();
+
+point! {
+    /// What `file.cache_size` varies.
+    pub(crate) struct CacheSize of "file.cache_size" {
+        size: u64 = bytes(
+            "bytes of the file; nothing is made that would fill its disk",
+            4 << 20..=1 << 40,
+            &[64 << 20],
         ),
-        sources: list![
-            text(
-                "CSE 221 System Measurement Project, 2014: files of 0.5 to 14 GB, 8 GB/s inside the cache, whose size of 4 GB was that of dirty pages"
-            ),
-            text(
-                "Linux Documentation/admin-guide/cgroup-v2.rst on memory.max; mm/workingset.c; admin-guide/sysctl/vm.rst"
-            ),
-        ],
-        predicted_from: text(
-            "what is available of memory, or the limit of the control group where that is less: below 0.8 of it the copy that cpu.memcpy has measured, above 1.15 of it a read of the device by its kind, between either",
+        dir: Text = axes::dir(),
+    }
+}
+
+impl Measure for CacheSize {
+    const QUESTION: &'static str =
+        "Up to which size does a file that is read again come from memory?";
+    const METRICS: &'static [Metric] = &[
+        cost("a block of 1 MiB of a file that was read just before, from its beginning on"),
+        metric(
+            "throughput",
+            Unit::BytesPerSecond,
+            Better::Higher,
+            "bytes of blocks by the time that they cost",
         ),
-        after: list![
-            text("os.syscall"),
-            text("cpu.memcpy"),
-            text("os.page_fault"),
-            text("file.read")
-        ],
-        needs: list![text(
-            "a folder on a file system that is not in memory, with more free than there is memory (--set dir=), and minutes (--timeout for a slow disk); a control group with a memory limit makes it seconds"
-        )],
-        roles: list![text("only")],
-    }),
-    rounds: 1,
-    blocks_by: &["dir"],
-    least_ns: |point| point.axes.number("size") as f64,
-    memory_bytes: |point| point.axes.number("size"),
-    processors: |_| 1,
-    headlines: |_| Vec::new(),
-    more_points: sizes,
-    budget: Some(|precision| match precision {
+        metric(
+            "device_share",
+            Unit::One,
+            Better::Neither,
+            "bytes that came from the device for each that was read again, by /proc/self/io and the disk's own counter, whichever says less; absent where nobody can tell",
+        ),
+        metric(
+            "cached",
+            Unit::Bytes,
+            Better::Neither,
+            "bytes of the file that were in the page cache when it had been read once, by cachestat(2) or mincore(2)",
+        ),
+    ];
+    const HOW: &'static str = "A file without a name is written, synced and evicted, so that none of it is dirty and \
+         no limit on dirty pages (vm.dirty_ratio) can be what is found. It is read from its \
+         beginning to its end, and then up to 512 MiB of it once more, from its beginning on, in \
+         blocks of 1 MiB. The kernel lets go of what was read longest ago: of a file that is \
+         larger than what it may keep, the beginning is gone, and what is read of it again \
+         drives out what comes next, so that nothing comes from memory. A launch \
+         writes the largest size once. Where a control group, or the machine, leaves up to \
+         4 GiB, sizes around that are planned; else they are to be named (--set size=), and \
+         the finding below the table says which: they take minutes, and as much of the disk as \
+         there is memory.";
+    const SOURCES: &'static [&'static str] = &[
+        "CSE 221 System Measurement Project, 2014: files of 0.5 to 14 GB, 8 GB/s inside the cache, whose size of 4 GB was that of dirty pages",
+        "Linux Documentation/admin-guide/cgroup-v2.rst on memory.max; mm/workingset.c; admin-guide/sysctl/vm.rst",
+    ];
+    const PREDICTED_FROM: &'static str = "what is available of memory, or the limit of the control group where that is less: below 0.8 of it the copy that cpu.memcpy has measured, above 1.15 of it a read of the device by its kind, between either";
+    const AFTER: &'static [&'static str] =
+        &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
+    const NEEDS: &'static [&'static str] = &[
+        "a folder on a file system that is not in memory, with more free than there is memory (--set dir=), and minutes (--timeout for a slow disk); a control group with a memory limit makes it seconds",
+    ];
+    const BLOCKS_BY: &'static [&'static str] = &["dir"];
+    const BUDGET: Option<fn(Precision) -> Duration> = Some(|precision| match precision {
         Precision::Quick => Duration::from_secs(10),
         Precision::Default => Duration::from_secs(30),
         Precision::Full => Duration::from_secs(60),
-    }),
-    predict,
-    roles: &[|launch| Ok(Box::new(CacheSize::start(launch)))],
-    derive: |point, reports| with_throughput(point, reports),
-};
+    });
+    const ROLES: &'static [StartRole] = &[|_| role::<CacheSize>(Rereader::default())];
 
-fn with_throughput(point: &Point, reports: Vec<Report>) -> Report {
-    let mut report = the_only_report(point, reports);
-    add_throughput(&mut report, BLOCK);
-    report
+    /// None where that is more than a run should write without being told: `--set size=` tells it.
+    fn more_points(facts: &Facts) -> Vec<Planned> {
+        let Some(most) = facts
+            .most_cached_bytes()
+            .filter(|most| *most <= PLANNED_MOST)
+        else {
+            return Vec::new();
+        };
+        let sizes = SHARES.map(|share| (share * most as f64) as u64 / BLOCK * BLOCK);
+        let sizes = sizes.into_iter().filter(|size| *size >= 4 << 20);
+        let points = sizes.map(|size| CacheSize {
+            size,
+            ..CacheSize::default()
+        });
+        Planned::anywhere(points.map(CacheSize::into).collect())
+    }
+
+    fn least_ns(point: &At<CacheSize>) -> f64 {
+        point.size as f64
+    }
+
+    fn memory_bytes(point: &At<CacheSize>) -> u64 {
+        point.size
+    }
+
+    fn predict(point: &At<CacheSize>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        /// Below the first share of what may be kept all comes from memory; above the second, nothing.
+        const SURE: (f64, f64) = (0.8, 1.15);
+        let most = facts.most_cached_bytes()? as f64;
+        let share = point.size as f64 / most;
+        let block = BLOCK as f64;
+        let mut warm = Sum::new();
+        expect::call(&mut warm, known)?;
+        warm.add(expect::FIND_PAGE_NS * expect::pages(block), "to find pages");
+        warm.add(expect::copy(known, block)?, "to copy the block");
+        let (fast, slow) = expect::rates(&point.dir, facts)?;
+        let device = Range(block / fast, block / slow);
+        let kept = format!("{share:.2} of what may be kept");
+        if share < SURE.0 {
+            let Range(low, high) = warm.total();
+            return cost_ns(
+                low,
+                high,
+                format!("{kept}: from memory, {}", warm.in_words()),
+            );
+        }
+        let by_device = format!("from the device at {slow} to {fast} GB/s");
+        if share > SURE.1 {
+            return cost_ns(
+                device.0,
+                device.1 + warm.total().1,
+                format!("{kept}: {by_device}, and {}", warm.in_words()),
+            );
+        }
+        cost_ns(
+            warm.total().0,
+            device.1 + warm.total().1,
+            format!("{kept}: from memory, {}, or {by_device}", warm.in_words()),
+        )
+    }
+
+    fn derive(_: &At<CacheSize>, reports: Vec<Report>) -> Report {
+        with_throughput(reports, BLOCK)
+    }
 }
 
-/// None where that is more than a run should write without being told: `--set size=` tells it.
-fn sizes(facts: &Facts) -> Vec<Planned> {
-    let Some(most) = facts
-        .most_cached_bytes()
-        .filter(|most| *most <= PLANNED_MOST)
-    else {
-        return Vec::new();
-    };
-    let sizes = SHARES.map(|share| (share * most as f64) as u64 / BLOCK * BLOCK);
-    let sizes = sizes.into_iter().filter(|size| *size >= 4 << 20);
-    Planned::anywhere(
-        sizes
-            .map(|size| PROBE.info.defaults().with("size", size))
-            .collect(),
-    )
-}
-
-struct CacheSize {
+#[derive(Default)]
+struct Rereader {
     place: Option<Place>,
     reader: Option<Reader>,
     cached: u64,
     share: Option<f64>,
 }
 
-impl CacheSize {
-    fn start(_: &Launch) -> CacheSize {
-        CacheSize {
-            place: None,
-            reader: None,
-            cached: 0,
-            share: None,
-        }
-    }
-}
-
-impl Role for CacheSize {
+impl RoleAt<CacheSize> for Rereader {
     /// It waits for the device.
-    fn blocks(&self, _: &Point) -> bool {
+    fn blocks(&self, _: &At<CacheSize>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<CacheSize>, _: &Offers) -> Result<Offers, Failure> {
         self.reader = None;
-        let size = point.axes.number("size");
-        let place = Place::again(&mut self.place, point)?;
+        let size = point.size;
+        let place = Place::again(&mut self.place, &point.dir)?;
         place.must_have_a_device("nothing else holds them")?;
         place.extend(size)?;
         let failed = |error: io::Error| place.failed("read", &error);
@@ -204,7 +201,7 @@ impl Role for CacheSize {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, _: &At<CacheSize>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let place = self.place.as_ref().expect("a prepared point has a file");
         let reader = self.reader.as_mut().expect("a prepared point has a reader");
         let clock = meter.clock();
@@ -222,7 +219,7 @@ impl Role for CacheSize {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, _: &At<CacheSize>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let reader = self.reader.take().expect("a measured point has a reader");
         is_there(&reader)?;
         meter.value("cached", self.cached as f64);
@@ -231,42 +228,6 @@ impl Role for CacheSize {
         }
         Ok(())
     }
-}
-
-fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    /// Below the first share of what may be kept all comes from memory; above the second, nothing.
-    const SURE: (f64, f64) = (0.8, 1.15);
-    let most = facts.most_cached_bytes()? as f64;
-    let share = point.axes.number("size") as f64 / most;
-    let block = BLOCK as f64;
-    let mut warm = Sum::new();
-    expect::call(&mut warm, known)?;
-    warm.add(expect::FIND_PAGE_NS * expect::pages(block), "to find pages");
-    warm.add(expect::copy(known, block)?, "to copy the block");
-    let (fast, slow) = expect::rates(point, facts)?;
-    let device = Range(block / fast, block / slow);
-    let kept = format!("{share:.2} of what may be kept");
-    if share < SURE.0 {
-        let Range(low, high) = warm.total();
-        return cost_ns(
-            low,
-            high,
-            format!("{kept}: from memory, {}", warm.in_words()),
-        );
-    }
-    let by_device = format!("from the device at {slow} to {fast} GB/s");
-    if share > SURE.1 {
-        return cost_ns(
-            device.0,
-            device.1 + warm.total().1,
-            format!("{kept}: {by_device}, and {}", warm.in_words()),
-        );
-    }
-    cost_ns(
-        warm.total().0,
-        device.1 + warm.total().1,
-        format!("{kept}: from memory, {}, or {by_device}", warm.in_words()),
-    )
 }
 
 #[cfg(test)]
@@ -278,10 +239,10 @@ mod tests {
     #[test]
     fn sizes_lie_around_what_may_be_kept() {
         let mut facts = Facts::default();
-        assert_eq!(sizes(&facts), []);
+        assert_eq!(CacheSize::more_points(&facts), []);
         facts.memory.available_bytes = Some(8 << 30);
         facts.inherited.cgroup.memory_limit_bytes = Some(400 << 20);
-        let planned = sizes(&facts);
+        let planned = CacheSize::more_points(&facts);
         let sizes: Vec<u64> = planned
             .iter()
             .map(|planned| planned.axes.number("size") >> 20)
@@ -290,13 +251,20 @@ mod tests {
         assert!(sizes.contains(&400) && sizes.contains(&480), "{sizes:?}");
         assert!(sizes.windows(2).all(|pair| pair[0] < pair[1]), "{sizes:?}");
         facts.inherited.cgroup.memory_limit_bytes = None;
-        assert_eq!(super::sizes(&facts), [], "8 GiB are not written unasked");
+        assert_eq!(
+            CacheSize::more_points(&facts),
+            [],
+            "8 GiB are not written unasked"
+        );
     }
 
     #[test]
     fn a_small_file_that_is_read_again_comes_from_memory() {
-        let axes = PROBE.info.defaults().with("size", 8 << 20);
-        match measure(&PROBE, axes) {
+        let small = CacheSize {
+            size: 8 << 20,
+            ..CacheSize::default()
+        };
+        match measure(small) {
             Ok(report) => {
                 assert_eq!(value(&report, "cached"), Some((8 << 20) as f64));
                 let share = value(&report, "device_share");

@@ -1,28 +1,17 @@
 //! `file.contention`: what a read of a disk costs while other processes read it too.
 
-use super::axes::DIR;
+use super::axes;
 use super::expect;
-use super::place::{Place, all_by_the_device, is_there};
-use crate::expect::latency_ns;
-use crate::literal::{latency, list, metric, text};
+use super::place::{self, Place, all_by_the_device, is_there};
+use crate::prelude::*;
 use crate::sum::{Range, Sum};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role, the_only_report};
 use costof_measure::schedule::Precision;
-use costof_model::axis::{Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::Point;
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers};
-use costof_model::unit::{Better, Unit};
+use costof_model::Text;
 use costof_os::file::contenders::Contenders;
 use costof_os::file::data::{Access, DataFile};
 use costof_os::file::reads::{Engine, Reader};
 use fastrand::Rng;
 use std::io;
-use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,91 +29,101 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// The file of each other process; that of a block where a block is longer.
 const CONTENDER_BYTES: u64 = 64 << 10;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("file.contention"),
-        method: 1,
-        question: text("What does a 4 KiB read of a disk cost while other processes read it too?"),
-        axes: list![
-            Axis {
-                name: text("contenders"),
-                about: text(
-                    "other processes that each reread a file of their own, of 64 KiB, or of one block where that is more"
-                ),
-                domain: Domain::Number {
-                    unit: Unit::One,
-                    low: 0,
-                    high: 64,
-                    usual: list![0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
-                },
-            },
-            super::axes::block_axis(list![4 << 10]),
-            super::axes::size_axis(list![64 << 20]),
-            DIR,
-        ],
-        crossings: list![],
-        metrics: list![
-            latency(
-                "a direct read, from when it is asked for until it is there: 1,000 of them a launch"
-            ),
-            metric(
-                "rate",
-                Unit::One,
-                Better::Higher,
-                "reads a second of each contender, all of them together by their number",
-            ),
-            metric(
-                "rate_all",
-                Unit::One,
-                Better::Higher,
-                "reads a second of all together, the measured ones among them",
-            ),
-            metric(
-                "device_share",
-                Unit::One,
-                Better::Neither,
-                "bytes that came from the device for each that the measured process read",
-            ),
-        ],
-        how: text(
-            "Random direct reads of a file without a name, stamped one by one, while each contender \
-             reads its own file from the beginning to the end over and over, a block at a time, by \
-             pread(2) with O_DIRECT. Contenders run on the other processors of the run, where there \
-             are any: on the measured one they would take its time too. Nothing is measured before \
-             each has read a block. They are children of the measuring process, and the kernel ends \
-             them when that ends, however it does.",
+pub(crate) static PROBE: Probe = Probe::of::<Contention>();
+
+point! {
+    /// What `file.contention` varies.
+    pub(crate) struct Contention of "file.contention" {
+        contenders: u64 = count(
+            "other processes that each reread a file of their own, of 64 KiB, or of one block where that is more",
+            0..=64,
+            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
         ),
-        sources: list![
-            text(
-                "CSE 221 System Measurement Project, 2014: 4 KB reads, 1,000 times, while 0 to 9 processes each reread a 64 KB file of their own, cache off"
-            ),
-            text("open(2) on O_DIRECT; Linux Documentation/block/ioprio.rst, bfq-iosched.rst"),
-        ],
-        predicted_from: text(
-            "what file.read or os.page_fault has read from the same device, or times by its kind: as much where it answers several at once, and as often as there are processes where it answers one at a time",
+        block: u64 = axes::block(&[4 << 10]),
+        size: u64 = axes::size(&[64 << 20]),
+        dir: Text = axes::dir(),
+    }
+}
+
+impl Measure for Contention {
+    const QUESTION: &'static str =
+        "What does a 4 KiB read of a disk cost while other processes read it too?";
+    const METRICS: &'static [Metric] = &[
+        latency(
+            "a direct read, from when it is asked for until it is there: 1,000 of them a launch",
         ),
-        after: list![text("os.page_fault"), text("file.read")],
-        needs: list![text("a folder on a file system with O_DIRECT (--set dir=)")],
-        roles: list![text("only")],
-    }),
-    rounds: 1,
-    blocks_by: &["size", "dir"],
-    least_ns: |point| READS as f64 * 100e3 * (1.0 + point.axes.number("contenders") as f64 / 2.0),
-    memory_bytes: |_| 0,
-    processors: |point| 1 + point.axes.number("contenders") as usize,
-    headlines: |_| Vec::new(),
-    more_points: |_| Vec::new(),
-    budget: Some(|precision| match precision {
+        metric(
+            "rate",
+            Unit::One,
+            Better::Higher,
+            "reads a second of each contender, all of them together by their number",
+        ),
+        metric(
+            "rate_all",
+            Unit::One,
+            Better::Higher,
+            "reads a second of all together, the measured ones among them",
+        ),
+        metric(
+            "device_share",
+            Unit::One,
+            Better::Neither,
+            "bytes that came from the device for each that the measured process read",
+        ),
+    ];
+    const HOW: &'static str = "Random direct reads of a file without a name, stamped one by one, while each contender \
+         reads its own file from the beginning to the end over and over, a block at a time, by \
+         pread(2) with O_DIRECT. Contenders run on the other processors of the run, where there \
+         are any: on the measured one they would take its time too. Nothing is measured before \
+         each has read a block. They are children of the measuring process, and the kernel ends \
+         them when that ends, however it does.";
+    const SOURCES: &'static [&'static str] = &[
+        "CSE 221 System Measurement Project, 2014: 4 KB reads, 1,000 times, while 0 to 9 processes each reread a 64 KB file of their own, cache off",
+        "open(2) on O_DIRECT; Linux Documentation/block/ioprio.rst, bfq-iosched.rst",
+    ];
+    const PREDICTED_FROM: &'static str = "what file.read or os.page_fault has read from the same device, or times by its kind: as much where it answers several at once, and as often as there are processes where it answers one at a time";
+    const AFTER: &'static [&'static str] = &["os.page_fault", "file.read"];
+    const NEEDS: &'static [&'static str] =
+        &["a folder on a file system with O_DIRECT (--set dir=)"];
+    const BLOCKS_BY: &'static [&'static str] = &["size", "dir"];
+    const BUDGET: Option<fn(Precision) -> Duration> = Some(|precision| match precision {
         Precision::Quick => Duration::from_secs(5),
         Precision::Default => Duration::from_secs(15),
         Precision::Full => Duration::from_secs(30),
-    }),
-    predict,
-    roles: &[|launch| Ok(Box::new(Contention::start(launch)))],
-    derive: the_only_report,
-};
+    });
+    const ROLES: &'static [StartRole] = &[|launch| role::<Contention>(Contended::start(launch))];
 
-struct Contention {
+    fn least_ns(point: &At<Contention>) -> f64 {
+        READS as f64 * 100e3 * (1.0 + point.contenders as f64 / 2.0)
+    }
+
+    fn processors(point: &At<Contention>) -> usize {
+        1 + point.contenders as usize
+    }
+
+    fn predict(point: &At<Contention>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        let mut sum = Sum::new();
+        let contenders = point.contenders as f64;
+        let blocks = expect::Blocks {
+            dir: &point.dir,
+            block: point.block,
+            jump: true,
+            by_read: false,
+        };
+        let one = expect::request(&blocks, facts, known)?;
+        sum.add(one.range, one.name);
+        sum.add(
+            one.range * Range(0.0, contenders),
+            format!("for up to {contenders} others"),
+        );
+        let rest = expect::bytes(&blocks, facts)?;
+        sum.add(rest.range, rest.name);
+        let Range(low, high) = sum.total();
+        latency_ns(low, high, sum.in_words())
+    }
+}
+
+struct Contended {
     random: Rng,
     /// Where contenders run.
     others: Vec<usize>,
@@ -134,9 +133,9 @@ struct Contention {
     share: Option<f64>,
 }
 
-impl Contention {
-    fn start(launch: &Launch) -> Contention {
-        Contention {
+impl Contended {
+    fn start(launch: &Launch) -> Contended {
+        Contended {
             random: Rng::with_seed(launch.seed),
             others: launch.cpus.get(1..).unwrap_or_default().to_vec(),
             place: None,
@@ -147,26 +146,26 @@ impl Contention {
     }
 }
 
-impl Role for Contention {
+impl RoleAt<Contention> for Contended {
     /// It waits for the device.
-    fn blocks(&self, _: &Point) -> bool {
+    fn blocks(&self, _: &At<Contention>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Contention>, _: &Offers) -> Result<Offers, Failure> {
         self.contenders = None;
         self.reader = None;
-        super::place::has_blocks(point)?;
-        let place = Place::again(&mut self.place, point)?;
+        let (size, block) = (point.size, point.block);
+        place::has_blocks(size, block)?;
+        let place = Place::again(&mut self.place, &point.dir)?;
         place.must_have_a_device("nobody waits for another there")?;
-        place.must_be_direct(point, "--set dir= for another folder")?;
-        place.extend(point.axes.number("size"))?;
+        place.must_be_direct(block, "--set dir= for another folder")?;
+        place.extend(size)?;
         let failed = |error: io::Error| place.failed("read", &error);
         let file = place.data.open(Access::Direct).map_err(failed)?;
-        let order = super::place::order(point, &mut self.random);
+        let order = place::random_order(size, block, block, &mut self.random);
         let reader = Reader::new(Engine::Pread, file, order, true).map_err(failed)?;
-        let block = point.axes.number("block");
-        let files = (0..point.axes.number("contenders")).map(|_| {
+        let files = (0..point.contenders).map(|_| {
             let mut data = DataFile::create(Some(place.data.folder()))?;
             data.extend(CONTENDER_BYTES.max(block))?;
             Ok(data)
@@ -183,7 +182,7 @@ impl Role for Contention {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, _: &At<Contention>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let place = self.place.as_ref().expect("a prepared point has a file");
         let reader = self.reader.as_mut().expect("a prepared point has a reader");
         let contenders = self.contenders.as_ref().expect("and its contenders");
@@ -214,7 +213,7 @@ impl Role for Contention {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, _: &At<Contention>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         self.contenders = None;
         let place = self.place.as_ref().expect("a measured point has a file");
         let reader = self.reader.take().expect("a measured point has a reader");
@@ -253,33 +252,22 @@ fn ended(error: io::Error) -> Failure {
     Failure::error(format!("a contender has ended: {error}"))
 }
 
-fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let mut sum = Sum::new();
-    let contenders = point.axes.number("contenders") as f64;
-    let one = expect::request(point, facts, known)?;
-    sum.add(one.range, one.name);
-    sum.add(
-        one.range * Range(0.0, contenders),
-        format!("for up to {contenders} others"),
-    );
-    let rest = expect::bytes(point, facts)?;
-    sum.add(rest.range, rest.name);
-    let Range(low, high) = sum.total();
-    latency_ns(low, high, sum.in_words())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::file::tried::{launch, run, value};
-    use crate::literal::point;
+    use crate::literal::at;
     use costof_model::failure::FailureKind;
 
     #[test]
     fn a_block_longer_than_a_contenders_file_makes_that_longer() {
-        let axes = PROBE.info.defaults().with("contenders", 1_u64);
-        let axes = axes.with("size", 4 << 20).with("block", 1 << 20);
-        match crate::file::tried::measure(&PROBE, axes) {
+        let axes = Contention {
+            contenders: 1,
+            size: 4 << 20,
+            block: 1 << 20,
+            ..Contention::default()
+        };
+        match crate::file::tried::measure(axes) {
             Ok(report) => assert!(value(&report, "rate").is_some()),
             Err(failure) => {
                 assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
@@ -290,11 +278,14 @@ mod tests {
 
     #[test]
     fn contenders_read_meanwhile_and_end_before_the_next_point() {
-        for contenders in [0, 2_u64] {
-            let axes = PROBE.info.defaults().with("contenders", contenders);
-            let point = point(&PROBE, axes.with("size", 1 << 20));
+        for contenders in [0, 2] {
+            let point = at(Contention {
+                contenders,
+                size: 1 << 20,
+                ..Contention::default()
+            });
             let _alone = crate::file::tried::alone();
-            let mut role = Contention::start(&launch(vec![point.clone()]));
+            let mut role = Contended::start(&launch());
             if let Err(failure) = role.prepare(&point, &Offers::new()) {
                 assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
                 eprintln!("skipped: {failure}");
@@ -304,7 +295,7 @@ mod tests {
             assert!(started.reads().unwrap().iter().all(|reads| *reads > 0));
             let pids = started.pids();
             assert_eq!(pids.len() as u64, contenders);
-            let report = run(&PROBE, &mut role, &point).unwrap();
+            let report = run(&mut role, &point).unwrap();
             assert_eq!(value(&report, "rate").is_some(), contenders > 0);
             assert!(value(&report, "rate_all") > Some(0.0));
             for pid in pids {

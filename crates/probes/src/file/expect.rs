@@ -7,7 +7,6 @@ use crate::copy::pieces::memcpy_ns;
 use crate::os::syscall;
 use crate::sum::{Range, Sum};
 use costof_model::facts::{Facts, Medium};
-use costof_model::point::Point;
 use costof_model::prediction::Known;
 use costof_model::unit::Unit;
 
@@ -26,6 +25,17 @@ pub(super) const FIND_PAGE_NS: Range = Range(5.0, 150.0);
 pub(super) struct Term {
     pub(super) range: Range,
     pub(super) name: String,
+}
+
+/// Blocks that are read from a device, or written to it.
+pub(super) struct Blocks<'a> {
+    /// The folder of their file.
+    pub(super) dir: &'a str,
+    pub(super) block: u64,
+    /// Whether each is somewhere else than the one before.
+    pub(super) jump: bool,
+    /// Whether it is file.read that reads them, so that it has measured none before.
+    pub(super) by_read: bool,
 }
 
 /// Adds a system call that reads or writes a file; none where none is known.
@@ -52,17 +62,22 @@ pub(super) fn copy(known: &Known<'_>, block: f64) -> Option<Range> {
 }
 
 /// Adds a request to the device, and what its bytes take.
-pub(super) fn device(sum: &mut Sum, point: &Point, facts: &Facts, known: &Known<'_>) -> Option<()> {
-    for term in [request(point, facts, known)?, bytes(point, facts)?] {
+pub(super) fn device(
+    sum: &mut Sum,
+    blocks: &Blocks<'_>,
+    facts: &Facts,
+    known: &Known<'_>,
+) -> Option<()> {
+    for term in [request(blocks, facts, known)?, bytes(blocks, facts)?] {
         sum.add(term.range, term.name);
     }
     Some(())
 }
 
-/// A request to the device under the point's folder, of few bytes: by what the same device has
+/// A request to the device under the folder, of few bytes: by what the same device has
 /// answered already, where that is known, else by its kind. None where nothing is known of it.
-pub(super) fn request(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Term> {
-    let by_kind = match (medium(point, facts), jumps(point)) {
+pub(super) fn request(blocks: &Blocks<'_>, facts: &Facts, known: &Known<'_>) -> Option<Term> {
+    let by_kind = match (medium(blocks.dir, facts), blocks.jump) {
         (Medium::Rotational, true) => (Range(3e6, 20e6), "for a seek and half a turn of a disk"),
         (Medium::Rotational, false) => (Range(20e3, 500e3), "for a request to a disk"),
         (Medium::Flash, _) => (Range(8e3, 200e3), "for a request to flash"),
@@ -91,10 +106,12 @@ pub(super) fn request(point: &Point, facts: &Facts, known: &Known<'_>) -> Option
         Some((OF_A_FAULT * ns, name))
     };
     // Both were in the temporary folder.
-    let answered = match (point.axes.word("dir") == TEMPORARY, &*point.probe) {
-        (false, _) => None,
-        (true, "file.read") => fault(),
-        (true, _) => read().or_else(fault),
+    let answered = if blocks.dir != TEMPORARY {
+        None
+    } else if blocks.by_read {
+        fault()
+    } else {
+        read().or_else(fault)
     };
     Some(match answered {
         Some((range, name)) => Term {
@@ -108,9 +125,9 @@ pub(super) fn request(point: &Point, facts: &Facts, known: &Known<'_>) -> Option
     })
 }
 
-/// Bytes a nanosecond of the device under the point's folder, fast and slow, by its kind.
-pub(super) fn rates(point: &Point, facts: &Facts) -> Option<(f64, f64)> {
-    match medium(point, facts) {
+/// Bytes a nanosecond of the device under the folder, fast and slow, by its kind.
+pub(super) fn rates(dir: &str, facts: &Facts) -> Option<(f64, f64)> {
+    match medium(dir, facts) {
         Medium::Rotational => Some((0.3, 0.08)),
         Medium::Flash | Medium::Virtual => Some((8.0, 0.3)),
         Medium::Memory | Medium::Unknown => None,
@@ -118,16 +135,11 @@ pub(super) fn rates(point: &Point, facts: &Facts) -> Option<(f64, f64)> {
 }
 
 /// What the bytes of a block take beside the request, beyond the first page.
-pub(super) fn bytes(point: &Point, facts: &Facts) -> Option<Term> {
-    let (fast, slow) = rates(point, facts)?;
-    let more = (point.axes.number("block") as f64 - PAGE_BYTES).max(0.0);
+pub(super) fn bytes(blocks: &Blocks<'_>, facts: &Facts) -> Option<Term> {
+    let (fast, slow) = rates(blocks.dir, facts)?;
+    let more = (blocks.block as f64 - PAGE_BYTES).max(0.0);
     Some(Term {
         range: Range(more / fast, more / slow),
         name: format!("for the bytes at {slow} to {fast} GB/s"),
     })
-}
-
-/// Whether each block is somewhere else than the one before.
-fn jumps(point: &Point) -> bool {
-    point.axes.find_word("pattern") != Some("sequential")
 }

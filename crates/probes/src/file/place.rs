@@ -6,9 +6,7 @@ use costof_measure::facts;
 use costof_measure::meter::Meter;
 use costof_model::facts::{Facts, Medium};
 use costof_model::failure::Failure;
-use costof_model::point::Point;
 use costof_model::unit::display_bytes;
-use costof_os::arena::base_page_bytes;
 use costof_os::file::data::{Access, DataFile, STEP_BYTES, is_content};
 use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
@@ -42,13 +40,12 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// An empty file in the folder of these points.
+    /// An empty file in this folder.
     ///
     /// # Errors
     ///
     /// Why there is none.
-    pub(super) fn of(point: &Point) -> Result<Place, Failure> {
-        let dir = point.axes.word("dir");
+    pub(super) fn of(dir: &str) -> Result<Place, Failure> {
         let folder = (dir != TEMPORARY).then(|| Path::new(dir));
         let data = DataFile::create(folder).map_err(|error| no_file(dir, &error))?;
         let facts = facts::storage();
@@ -59,9 +56,10 @@ impl Place {
             let several = ON_SEVERAL_DISKS.contains(&&*storage.file_system.kind);
             storage.disk.filter(|_| !several)
         });
-        let medium = match data.is_in_memory() {
-            true => Medium::Memory,
-            false => storage.map_or(Medium::Unknown, |storage| storage.medium),
+        let medium = if data.is_in_memory() {
+            Medium::Memory
+        } else {
+            storage.map_or(Medium::Unknown, |storage| storage.medium)
         };
         Ok(Place {
             dir: dir.to_owned(),
@@ -72,19 +70,17 @@ impl Place {
         })
     }
 
-    /// The one that is there, where it is in the folder of this point; else a new one.
+    /// The one that is there, where it is in this folder; else a new one.
     ///
     /// # Errors
     ///
     /// Why there is none.
     pub(super) fn again<'a>(
         place: &'a mut Option<Place>,
-        point: &Point,
+        dir: &str,
     ) -> Result<&'a mut Place, Failure> {
-        let same = place
-            .take()
-            .filter(|place| place.dir == point.axes.word("dir"));
-        let found = same.map_or_else(|| Place::of(point), Ok)?;
+        let same = place.take().filter(|place| place.dir == dir);
+        let found = same.map_or_else(|| Place::of(dir), Ok)?;
         Ok(place.insert(found))
     }
 
@@ -105,17 +101,16 @@ impl Place {
         )))
     }
 
-    /// Refuses what cannot be read and written past the page cache in blocks of this point's;
+    /// Refuses what cannot be read and written past the page cache in such blocks;
     /// `advice` is what to set instead.
     ///
     /// # Errors
     ///
     /// Where the file system does not, or the blocks are no whole sectors.
-    pub(super) fn must_be_direct(&self, point: &Point, advice: &str) -> Result<(), Failure> {
+    pub(super) fn must_be_direct(&self, block: u64, advice: &str) -> Result<(), Failure> {
         let aligned = direct::alignment(self.data.file());
         let aligned = aligned.map_err(|error| self.failed("look at", &error))?;
         let aligned = aligned.ok_or_else(|| self.no_direct("STATX_DIOALIGN says so", advice))?;
-        let block = point.axes.number("block");
         if block.is_multiple_of(u64::from(aligned.file)) {
             return Ok(());
         }
@@ -290,10 +285,10 @@ pub(super) fn all_by_the_device(
         return Ok(());
     };
     meter.value("device_share", share);
-    match share >= ALL {
-        true => Ok(()),
-        false => Err(Failure::unsupported(refused(share))),
+    if share >= ALL {
+        return Ok(());
     }
+    Err(Failure::unsupported(refused(share)))
 }
 
 /// Whether the last block that was read is what stands there in the file.
@@ -303,12 +298,12 @@ pub(super) fn all_by_the_device(
 /// Where it is not.
 pub(super) fn is_there(reader: &Reader) -> Result<(), Failure> {
     let (offset, bytes) = reader.last();
-    match is_content(bytes, offset) {
-        true => Ok(()),
-        false => Err(Failure::error(format!(
-            "the block at {offset} was not read as it was written"
-        ))),
+    if is_content(bytes, offset) {
+        return Ok(());
     }
+    Err(Failure::error(format!(
+        "the block at {offset} was not read as it was written"
+    )))
 }
 
 /// Whether the file has blocks enough for an order.
@@ -316,8 +311,7 @@ pub(super) fn is_there(reader: &Reader) -> Result<(), Failure> {
 /// # Errors
 ///
 /// Where it has not.
-pub(super) fn has_blocks(point: &Point) -> Result<(), Failure> {
-    let (size, block) = (point.axes.number("size"), point.axes.number("block"));
+pub(super) fn has_blocks(size: u64, block: u64) -> Result<(), Failure> {
     if size >= 4 * block {
         return Ok(());
     }
@@ -328,30 +322,22 @@ pub(super) fn has_blocks(point: &Point) -> Result<(), Failure> {
     )))
 }
 
-/// In which order the blocks of a point come.
-pub(super) fn order(point: &Point, random: &mut Rng) -> Order {
-    let (size, block) = (point.axes.number("size"), point.axes.number("block"));
-    if point.axes.find_word("pattern") == Some("sequential") {
-        return Order::sequential(size, block);
-    }
-    // Of blocks that share a page one alone is read where the page must not be in memory.
-    let apart = match point.axes.find_word("cache") {
-        Some("cold") => block.max(base_page_bytes() as u64),
-        _ => block,
-    };
+/// Blocks of a file at random, one alone in each `apart` bytes.
+pub(super) fn random_order(size: u64, block: u64, apart: u64, random: &mut Rng) -> Order {
     let chosen = some_of(size / apart, random).into_iter();
     Order::of(chosen.map(|place| place * apart).collect(), block)
 }
 
 /// As many of these places as an order has, at random, none twice.
 fn some_of(places: u64, random: &mut Rng) -> Vec<u64> {
-    let mut chosen: Vec<u64> = match places <= 4 * RANDOM_MOST {
-        true => (0..places).collect(),
+    let mut chosen: Vec<u64> = if places <= 4 * RANDOM_MOST {
+        (0..places).collect()
+    } else {
         // One of each part: of so many all cannot be shuffled.
-        false => (0..RANDOM_MOST)
+        (0..RANDOM_MOST)
             .map(|part| part * places / RANDOM_MOST..(part + 1) * places / RANDOM_MOST)
             .map(|part| random.u64(part))
-            .collect(),
+            .collect()
     };
     random.shuffle(&mut chosen);
     chosen.truncate(RANDOM_MOST as usize);
@@ -372,9 +358,9 @@ pub(super) fn temporary_name(facts: &Facts) -> Option<String> {
     Some(storage.name())
 }
 
-/// What a point's folder lies on, as the facts tell.
-pub(super) fn medium(point: &Point, facts: &Facts) -> Medium {
-    let folder = match point.axes.word("dir") {
+/// What a folder lies on, as the facts tell.
+pub(super) fn medium(dir: &str, facts: &Facts) -> Medium {
+    let folder = match dir {
         TEMPORARY => facts.temporary_folder.as_deref(),
         dir => Some(dir),
     };

@@ -2,29 +2,22 @@
 
 mod predict;
 
-use super::axes::{CACHE, DIR, PATTERN, block_axis, size_axis};
-use super::place::{ALL, Place, has_blocks, is_there, order, temporary_name};
+use super::axes::{self, Pattern};
+use super::place::{self, ALL, Place, has_blocks, is_there, temporary_name};
 use crate::arenas;
 use crate::derived::with_throughput;
-use crate::literal::{cost, latency, list, metric, text, word, words};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role};
-use costof_model::axis::{Axes, Axis, Domain};
-use costof_model::facts::{Facts, Medium};
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Planned, Point};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers};
-use costof_model::unit::{Better, Unit};
+use crate::prelude::*;
+use costof_model::Text;
+use costof_model::facts::Medium;
+use costof_os::arena::base_page_bytes;
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::file::cache;
 use costof_os::file::data::Access;
-use costof_os::file::reads::{Engine, Reader};
+use costof_os::file::order::Order;
+use costof_os::file::reads::{self, Reader};
 use fastrand::Rng;
-use predict::predict;
 use std::cell::RefCell;
 use std::io;
-use std::sync::LazyLock;
 
 /// The file of the headlines, and the default: more than caches hold, and soon written.
 const SIZE: u64 = 64 << 20;
@@ -51,189 +44,188 @@ const COMPARED_BYTES: u64 = 4 << 20;
 /// What else may be asked of a file that cannot be read past the page cache.
 const NOT_DIRECT: &str = "--set dir= for another folder, or another value of --set cache=";
 
-/// The axis `pages`: of what is read into, not of the file.
-const PAGES: Axis = words(
-    "pages",
-    "the pages of the memory that is read into",
-    list![
-        word(
-            "4KiB",
-            "the smallest: a device is told of each stretch of them that happens to lie together, so that large direct reads differ from process to process"
-        ),
-        word(
-            "2MiB",
-            "transparent huge pages, seen in smaps: a block lies together, and a device is told of it once"
-        ),
-    ],
-);
+words! {
+    /// Where the file is before it is read.
+    pub(crate) enum Cache {
+        /// in the page cache, all of it, which is verified
+        Warm = "warm",
+        /// on its device, read into the page cache: evicted before (POSIX_FADV_DONTNEED), which is
+        /// verified
+        Cold = "cold",
+        /// on its device, read past the page cache (O_DIRECT)
+        Direct = "direct",
+    }
+}
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("file.read"),
-        method: 1,
-        question: text(
-            "What does reading a block of a file cost, from memory and from its device?",
+words! {
+    /// How a block is read.
+    pub(crate) enum Engine {
+        /// pread(2), one call a block
+        Pread = "pread",
+        /// io_uring, one io_uring_enter(2) for what is to be read next
+        IoUring = "io_uring",
+        /// a copy from a shared mapping, whose pages are mapped before where cache=warm
+        Mmap = "mmap",
+    }
+}
+
+words! {
+    /// The pages of what is read into, not of the file.
+    pub(crate) enum Pages {
+        /// the smallest: a device is told of each stretch of them that happens to lie together, so that
+        /// large direct reads differ from process to process
+        Base = "4KiB",
+        /// transparent huge pages, seen in smaps: a block lies together, and a device is told of it once
+        Huge = "2MiB",
+    }
+}
+
+pub(crate) static PROBE: Probe = Probe::of::<Read>();
+
+point! {
+    /// What `file.read` varies.
+    pub(crate) struct Read of "file.read" {
+        cache: Cache = words("where the file is before it is read"),
+        pattern: Pattern = Pattern::of_reads(),
+        block: u64 = axes::block(&[4 << 10, 256, 64 << 10, 1 << 20]),
+        size: u64 = axes::size(&[SIZE, 128 << 10, 1 << 20, 16 << 20, 1 << 30]),
+        engine: Engine = words("how a block is read"),
+        depth: u64 = count(
+            "reads under way at once, by io_uring; of the others one is",
+            1..=64,
+            &[1],
         ),
-        axes: list![
-            CACHE,
-            PATTERN,
-            block_axis(list![4 << 10, 256, 64 << 10, 1 << 20]),
-            size_axis(list![SIZE, 128 << 10, 1 << 20, 16 << 20, 1 << 30]),
-            words(
-                "engine",
-                "how a block is read",
-                list![
-                    word("pread", "pread(2), one call a block"),
-                    word(
-                        "io_uring",
-                        "io_uring, one io_uring_enter(2) for what is to be read next"
-                    ),
-                    word(
-                        "mmap",
-                        "a copy from a shared mapping, whose pages are mapped before where cache=warm"
-                    ),
-                ],
+        pages: Pages = words("the pages of the memory that is read into"),
+        dir: Text = axes::dir(),
+    }
+}
+
+impl Measure for Read {
+    const QUESTION: &'static str =
+        "What does reading a block of a file cost, from memory and from its device?";
+    const METRICS: &'static [Metric] = &[
+        cost("one block, time of many by their number"),
+        latency(
+            "each read, from when it is asked for until it is seen to be there; where it takes 100 readings of the clock",
+        ),
+        metric(
+            "throughput",
+            Unit::BytesPerSecond,
+            Better::Higher,
+            "bytes of blocks by the time that they cost",
+        ),
+        metric(
+            "cpu",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "processor time of the reading thread for a KiB that it reads",
+        ),
+        metric(
+            "device_share",
+            Unit::One,
+            Better::Neither,
+            "bytes that came from the device for each that was read, by /proc/self/io and the \
+             disk's own counter, whichever says less: over 1 where more was read than asked \
+             for; absent where nobody can tell",
+        ),
+    ];
+    const HOW: &'static str = "A file without a name (O_TMPFILE) is written, synced and read, block by block, into \
+         memory of the reader. Its words are what stands nowhere else, and once it is measured \
+         64 blocks more are read and compared, fewer where they come to 4 MiB. warm: all of it \
+         is read once before, and must be in the page cache after; cold: evicted before each \
+         batch, until cachestat(2) (mincore(2) before Linux 6.5) finds no page; direct: \
+         O_DIRECT, aligned as STATX_DIOALIGN says. Where bytes \
+         should have come from the device and did not, or the other way round, there is no \
+         number. The kernel reads ahead as it does for programs that say nothing, but not \
+         where blocks come at random (POSIX_FADV_RANDOM, MADV_RANDOM); a cold file is read in \
+         order in stretches of up to 32 MiB, each from its beginning. The file system's own \
+         records of where the file lies are in memory always. A virtual disk may be served \
+         from memory of its host, and a disk from its own: what device_share shows is that \
+         bytes left this kernel.";
+    const SOURCES: &'static [&'static str] = &[
+        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, bw_file_rd, lat_fs",
+        "CSE 221 System Measurement Project, 2014: sequential and random reads of 4 KB with O_DIRECT",
+        "open(2) on O_DIRECT, statx(2) on STATX_DIOALIGN, cachestat(2), posix_fadvise(2), io_uring_enter(2)",
+        "fio(1), whose ioengine=psync, io_uring and mmap read alike",
+    ];
+    const PREDICTED_FROM: &'static str = "warm: the system call that os.syscall has measured and the copy that cpu.memcpy has, with 20 to 150 ns a page to find it; from a device: the page that os.page_fault has read from the same one, or times by its kind; cold: what finding room for the pages and copying them adds";
+    const AFTER: &'static [&'static str] = &["os.syscall", "cpu.memcpy", "os.page_fault"];
+    const NEEDS: &'static [&'static str] = &[
+        "a folder on a file system that is not in memory, with the file's size free (--set dir=)",
+        "for io_uring: Linux 5.6, kernel.io_uring_disabled and seccomp filters that allow it",
+        "for cache=direct: a file system that can, and blocks of whole sectors",
+    ];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["cache", "pattern"]];
+    const ROUNDS: u32 = 2;
+    const BLOCKS_BY: &'static [&'static str] = &["size", "dir"];
+    const ROLES: &'static [StartRole] = &[|launch| role::<Read>(Reading::start(launch))];
+
+    fn headlines(facts: &Facts) -> Vec<Headline> {
+        let disk = temporary_name(facts).unwrap_or_else(|| "its disk".to_owned());
+        vec![
+            Headline::new(
+                format!("read 4 KiB randomly from {disk}"),
+                at(Cache::Direct, Pattern::Random, 4 << 10),
             ),
-            Axis {
-                name: text("depth"),
-                about: text("reads under way at once, by io_uring; of the others one is"),
-                domain: Domain::Number {
-                    unit: Unit::One,
-                    low: 1,
-                    high: 64,
-                    usual: list![1],
+            Headline::new(
+                format!("read 1 MiB sequentially from {disk}"),
+                at(Cache::Direct, Pattern::Sequential, 1 << 20),
+            ),
+            Headline::new(
+                "disk seek",
+                Read {
+                    size: SEEK_SIZE,
+                    ..at(Cache::Direct, Pattern::Seek, 4 << 10)
                 },
-            },
-            PAGES,
-            DIR,
-        ],
-        crossings: list![list![text("cache"), text("pattern")]],
-        metrics: list![
-            cost("one block, time of many by their number"),
-            latency(
-                "each read, from when it is asked for until it is seen to be there; where it takes 100 readings of the clock"
             ),
-            metric(
-                "throughput",
-                Unit::BytesPerSecond,
-                Better::Higher,
-                "bytes of blocks by the time that they cost",
-            ),
-            metric(
-                "cpu",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "processor time of the reading thread for a KiB that it reads",
-            ),
-            metric(
-                "device_share",
-                Unit::One,
-                Better::Neither,
-                "bytes that came from the device for each that was read, by /proc/self/io and the \
-                 disk's own counter, whichever says less: over 1 where more was read than asked \
-                 for; absent where nobody can tell",
-            ),
-        ],
-        how: text(
-            "A file without a name (O_TMPFILE) is written, synced and read, block by block, into \
-             memory of the reader. Its words are what stands nowhere else, and once it is measured \
-             64 blocks more are read and compared, fewer where they come to 4 MiB. warm: all of it \
-             is read once before, and must be in the page cache after; cold: evicted before each \
-             batch, until cachestat(2) (mincore(2) before Linux 6.5) finds no page; direct: \
-             O_DIRECT, aligned as STATX_DIOALIGN says. Where bytes \
-             should have come from the device and did not, or the other way round, there is no \
-             number. The kernel reads ahead as it does for programs that say nothing, but not \
-             where blocks come at random (POSIX_FADV_RANDOM, MADV_RANDOM); a cold file is read in \
-             order in stretches of up to 32 MiB, each from its beginning. The file system's own \
-             records of where the file lies are in memory always. A virtual disk may be served \
-             from memory of its host, and a disk from its own: what device_share shows is that \
-             bytes left this kernel.",
-        ),
-        sources: list![
-            text(
-                "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, bw_file_rd, lat_fs"
-            ),
-            text(
-                "CSE 221 System Measurement Project, 2014: sequential and random reads of 4 KB with O_DIRECT"
-            ),
-            text(
-                "open(2) on O_DIRECT, statx(2) on STATX_DIOALIGN, cachestat(2), posix_fadvise(2), io_uring_enter(2)"
-            ),
-            text("fio(1), whose ioengine=psync, io_uring and mmap read alike"),
-        ],
-        predicted_from: text(
-            "warm: the system call that os.syscall has measured and the copy that cpu.memcpy has, with 20 to 150 ns a page to find it; from a device: the page that os.page_fault has read from the same one, or times by its kind; cold: what finding room for the pages and copying them adds",
-        ),
-        after: list![
-            text("os.syscall"),
-            text("cpu.memcpy"),
-            text("os.page_fault")
-        ],
-        needs: list![
-            text(
-                "a folder on a file system that is not in memory, with the file's size free (--set dir=)"
-            ),
-            text(
-                "for io_uring: Linux 5.6, kernel.io_uring_disabled and seccomp filters that allow it"
-            ),
-            text("for cache=direct: a file system that can, and blocks of whole sectors"),
-        ],
-        roles: list![text("only")],
-    }),
-    rounds: 2,
-    blocks_by: &["size", "dir"],
-    least_ns: |_| 0.0,
-    memory_bytes: |point| point.axes.number("size"),
-    processors: |_| 1,
-    headlines,
-    more_points: |_| more_points(),
-    budget: None,
-    predict,
-    roles: &[|launch| Ok(Box::new(Reading::start(launch)))],
-    derive: with_throughput,
-};
+        ]
+    }
 
-fn at(cache: &'static str, pattern: &'static str, block: u64) -> Axes {
-    let axes = PROBE.info.defaults();
-    axes.with("cache", cache)
-        .with("pattern", pattern)
-        .with("block", block)
-}
-
-fn headlines(facts: &Facts) -> Vec<Headline> {
-    let disk = temporary_name(facts).unwrap_or_else(|| "its disk".to_owned());
-    vec![
-        Headline::new(
-            format!("read 4 KiB randomly from {disk}"),
-            at("direct", "random", 4 << 10),
-        ),
-        Headline::new(
-            format!("read 1 MiB sequentially from {disk}"),
-            at("direct", "sequential", 1 << 20),
-        ),
-        Headline::new(
-            "disk seek",
-            at("direct", "seek", 4 << 10).with("size", SEEK_SIZE),
-        ),
-    ]
-}
-
-/// Blocks of each size from each place, and several reads under way.
-fn more_points() -> Vec<Planned> {
-    let mut points = Vec::new();
-    for cache in ["cold", "direct"] {
-        for block in [64 << 10, 1 << 20] {
-            points.push(at(cache, "random", block));
-            points.push(at(cache, "sequential", block));
+    /// Blocks of each size from each place, and several reads under way.
+    fn more_points(_: &Facts) -> Vec<Planned> {
+        let mut points = Vec::new();
+        for cache in [Cache::Cold, Cache::Direct] {
+            for block in [64 << 10, 1 << 20] {
+                points.push(at(cache, Pattern::Random, block));
+                points.push(at(cache, Pattern::Sequential, block));
+            }
         }
+        points.extend([1, 4, 16, 64].map(|depth| Read {
+            engine: Engine::IoUring,
+            depth,
+            ..at(Cache::Direct, Pattern::Random, 4 << 10)
+        }));
+        points.push(Read {
+            engine: Engine::Mmap,
+            ..at(Cache::Cold, Pattern::Random, 4 << 10)
+        });
+        points.push(Read {
+            pages: Pages::Huge,
+            ..at(Cache::Direct, Pattern::Sequential, 1 << 20)
+        });
+        Planned::anywhere(points.into_iter().map(Read::into).collect())
     }
-    for depth in [1_u64, 4, 16, 64] {
-        let axes = at("direct", "random", 4 << 10);
-        points.push(axes.with("engine", "io_uring").with("depth", depth));
+
+    fn memory_bytes(point: &At<Read>) -> u64 {
+        point.size
     }
-    points.push(at("cold", "random", 4 << 10).with("engine", "mmap"));
-    points.push(at("direct", "sequential", 1 << 20).with("pages", "2MiB"));
-    Planned::anywhere(points)
+
+    fn predict(point: &At<Read>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        predict::predict(point, facts, known)
+    }
+
+    fn derive(point: &At<Read>, reports: Vec<Report>) -> Report {
+        with_throughput(reports, point.block)
+    }
+}
+
+fn at(cache: Cache, pattern: Pattern, block: u64) -> Read {
+    Read {
+        cache,
+        pattern,
+        block,
+        ..Read::default()
+    }
 }
 
 struct Reading {
@@ -259,27 +251,31 @@ impl Reading {
     }
 }
 
-impl Role for Reading {
+impl RoleAt<Read> for Reading {
     /// It waits for the device.
-    fn blocks(&self, point: &Point) -> bool {
-        point.axes.word("cache") != "warm"
+    fn blocks(&self, point: &At<Read>) -> bool {
+        point.cache != Cache::Warm
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Read>, _: &Offers) -> Result<Offers, Failure> {
         self.reader = None;
         self.failed = None;
         self.share = None;
         can_be(point)?;
-        let size = point.axes.number("size");
-        let place = Place::again(&mut self.place, point)?;
+        let size = point.size;
+        let place = Place::again(&mut self.place, &point.dir)?;
         fits_the_place(point, place)?;
         place.extend(size)?;
-        let order = order(point, &mut self.random);
-        let is_random = point.axes.word("pattern") != "sequential";
-        let access = match point.axes.word("cache") {
-            "direct" => Access::Direct,
-            _ if is_random => Access::CachedRandom,
-            _ => Access::Cached,
+        let is_random = point.pattern.jumps();
+        let order = if is_random {
+            place::random_order(size, point.block, apart(point), &mut self.random)
+        } else {
+            Order::sequential(size, point.block)
+        };
+        let access = match point.cache {
+            Cache::Direct => Access::Direct,
+            Cache::Warm | Cache::Cold if is_random => Access::CachedRandom,
+            Cache::Warm | Cache::Cold => Access::Cached,
         };
         let file = place.data.open(access).map_err(|error| match access {
             Access::Direct => place.no_direct(&error.to_string(), NOT_DIRECT),
@@ -288,33 +284,33 @@ impl Role for Reading {
         let engine = engine(point);
         let mut reader = Reader::new(engine, file, order, is_random).map_err(|error| {
             let forbidden = match engine {
-                Engine::Uring(_) => {
+                reads::Engine::Uring(_) => {
                     " (kernel.io_uring_disabled, or a seccomp filter, may forbid it)"
                 }
                 _ => "",
             };
             Failure::unsupported(format!(
                 "cannot read by {}: {error}{forbidden}",
-                point.axes.word("engine")
+                point.engine.word()
             ))
         })?;
-        if point.axes.word("pages") == "2MiB" {
+        if point.pages == Pages::Huge {
             let memory = arenas::in_memory(reader.memory_bytes() as u64, "2MiB")?;
             reader = reader.into_memory(memory).expect("as much as it needs");
         }
-        match point.axes.word("cache") {
-            "warm" => warm(place, &mut reader, size)?,
-            _ => evict(place, &reader)?,
+        match point.cache {
+            Cache::Warm => warm(place, &mut reader, size)?,
+            Cache::Cold | Cache::Direct => evict(place, &reader)?,
         }
         self.reader = Some(reader);
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Read>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let place = self.place.as_ref().expect("a prepared point has a file");
         let reader = self.reader.as_mut().expect("a prepared point has a reader");
-        let is_cold = point.axes.word("cache") == "cold";
-        let depth = point.axes.number("depth");
+        let is_cold = point.cache == Cache::Cold;
+        let depth = point.depth;
         let most = most_at_once(point, reader);
         // Preparing and reading take turns.
         let reader = RefCell::new(reader);
@@ -352,9 +348,10 @@ impl Role for Reading {
         let clock = half.clock();
         let each_ns = half.cost_ns("cost").unwrap_or(0.0);
         if each_ns >= CLOCK_READS * clock.read_ns() {
-            let stamped = match most.is_stretch {
-                true => most.blocks,
-                false => (STAMPED * depth).min(most.blocks),
+            let stamped = if most.is_stretch {
+                most.blocks
+            } else {
+                (STAMPED * depth).min(most.blocks)
             };
             half.repeat(u64::MAX, |meter| {
                 prepare()?;
@@ -371,7 +368,7 @@ impl Role for Reading {
     }
 
     /// That the file was read, where it came from, and what that took of the processor.
-    fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &At<Read>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let place = self.place.as_ref().expect("a measured point has a file");
         let mut reader = self.reader.take().expect("a measured point has a reader");
         if let Some(error) = self.failed.take() {
@@ -379,18 +376,19 @@ impl Role for Reading {
         }
         let failed = |error| place.failed("read", &error);
         is_there(&reader)?;
-        let is_cold = point.axes.word("cache") == "cold";
+        let is_cold = point.cache == Cache::Cold;
         if is_cold {
             evict(place, &reader)?;
             reader.rewind();
         }
-        let (depth, block) = (point.axes.number("depth"), point.axes.number("block"));
+        let (depth, block) = (point.depth, point.block);
         let each_ns = meter.cost_ns("cost").unwrap_or(1.0);
         let wanted = (meter.time_ns() / 4.0 / each_ns) as u64;
         let most = most_at_once(point, &reader);
-        let count = match most.is_stretch {
-            true => most.blocks,
-            false => wanted.max(STAMPED * depth).min(most.blocks),
+        let count = if most.is_stretch {
+            most.blocks
+        } else {
+            wanted.max(STAMPED * depth).min(most.blocks)
         };
         let before = now_ns(ClockId::ThreadCpu);
         reader.read(count).map_err(failed)?;
@@ -408,11 +406,20 @@ impl Role for Reading {
     }
 }
 
-fn engine(point: &Point) -> Engine {
-    match point.axes.word("engine") {
-        "io_uring" => Engine::Uring(point.axes.number("depth") as u32),
-        "mmap" => Engine::Map,
-        _ => Engine::Pread,
+fn engine(point: &Read) -> reads::Engine {
+    match point.engine {
+        Engine::Pread => reads::Engine::Pread,
+        Engine::IoUring => reads::Engine::Uring(point.depth as u32),
+        Engine::Mmap => reads::Engine::Map,
+    }
+}
+
+/// How far blocks at random lie apart at least: of blocks that share a page one alone is read where
+/// the page must not be in memory.
+fn apart(point: &Read) -> u64 {
+    match point.cache {
+        Cache::Cold => point.block.max(base_page_bytes() as u64),
+        Cache::Warm | Cache::Direct => point.block,
     }
 }
 
@@ -425,10 +432,10 @@ struct Most {
     is_stretch: bool,
 }
 
-fn most_at_once(point: &Point, reader: &Reader) -> Most {
-    let is_cold = point.axes.word("cache") == "cold";
-    let is_stretch = is_cold && point.axes.word("pattern") == "sequential";
-    let in_stretch = COLD_STRETCH_BYTES / point.axes.number("block");
+fn most_at_once(point: &At<Read>, reader: &Reader) -> Most {
+    let is_cold = point.cache == Cache::Cold;
+    let is_stretch = is_cold && point.pattern == Pattern::Sequential;
+    let in_stretch = COLD_STRETCH_BYTES / point.block;
     Most {
         blocks: match (is_cold, is_stretch) {
             (true, true) => reader.blocks().min(in_stretch),
@@ -440,24 +447,23 @@ fn most_at_once(point: &Point, reader: &Reader) -> Most {
 }
 
 /// Whether the axes go together.
-fn can_be(point: &Point) -> Result<(), Failure> {
-    if point.axes.number("depth") > 1 && point.axes.word("engine") != "io_uring" {
+fn can_be(point: &At<Read>) -> Result<(), Failure> {
+    if point.depth > 1 && point.engine != Engine::IoUring {
         return Err(Failure::unsupported(
             "several reads under way at once are for io_uring (--set engine=io_uring)",
         ));
     }
-    if point.axes.word("engine") == "mmap" && point.axes.word("cache") == "direct" {
+    if point.engine == Engine::Mmap && point.cache == Cache::Direct {
         return Err(Failure::unsupported(
             "a mapping is one of the page cache, which direct reads go past (--set cache=cold)",
         ));
     }
-    has_blocks(point)
+    has_blocks(point.size, point.block)
 }
 
 /// Whether what the file lies on can answer the point, before anything is written there.
-fn fits_the_place(point: &Point, place: &Place) -> Result<(), Failure> {
-    let cache = point.axes.word("cache");
-    if point.axes.word("pattern") == "seek" {
+fn fits_the_place(point: &At<Read>, place: &Place) -> Result<(), Failure> {
+    if point.pattern == Pattern::Seek {
         if place.medium != Medium::Rotational {
             return Err(Failure::unsupported(format!(
                 "nothing seeks: {} lies on {}, which is not known to turn (--set dir= for a \
@@ -466,18 +472,18 @@ fn fits_the_place(point: &Point, place: &Place) -> Result<(), Failure> {
                 place.name
             )));
         }
-        if cache == "warm" {
+        if point.cache == Cache::Warm {
             return Err(Failure::unsupported(
                 "nothing seeks in the page cache (--set cache=direct)",
             ));
         }
     }
-    match cache {
-        "warm" => Ok(()),
-        "cold" => place.must_have_a_device("--set cache=warm"),
-        _ => {
+    match point.cache {
+        Cache::Warm => Ok(()),
+        Cache::Cold => place.must_have_a_device("--set cache=warm"),
+        Cache::Direct => {
             place.must_have_a_device("--set cache=warm")?;
-            place.must_be_direct(point, NOT_DIRECT)
+            place.must_be_direct(point.block, NOT_DIRECT)
         }
     }
 }
@@ -508,19 +514,19 @@ fn evict(place: &Place, reader: &Reader) -> Result<(), Failure> {
     }
 }
 
-fn came_from_where_it_should(point: &Point, place: &Place, share: f64) -> Result<(), Failure> {
-    let (meant, right) = match point.axes.word("cache") {
-        "warm" => ("from memory", share <= NONE),
-        _ => ("from the device", share >= ALL),
+fn came_from_where_it_should(point: &At<Read>, place: &Place, share: f64) -> Result<(), Failure> {
+    let (meant, right) = match point.cache {
+        Cache::Warm => ("from memory", share <= NONE),
+        Cache::Cold | Cache::Direct => ("from the device", share >= ALL),
     };
-    match right {
-        true => Ok(()),
-        false => Err(Failure::unsupported(format!(
-            "for each byte read from a file in {}, {share:.2} came from the device, where all \
-             should have come {meant}",
-            place.folder()
-        ))),
+    if right {
+        return Ok(());
     }
+    Err(Failure::unsupported(format!(
+        "for each byte read from a file in {}, {share:.2} came from the device, where all should \
+         have come {meant}",
+        place.folder()
+    )))
 }
 
 /// How long it takes, by this meter's clock.

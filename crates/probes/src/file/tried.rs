@@ -1,12 +1,12 @@
 //! Measures a point of a probe in this process, for tests.
 
 use costof_measure::meter::{Meter, Record};
-use costof_measure::probe::{Probe, Role};
-use costof_model::axis::Axes;
+use costof_measure::probe::{Measure, RoleAt};
 use costof_model::failure::Failure;
 use costof_model::metric::Data;
 use costof_model::point::Point;
 use costof_model::protocol::{ClockInfo, ClockSource, Launch, Offers, Report};
+use costof_model::typed::At;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,11 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
 /// How long a point is measured.
 const TIME_NS: f64 = 1e6;
 
-pub(crate) fn launch(points: Vec<Point>) -> Launch {
+pub(crate) fn launch() -> Launch {
+    launch_of(Vec::new())
+}
+
+fn launch_of(points: Vec<Point>) -> Launch {
     Launch {
         role: "only".into(),
         points,
@@ -42,27 +46,43 @@ pub(crate) fn launch(points: Vec<Point>) -> Launch {
 }
 
 /// Has a role measure a point that it has prepared.
-pub(crate) fn run(probe: &Probe, role: &mut dyn Role, point: &Point) -> Result<Report, Failure> {
-    let launch = launch(vec![point.clone()]);
-    let clock = costof_measure::clock::open(&launch.clock).expect("CLOCK_MONOTONIC");
-    let (stop, mut record) = (AtomicBool::new(false), Record::default());
-    let primary = &probe.info.primary().name;
-    let mut meter = Meter::new(&*clock, TIME_NS, &stop, None, primary, &mut record);
-    role.run(point, &mut meter)?;
-    role.finish(point, &mut meter)?;
-    Ok((probe.derive)(
-        point,
-        vec![record.into_report(false, Vec::new())],
-    ))
+pub(crate) fn run<P: Measure>(role: &mut impl RoleAt<P>, point: &At<P>) -> Result<Report, Failure> {
+    metered(point, |meter| {
+        role.run(point, meter)?;
+        role.finish(point, meter)
+    })
 }
 
 /// Prepares and measures a point.
-pub(crate) fn measure(probe: &Probe, axes: Axes) -> Result<Report, Failure> {
-    let point = crate::literal::point(probe, axes);
+pub(crate) fn measure<P: Measure>(axes: P) -> Result<Report, Failure> {
+    let typed = crate::literal::at(axes);
+    let point = Point {
+        probe: P::PROBE.into(),
+        axes: typed.axes.write(),
+        link: typed.link.clone(),
+    };
     let _alone = alone();
-    let mut role = (probe.roles[0])(&launch(vec![point.clone()]))?;
+    let mut role = (P::ROLES[0])(&launch_of(vec![point.clone()]))?;
     role.prepare(&point, &Offers::new())?;
-    run(probe, &mut *role, &point)
+    metered(&typed, |meter| {
+        role.run(&point, meter)?;
+        role.finish(&point, meter)
+    })
+}
+
+fn metered<P: Measure>(
+    point: &At<P>,
+    measure: impl FnOnce(&mut Meter<'_>) -> Result<(), Failure>,
+) -> Result<Report, Failure> {
+    let clock = costof_measure::clock::open(&launch().clock).expect("CLOCK_MONOTONIC");
+    let (stop, mut record) = (AtomicBool::new(false), Record::default());
+    let primary = P::METRICS[0].name;
+    let mut meter = Meter::new(&*clock, TIME_NS, &stop, None, primary, &mut record);
+    measure(&mut meter)?;
+    Ok(P::derive(
+        point,
+        vec![record.into_report(false, Vec::new())],
+    ))
 }
 
 /// A metric that is one number.

@@ -1,149 +1,148 @@
 //! `file.write`: what writing a block of a file costs, without waiting until it lasts.
 
-use super::axes::{DIR, RANDOM, SEQUENTIAL, block_axis, size_axis};
+use super::axes::{self, Pattern};
 use super::expect;
-use super::place::{Place, all_by_the_device};
+use super::place::{self, Place, all_by_the_device};
 use crate::derived::with_throughput;
-use crate::expect::cost_ns;
-use crate::literal::{cost, latency, list, metric, text, word, words};
+use crate::prelude::*;
 use crate::sum::{Range, Sum};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role};
-use costof_model::axis::Axes;
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Planned, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers};
-use costof_model::unit::{Better, Unit};
+use costof_model::Text;
 use costof_os::clock::{ClockId, now_ns};
+use costof_os::file::order::Order;
 use costof_os::file::writes::{How, Sync, Writer};
 use fastrand::Rng;
 use std::cell::RefCell;
 use std::io;
-use std::sync::LazyLock;
 
 /// A latency is measured where it is so many readings of the clock.
 const CLOCK_READS: f64 = 100.0;
 /// Writes that are counted for the processor time of one, at least.
 const COUNTED: u64 = 16;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("file.write"),
-        method: 1,
-        question: text(
-            "What does writing a block of a file cost, before anybody waits for it to last?",
+words! {
+    /// Where the block goes.
+    pub(crate) enum Cache {
+        /// into the page cache, over a block that is there: the device gets it later
+        Warm = "warm",
+        /// to the device, past the page cache (O_DIRECT); the device may keep it in a cache of its own
+        Direct = "direct",
+    }
+}
+
+pub(crate) static PROBE: Probe = Probe::of::<Write>();
+
+point! {
+    /// What `file.write` varies.
+    pub(crate) struct Write of "file.write" {
+        cache: Cache = words("where the block goes"),
+        pattern: Pattern = Pattern::of_writes(),
+        block: u64 = axes::block(&[4 << 10, 64 << 10, 1 << 20]),
+        size: u64 = axes::size(&[16 << 20]),
+        dir: Text = axes::dir(),
+    }
+}
+
+impl Measure for Write {
+    const QUESTION: &'static str =
+        "What does writing a block of a file cost, before anybody waits for it to last?";
+    const METRICS: &'static [Metric] = &[
+        cost("one block, time of many by their number"),
+        latency("each write; where it takes 100 readings of the clock"),
+        metric(
+            "throughput",
+            Unit::BytesPerSecond,
+            Better::Higher,
+            "bytes of blocks by the time that they cost",
         ),
-        axes: list![
-            words(
-                "cache",
-                "where the block goes",
-                list![
-                    word(
-                        "warm",
-                        "into the page cache, over a block that is there: the device gets it later"
-                    ),
-                    word(
-                        "direct",
-                        "to the device, past the page cache (O_DIRECT); the device may keep it in a cache of its own"
-                    ),
-                ],
-            ),
-            words(
-                "pattern",
-                "which block comes next",
-                list![RANDOM, SEQUENTIAL],
-            ),
-            block_axis(list![4 << 10, 64 << 10, 1 << 20]),
-            size_axis(list![16 << 20]),
-            DIR,
-        ],
-        crossings: list![
-            list![text("cache"), text("block")],
-            list![text("cache"), text("pattern")]
-        ],
-        metrics: list![
-            cost("one block, time of many by their number"),
-            latency("each write; where it takes 100 readings of the clock"),
-            metric(
-                "throughput",
-                Unit::BytesPerSecond,
-                Better::Higher,
-                "bytes of blocks by the time that they cost"
-            ),
-            metric(
-                "cpu",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "processor time of the writing thread for a KiB"
-            ),
-            metric(
-                "device_share",
-                Unit::One,
-                Better::Neither,
-                "of cache=direct: bytes that went to the device for each that was written, by \
-                 /proc/self/io and the disk's own counter, whichever says less; absent where \
-                 nobody can tell",
-            ),
-        ],
-        how: text(
-            "pwrite(2) over the blocks of a file without a name (O_TMPFILE) that was written and \
-             synced before, so that no room has to be found. Each write carries its number, and \
-             what was written last is read back and compared. cache=warm, for which all of the \
-             file is read before, is a copy and a page marked: the kernel writes pages back when it \
-             likes, and a file that is larger than what may be dirty (vm.dirty_ratio) would measure \
-             the device.",
+        metric(
+            "cpu",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "processor time of the writing thread for a KiB",
         ),
-        sources: list![
-            text(
-                "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lmdd"
-            ),
-            text(
-                "pwrite(2), open(2) on O_DIRECT; Linux Documentation/admin-guide/sysctl/vm.rst on dirty pages"
-            ),
-        ],
-        predicted_from: text(
-            "warm: the system call that os.syscall has measured, the copy that cpu.memcpy has, 30 to 500 ns to mark a page, and 50 to 2,500 ns for what the file system notes of a write; direct: what file.read or os.page_fault has read from the same device, or times by its kind",
+        metric(
+            "device_share",
+            Unit::One,
+            Better::Neither,
+            "of cache=direct: bytes that went to the device for each that was written, by \
+             /proc/self/io and the disk's own counter, whichever says less; absent where \
+             nobody can tell",
         ),
-        after: list![
-            text("os.syscall"),
-            text("cpu.memcpy"),
-            text("os.page_fault"),
-            text("file.read")
-        ],
-        needs: list![text(
-            "a folder on a file system with the file's size free (--set dir=)"
-        )],
-        roles: list![text("only")],
-    }),
-    rounds: 2,
-    blocks_by: &["size", "dir"],
-    least_ns: |_| 0.0,
-    memory_bytes: |point| point.axes.number("size"),
-    processors: |_| 1,
-    headlines: |_| {
+    ];
+    const HOW: &'static str = "pwrite(2) over the blocks of a file without a name (O_TMPFILE) that was written and \
+         synced before, so that no room has to be found. Each write carries its number, and \
+         what was written last is read back and compared. cache=warm, for which all of the \
+         file is read before, is a copy and a page marked: the kernel writes pages back when it \
+         likes, and a file that is larger than what may be dirty (vm.dirty_ratio) would measure \
+         the device.";
+    const SOURCES: &'static [&'static str] = &[
+        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lmdd",
+        "pwrite(2), open(2) on O_DIRECT; Linux Documentation/admin-guide/sysctl/vm.rst on dirty pages",
+    ];
+    const PREDICTED_FROM: &'static str = "warm: the system call that os.syscall has measured, the copy that cpu.memcpy has, 30 to 500 ns to mark a page, and 50 to 2,500 ns for what the file system notes of a write; direct: what file.read or os.page_fault has read from the same device, or times by its kind";
+    const AFTER: &'static [&'static str] =
+        &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
+    const NEEDS: &'static [&'static str] =
+        &["a folder on a file system with the file's size free (--set dir=)"];
+    const CROSSINGS: &'static [&'static [&'static str]] =
+        &[&["cache", "block"], &["cache", "pattern"]];
+    const ROUNDS: u32 = 2;
+    const BLOCKS_BY: &'static [&'static str] = &["size", "dir"];
+    const ROLES: &'static [StartRole] = &[|launch| role::<Write>(Writing::start(launch))];
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new(
             "write 4 KiB into the page cache",
-            PROBE.info.defaults(),
+            Write::default(),
         )]
-    },
-    more_points: |_| {
-        Planned::anywhere(vec![
-            at("direct", "sequential", 1 << 20),
-            at("warm", "sequential", 1 << 20),
-        ])
-    },
-    budget: None,
-    predict,
-    roles: &[|launch| Ok(Box::new(Writing::start(launch)))],
-    derive: with_throughput,
-};
+    }
 
-fn at(cache: &'static str, pattern: &'static str, block: u64) -> Axes {
-    let axes = PROBE.info.defaults().with("cache", cache);
-    axes.with("pattern", pattern).with("block", block)
+    fn more_points(_: &Facts) -> Vec<Planned> {
+        Planned::anywhere(vec![
+            at(Cache::Direct, Pattern::Sequential, 1 << 20).into(),
+            at(Cache::Warm, Pattern::Sequential, 1 << 20).into(),
+        ])
+    }
+
+    fn memory_bytes(point: &At<Write>) -> u64 {
+        point.size
+    }
+
+    fn predict(point: &At<Write>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        /// To make a page dirty.
+        const MARK_PAGE_NS: Range = Range(30.0, 500.0);
+        /// What a file system does for a write whatever its length: a lock, the file's time, a journal
+        /// that it tells of the write.
+        const NOTE_NS: Range = Range(50.0, 2500.0);
+        let mut sum = Sum::new();
+        let block = point.block as f64;
+        if point.is_direct() {
+            expect::device(&mut sum, &point.blocks(), facts, known)?;
+        } else {
+            expect::call(&mut sum, known)?;
+            sum.add(NOTE_NS, "for what the file system notes");
+            sum.add(
+                MARK_PAGE_NS * expect::pages(block),
+                "to find pages and mark them",
+            );
+            sum.add(expect::copy(known, block)?, "to copy the block");
+        }
+        let Range(low, high) = sum.total();
+        cost_ns(low, high, sum.in_words())
+    }
+
+    fn derive(point: &At<Write>, reports: Vec<Report>) -> Report {
+        with_throughput(reports, point.block)
+    }
+}
+
+fn at(cache: Cache, pattern: Pattern, block: u64) -> Write {
+    Write {
+        cache,
+        pattern,
+        block,
+        ..Write::default()
+    }
 }
 
 struct Writing {
@@ -166,8 +165,23 @@ impl Writing {
     }
 }
 
-fn is_direct(point: &Point) -> bool {
-    point.axes.word("cache") == "direct"
+impl Write {
+    fn is_direct(&self) -> bool {
+        match self.cache {
+            Cache::Warm => false,
+            Cache::Direct => true,
+        }
+    }
+
+    /// What the device gets.
+    fn blocks(&self) -> expect::Blocks<'_> {
+        expect::Blocks {
+            dir: &self.dir,
+            block: self.block,
+            jump: self.pattern.jumps(),
+            by_read: false,
+        }
+    }
 }
 
 /// Has all of the file in the page cache: writes past it, of a point before, have dropped what was
@@ -182,30 +196,34 @@ fn warm(place: &Place, size: u64) -> Result<(), Failure> {
     }
 }
 
-impl Role for Writing {
+impl RoleAt<Write> for Writing {
     /// It waits for the device.
-    fn blocks(&self, point: &Point) -> bool {
-        is_direct(point)
+    fn blocks(&self, point: &At<Write>) -> bool {
+        point.is_direct()
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Write>, _: &Offers) -> Result<Offers, Failure> {
         self.writer = None;
         self.failed = None;
         self.share = None;
-        super::place::has_blocks(point)?;
-        let place = Place::again(&mut self.place, point)?;
-        if is_direct(point) {
+        let (size, block) = (point.size, point.block);
+        place::has_blocks(size, block)?;
+        let place = Place::again(&mut self.place, &point.dir)?;
+        if point.is_direct() {
             place.must_have_a_device("--set cache=warm")?;
-            place.must_be_direct(point, "--set dir= for another folder, or --set cache=warm")?;
+            place.must_be_direct(block, "--set dir= for another folder, or --set cache=warm")?;
         }
-        let size = point.axes.number("size");
         place.extend(size)?;
-        if !is_direct(point) {
+        if !point.is_direct() {
             warm(place, size)?;
         }
-        let order = super::place::order(point, &mut self.random);
+        let order = if point.pattern.jumps() {
+            place::random_order(size, block, block, &mut self.random)
+        } else {
+            Order::sequential(size, block)
+        };
         let how = How {
-            is_direct: is_direct(point),
+            is_direct: point.is_direct(),
             sync: Sync::Nothing,
         };
         let writer = Writer::new(&place.data, how, order);
@@ -213,7 +231,7 @@ impl Role for Writing {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Write>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let place = self.place.as_ref().expect("a prepared point has a file");
         let writer = self.writer.as_mut().expect("a prepared point has a writer");
         let before = (place.counters(), writer.written_bytes());
@@ -230,14 +248,14 @@ impl Role for Writing {
         if each_ns >= CLOCK_READS * half.clock().read_ns() {
             half.single("latency", || write(1));
         }
-        if is_direct(point) {
+        if point.is_direct() {
             let bytes = writer.borrow().written_bytes() - before.1;
             self.share = place.share_written(&before.0, bytes);
         }
         Ok(())
     }
 
-    fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &At<Write>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let place = self.place.as_ref().expect("a measured point has a file");
         let mut writer = self.writer.take().expect("a measured point has a writer");
         let failed = |error: io::Error| place.failed("write", &error);
@@ -249,7 +267,7 @@ impl Role for Writing {
         let before = now_ns(ClockId::ThreadCpu);
         writer.write(count).map_err(failed)?;
         let cpu_ns = (now_ns(ClockId::ThreadCpu) - before) as f64;
-        let block = point.axes.number("block");
+        let block = point.block;
         meter.value("cpu", cpu_ns / (count * block) as f64 * 1024.0);
         if !writer.is_written(&place.data).map_err(failed)? {
             return Err(Failure::error(
@@ -266,52 +284,32 @@ impl Role for Writing {
     }
 }
 
-fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    /// To make a page dirty.
-    const MARK_PAGE_NS: Range = Range(30.0, 500.0);
-    /// What a file system does for a write whatever its length: a lock, the file's time, a journal
-    /// that it tells of the write.
-    const NOTE_NS: Range = Range(50.0, 2500.0);
-    let mut sum = Sum::new();
-    let block = point.axes.number("block") as f64;
-    if is_direct(point) {
-        expect::device(&mut sum, point, facts, known)?;
-    } else {
-        expect::call(&mut sum, known)?;
-        sum.add(NOTE_NS, "for what the file system notes");
-        sum.add(
-            MARK_PAGE_NS * expect::pages(block),
-            "to find pages and mark them",
-        );
-        sum.add(expect::copy(known, block)?, "to copy the block");
-    }
-    let Range(low, high) = sum.total();
-    cost_ns(low, high, sum.in_words())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::file::tried::{alone, launch, measure, value};
-    use crate::literal::point;
+    use crate::literal::at as on_no_link;
     use costof_model::failure::FailureKind;
     use costof_os::file::cache;
 
     #[test]
     fn blocks_go_where_the_point_says() {
-        for cache in ["warm", "direct"] {
-            for pattern in ["random", "sequential"] {
-                let axes = at(cache, pattern, 4096).with("size", 4 << 20);
-                match measure(&PROBE, axes.clone()) {
+        for cache in Cache::ALL.iter().copied() {
+            for pattern in [Pattern::Random, Pattern::Sequential] {
+                let axes = Write {
+                    size: 4 << 20,
+                    ..at(cache, pattern, 4096)
+                };
+                match measure(axes.clone()) {
                     Ok(report) => {
-                        assert_eq!(report.allocations, 0, "{axes}");
-                        assert!(value(&report, "throughput") > Some(0.0), "{axes}");
+                        assert_eq!(report.allocations, 0, "{axes:?}");
+                        assert!(value(&report, "throughput") > Some(0.0), "{axes:?}");
                         let share = value(&report, "device_share");
-                        assert!(cache == "direct" || share.is_none(), "{axes}");
+                        assert!(cache == Cache::Direct || share.is_none(), "{axes:?}");
                     }
                     Err(failure) => {
                         assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
-                        eprintln!("checked less: {axes}: {failure}");
+                        eprintln!("checked less: {axes:?}: {failure}");
                     }
                 }
             }
@@ -321,10 +319,12 @@ mod tests {
     #[test]
     fn what_was_dropped_from_the_page_cache_is_there_again_for_a_warm_point() {
         let size = 100_000;
-        let axes = at("warm", "random", 4096).with("size", size);
-        let point = point(&PROBE, axes);
+        let point = on_no_link(Write {
+            size,
+            ..at(Cache::Warm, Pattern::Random, 4096)
+        });
         let _alone = alone();
-        let mut role = Writing::start(&launch(vec![point.clone()]));
+        let mut role = Writing::start(&launch());
         for _ in 0..2 {
             if let Err(failure) = role.prepare(&point, &Offers::new()) {
                 assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
@@ -342,14 +342,12 @@ mod tests {
 
     #[test]
     fn sectors_are_not_split_and_a_file_has_blocks() {
-        for (axes, says) in [
-            (at("direct", "random", 256).with("size", 4 << 20), "256B"),
-            (
-                at("warm", "random", 1 << 20).with("size", 1 << 20),
-                "fewer than four",
-            ),
+        for (cache, block, size, says) in [
+            (Cache::Direct, 256, 4 << 20, "256B"),
+            (Cache::Warm, 1 << 20, 1 << 20, "fewer than four"),
         ] {
-            let failure = measure(&PROBE, axes).unwrap_err();
+            let axes = at(cache, Pattern::Random, block);
+            let failure = measure(Write { size, ..axes }).unwrap_err();
             assert!(failure.reason.contains(says), "{failure}");
         }
     }

@@ -3,25 +3,15 @@
 mod predict;
 
 use crate::arenas;
-use crate::literal::{cost, latency, list, metric, text, word, words};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role, the_only_report};
-use costof_model::axis::Axes;
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers};
-use costof_model::unit::{Better, Unit, display_bytes};
+use crate::prelude::*;
+use costof_model::unit::display_bytes;
 use costof_os::arena::{PageSize, base_page_bytes, huge_page_bytes};
 use costof_os::page_faults::{PageFaults, Pages};
 use costof_os::scratch::Scratch;
 use fastrand::Rng;
-use predict::predict;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
-use std::sync::LazyLock;
 
 /// Pages that are touched for each batch, and of the file. Half of them are always touched before
 /// the timed ones, so that those are not the pages that the caches have had last.
@@ -41,125 +31,105 @@ const MAJOR_BATCH_NS: f64 = 2.5e6;
 /// fault too, 64 KiB by default (`fault_around_bytes`), and so it finds one page.
 const FILE_STRIDE: usize = 64 << 10;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("os.page_fault"),
-        method: 1,
-        question: text("What does the first touch of a page cost?"),
-        axes: list![words(
-            "kind",
-            "what the kernel has to do for it",
-            list![
-                word(
-                    "minor_anonymous",
-                    "find an empty page for anonymous memory and clear it; the first touch writes"
-                ),
-                word(
-                    "minor_file",
-                    "map a page of a file that is in the page cache (MAP_SHARED); the first touch reads"
-                ),
-                word(
-                    "copy_on_write",
-                    "copy a page that is mapped already (MAP_PRIVATE); the first write after a read"
-                ),
-                word(
-                    "huge",
-                    "find a transparent huge page for anonymous memory and clear it"
-                ),
-                word(
-                    "major",
-                    "read a page of a file from its device, without reading ahead"
-                ),
-            ],
-        )],
-        crossings: list![],
-        metrics: list![
-            cost("one page fault; of `major`, in a row"),
-            latency("of `major`: single faults, each after the file was evicted"),
-            metric(
-                "faults",
-                Unit::One,
-                Better::Neither,
-                "page faults an access, as getrusage counts them: major ones for `major`",
-            ),
-            metric(
-                "mapped",
-                Unit::Bytes,
-                Better::Neither,
-                "what one fault has mapped, by smaps",
-            ),
-            metric(
-                "read_bytes",
-                Unit::Bytes,
-                Better::Neither,
-                "of `major`: read from a device for one fault, by /proc/thread-self/io",
-            ),
-        ],
-        how: text(
-            "A fresh mapping is made for each batch, untimed, and one byte of each page is touched: \
-             of 1,024 pages the last 256 or 512 are timed, of 128 MiB of huge ones (two at least) \
-             the last quarter or half, of a device's up to 64. The pages are those that the batch \
-             before gave back, so they are in part in the caches (huge ones only in one of more \
-             than 64 MiB), and in a virtual machine the host has backed them already: the first \
-             use of memory since the machine started costs more. In the cost are the kernel's accounting (memory control groups) and, of \
-             512 anonymous or 32 file pages, one page table. File pages lie 64 KiB apart with holes \
-             between, so that one fault maps one page. The file has no name and lies in the first \
-             of these folders that is on no file system in memory: TMPDIR or else /tmp, the current \
-             one, XDG_CACHE_HOME, HOME, /var/tmp. For `major` it is evicted (fsync, \
-             POSIX_FADV_DONTNEED), mapped with MADV_RANDOM and read in random order; a cache of \
-             the device or of the host may still serve it.",
-        ),
-        sources: list![
-            text(
-                "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_pagefault"
-            ),
-            text(
-                "CSE 221 System Measurement Project, 2014: 15.2 µs for two accesses to a mapped 40 GB file on a 7,200 rpm disk, which never reached the disk"
-            ),
-            text("Linux Documentation/admin-guide/mm/transhuge.rst; mm/memory.c, do_fault_around"),
-        ],
-        predicted_from: text(
-            "the system call that os.syscall has measured, for entering the kernel and its handler; clearing or copying a page at 8 to 32 bytes a cycle; 50 to 400 ns to find one; huge pages cleared at 5 to 30 GB/s; a device by its kind",
-        ),
-        after: list![text("os.syscall"), text("cpu.frequency")],
-        needs: list![
-            text(
-                "for files: a folder on a file system that is not in memory, with 8 MiB free; for major: one that lets files be evicted, and /proc/thread-self/io"
-            ),
-            text(
-                "for huge: transparent huge pages not set to never, and twice 128 MiB of memory (or twice two such pages, where they are larger), not fragmented"
-            ),
-        ],
-        roles: list![text("only")],
-    }),
-    rounds: 2,
-    blocks_by: &[],
-    least_ns: |_| 0.0,
-    memory_bytes: |point| match point.axes.word("kind") {
-        "huge" => huge_page_bytes().map_or(0, |page| (most_huge_pages(page) * page) as u64),
-        _ => 4 << 20,
-    },
-    processors: |_| 1,
-    headlines,
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[|launch| Ok(Box::new(PageFault::start(launch)))],
-    derive: the_only_report,
-};
-
-fn headlines(_: &Facts) -> Vec<Headline> {
-    [
-        ("page fault: anonymous memory", "minor_anonymous"),
-        ("page fault: file in the page cache", "minor_file"),
-        ("page fault: huge page", "huge"),
-        ("page fault: read from the device", "major"),
-    ]
-    .map(|(label, kind)| Headline::new(label, Axes::default().with("kind", kind)))
-    .into()
+words! {
+    /// What the kernel has to do for it.
+    pub(crate) enum Kind {
+        /// find an empty page for anonymous memory and clear it; the first touch writes
+        MinorAnonymous = "minor_anonymous",
+        /// map a page of a file that is in the page cache (MAP_SHARED); the first touch reads
+        MinorFile = "minor_file",
+        /// copy a page that is mapped already (MAP_PRIVATE); the first write after a read
+        CopyOnWrite = "copy_on_write",
+        /// find a transparent huge page for anonymous memory and clear it
+        Huge = "huge",
+        /// read a page of a file from its device, without reading ahead
+        Major = "major",
+    }
 }
 
-struct PageFault {
+pub(crate) static PROBE: Probe = Probe::of::<PageFault>();
+
+point! {
+    /// What `os.page_fault` varies.
+    pub(crate) struct PageFault of "os.page_fault" {
+        kind: Kind = words("what the kernel has to do for it"),
+    }
+}
+
+impl Measure for PageFault {
+    const QUESTION: &'static str = "What does the first touch of a page cost?";
+    const METRICS: &'static [Metric] = &[
+        cost("one page fault; of `major`, in a row"),
+        latency("of `major`: single faults, each after the file was evicted"),
+        metric(
+            "faults",
+            Unit::One,
+            Better::Neither,
+            "page faults an access, as getrusage counts them: major ones for `major`",
+        ),
+        metric(
+            "mapped",
+            Unit::Bytes,
+            Better::Neither,
+            "what one fault has mapped, by smaps",
+        ),
+        metric(
+            "read_bytes",
+            Unit::Bytes,
+            Better::Neither,
+            "of `major`: read from a device for one fault, by /proc/thread-self/io",
+        ),
+    ];
+    const HOW: &'static str = "A fresh mapping is made for each batch, untimed, and one byte of each page is touched: \
+         of 1,024 pages the last 256 or 512 are timed, of 128 MiB of huge ones (two at least) \
+         the last quarter or half, of a device's up to 64. The pages are those that the batch \
+         before gave back, so they are in part in the caches (huge ones only in one of more \
+         than 64 MiB), and in a virtual machine the host has backed them already: the first \
+         use of memory since the machine started costs more. In the cost are the kernel's accounting (memory control groups) and, of \
+         512 anonymous or 32 file pages, one page table. File pages lie 64 KiB apart with holes \
+         between, so that one fault maps one page. The file has no name and lies in the first \
+         of these folders that is on no file system in memory: TMPDIR or else /tmp, the current \
+         one, XDG_CACHE_HOME, HOME, /var/tmp. For `major` it is evicted (fsync, \
+         POSIX_FADV_DONTNEED), mapped with MADV_RANDOM and read in random order; a cache of \
+         the device or of the host may still serve it.";
+    const SOURCES: &'static [&'static str] = &[
+        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_pagefault",
+        "CSE 221 System Measurement Project, 2014: 15.2 µs for two accesses to a mapped 40 GB file on a 7,200 rpm disk, which never reached the disk",
+        "Linux Documentation/admin-guide/mm/transhuge.rst; mm/memory.c, do_fault_around",
+    ];
+    const PREDICTED_FROM: &'static str = "the system call that os.syscall has measured, for entering the kernel and its handler; clearing or copying a page at 8 to 32 bytes a cycle; 50 to 400 ns to find one; huge pages cleared at 5 to 30 GB/s; a device by its kind";
+    const AFTER: &'static [&'static str] = &["os.syscall", "cpu.frequency"];
+    const NEEDS: &'static [&'static str] = &[
+        "for files: a folder on a file system that is not in memory, with 8 MiB free; for major: one that lets files be evicted, and /proc/thread-self/io",
+        "for huge: transparent huge pages not set to never, and twice 128 MiB of memory (or twice two such pages, where they are larger), not fragmented",
+    ];
+    const ROUNDS: u32 = 2;
+    const ROLES: &'static [StartRole] = &[|launch| role::<PageFault>(Toucher::start(launch))];
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        [
+            ("page fault: anonymous memory", Kind::MinorAnonymous),
+            ("page fault: file in the page cache", Kind::MinorFile),
+            ("page fault: huge page", Kind::Huge),
+            ("page fault: read from the device", Kind::Major),
+        ]
+        .map(|(label, kind)| Headline::new(label, PageFault { kind }))
+        .into()
+    }
+
+    fn memory_bytes(point: &At<PageFault>) -> u64 {
+        match point.kind {
+            Kind::Huge => huge_page_bytes().map_or(0, |page| (most_huge_pages(page) * page) as u64),
+            Kind::MinorAnonymous | Kind::MinorFile | Kind::CopyOnWrite | Kind::Major => 4 << 20,
+        }
+    }
+
+    fn predict(point: &At<PageFault>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        predict::predict(point.kind, facts, known)
+    }
+}
+
+struct Toucher {
     random: Rng,
     /// Made once, for all points that need it.
     file: Option<Rc<Scratch>>,
@@ -167,9 +137,9 @@ struct PageFault {
     faults: Option<PageFaults>,
 }
 
-impl PageFault {
-    fn start(launch: &Launch) -> PageFault {
-        PageFault {
+impl Toucher {
+    fn start(launch: &Launch) -> Toucher {
+        Toucher {
             random: Rng::with_seed(launch.seed),
             file: None,
             faults: None,
@@ -185,15 +155,14 @@ impl PageFault {
     }
 }
 
-impl Role for PageFault {
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        let (pages, count) = match point.axes.word("kind") {
-            "minor_anonymous" => (Pages::Anonymous(PageSize::Base), PAGES),
-            "minor_file" => (Pages::Cached(self.file()?), PAGES),
-            "copy_on_write" => (Pages::CopyOnWrite(self.file()?), PAGES),
-            "huge" => (Pages::Anonymous(PageSize::Huge), huge_pages()?),
-            "major" => (Pages::Evicted(self.file()?), PAGES),
-            other => return Err(Failure::error(format!("no page fault is called {other}"))),
+impl RoleAt<PageFault> for Toucher {
+    fn prepare(&mut self, point: &At<PageFault>, _: &Offers) -> Result<Offers, Failure> {
+        let (pages, count) = match point.kind {
+            Kind::MinorAnonymous => (Pages::Anonymous(PageSize::Base), PAGES),
+            Kind::MinorFile => (Pages::Cached(self.file()?), PAGES),
+            Kind::CopyOnWrite => (Pages::CopyOnWrite(self.file()?), PAGES),
+            Kind::Huge => (Pages::Anonymous(PageSize::Huge), huge_pages()?),
+            Kind::Major => (Pages::Evicted(self.file()?), PAGES),
         };
         let stride = match pages {
             Pages::Anonymous(_) => pages.page_bytes(),
@@ -207,16 +176,15 @@ impl Role for PageFault {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<PageFault>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let faults = self.faults.as_mut().expect("a prepared point has faults");
-        let most = match point.axes.word("kind") {
-            "major" => MAJOR_PAGES,
-            _ => (faults.pages() / 2).max(2),
+        let is_major = point.kind == Kind::Major;
+        let (most, batch_ns) = if is_major {
+            (MAJOR_PAGES, MAJOR_BATCH_NS)
+        } else {
+            ((faults.pages() / 2).max(2), BATCH_NS)
         };
-        meter.batches_last(match point.axes.word("kind") {
-            "major" => MAJOR_BATCH_NS,
-            _ => BATCH_NS,
-        });
+        meter.batches_last(batch_ns);
         // Preparing and touching take turns.
         let faults = RefCell::new(faults);
         meter.used_up(
@@ -225,7 +193,7 @@ impl Role for PageFault {
             |n| faults.borrow_mut().prepare(n as usize).map_err(refused),
             |n| faults.borrow_mut().touch(n as usize),
         )?;
-        if point.axes.word("kind") == "major" {
+        if is_major {
             meter.single_used_up(
                 "latency",
                 || faults.borrow_mut().prepare(1).map_err(refused),
@@ -236,7 +204,7 @@ impl Role for PageFault {
     }
 
     /// That each access was one fault which brought one page, and where it came from.
-    fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &At<PageFault>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let mut faults = self.faults.take().expect("a measured point has had faults");
         let counted = faults.end().map_err(refused)?;
         let touches = counted.touches as f64;
@@ -246,11 +214,13 @@ impl Role for PageFault {
         })?;
         meter.value("faults", each);
         meter.value("mapped", mapped);
-        let page = match point.axes.word("kind") {
-            "huge" => huge_page_bytes().unwrap_or(0),
-            _ => base_page_bytes(),
+        let page = match point.kind {
+            Kind::Huge => huge_page_bytes().unwrap_or(0),
+            Kind::MinorAnonymous | Kind::MinorFile | Kind::CopyOnWrite | Kind::Major => {
+                base_page_bytes()
+            }
         } as f64;
-        if let ("major", Some(folder)) = (point.axes.word("kind"), faults.folder()) {
+        if let (Kind::Major, Some(folder)) = (point.kind, faults.folder()) {
             let read = counted.read_bytes as f64 / touches;
             meter.value("read_bytes", read);
             if each < 0.99 || read < 0.99 * page {
@@ -262,7 +232,7 @@ impl Role for PageFault {
                 )));
             }
         }
-        if point.axes.word("kind") == "huge" && mapped < page {
+        if point.kind == Kind::Huge && mapped < page {
             return Err(arenas::not_huge(mapped as u64, page as u64));
         }
         // What records a batch may fault once too.

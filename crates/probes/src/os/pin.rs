@@ -1,127 +1,127 @@
 //! `os.pin`: what pinning pages for input and output costs.
 
+use crate::arenas::{self, Pages};
+use crate::derived;
 use crate::expect::cost_cycles;
-use crate::literal::{cost, list, metric, text, word, words};
-use crate::{arenas, derived};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role, the_only_report};
-use costof_model::axis::{Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Offers, Report};
-use costof_model::unit::{Better, Unit, display_bytes};
+use crate::prelude::*;
+use costof_model::unit::display_bytes;
 use costof_os::arena::{Arena, base_page_bytes};
 use costof_os::registered_buffer::Ring;
 use costof_os::vmsplice::Lender;
 use std::io;
-use std::sync::LazyLock;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("os.pin"),
-        method: 1,
-        question: text("What does it cost to pin a page for input and output?"),
-        axes: list![
-            words(
-                "how",
-                "by which system calls",
-                list![
-                    word(
-                        "io_uring",
-                        "a buffer registered with io_uring, and unregistered: pinned for long"
-                    ),
-                    word(
-                        "vmsplice",
-                        "pages lent to a pipe by vmsplice, and let go by splice to /dev/null: held \
-                         for one transfer, as MSG_ZEROCOPY holds them"
-                    ),
-                ],
-            ),
-            arenas::PAGES,
-            Axis {
-                name: text("size"),
-                about: text("the size of the buffer"),
-                domain: Domain::Number {
-                    unit: Unit::Bytes,
-                    low: 64 << 10,
-                    high: 1 << 30,
-                    // Several pages even where the smallest are of 64 KiB.
-                    usual: list![1 << 20, 256 << 10],
-                },
-            },
-        ],
-        crossings: list![list![text("how"), text("pages"), text("size")]],
-        metrics: list![
-            cost("one page of the smallest size, pinned and unpinned, without the system calls"),
-            metric(
-                "whole_buffer",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "the whole buffer, pinned and unpinned, with both system calls",
-            ),
-            metric(
-                "one_page",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "a buffer of one page, pinned and unpinned, with both system calls",
-            ),
-            metric(
-                "pinned",
-                Unit::Bytes,
-                Better::Neither,
-                "of io_uring: what the buffer has pinned, by VmPin; with huge pages, all of them",
-            ),
-        ],
-        how: text(
-            "A buffer of the whole size, and one of a single page, is pinned and unpinned over and \
-             over; its pages are in memory. The cost is the slope: the difference of the two \
-             medians of a launch ÷ the pages that the larger one has more, so that the system calls \
-             and what they do once are not in it. With huge pages it is the cost of each 4 KiB in \
-             them. That io_uring pins is shown by VmPin; that vmsplice does not copy, by a byte \
-             that is changed after it was lent and read changed.",
+words! {
+    /// By which system calls.
+    pub(crate) enum How {
+        /// a buffer registered with io_uring, and unregistered: pinned for long
+        IoUring = "io_uring",
+        /// pages lent to a pipe by vmsplice, and let go by splice to /dev/null: held for one transfer,
+        /// as MSG_ZEROCOPY holds them
+        Vmsplice = "vmsplice",
+    }
+}
+
+pub(crate) static PROBE: Probe = Probe::of::<Pin>();
+
+point! {
+    /// What `os.pin` varies.
+    pub(crate) struct Pin of "os.pin" {
+        how: How = words("by which system calls"),
+        pages: Pages = Pages::axis(),
+        size: u64 = bytes("the size of the buffer", 64 << 10..=1 << 30, &[1 << 20, 256 << 10]),
+    }
+}
+
+impl Measure for Pin {
+    const QUESTION: &'static str = "What does it cost to pin a page for input and output?";
+    const METRICS: &'static [Metric] = &[
+        cost("one page of the smallest size, pinned and unpinned, without the system calls"),
+        metric(
+            "whole_buffer",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "the whole buffer, pinned and unpinned, with both system calls",
         ),
-        sources: list![
-            text("Linux Documentation/core-api/pin_user_pages.rst"),
-            text("io_uring_register(2), vmsplice(2)"),
-            text(
-                "a course report on zero-copy sends asserts 2 to 5 µs a message for pinning, unmeasured"
-            ),
-        ],
-        predicted_from: text(
-            "an entry of the page table to read, two atomic changes of the page's count and lists of pages to write: 60 to 400 cycles for a small page, 2 to 60 for each 4 KiB of a huge one with io_uring, which counts many at once",
+        metric(
+            "one_page",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "a buffer of one page, pinned and unpinned, with both system calls",
         ),
-        after: list![text("cpu.frequency")],
-        needs: list![
-            text(
-                "for io_uring: that it is not disabled (kernel.io_uring_disabled, seccomp), and locked memory (ulimit -l) for the buffer, whole pages of it"
-            ),
-            text("for vmsplice: fs.pipe-max-size of at least the size"),
-            text("for 2MiB: transparent huge pages not set to never"),
-        ],
-        roles: list![text("only")],
-    }),
-    rounds: 2,
-    blocks_by: &[],
-    least_ns: |_| 0.0,
-    memory_bytes: |point| 2 * point.axes.number("size"),
-    processors: |_| 1,
-    headlines: |_| {
+        metric(
+            "pinned",
+            Unit::Bytes,
+            Better::Neither,
+            "of io_uring: what the buffer has pinned, by VmPin; with huge pages, all of them",
+        ),
+    ];
+    const HOW: &'static str = "A buffer of the whole size, and one of a single page, is pinned and unpinned over and \
+         over; its pages are in memory. The cost is the slope: the difference of the two \
+         medians of a launch ÷ the pages that the larger one has more, so that the system calls \
+         and what they do once are not in it. With huge pages it is the cost of each 4 KiB in \
+         them. That io_uring pins is shown by VmPin; that vmsplice does not copy, by a byte \
+         that is changed after it was lent and read changed.";
+    const SOURCES: &'static [&'static str] = &[
+        "Linux Documentation/core-api/pin_user_pages.rst",
+        "io_uring_register(2), vmsplice(2)",
+        "a course report on zero-copy sends asserts 2 to 5 µs a message for pinning, unmeasured",
+    ];
+    const PREDICTED_FROM: &'static str = "an entry of the page table to read, two atomic changes of the page's count and lists of pages to write: 60 to 400 cycles for a small page, 2 to 60 for each 4 KiB of a huge one with io_uring, which counts many at once";
+    const AFTER: &'static [&'static str] = &["cpu.frequency"];
+    const NEEDS: &'static [&'static str] = &[
+        "for io_uring: that it is not disabled (kernel.io_uring_disabled, seccomp), and locked memory (ulimit -l) for the buffer, whole pages of it",
+        "for vmsplice: fs.pipe-max-size of at least the size",
+        "for 2MiB: transparent huge pages not set to never",
+    ];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["how", "pages", "size"]];
+    const ROUNDS: u32 = 2;
+    const ROLES: &'static [StartRole] = &[|_| role::<Pin>(Pinning { buffer: None })];
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new(
             "pinning a page for I/O (io_uring)",
-            PROBE.info.defaults(),
+            Pin::default(),
         )]
-    },
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[|_| Ok(Box::new(Pin { buffer: None }))],
-    derive,
-};
+    }
 
-struct Pin {
+    fn memory_bytes(point: &At<Pin>) -> u64 {
+        2 * point.size
+    }
+
+    fn predict(point: &At<Pin>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        match (point.how, point.pages) {
+            (How::IoUring, Pages::Huge) => cost_cycles(
+                known,
+                2.0,
+                60.0,
+                "a page to note, and one change of a count for many",
+            ),
+            // A pipe notes each 4 KiB by itself, whatever they are part of.
+            (How::Vmsplice, _) | (How::IoUring, Pages::Base) => cost_cycles(
+                known,
+                60.0,
+                400.0,
+                "an entry of the page table to read, a count to raise and to lower atomically, and \
+                 lists of pages to write",
+            ),
+        }
+    }
+
+    /// The slope from one page to the whole buffer.
+    fn derive(point: &At<Pin>, reports: Vec<Report>) -> Report {
+        let mut report = derived::only(reports);
+        let [whole, one] =
+            ["whole_buffer", "one_page"].map(|name| derived::median_ns(&report, name));
+        if let (Some(whole), Some(one), Ok(pages)) =
+            (whole, one, pages(point.size, base_page_bytes()))
+        {
+            derived::add(&mut report, "cost", (whole - one) / (pages - 1) as f64);
+        }
+        report
+    }
+}
+
+struct Pinning {
     buffer: Option<(Arena, Pinner)>,
 }
 
@@ -132,16 +132,16 @@ enum Pinner {
 }
 
 impl Pinner {
-    fn open(point: &Point) -> Result<Pinner, Failure> {
-        let size = point.axes.number("size");
-        match point.axes.word("how") {
-            "io_uring" => Ring::open().map(Pinner::IoUring).map_err(|error| {
+    fn open(point: &At<Pin>) -> Result<Pinner, Failure> {
+        let size = point.size;
+        match point.how {
+            How::IoUring => Ring::open().map(Pinner::IoUring).map_err(|error| {
                 Failure::unsupported(format!(
                     "io_uring_setup: {error} (kernel.io_uring_disabled, a container's seccomp \
                      filter or CONFIG_IO_URING)"
                 ))
             }),
-            "vmsplice" => Lender::open((size as usize).div_ceil(base_page_bytes()))
+            How::Vmsplice => Lender::open((size as usize).div_ceil(base_page_bytes()))
                 .map(Pinner::Vmsplice)
                 .map_err(|error| {
                     Failure::unsupported(format!(
@@ -150,7 +150,6 @@ impl Pinner {
                         display_bytes(size)
                     ))
                 }),
-            other => Err(Failure::error(format!("nothing pins by {other}"))),
         }
     }
 
@@ -163,12 +162,12 @@ impl Pinner {
     }
 }
 
-impl Role for Pin {
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+impl RoleAt<Pin> for Pinning {
+    fn prepare(&mut self, point: &At<Pin>, _: &Offers) -> Result<Offers, Failure> {
         self.buffer = None;
-        pages(point, base_page_bytes())?;
+        pages(point.size, base_page_bytes())?;
         let pinner = Pinner::open(point)?;
-        let (size, pages) = (point.axes.number("size"), point.axes.word("pages"));
+        let (size, pages) = (point.size, point.pages.word());
         if !arenas::fits(size) {
             return Err(arenas::does_not_fit(size));
         }
@@ -191,13 +190,13 @@ impl Role for Pin {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Pin>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (arena, pinner) = self
             .buffer
             .as_mut()
             .expect("a prepared point has its buffer");
         let mut failed = None;
-        let size = point.axes.number("size") as usize;
+        let size = point.size as usize;
         for (metric, bytes) in [("one_page", base_page_bytes()), ("whole_buffer", size)] {
             let memory = &mut arena.as_mut_slice()[..bytes];
             meter.repeatable(metric, |n| {
@@ -211,9 +210,9 @@ impl Role for Pin {
         })
     }
 
-    fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &At<Pin>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (mut arena, pinner) = self.buffer.take().expect("a measured point has its buffer");
-        let memory = &mut arena.as_mut_slice()[..point.axes.number("size") as usize];
+        let memory = &mut arena.as_mut_slice()[..point.size as usize];
         let unseen =
             |error| Failure::unsupported(format!("cannot see that pages are pinned: {error}"));
         match pinner {
@@ -242,8 +241,7 @@ impl Role for Pin {
 ///
 /// # Errors
 /// It is of one, so that there is no slope from one page to the whole.
-fn pages(point: &Point, page_bytes: usize) -> Result<usize, Failure> {
-    let size = point.axes.number("size");
+fn pages(size: u64, page_bytes: usize) -> Result<usize, Failure> {
     match (size as usize).div_ceil(page_bytes) {
         0 | 1 => Err(Failure::unsupported(format!(
             "a buffer of {} is a single page of {} here, and the cost is the slope from one page \
@@ -255,40 +253,10 @@ fn pages(point: &Point, page_bytes: usize) -> Result<usize, Failure> {
     }
 }
 
-/// The slope from one page to the whole buffer.
-fn derive(point: &Point, reports: Vec<Report>) -> Report {
-    let mut report = the_only_report(point, reports);
-    let [whole, one] = ["whole_buffer", "one_page"].map(|name| derived::median_ns(&report, name));
-    if let (Some(whole), Some(one), Ok(pages)) = (whole, one, pages(point, base_page_bytes())) {
-        derived::add(&mut report, "cost", (whole - one) / (pages - 1) as f64);
-    }
-    report
-}
-
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let how = point.axes.word("how");
-    match point.axes.word("pages") {
-        // A pipe notes each 4 KiB by itself, whatever they are part of.
-        "2MiB" if how == "io_uring" => cost_cycles(
-            known,
-            2.0,
-            60.0,
-            "a page to note, and one change of a count for many",
-        ),
-        _ => cost_cycles(
-            known,
-            60.0,
-            400.0,
-            "an entry of the page table to read, a count to raise and to lower atomically, and \
-             lists of pages to write",
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::point;
+    use costof_model::axis::Domain;
 
     #[test]
     fn a_single_page_has_no_slope_and_usual_sizes_have_one_on_any_page() {
@@ -296,12 +264,11 @@ mod tests {
             panic!("the size is a number");
         };
         for size in usual.iter() {
-            let point = point(&PROBE, PROBE.info.defaults().with("size", *size));
-            assert!(pages(&point, 64 << 10).is_ok_and(|pages| pages >= 4));
+            assert!(pages(*size, 64 << 10).is_ok_and(|pages| pages >= 4));
         }
-        let smallest = point(&PROBE, PROBE.info.defaults().with("size", 64 << 10));
-        assert_eq!(pages(&smallest, 4 << 10).ok(), Some(16));
-        let refused = pages(&smallest, 64 << 10).unwrap_err();
+        let smallest = 64 << 10;
+        assert_eq!(pages(smallest, 4 << 10).ok(), Some(16));
+        let refused = pages(smallest, 64 << 10).unwrap_err();
         assert!(refused.reason.contains("a single page of 64"), "{refused}");
     }
 }

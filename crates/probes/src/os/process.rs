@@ -1,171 +1,187 @@
 //! `os.process`: what starting a process costs, until it has ended.
 
 use crate::arenas;
-use crate::expect::latency_ns;
-use crate::literal::{latency, list, metric, text, word, words};
 use crate::os::syscall;
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role, the_only_report};
-use costof_model::axis::{Axes, Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Planned, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::Offers;
-use costof_model::unit::{Better, Unit, display_bytes};
+use crate::prelude::*;
+use costof_model::unit::display_bytes;
 use costof_os::arena::Arena;
 use costof_os::process::resident;
 use costof_os::spawn::{Child, Starter, Starting};
 use std::io;
-use std::sync::LazyLock;
 
 const MIB_64: u64 = 64 << 20;
 const GIB: u64 = 1 << 30;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("os.process"),
-        method: 2,
-        question: text(
-            "What does it cost to start a process that does nothing, until it has ended, by how much memory its parent has?",
-        ),
-        axes: list![
-            words(
-                "how",
-                "by which call",
-                list![
-                    word(
-                        "fork",
-                        "fork() of the C library: the child has a copy of its parent"
-                    ),
-                    word(
-                        "vfork",
-                        "what vfork asks of the kernel (clone with CLONE_VM and CLONE_VFORK): the child borrows its parent's memory, and the parent stands still until it ends or executes"
-                    ),
-                    word(
-                        "posix_spawn",
-                        "posix_spawn() of the C library, which borrows memory too, and executes a program"
-                    ),
-                    word(
-                        "clone3",
-                        "the system call clone3 without flags: fork without the C library"
-                    ),
-                ],
-            ),
-            words(
-                "exec",
-                "whether the child executes a program",
-                list![
-                    word("no", "it ends at once"),
-                    word(
-                        "yes",
-                        "it executes a static program of a few instructions, which ends at once"
-                    ),
-                ],
-            ),
-            Axis {
-                name: text("resident"),
-                about: text("touched memory that the parent has beside its own, on small pages"),
-                domain: Domain::Number {
-                    unit: Unit::Bytes,
-                    low: 0,
-                    high: 1 << 40,
-                    usual: list![0, MIB_64, GIB],
-                },
-            },
-        ],
-        crossings: list![list![text("how"), text("exec")]],
-        metrics: list![
-            latency("from before the call until the child has ended and was waited for"),
-            metric(
-                "call",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "of that, until the call has returned in the parent, which for vfork and posix_spawn is after the child has ended or executed"
-            ),
-            metric(
-                "resident",
-                Unit::Bytes,
-                Better::Neither,
-                "the parent's resident memory, its own included (VmRSS)"
-            ),
-            metric(
-                "anonymous",
-                Unit::Bytes,
-                Better::Neither,
-                "of that, what is no file's (RssAnon): the memory whose page tables a fork copies"
-            ),
-        ],
-        how: text(
-            "One child after the other on the parent's processor, each stamped before the call, \
-             after it, and after waitpid; its exit code shows what it did. In the figure are the \
-             child's page faults and its end. The parent is a worker of one thread (by method 1 of \
-             two, for which the C library's fork takes locks, and a third longer): a fork copies \
-             some forty mappings and half a MiB, and takes a fifth longer than one of a program of a \
-             few lines. What is executed lies in a memory file, is linked to nothing, and is given no environment: so execve is measured, and not a dynamic \
-             linker, which takes most of the time of a usual program such as /bin/true, nor a \
-             file system. A fork copies the page tables of touched memory and marks every page as \
-             shared, so its cost grows with the pages and not with what is in them; memory is on \
-             the smallest pages, since huge ones would hide that.",
-        ),
-        sources: list![
-            text("fork(2), vfork(2), clone(2), posix_spawn(3), execve(2)"),
-            text(
-                "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_proc"
-            ),
-            text("A. Baumann, J. Appavoo, O. Krieger, T. Roscoe, A fork() in the road, HotOS 2019"),
-            text("CSE 221 System Measurement Project, 2014: creating a process 20.33 µs, sd 3.17"),
-        ],
-        predicted_from: text(
-            "three of the smallest system calls, which os.syscall has measured; usual times for making and ending a process and for executing a program; for every page of resident memory 20 to 100 ns to copy and to drop its entry, where a fork copies it",
-        ),
-        after: list![text("os.syscall")],
-        needs: list![
-            text("as much free memory as resident says"),
-            text("for clone3: Linux 5.3, and a container that lets it through"),
-            text("for exec: /proc, and memory files that may be executed (vm.memfd_noexec)")
-        ],
-        roles: list![text("only")],
-    }),
-    rounds: 1,
-    // A worker keeps what it has measured, and a fork copies that: so that no point
-    // stands behind another, each has its launches alone.
-    blocks_by: &["how", "exec", "resident"],
-    least_ns: |_| 0.0,
-    memory_bytes: |point| point.axes.number("resident"),
-    processors: |_| 1,
-    headlines,
-    more_points: |facts| Planned::anywhere(more_points(facts)),
-    budget: None,
-    predict,
-    roles: &[|_| Ok(Box::new(Parent::default()))],
-    derive: the_only_report,
-};
-
-fn headlines(_: &Facts) -> Vec<Headline> {
-    let fork = PROBE.info.defaults();
-    vec![
-        Headline::new("process: fork and exit", fork.clone()),
-        Headline::new(
-            "process: fork and exit, 64 MiB resident",
-            fork.clone().with("resident", MIB_64),
-        ),
-        Headline::new("process: vfork and exit", fork.clone().with("how", "vfork")),
-        Headline::new(
-            "process: posix_spawn of a program",
-            fork.with("how", "posix_spawn").with("exec", "yes"),
-        ),
-    ]
+words! {
+    /// By which call.
+    pub(crate) enum How {
+        /// fork() of the C library: the child has a copy of its parent
+        Fork = "fork",
+        /// what vfork asks of the kernel (clone with CLONE_VM and CLONE_VFORK): the child borrows its
+        /// parent's memory, and the parent stands still until it ends or executes
+        Vfork = "vfork",
+        /// posix_spawn() of the C library, which borrows memory too, and executes a program
+        PosixSpawn = "posix_spawn",
+        /// the system call clone3 without flags: fork without the C library
+        Clone3 = "clone3",
+    }
 }
 
-/// That those which borrow their parent's memory do not care how much it is.
-fn more_points(_: &Facts) -> Vec<Axes> {
-    let large = PROBE.info.defaults().with("resident", GIB);
-    vec![
-        large.clone().with("how", "vfork"),
-        large.with("how", "posix_spawn").with("exec", "yes"),
-    ]
+words! {
+    /// Whether the child executes a program.
+    pub(crate) enum Exec {
+        /// it ends at once
+        No = "no",
+        /// it executes a static program of a few instructions, which ends at once
+        Yes = "yes",
+    }
+}
+
+pub(crate) static PROBE: Probe = Probe::of::<Process>();
+
+point! {
+    /// What `os.process` varies.
+    pub(crate) struct Process of "os.process" {
+        how: How = words("by which call"),
+        exec: Exec = words("whether the child executes a program"),
+        resident: u64 = bytes(
+            "touched memory that the parent has beside its own, on small pages",
+            0..=1 << 40,
+            &[0, MIB_64, GIB],
+        ),
+    }
+}
+
+impl Measure for Process {
+    const METHOD: u32 = 2;
+    const QUESTION: &'static str = "What does it cost to start a process that does nothing, until it has ended, by how much memory its parent has?";
+    const METRICS: &'static [Metric] = &[
+        latency("from before the call until the child has ended and was waited for"),
+        metric(
+            "call",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "of that, until the call has returned in the parent, which for vfork and posix_spawn is after the child has ended or executed",
+        ),
+        metric(
+            "resident",
+            Unit::Bytes,
+            Better::Neither,
+            "the parent's resident memory, its own included (VmRSS)",
+        ),
+        metric(
+            "anonymous",
+            Unit::Bytes,
+            Better::Neither,
+            "of that, what is no file's (RssAnon): the memory whose page tables a fork copies",
+        ),
+    ];
+    const HOW: &'static str = "One child after the other on the parent's processor, each stamped before the call, \
+         after it, and after waitpid; its exit code shows what it did. In the figure are the \
+         child's page faults and its end. The parent is a worker of one thread (by method 1 of \
+         two, for which the C library's fork takes locks, and a third longer): a fork copies \
+         some forty mappings and half a MiB, and takes a fifth longer than one of a program of a \
+         few lines. What is executed lies in a memory file, is linked to nothing, and is given no environment: so execve is measured, and not a dynamic \
+         linker, which takes most of the time of a usual program such as /bin/true, nor a \
+         file system. A fork copies the page tables of touched memory and marks every page as \
+         shared, so its cost grows with the pages and not with what is in them; memory is on \
+         the smallest pages, since huge ones would hide that.";
+    const SOURCES: &'static [&'static str] = &[
+        "fork(2), vfork(2), clone(2), posix_spawn(3), execve(2)",
+        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_proc",
+        "A. Baumann, J. Appavoo, O. Krieger, T. Roscoe, A fork() in the road, HotOS 2019",
+        "CSE 221 System Measurement Project, 2014: creating a process 20.33 µs, sd 3.17",
+    ];
+    const PREDICTED_FROM: &'static str = "three of the smallest system calls, which os.syscall has measured; usual times for making and ending a process and for executing a program; for every page of resident memory 20 to 100 ns to copy and to drop its entry, where a fork copies it";
+    const AFTER: &'static [&'static str] = &["os.syscall"];
+    const NEEDS: &'static [&'static str] = &[
+        "as much free memory as resident says",
+        "for clone3: Linux 5.3, and a container that lets it through",
+        "for exec: /proc, and memory files that may be executed (vm.memfd_noexec)",
+    ];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["how", "exec"]];
+    // A worker keeps what it has measured, and a fork copies that: so that no point
+    // stands behind another, each has its launches alone.
+    const BLOCKS_BY: &'static [&'static str] = &["how", "exec", "resident"];
+    const ROLES: &'static [StartRole] = &[|_| role::<Process>(Parent::default())];
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        let fork = Process::default();
+        vec![
+            Headline::new("process: fork and exit", fork.clone()),
+            Headline::new(
+                "process: fork and exit, 64 MiB resident",
+                Process {
+                    resident: MIB_64,
+                    ..fork.clone()
+                },
+            ),
+            Headline::new(
+                "process: vfork and exit",
+                Process {
+                    how: How::Vfork,
+                    ..fork.clone()
+                },
+            ),
+            Headline::new(
+                "process: posix_spawn of a program",
+                Process {
+                    how: How::PosixSpawn,
+                    exec: Exec::Yes,
+                    ..fork
+                },
+            ),
+        ]
+    }
+
+    /// That those which borrow their parent's memory do not care how much it is.
+    fn more_points(_: &Facts) -> Vec<Planned> {
+        let borrowing = [(How::Vfork, Exec::No), (How::PosixSpawn, Exec::Yes)];
+        let large = borrowing.map(|(how, exec)| Process {
+            how,
+            exec,
+            resident: GIB,
+        });
+        Planned::anywhere(large.map(Process::into).into())
+    }
+
+    fn memory_bytes(point: &At<Process>) -> u64 {
+        point.resident
+    }
+
+    fn predict(point: &At<Process>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        let call_ns = syscall::one_thread_ns(known, "getppid")?;
+        let (copies, made_ns, made) = match point.how {
+            How::Fork | How::Clone3 => (
+                true,
+                COPIED_NS,
+                "30 to 150 µs to make a small process and to end it",
+            ),
+            How::Vfork | How::PosixSpawn => (
+                false,
+                BORROWED_NS,
+                "8 to 50 µs to make a process that borrows its memory and to end it",
+            ),
+        };
+        let calls_ns = 3.0 * call_ns;
+        let (mut low, mut high) = (calls_ns + made_ns.0, calls_ns + made_ns.1);
+        let mut because = format!("3 system calls of {call_ns:.0} ns, {made}");
+        if point.exec == Exec::Yes {
+            low += EXECUTED_NS.0;
+            high += EXECUTED_NS.1;
+            because.push_str(", 30 to 200 µs to execute a static program");
+        }
+        let resident = point.resident;
+        if copies && resident > 0 {
+            let pages = (resident / facts.memory.page_bytes.unwrap_or(4096)) as f64;
+            low += pages * PAGE_NS.0;
+            high += pages * PAGE_NS.1;
+            because.push_str(&format!(
+            ", and {pages} pages of which each takes 20 to 100 ns to copy and to drop its entry, as the kernel's notes on it come from a cache or from main memory"
+        ));
+        }
+        latency_ns(low, high, because)
+    }
 }
 
 #[derive(Default)]
@@ -175,21 +191,21 @@ struct Parent {
     starter: Option<Starter>,
 }
 
-impl Role for Parent {
-    fn blocks(&self, _: &Point) -> bool {
+impl RoleAt<Process> for Parent {
+    fn blocks(&self, _: &At<Process>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        let how = match point.axes.word("how") {
-            "vfork" => Starting::Vfork,
-            "posix_spawn" => Starting::PosixSpawn,
-            "clone3" => Starting::Clone3,
-            _ => Starting::Fork,
+    fn prepare(&mut self, point: &At<Process>, _: &Offers) -> Result<Offers, Failure> {
+        let how = match point.how {
+            How::Vfork => Starting::Vfork,
+            How::PosixSpawn => Starting::PosixSpawn,
+            How::Clone3 => Starting::Clone3,
+            How::Fork => Starting::Fork,
         };
-        self.hold(point.axes.number("resident"))?;
-        let mut starter = Starter::new(how, point.axes.word("exec") == "yes")
-            .map_err(|error| refused(point, &error))?;
+        self.hold(point.resident)?;
+        let mut starter =
+            Starter::new(how, point.exec == Exec::Yes).map_err(|error| refused(point, &error))?;
         // What it does once it does again.
         starter
             .start()
@@ -199,7 +215,7 @@ impl Role for Parent {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let starter = self
             .starter
             .as_mut()
@@ -221,10 +237,10 @@ impl Role for Parent {
         }
     }
 
-    fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let resident = resident()
             .map_err(|error| Failure::error(format!("cannot tell what is resident: {error}")))?;
-        let wanted = point.axes.number("resident");
+        let wanted = point.resident;
         // The kernel's count lags behind a little.
         if (resident.all as f64) < 0.99 * wanted as f64 {
             return Err(Failure::error(format!(
@@ -262,26 +278,27 @@ impl Parent {
 }
 
 /// Why the point's call cannot start a process here.
-fn refused(point: &Point, error: &io::Error) -> Failure {
-    let (how, exec) = (point.axes.word("how"), point.axes.word("exec"));
+fn refused(point: &At<Process>, error: &io::Error) -> Failure {
+    let (how, exec) = (point.how, point.exec);
     let hint = match error.kind() {
-        io::ErrorKind::InvalidInput if how == "posix_spawn" => " (exec=yes)",
+        io::ErrorKind::InvalidInput if how == How::PosixSpawn => " (exec=yes)",
         io::ErrorKind::WouldBlock => " (ulimit -u and the cgroup's pids.max limit processes)",
         io::ErrorKind::OutOfMemory => {
             " (vm.overcommit_memory=2 counts a fork's memory twice, though it is shared)"
         }
-        io::ErrorKind::Unsupported if how == "clone3" => {
+        io::ErrorKind::Unsupported if how == How::Clone3 => {
             " (it is Linux 5.3, and containers often filter it: run outside of one)"
         }
-        io::ErrorKind::PermissionDenied if exec == "yes" => {
+        io::ErrorKind::PermissionDenied if exec == Exec::Yes => {
             " (vm.memfd_noexec or a security module forbids to execute memory files)"
         }
-        io::ErrorKind::NotFound if exec == "yes" => " (is /proc mounted?)",
+        io::ErrorKind::NotFound if exec == Exec::Yes => " (is /proc mounted?)",
         _ if error.raw_os_error() == Some(NO_CHILD) => {
             " (whoever started costof has it ignore SIGCHLD, so that children leave no status)"
         }
         _ => "",
     };
+    let how = how.word();
     Failure::unsupported(format!("cannot start a process by {how}: {error}{hint}"))
 }
 
@@ -300,37 +317,3 @@ const EXECUTED_NS: (f64, f64) = (30_000.0, 200_000.0);
 /// twice in a structure of the page's own, 64 bytes that a cache holds or that
 /// come from main memory.
 const PAGE_NS: (f64, f64) = (20.0, 100.0);
-
-fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let call_ns = syscall::one_thread_ns(known, "getppid")?;
-    let copies = matches!(point.axes.word("how"), "fork" | "clone3");
-    let (made_ns, made) = if copies {
-        (
-            COPIED_NS,
-            "30 to 150 µs to make a small process and to end it",
-        )
-    } else {
-        (
-            BORROWED_NS,
-            "8 to 50 µs to make a process that borrows its memory and to end it",
-        )
-    };
-    let calls_ns = 3.0 * call_ns;
-    let (mut low, mut high) = (calls_ns + made_ns.0, calls_ns + made_ns.1);
-    let mut because = format!("3 system calls of {call_ns:.0} ns, {made}");
-    if point.axes.word("exec") == "yes" {
-        low += EXECUTED_NS.0;
-        high += EXECUTED_NS.1;
-        because.push_str(", 30 to 200 µs to execute a static program");
-    }
-    let resident = point.axes.number("resident");
-    if copies && resident > 0 {
-        let pages = (resident / facts.memory.page_bytes.unwrap_or(4096)) as f64;
-        low += pages * PAGE_NS.0;
-        high += pages * PAGE_NS.1;
-        because.push_str(&format!(
-            ", and {pages} pages of which each takes 20 to 100 ns to copy and to drop its entry, as the kernel's notes on it come from a cache or from main memory"
-        ));
-    }
-    latency_ns(low, high, because)
-}

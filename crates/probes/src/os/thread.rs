@@ -1,120 +1,124 @@
 //! `os.thread`: what creating a thread and joining it cost.
 
-use crate::expect::latency_ns;
-use crate::literal::{latency, list, metric, text, word, words};
+use crate::ends;
 use crate::os::syscall;
+use crate::prelude::*;
 use crate::threads;
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role, the_only_report};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers};
-use costof_model::unit::{Better, Unit};
+use crate::wake::Wake;
 use costof_os::affinity;
 use costof_os::threads::{ThreadApi, start};
-use std::sync::LazyLock;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("os.thread"),
-        method: 1,
-        question: text("What does it cost to create a thread that does nothing, and to join it?"),
-        axes: list![
-            words(
-                "how",
-                "by which interface",
-                list![
-                    word(
-                        "pthread",
-                        "pthread_create and pthread_join of the C library"
-                    ),
-                    word(
-                        "std",
-                        "Rust's std::thread, which runs on it and adds allocations and an alternative signal stack"
-                    ),
-                ],
-            ),
-            words(
-                "cpus",
-                "where the thread may run",
-                list![
-                    word("same", "on its creator's processor, as it inherits"),
-                    word(
-                        "any",
-                        "on either of two processors, one of which its creator uses: the kernel chooses, mostly an idle one"
-                    ),
-                ],
-            ),
-        ],
-        crossings: list![list![text("how"), text("cpus")]],
-        metrics: list![
-            latency("from before the creation until the thread has ended and was joined"),
-            metric(
-                "call",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "of that, until the call that creates has returned"
-            ),
-            metric(
-                "crossed",
-                Unit::One,
-                Better::Neither,
-                "the share of threads that ran on another processor than their creator began on"
-            ),
-        ],
-        how: text(
-            "One thread after the other, each stamped before its creation, after it, and after the \
-             join. It returns the number of its processor, which shows that it ran. The C library \
-             keeps the stacks of ended threads and gives them again, so that mapping one is not in \
-             the figure. On one processor the figure has two context switches: to the new thread \
-             when its creator waits, and back.",
-        ),
-        sources: list![
-            text("pthread_create(3), pthread_join(3)"),
-            text(
-                "CSE 221 System Measurement Project, 2014: creating and joining a kernel thread 7.37 µs, sd 0.16"
-            ),
-        ],
-        predicted_from: text(
-            "six of the smallest system calls, which os.syscall has measured; making and ending a thread; and two context switches between threads, as os.context_switch has measured them on one processor, or to another one that is idle",
-        ),
-        after: list![text("os.syscall"), text("os.context_switch")],
-        needs: list![text("for any: two processors")],
-        roles: list![text("only")],
-    }),
-    rounds: 2,
-    blocks_by: &[],
-    least_ns: |_| 0.0,
-    memory_bytes: |_| 0,
-    processors: |point| match point.axes.word("cpus") {
-        "any" => 2,
-        _ => 1,
-    },
-    headlines: |_| {
-        vec![Headline::new(
-            "thread: create and join",
-            PROBE.info.defaults(),
-        )]
-    },
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[|launch| Ok(Box::new(Thread::start(launch)))],
-    derive: the_only_report,
-};
+words! {
+    /// By which interface.
+    pub(crate) enum How {
+        /// pthread_create and pthread_join of the C library
+        Pthread = "pthread",
+        /// Rust's std::thread, which runs on it and adds allocations and an alternative signal stack
+        Std = "std",
+    }
+}
 
-struct Thread {
+words! {
+    /// Where the thread may run.
+    pub(crate) enum Cpus {
+        /// on its creator's processor, as it inherits
+        Same = "same",
+        /// on either of two processors, one of which its creator uses: the kernel chooses, mostly an
+        /// idle one
+        Any = "any",
+    }
+}
+
+pub(crate) static PROBE: Probe = Probe::of::<Thread>();
+
+point! {
+    /// What `os.thread` varies.
+    pub(crate) struct Thread of "os.thread" {
+        how: How = words("by which interface"),
+        cpus: Cpus = words("where the thread may run"),
+    }
+}
+
+impl Measure for Thread {
+    const QUESTION: &'static str =
+        "What does it cost to create a thread that does nothing, and to join it?";
+    const METRICS: &'static [Metric] = &[
+        latency("from before the creation until the thread has ended and was joined"),
+        metric(
+            "call",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "of that, until the call that creates has returned",
+        ),
+        metric(
+            "crossed",
+            Unit::One,
+            Better::Neither,
+            "the share of threads that ran on another processor than their creator began on",
+        ),
+    ];
+    const HOW: &'static str = "One thread after the other, each stamped before its creation, after it, and after the \
+         join. It returns the number of its processor, which shows that it ran. The C library \
+         keeps the stacks of ended threads and gives them again, so that mapping one is not in \
+         the figure. On one processor the figure has two context switches: to the new thread \
+         when its creator waits, and back.";
+    const SOURCES: &'static [&'static str] = &[
+        "pthread_create(3), pthread_join(3)",
+        "CSE 221 System Measurement Project, 2014: creating and joining a kernel thread 7.37 µs, sd 0.16",
+    ];
+    const PREDICTED_FROM: &'static str = "six of the smallest system calls, which os.syscall has measured; making and ending a thread; and two context switches between threads, as os.context_switch has measured them on one processor, or to another one that is idle";
+    const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
+    const NEEDS: &'static [&'static str] = &["for any: two processors"];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["how", "cpus"]];
+    const ROUNDS: u32 = 2;
+    const ROLES: &'static [StartRole] = &[|launch| role::<Thread>(Creator::start(launch))];
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        vec![Headline::new("thread: create and join", Thread::default())]
+    }
+
+    fn processors(point: &At<Thread>) -> usize {
+        match point.cpus {
+            Cpus::Any => 2,
+            Cpus::Same => 1,
+        }
+    }
+
+    fn predict(point: &At<Thread>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        let call_ns = syscall::one_thread_ns(known, "getppid")?;
+        let calls_ns = 6.0 * call_ns;
+        let made = format!(
+            "6 system calls of {call_ns:.0} ns (signals blocked and let in, clone, waiting, waking, \
+             the stack given back), 2 to 10 µs to make and to end a thread"
+        );
+        let (here, on_one) = switch_ns(known, ends::Cpus::Same, Wake::Awake, SWITCH_NS);
+        let low = calls_ns + MADE_NS.0 + 2.0 * here.0;
+        if point.cpus == Cpus::Same {
+            let high = calls_ns + MADE_NS.1 + 2.0 * here.1;
+            let because = format!("{made}, and two context switches of {on_one} on one processor");
+            return latency_ns(low, high, because);
+        }
+        let (there, to_idle) = switch_ns(known, ends::Cpus::Cross, Wake::Idle, SWITCH_TO_IDLE_NS);
+        latency_ns(
+            low.min(calls_ns + MADE_NS.0 + there.0),
+            calls_ns + MADE_NS.1 + 2.0 * there.1.max(here.1),
+            format!(
+                "{made}, and two context switches of {on_one} on one processor, or one or two of \
+                 {to_idle} to an idle one"
+            ),
+        )
+    }
+}
+
+struct Creator {
     cpus: Vec<usize>,
     started: u64,
     crossed: u64,
 }
 
-impl Thread {
-    fn start(launch: &Launch) -> Thread {
-        Thread {
+impl Creator {
+    fn start(launch: &Launch) -> Creator {
+        Creator {
             cpus: launch.cpus.clone(),
             started: 0,
             crossed: 0,
@@ -122,13 +126,13 @@ impl Thread {
     }
 }
 
-impl Role for Thread {
-    fn blocks(&self, _: &Point) -> bool {
+impl RoleAt<Thread> for Creator {
+    fn blocks(&self, _: &At<Thread>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        let wanted = (PROBE.processors)(point);
+    fn prepare(&mut self, point: &At<Thread>, _: &Offers) -> Result<Offers, Failure> {
+        let wanted = Thread::processors(point);
         if wanted > 1 || !self.cpus.is_empty() {
             let cpus = threads::on(wanted, &self.cpus)?;
             affinity::pin(cpus).map_err(|error| {
@@ -138,10 +142,10 @@ impl Role for Thread {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let api = match point.axes.word("how") {
-            "std" => ThreadApi::Std,
-            _ => ThreadApi::Pthread,
+    fn run(&mut self, point: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let api = match point.how {
+            How::Std => ThreadApi::Std,
+            How::Pthread => ThreadApi::Pthread,
         };
         // As std starts threads, and the C library keeps what it knows of one.
         meter.operation_allocates();
@@ -167,7 +171,7 @@ impl Role for Thread {
         }
     }
 
-    fn finish(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, _: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         meter.value("crossed", self.crossed as f64 / self.started as f64);
         // The next point may be of another probe's making.
         match self.cpus.first() {
@@ -186,35 +190,15 @@ const SWITCH_NS: (f64, f64) = (1_000.0, 5_000.0);
 /// One to an idle processor, where it was not measured.
 const SWITCH_TO_IDLE_NS: (f64, f64) = (2_000.0, 60_000.0);
 
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let call_ns = syscall::one_thread_ns(known, "getppid")?;
-    let calls_ns = 6.0 * call_ns;
-    let made = format!(
-        "6 system calls of {call_ns:.0} ns (signals blocked and let in, clone, waiting, waking, \
-         the stack given back), 2 to 10 µs to make and to end a thread"
-    );
-    let (here, on_one) = switch_ns(known, "same", "awake", SWITCH_NS);
-    let low = calls_ns + MADE_NS.0 + 2.0 * here.0;
-    if point.axes.word("cpus") == "same" {
-        let high = calls_ns + MADE_NS.1 + 2.0 * here.1;
-        let because = format!("{made}, and two context switches of {on_one} on one processor");
-        return latency_ns(low, high, because);
-    }
-    let (there, to_idle) = switch_ns(known, "cross", "idle", SWITCH_TO_IDLE_NS);
-    latency_ns(
-        low.min(calls_ns + MADE_NS.0 + there.0),
-        calls_ns + MADE_NS.1 + 2.0 * there.1.max(here.1),
-        format!(
-            "{made}, and two context switches of {on_one} on one processor, or one or two of \
-             {to_idle} to an idle one"
-        ),
-    )
-}
-
 /// What a context switch takes at least and at most, and in words: as measured
 /// between threads, by a futex if there is one of it, as that does least beside;
 /// else between processes; else as usual.
-fn switch_ns(known: &Known<'_>, cpus: &str, wake: &str, usual: (f64, f64)) -> ((f64, f64), String) {
+fn switch_ns(
+    known: &Known<'_>,
+    cpus: ends::Cpus,
+    wake: Wake,
+    usual: (f64, f64),
+) -> ((f64, f64), String) {
     let measured = [
         ("threads", "futex"),
         ("threads", "pipe"),
@@ -225,8 +209,8 @@ fn switch_ns(known: &Known<'_>, cpus: &str, wake: &str, usual: (f64, f64)) -> ((
         let axes = [
             ("between", between),
             ("over", over),
-            ("cpus", cpus),
-            ("wake", wake),
+            ("cpus", cpus.word()),
+            ("wake", wake.word()),
         ];
         Some((known.primary("os.context_switch", &axes)?, between))
     });
@@ -245,26 +229,37 @@ fn switch_ns(known: &Known<'_>, cpus: &str, wake: &str, usual: (f64, f64)) -> ((
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::{measured, point};
-    use crate::os::{context_switch, syscall};
+    use crate::literal::{at, measured};
+    use crate::os::context_switch::{self, Between, ContextSwitch};
+    use crate::os::syscall::{Call, Syscall};
 
     #[test]
     fn context_switches_between_threads_come_before_those_between_processes() {
-        let switch = |between: &'static str, ns| {
-            let axes = context_switch::PROBE.info.defaults();
-            measured(&context_switch::PROBE, axes.with("between", between), ns)
+        let switch = |between, ns| {
+            let switch = ContextSwitch {
+                between,
+                ..ContextSwitch::default()
+            };
+            measured(&context_switch::PROBE, switch, ns)
         };
-        let call = syscall::PROBE.info.defaults().with("call", "getppid");
+        let call = Syscall {
+            call: Call::Getppid,
+            threads: 1,
+        };
         let mut known = vec![measured(&syscall::PROBE, call, 100.0)];
         let range = |known: &[_]| {
-            let point = point(&PROBE, PROBE.info.defaults().with("cpus", "same"));
-            let prediction = predict(&point, &Facts::default(), &Known(known)).unwrap();
+            let cpus = Cpus::Same;
+            let point = at(Thread {
+                cpus,
+                ..Thread::default()
+            });
+            let prediction = Thread::predict(&point, &Facts::default(), &Known(known)).unwrap();
             (prediction.low, prediction.high)
         };
         assert_eq!(range(&known), (4_600.0, 20_600.0));
-        known.push(switch("processes", 3_000.0));
+        known.push(switch(Between::Processes, 3_000.0));
         assert_eq!(range(&known), (8_600.0, 16_600.0));
-        known.push(switch("threads", 2_000.0));
+        known.push(switch(Between::Threads, 2_000.0));
         assert_eq!(range(&known), (6_600.0, 14_600.0));
     }
 }

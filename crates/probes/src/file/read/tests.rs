@@ -1,66 +1,76 @@
 use super::*;
+use crate::cpu::memcpy;
 use crate::file::tried::{alone, launch, measure, run, value};
-use crate::literal::{measured, point};
-use costof_model::axis::AxisValue;
+use crate::literal::{at as on_no_link, measured};
+use crate::os::page_fault::{self, Kind, PageFault};
+use crate::os::syscall::{self, Call, Syscall};
+use costof_model::axis::Domain;
 use costof_model::facts::{Disk, DiskKind, FileSystem};
 use costof_model::failure::FailureKind;
-use costof_model::prediction::Known;
-use costof_model::protocol::Report;
-use std::borrow::Cow;
 
 /// A small file, so that tests take little.
-fn small(cache: &'static str, pattern: &'static str, block: u64) -> Axes {
-    at(cache, pattern, block).with("size", 4 << 20)
+fn small(cache: Cache, pattern: Pattern, block: u64) -> Read {
+    Read {
+        size: 4 << 20,
+        ..at(cache, pattern, block)
+    }
 }
 
-fn in_folder(axes: Axes, folder: &str) -> Axes {
-    let folder = AxisValue::Word(Cow::Owned(folder.to_owned()));
-    let mut axes = axes;
-    axes.0.insert("dir".into(), folder);
-    axes
+fn in_folder(axes: Read, folder: &str) -> Read {
+    Read {
+        dir: folder.to_owned().into(),
+        ..axes
+    }
 }
 
 /// What a point that may be refused here gives.
-fn tried(axes: Axes) -> Option<Report> {
-    match measure(&PROBE, axes.clone()) {
+fn tried(axes: Read) -> Option<Report> {
+    match measure(axes.clone()) {
         Ok(report) => Some(report),
         Err(failure) => {
-            assert_eq!(failure.kind, FailureKind::Unsupported, "{axes}: {failure}");
-            eprintln!("checked less: {axes}: {failure}");
+            assert_eq!(
+                failure.kind,
+                FailureKind::Unsupported,
+                "{axes:?}: {failure}"
+            );
+            eprintln!("checked less: {axes:?}: {failure}");
             None
         }
     }
 }
 
-fn refused(axes: Axes) -> String {
-    let failure = measure(&PROBE, axes).unwrap_err();
+fn refused(axes: Read) -> String {
+    let failure = measure(axes).unwrap_err();
     assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
     failure.reason
 }
 
 #[test]
 fn bytes_come_from_where_the_point_says() {
-    for pattern in ["random", "sequential"] {
-        for engine in ["pread", "io_uring", "mmap"] {
+    for pattern in [Pattern::Random, Pattern::Sequential] {
+        for engine in Engine::ALL.iter().copied() {
             for (cache, least, most) in [
-                ("warm", 0.0, NONE),
-                ("cold", ALL, 2.1),
-                ("direct", ALL, 1.01),
+                (Cache::Warm, 0.0, NONE),
+                (Cache::Cold, ALL, 2.1),
+                (Cache::Direct, ALL, 1.01),
             ] {
-                let axes = small(cache, pattern, 4096).with("engine", engine);
-                if (cache, engine) == ("direct", "mmap") {
+                let axes = Read {
+                    engine,
+                    ..small(cache, pattern, 4096)
+                };
+                if (cache, engine) == (Cache::Direct, Engine::Mmap) {
                     assert!(refused(axes).contains("page cache"));
                     continue;
                 }
                 let Some(report) = tried(axes.clone()) else {
                     continue;
                 };
-                assert_eq!(report.allocations, 0, "{axes}");
+                assert_eq!(report.allocations, 0, "{axes:?}");
                 if let Some(share) = value(&report, "device_share") {
-                    assert!((least..=most).contains(&share), "{axes}: {share}");
+                    assert!((least..=most).contains(&share), "{axes:?}: {share}");
                 }
-                assert!(value(&report, "throughput") > Some(0.0), "{axes}");
-                assert!(value(&report, "cpu") > Some(0.0), "{axes}");
+                assert!(value(&report, "throughput") > Some(0.0), "{axes:?}");
+                assert!(value(&report, "cpu") > Some(0.0), "{axes:?}");
             }
         }
     }
@@ -68,34 +78,41 @@ fn bytes_come_from_where_the_point_says() {
 
 #[test]
 fn small_blocks_are_read_where_the_cache_allows_it() {
-    for cache in ["warm", "cold"] {
-        let Some(report) = tried(small(cache, "random", 256)) else {
+    for cache in [Cache::Warm, Cache::Cold] {
+        let Some(report) = tried(small(cache, Pattern::Random, 256)) else {
             continue;
         };
         // Of a cold page all is read, and only a part of it is asked for.
-        if let ("cold", Some(share)) = (cache, value(&report, "device_share")) {
+        if let (Cache::Cold, Some(share)) = (cache, value(&report, "device_share")) {
             assert!(share > 4.0, "{share}");
         }
     }
-    let reason = refused(small("direct", "random", 256));
+    let reason = refused(small(Cache::Direct, Pattern::Random, 256));
     assert!(reason.contains("256B"), "{reason}");
 }
 
 #[test]
 fn blocks_go_into_huge_pages_where_they_are_asked_for() {
-    for cache in ["warm", "direct"] {
-        let axes = small(cache, "sequential", 1 << 20).with("pages", "2MiB");
+    for cache in [Cache::Warm, Cache::Direct] {
+        let axes = Read {
+            pages: Pages::Huge,
+            ..small(cache, Pattern::Sequential, 1 << 20)
+        };
         if let Some(report) = tried(axes) {
-            assert!(value(&report, "throughput") > Some(0.0), "{cache}");
+            assert!(value(&report, "throughput") > Some(0.0), "{cache:?}");
         }
     }
 }
 
 #[test]
 fn several_reads_are_under_way_by_io_uring_alone() {
-    let axes = small("direct", "random", 4096).with("depth", 8);
+    let axes = Read {
+        depth: 8,
+        ..small(Cache::Direct, Pattern::Random, 4096)
+    };
     assert!(refused(axes.clone()).contains("engine=io_uring"));
-    if let Some(report) = tried(axes.with("engine", "io_uring")) {
+    let engine = Engine::IoUring;
+    if let Some(report) = tried(Read { engine, ..axes }) {
         let names: Vec<&str> = report.metrics.iter().map(|metric| &*metric.name).collect();
         assert!(names.contains(&"latency"), "{names:?}");
     }
@@ -108,7 +125,7 @@ fn a_folder_that_will_not_do_is_named_with_the_reason() {
         ("/dev/null", "Not a directory"),
         ("/proc", "/proc"),
     ] {
-        let reason = refused(in_folder(small("warm", "random", 4096), folder));
+        let reason = refused(in_folder(small(Cache::Warm, Pattern::Random, 4096), folder));
         assert!(reason.contains(folder), "{reason}");
         assert!(reason.contains(says), "{reason}");
         assert!(reason.contains("--set dir="), "{reason}");
@@ -121,7 +138,10 @@ fn what_would_fill_a_disk_is_refused_before_it_is_written() {
     let Domain::Number { high, .. } = most.domain else {
         panic!("a size is a number");
     };
-    let reason = refused(at("direct", "random", 4096).with("size", high));
+    let reason = refused(Read {
+        size: high,
+        ..at(Cache::Direct, Pattern::Random, 4096)
+    });
     let has_no_folder = reason.contains("no folder on a disk");
     assert!(has_no_folder || reason.contains("would fill"), "{reason}");
 }
@@ -135,37 +155,40 @@ fn files_in_memory_are_read_warm_and_nothing_else() {
         eprintln!("skipped: {folder} is on no tmpfs");
         return;
     }
-    for cache in ["cold", "direct"] {
-        let reason = refused(in_folder(small(cache, "random", 4096), folder));
+    for cache in [Cache::Cold, Cache::Direct] {
+        let reason = refused(in_folder(small(cache, Pattern::Random, 4096), folder));
         assert!(reason.contains("in memory alone"), "{reason}");
     }
-    tried(in_folder(small("warm", "random", 4096), folder));
+    tried(in_folder(small(Cache::Warm, Pattern::Random, 4096), folder));
 }
 
 #[test]
 fn nothing_seeks_where_nothing_turns() {
-    let point = point(&PROBE, small("direct", "seek", 4096));
-    let Ok(place) = Place::of(&point) else {
+    let axes = small(Cache::Direct, Pattern::Seek, 4096);
+    let Ok(place) = Place::of(&axes.dir) else {
         eprintln!("skipped: no folder on a disk to write to");
         return;
     };
     match place.medium {
         Medium::Rotational => eprintln!("checked less: {} turns", place.name),
-        _ => assert!(refused(point.axes).contains("nothing seeks")),
+        _ => assert!(refused(axes).contains("nothing seeks")),
     }
 }
 
 #[test]
 fn a_file_that_gets_shorter_is_a_failure_row() {
     for (cache, engine) in [
-        ("warm", "pread"),
-        ("warm", "io_uring"),
-        ("warm", "mmap"),
-        ("cold", "pread"),
+        (Cache::Warm, Engine::Pread),
+        (Cache::Warm, Engine::IoUring),
+        (Cache::Warm, Engine::Mmap),
+        (Cache::Cold, Engine::Pread),
     ] {
-        let point = point(&PROBE, small(cache, "random", 4096).with("engine", engine));
+        let point = on_no_link(Read {
+            engine,
+            ..small(cache, Pattern::Random, 4096)
+        });
         let _alone = alone();
-        let mut role = Reading::start(&launch(vec![point.clone()]));
+        let mut role = Reading::start(&launch());
         if let Err(failure) = role.prepare(&point, &Offers::new()) {
             assert_eq!(failure.kind, FailureKind::Unsupported);
             eprintln!("checked less: {failure}");
@@ -173,8 +196,8 @@ fn a_file_that_gets_shorter_is_a_failure_row() {
         }
         let file = role.place.as_ref().unwrap().data.file();
         file.set_len(1 << 20).unwrap();
-        let failure = run(&PROBE, &mut role, &point).unwrap_err();
-        assert!(failure.reason.contains("shorter"), "{engine}: {failure}");
+        let failure = run(&mut role, &point).unwrap_err();
+        assert!(failure.reason.contains("shorter"), "{engine:?}: {failure}");
     }
 }
 
@@ -200,7 +223,7 @@ fn facts(kind: DiskKind) -> Facts {
 #[test]
 fn headlines_name_the_disk_and_its_kind() {
     let labels = |facts: &Facts| -> Vec<String> {
-        let headlines = headlines(facts).into_iter();
+        let headlines = Read::headlines(facts).into_iter();
         headlines.map(|headline| headline.label).collect()
     };
     assert_eq!(
@@ -216,42 +239,58 @@ fn headlines_name_the_disk_and_its_kind() {
 
 #[test]
 fn a_warm_read_is_a_call_and_a_copy_and_a_seek_takes_milliseconds() {
-    let call = crate::os::syscall::PROBE
-        .info
-        .defaults()
-        .with("call", "read");
-    let hot = crate::cpu::memcpy::PROBE.info.defaults().with("size", 4096);
-    let mut rows = vec![
-        measured(&crate::os::syscall::PROBE, call, 200.0),
-        measured(&crate::cpu::memcpy::PROBE, hot, 50.0),
-    ];
-    let expect = |axes: Axes, kind, rows: &[_]| {
-        let point = point(&PROBE, axes);
-        predict(&point, &facts(kind), &Known(rows)).unwrap()
+    let call = Syscall {
+        call: Call::Read,
+        threads: 1,
     };
-    let warm = expect(at("warm", "random", 4096), DiskKind::Virtual, &rows);
+    let hot = memcpy::PROBE.info.defaults().with("size", 4096);
+    let mut rows = vec![
+        measured(&syscall::PROBE, call, 200.0),
+        measured(&memcpy::PROBE, hot, 50.0),
+    ];
+    let expect = |axes: Read, kind, rows: &[_]| {
+        Read::predict(&on_no_link(axes), &facts(kind), &Known(rows)).unwrap()
+    };
+    let warm = expect(
+        at(Cache::Warm, Pattern::Random, 4096),
+        DiskKind::Virtual,
+        &rows,
+    );
     assert!(warm.low > 200.0 && warm.high < 2000.0, "{warm:?}");
     assert!(warm.because.contains("system call"), "{warm:?}");
-    let mapped = at("warm", "random", 4096).with("engine", "mmap");
+    let mapped = Read {
+        engine: Engine::Mmap,
+        ..at(Cache::Warm, Pattern::Random, 4096)
+    };
     let mapped = expect(mapped, DiskKind::Virtual, &rows);
     assert!(mapped.high < warm.high && mapped.low >= 50.0, "{mapped:?}");
-    let seek = at("direct", "seek", 4096);
+    let seek = at(Cache::Direct, Pattern::Seek, 4096);
     let seek = expect(seek, DiskKind::Rotational, &rows);
     assert!(seek.low >= 1e6, "{seek:?}");
     // What the same disk has answered already is known better than by its kind.
-    let major = Axes::default().with("kind", "major");
-    rows.push(measured(&crate::os::page_fault::PROBE, major, 60e3));
-    let direct = expect(at("direct", "random", 4096), DiskKind::Virtual, &rows);
+    let major = PageFault { kind: Kind::Major };
+    rows.push(measured(&page_fault::PROBE, major, 60e3));
+    let direct = expect(
+        at(Cache::Direct, Pattern::Random, 4096),
+        DiskKind::Virtual,
+        &rows,
+    );
     assert!(direct.low >= 30e3 && direct.high <= 90e3, "{direct:?}");
     assert!(direct.because.contains("page fault"), "{direct:?}");
-    let cold = expect(at("cold", "random", 4096), DiskKind::Virtual, &rows);
+    let cold = expect(
+        at(Cache::Cold, Pattern::Random, 4096),
+        DiskKind::Virtual,
+        &rows,
+    );
     assert!(cold.low > direct.low, "{cold:?}");
-    let deep = at("direct", "random", 4096)
-        .with("engine", "io_uring")
-        .with("depth", 16);
+    let deep = Read {
+        engine: Engine::IoUring,
+        depth: 16,
+        ..at(Cache::Direct, Pattern::Random, 4096)
+    };
     assert!(expect(deep, DiskKind::Virtual, &rows).low < direct.low / 8.0);
-    let nothing = predict(
-        &point(&PROBE, at("direct", "random", 4096)),
+    let nothing = Read::predict(
+        &on_no_link(at(Cache::Direct, Pattern::Random, 4096)),
         &Facts::default(),
         &Known(&rows),
     );

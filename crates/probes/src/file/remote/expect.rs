@@ -1,12 +1,9 @@
 //! What a call to a file server and a read should take.
 
+use super::Remote;
 use super::url::{Url, is_url};
-use super::{block, depth, path};
-use crate::expect::latency_ns;
-use costof_model::facts::Facts;
-use costof_model::point::Point;
-use costof_model::prediction::{Known, Prediction};
-use costof_model::unit::{Unit, display_bytes};
+use crate::prelude::*;
+use costof_model::unit::display_bytes;
 use std::net::IpAddr;
 
 /// How fast a processor copies, in bytes per nanosecond: least and most.
@@ -17,8 +14,8 @@ const LINK_LEAST: f64 = 0.125;
 const HEADERS: f64 = 1.06;
 
 /// A call that does nothing, of a server on this machine.
-pub(super) fn null_call(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    if !is_here(path(point)) {
+pub(super) fn null_call(path: &str, known: &Known<'_>) -> Option<Prediction> {
+    if !is_here(path) {
         return None;
     }
     let rtt = known.primary_over("loopback", "net.rtt", &[("over", "tcp")])?;
@@ -34,16 +31,17 @@ pub(super) fn null_call(point: &Point, _: &Facts, known: &Known<'_>) -> Option<P
 }
 
 /// A block, of a server that answers a call that does nothing in the time that was measured.
-pub(super) fn read(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let call = known.primary("file.remote_call", &[("path", path(point))])?;
-    let (bytes, depth) = (block(point) as f64, depth(point) as f64);
+pub(super) fn read(point: &Remote, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    let call = known.primary("file.remote_call", &[("path", &point.path)])?;
+    let (bytes, depth) = (point.block as f64, point.depth as f64);
     let copies = (2.0 * bytes / COPIES.1, 5.0 * bytes / COPIES.0);
-    let (link, over) = link_ns(path(point), bytes, facts);
+    let (link, over) = link_ns(&point.path, bytes, facts);
     let low = 0.7 * call + copies.0 + link.0;
     let high = 2.5 * call + copies.1 + link.1;
-    let waits = match depth > 1.0 {
-        true => format!("; and with {depth} under way, each waits for up to all others"),
-        false => String::new(),
+    let waits = if depth > 1.0 {
+        format!("; and with {depth} under way, each waits for up to all others")
+    } else {
+        String::new()
     };
     latency_ns(
         low,
@@ -100,21 +98,28 @@ fn is_here(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::remote::{PROBE, null};
-    use crate::literal::{measured, point};
-    use costof_model::axis::{Axes, AxisValue};
+    use crate::file::remote::null::{self, RemoteCall};
+    use crate::literal::measured;
     use costof_model::facts::NetworkDevice;
 
-    fn axes(of: Axes, path: &'static str) -> Axes {
-        of.with("path", AxisValue::from(path))
+    fn expected(point: &Remote, facts: &Facts) -> Prediction {
+        let path = point.path.clone();
+        let rows = [measured(&null::PROBE, RemoteCall { path }, 40_000.0)];
+        read(point, facts, &Known(&rows)).unwrap()
     }
 
-    fn expected(path: &'static str, changed: Axes, facts: &Facts) -> Prediction {
-        let call = axes(null::PROBE.info.defaults(), path);
-        let rows = [measured(&null::PROBE, call, 40_000.0)];
-        let mut all = axes(PROBE.info.defaults(), path);
-        all.0.extend(changed.0);
-        read(&point(&PROBE, all), facts, &Known(&rows)).unwrap()
+    fn of(path: &'static str) -> Remote {
+        Remote {
+            path: path.into(),
+            ..Remote::default()
+        }
+    }
+
+    fn with_mib(path: &'static str) -> Remote {
+        Remote {
+            block: 1 << 20,
+            ..of(path)
+        }
     }
 
     const FAR: &str = "nfs://10.77.0.1/e/f";
@@ -122,28 +127,28 @@ mod tests {
     #[test]
     fn a_block_takes_a_call_its_copies_and_its_way() {
         let facts = Facts::default();
-        let small = expected(FAR, Axes::default(), &facts);
+        let small = expected(&of(FAR), &facts);
         assert!(small.low < 40_000.0 && small.high > 60_000.0, "{small:?}");
         assert!(
             small.because.contains("1 Gb/s at least"),
             "{}",
             small.because
         );
-        let large = expected(FAR, Axes::default().with("block", 1 << 20), &facts);
+        let large = expected(&with_mib(FAR), &facts);
         assert!(
             large.low > 100_000.0 && large.high > 8_000_000.0,
             "{large:?}"
         );
-        let here = expected(
-            "nfs://127.0.0.1/e/f",
-            Axes::default().with("block", 1 << 20),
-            &facts,
-        );
+        let here = expected(&with_mib("nfs://127.0.0.1/e/f"), &facts);
         assert!(
             here.high < large.high && !here.because.contains("Gb/s"),
             "{here:?}"
         );
-        let deep = expected(FAR, Axes::default().with("depth", 16), &facts);
+        let deep = Remote {
+            depth: 16,
+            ..of(FAR)
+        };
+        let deep = expected(&deep, &facts);
         assert!((deep.high / small.high - 16.0).abs() < 1e-9 && deep.low == small.low);
     }
 
@@ -157,15 +162,14 @@ mod tests {
             network_devices: vec![device],
             ..Facts::default()
         };
-        let large = expected(FAR, Axes::default().with("block", 1 << 20), &facts);
+        let large = expected(&with_mib(FAR), &facts);
         // 1 MiB at 100 Mb/s takes 84 ms, and its headers 5 more.
         assert!((85e6..95e6).contains(&large.low), "{large:?}");
     }
 
     #[test]
     fn nothing_is_known_of_a_server_that_nothing_was_asked_of() {
-        let point = point(&PROBE, axes(PROBE.info.defaults(), FAR));
-        assert_eq!(read(&point, &Facts::default(), &Known(&[])), None);
-        assert_eq!(null_call(&point, &Facts::default(), &Known(&[])), None);
+        assert_eq!(read(&of(FAR), &Facts::default(), &Known(&[])), None);
+        assert_eq!(null_call(FAR, &Known(&[])), None);
     }
 }

@@ -247,9 +247,10 @@ pub(super) fn measure(
     let each_ns = warm_up(reading, meter)?;
     handshakes(reading, meter)?;
     // Over a slow link, one turn takes long enough, and must outlast what a link lets through at once.
-    let (turns, least_ns) = match each_ns * READS_PER_POINT * f64::from(TURNS) < meter.time_ns() {
-        true => (TURNS, 0.0),
-        false => (1, SLOW_LEAST_NS),
+    let (turns, least_ns) = if each_ns * READS_PER_POINT * f64::from(TURNS) < meter.time_ns() {
+        (TURNS, 0.0)
+    } else {
+        (1, SLOW_LEAST_NS)
     };
     let mut meter = meter.lasting(least_ns);
     let mut blocks = Blocks::of(reading, drawn);

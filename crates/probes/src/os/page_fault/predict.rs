@@ -1,10 +1,9 @@
 //! What a page fault should cost.
 
-use crate::expect::cost_ns;
+use super::Kind;
 use crate::os::syscall;
-use costof_model::facts::{DiskKind, Facts};
-use costof_model::point::Point;
-use costof_model::prediction::{Known, Prediction};
+use crate::prelude::*;
+use costof_model::facts::DiskKind;
 use costof_model::unit::display_bytes;
 
 /// Entering the kernel by an exception and its handler: so many system calls.
@@ -12,13 +11,13 @@ const HANDLER_CALLS: (f64, f64) = (1.0, 4.0);
 /// Bytes a cycle when a page is cleared or copied: fast, and slow.
 const BYTES_PER_CYCLE: (f64, f64) = (32.0, 8.0);
 
-pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    match point.axes.word("kind") {
-        "huge" => huge(facts),
-        "major" => from_the_device(facts),
-        "minor_file" => minor(known, "find and map it", (50.0, 300.0), 0.0, "clear"),
-        "copy_on_write" => minor(known, "find an empty one", (50.0, 400.0), 4096.0, "copy"),
-        _ => minor(known, "find an empty one", (50.0, 400.0), 4096.0, "clear"),
+pub(super) fn predict(kind: Kind, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+    match kind {
+        Kind::Huge => huge(facts),
+        Kind::Major => from_the_device(facts),
+        Kind::MinorFile => minor(known, "find and map it", (50.0, 300.0), 0.0, "clear"),
+        Kind::CopyOnWrite => minor(known, "find an empty one", (50.0, 400.0), 4096.0, "copy"),
+        Kind::MinorAnonymous => minor(known, "find an empty one", (50.0, 400.0), 4096.0, "clear"),
     }
 }
 
