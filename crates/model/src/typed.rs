@@ -57,6 +57,16 @@ impl<P: TypedPoint> From<&Point> for At<P> {
     }
 }
 
+impl<P: TypedPoint> From<&At<P>> for Point {
+    fn from(point: &At<P>) -> Point {
+        Point {
+            probe: Text::Borrowed(P::PROBE),
+            axes: point.axes.write(),
+            link: point.link.clone(),
+        }
+    }
+}
+
 /// The type of a field: what may stand on an axis.
 pub trait AxisType: Sized {
     /// The value as this type; `None` where it is none of it.
