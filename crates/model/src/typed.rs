@@ -57,6 +57,14 @@ impl<P: TypedPoint> From<&Point> for At<P> {
     }
 }
 
+/// Over no link.
+impl<P: TypedPoint> From<P> for At<P> {
+    fn from(axes: P) -> At<P> {
+        let link = Text::Borrowed("none");
+        At { axes, link }
+    }
+}
+
 impl<P: TypedPoint> From<&At<P>> for Point {
     fn from(point: &At<P>) -> Point {
         Point {

@@ -1,14 +1,16 @@
 //! Memory for a point: whether there is enough, on which pages, and why not.
 
-use crate::literal::{list, word, words};
+use crate::literal::{self, list, word};
 use costof_model::axis::Axis;
 use costof_model::failure::Failure;
+use costof_model::typed::{self, AxisOf, Words};
 use costof_model::unit::display_bytes;
+use costof_model::words;
 use costof_os::arena::{Arena, PageSize, available_bytes};
 use std::io;
 
 /// The axis `pages`.
-pub(crate) const PAGES: Axis = words(
+pub(crate) const PAGES: Axis = literal::words(
     "pages",
     "the pages under the memory, seen in smaps",
     list![
@@ -22,6 +24,31 @@ pub(crate) const PAGES: Axis = words(
         ),
     ],
 );
+
+words! {
+    /// The pages under memory.
+    pub(crate) enum Pages {
+        /// the smallest pages, so that the TLB is part of the cost as in most programs
+        Base = "4KiB",
+        /// transparent huge pages, which take most of the TLB's part out
+        Huge = "2MiB",
+    }
+}
+
+impl Pages {
+    /// The axis `pages`.
+    pub(crate) fn axis() -> AxisOf<Pages> {
+        typed::words("the pages under the memory, seen in smaps")
+    }
+}
+
+/// For those who have the word alone.
+impl From<&str> for Pages {
+    fn from(word: &str) -> Pages {
+        let named = Pages::ALL.iter().find(|pages| pages.word() == word);
+        *named.unwrap_or_else(|| panic!("no pages are called {word}"))
+    }
+}
 
 /// Whether that much memory can be had, and some is left to others and to the
 /// kernel's page tables.
@@ -38,25 +65,25 @@ pub(crate) fn does_not_fit(bytes: u64) -> Failure {
     ))
 }
 
-/// An arena of this size, which is to be on `4KiB` or `2MiB` pages; none of it
-/// is in memory yet.
+/// An arena of this size, which is to be on these pages; none of it is in memory yet.
 ///
 /// # Errors
 /// Why there is none.
-pub(crate) fn map(bytes: u64, pages: &str) -> Result<Arena, Failure> {
+pub(crate) fn map(bytes: u64, pages: impl Into<Pages>) -> Result<Arena, Failure> {
+    let pages = pages.into();
     let page_size = match pages {
-        "2MiB" => PageSize::Huge,
-        _ => PageSize::Base,
+        Pages::Base => PageSize::Base,
+        Pages::Huge => PageSize::Huge,
     };
     Arena::map(bytes as usize, page_size).map_err(|error| failed("map", bytes, pages, &error))
 }
 
-/// An arena of this size, all of it in memory, on `4KiB` pages or mostly on
-/// `2MiB` ones.
+/// An arena of this size, all of it in memory, on base pages or mostly on huge ones.
 ///
 /// # Errors
 /// Why there is none, or on which pages it came.
-pub(crate) fn in_memory(bytes: u64, pages: &str) -> Result<Arena, Failure> {
+pub(crate) fn in_memory(bytes: u64, pages: impl Into<Pages>) -> Result<Arena, Failure> {
+    let pages = pages.into();
     let mut arena = map(bytes, pages)?;
     arena
         .populate()
@@ -68,13 +95,14 @@ pub(crate) fn in_memory(bytes: u64, pages: &str) -> Result<Arena, Failure> {
 /// The share of an arena on huge pages from which on it counts as being on them.
 pub(crate) const MOSTLY: f64 = 0.9;
 
-/// Whether an arena, all of it in memory, is on the pages asked for: of `2MiB`
+/// Whether an arena, all of it in memory, is on the pages asked for: of huge ones
 /// at least the share `huge`.
 ///
 /// # Errors
 /// Where it is not.
-pub(crate) fn check(arena: &Arena, pages: &str, huge: f64) -> Result<(), Failure> {
-    if pages != "2MiB" {
+pub(crate) fn check(arena: &Arena, pages: impl Into<Pages>, huge: f64) -> Result<(), Failure> {
+    let pages = pages.into();
+    if pages == Pages::Base {
         return Ok(());
     }
     let bytes = arena.len() as u64;
@@ -98,9 +126,10 @@ pub(crate) fn not_huge(came: u64, bytes: u64) -> Failure {
 }
 
 /// Why a point has no number whose arena cannot be had.
-pub(crate) fn failed(what: &str, bytes: u64, pages: &str, error: &io::Error) -> Failure {
+pub(crate) fn failed(what: &str, bytes: u64, pages: impl Into<Pages>, error: &io::Error) -> Failure {
     Failure::unsupported(format!(
-        "cannot {what} {} on {pages} pages: {error}",
-        display_bytes(bytes)
+        "cannot {what} {} on {} pages: {error}",
+        display_bytes(bytes),
+        pages.into().word()
     ))
 }

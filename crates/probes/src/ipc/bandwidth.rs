@@ -234,10 +234,7 @@ mod tests {
 
     #[test]
     fn throughput_is_bytes_over_the_median_time_of_a_message() {
-        let point = At {
-            axes: Bandwidth::default(),
-            link: text("none"),
-        };
+        let point = Bandwidth::default().into();
         let cost = Measured::new(
             text("cost"),
             Data::Samples(vec![

@@ -283,19 +283,16 @@ fn spinning_ns(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::text;
 
     #[test]
     fn who_spins_needs_no_measured_line_to_be_predicted() {
-        let spinning = At {
-            axes: Latency {
-                over: Over::SharedMemory,
-                wait: Wait::Spin,
-                ..Latency::default()
-            },
-            link: text("none"),
+        let spinning = Latency {
+            over: Over::SharedMemory,
+            wait: Wait::Spin,
+            ..Latency::default()
         };
-        let prediction = Latency::predict(&spinning, &Facts::default(), &Known(&[])).unwrap();
+        let prediction =
+            Latency::predict(&spinning.into(), &Facts::default(), &Known(&[])).unwrap();
         assert_eq!((prediction.low, prediction.high), (48.0, 480.0));
         assert!(
             prediction.because.contains("60 to 300 ns"),

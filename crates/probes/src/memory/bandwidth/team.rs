@@ -41,8 +41,8 @@ impl Team {
             let bytes = stream.arena().len() as u64;
             stream
                 .populate()
-                .map_err(|error| arenas::failed("touch", bytes, &pages, &error))?;
-            arenas::check(stream.arena(), &pages, arenas::MOSTLY)
+                .map_err(|error| arenas::failed("touch", bytes, &*pages, &error))?;
+            arenas::check(stream.arena(), &*pages, arenas::MOSTLY)
         })?;
         Ok(team)
     }
