@@ -63,6 +63,11 @@ impl Planned {
         points.into_iter().map(planned).collect()
     }
 
+    /// These, of the points of one probe, over every link of the run.
+    pub fn all(points: impl IntoIterator<Item: Into<Axes>>) -> Vec<Planned> {
+        Planned::anywhere(points.into_iter().map(Into::into).collect())
+    }
+
     /// One over this link alone.
     pub const fn over(axes: Axes, link: &'static str) -> Planned {
         Planned {

@@ -126,7 +126,12 @@ pub(crate) fn not_huge(came: u64, bytes: u64) -> Failure {
 }
 
 /// Why a point has no number whose arena cannot be had.
-pub(crate) fn failed(what: &str, bytes: u64, pages: impl Into<Pages>, error: &io::Error) -> Failure {
+pub(crate) fn failed(
+    what: &str,
+    bytes: u64,
+    pages: impl Into<Pages>,
+    error: &io::Error,
+) -> Failure {
     Failure::unsupported(format!(
         "cannot {what} {} on {} pages: {error}",
         display_bytes(bytes),

@@ -110,7 +110,7 @@ impl Measure for Parts {
     }
 
     fn more_points(_: &Facts) -> Vec<Planned> {
-        Planned::anywhere(more_points().map(Parts::into).collect())
+        Planned::all(more_points())
     }
 
     fn memory_bytes(point: &At<Parts>) -> u64 {

@@ -2,24 +2,24 @@
 //! terms of the sums that `copy.send` and `copy.receive` expect. A piece that is not measured comes
 //! from a simpler cost; nothing here is fitted to what it predicts.
 
-use crate::literal::{list, text};
+use crate::arenas::Pages;
 use crate::os::syscall;
 use crate::sizes;
 use crate::sum::Range;
 use costof_model::facts::Facts;
 use costof_model::prediction::Known;
+use costof_model::typed::Words;
 use costof_model::unit::Unit;
-use costof_model::{List, Text};
 
 /// The probes that have measured them.
-pub(super) const AFTER: List<Text> = list![
-    text("os.syscall"),
-    text("memory.bandwidth"),
-    text("cpu.memcpy"),
-    text("copy.parts"),
-    text("os.pin"),
-    text("os.timer"),
-    text("net.rtt"),
+pub(super) const AFTER: &[&str] = &[
+    "os.syscall",
+    "memory.bandwidth",
+    "cpu.memcpy",
+    "copy.parts",
+    "os.pin",
+    "os.timer",
+    "net.rtt",
 ];
 
 /// What TCP hands down at once within a machine, at most.
@@ -135,14 +135,14 @@ impl<'a> Pieces<'a> {
 
     /// References to so many pieces of pages, taken and given back: as io_uring does it for a buffer
     /// that is not registered, and vmsplice for a pipe.
-    pub(super) fn references(&self, pieces: f64, pages: &str) -> Range {
-        let pinned = |pages| {
-            let axes = [("how", "vmsplice"), ("pages", pages)];
+    pub(super) fn references(&self, pieces: f64, pages: Pages) -> Range {
+        let pinned = |pages: Pages| {
+            let axes = [("how", "vmsplice"), ("pages", pages.word())];
             self.known.primary("os.pin", &axes)
         };
         // Of huge pages only the latter is known.
-        let looked_up = self.per_page_ns().filter(|_| pages == "4KiB");
-        let pinned = pinned(pages).or_else(|| pinned("4KiB"));
+        let looked_up = self.per_page_ns().filter(|_| pages == Pages::Base);
+        let pinned = pinned(pages).or_else(|| pinned(Pages::Base));
         match (looked_up.or(pinned), pinned.or(looked_up)) {
             (Some(one), Some(other)) => Range(0.7 * one.min(other), 1.5 * one.max(other)) * pieces,
             // Two changes of a number that processors share.
@@ -392,10 +392,10 @@ mod tests {
             let Range(low, high) = range.references(10.0, pages);
             (low.round(), high.round())
         };
-        assert_eq!(of(&rows, "4KiB"), (210.0, 900.0));
-        assert_eq!(of(&rows, "2MiB"), (280.0, 600.0));
-        assert_eq!(of(&rows[..3], "4KiB"), (420.0, 900.0));
-        assert_eq!(of(&rows[..2], "4KiB"), (50.0, 1000.0));
+        assert_eq!(of(&rows, Pages::Base), (210.0, 900.0));
+        assert_eq!(of(&rows, Pages::Huge), (280.0, 600.0));
+        assert_eq!(of(&rows[..3], Pages::Base), (420.0, 900.0));
+        assert_eq!(of(&rows[..2], Pages::Base), (50.0, 1000.0));
         assert!(Pieces::of(&Known(&rows[..1]), &facts).is_none());
     }
 

@@ -1,7 +1,6 @@
 //! What `copy.send` says of itself.
 
 use crate::arenas::PAGES;
-use crate::copy::pieces::AFTER;
 use crate::literal::{cost, latency, list, metric, text, word, words};
 use crate::net::congestion_control::CONGESTION_CONTROL;
 use costof_model::axis::{Axis, Domain};
@@ -385,7 +384,15 @@ pub(super) const INFO: ProbeInfo = ProbeInfo {
     predicted_from: text(
         "each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as os.timer; the slower end decides, or both where they share a processor. An echo: net.rtt's round trip and the parts",
     ),
-    after: AFTER,
+    after: list![
+        text("os.syscall"),
+        text("memory.bandwidth"),
+        text("cpu.memcpy"),
+        text("copy.parts"),
+        text("os.pin"),
+        text("os.timer"),
+        text("net.rtt"),
+    ],
     needs: list![
         text("primitive=zero_copy: Linux 4.14, for UDP 5.0"),
         text("over=udp_gso: Linux 5.0, and packets of 1500 B or more on the way"),

@@ -1,6 +1,7 @@
 //! What sending should give: copies × bytes ÷ bandwidth, the parts and the calls of each end.
 
 use super::{Pattern, is_segmented, over, pattern, threads};
+use crate::arenas::Pages;
 use crate::copy::pieces::{Pieces, packets};
 use crate::expect::{latency_ns, throughput};
 use crate::net::congestion_control::control;
@@ -133,7 +134,7 @@ fn prepared(point: &Point, pieces: &Pieces<'_>, received: bool) -> Sum {
         sum.add(pieces.entries(bytes, fields), "for iovec entries");
     }
     let pages = references(point);
-    let referenced = pieces.references(pages, point.axes.word("pages"));
+    let referenced = pieces.references(pages, Pages::from(point.axes.word("pages")));
     if !registered {
         sum.add(referenced, format!("for {pages:.0} references to pages"));
     }
@@ -143,7 +144,7 @@ fn prepared(point: &Point, pieces: &Pieces<'_>, received: bool) -> Sum {
     // The copy that is made later is made page by page, into new ones.
     if received && primitive.ends_with("zero_copy") {
         sum.add(
-            pieces.references(pages, "4KiB"),
+            pieces.references(pages, Pages::Base),
             "for pages to copy them into",
         );
     }
