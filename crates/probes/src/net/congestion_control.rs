@@ -1,13 +1,14 @@
 //! By what TCP decides how much may be under way, where a point asks for one.
 
-use crate::literal::{list, word, words};
+use crate::literal::{self, list, word};
 use costof_model::axis::Axis;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
+use costof_model::typed::{AxisOf, Words, words};
 use std::io;
 
 /// The axis.
-pub(crate) const CONGESTION_CONTROL: Axis = words(
+pub(crate) const CONGESTION_CONTROL: Axis = literal::words(
     "congestion_control",
     "by what TCP decides how much may be under way",
     list![
@@ -17,6 +18,32 @@ pub(crate) const CONGESTION_CONTROL: Axis = words(
         word("reno", "NewReno (RFC 6582)"),
     ],
 );
+
+costof_model::words! {
+    /// By what TCP decides how much may be in flight.
+    pub(crate) enum CongestionControl {
+        /// the kernel's own choice
+        Default = "default",
+        /// CUBIC (RFC 9438)
+        Cubic = "cubic",
+        /// BBR, as the kernel has it
+        Bbr = "bbr",
+        /// NewReno (RFC 6582)
+        Reno = "reno",
+    }
+}
+
+impl CongestionControl {
+    /// The axis.
+    pub(crate) fn axis() -> AxisOf<CongestionControl> {
+        words("by what TCP decides how much may be under way")
+    }
+
+    /// What the kernel calls it; `None` where nothing is asked for.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        (self != CongestionControl::Default).then(|| self.word())
+    }
+}
 
 /// The congestion control that is asked for.
 pub(crate) fn control(point: &Point) -> Option<&str> {
