@@ -2,6 +2,7 @@
 //! terms of the sums that `copy.send` and `copy.receive` expect. A piece that is not measured comes
 //! from a simpler cost; nothing here is fitted to what it predicts.
 
+use super::parts::Part;
 use crate::arenas::Pages;
 use crate::os::syscall;
 use crate::sizes;
@@ -83,10 +84,12 @@ impl<'a> Pieces<'a> {
     pub(super) fn copy_in(&self, bytes: f64, is_cached: bool) -> Range {
         let (hot, cold) = (self.memcpy_ns(bytes, "hot"), self.memcpy_ns(bytes, "cold"));
         let write_ns = self.write_ns(bytes);
-        match is_cached {
-            true if self.fits(bytes) => Range(hot, hot + write_ns),
-            true => Range(hot, hot.max(cold) + write_ns),
-            false => Range(hot.max(cold), hot.max(cold) + write_ns),
+        if !is_cached {
+            Range(hot.max(cold), hot.max(cold) + write_ns)
+        } else if self.fits(bytes) {
+            Range(hot, hot + write_ns)
+        } else {
+            Range(hot, hot.max(cold) + write_ns)
         }
     }
 
@@ -104,16 +107,18 @@ impl<'a> Pieces<'a> {
 
     /// Fields copied into one buffer, or out of one.
     pub(super) fn serialise(&self, bytes: f64, fields: f64, is_cached: bool) -> Range {
-        let part = [("part", "serialise")];
+        let part = [("part", Part::Serialise.word())];
         let hot = self.at("copy.parts", &part, bytes);
         let hot = hot.or_else(|| fields_ns(&self.known, bytes, fields));
         let hot = hot.unwrap_or_else(|| self.memcpy_ns(bytes, "hot"));
         let cold = hot.max(self.memcpy_ns(bytes, "cold"));
-        match is_cached {
-            true if self.fits(bytes) => Range(0.9 * hot, 1.3 * hot),
-            true => Range(0.9 * hot, 1.3 * cold),
+        if !is_cached {
             // The processor fetches several fields at a time.
-            false => Range(0.9 * cold, 1.5 * cold),
+            Range(0.9 * cold, 1.5 * cold)
+        } else if self.fits(bytes) {
+            Range(0.9 * hot, 1.3 * hot)
+        } else {
+            Range(0.9 * hot, 1.3 * cold)
         }
     }
 
@@ -121,7 +126,12 @@ impl<'a> Pieces<'a> {
     pub(super) fn entries(&self, bytes: f64, fields: f64) -> Range {
         /// As many as copy.parts measures.
         const MEASURED: f64 = 8.0;
-        let points = points(&self.known, "copy.parts", &[("part", "iovec")], None);
+        let points = points(
+            &self.known,
+            "copy.parts",
+            &[("part", Part::Iovec.word())],
+            None,
+        );
         let measured = match *points {
             // They cost much the same whatever lies there.
             [(_, ns)] => Some(ns),
@@ -152,7 +162,12 @@ impl<'a> Pieces<'a> {
 
     /// What each page more of a plain buffer adds.
     fn per_page_ns(&self) -> Option<f64> {
-        let points = points(&self.known, "copy.parts", &[("part", "plain_buffer")], None);
+        let points = points(
+            &self.known,
+            "copy.parts",
+            &[("part", Part::PlainBuffer.word())],
+            None,
+        );
         let [(least, small), .., (most, large)] = *points else {
             return None;
         };
@@ -164,7 +179,7 @@ impl<'a> Pieces<'a> {
     pub(super) fn reap(&self, batch: u64) -> Range {
         let word = |batch: u64| batch.to_string();
         let measured = |batch: u64| {
-            let axes = [("part", "reap"), ("batch", &*word(batch))];
+            let axes = [("part", Part::Reap.word()), ("batch", &*word(batch))];
             self.known.primary("copy.parts", &axes)
         };
         // Larger batches are cheaper: the neighbours are the bounds.
@@ -353,7 +368,7 @@ fn along(points: &[(f64, f64)], at: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parts;
+    use super::super::parts::{self, Parts};
     use super::*;
     use crate::literal::measured;
     use crate::sum::Sum;
@@ -377,14 +392,18 @@ mod tests {
         let read = os::syscall::PROBE.info.defaults().with("call", "read");
         let copy = memory::bandwidth::PROBE.info.defaults().with("op", "copy");
         let pin = os::pin::PROBE.info.defaults().with("how", "vmsplice");
-        let plain = parts::PROBE.info.defaults().with("part", "plain_buffer");
+        let plain = |size| Parts {
+            part: Part::PlainBuffer,
+            size,
+            ..Parts::default()
+        };
         let rows = [
             measured(&os::syscall::PROBE, read, 100.0),
             measured(&memory::bandwidth::PROBE, copy, 10e9),
             measured(&os::pin::PROBE, pin.clone(), 60.0),
             measured(&os::pin::PROBE, pin.with("pages", "2MiB"), 40.0),
-            measured(&parts::PROBE, plain.clone().with("size", 1024), 100.0),
-            measured(&parts::PROBE, plain.with("size", 1024 + 8 * 4096), 340.0),
+            measured(&parts::PROBE, plain(1024).into(), 100.0),
+            measured(&parts::PROBE, plain(1024 + 8 * 4096).into(), 340.0),
         ];
         let facts = Facts::default();
         let of = |rows: &[PointRow], pages| {
@@ -403,12 +422,16 @@ mod tests {
     fn completions_are_between_neighbouring_batches() {
         let read = os::syscall::PROBE.info.defaults().with("call", "read");
         let copy = memory::bandwidth::PROBE.info.defaults().with("op", "copy");
-        let reap = parts::PROBE.info.defaults().with("part", "reap");
+        let reap = |batch| Parts {
+            part: Part::Reap,
+            batch,
+            ..Parts::default()
+        };
         let rows = [
             measured(&os::syscall::PROBE, read, 100.0),
             measured(&memory::bandwidth::PROBE, copy, 10e9),
-            measured(&parts::PROBE, reap.clone().with("batch", 16), 80.0),
-            measured(&parts::PROBE, reap.with("batch", 64), 20.0),
+            measured(&parts::PROBE, reap(16).into(), 80.0),
+            measured(&parts::PROBE, reap(64).into(), 20.0),
         ];
         let facts = Facts::default();
         let of = |rows: &[PointRow]| Pieces::of(&Known(rows), &facts).unwrap().reap(32);

@@ -74,7 +74,7 @@ pub fn axes() -> &'static [Axis] {
 pub fn what(address: &Address, values: &[(&str, AxisValue)]) -> Result<Axes, String> {
     let mut axes = PROBE.info.defaults();
     if let Address::Unix(_) = address {
-        axes = axes.with("over", "unix");
+        axes = axes.with("over", Over::Unix.word());
     }
     for (name, value) in values {
         let axis = axes_named(name)?;

@@ -230,6 +230,7 @@ fn echo(point: &At<CopySend>, facts: &Facts, pieces: &Pieces<'_>) -> Option<Pred
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::copy::parts::{Part, Parts};
     use crate::literal::measured;
     use crate::net::congestion_control::CongestionControl;
     use crate::{copy, cpu, memory, net, os};
@@ -243,7 +244,11 @@ mod tests {
         let copy = memory::bandwidth::PROBE.info.defaults().with("op", "copy");
         let hot = cpu::memcpy::PROBE.info.defaults().with("size", 4096);
         let cold = hot.clone().with("source", "cold");
-        let parts = copy::parts::PROBE.info.defaults();
+        let parts = Parts::default();
+        let serialise = Parts {
+            part: Part::Serialise,
+            ..Parts::default()
+        };
         let block = net::rtt::PROBE.info.defaults();
         let spin = block.clone().with("wait", "spin");
         let mut rows = vec![
@@ -251,8 +256,8 @@ mod tests {
             measured(&memory::bandwidth::PROBE, copy, 10e9),
             measured(&cpu::memcpy::PROBE, hot, 100.0),
             measured(&cpu::memcpy::PROBE, cold, 400.0),
-            measured(&copy::parts::PROBE, parts.clone(), 200.0),
-            measured(&copy::parts::PROBE, parts.with("part", "serialise"), 120.0),
+            measured(&copy::parts::PROBE, parts.into(), 200.0),
+            measured(&copy::parts::PROBE, serialise.into(), 120.0),
         ];
         for (axes, ns) in [(spin, 10_000.0), (block, 30_000.0)] {
             let mut row = measured(&net::rtt::PROBE, axes, ns);
