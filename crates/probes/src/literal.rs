@@ -83,12 +83,12 @@ pub(crate) fn typed<T>(name: &'static str, axis: AxisOf<T>) -> Axis {
 #[cfg(test)]
 pub(crate) fn measured(
     probe: &costof_measure::probe::Probe,
-    axes: costof_model::axis::Axes,
+    axes: impl Into<costof_model::axis::Axes>,
     median: f64,
 ) -> costof_model::rows::PointRow {
     let primary = probe.info.primary();
     costof_model::rows::PointRow {
-        point: point(probe, axes),
+        point: point(probe, axes.into()),
         method: probe.info.method,
         primary: primary.name.clone(),
         headline: false,

@@ -402,8 +402,8 @@ mod tests {
             measured(&memory::bandwidth::PROBE, copy, 10e9),
             measured(&os::pin::PROBE, pin.clone(), 60.0),
             measured(&os::pin::PROBE, pin.with("pages", "2MiB"), 40.0),
-            measured(&parts::PROBE, plain(1024).into(), 100.0),
-            measured(&parts::PROBE, plain(1024 + 8 * 4096).into(), 340.0),
+            measured(&parts::PROBE, plain(1024), 100.0),
+            measured(&parts::PROBE, plain(1024 + 8 * 4096), 340.0),
         ];
         let facts = Facts::default();
         let of = |rows: &[PointRow], pages| {
@@ -430,8 +430,8 @@ mod tests {
         let rows = [
             measured(&os::syscall::PROBE, read, 100.0),
             measured(&memory::bandwidth::PROBE, copy, 10e9),
-            measured(&parts::PROBE, reap(16).into(), 80.0),
-            measured(&parts::PROBE, reap(64).into(), 20.0),
+            measured(&parts::PROBE, reap(16), 80.0),
+            measured(&parts::PROBE, reap(64), 20.0),
         ];
         let facts = Facts::default();
         let of = |rows: &[PointRow]| Pieces::of(&Known(rows), &facts).unwrap().reap(32);

@@ -277,64 +277,51 @@ mod tests {
     #[test]
     fn what_cannot_be_says_why_and_what_else_can() {
         let usual = CopySend::default;
-        let udp = CopySend {
-            over: Over::Udp,
-            ..usual()
-        };
-        let echo = CopySend {
-            pattern: Pattern::Echo,
-            ..usual()
-        };
-        let joined = CopySend {
-            nagle: Nagle::On,
-            ..usual()
-        };
-        let large_datagram = CopySend {
-            size: 65_508,
-            ..udp.clone()
+        let over = |over| CopySend { over, ..usual() };
+        let pattern = |pattern| CopySend { pattern, ..usual() };
+        let size = 65_508;
+        let datagram = CopySend {
+            size,
+            ..over(Over::Udp)
         };
         let segmented = CopySend {
-            over: Over::UdpGso,
-            ..large_datagram.clone()
+            size,
+            ..over(Over::UdpGso)
         };
+        let congestion_control = CongestionControl::Reno;
         let controlled = CopySend {
-            congestion_control: CongestionControl::Reno,
-            ..udp
+            congestion_control,
+            ..over(Over::Udp)
         };
         let several = CopySend {
             in_flight: 2,
             ..usual()
         };
-        let joined_by_unix = CopySend {
-            over: Over::Unix,
-            ..joined.clone()
+        let nagle = Nagle::On;
+        let joined = CopySend {
+            nagle,
+            ..over(Over::Unix)
         };
         let joined_echo = CopySend {
-            pattern: Pattern::Echo,
-            ..joined
+            nagle,
+            ..pattern(Pattern::Echo)
         };
-        let triggered = CopySend {
-            pattern: Pattern::Trigger,
-            ..usual()
-        };
-        let registered = CopySend {
-            buffers: Buffers::Registered,
-            ..usual()
-        };
+        let buffers = Buffers::Registered;
+        let registered = CopySend { buffers, ..usual() };
         let allocated = CopySend {
             allocate: Allocate::PerMessage,
             primitive: Primitive::OneCopy,
             ..usual()
         };
         for (axes, link, says) in [
-            (large_datagram, "loopback", "size=65507"),
+            (datagram, "loopback", "size=65507"),
             (segmented, "loopback", "size=65507"),
             (controlled, "loopback", "only TCP"),
             (several, "loopback", "pattern=echo"),
-            (joined_by_unix, "loopback", "nagle=off"),
+            (joined, "loopback", "nagle=off"),
             (joined_echo, "loopback", "nagle=off"),
-            (echo.clone(), "sink", "nobody answers"),
-            (triggered, "sink", "pattern=stream"),
+            (pattern(Pattern::Echo), "sink", "nobody answers"),
+            (pattern(Pattern::Trigger), "sink", "pattern=stream"),
             (registered, "loopback", "uring_send"),
             (allocated, "loopback", "allocate=once"),
         ] {
@@ -347,7 +334,7 @@ mod tests {
         // As much as is wanted may be unanswered, and over UDP too.
         let many = CopySend {
             in_flight: 1024,
-            ..echo
+            ..pattern(Pattern::Echo)
         };
         let large = CopySend {
             size: 16 << 20,

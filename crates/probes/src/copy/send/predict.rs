@@ -244,7 +244,7 @@ mod tests {
         let copy = memory::bandwidth::PROBE.info.defaults().with("op", "copy");
         let hot = cpu::memcpy::PROBE.info.defaults().with("size", 4096);
         let cold = hot.clone().with("source", "cold");
-        let parts = Parts::default();
+        let entries = Parts::default();
         let serialise = Parts {
             part: Part::Serialise,
             ..Parts::default()
@@ -256,8 +256,8 @@ mod tests {
             measured(&memory::bandwidth::PROBE, copy, 10e9),
             measured(&cpu::memcpy::PROBE, hot, 100.0),
             measured(&cpu::memcpy::PROBE, cold, 400.0),
-            measured(&copy::parts::PROBE, parts.into(), 200.0),
-            measured(&copy::parts::PROBE, serialise.into(), 120.0),
+            measured(&copy::parts::PROBE, entries, 200.0),
+            measured(&copy::parts::PROBE, serialise, 120.0),
         ];
         for (axes, ns) in [(spin, 10_000.0), (block, 30_000.0)] {
             let mut row = measured(&net::rtt::PROBE, axes, ns);
@@ -417,12 +417,12 @@ mod tests {
         // Of 56 bytes, and two copies each way of those that it has not.
         assert!(expected.low > 0.8 * 30_000.0 && expected.low < 0.8 * 31_000.0);
         assert!(expected.high > 1.25 * 30_000.0 && expected.high < 1.25 * 34_000.0 + 1400.0);
-        let in_flight = CopySend {
-            in_flight: 2,
-            ..echo.clone()
-        };
-        let threads = CopySend { threads: 2, ..echo };
-        for axes in [in_flight, threads] {
+        for (in_flight, threads) in [(2, 1), (1, 2)] {
+            let axes = CopySend {
+                in_flight,
+                threads,
+                ..echo.clone()
+            };
             assert_eq!(of(axes, "loopback", &facts(2), &rows()), None);
         }
     }
