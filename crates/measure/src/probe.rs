@@ -129,8 +129,7 @@ pub trait Measure: TypedPoint {
     /// A probe with several roles that has no such function of its own is a bug.
     fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         let _ = point;
-        let [report] = <[Report; 1]>::try_from(reports).expect("one role");
-        report
+        only(reports)
     }
 }
 
@@ -319,6 +318,14 @@ impl Role for Only {
 /// # Panics
 /// A probe with several roles that uses this is a bug.
 pub fn the_only_report(_: &Point, reports: Vec<Report>) -> Report {
+    only(reports)
+}
+
+/// What the only role reports.
+///
+/// # Panics
+/// A probe with several roles that uses this is a bug.
+pub fn only(reports: Vec<Report>) -> Report {
     let [report] = <[Report; 1]>::try_from(reports).expect("one role");
     report
 }

@@ -65,6 +65,16 @@ impl<P: TypedPoint> From<P> for At<P> {
     }
 }
 
+impl<P: TypedPoint> From<&At<P>> for Point {
+    fn from(point: &At<P>) -> Point {
+        Point {
+            probe: Text::Borrowed(P::PROBE),
+            axes: point.axes.write(),
+            link: point.link.clone(),
+        }
+    }
+}
+
 /// The type of a field: what may stand on an axis.
 pub trait AxisType: Sized {
     /// The value as this type; `None` where it is none of it.
@@ -151,11 +161,6 @@ pub fn processor<T>(
     defaults: &[u64],
 ) -> AxisOf<T> {
     number(about, Unit::Processor, bounds, defaults)
-}
-
-/// The axis of a field: a keyword is a field as `r#type`.
-pub fn axis_name(field: &'static str) -> &'static str {
-    field.strip_prefix("r#").unwrap_or(field)
 }
 
 fn number<T>(

@@ -1,18 +1,10 @@
 //! What is computed from the metrics that a role reports.
 
 use crate::literal::text;
+use costof_measure::probe::only;
 use costof_measure::statistics::quantile::median;
 use costof_model::metric::{CoreState, Data, Gauged, Measured, Selection};
 use costof_model::protocol::Report;
-
-/// The report of a probe with one role.
-///
-/// # Panics
-/// A probe with several roles that uses this is a bug.
-pub(crate) fn only(reports: Vec<Report>) -> Report {
-    let [report] = <[Report; 1]>::try_from(reports).expect("one role");
-    report
-}
 
 /// What one operation cost in the median of a launch's batches, in nanoseconds;
 /// none where the metric has no batches.

@@ -4,7 +4,7 @@
 
 pub(crate) use crate::expect::{cost_ns, latency_ns};
 pub(crate) use costof_measure::meter::Meter;
-pub(crate) use costof_measure::probe::{Measure, Metric, Probe, RoleAt, StartRole, role};
+pub(crate) use costof_measure::probe::{Measure, Metric, Probe, RoleAt, StartRole, only, role};
 pub(crate) use costof_model::facts::Facts;
 pub(crate) use costof_model::failure::Failure;
 pub(crate) use costof_model::point::{Headline, Planned};

@@ -1,20 +1,11 @@
 //! `copy.parts`: what the pieces cost of which a send with one copy or none is made.
 
 use super::pieces::fields_ns;
-use crate::expect::{at_the_clock, cost_ns};
-use crate::literal::{cost, list, metric, text, word, words};
+use crate::arenas::{self, Pages};
+use crate::derived;
+use crate::expect::at_the_clock;
 use crate::os::syscall;
-use crate::{arenas, derived};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role, the_only_report};
-use costof_model::axis::{Axes, Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Planned, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Offers, Report};
-use costof_model::unit::{Better, Unit};
+use crate::prelude::*;
 use costof_os::arena::{PageSize, base_page_bytes};
 use costof_os::field_sender::{FieldSender, Primitive};
 use costof_os::fields::{Messages, write_contents};
@@ -24,14 +15,13 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
-use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// The fields of a message.
 const FIELDS: usize = 8;
 /// The sizes, the default first.
-const SIZES: &[u64] = &[4 << 10, 64, 1 << 10, 16 << 10, 64_000];
+const SIZES: &[usize] = &[4 << 10, 64, 1 << 10, 16 << 10, 64_000];
 /// After how many sends completions are reaped, the default first.
 const BATCHES: &[u64] = &[16, 1, 4, 64];
 /// From how many sockets completions are reaped between two readings of the clock.
@@ -41,169 +31,203 @@ const LATE: f64 = 0.05;
 /// How long the last completions may take.
 const LAST: Duration = Duration::from_secs(5);
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("copy.parts"),
-        method: 1,
-        question: text("What do the pieces cost of which a send with fewer copies is made?"),
-        axes: list![
-            words(
-                "part",
-                "which piece",
-                list![
-                    word(
-                        "iovec",
-                        "eight entries of an I/O vector instead of one buffer: sendmsg less send"
-                    ),
-                    word("serialise", "eight fields copied into one buffer"),
-                    word(
-                        "reap",
-                        "taking the completions of zero-copy sends out of the error queue"
-                    ),
-                    word(
-                        "plain_buffer",
-                        "a buffer that io_uring is not told of beforehand, whose pages it looks up and holds for each send, instead of a registered one"
-                    ),
-                ],
-            ),
-            Axis {
-                name: text("size"),
-                about: text("bytes of a message"),
-                domain: Domain::Number {
-                    unit: Unit::Bytes,
-                    low: 64,
-                    high: 64_000,
-                    usual: list![4 << 10],
-                },
-            },
-            Axis {
-                name: text("batch"),
-                about: text("of reap: after how many sends"),
-                domain: Domain::Number {
-                    unit: Unit::One,
-                    low: 1,
-                    high: 128,
-                    usual: list![16],
-                },
-            },
-        ],
-        crossings: list![],
-        metrics: list![
-            cost("what the part adds to one message"),
-            metric(
-                "with_part",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "of iovec and plain_buffer: a message with it, of which the cost is a difference",
-            ),
-            metric(
-                "without_part",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "of iovec and plain_buffer: a message without it",
-            ),
-        ],
-        how: text(
-            "iovec: a message of 8 fields goes by sendmsg, and one of as many bytes in one field by \
-             send, into a Unix datagram socket, out of which a receive of one byte takes it each time. \
-             The difference of the two medians of a launch has the message header and its 8 entries \
-             read and checked by the kernel, and 8 copies instead of one; nothing of the socket or of \
-             the copied bytes, which are in both. serialise: the C library's memcpy for each field, \
-             always from the same fields. reap: 256 UDP sockets have each sent so many datagrams with \
-             MSG_ZEROCOPY, and what is timed is recvmsg on their error queues until there is nothing \
-             more: the kernel joins neighbouring completions, so that is two calls for each batch, \
-             and the cost is a batch's time ÷ its sends. plain_buffer: IORING_OP_SEND_ZC of one \
-             buffer less IORING_OP_SEND_ZC of a registered one, over UDP to a socket of this machine \
-             that nobody reads: the page tables' entries looked up and the pages' counts raised and \
-             lowered. The copy that the kernel makes after all \
-             is in both. What pinning costs for long is os.pin.",
-        ),
-        sources: list![
-            text("sendmsg(2), unix(7), io_uring_prep_send_zc(3), io_uring_register_buffers(3)"),
-            text(
-                "Documentation/networking/msg_zerocopy.rst of the kernel, on completions that are joined"
-            ),
-            text(
-                "Network I/O primitives, a course report, 2026, which asserts 50 to 100 ns for eight entries, 1 to 2 µs for a batch of the error queue and 2 to 5 µs for pinning a message, unmeasured"
-            ),
-        ],
-        predicted_from: text(
-            "serialise: copies of its fields' size as cpu.memcpy measured them; reap: system calls as os.syscall has; plain_buffer: pages as os.pin has; iovec: a header in system calls, and cycles for each entry at the clock of cpu.frequency",
-        ),
-        after: list![
-            text("cpu.frequency"),
-            text("cpu.memcpy"),
-            text("os.syscall"),
-            text("os.pin")
-        ],
-        needs: list![
-            text(
-                "part=reap: zero-copy sends over UDP (Linux 5.0), and 300 descriptors (ulimit -n)"
-            ),
-            text(
-                "part=plain_buffer: io_uring of Linux 6.2, not disabled, and locked memory for a message (ulimit -l)"
-            ),
-        ],
-        roles: list![text("only")],
-    }),
-    rounds: 2,
-    blocks_by: &[],
-    least_ns: |_| 0.0,
-    memory_bytes: |point| 4 * point.axes.number("size") + (8 << 20),
-    processors: |_| 1,
-    headlines,
-    more_points: |facts| Planned::anywhere(more_points(facts)),
-    budget: None,
-    predict,
-    roles: &[|_| Ok(Box::new(Parts(None)))],
-    derive,
-};
+words! {
+    /// A piece of sending.
+    pub(crate) enum Part {
+        /// eight entries of an I/O vector instead of one buffer: sendmsg less send
+        Iovec = "iovec",
+        /// eight fields copied into one buffer
+        Serialise = "serialise",
+        /// taking the completions of zero-copy sends out of the error queue
+        Reap = "reap",
+        /// a buffer that io_uring is not told of beforehand, whose pages it looks up and holds for each
+        /// send, instead of a registered one
+        PlainBuffer = "plain_buffer",
+    }
+}
 
-fn headlines(_: &Facts) -> Vec<Headline> {
-    vec![Headline::new(
-        "8 iovec entries instead of one buffer, 4 KiB",
-        PROBE.info.defaults(),
-    )]
+pub(crate) static PROBE: Probe = Probe::of::<Parts>();
+
+point! {
+    /// What `copy.parts` varies.
+    pub(crate) struct Parts of "copy.parts" {
+        part: Part = words("which piece"),
+        size: usize = bytes("bytes of a message", 64..=64_000, &[4 << 10]),
+        batch: u64 = count("of reap: after how many sends", 1..=128, &[16]),
+    }
+}
+
+impl Measure for Parts {
+    const QUESTION: &'static str =
+        "What do the pieces cost of which a send with fewer copies is made?";
+    const METRICS: &'static [Metric] = &[
+        cost("what the part adds to one message"),
+        metric(
+            "with_part",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "of iovec and plain_buffer: a message with it, of which the cost is a difference",
+        ),
+        metric(
+            "without_part",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "of iovec and plain_buffer: a message without it",
+        ),
+    ];
+    const HOW: &'static str = "iovec: a message of 8 fields goes by sendmsg, and one of as many bytes in one field by \
+         send, into a Unix datagram socket, out of which a receive of one byte takes it each time. \
+         The difference of the two medians of a launch has the message header and its 8 entries \
+         read and checked by the kernel, and 8 copies instead of one; nothing of the socket or of \
+         the copied bytes, which are in both. serialise: the C library's memcpy for each field, \
+         always from the same fields. reap: 256 UDP sockets have each sent so many datagrams with \
+         MSG_ZEROCOPY, and what is timed is recvmsg on their error queues until there is nothing \
+         more: the kernel joins neighbouring completions, so that is two calls for each batch, \
+         and the cost is a batch's time ÷ its sends. plain_buffer: IORING_OP_SEND_ZC of one \
+         buffer less IORING_OP_SEND_ZC of a registered one, over UDP to a socket of this machine \
+         that nobody reads: the page tables' entries looked up and the pages' counts raised and \
+         lowered. The copy that the kernel makes after all \
+         is in both. What pinning costs for long is os.pin.";
+    const SOURCES: &'static [&'static str] = &[
+        "sendmsg(2), unix(7), io_uring_prep_send_zc(3), io_uring_register_buffers(3)",
+        "Documentation/networking/msg_zerocopy.rst of the kernel, on completions that are joined",
+        "Network I/O primitives, a course report, 2026, which asserts 50 to 100 ns for eight entries, 1 to 2 µs for a batch of the error queue and 2 to 5 µs for pinning a message, unmeasured",
+    ];
+    const PREDICTED_FROM: &'static str = "serialise: copies of its fields' size as cpu.memcpy measured them; reap: system calls as os.syscall has; plain_buffer: pages as os.pin has; iovec: a header in system calls, and cycles for each entry at the clock of cpu.frequency";
+    const AFTER: &'static [&'static str] = &["cpu.frequency", "cpu.memcpy", "os.syscall", "os.pin"];
+    const NEEDS: &'static [&'static str] = &[
+        "part=reap: zero-copy sends over UDP (Linux 5.0), and 300 descriptors (ulimit -n)",
+        "part=plain_buffer: io_uring of Linux 6.2, not disabled, and locked memory for a message (ulimit -l)",
+    ];
+    const ROUNDS: u32 = 2;
+    const ROLES: &'static [StartRole] = &[|_| role::<Parts>(Sending(None))];
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        vec![Headline::new(
+            "8 iovec entries instead of one buffer, 4 KiB",
+            Parts::default(),
+        )]
+    }
+
+    fn more_points(_: &Facts) -> Vec<Planned> {
+        Planned::all(more_points())
+    }
+
+    fn memory_bytes(point: &At<Parts>) -> u64 {
+        4 * point.size as u64 + (8 << 20)
+    }
+
+    fn predict(point: &At<Parts>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        let bytes = point.size;
+        match point.part {
+            Part::Serialise => {
+                let copies_ns = fields_ns(known, bytes as f64, FIELDS as f64)?;
+                cost_ns(
+                    0.8 * copies_ns,
+                    1.4 * copies_ns,
+                    format!(
+                        "{FIELDS} copies of {} B as cpu.memcpy measured them, or one of all where that \
+                         takes longer: {}",
+                        bytes / FIELDS,
+                        Unit::Nanoseconds.display(copies_ns)
+                    ),
+                )
+            }
+            Part::Reap => {
+                let read_ns = syscall::one_thread_ns(known, "read")?;
+                let batch = point.batch() as f64;
+                cost_ns(
+                    2.0 * read_ns / batch,
+                    10.0 * read_ns / batch,
+                    format!(
+                        "two calls for {batch} send{}, one of which copies a control message out, like 1 \
+                         to 5 reads of {read_ns:.0} ns each",
+                        if batch == 1.0 { "" } else { "s" },
+                    ),
+                )
+            }
+            Part::PlainBuffer => {
+                let axes = [("how", "vmsplice"), ("pages", "4KiB")];
+                let page_ns = known.primary("os.pin", &axes)?;
+                // A buffer that does not begin at a page lies on one more.
+                let pages = bytes.div_ceil(base_page_bytes()) as f64 + 1.0;
+                cost_ns(
+                    0.2 * pages * page_ns,
+                    2.0 * pages * page_ns,
+                    format!(
+                        "{pages} pages at 0.2 to 2 times the {page_ns:.0} ns that os.pin measured for one \
+                         that vmsplice holds"
+                    ),
+                )
+            }
+            Part::Iovec => {
+                let read_ns = syscall::one_thread_ns(known, "read")?;
+                let hz = known.primary("cpu.frequency", &[])?;
+                let entries_ns = 1e9 / hz * FIELDS as f64;
+                cost_ns(
+                    0.2 * read_ns + 20.0 * entries_ns,
+                    read_ns + 100.0 * entries_ns,
+                    format!(
+                        "{FIELDS} entries of 20 to 100 cycles each to read, to check and to begin a copy \
+                         of, {}; and the message's header, 0.2 to 1 times a read of {read_ns:.0} ns",
+                        at_the_clock(hz)
+                    ),
+                )
+            }
+        }
+    }
+
+    /// What the part adds: a difference, or a batch's share.
+    fn derive(point: &At<Parts>, reports: Vec<Report>) -> Report {
+        let mut report = only(reports);
+        derived::divide_cost(&mut report, point.batch());
+        let [with, without] =
+            ["with_part", "without_part"].map(|metric| derived::median_ns(&report, metric));
+        if let (Some(with), Some(without)) = (with, without) {
+            derived::add(&mut report, "cost", with - without);
+        }
+        report
+    }
 }
 
 /// Sizes where the size matters, batches where they do.
-fn more_points(_: &Facts) -> Vec<Axes> {
-    let sized = ["iovec", "serialise", "plain_buffer"].into_iter();
+fn more_points() -> impl Iterator<Item = Parts> {
+    let sized = [Part::Iovec, Part::Serialise, Part::PlainBuffer].into_iter();
     let sized = sized.flat_map(|part| {
-        let axes = PROBE.info.defaults().with("part", part);
-        SIZES
-            .iter()
-            .map(move |size| axes.clone().with("size", *size))
+        SIZES.iter().map(move |&size| Parts {
+            part,
+            size,
+            ..Parts::default()
+        })
     });
-    let reaped = PROBE.info.defaults().with("part", "reap");
-    let reaped = BATCHES
-        .iter()
-        .map(|batch| reaped.clone().with("batch", *batch));
-    sized.chain(reaped).collect()
+    let reaped = BATCHES.iter().map(|&batch| Parts {
+        part: Part::Reap,
+        batch,
+        ..Parts::default()
+    });
+    sized.chain(reaped)
 }
 
-fn size(point: &Point) -> usize {
-    point.axes.number("size") as usize
-}
+impl Parts {
+    /// How many sends the cost is measured over at a time.
+    fn batch(&self) -> u64 {
+        match self.part {
+            Part::Reap => self.batch,
+            Part::Iovec | Part::Serialise | Part::PlainBuffer => 1,
+        }
+    }
 
-fn batch(point: &Point) -> u64 {
-    match point.axes.word("part") {
-        "reap" => point.axes.number("batch"),
-        _ => 1,
+    fn check(&self) -> Result<(), Failure> {
+        if self.part != Part::Reap && self.batch != Parts::default().batch {
+            return Err(Failure::unsupported(
+                "only completions are reaped in batches (--set part=reap, or leave batch out)",
+            ));
+        }
+        Ok(())
     }
 }
 
-fn check(point: &Point) -> Result<(), Failure> {
-    let default = PROBE.info.defaults().number("batch");
-    if point.axes.word("part") != "reap" && point.axes.number("batch") != default {
-        return Err(Failure::unsupported(
-            "only completions are reaped in batches (--set part=reap, or leave batch out)",
-        ));
-    }
-    Ok(())
-}
-
-struct Parts(Option<Prepared>);
+struct Sending(Option<Prepared>);
 
 /// What a point is measured with.
 enum Prepared {
@@ -236,7 +260,7 @@ fn failed(what: &str) -> impl Fn(io::Error) -> Failure {
 /// A message that is sent over and over.
 fn message(size: usize, fields: usize) -> Result<Messages, Failure> {
     Messages::new((1, size, fields), PageSize::Base, &mut |_| {})
-        .map_err(|error| arenas::failed("map", size as u64, "4KiB", &error))
+        .map_err(|error| arenas::failed("map", size as u64, Pages::Base, &error))
 }
 
 fn udp() -> io::Result<(UdpSocket, UdpSocket)> {
@@ -296,10 +320,10 @@ impl Sink {
         let (mut sent, mut came) = (vec![0; size], vec![0; size + 1]);
         write_contents(0, 0, &mut sent);
         let length = far.recv(&mut came).map_err(&failed)?;
-        match came[..length] == sent {
-            true => Ok(()),
-            false => Err(Failure::error("other bytes arrived than were sent")),
+        if came[..length] != sent {
+            return Err(Failure::error("other bytes arrived than were sent"));
         }
+        Ok(())
     }
 }
 
@@ -388,29 +412,29 @@ impl Reaper {
                 self.sent
             )));
         }
-        match self.late as f64 > LATE * self.due as f64 {
-            true => Err(Failure::error(format!(
+        if self.late as f64 > LATE * self.due as f64 {
+            return Err(Failure::error(format!(
                 "{} of {} completions came after they were reaped",
                 self.late, self.due
-            ))),
-            false => Ok(()),
+            )));
         }
+        Ok(())
     }
 }
 
-impl Role for Parts {
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+impl RoleAt<Parts> for Sending {
+    fn prepare(&mut self, point: &At<Parts>, _: &Offers) -> Result<Offers, Failure> {
         self.0 = None;
-        check(point)?;
-        let size = size(point);
-        self.0 = Some(match point.axes.word("part") {
-            "serialise" => Prepared::Serialise(message(size, FIELDS)?, vec![0; size]),
-            "reap" => Prepared::Reap(Reaper::open(size)?),
-            "plain_buffer" => Prepared::Both(Box::new((
+        point.check()?;
+        let size = point.size;
+        self.0 = Some(match point.part {
+            Part::Serialise => Prepared::Serialise(message(size, FIELDS)?, vec![0; size]),
+            Part::Reap => Prepared::Reap(Reaper::open(size)?),
+            Part::PlainBuffer => Prepared::Both(Box::new((
                 Sink::udp(Primitive::UringZeroCopy, (size, 1))?,
                 Sink::udp(Primitive::UringZeroCopyRegistered, (size, 1))?,
             ))),
-            _ => Prepared::Both(Box::new((
+            Part::Iovec => Prepared::Both(Box::new((
                 Sink::unix(Primitive::OneCopy, (size, FIELDS))?,
                 // Of one field it is one send.
                 Sink::unix(Primitive::WriteEach, (size, 1))?,
@@ -419,7 +443,7 @@ impl Role for Parts {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Parts>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let mut error: Option<io::Error> = None;
         let mut keep = |done: io::Result<()>| {
             if let Err(first) = done {
@@ -441,7 +465,7 @@ impl Role for Parts {
                 }
             }),
             Prepared::Reap(reaper) => {
-                let batch = batch(point);
+                let batch = point.batch();
                 let reaper = std::cell::RefCell::new(reaper);
                 meter.used_up(
                     "cost",
@@ -457,93 +481,21 @@ impl Role for Parts {
         error.map_or(Ok(()), |error| Err(failed("sending or reaping")(error)))
     }
 
-    fn finish(&mut self, point: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &At<Parts>, _: &mut Meter<'_>) -> Result<(), Failure> {
         match self.0.take().expect("a point is measured") {
             Prepared::Both(mut both) => {
                 both.0.check()?;
                 both.1.check()
             }
             Prepared::Serialise(_, buffer) => {
-                let mut sent = vec![0; size(point)];
+                let mut sent = vec![0; point.size];
                 write_contents(0, 0, &mut sent);
-                match buffer == sent {
-                    true => Ok(()),
-                    false => Err(Failure::error("the copy is not what was copied")),
+                if buffer != sent {
+                    return Err(Failure::error("the copy is not what was copied"));
                 }
+                Ok(())
             }
             Prepared::Reap(mut reaper) => reaper.check(),
-        }
-    }
-}
-
-/// What the part adds: a difference, or a batch's share.
-fn derive(point: &Point, reports: Vec<Report>) -> Report {
-    let mut report = the_only_report(point, reports);
-    derived::divide_cost(&mut report, batch(point));
-    let [with, without] =
-        ["with_part", "without_part"].map(|metric| derived::median_ns(&report, metric));
-    if let (Some(with), Some(without)) = (with, without) {
-        derived::add(&mut report, "cost", with - without);
-    }
-    report
-}
-
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let bytes = point.axes.number("size");
-    match point.axes.word("part") {
-        "serialise" => {
-            let copies_ns = fields_ns(known, bytes as f64, FIELDS as f64)?;
-            cost_ns(
-                0.8 * copies_ns,
-                1.4 * copies_ns,
-                format!(
-                    "{FIELDS} copies of {} B as cpu.memcpy measured them, or one of all where that \
-                     takes longer: {}",
-                    bytes as usize / FIELDS,
-                    Unit::Nanoseconds.display(copies_ns)
-                ),
-            )
-        }
-        "reap" => {
-            let read_ns = syscall::one_thread_ns(known, "read")?;
-            let batch = batch(point) as f64;
-            cost_ns(
-                2.0 * read_ns / batch,
-                10.0 * read_ns / batch,
-                format!(
-                    "two calls for {batch} send{}, one of which copies a control message out, like 1 \
-                     to 5 reads of {read_ns:.0} ns each",
-                    if batch == 1.0 { "" } else { "s" },
-                ),
-            )
-        }
-        "plain_buffer" => {
-            let axes = [("how", "vmsplice"), ("pages", "4KiB")];
-            let page_ns = known.primary("os.pin", &axes)?;
-            // A buffer that does not begin at a page lies on one more.
-            let pages = (bytes as usize).div_ceil(base_page_bytes()) as f64 + 1.0;
-            cost_ns(
-                0.2 * pages * page_ns,
-                2.0 * pages * page_ns,
-                format!(
-                    "{pages} pages at 0.2 to 2 times the {page_ns:.0} ns that os.pin measured for one \
-                     that vmsplice holds"
-                ),
-            )
-        }
-        _ => {
-            let read_ns = syscall::one_thread_ns(known, "read")?;
-            let hz = known.primary("cpu.frequency", &[])?;
-            let entries_ns = 1e9 / hz * FIELDS as f64;
-            cost_ns(
-                0.2 * read_ns + 20.0 * entries_ns,
-                read_ns + 100.0 * entries_ns,
-                format!(
-                    "{FIELDS} entries of 20 to 100 cycles each to read, to check and to begin a copy \
-                     of, {}; and the message's header, 0.2 to 1 times a read of {read_ns:.0} ns",
-                    at_the_clock(hz)
-                ),
-            )
         }
     }
 }
@@ -551,16 +503,21 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::{measured, point};
+    use crate::literal::{measured, text};
     use crate::{cpu, os};
+    use costof_model::axis::Axes;
     use costof_model::metric::{Data, Measured};
     use costof_model::rows::State;
 
-    fn at(part: &'static str) -> Point {
-        point(&PROBE, PROBE.info.defaults().with("part", part))
+    fn at(part: Part) -> At<Parts> {
+        let of = Parts {
+            part,
+            ..Parts::default()
+        };
+        of.into()
     }
 
-    fn derived_cost(point: &Point, metrics: &[(&'static str, f64)]) -> Vec<f64> {
+    fn derived_cost(point: &At<Parts>, metrics: &[(&'static str, f64)]) -> Vec<f64> {
         let metrics = metrics.iter().map(|(name, ns)| {
             Measured::new(text(name), Data::Samples(vec![(1, *ns), (2, 2.0 * ns)]))
         });
@@ -569,7 +526,7 @@ mod tests {
             allocations: 0,
             metrics: metrics.collect(),
         };
-        let report = derive(point, vec![report]);
+        let report = Parts::derive(point, vec![report]);
         let cost = report.metrics.iter().find(|metric| metric.name == "cost");
         cost.map_or(Vec::new(), |cost| cost.data.costs())
     }
@@ -577,24 +534,29 @@ mod tests {
     #[test]
     fn a_part_is_a_difference_or_a_share_of_a_batch() {
         let both = [("with_part", 900.0), ("without_part", 700.0)];
-        assert_eq!(derived_cost(&at("iovec"), &both), [200.0]);
-        assert!(derived_cost(&at("iovec"), &both[..1]).is_empty());
-        assert_eq!(derived_cost(&at("reap"), &[("cost", 1600.0)]), [100.0; 2]);
+        assert_eq!(derived_cost(&at(Part::Iovec), &both), [200.0]);
+        assert!(derived_cost(&at(Part::Iovec), &both[..1]).is_empty());
         assert_eq!(
-            derived_cost(&at("serialise"), &[("cost", 1600.0)]),
+            derived_cost(&at(Part::Reap), &[("cost", 1600.0)]),
+            [100.0; 2]
+        );
+        assert_eq!(
+            derived_cost(&at(Part::Serialise), &[("cost", 1600.0)]),
             [1600.0; 2]
         );
     }
 
     #[test]
     fn the_plan_has_no_point_that_cannot_be() {
-        let points = more_points(&Facts::default());
-        assert_eq!(points.len(), 3 * SIZES.len() + BATCHES.len());
-        for axes in points {
-            assert_eq!(check(&point(&PROBE, axes)), Ok(()));
+        assert_eq!(more_points().count(), 3 * SIZES.len() + BATCHES.len());
+        for point in more_points() {
+            assert_eq!(point.check(), Ok(()));
         }
-        let batched = PROBE.info.defaults().with("batch", 1);
-        let refused = check(&point(&PROBE, batched)).unwrap_err();
+        let batched = Parts {
+            batch: 1,
+            ..Parts::default()
+        };
+        let refused = batched.check().unwrap_err();
         assert!(refused.reason.contains("part=reap"), "{refused}");
     }
 
@@ -611,24 +573,24 @@ mod tests {
             let axes = cpu::memcpy::PROBE.info.defaults().with("size", size);
             rows.push(measured(&cpu::memcpy::PROBE, axes, ns));
         }
-        let range = |point: Point| {
-            let expected = predict(&point, &Facts::default(), &Known(&rows)).unwrap();
+        let range = |point: At<Parts>| {
+            let expected = Parts::predict(&point, &Facts::default(), &Known(&rows)).unwrap();
             (expected.low.round(), expected.high.round())
         };
-        let of = |size: u64| {
-            let mut point = at("serialise");
-            point.axes = point.axes.with("size", size);
+        let of = |size| {
+            let mut point = at(Part::Serialise);
+            point.axes.size = size;
             range(point)
         };
         // Of eight small fields each copy counts; of large ones, all that is copied.
         assert_eq!(of(64), (13.0, 22.0));
         assert_eq!(of(4 << 10), (80.0, 140.0));
         // 160 and 800 cycles and a header; two pages; two calls for 16 sends.
-        assert_eq!(range(at("iovec")), (60.0, 300.0));
-        assert_eq!(range(at("plain_buffer")), (20.0, 200.0));
-        assert_eq!(range(at("reap")), (13.0, 63.0));
-        for part in ["iovec", "serialise", "reap", "plain_buffer"] {
-            let nothing = predict(&at(part), &Facts::default(), &Known(&[]));
+        assert_eq!(range(at(Part::Iovec)), (60.0, 300.0));
+        assert_eq!(range(at(Part::PlainBuffer)), (20.0, 200.0));
+        assert_eq!(range(at(Part::Reap)), (13.0, 63.0));
+        for &part in Part::ALL {
+            let nothing = Parts::predict(&at(part), &Facts::default(), &Known(&[]));
             assert_eq!(nothing, None);
         }
     }

@@ -2,24 +2,25 @@
 //! terms of the sums that `copy.send` and `copy.receive` expect. A piece that is not measured comes
 //! from a simpler cost; nothing here is fitted to what it predicts.
 
-use crate::literal::{list, text};
+use super::parts::Part;
+use crate::arenas::Pages;
 use crate::os::syscall;
 use crate::sizes;
 use crate::sum::Range;
 use costof_model::facts::Facts;
 use costof_model::prediction::Known;
+use costof_model::typed::Words;
 use costof_model::unit::Unit;
-use costof_model::{List, Text};
 
 /// The probes that have measured them.
-pub(super) const AFTER: List<Text> = list![
-    text("os.syscall"),
-    text("memory.bandwidth"),
-    text("cpu.memcpy"),
-    text("copy.parts"),
-    text("os.pin"),
-    text("os.timer"),
-    text("net.rtt"),
+pub(super) const AFTER: &[&str] = &[
+    "os.syscall",
+    "memory.bandwidth",
+    "cpu.memcpy",
+    "copy.parts",
+    "os.pin",
+    "os.timer",
+    "net.rtt",
 ];
 
 /// What TCP hands down at once within a machine, at most.
@@ -83,10 +84,12 @@ impl<'a> Pieces<'a> {
     pub(super) fn copy_in(&self, bytes: f64, is_cached: bool) -> Range {
         let (hot, cold) = (self.memcpy_ns(bytes, "hot"), self.memcpy_ns(bytes, "cold"));
         let write_ns = self.write_ns(bytes);
-        match is_cached {
-            true if self.fits(bytes) => Range(hot, hot + write_ns),
-            true => Range(hot, hot.max(cold) + write_ns),
-            false => Range(hot.max(cold), hot.max(cold) + write_ns),
+        if !is_cached {
+            Range(hot.max(cold), hot.max(cold) + write_ns)
+        } else if self.fits(bytes) {
+            Range(hot, hot + write_ns)
+        } else {
+            Range(hot, hot.max(cold) + write_ns)
         }
     }
 
@@ -104,16 +107,18 @@ impl<'a> Pieces<'a> {
 
     /// Fields copied into one buffer, or out of one.
     pub(super) fn serialise(&self, bytes: f64, fields: f64, is_cached: bool) -> Range {
-        let part = [("part", "serialise")];
+        let part = [("part", Part::Serialise.word())];
         let hot = self.at("copy.parts", &part, bytes);
         let hot = hot.or_else(|| fields_ns(&self.known, bytes, fields));
         let hot = hot.unwrap_or_else(|| self.memcpy_ns(bytes, "hot"));
         let cold = hot.max(self.memcpy_ns(bytes, "cold"));
-        match is_cached {
-            true if self.fits(bytes) => Range(0.9 * hot, 1.3 * hot),
-            true => Range(0.9 * hot, 1.3 * cold),
+        if !is_cached {
             // The processor fetches several fields at a time.
-            false => Range(0.9 * cold, 1.5 * cold),
+            Range(0.9 * cold, 1.5 * cold)
+        } else if self.fits(bytes) {
+            Range(0.9 * hot, 1.3 * hot)
+        } else {
+            Range(0.9 * hot, 1.3 * cold)
         }
     }
 
@@ -121,7 +126,12 @@ impl<'a> Pieces<'a> {
     pub(super) fn entries(&self, bytes: f64, fields: f64) -> Range {
         /// As many as copy.parts measures.
         const MEASURED: f64 = 8.0;
-        let points = points(&self.known, "copy.parts", &[("part", "iovec")], None);
+        let points = points(
+            &self.known,
+            "copy.parts",
+            &[("part", Part::Iovec.word())],
+            None,
+        );
         let measured = match *points {
             // They cost much the same whatever lies there.
             [(_, ns)] => Some(ns),
@@ -135,14 +145,14 @@ impl<'a> Pieces<'a> {
 
     /// References to so many pieces of pages, taken and given back: as io_uring does it for a buffer
     /// that is not registered, and vmsplice for a pipe.
-    pub(super) fn references(&self, pieces: f64, pages: &str) -> Range {
-        let pinned = |pages| {
-            let axes = [("how", "vmsplice"), ("pages", pages)];
+    pub(super) fn references(&self, pieces: f64, pages: Pages) -> Range {
+        let pinned = |pages: Pages| {
+            let axes = [("how", "vmsplice"), ("pages", pages.word())];
             self.known.primary("os.pin", &axes)
         };
         // Of huge pages only the latter is known.
-        let looked_up = self.per_page_ns().filter(|_| pages == "4KiB");
-        let pinned = pinned(pages).or_else(|| pinned("4KiB"));
+        let looked_up = self.per_page_ns().filter(|_| pages == Pages::Base);
+        let pinned = pinned(pages).or_else(|| pinned(Pages::Base));
         match (looked_up.or(pinned), pinned.or(looked_up)) {
             (Some(one), Some(other)) => Range(0.7 * one.min(other), 1.5 * one.max(other)) * pieces,
             // Two changes of a number that processors share.
@@ -152,7 +162,12 @@ impl<'a> Pieces<'a> {
 
     /// What each page more of a plain buffer adds.
     fn per_page_ns(&self) -> Option<f64> {
-        let points = points(&self.known, "copy.parts", &[("part", "plain_buffer")], None);
+        let points = points(
+            &self.known,
+            "copy.parts",
+            &[("part", Part::PlainBuffer.word())],
+            None,
+        );
         let [(least, small), .., (most, large)] = *points else {
             return None;
         };
@@ -164,7 +179,7 @@ impl<'a> Pieces<'a> {
     pub(super) fn reap(&self, batch: u64) -> Range {
         let word = |batch: u64| batch.to_string();
         let measured = |batch: u64| {
-            let axes = [("part", "reap"), ("batch", &*word(batch))];
+            let axes = [("part", Part::Reap.word()), ("batch", &*word(batch))];
             self.known.primary("copy.parts", &axes)
         };
         // Larger batches are cheaper: the neighbours are the bounds.
@@ -353,7 +368,7 @@ fn along(points: &[(f64, f64)], at: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parts;
+    use super::super::parts::{self, Parts};
     use super::*;
     use crate::literal::measured;
     use crate::sum::Sum;
@@ -377,14 +392,18 @@ mod tests {
         let read = os::syscall::PROBE.info.defaults().with("call", "read");
         let copy = memory::bandwidth::PROBE.info.defaults().with("op", "copy");
         let pin = os::pin::PROBE.info.defaults().with("how", "vmsplice");
-        let plain = parts::PROBE.info.defaults().with("part", "plain_buffer");
+        let plain = |size| Parts {
+            part: Part::PlainBuffer,
+            size,
+            ..Parts::default()
+        };
         let rows = [
             measured(&os::syscall::PROBE, read, 100.0),
             measured(&memory::bandwidth::PROBE, copy, 10e9),
             measured(&os::pin::PROBE, pin.clone(), 60.0),
             measured(&os::pin::PROBE, pin.with("pages", "2MiB"), 40.0),
-            measured(&parts::PROBE, plain.clone().with("size", 1024), 100.0),
-            measured(&parts::PROBE, plain.with("size", 1024 + 8 * 4096), 340.0),
+            measured(&parts::PROBE, plain(1024), 100.0),
+            measured(&parts::PROBE, plain(1024 + 8 * 4096), 340.0),
         ];
         let facts = Facts::default();
         let of = |rows: &[PointRow], pages| {
@@ -392,10 +411,10 @@ mod tests {
             let Range(low, high) = range.references(10.0, pages);
             (low.round(), high.round())
         };
-        assert_eq!(of(&rows, "4KiB"), (210.0, 900.0));
-        assert_eq!(of(&rows, "2MiB"), (280.0, 600.0));
-        assert_eq!(of(&rows[..3], "4KiB"), (420.0, 900.0));
-        assert_eq!(of(&rows[..2], "4KiB"), (50.0, 1000.0));
+        assert_eq!(of(&rows, Pages::Base), (210.0, 900.0));
+        assert_eq!(of(&rows, Pages::Huge), (280.0, 600.0));
+        assert_eq!(of(&rows[..3], Pages::Base), (420.0, 900.0));
+        assert_eq!(of(&rows[..2], Pages::Base), (50.0, 1000.0));
         assert!(Pieces::of(&Known(&rows[..1]), &facts).is_none());
     }
 
@@ -403,12 +422,16 @@ mod tests {
     fn completions_are_between_neighbouring_batches() {
         let read = os::syscall::PROBE.info.defaults().with("call", "read");
         let copy = memory::bandwidth::PROBE.info.defaults().with("op", "copy");
-        let reap = parts::PROBE.info.defaults().with("part", "reap");
+        let reap = |batch| Parts {
+            part: Part::Reap,
+            batch,
+            ..Parts::default()
+        };
         let rows = [
             measured(&os::syscall::PROBE, read, 100.0),
             measured(&memory::bandwidth::PROBE, copy, 10e9),
-            measured(&parts::PROBE, reap.clone().with("batch", 16), 80.0),
-            measured(&parts::PROBE, reap.with("batch", 64), 20.0),
+            measured(&parts::PROBE, reap(16), 80.0),
+            measured(&parts::PROBE, reap(64), 20.0),
         ];
         let facts = Facts::default();
         let of = |rows: &[PointRow]| Pieces::of(&Known(rows), &facts).unwrap().reap(32);

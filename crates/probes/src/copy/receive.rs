@@ -1,30 +1,20 @@
 //! `copy.receive`: what receiving a message of several fields costs, by each way to do it.
 
 use super::pieces::{AFTER, Pieces, packets};
+use crate::arenas::Pages;
 use crate::derived;
 use crate::expect::throughput;
-use crate::literal::{cost, list, metric, text, word, words};
 use crate::net::meeting::{self, broken, cannot_reach};
+use crate::prelude::*;
 use crate::sum::{Range, Sum};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role};
-use costof_model::axis::{Axes, Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
 use costof_model::link::Link;
-use costof_model::metric::MetricInfo;
-use costof_model::point::{Headline, Planned, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Meeting, Offers, Report};
+use costof_model::protocol::Meeting;
 use costof_model::rows::State;
-use costof_model::unit::{Better, Unit};
 use costof_os::affinity;
 use costof_os::arena::base_page_bytes;
-use costof_os::meeting::{Address, Listener, Over};
-use costof_os::receive::{By, FIELDS_MOST, How, MESSAGE_LEAST_BYTES, Receiver, Sender, Shape};
+use costof_os::meeting::{Address, Listener};
+use costof_os::receive::{self, By, FIELDS_MOST, MESSAGE_LEAST_BYTES, Receiver, Sender, Shape};
 use std::io;
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 const KIB: f64 = 1024.0;
@@ -38,281 +28,378 @@ const BATCH_NS: f64 = 5e6;
 /// What the options of TCP take of a segment, where both ends put timestamps into it.
 const OPTIONS_BYTES: usize = 12;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("copy.receive"),
-        method: 1,
-        question: text("What does receiving a message cost with two copies, one and none?"),
-        axes: list![
-            words(
-                "how",
-                "how the message's bytes come to its fields",
-                list![
-                    word(
-                        "recv",
-                        "into one buffer, out of which each field is copied: two copies"
-                    ),
-                    word("recvmsg", "into an entry for each field: one copy"),
-                    word(
-                        "zero_copy",
-                        "TCP_ZEROCOPY_RECEIVE: pages are mapped where they can be, and the fields are where the bytes are; one copy of what cannot"
-                    ),
-                    word(
-                        "discard",
-                        "not at all (MSG_TRUNC): what receiving costs without the copy"
-                    ),
-                    word(
-                        "multishot",
-                        "one request of io_uring for all messages, into a ring of buffers, out of which each field is copied: two copies"
-                    ),
-                ],
-            ),
-            Axis {
-                name: text("size"),
-                about: text("bytes of a message"),
-                domain: Domain::Number {
-                    unit: Unit::Bytes,
-                    low: MESSAGE_LEAST_BYTES as u64,
-                    high: 16 << 20,
-                    usual: list![64 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 1 << 20],
-                },
-            },
-            words(
-                "over",
-                "what carries them",
-                list![
-                    word("tcp", "a TCP connection with TCP_NODELAY"),
-                    word("unix", "a Unix stream socket; both ends on this machine"),
-                ],
-            ),
-            Axis {
-                name: text("fields"),
-                about: text("fields of a message, with equal shares and the rest in the last"),
-                domain: Domain::Number {
-                    unit: Unit::One,
-                    low: 1,
-                    high: FIELDS_MOST as u64,
-                    usual: list![8, 1],
-                },
-            },
-            words(
-                "sent_by",
-                "how the other end sends, which decides what can be mapped",
-                list![
-                    word("send", "send, from one buffer"),
-                    word(
-                        "zero_copy",
-                        "MSG_ZEROCOPY, whose copy, where the receiver is on this machine, is made page by page"
-                    ),
-                ],
-            ),
-            words(
-                "segments",
-                "what TCP puts into a segment",
-                list![
-                    word("usual", "what the link's MTU leaves"),
-                    word(
-                        "pages",
-                        "one page of the smallest size (TCP_MAXSEG), so that packets hold whole pages"
-                    ),
-                ],
-            ),
-        ],
-        crossings: list![
-            list![text("how"), text("size")],
-            list![text("how"), text("over")],
-            list![text("how"), text("sent_by")],
-        ],
-        metrics: list![
-            metric(
-                "throughput",
-                Unit::BytesPerSecond,
-                Better::Higher,
-                "payload that the receiver has, by its own clock",
-            ),
-            cost("one message"),
-            ns_per_kib(
-                "cpu_receiver",
-                "processor time of the receiving thread for 1 KiB, the softirq work that runs inside it included",
-            ),
-            ns_per_kib(
-                "cpu_sender",
-                "processor time of the sending thread for 1 KiB"
-            ),
-            share(
-                "receiver_running",
-                "share of the time for which the receiving thread ran: 1 where it is what limits",
-            ),
-            share(
-                "sender_running",
-                "share of the time for which the sending thread ran: 1 where it is what limits",
-            ),
-            metric(
-                "mapped",
-                Unit::One,
-                Better::Higher,
-                "of zero_copy: share of the bytes that were mapped, not copied",
-            ),
-            metric(
-                "calls",
-                Unit::One,
-                Better::Lower,
-                "system calls of the receiver for one message, those included that only waited",
-            ),
-            metric(
-                "segment",
-                Unit::Bytes,
-                Better::Neither,
-                "payload of TCP's largest segment, at the end",
-            ),
-        ],
-        how: text(
-            "The sender repeats one message as fast as it goes, of which only the number changes. The \
-             receiver asks for what is left of one message at a time, but for multishot, where the \
-             kernel fills 32 buffers of 4 to 64 KiB as it can. The ends run on a processor each where \
-             there are two, for 50 ms and 20 round trips before anything is timed. Nothing reads the \
-             bytes while it is timed: a copy leaves them in a cache and a mapping does not, so a \
-             program that reads what it has mapped pays for that later. The number of messages is \
-             then known at both ends: the next message must have it, and every other byte as it was \
-             sent, in its field. The kernel maps nothing but what fills whole pages. Where the other \
-             end sends uncopied on this machine, the copy of a packet is made after all, page by page \
-             and from a page's start: with a payload that is no multiple of a page the rest of each \
-             packet is copied (of 65483 B, 15 pages are mapped), and a message that begins in the \
-             midst of a page has all of that packet copied. What plain sends have copied lies in \
-             larger pieces, which are never mapped.",
-        ),
-        sources: list![
-            text("recv(2), recvmsg(2), tcp(7) on MSG_TRUNC"),
-            text(
-                "TCP_ZEROCOPY_RECEIVE: Linux net/ipv4/tcp.c, tools/testing/selftests/net/tcp_mmap.c"
-            ),
-            text("io_uring_prep_recv_multishot(3), io_uring_register_buf_ring(3)"),
-            text(
-                "Network I/O primitives, three course reports, 2026, which count the copies of a receiver and measure those of a sender"
-            ),
-        ],
-        predicted_from: text(
-            "each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as os.timer; the slower end decides, or both on one processor",
-        ),
-        after: AFTER,
-        needs: list![
-            text("how=zero_copy: TCP, and Linux 4.18"),
-            text("how=multishot: io_uring of Linux 6.0, not disabled (kernel.io_uring_disabled)"),
-            text("sent_by=zero_copy: TCP"),
-            text("segments=pages: TCP, and a link whose MTU takes a page and its headers"),
-            text("over=unix: both ends in one network namespace (--link loopback)"),
-        ],
-        roles: list![text("sender"), text("receiver")],
-    }),
-    rounds: 2,
-    blocks_by: &["size", "over", "fields"],
-    least_ns: |_| 180e6,
-    // Each end's messages and what lies between them; those that go uncopied lie in 16 MiB or more.
-    memory_bytes: |point| 5 * point.axes.number("size") + (32 << 20),
-    processors: |_| 2,
-    headlines,
-    more_points: |_| Planned::anywhere(more_points()),
-    budget: None,
-    predict,
-    roles: &[
-        |launch| Ok(Box::new(Sending::start(launch)?)),
-        |launch| Ok(Box::new(Receiving::start(launch)?)),
-    ],
-    derive,
-};
+words! {
+    /// How the bytes of a message come to its fields.
+    pub(crate) enum How {
+        /// into one buffer, out of which each field is copied: two copies
+        Recv = "recv",
+        /// into an entry for each field: one copy
+        Recvmsg = "recvmsg",
+        /// TCP_ZEROCOPY_RECEIVE: pages are mapped where they can be, and the fields are where the bytes
+        /// are; one copy of what cannot
+        ZeroCopy = "zero_copy",
+        /// not at all (MSG_TRUNC): what receiving costs without the copy
+        Discard = "discard",
+        /// one request of io_uring for all messages, into a ring of buffers, out of which each field is
+        /// copied: two copies
+        Multishot = "multishot",
+    }
+}
 
-const fn ns_per_kib(name: &'static str, about: &'static str) -> MetricInfo {
+words! {
+    /// What carries messages.
+    pub(crate) enum Over {
+        /// a TCP connection with TCP_NODELAY
+        Tcp = "tcp",
+        /// a Unix stream socket; both ends on this machine
+        Unix = "unix",
+    }
+}
+
+words! {
+    /// How the other end sends.
+    pub(crate) enum SentBy {
+        /// send, from one buffer
+        Send = "send",
+        /// MSG_ZEROCOPY, whose copy, where the receiver is on this machine, is made page by page
+        ZeroCopy = "zero_copy",
+    }
+}
+
+words! {
+    /// What TCP puts into a segment.
+    pub(crate) enum Segments {
+        /// what the link's MTU leaves
+        Usual = "usual",
+        /// one page of the smallest size (TCP_MAXSEG), so that packets hold whole pages
+        Pages = "pages",
+    }
+}
+
+pub(crate) static PROBE: Probe = Probe::of::<Receive>();
+
+point! {
+    /// What `copy.receive` varies.
+    pub(crate) struct Receive of "copy.receive" {
+        how: How = words("how the message's bytes come to its fields"),
+        size: usize = bytes(
+            "bytes of a message",
+            MESSAGE_LEAST_BYTES as u64..=16 << 20,
+            &[64 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 1 << 20],
+        ),
+        over: Over = words("what carries them"),
+        fields: usize = count(
+            "fields of a message, with equal shares and the rest in the last",
+            1..=FIELDS_MOST as u64,
+            &[8, 1],
+        ),
+        sent_by: SentBy = words("how the other end sends, which decides what can be mapped"),
+        segments: Segments = words("what TCP puts into a segment"),
+    }
+}
+
+impl Measure for Receive {
+    const QUESTION: &'static str =
+        "What does receiving a message cost with two copies, one and none?";
+    const METRICS: &'static [Metric] = &[
+        metric(
+            "throughput",
+            Unit::BytesPerSecond,
+            Better::Higher,
+            "payload that the receiver has, by its own clock",
+        ),
+        cost("one message"),
+        ns_per_kib(
+            "cpu_receiver",
+            "processor time of the receiving thread for 1 KiB, the softirq work that runs inside it included",
+        ),
+        ns_per_kib(
+            "cpu_sender",
+            "processor time of the sending thread for 1 KiB",
+        ),
+        share(
+            "receiver_running",
+            "share of the time for which the receiving thread ran: 1 where it is what limits",
+        ),
+        share(
+            "sender_running",
+            "share of the time for which the sending thread ran: 1 where it is what limits",
+        ),
+        metric(
+            "mapped",
+            Unit::One,
+            Better::Higher,
+            "of zero_copy: share of the bytes that were mapped, not copied",
+        ),
+        metric(
+            "calls",
+            Unit::One,
+            Better::Lower,
+            "system calls of the receiver for one message, those included that only waited",
+        ),
+        metric(
+            "segment",
+            Unit::Bytes,
+            Better::Neither,
+            "payload of TCP's largest segment, at the end",
+        ),
+    ];
+    const HOW: &'static str = "The sender repeats one message as fast as it goes, of which only the number changes. The \
+         receiver asks for what is left of one message at a time, but for multishot, where the \
+         kernel fills 32 buffers of 4 to 64 KiB as it can. The ends run on a processor each where \
+         there are two, for 50 ms and 20 round trips before anything is timed. Nothing reads the \
+         bytes while it is timed: a copy leaves them in a cache and a mapping does not, so a \
+         program that reads what it has mapped pays for that later. The number of messages is \
+         then known at both ends: the next message must have it, and every other byte as it was \
+         sent, in its field. The kernel maps nothing but what fills whole pages. Where the other \
+         end sends uncopied on this machine, the copy of a packet is made after all, page by page \
+         and from a page's start: with a payload that is no multiple of a page the rest of each \
+         packet is copied (of 65483 B, 15 pages are mapped), and a message that begins in the \
+         midst of a page has all of that packet copied. What plain sends have copied lies in \
+         larger pieces, which are never mapped.";
+    const SOURCES: &'static [&'static str] = &[
+        "recv(2), recvmsg(2), tcp(7) on MSG_TRUNC",
+        "TCP_ZEROCOPY_RECEIVE: Linux net/ipv4/tcp.c, tools/testing/selftests/net/tcp_mmap.c",
+        "io_uring_prep_recv_multishot(3), io_uring_register_buf_ring(3)",
+        "Network I/O primitives, three course reports, 2026, which count the copies of a receiver and measure those of a sender",
+    ];
+    const PREDICTED_FROM: &'static str = "each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as os.timer; the slower end decides, or both on one processor";
+    const AFTER: &'static [&'static str] = AFTER;
+    const NEEDS: &'static [&'static str] = &[
+        "how=zero_copy: TCP, and Linux 4.18",
+        "how=multishot: io_uring of Linux 6.0, not disabled (kernel.io_uring_disabled)",
+        "sent_by=zero_copy: TCP",
+        "segments=pages: TCP, and a link whose MTU takes a page and its headers",
+        "over=unix: both ends in one network namespace (--link loopback)",
+    ];
+    const CROSSINGS: &'static [&'static [&'static str]] =
+        &[&["how", "size"], &["how", "over"], &["how", "sent_by"]];
+    const ROUNDS: u32 = 2;
+    const BLOCKS_BY: &'static [&'static str] = &["size", "over", "fields"];
+    const ROLE_NAMES: &'static [&'static str] = &["sender", "receiver"];
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Receive>(Sending::start(launch)?),
+        |launch| role::<Receive>(Receiving::start(launch)?),
+    ];
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        let axes = Receive {
+            how: How::Recvmsg,
+            ..Receive::default()
+        };
+        vec![Headline::new(
+            "receive 64 KiB into 8 fields: TCP on loopback",
+            axes,
+        )]
+    }
+
+    /// Where pages can be mapped, with packets of whole ones and without; and one field by one copy, as
+    /// the plan has it by two.
+    fn more_points(_: &Facts) -> Vec<Planned> {
+        let mut points = Vec::new();
+        for how in [How::Recv, How::ZeroCopy] {
+            for size in [16 << 10, 64 << 10, 1 << 20] {
+                points.extend([Segments::Usual, Segments::Pages].map(|segments| Receive {
+                    how,
+                    size,
+                    sent_by: SentBy::ZeroCopy,
+                    segments,
+                    ..Receive::default()
+                }));
+            }
+        }
+        points.push(Receive {
+            how: How::Recvmsg,
+            fields: 1,
+            ..Receive::default()
+        });
+        Planned::all(points)
+    }
+
+    fn least_ns(_: &At<Receive>) -> f64 {
+        180e6
+    }
+
+    fn memory_bytes(point: &At<Receive>) -> u64 {
+        // Each end's messages and what lies between them; those that go uncopied lie in 16 MiB or more.
+        5 * point.size as u64 + (32 << 20)
+    }
+
+    fn processors(_: &At<Receive>) -> usize {
+        2
+    }
+
+    fn predict(point: &At<Receive>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        // Of other links it is the rate or the delay that decides.
+        if !matches!(point.link.parse().ok()?, Link::Loopback | Link::Veth) {
+            return None;
+        }
+        let pieces = Pieces::of(known, facts)?;
+        let bytes = point.size as f64;
+        let fields = point.fields as f64;
+        let pages = bytes / base_page_bytes() as f64;
+        let uncopied = point.sent_by == SentBy::ZeroCopy;
+        let packets = packets(bytes, if uncopied { pages + 1.0 } else { 0.0 });
+        let (sends, receives, packet) = pieces.packet(&point.link, point.over.word());
+
+        let mut sender = Sum::new();
+        sender.add(pieces.calls(Range::exactly(1.0)), "of calls");
+        if uncopied {
+            // They are copied after all, into others.
+            let references = pieces.references(2.0 * (pages + 1.0), Pages::Base);
+            sender.add(references, "for references to pages and from them");
+        }
+        sender.add(pieces.copy_in(bytes, true), "of copying into the kernel");
+        sender.add(packets * sends, format!("for its packets, {packet}"));
+        if point.over == Over::Tcp
+            && let Some((paced, words)) = pieces.pacing(None, bytes)?
+        {
+            sender.add(paced, words);
+        }
+
+        let mut receiver = Sum::new();
+        // Whole messages at best, else what has come.
+        let calls = match point.how {
+            How::Multishot => Range(0.1, 1.0),
+            How::Recv | How::Recvmsg | How::ZeroCopy | How::Discard => Range(1.0, 2.0),
+        };
+        receiver.add(pieces.calls(calls), "of calls");
+        receiver.add(packets * receives, "for its packets");
+        let copy = pieces.copy_out(bytes);
+        match point.how {
+            How::Discard => {}
+            How::ZeroCopy if uncopied => {
+                receiver.add(Range(0.0, copy.1), "of copying what is not mapped");
+                let mapped = PAGE_READS * (pages * pieces.read_ns);
+                receiver.add(mapped, format!("for {pages:.0} mapped pages"));
+            }
+            How::Recv | How::Recvmsg | How::ZeroCopy | How::Multishot => {
+                receiver.add(copy, "of copying out of the kernel");
+            }
+        }
+        match point.how {
+            How::Recv | How::Multishot => {
+                let copied = pieces.serialise(bytes, fields, true);
+                receiver.add(copied, "of copying into the fields");
+            }
+            How::Recvmsg if fields > 1.0 => {
+                receiver.add(pieces.entries(bytes, fields), "for iovec entries");
+            }
+            How::Recvmsg | How::ZeroCopy | How::Discard => {}
+        }
+
+        let (one, other) = (sender.total(), receiver.total());
+        let (takes, together) = match facts.planned_cpus().len() {
+            1 => (one + other, "one after the other on one processor"),
+            _ => (one.longer(other), "at the same time"),
+        };
+        throughput(
+            bytes / takes.1 * 1e9,
+            bytes / takes.0 * 1e9,
+            format!(
+                "for a message the receiver needs {}; the sender {}, {together}",
+                receiver.in_words(),
+                sender.in_words(),
+            ),
+        )
+    }
+
+    /// The receiver's report with what the sender has to add.
+    fn derive(point: &At<Receive>, reports: Vec<Report>) -> Report {
+        let [sender, mut report] = <[Report; 2]>::try_from(reports).expect("a report of each role");
+        if sender.state != State::Ok || report.state != State::Ok {
+            report.state = State::Failed;
+            report.metrics.clear();
+            return report;
+        }
+        // The sender waits for this end, and this end for it: that is no disturbance.
+        derived::forget_disturbances(&mut report);
+        derived::add_throughput(&mut report, point.size as u64);
+        report.metrics.extend(sender.metrics);
+        report.allocations += sender.allocations;
+        report
+    }
+}
+
+const fn ns_per_kib(name: &'static str, about: &'static str) -> Metric {
     metric(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
-const fn share(name: &'static str, about: &'static str) -> MetricInfo {
+const fn share(name: &'static str, about: &'static str) -> Metric {
     metric(name, Unit::One, Better::Neither, about)
 }
 
-fn headlines(_: &Facts) -> Vec<Headline> {
-    let axes = PROBE.info.defaults().with("how", "recvmsg");
-    vec![Headline::new(
-        "receive 64 KiB into 8 fields: TCP on loopback",
-        axes,
-    )]
-}
+/// What mapping a page and taking it away again is, in reads of one byte.
+const PAGE_READS: Range = Range(0.1, 3.0);
 
-/// Where pages can be mapped, with packets of whole ones and without; and one field by one copy, as
-/// the plan has it by two.
-fn more_points() -> Vec<Axes> {
-    let one_field = PROBE.info.defaults().with("fields", 1);
-    let uncopied = PROBE.info.defaults().with("sent_by", "zero_copy");
-    let ways = ["recv", "zero_copy"].into_iter();
-    ways.flat_map(|how| {
-        let uncopied = uncopied.clone().with("how", how);
-        [16 << 10, 64 << 10, 1 << 20]
-            .into_iter()
-            .flat_map(move |size| {
-                let uncopied = uncopied.clone().with("size", size);
-                ["usual", "pages"].map(|segments| uncopied.clone().with("segments", segments))
-            })
-    })
-    .chain([one_field.with("how", "recvmsg")])
-    .collect()
-}
-
-fn how(point: &Point) -> How {
-    match point.axes.word("how") {
-        "recvmsg" => How::Scattered,
-        "zero_copy" => How::Mapped,
-        "discard" => How::Discarded,
-        "multishot" => How::Multishot,
-        _ => How::Buffered,
-    }
-}
-
-fn over(point: &Point) -> Over {
-    match point.axes.word("over") {
-        "unix" => Over::Unix,
-        _ => Over::Tcp,
-    }
-}
-
-fn shape(point: &Point) -> Shape {
-    Shape {
-        size: point.axes.number("size") as usize,
-        fields: point.axes.number("fields") as usize,
-    }
-}
-
-fn sent_by(point: &Point) -> By {
-    match point.axes.word("sent_by") {
-        "zero_copy" => By::ZeroCopy,
-        _ => By::Send,
-    }
-}
-
-fn whole_pages(point: &Point) -> bool {
-    point.axes.word("segments") == "pages"
-}
-
-/// What cannot be, wherever it is tried.
-fn check(point: &Point, page_bytes: usize) -> Result<(), Failure> {
-    let unsupported = |reason: &str| Err(Failure::unsupported(reason));
-    match (over(point), how(point)) {
-        (Over::Unix, How::Mapped) => {
-            unsupported("pages of a Unix socket cannot be mapped (--set over=tcp, or how=recvmsg)")
+impl From<How> for receive::How {
+    fn from(how: How) -> receive::How {
+        match how {
+            How::Recv => receive::How::Buffered,
+            How::Recvmsg => receive::How::Scattered,
+            How::ZeroCopy => receive::How::Mapped,
+            How::Discard => receive::How::Discarded,
+            How::Multishot => receive::How::Multishot,
         }
-        (Over::Unix, How::Discarded) => unsupported(
-            "a Unix stream socket throws nothing away that it is not given room for (--set over=tcp)",
-        ),
-        (Over::Unix, _) if sent_by(point) == By::ZeroCopy => {
-            unsupported("a Unix socket copies all that is sent (--set sent_by=send, or over=tcp)")
+    }
+}
+
+impl From<Over> for costof_os::meeting::Over {
+    fn from(over: Over) -> costof_os::meeting::Over {
+        match over {
+            Over::Tcp => costof_os::meeting::Over::Tcp,
+            Over::Unix => costof_os::meeting::Over::Unix,
         }
-        (Over::Unix, _) if whole_pages(point) => {
-            unsupported("only TCP has segments (--set segments=usual, or over=tcp)")
+    }
+}
+
+impl From<SentBy> for By {
+    fn from(sent_by: SentBy) -> By {
+        match sent_by {
+            SentBy::Send => By::Send,
+            SentBy::ZeroCopy => By::ZeroCopy,
         }
-        (_, How::Mapped) if shape(point).size < page_bytes => unsupported(&format!(
-            "whole pages are mapped, and a message of {} B has none (--set size={page_bytes}, or \
-             how=recvmsg)",
-            shape(point).size
-        )),
-        _ => Ok(()),
+    }
+}
+
+impl Receive {
+    fn shape(&self) -> Shape {
+        Shape {
+            size: self.size,
+            fields: self.fields,
+        }
+    }
+
+    /// What cannot be, wherever it is tried.
+    fn check(&self, page_bytes: usize) -> Result<(), Failure> {
+        let unsupported = |reason: &str| Err(Failure::unsupported(reason));
+        let is_unix = self.over == Over::Unix;
+        if is_unix && self.how == How::ZeroCopy {
+            return unsupported(
+                "pages of a Unix socket cannot be mapped (--set over=tcp, or how=recvmsg)",
+            );
+        }
+        if is_unix && self.how == How::Discard {
+            return unsupported(
+                "a Unix stream socket throws nothing away that it is not given room for (--set over=tcp)",
+            );
+        }
+        if is_unix && self.sent_by == SentBy::ZeroCopy {
+            return unsupported(
+                "a Unix socket copies all that is sent (--set sent_by=send, or over=tcp)",
+            );
+        }
+        if is_unix && self.segments == Segments::Pages {
+            return unsupported("only TCP has segments (--set segments=usual, or over=tcp)");
+        }
+        if self.how == How::ZeroCopy && self.size < page_bytes {
+            return unsupported(&format!(
+                "whole pages are mapped, and a message of {} B has none (--set size={page_bytes}, or \
+                 how=recvmsg)",
+                self.size
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -341,16 +428,16 @@ impl Sending {
     }
 }
 
-impl Role for Sending {
-    fn blocks(&self, _: &Point) -> bool {
+impl RoleAt<Receive> for Sending {
+    fn blocks(&self, _: &At<Receive>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Receive>, _: &Offers) -> Result<Offers, Failure> {
         let page_bytes = base_page_bytes();
-        check(point, page_bytes)?;
-        let (listener, offers) = meeting::listen(&point.link, &self.meeting, over(point), 1)?;
-        if whole_pages(point) {
+        point.check(page_bytes)?;
+        let (listener, offers) = meeting::listen(&point.link, &self.meeting, point.over.into(), 1)?;
+        if point.segments == Segments::Pages {
             let segment = (page_bytes + OPTIONS_BYTES) as u32;
             listener.limit_segments(segment).map_err(|error| {
                 Failure::unsupported(format!(
@@ -362,17 +449,17 @@ impl Role for Sending {
         Ok(offers)
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Receive>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let listener = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
         pin(&self.cpus)?;
-        let mut sender = match Sender::accept(&listener, stop, shape(point).size, sent_by(point)) {
+        let mut sender = match Sender::accept(&listener, stop, point.size, point.sent_by.into()) {
             Ok(sender) => sender,
             // The receiver has failed and says why.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             Err(error) => return Err(failed(&error)),
         };
-        if whole_pages(point)
+        if point.segments == Segments::Pages
             && let Some(segment) = sender.segment_bytes().map_err(|error| failed(&error))?
             && !(segment as usize).is_multiple_of(base_page_bytes())
         {
@@ -416,27 +503,33 @@ impl Receiving {
     }
 }
 
-impl Role for Receiving {
-    fn blocks(&self, _: &Point) -> bool {
+impl RoleAt<Receive> for Receiving {
+    fn blocks(&self, _: &At<Receive>) -> bool {
         true
     }
 
-    fn prepare(&mut self, _: &Point, offers: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, _: &At<Receive>, offers: &Offers) -> Result<Offers, Failure> {
         self.offers = offers.clone();
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Receive>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let address: Address = meeting::offered(&self.offers)?;
         pin(&self.cpus)?;
         let token = self.meeting.token.as_bytes();
-        let called = Receiver::call(how(point), over(point), &address, shape(point), token);
+        let called = Receiver::call(
+            point.how.into(),
+            point.over.into(),
+            &address,
+            point.shape(),
+            token,
+        );
         let mut receiver = called.map_err(|error| match error.kind() {
             io::ErrorKind::Unsupported => failed(&error),
             _ => cannot_reach(&address, &error),
         })?;
         // A MiB, or some messages of one.
-        let some = ((1 << 20) / point.axes.number("size")).clamp(1, 1024);
+        let some = ((1 << 20) / point.size as u64).clamp(1, 1024);
         let (began, ramp) = (Instant::now(), ramp(receiver.round_trip()));
         while began.elapsed() < ramp {
             receiver.receive(some).map_err(|error| failed(&error))?;
@@ -460,14 +553,14 @@ impl Role for Receiving {
         meter.value("cpu_receiver", cpu_ns / (bytes / KIB));
         meter.value("receiver_running", (cpu_ns / wall_ns).min(1.0));
         meter.value("calls", (counts.calls - before.calls) as f64 / messages);
-        if how(point) == How::Mapped {
+        if point.how == How::ZeroCopy {
             let mapped = (counts.mapped_bytes - before.mapped_bytes) as f64;
             meter.value("mapped", mapped / bytes);
         }
-        match receiver.next_is_right().map_err(|error| failed(&error))? {
-            true => Ok(()),
-            false => Err(Failure::error("other bytes arrived than were sent")),
+        if !receiver.next_is_right().map_err(|error| failed(&error))? {
+            return Err(Failure::error("other bytes arrived than were sent"));
         }
+        Ok(())
     }
 }
 
@@ -485,132 +578,53 @@ fn pin(cpus: &[usize]) -> Result<(), Failure> {
     }
 }
 
-/// The receiver's report with what the sender has to add.
-fn derive(point: &Point, reports: Vec<Report>) -> Report {
-    let [sender, mut report] = <[Report; 2]>::try_from(reports).expect("a report of each role");
-    if sender.state != State::Ok || report.state != State::Ok {
-        report.state = State::Failed;
-        report.metrics.clear();
-        return report;
-    }
-    // The sender waits for this end, and this end for it: that is no disturbance.
-    derived::forget_disturbances(&mut report);
-    derived::add_throughput(&mut report, point.axes.number("size"));
-    report.metrics.extend(sender.metrics);
-    report.allocations += sender.allocations;
-    report
-}
-
-/// What mapping a page and taking it away again is, in reads of one byte.
-const PAGE_READS: Range = Range(0.1, 3.0);
-
-fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    // Of other links it is the rate or the delay that decides.
-    if !matches!(point.link.parse().ok()?, Link::Loopback | Link::Veth) {
-        return None;
-    }
-    let pieces = Pieces::of(known, facts)?;
-    let bytes = point.axes.number("size") as f64;
-    let fields = point.axes.number("fields") as f64;
-    let pages = bytes / base_page_bytes() as f64;
-    let uncopied = sent_by(point) == By::ZeroCopy;
-    let packets = packets(bytes, if uncopied { pages + 1.0 } else { 0.0 });
-    let (sends, receives, packet) = pieces.packet(&point.link, point.axes.word("over"));
-
-    let mut sender = Sum::new();
-    sender.add(pieces.calls(Range::exactly(1.0)), "of calls");
-    if uncopied {
-        // They are copied after all, into others.
-        let references = pieces.references(2.0 * (pages + 1.0), "4KiB");
-        sender.add(references, "for references to pages and from them");
-    }
-    sender.add(pieces.copy_in(bytes, true), "of copying into the kernel");
-    sender.add(packets * sends, format!("for its packets, {packet}"));
-    if over(point) == Over::Tcp
-        && let Some((paced, words)) = pieces.pacing(None, bytes)?
-    {
-        sender.add(paced, words);
-    }
-
-    let mut receiver = Sum::new();
-    // Whole messages at best, else what has come.
-    let calls = match how(point) {
-        How::Multishot => Range(0.1, 1.0),
-        _ => Range(1.0, 2.0),
-    };
-    receiver.add(pieces.calls(calls), "of calls");
-    receiver.add(packets * receives, "for its packets");
-    let copy = pieces.copy_out(bytes);
-    match how(point) {
-        How::Discarded => {}
-        How::Mapped if uncopied => {
-            receiver.add(Range(0.0, copy.1), "of copying what is not mapped");
-            let mapped = PAGE_READS * (pages * pieces.read_ns);
-            receiver.add(mapped, format!("for {pages:.0} mapped pages"));
-        }
-        _ => receiver.add(copy, "of copying out of the kernel"),
-    }
-    match how(point) {
-        How::Buffered | How::Multishot => {
-            let copied = pieces.serialise(bytes, fields, true);
-            receiver.add(copied, "of copying into the fields");
-        }
-        How::Scattered if fields > 1.0 => {
-            receiver.add(pieces.entries(bytes, fields), "for iovec entries");
-        }
-        How::Scattered | How::Mapped | How::Discarded => {}
-    }
-
-    let (one, other) = (sender.total(), receiver.total());
-    let (takes, together) = match facts.planned_cpus().len() {
-        1 => (one + other, "one after the other on one processor"),
-        _ => (one.longer(other), "at the same time"),
-    };
-    throughput(
-        bytes / takes.1 * 1e9,
-        bytes / takes.0 * 1e9,
-        format!(
-            "for a message the receiver needs {}; the sender {}, {together}",
-            receiver.in_words(),
-            sender.in_words(),
-        ),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::{measured, point};
+    use crate::literal::{measured, text};
+    use costof_model::axis::Axes;
     use costof_model::metric::{Data, Measured};
 
-    fn at(how: &'static str, size: u64) -> Axes {
-        PROBE.info.defaults().with("how", how).with("size", size)
+    fn at(how: How, size: usize) -> Receive {
+        Receive {
+            how,
+            size,
+            ..Receive::default()
+        }
     }
 
     #[test]
     fn what_cannot_be_says_the_way_out() {
-        let tried = |axes: Axes| {
-            let tried = check(&point(&PROBE, axes), 4096);
-            tried.map_err(|failure| failure.reason)
-        };
-        for how in ["recv", "recvmsg", "zero_copy", "discard", "multishot"] {
-            assert_eq!(tried(at(how, 4096)), Ok(()));
+        for &how in How::ALL {
+            assert_eq!(at(how, 4096).check(4096), Ok(()));
         }
-        let unix = |axes: Axes| axes.with("over", "unix");
-        for (axes, says) in [
-            (unix(at("zero_copy", 4096)), "over=tcp"),
-            (unix(at("discard", 64)), "over=tcp"),
+        let over = Over::Unix;
+        let (sent_by, segments) = (SentBy::ZeroCopy, Segments::Pages);
+        let mapped = at(How::ZeroCopy, 4096);
+        let discarded = at(How::Discard, 64);
+        let received = at(How::Recv, 64);
+        for (point, says) in [
+            (Receive { over, ..mapped }, "over=tcp"),
+            (Receive { over, ..discarded }, "over=tcp"),
             (
-                unix(at("recv", 64).with("sent_by", "zero_copy")),
+                Receive {
+                    over,
+                    sent_by,
+                    ..received.clone()
+                },
                 "sent_by=send",
             ),
             (
-                unix(at("recv", 64).with("segments", "pages")),
+                Receive {
+                    over,
+                    segments,
+                    ..received
+                },
                 "segments=usual",
             ),
-            (at("zero_copy", 4095), "size=4096"),
+            (at(How::ZeroCopy, 4095), "size=4096"),
         ] {
-            let reason = tried(axes).unwrap_err();
+            let reason = point.check(4096).unwrap_err().reason;
             assert!(reason.contains(says), "{reason}");
         }
     }
@@ -625,7 +639,7 @@ mod tests {
 
     #[test]
     fn both_ends_reports_become_one() {
-        let point = point(&PROBE, at("recv", 1000));
+        let point = at(How::Recv, 1000).into();
         let report = |name: &'static str, data: Data| Report {
             state: State::Ok,
             allocations: 1,
@@ -636,7 +650,7 @@ mod tests {
         };
         let receiver = report("cost", Data::Samples(vec![(10, 1000.0)]));
         let sender = report("cpu_sender", Data::Value(7.0));
-        let both = derive(&point, vec![sender.clone(), receiver.clone()]);
+        let both = Receive::derive(&point, vec![sender.clone(), receiver.clone()]);
         let names: Vec<&str> = both.metrics.iter().map(|metric| &*metric.name).collect();
         assert_eq!(names, ["cost", "throughput", "cpu_sender"]);
         assert_eq!(both.metrics[1].data, Data::Value(1e10));
@@ -646,7 +660,7 @@ mod tests {
             state: State::Failed,
             ..sender
         };
-        assert_eq!(derive(&point, vec![failed, receiver]).metrics, []);
+        assert_eq!(Receive::derive(&point, vec![failed, receiver]).metrics, []);
     }
 
     #[test]
@@ -665,28 +679,32 @@ mod tests {
             run_cpus: vec![0],
             ..Facts::default()
         };
-        let expected = |how: &'static str, sent_by: &'static str, link: &'static str| {
-            let mut point = point(&PROBE, at(how, 1 << 20).with("sent_by", sent_by));
-            point.link = text(link);
-            predict(&point, &facts, &Known(&rows))
+        let expected = |how, sent_by, link| {
+            let axes = Receive {
+                sent_by,
+                ..at(how, 1 << 20)
+            };
+            let link = text(link);
+            Receive::predict(&At { axes, link }, &facts, &Known(&rows))
         };
+        let (sent, uncopied) = (SentBy::Send, SentBy::ZeroCopy);
         let low = |how, sent_by| expected(how, sent_by, "loopback").unwrap().low;
-        assert!(low("discard", "send") > low("recvmsg", "send"));
-        assert!(low("recvmsg", "send") > low("recv", "send"));
-        assert!(low("discard", "send") > low("zero_copy", "zero_copy"));
+        assert!(low(How::Discard, sent) > low(How::Recvmsg, sent));
+        assert!(low(How::Recvmsg, sent) > low(How::Recv, sent));
+        assert!(low(How::Discard, sent) > low(How::ZeroCopy, uncopied));
         // A call, a small packet's share, two copies out and one in, of which a cached one takes a
         // quarter of one in memory, as nothing better is known.
         let cached_ns = (1 << 20) as f64 / 10.0 / 4.0;
         let sender_ns = 100.0 + cached_ns + 16.0 * 6.0 * 100.0;
         let copied_ns = 0.9 * cached_ns + f64::max(cached_ns, 0.5 * 4.0 / 1.5 * cached_ns);
         let receiver_ns = 100.0 + copied_ns + 16.0 * 100.0;
-        let most = expected("recv", "send", "loopback").unwrap().high;
+        let most = expected(How::Recv, sent, "loopback").unwrap().high;
         let least_ns = (1 << 20) as f64 / most * 1e9;
         assert!(
             (least_ns - sender_ns - receiver_ns).abs() < 1.0,
             "{least_ns}"
         );
-        assert_eq!(expected("recv", "send", "wan"), None);
-        assert_eq!(expected("recv", "send", "sink"), None);
+        assert_eq!(expected(How::Recv, sent, "wan"), None);
+        assert_eq!(expected(How::Recv, sent, "sink"), None);
     }
 }

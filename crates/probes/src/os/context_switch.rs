@@ -186,7 +186,7 @@ impl Measure for ContextSwitch {
 
     /// A round trip is two switches; what is left of one without its calls.
     fn derive(point: &At<ContextSwitch>, reports: Vec<Report>) -> Report {
-        let mut report = derived::only(reports);
+        let mut report = only(reports);
         derived::divide_cost(&mut report, 2);
         if point.cpus == Cpus::Same {
             derived::forget_disturbances(&mut report);

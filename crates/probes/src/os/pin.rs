@@ -109,7 +109,7 @@ impl Measure for Pin {
 
     /// The slope from one page to the whole buffer.
     fn derive(point: &At<Pin>, reports: Vec<Report>) -> Report {
-        let mut report = derived::only(reports);
+        let mut report = only(reports);
         let [whole, one] =
             ["whole_buffer", "one_page"].map(|name| derived::median_ns(&report, name));
         if let (Some(whole), Some(one), Ok(pages)) =

@@ -19,6 +19,8 @@ pub use receiver::{Heard, Receiver, Served};
 pub use sender::{Asked, Sent, send};
 
 use super::PROBE;
+use super::axes::{CopySend, Over};
+use costof_measure::probe::Measure;
 use costof_measure::{clock, estimate, facts, link_end};
 use costof_model::axis::{Axes, Axis, AxisValue, Domain};
 use costof_model::failure::Failure;
@@ -31,6 +33,7 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{ClockInfo, Launch, Meeting, Report};
 use costof_model::rows::{Block, Hosts, LaunchPoint, LaunchRow, Plan, RunRow, SCHEMA, State};
 use costof_model::run_file::Run;
+use costof_model::typed::{At, TypedPoint, Words};
 use costof_os::random;
 use std::io;
 use std::net::IpAddr;
@@ -71,28 +74,30 @@ pub fn axes() -> &'static [Axis] {
 pub fn what(address: &Address, values: &[(&str, AxisValue)]) -> Result<Axes, String> {
     let mut axes = PROBE.info.defaults();
     if let Address::Unix(_) = address {
-        axes = axes.with("over", "unix");
+        axes = axes.with("over", Over::Unix.word());
     }
     for (name, value) in values {
         let axis = axes_named(name)?;
         axes.0.insert(axis.name.clone(), value.clone());
     }
-    match (address, axes.word("over")) {
-        (Address::Unix(_), "unix") => {}
-        (Address::Unix(_), over) => {
+    let sent = point(&axes, &Link::Loopback);
+    match (address, sent.over) {
+        (Address::Unix(_), Over::Unix)
+        | (Address::Ip(..), Over::Tcp | Over::Udp | Over::UdpGso) => {}
+        (Address::Unix(_), over @ (Over::Tcp | Over::Udp | Over::UdpGso)) => {
             return Err(format!(
-                "{over} does not go through a Unix socket (an address such as 127.0.0.1:7000, or \
-                 --over unix)"
+                "{} does not go through a Unix socket (an address such as 127.0.0.1:7000, or \
+                 --over unix)",
+                over.word()
             ));
         }
-        (Address::Ip(..), "unix") => {
+        (Address::Ip(..), Over::Unix) => {
             return Err(format!(
                 "Unix sockets have no address such as {address} (unix:PATH at both ends)"
             ));
         }
-        _ => {}
     }
-    super::check(&point(&axes, &Link::Loopback)).map_err(|failure| failure.reason)?;
+    super::check(&sent).map_err(|failure| failure.reason)?;
     Ok(axes)
 }
 
@@ -128,10 +133,10 @@ fn are_axes(given: &Axes) -> bool {
     given.0.len() == axes().len() && axes().iter().all(may_be)
 }
 
-fn point(axes: &Axes, link: &Link) -> Point {
-    Point {
-        probe: PROBE.info.id.clone(),
-        axes: axes.clone(),
+/// Of axes that are the probe's.
+fn point(axes: &Axes, link: &Link) -> At<CopySend> {
+    At {
+        axes: CopySend::read(axes).unwrap_or_else(|| panic!("nothing is sent by {axes}")),
         link: link.to_string().into(),
     }
 }
@@ -140,10 +145,12 @@ fn point(axes: &Axes, link: &Link) -> Point {
 /// its loopback device, whatever address they use.
 fn between(one: &Place, other: &Place) -> Link {
     let is_same = |one: &Option<String>, other: &Option<String>| one.is_some() && one == other;
-    match is_same(&one.boot, &other.boot) {
-        false => Link::Remote,
-        true if is_same(&one.namespace, &other.namespace) => Link::Loopback,
-        true => Link::Veth,
+    if !is_same(&one.boot, &other.boot) {
+        Link::Remote
+    } else if is_same(&one.namespace, &other.namespace) {
+        Link::Loopback
+    } else {
+        Link::Veth
     }
 }
 
@@ -168,11 +175,11 @@ impl Instruments {
     }
 
     /// A launch of this one point, wherever the kernel puts its threads.
-    fn launch(&self, point: &Point, role: &'static str, meeting: Meeting) -> Launch {
+    fn launch(&self, point: &At<CopySend>, role: &'static str, meeting: Meeting) -> Launch {
         let seed = random::bytes().map_or(1, |bytes| u128::from_ne_bytes(bytes) as u64);
         Launch {
             role: role.into(),
-            points: vec![point.clone()],
+            points: vec![point.into()],
             cpus: Vec::new(),
             partners: Vec::new(),
             seed,
@@ -184,8 +191,9 @@ impl Instruments {
     }
 
     /// What the reports of the ends say together, as a run of one launch.
-    fn run(&self, point: &Point, reports: Vec<Report>, ends: Ends) -> Result<Run, Failure> {
-        let report = super::derive(point, reports);
+    fn run(&self, point: &At<CopySend>, reports: Vec<Report>, ends: Ends) -> Result<Run, Failure> {
+        let report = CopySend::derive(point, reports);
+        let point = Point::from(point);
         let primary = &PROBE.info.primary().name;
         if !report.metrics.iter().any(|metric| metric.name == *primary) {
             return Err(Failure::error(
@@ -214,7 +222,7 @@ impl Instruments {
             placement: Placement::default(),
             link: None,
         };
-        let row = estimate::point(&PROBE.info, point, None, &[&launch], None, &self.clock)?;
+        let row = estimate::point(&PROBE.info, &point, None, &[&launch], None, &self.clock)?;
         let mut run = Run::new(RunRow {
             schema: SCHEMA,
             id: String::new(),
@@ -226,7 +234,7 @@ impl Instruments {
                 precision: "by hand".into(),
                 launches: None,
                 blocks: vec![Block {
-                    points: vec![point.clone()],
+                    points: vec![point],
                     labels: Vec::new(),
                     level: 0,
                     rounds: 1,

@@ -1,13 +1,15 @@
 //! What is sent without being asked for: on which links, and from where.
 
-use super::PROBE;
-use super::describe::{SIZES, STUDY};
+use super::axes::{Buffers, CopySend, Pattern, Primitive, SIZES, Source};
+use crate::arenas::Pages;
+use crate::net::congestion_control::CongestionControl;
+use crate::prelude::*;
 use crate::sizes;
 use costof_measure::schedule::Precision;
-use costof_model::axis::Axes;
-use costof_model::facts::Facts;
-use costof_model::point::Planned;
 use std::time::Duration;
+
+/// The ways of sending that the study compares.
+const STUDY: [Primitive; 3] = [Primitive::TwoCopy, Primitive::OneCopy, Primitive::ZeroCopy];
 
 const KIB: u64 = 1 << 10;
 /// The sizes between which ways of sending a cached message cross where nothing is copied after all,
@@ -41,70 +43,98 @@ pub(super) fn budget(precision: Precision) -> Duration {
 /// between two namespaces; sixteen messages under way at a time; and io_uring with registered buffers,
 /// which nothing else has.
 pub(super) fn more_points(facts: &Facts) -> Vec<Planned> {
-    let default = PROBE.info.defaults();
-    let registered = default.clone().with("buffers", "registered");
-    let registered = ["uring_send", "uring_zero_copy"]
-        .map(|primitive| registered.clone().with("primitive", primitive));
-    let mut points = Planned::anywhere(registered.to_vec());
+    let registered = [Primitive::UringSend, Primitive::UringZeroCopy].map(|primitive| CopySend {
+        primitive,
+        buffers: Buffers::Registered,
+        ..CopySend::default()
+    });
+    let mut points = Planned::all(registered);
     // What waits for the other end waits less often where more is under way.
-    let under_way = default.clone().with("in_flight", 16);
-    for pattern in ["echo", "trigger"] {
-        points.extend(study(
-            under_way.clone().with("pattern", pattern),
-            "loopback",
-        ));
+    for pattern in [Pattern::Echo, Pattern::Trigger] {
+        let under_way = CopySend {
+            pattern,
+            in_flight: 16,
+            ..CopySend::default()
+        };
+        points.extend(study(&under_way, "loopback"));
     }
     for link in ["loopback", "veth", "remote"] {
-        for size in SIZES {
-            points.extend(study(default.clone().with("size", *size), link));
+        for &size in SIZES {
+            let sized = CopySend {
+                size,
+                ..CopySend::default()
+            };
+            points.extend(study(&sized, link));
         }
     }
-    let beyond = sizes::beyond(facts);
     // BBR paces, which takes more there than what is compared.
-    let unpaced = default.clone().with("congestion_control", "reno");
-    let others = SIZES.iter().filter(|size| !HOT.contains(size));
-    for size in others {
-        points.extend(study(unpaced.clone().with("size", *size), "sink"));
-    }
-    let crossed = HOT.map(|size| ("hot", size)).into_iter();
-    for (source, size) in crossed.chain(COLD.map(|size| ("cold", size))) {
-        let from = unpaced.clone().with("source", source).with("size", size);
-        let from = match source {
-            "cold" => from.with("working_set", beyond),
-            _ => from,
+    let unpaced = CopySend {
+        congestion_control: CongestionControl::Reno,
+        ..CopySend::default()
+    };
+    for &size in SIZES.iter().filter(|size| !HOT.contains(size)) {
+        let sized = CopySend {
+            size,
+            ..unpaced.clone()
         };
-        for pages in ["4KiB", "2MiB"] {
-            points.extend(study(from.clone().with("pages", pages), "sink"));
+        points.extend(study(&sized, "sink"));
+    }
+    let hot = HOT.map(|size| CopySend {
+        size,
+        ..unpaced.clone()
+    });
+    let cold = COLD.map(|size| CopySend {
+        size,
+        source: Source::Cold,
+        working_set: sizes::beyond(facts),
+        ..unpaced.clone()
+    });
+    for from in hot.into_iter().chain(cold) {
+        for &pages in Pages::ALL {
+            let from = CopySend {
+                pages,
+                ..from.clone()
+            };
+            points.extend(study(&from, "sink"));
         }
     }
     for size in THREADED {
         for threads in [2, 4, 8] {
-            let several = default.clone().with("size", size).with("threads", threads);
-            points.extend(study(several, "veth"));
+            let several = CopySend {
+                size,
+                threads,
+                ..CopySend::default()
+            };
+            points.extend(study(&several, "veth"));
         }
     }
     points
 }
 
 /// The three ways of the study.
-fn study(axes: Axes, link: &'static str) -> [Planned; 3] {
-    STUDY.map(|primitive| Planned::over(axes.clone().with("primitive", primitive), link))
+fn study(point: &CopySend, link: &'static str) -> [Planned; 3] {
+    STUDY.map(|primitive| {
+        let axes = CopySend {
+            primitive,
+            ..point.clone()
+        };
+        Planned::over(axes.into(), link)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::check;
     use super::*;
-    use crate::literal;
 
     #[test]
     fn no_point_comes_twice_or_cannot_be() {
         let points = more_points(&Facts::default());
         for (position, planned) in points.iter().enumerate() {
             assert!(!points[..position].contains(planned), "{planned:?}");
-            let mut point = literal::point(&PROBE, planned.axes.clone());
-            point.link = planned.link.unwrap_or("loopback").into();
-            assert_eq!(check(&point), Ok(()), "{point}");
+            let axes = CopySend::read(&planned.axes).expect("it is a point of the probe");
+            let link = planned.link.unwrap_or("loopback").into();
+            assert_eq!(check(&At { axes, link }), Ok(()), "{planned:?}");
         }
     }
 
@@ -115,7 +145,7 @@ mod tests {
         for planned in points.iter().filter(|planned| planned.link.is_some()) {
             for primitive in STUDY {
                 let other = Planned {
-                    axes: planned.axes.clone().with("primitive", primitive),
+                    axes: planned.axes.clone().with("primitive", primitive.word()),
                     ..planned.clone()
                 };
                 assert!(points.contains(&other), "{planned:?}");

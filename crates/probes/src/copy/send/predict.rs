@@ -1,22 +1,23 @@
 //! What sending should give: copies × bytes ÷ bandwidth, the parts and the calls of each end.
 
-use super::{Pattern, is_segmented, over, pattern, threads};
+use super::axes::{Buffers, CopySend, Over, Pattern, Primitive, Source};
+use crate::arenas::Pages;
 use crate::copy::pieces::{Pieces, packets};
-use crate::expect::{latency_ns, throughput};
-use crate::net::congestion_control::control;
+use crate::expect::throughput;
+use crate::prelude::*;
 use crate::sum::{Range, Sum};
-use costof_model::facts::Facts;
 use costof_model::link::Link;
-use costof_model::point::Point;
-use costof_model::prediction::{Known, Prediction};
-use costof_os::meeting::Over;
 
 /// The payload of the largest datagram that a cable takes whole.
 const CABLE_DATAGRAM_BYTES: u64 = 1472;
 /// After so many sends completions are reaped.
 const REAPED: u64 = 32;
 
-pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
+pub(super) fn predict(
+    point: &At<CopySend>,
+    facts: &Facts,
+    known: &Known<'_>,
+) -> Option<Prediction> {
     let link: Link = point.link.parse().ok()?;
     // Nothing is known of another host's network, and net.bandwidth says what a rate leaves.
     let received = match link {
@@ -24,13 +25,13 @@ pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option
         Link::Sink => false,
         Link::Remote | Link::Emulated { .. } => return None,
     };
-    let in_pieces = over(point) == Over::Udp && point.axes.number("size") > CABLE_DATAGRAM_BYTES;
+    let in_pieces = point.over.is_udp() && point.size > CABLE_DATAGRAM_BYTES;
     // Nor how the device cuts up a message.
-    if (in_pieces && link == Link::Veth) || is_segmented(point) {
+    if (in_pieces && link == Link::Veth) || point.over == Over::UdpGso {
         return None;
     }
     let pieces = Pieces::of(known, facts)?;
-    match pattern(point) {
+    match point.pattern {
         Pattern::Stream => stream(point, facts, &pieces, received),
         Pattern::Echo => echo(point, facts, &pieces),
         Pattern::Trigger => None,
@@ -39,36 +40,38 @@ pub(super) fn predict(point: &Point, facts: &Facts, known: &Known<'_>) -> Option
 
 /// How many flows run at the same time, each end on a processor of its own; none where the ends
 /// share one.
-fn apart(point: &Point, facts: &Facts, ends: usize) -> usize {
-    threads(point).min(facts.planned_cpus().len() / ends)
+fn apart(point: &At<CopySend>, facts: &Facts, ends: usize) -> usize {
+    point.threads.min(facts.planned_cpus().len() / ends)
 }
 
-fn stream(point: &Point, facts: &Facts, pieces: &Pieces<'_>, received: bool) -> Option<Prediction> {
-    let bytes = point.axes.number("size") as f64;
-    let words = point.axes.word("over");
-    let packets = match over(point) {
-        Over::Udp => Range::exactly(1.0),
+fn stream(
+    point: &At<CopySend>,
+    facts: &Facts,
+    pieces: &Pieces<'_>,
+    received: bool,
+) -> Option<Prediction> {
+    let bytes = point.size as f64;
+    let packets = match point.over {
+        Over::Udp | Over::UdpGso => Range::exactly(1.0),
         // Each field that is sent for itself leaves at once.
         Over::Tcp | Over::Unix if field_by_field(point) => {
-            let fields = point.axes.number("fields") as f64;
+            let fields = point.fields as f64;
             packets(bytes, references(point)).longer(Range::exactly(fields))
         }
         Over::Tcp | Over::Unix => packets(bytes, references(point)),
     };
-    let (sends, receives, packet) = match received {
-        true => pieces.packet(&point.link, words),
-        false => (
-            pieces.packet_into_sink(),
-            Range::NONE,
-            "like 3 to 12.5 reads",
-        ),
+    let (sends, receives, packet) = if received {
+        pieces.packet(&point.link, point.over.word())
+    } else {
+        let sends = pieces.packet_into_sink();
+        (sends, Range::NONE, "like 3 to 12.5 reads")
     };
     let mut sender = prepared(point, pieces, received);
     let copy = sender_copies(point, pieces, received);
     sender.add(copy, "of copying into the kernel");
     sender.add(sends * packets, format!("for its packets, {packet}"));
-    if over(point) == Over::Tcp
-        && let Some((paced, words)) = pieces.pacing(control(point), bytes)?
+    if point.over == Over::Tcp
+        && let Some((paced, words)) = pieces.pacing(point.congestion_control.name(), bytes)?
     {
         sender.add(paced, words);
     }
@@ -86,9 +89,10 @@ fn stream(point: &Point, facts: &Facts, pieces: &Pieces<'_>, received: bool) -> 
         (true, _) => (one.longer(other), ", at the same time"),
     };
     let at_once = apart(point, facts, ends).max(1);
-    let receiver = match received {
-        true => format!("; the receiver {}{together}", receiver.in_words()),
-        false => String::new(),
+    let receiver = if received {
+        format!("; the receiver {}{together}", receiver.in_words())
+    } else {
+        String::new()
     };
     let flows = match at_once {
         1 => String::new(),
@@ -106,44 +110,56 @@ fn stream(point: &Point, facts: &Facts, pieces: &Pieces<'_>, received: bool) -> 
 }
 
 /// What is done for a message before its bytes are copied into the kernel, or instead.
-fn prepared(point: &Point, pieces: &Pieces<'_>, received: bool) -> Sum {
-    let bytes = point.axes.number("size") as f64;
-    let fields = point.axes.number("fields") as f64;
-    let registered = point.axes.word("buffers") == "registered";
-    let primitive = point.axes.word("primitive");
+fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Sum {
+    let bytes = point.size as f64;
+    let fields = point.fields as f64;
+    let registered = point.buffers == Buffers::Registered;
     let mut sum = Sum::new();
-    let calls = match primitive {
-        "write_each" => Range::exactly(fields),
-        "splice" => Range::exactly(2.0),
+    let calls = match point.primitive {
+        Primitive::WriteEach => Range::exactly(fields),
+        Primitive::Splice => Range::exactly(2.0),
         // io_uring does for each request what a call does, and is entered once.
-        "uring_send" | "uring_zero_copy" if registered => Range(0.5 * fields, fields + 1.0),
-        "uring_send" | "uring_zero_copy" => Range(1.0, 2.0),
-        _ => Range::exactly(1.0),
+        Primitive::UringSend | Primitive::UringZeroCopy if registered => {
+            Range(0.5 * fields, fields + 1.0)
+        }
+        Primitive::UringSend | Primitive::UringZeroCopy => Range(1.0, 2.0),
+        Primitive::TwoCopy
+        | Primitive::OneCopy
+        | Primitive::ZeroCopy
+        | Primitive::SendfileMemory
+        | Primitive::SendfileFile => Range::exactly(1.0),
     };
     sum.add(pieces.calls(calls), "of calls");
-    if primitive == "two_copy" {
-        let serialised = pieces.serialise(bytes, fields, is_hot(point));
+    if point.primitive == Primitive::TwoCopy {
+        let serialised = pieces.serialise(bytes, fields, point.source == Source::Hot);
         sum.add(serialised, "of serialising");
     }
-    let by_entries = matches!(
-        primitive,
-        "one_copy" | "zero_copy" | "uring_send" | "uring_zero_copy" | "splice"
-    );
+    let by_entries = match point.primitive {
+        Primitive::OneCopy
+        | Primitive::ZeroCopy
+        | Primitive::UringSend
+        | Primitive::UringZeroCopy
+        | Primitive::Splice => true,
+        Primitive::TwoCopy
+        | Primitive::WriteEach
+        | Primitive::SendfileMemory
+        | Primitive::SendfileFile => false,
+    };
     if by_entries && !registered && fields > 1.0 {
         sum.add(pieces.entries(bytes, fields), "for iovec entries");
     }
     let pages = references(point);
-    let referenced = pieces.references(pages, point.axes.word("pages"));
+    let referenced = pieces.references(pages, point.pages);
     if !registered {
         sum.add(referenced, format!("for {pages:.0} references to pages"));
     }
-    if primitive == "zero_copy" {
+    if point.primitive == Primitive::ZeroCopy {
         sum.add(pieces.reap(REAPED), "for its completion");
     }
     // The copy that is made later is made page by page, into new ones.
-    if received && primitive.ends_with("zero_copy") {
+    if received && point.primitive.asks_for_no_copy() {
         sum.add(
-            pieces.references(pages, "4KiB"),
+            pieces.references(pages, Pages::Base),
             "for pages to copy them into",
         );
     }
@@ -152,48 +168,51 @@ fn prepared(point: &Point, pieces: &Pieces<'_>, received: bool) -> Sum {
 
 /// How many pieces of pages a message is that is not copied, of 4 KiB each, as a field begins anywhere
 /// in one.
-fn references(point: &Point) -> f64 {
-    let primitive = point.axes.word("primitive");
-    let by_reference = primitive.ends_with("zero_copy") || primitive == "splice";
-    match by_reference || primitive.starts_with("sendfile") {
-        true => point.axes.number("size") as f64 / 4096.0 + point.axes.number("fields") as f64,
-        false => 0.0,
+fn references(point: &At<CopySend>) -> f64 {
+    match point.primitive {
+        Primitive::ZeroCopy
+        | Primitive::UringZeroCopy
+        | Primitive::SendfileMemory
+        | Primitive::SendfileFile
+        | Primitive::Splice => point.size as f64 / 4096.0 + point.fields as f64,
+        Primitive::TwoCopy | Primitive::OneCopy | Primitive::WriteEach | Primitive::UringSend => {
+            0.0
+        }
     }
 }
 
 /// Whether each field is a send of its own: by a call for each, or a request where buffers are
 /// registered.
-fn field_by_field(point: &Point) -> bool {
-    let registered = point.axes.word("buffers") == "registered";
-    registered || point.axes.word("primitive") == "write_each"
-}
-
-fn is_hot(point: &Point) -> bool {
-    point.axes.word("source") == "hot"
+fn field_by_field(point: &At<CopySend>) -> bool {
+    point.buffers == Buffers::Registered || point.primitive == Primitive::WriteEach
 }
 
 /// The bytes that are copied for the sender into the kernel, by itself or later.
-fn sender_copies(point: &Point, pieces: &Pieces<'_>, received: bool) -> Range {
-    let bytes = point.axes.number("size") as f64;
-    match point.axes.word("primitive") {
+fn sender_copies(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Range {
+    let bytes = point.size as f64;
+    match point.primitive {
         // What has just been written is cached.
-        "two_copy" => pieces.copy_in(bytes, true),
-        "sendfile_memory" | "sendfile_file" | "splice" => Range::NONE,
+        Primitive::TwoCopy => pieces.copy_in(bytes, true),
+        Primitive::SendfileMemory | Primitive::SendfileFile | Primitive::Splice => Range::NONE,
         // A receiver on this machine has the copy made after all (msg_zerocopy.rst, "Loopback").
-        "zero_copy" | "uring_zero_copy" if !received => Range::NONE,
-        _ => pieces.copy_in(bytes, is_hot(point)),
+        Primitive::ZeroCopy | Primitive::UringZeroCopy if !received => Range::NONE,
+        Primitive::OneCopy
+        | Primitive::ZeroCopy
+        | Primitive::WriteEach
+        | Primitive::UringSend
+        | Primitive::UringZeroCopy => pieces.copy_in(bytes, point.source == Source::Hot),
     }
 }
 
 /// A message and its answer: a round trip of messages of this size, and what `net.rtt` does not do
 /// for them.
-fn echo(point: &Point, facts: &Facts, pieces: &Pieces<'_>) -> Option<Prediction> {
+fn echo(point: &At<CopySend>, facts: &Facts, pieces: &Pieces<'_>) -> Option<Prediction> {
     // How long several queue is up to who is faster.
-    if point.axes.number("in_flight") > 1 || apart(point, facts, 2) < threads(point) {
+    if point.in_flight > 1 || apart(point, facts, 2) < point.threads {
         return None;
     }
-    let bytes = point.axes.number("size") as f64;
-    let measured = pieces.echo(&point.link, point.axes.word("over"), bytes)?;
+    let bytes = point.size as f64;
+    let measured = pieces.echo(&point.link, point.over.word(), bytes)?;
     let added = prepared(point, pieces, true);
     let both = added.total() * 2.0;
     latency_ns(
@@ -210,11 +229,11 @@ fn echo(point: &Point, facts: &Facts, pieces: &Pieces<'_>) -> Option<Prediction>
 
 #[cfg(test)]
 mod tests {
-    use super::super::PROBE;
     use super::*;
-    use crate::literal::{measured, point};
+    use crate::copy::parts::{Part, Parts};
+    use crate::literal::measured;
+    use crate::net::congestion_control::CongestionControl;
     use crate::{copy, cpu, memory, net, os};
-    use costof_model::axis::Axes;
     use costof_model::facts::{Cache, CacheKind};
     use costof_model::rows::PointRow;
 
@@ -225,7 +244,11 @@ mod tests {
         let copy = memory::bandwidth::PROBE.info.defaults().with("op", "copy");
         let hot = cpu::memcpy::PROBE.info.defaults().with("size", 4096);
         let cold = hot.clone().with("source", "cold");
-        let parts = copy::parts::PROBE.info.defaults();
+        let entries = Parts::default();
+        let serialise = Parts {
+            part: Part::Serialise,
+            ..Parts::default()
+        };
         let block = net::rtt::PROBE.info.defaults();
         let spin = block.clone().with("wait", "spin");
         let mut rows = vec![
@@ -233,8 +256,8 @@ mod tests {
             measured(&memory::bandwidth::PROBE, copy, 10e9),
             measured(&cpu::memcpy::PROBE, hot, 100.0),
             measured(&cpu::memcpy::PROBE, cold, 400.0),
-            measured(&copy::parts::PROBE, parts.clone(), 200.0),
-            measured(&copy::parts::PROBE, parts.with("part", "serialise"), 120.0),
+            measured(&copy::parts::PROBE, entries, 200.0),
+            measured(&copy::parts::PROBE, serialise, 120.0),
         ];
         for (axes, ns) in [(spin, 10_000.0), (block, 30_000.0)] {
             let mut row = measured(&net::rtt::PROBE, axes, ns);
@@ -258,17 +281,31 @@ mod tests {
         facts
     }
 
-    fn default() -> Axes {
-        PROBE.info.defaults().with("size", 4096)
+    fn usual() -> CopySend {
+        CopySend {
+            size: 4096,
+            ..CopySend::default()
+        }
     }
 
-    fn of(axes: Axes, link: &'static str, facts: &Facts, rows: &[PointRow]) -> Option<Prediction> {
-        let mut point = point(&PROBE, axes);
-        point.link = link.into();
-        predict(&point, facts, &Known(rows))
+    fn by(primitive: Primitive) -> CopySend {
+        CopySend {
+            primitive,
+            ..usual()
+        }
     }
 
-    fn expected(axes: Axes, link: &'static str) -> Prediction {
+    fn of(
+        axes: CopySend,
+        link: &'static str,
+        facts: &Facts,
+        rows: &[PointRow],
+    ) -> Option<Prediction> {
+        let link = link.into();
+        predict(&At { axes, link }, facts, &Known(rows))
+    }
+
+    fn expected(axes: CopySend, link: &'static str) -> Prediction {
         of(axes, link, &facts(2), &rows()).unwrap()
     }
 
@@ -281,17 +318,17 @@ mod tests {
 
     #[test]
     fn the_sender_is_the_sum_of_its_pieces() {
-        let two_copy = expected(default(), "loopback");
+        let two_copy = expected(usual(), "loopback");
         // Calls, serialising, copying into what may have to be written, and a quarter of the round
         // trip, or half of the one that wakes.
         let least = 100.0 + 0.9 * 120.0 + 100.0 + 2500.0;
         let most = 500.0 + 1.3 * 120.0 + (100.0 + 409.6) + 15_000.0;
         assert_eq!(takes_ns(&two_copy), (least, most));
-        let one_copy = expected(default().with("primitive", "one_copy"), "loopback");
+        let one_copy = expected(by(Primitive::OneCopy), "loopback");
         let least = 100.0 + 0.7 * 200.0 + 100.0 + 2500.0;
         let most = 500.0 + 1.3 * 200.0 + (100.0 + 409.6) + 15_000.0;
         assert_eq!(takes_ns(&one_copy), (least, most));
-        let each = expected(default().with("primitive", "write_each"), "loopback");
+        let each = expected(by(Primitive::WriteEach), "loopback");
         let least = 8.0 * 100.0 + 100.0 + 8.0 * 2500.0;
         let most = 8.0 * 500.0 + (100.0 + 409.6) + 8.0 * 15_000.0;
         assert_eq!(takes_ns(&each), (least, most));
@@ -308,19 +345,22 @@ mod tests {
     #[test]
     fn fewer_copies_are_expected_to_be_faster_and_a_deferred_one_is_not() {
         let most = |primitive, link| {
-            let large = default().with("size", 1 << 20);
-            expected(large.with("primitive", primitive), link).high
+            let large = CopySend {
+                size: 1 << 20,
+                ..by(primitive)
+            };
+            expected(large, link).high
         };
-        assert!(most("one_copy", "sink") > most("two_copy", "sink"));
-        assert!(most("zero_copy", "sink") > most("one_copy", "sink"));
-        assert!(most("zero_copy", "loopback") < most("one_copy", "loopback"));
-        assert!(most("splice", "loopback") > most("one_copy", "loopback"));
+        assert!(most(Primitive::OneCopy, "sink") > most(Primitive::TwoCopy, "sink"));
+        assert!(most(Primitive::ZeroCopy, "sink") > most(Primitive::OneCopy, "sink"));
+        assert!(most(Primitive::ZeroCopy, "loopback") < most(Primitive::OneCopy, "loopback"));
+        assert!(most(Primitive::Splice, "loopback") > most(Primitive::OneCopy, "loopback"));
     }
 
     #[test]
     fn ends_that_share_a_processor_take_turns() {
-        let of = |threads: u64, cpus| {
-            let axes = default().with("threads", threads);
+        let of = |threads, cpus| {
+            let axes = CopySend { threads, ..usual() };
             takes_ns(&of(axes, "loopback", &facts(cpus), &rows()).unwrap())
         };
         let (apart, shared) = (of(1, 2), of(1, 1));
@@ -333,14 +373,17 @@ mod tests {
 
     #[test]
     fn pacing_widens_and_is_not_guessed() {
-        let bbr = default().with("congestion_control", "bbr");
+        let bbr = CopySend {
+            congestion_control: CongestionControl::Bbr,
+            ..usual()
+        };
         let (facts, mut rows) = (facts(2), rows());
         assert_eq!(of(bbr.clone(), "loopback", &facts, &rows), None);
         let timer = os::timer::PROBE.info.defaults().with("slack", "least");
         rows.push(measured(&os::timer::PROBE, timer, 16_000.0));
         let bbr_again = bbr.clone();
         let paced = of(bbr.clone(), "loopback", &facts, &rows).unwrap();
-        let plain = takes_ns(&expected(default(), "loopback"));
+        let plain = takes_ns(&expected(usual(), "loopback"));
         // A sixteenth of a packet's wait.
         assert_eq!(takes_ns(&paced), (plain.0, plain.1 + 1000.0));
         assert!(paced.because.contains("bbr"), "{}", paced.because);
@@ -360,18 +403,26 @@ mod tests {
         let mut by_default = facts;
         let control = "net.ipv4.tcp_congestion_control".to_owned();
         by_default.kernel.sysctls.insert(control, "bbr".to_owned());
-        assert_eq!(of(default(), "loopback", &by_default, &rows), Some(paced));
+        assert_eq!(of(usual(), "loopback", &by_default, &rows), Some(paced));
     }
 
     #[test]
     fn an_echo_is_a_round_trip() {
-        let echo = default().with("pattern", "echo");
+        let echo = CopySend {
+            pattern: Pattern::Echo,
+            ..usual()
+        };
         let expected = expected(echo.clone(), "loopback");
         assert_eq!(expected.metric, "latency");
         // Of 56 bytes, and two copies each way of those that it has not.
         assert!(expected.low > 0.8 * 30_000.0 && expected.low < 0.8 * 31_000.0);
         assert!(expected.high > 1.25 * 30_000.0 && expected.high < 1.25 * 34_000.0 + 1400.0);
-        for axes in [echo.clone().with("in_flight", 2), echo.with("threads", 2)] {
+        for (in_flight, threads) in [(2, 1), (1, 2)] {
+            let axes = CopySend {
+                in_flight,
+                threads,
+                ..echo.clone()
+            };
             assert_eq!(of(axes, "loopback", &facts(2), &rows()), None);
         }
     }
@@ -379,12 +430,15 @@ mod tests {
     #[test]
     fn what_is_not_known_is_not_predicted() {
         for link in ["wan", "remote", "delay=10ms"] {
-            assert_eq!(of(default(), link, &facts(2), &rows()), None);
+            assert_eq!(of(usual(), link, &facts(2), &rows()), None);
         }
-        assert_eq!(of(default(), "loopback", &facts(2), &[]), None);
-        let datagram = default().with("over", "udp");
+        assert_eq!(of(usual(), "loopback", &facts(2), &[]), None);
+        let datagram = CopySend {
+            over: Over::Udp,
+            ..usual()
+        };
         assert_eq!(of(datagram, "veth", &facts(2), &rows()), None);
         // A call and a copy are enough.
-        assert!(of(default(), "veth", &facts(2), &rows()[..2]).is_some());
+        assert!(of(usual(), "veth", &facts(2), &rows()[..2]).is_some());
     }
 }

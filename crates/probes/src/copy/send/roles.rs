@@ -10,11 +10,10 @@ pub(super) use duration::least_ns;
 pub(super) use receiving::Receiving;
 pub(super) use sending::{Ending, Sending};
 
-use super::{is_segmented, memory_bytes, shape, threads};
-use crate::arenas;
+use super::axes::{CopySend, Over};
+use crate::arenas::{self, Pages};
 use crate::net::meeting::broken;
-use costof_model::failure::Failure;
-use costof_model::point::Point;
+use crate::prelude::*;
 use costof_os::arena::PageSize;
 use costof_os::delivery::Shape;
 use costof_os::fields::Messages;
@@ -25,24 +24,24 @@ use std::io;
 #[derive(Clone, PartialEq)]
 struct Laid {
     shape: Shape,
-    fields: u64,
-    pages: String,
+    fields: usize,
+    pages: Pages,
     threads: usize,
 }
 
 impl Laid {
-    fn of(point: &Point) -> Laid {
+    fn of(point: &At<CopySend>) -> Laid {
         Laid {
-            shape: shape(point),
-            fields: point.axes.number("fields"),
-            pages: point.axes.word("pages").to_owned(),
-            threads: threads(point),
+            shape: point.shape(),
+            fields: point.fields,
+            pages: point.pages,
+            threads: point.threads,
         }
     }
 }
 
 /// Whether a point comes for the first time in a launch, from which on it has been seen.
-fn is_first(seen: &mut Vec<Point>, point: &Point) -> bool {
+fn is_first(seen: &mut Vec<At<CopySend>>, point: &At<CopySend>) -> bool {
     let is_first = !seen.contains(point);
     if is_first {
         seen.push(point.clone());
@@ -51,31 +50,30 @@ fn is_first(seen: &mut Vec<Point>, point: &Point) -> bool {
 }
 
 /// The messages of each thread of a point.
-fn messages(point: &Point, random: &mut Rng) -> Result<Vec<Messages>, Failure> {
-    let shape = shape(point);
-    let fields = point.axes.number("fields") as usize;
-    let pages = point.axes.word("pages");
-    let page_size = match pages {
-        "2MiB" => PageSize::Huge,
-        _ => PageSize::Base,
+fn messages(point: &At<CopySend>, random: &mut Rng) -> Result<Vec<Messages>, Failure> {
+    let Shape { size, count } = point.shape();
+    let page_size = match point.pages {
+        Pages::Base => PageSize::Base,
+        Pages::Huge => PageSize::Huge,
     };
     let shuffle = &mut |order: &mut [usize]| random.shuffle(order);
-    (0..threads(point))
+    (0..point.threads)
         .map(|_| {
-            let shape = (shape.count, shape.size, fields);
-            let messages = Messages::new(shape, page_size, shuffle)
-                .map_err(|error| arenas::failed("fill", memory_bytes(point), pages, &error))?;
-            arenas::check(messages.arena(), pages, arenas::MOSTLY)?;
+            let shape = (count, size, point.fields);
+            let messages = Messages::new(shape, page_size, shuffle).map_err(|error| {
+                arenas::failed("fill", CopySend::memory_bytes(point), point.pages, &error)
+            })?;
+            arenas::check(messages.arena(), point.pages, arenas::MOSTLY)?;
             Ok(messages)
         })
         .collect()
 }
 
 /// A failure while messages go.
-fn failed(point: &Point, error: &io::Error) -> Failure {
+fn failed(point: &At<CopySend>, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         // EIO
-        Some(5) if is_segmented(point) => Failure::unsupported(
+        Some(5) if point.over == Over::UdpGso => Failure::unsupported(
             "the device computes no checksums, without which it cuts up no message (ethtool -K \
              DEVICE tx on, or --set over=udp)",
         ),

@@ -6,16 +6,18 @@
 use super::channel::{Channel, Lines};
 use super::words::{self, Answer, FIRST_MOST_BYTES, LINE_MOST_BYTES, Said};
 use super::{Address, Ends, Instruments, Refusal, are_axes, between, nothing, point, shown, token};
+use crate::copy::send::axes::{CopySend, Over, Pattern};
 use crate::copy::send::roles::Receiving;
-use crate::copy::send::{PROBE, Pattern, check, memory_bytes, pattern, shape, threads};
+use crate::copy::send::{PROBE, check};
 use costof_measure::clock;
 use costof_measure::meter::{Meter, Record};
-use costof_measure::probe::Role;
+use costof_measure::probe::{Measure, RoleAt};
 use costof_model::failure::Failure;
 use costof_model::link::Link;
 use costof_model::point::Point;
 use costof_model::protocol::{Meeting, Offers, Report};
 use costof_model::run_file::Run;
+use costof_model::typed::At;
 use costof_model::unit::display_bytes;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -241,7 +243,7 @@ impl Receiver {
         &self,
         lines: &mut Lines,
         stop: &AtomicBool,
-    ) -> Result<(Point, words::Place, Slot<'_>), Stranger> {
+    ) -> Result<(At<CopySend>, words::Place, Slot<'_>), Stranger> {
         let until = Instant::now() + GREETING;
         let wanted = || !stop.load(Ordering::Acquire) && Instant::now() < until;
         let first = lines
@@ -280,12 +282,11 @@ impl Receiver {
                 ));
             }
         };
+        let point = point(&axes, &between(&self.instruments.place, &place));
         let is_unix = matches!(self.listener, Listener::Unix(..));
-        if is_unix != (axes.word("over") == "unix") {
+        if is_unix != (point.over == Over::Unix) {
             return Err(Stranger::wrong("Unix sockets go with unix:PATH alone"));
         }
-        let link = between(&self.instruments.place, &place);
-        let point = point(&axes, &link);
         check(&point).map_err(|failure| Stranger::Refused(failure.reason, true))?;
         let slot = self.slot(held_bytes(&point))?;
         Ok((point, place, slot))
@@ -333,18 +334,19 @@ impl Receiver {
 }
 
 /// How much memory this end holds for a client, about. Only answers are messages of its own.
-fn held_bytes(point: &Point) -> u64 {
+fn held_bytes(point: &At<CopySend>) -> u64 {
     /// What a thread receives into, what it notes, and its bursts where it asks for them.
     const THREAD_BYTES: u64 = 24 << 20;
-    if pattern(point) == Pattern::Echo {
-        return memory_bytes(point);
+    if point.pattern == Pattern::Echo {
+        return CopySend::memory_bytes(point);
     }
     // Of datagrams it knows what each begins with and whose it is: 24 bytes, of 64 or more.
-    let begins = match point.axes.word("over").starts_with("udp") {
-        true => (shape(point).size as u64).saturating_mul(shape(point).count as u64) / 2,
-        false => 0,
+    let begins = if point.over.is_udp() {
+        point.size.saturating_mul(point.shape().count as u64) / 2
+    } else {
+        0
     };
-    (threads(point) as u64).saturating_mul(begins.saturating_add(THREAD_BYTES))
+    (point.threads as u64).saturating_mul(begins.saturating_add(THREAD_BYTES))
 }
 
 /// So many of something, until this is dropped: also where who has them panics.
@@ -410,7 +412,7 @@ struct Guest<'a> {
     receiver: &'a Receiver,
     client: u64,
     from: String,
-    point: Point,
+    point: At<CopySend>,
     place: words::Place,
 }
 
@@ -439,7 +441,7 @@ impl Guest<'_> {
         hear(Heard::Began {
             client: self.client,
             from: self.from.clone(),
-            point: self.point.clone(),
+            point: Point::from(&self.point),
         });
         let ends = Ends::watch("receiver", address);
         let begin = Answer::Begin {
@@ -473,7 +475,7 @@ impl Guest<'_> {
         };
         hear(Heard::Ended(Box::new(Served {
             client: self.client,
-            messages: bytes / self.point.axes.number("size"),
+            messages: bytes / self.point.size,
             bytes,
             early: match end {
                 End::Done => None,
@@ -481,7 +483,7 @@ impl Guest<'_> {
             },
             measured: measured.and_then(run),
             from: self.from,
-            point: self.point,
+            point: Point::from(&self.point),
         })));
     }
 
@@ -623,19 +625,23 @@ mod tests {
     }
 
     /// What the largest messages need, of many threads.
-    fn held(pattern: &'static str) -> u64 {
-        let axes = PROBE.info.defaults().with("pattern", pattern);
-        let axes = axes.with("threads", 64).with("size", 64 << 20);
-        held_bytes(&point(&axes, &Link::Loopback))
+    fn held(pattern: Pattern) -> u64 {
+        let sent = CopySend {
+            pattern,
+            threads: 64,
+            size: 64 << 20,
+            ..CopySend::default()
+        };
+        held_bytes(&sent.into())
     }
 
     #[test]
     fn a_client_is_promised_what_it_holds_and_gives_it_back() {
-        for pattern in ["stream", "trigger"] {
+        for pattern in [Pattern::Stream, Pattern::Trigger] {
             let bytes = held(pattern);
-            assert!(bytes <= MEMORY_MOST_BYTES / 2, "{pattern}: {bytes}");
+            assert!(bytes <= MEMORY_MOST_BYTES / 2, "{pattern:?}: {bytes}");
         }
-        assert!(held("echo") > MEMORY_MOST_BYTES);
+        assert!(held(Pattern::Echo) > MEMORY_MOST_BYTES);
         let anywhere = Address::Ip("127.0.0.1".to_owned(), 0);
         let receiver = Receiver::open(&anywhere, None, 2, (0, 0)).expect("it listens");
         let half = MEMORY_MOST_BYTES / 2;

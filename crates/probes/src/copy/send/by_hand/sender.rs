@@ -4,18 +4,20 @@ use super::channel::{Channel, Lines};
 use super::words::{ANSWER_MOST_BYTES, Answer, Said, first};
 use super::{Address, Ends, Instruments, Refusal, between, point, shown};
 use crate::copy::send::PROBE;
+use crate::copy::send::axes::CopySend;
 use crate::copy::send::roles::{Ending, Sending};
 use crate::net::both_ends::{ARRIVED, DROPPED};
 use crate::net::meeting;
 use costof_measure::clock;
 use costof_measure::meter::{Meter, Record};
-use costof_measure::probe::Role;
+use costof_measure::probe::RoleAt;
 use costof_model::axis::Axes;
 use costof_model::failure::Failure;
 use costof_model::link::Link;
 use costof_model::point::Point;
 use costof_model::protocol::{Meeting, Offers, Report};
 use costof_model::run_file::Run;
+use costof_model::typed::At;
 use costof_os::meeting::Address as Meets;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, TcpStream, ToSocketAddrs};
@@ -121,9 +123,10 @@ pub fn send(asked: &Asked<'_>) -> Result<Sent, Refusal> {
         ) => (offers, token, place),
         (Ok(Answer::Refused { reason, wrong }), _) => {
             let reason = format!("the receiver at {address} refuses: {}", shown(&reason));
-            return Err(match wrong {
-                true => Refusal::Wrong(reason),
-                false => Refusal::Nothing(reason),
+            return Err(if wrong {
+                Refusal::Wrong(reason)
+            } else {
+                Refusal::Nothing(reason)
             });
         }
         (Ok(_), _) => return Err(lost(ErrorKind::InvalidData.into())),
@@ -207,14 +210,14 @@ impl Session<'_> {
             |failure: Failure| Failure::error(format!("the receiver: {}", shown(&failure.reason)));
         Ok(Sent {
             measured: arrived.map_err(receiver_failed).and_then(both),
-            point,
+            point: Point::from(&point),
             messages,
             arrived_bytes,
             ended_by_receiver: told.ended,
         })
     }
 
-    fn prepare(&self, point: &Point, offers: &Offers) -> Result<Sending, Failure> {
+    fn prepare(&self, point: &At<CopySend>, offers: &Offers) -> Result<Sending, Failure> {
         let meeting = Meeting {
             address: self.own,
             ports: (0, 0),
@@ -233,7 +236,7 @@ impl Session<'_> {
         Ok(sending)
     }
 
-    fn measure(&self, sending: &mut Sending, point: &Point) -> Result<Report, Failure> {
+    fn measure(&self, sending: &mut Sending, point: &At<CopySend>) -> Result<Report, Failure> {
         let clock = clock::open(&self.instruments.clock)?;
         let mut record = Record::default();
         let mut meter = Meter::new(&*clock, 0.0, &self.stop, None, "", &mut record);

@@ -1,7 +1,7 @@
 //! How long is sent.
 
-use crate::copy::send::{Pattern, pattern, threads};
-use costof_model::point::Point;
+use crate::copy::send::axes::{CopySend, Pattern};
+use crate::prelude::*;
 use std::time::Duration;
 
 /// How long a round of a point lasts at least, where no more threads send than two processors can
@@ -25,24 +25,24 @@ const MESSAGES: f64 = 24.0;
 const BYTES_PER_NS: f64 = 2.0;
 
 /// How long a round takes at least.
-pub(in crate::copy::send) fn least_ns(point: &Point) -> f64 {
-    let messages_ns = MESSAGES * point.axes.number("size") as f64 / BYTES_PER_NS;
+pub(in crate::copy::send) fn least_ns(point: &At<CopySend>) -> f64 {
+    let messages_ns = MESSAGES * point.size as f64 / BYTES_PER_NS;
     SET_UP_NS + messages_ns.max(least(point).as_nanos() as f64)
 }
 
 /// How long is sent in a round at least: threads that take turns on a processor have several.
-fn least(point: &Point) -> Duration {
-    let turns = (threads(point) as u32).div_ceil(2);
-    match pattern(point) {
+fn least(point: &At<CopySend>) -> Duration {
+    let turns = (point.threads as u32).div_ceil(2);
+    match point.pattern {
         Pattern::Stream => LEAST * turns,
         Pattern::Echo | Pattern::Trigger => LEAST_ECHO.max(LEAST * turns),
     }
 }
 
 /// How long is sent in a round that is to measure for so long.
-pub(super) fn duration(point: &Point, asked_ns: f64, round_trip: Duration) -> Duration {
+pub(super) fn duration(point: &At<CopySend>, asked_ns: f64, round_trip: Duration) -> Duration {
     let asked = Duration::from_nanos(asked_ns as u64);
-    let gets_going = pattern(point) == Pattern::Stream && point.link != "sink";
+    let gets_going = point.pattern == Pattern::Stream && point.link != "sink";
     let times = if gets_going && asked >= LEAST {
         STRETCH
     } else {
@@ -57,19 +57,20 @@ pub(super) fn duration(point: &Point, asked_ns: f64, round_trip: Duration) -> Du
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::copy::send::PROBE;
-    use crate::literal;
     use costof_measure::schedule::Precision;
 
-    fn round_ms(
-        pattern: &'static str,
-        link: &'static str,
-        asked_ns: f64,
-        round_trip_ms: u64,
-    ) -> u128 {
-        let mut point = literal::point(&PROBE, PROBE.info.defaults().with("pattern", pattern));
-        point.link = link.into();
-        duration(&point, asked_ns, Duration::from_millis(round_trip_ms)).as_millis()
+    fn round_ms(pattern: Pattern, link: &'static str, asked_ns: f64, round_trip_ms: u64) -> u128 {
+        let axes = CopySend {
+            pattern,
+            ..CopySend::default()
+        };
+        let link = link.into();
+        duration(
+            &At { axes, link },
+            asked_ns,
+            Duration::from_millis(round_trip_ms),
+        )
+        .as_millis()
     }
 
     #[test]
@@ -78,20 +79,28 @@ mod tests {
             let asked = precision.batch_time_per_point() / rounds;
             round_ms(pattern, link, asked.as_nanos() as f64, 0)
         };
-        let full = |pattern, link| of(Precision::Full, PROBE.rounds, pattern, link);
-        assert_eq!(full("stream", "loopback"), 300);
+        let full = |pattern, link| of(Precision::Full, CopySend::ROUNDS, pattern, link);
+        assert_eq!(full(Pattern::Stream, "loopback"), 300);
         // Where nothing receives, a connection has nothing to get used to.
-        assert_eq!(full("stream", "sink"), 50);
-        assert_eq!(full("echo", "loopback"), 200);
-        let default = of(Precision::Default, PROBE.rounds, "stream", "loopback");
-        let quick = of(Precision::Quick, 1, "stream", "loopback");
+        assert_eq!(full(Pattern::Stream, "sink"), 50);
+        assert_eq!(full(Pattern::Echo, "loopback"), 200);
+        let default = of(
+            Precision::Default,
+            CopySend::ROUNDS,
+            Pattern::Stream,
+            "loopback",
+        );
+        let quick = of(Precision::Quick, 1, Pattern::Stream, "loopback");
         assert_eq!((default, quick), (50, 50));
     }
 
     #[test]
     fn a_long_link_has_its_round_trips_up_to_ten_seconds() {
         for (round_trip_ms, round) in [(1, 50), (100, 4_000), (1_000, 10_000)] {
-            assert_eq!(round_ms("stream", "remote", 10e6, round_trip_ms), round);
+            assert_eq!(
+                round_ms(Pattern::Stream, "remote", 10e6, round_trip_ms),
+                round
+            );
         }
     }
 }

@@ -1,23 +1,19 @@
 //! The end that takes messages in.
 
 use super::{failed, is_first, messages, singles};
-use crate::copy::send::{
-    Pattern, check, control, in_flight, is_segmented, over, pattern, primitive, shape, threads,
-};
+use crate::copy::send::axes::{CopySend, Over, Pattern};
+use crate::copy::send::check;
 use crate::net::both_ends::{ARRIVED, DROPPED};
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
 use crate::net::meeting::{self, broken};
 use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, listed};
 use crate::net::windows;
-use costof_measure::meter::Meter;
-use costof_measure::probe::Role;
-use costof_model::failure::Failure;
-use costof_model::point::Point;
-use costof_model::protocol::{Launch, Meeting, Offers};
+use crate::prelude::*;
+use costof_model::protocol::Meeting;
 use costof_os::delivery::{self, Receiver};
 use costof_os::fields::Messages;
-use costof_os::meeting::{Listener, Over};
+use costof_os::meeting::Listener;
 use fastrand::Rng;
 use std::io::{self, ErrorKind};
 use std::thread::sleep;
@@ -36,7 +32,7 @@ pub(in crate::copy::send) struct Receiving {
     /// None where people send by hand.
     singles: bool,
     /// Which points have had their single messages.
-    seen: Vec<Point>,
+    seen: Vec<At<CopySend>>,
     /// What has arrived at the last point, in bytes, even where that failed.
     pub(in crate::copy::send) arrived_bytes: u64,
 }
@@ -65,48 +61,51 @@ impl Receiving {
     }
 }
 
-impl Role for Receiving {
-    fn blocks(&self, _: &Point) -> bool {
+impl RoleAt<CopySend> for Receiving {
+    fn blocks(&self, _: &At<CopySend>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<CopySend>, _: &Offers) -> Result<Offers, Failure> {
         check(point)?;
         self.listener = None;
         if self.meeting.sink.is_some() {
             return Ok(Offers::new());
         }
-        self.answers = match pattern(point) == Pattern::Echo {
-            true => messages(point, &mut self.random)?
+        self.answers = match point.pattern {
+            Pattern::Echo => messages(point, &mut self.random)?
                 .into_iter()
                 .map(Some)
                 .collect(),
-            false => (0..threads(point)).map(|_| None).collect(),
+            Pattern::Stream | Pattern::Trigger => (0..point.threads).map(|_| None).collect(),
         };
         let (listener, mut offers) =
-            meeting::listen(&point.link, &self.meeting, over(point), threads(point))?;
-        if let Some(control) = control(point).filter(|_| pattern(point) == Pattern::Echo) {
+            meeting::listen(&point.link, &self.meeting, point.over.into(), point.threads)?;
+        if let Some(control) = point.congestion_control.name()
+            && point.pattern == Pattern::Echo
+        {
             let chosen = listener.set_congestion_control(control);
             chosen.map_err(|error| {
-                refused(Some(control), &error).unwrap_or_else(|| broken(&error))
+                refused(point.congestion_control.name(), &error).unwrap_or_else(|| broken(&error))
             })?;
         }
         self.listener = Some(listener);
-        offers.insert(COUNTED.into(), listed(&self.cpus.used(threads(point))));
+        offers.insert(COUNTED.into(), listed(&self.cpus.used(point.threads)));
         Ok(offers)
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<CopySend>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let Some(listener) = self.listener.take() else {
             // In a sink nothing arrives.
             meter.until_stopped(|| sleep(Duration::from_millis(1)));
             return Ok(());
         };
         let stop = meter.stop();
-        let accepted = match is_segmented(point) {
-            true => delivery::accept_segmented(&listener, shape(point), stop),
-            false => delivery::accept(&listener, shape(point), stop),
+        let accept = match point.over {
+            Over::UdpGso => delivery::accept_segmented,
+            Over::Tcp | Over::Udp | Over::Unix => delivery::accept,
         };
+        let accepted = accept(&listener, point.shape(), stop);
         let accepted = accepted.map_or_else(
             |error| match error.kind() {
                 ErrorKind::Unsupported => Err(Failure::unsupported(error.to_string())),
@@ -117,26 +116,26 @@ impl Role for Receiving {
         let Some(mut flows) = accepted? else {
             return Ok(());
         };
-        if self.singles && pattern(point) == Pattern::Stream && is_first(&mut self.seen, point) {
+        if self.singles && point.pattern == Pattern::Stream && is_first(&mut self.seen, point) {
             flows[0].mark_after(singles::most(point));
         }
-        let primitive = primitive(point)?;
+        let way = point.way()?;
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
         let mut flows: Vec<_> = flows.into_iter().zip(self.answers.drain(..)).collect();
         let received = each(&mut flows, &self.cpus, |(flow, answers)| {
             let mut bursts = Vec::new();
-            match (answers.take(), pattern(point)) {
-                (Some(answers), _) => flow.answer(primitive, answers, stop)?,
+            match (answers.take(), point.pattern) {
+                (Some(answers), _) => flow.answer(way, answers, stop)?,
                 (None, Pattern::Trigger) => {
                     bursts.reserve_exact(BURSTS_MOST);
-                    flow.ask(in_flight(point), stop, &mut |asked_ns, took_ns| {
+                    flow.ask(point.in_flight, stop, &mut |asked_ns, took_ns| {
                         if bursts.len() < bursts.capacity() {
                             bursts.push((asked_ns as f64, took_ns as f64));
                         }
                     })?;
                 }
-                (None, _) => flow.receive(stop)?,
+                (None, Pattern::Stream | Pattern::Echo) => flow.receive(stop)?,
             }
             Ok(bursts)
         });
@@ -169,11 +168,11 @@ impl Role for Receiving {
             None => {}
         }
         interrupts.report(flows.iter().map(Receiver::bytes).sum(), meter);
-        if over(point) == Over::Udp {
+        if point.over.is_udp() {
             let arrived: u64 = flows.iter().map(Receiver::datagrams).sum();
             meter.value(ARRIVED, arrived as f64);
             // Of several that come at once, the socket counts one.
-            if !is_segmented(point) {
+            if point.over != Over::UdpGso {
                 let dropped = flows.iter().map(Receiver::dropped).sum::<io::Result<u64>>();
                 let dropped = dropped.map_err(|error| failed(point, &error))?;
                 meter.value(DROPPED, dropped as f64);

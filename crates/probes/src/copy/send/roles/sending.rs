@@ -3,24 +3,19 @@
 use super::duration::duration;
 use super::singles::{self, Victims};
 use super::{Laid, failed, is_first, messages};
-use crate::copy::send::{
-    LEFT, LEFT_COST, Pattern, check, control, in_flight, is_joined, is_segmented, over, pattern,
-    primitive, threads,
-};
+use crate::copy::send::axes::{Allocate, CopySend, Nagle, Over, Pattern};
+use crate::copy::send::{LEFT, LEFT_COST, check};
 use crate::net::both_ends::SENT;
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
 use crate::net::meeting::{self, cannot_reach};
 use crate::net::soft_interrupts::{SoftInterrupts, left_to_count};
 use crate::net::windows::{self, KIB};
-use costof_measure::meter::Meter;
-use costof_measure::probe::Role;
-use costof_model::failure::Failure;
-use costof_model::point::Point;
-use costof_model::protocol::{ClockSource, Launch, Meeting, Offers};
+use crate::prelude::*;
+use costof_model::protocol::{ClockSource, Meeting};
 use costof_os::delivery::{self, Counts, Sender};
 use costof_os::fields::Messages;
-use costof_os::meeting::{Address, Over};
+use costof_os::meeting::Address;
 use costof_os::perf::Event;
 use costof_os::segments;
 use costof_os::sink::Acknowledger;
@@ -43,7 +38,7 @@ pub(in crate::copy::send) struct Sending {
     /// Laid out, and for messages of which shape: those of earlier points are sent on.
     messages: Option<(Laid, Vec<Messages>)>,
     /// Which points have had their single messages.
-    seen: Vec<Point>,
+    seen: Vec<At<CopySend>>,
     /// An array for each level of caches, and its metric.
     victims: Victims,
     /// Where people send by hand, when that ends.
@@ -96,8 +91,8 @@ impl Sending {
 
     /// The thread that acknowledges what is sent into a sink, on a processor that no sender uses
     /// where there is one.
-    fn acknowledger(&self, point: &Point) -> Result<Acknowledger, Failure> {
-        let used = self.cpus.used(threads(point));
+    fn acknowledger(&self, point: &At<CopySend>) -> Result<Acknowledger, Failure> {
+        let used = self.cpus.used(point.threads);
         let all = self.all_cpus.iter().chain(&self.partners).copied();
         let free: Vec<usize> = all.filter(|cpu| !used.contains(cpu)).collect();
         Acknowledger::start(&free).map_err(|error| {
@@ -108,16 +103,16 @@ impl Sending {
         })
     }
 
-    fn reached(&self, point: &Point, error: &io::Error) -> Failure {
-        refused(control(point), error).unwrap_or_else(|| match error.kind() {
+    fn reached(&self, point: &At<CopySend>, error: &io::Error) -> Failure {
+        refused(point.congestion_control.name(), error).unwrap_or_else(|| match error.kind() {
             ErrorKind::Unsupported => Failure::unsupported(error.to_string()),
             _ => cannot_reach(&self.meeting.address, error),
         })
     }
 
     /// Has messages go as several datagrams where they are to.
-    fn segment(&self, point: &Point, flows: &mut [Sender]) -> Result<(), Failure> {
-        if is_segmented(point) {
+    fn segment(&self, point: &At<CopySend>, flows: &mut [Sender]) -> Result<(), Failure> {
+        if point.over == Over::UdpGso {
             let segmented = flows.iter_mut().try_for_each(Sender::segment);
             segmented.map_err(|error| self.reached(point, &error))?;
         }
@@ -126,8 +121,8 @@ impl Sending {
 
     /// Has the end of a message wait for the next one where it is to: not of single messages, behind
     /// which nothing comes.
-    fn join(point: &Point, flows: &mut [Sender]) -> Result<(), Failure> {
-        if is_joined(point) {
+    fn join(point: &At<CopySend>, flows: &mut [Sender]) -> Result<(), Failure> {
+        if point.nagle == Nagle::On {
             let joined = flows.iter_mut().try_for_each(Sender::join_small);
             joined.map_err(|error| failed(point, &error))?;
         }
@@ -137,7 +132,7 @@ impl Sending {
     /// Sends through these flows, and adds what that was.
     fn send(
         &self,
-        point: &Point,
+        point: &At<CopySend>,
         flows: &mut [Sender],
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
@@ -153,26 +148,27 @@ impl Sending {
         }
         let in_sink = self.meeting.sink.is_some();
         let used = self.cpus.used(flows.len());
-        let interrupts = match in_sink {
-            true => Some(used.into_iter().collect()),
-            false => left_to_count(used, &self.offers, self.meeting.apart),
+        let interrupts = if in_sink {
+            Some(used.into_iter().collect())
+        } else {
+            left_to_count(used, &self.offers, self.meeting.apart)
         };
         let interrupts = interrupts.map(SoftInterrupts::watch);
         let latencies = each(flows, &self.cpus, |flow| {
             let mut latencies = Vec::new();
-            match pattern(point) {
+            match point.pattern {
                 Pattern::Echo => {
                     // Room for as many as there can be, so that none is allocated meanwhile.
                     let most = self.ending.as_ref().map_or(u64::MAX, |end| end.messages);
                     let most = (duration.as_micros() * 2).min(most.into()).min(4 << 20);
                     latencies.reserve_exact(most as usize);
-                    flow.echo(duration, in_flight(point) as usize, &mut |ns| {
+                    flow.echo(duration, point.in_flight as usize, &mut |ns| {
                         if latencies.len() < latencies.capacity() {
                             latencies.push(ns);
                         }
                     })?;
                 }
-                Pattern::Trigger => flow.trigger(duration, in_flight(point))?,
+                Pattern::Trigger => flow.trigger(duration, point.in_flight)?,
                 Pattern::Stream => flow.stream(duration)?,
             }
             Ok(latencies)
@@ -207,10 +203,10 @@ impl Sending {
             interrupts.report(bytes, meter);
         }
         Self::count_calls(flows, meter);
-        meter.allocated(match point.axes.word("allocate") {
+        meter.allocated(match point.allocate {
             // It is what is measured.
-            "per_message" => 0,
-            _ => flows.iter().map(Sender::allocations).sum(),
+            Allocate::PerMessage => 0,
+            Allocate::Once => flows.iter().map(Sender::allocations).sum(),
         });
         Ok(())
     }
@@ -241,19 +237,19 @@ impl Sending {
     }
 
     /// What became of it all, once the kernel is done with it.
-    fn count(point: &Point, flows: &[Sender], meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn count(point: &At<CopySend>, flows: &[Sender], meter: &mut Meter<'_>) -> Result<(), Failure> {
         let counts: Vec<_> = flows.iter().map(Sender::counts).collect();
         let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>() as f64;
         let messages = sum(|counts| counts.messages).max(1.0);
-        if over(point) == Over::Udp {
+        if point.over.is_udp() {
             let refused: u64 = flows.iter().map(Sender::refused).sum();
-            let each = match is_segmented(point) {
-                true => segments::count(point.axes.number("size") as usize),
-                false => 1,
+            let each = match point.over {
+                Over::UdpGso => segments::count(point.size as usize),
+                Over::Tcp | Over::Udp | Over::Unix => 1,
             };
             meter.value(SENT, (messages + refused as f64) * each as f64);
         }
-        if over(point) == Over::Udp && pattern(point) == Pattern::Echo {
+        if point.over.is_udp() && point.pattern == Pattern::Echo {
             let asked: u64 = flows.iter().map(|flow| flow.unanswered().0).sum();
             let unanswered: u64 = flows.iter().map(|flow| flow.unanswered().1).sum();
             meter.value("unanswered", unanswered as f64 / asked.max(1) as f64);
@@ -264,7 +260,7 @@ impl Sending {
             meter.value("copied", sum(|counts| counts.copied) / completed);
         }
         // Said of every send that would ask: where there was room for none, nothing is completed.
-        if point.axes.word("primitive").ends_with("zero_copy") {
+        if point.primitive.asks_for_no_copy() {
             meter.value("fallbacks", sum(|counts| counts.fallbacks) / messages);
         }
         let infos = flows.iter().map(Sender::tcp_info);
@@ -281,14 +277,14 @@ impl Sending {
     }
 }
 
-impl Role for Sending {
-    fn blocks(&self, _: &Point) -> bool {
+impl RoleAt<CopySend> for Sending {
+    fn blocks(&self, _: &At<CopySend>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<CopySend>, offers: &Offers) -> Result<Offers, Failure> {
         check(point)?;
-        if self.meeting.sink.is_some() && over(point) == Over::Unix {
+        if self.meeting.sink.is_some() && point.over == Over::Unix {
             return Err(Failure::unsupported(
                 "a Unix socket does not lead to a sink (--link loopback)",
             ));
@@ -303,21 +299,20 @@ impl Role for Sending {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<CopySend>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (laid, messages) = self.messages.take().expect("a point is prepared");
-        let primitive = primitive(point)?;
+        let way = point.way()?;
         let is_first = is_first(&mut self.seen, point);
-        let (over, control) = (over(point), control(point));
+        let (over, control) = (point.over.into(), point.congestion_control.name());
         if let Some(sink) = self.meeting.sink {
-            let acknowledger = match over {
+            let acknowledger = match point.over {
                 Over::Tcp => Some(self.acknowledger(point)?),
-                Over::Udp | Over::Unix => None,
+                Over::Udp | Over::UdpGso | Over::Unix => None,
             };
             let ends = (self.meeting.address, sink);
             let acknowledged = acknowledger.as_ref();
-            let mut flows =
-                delivery::into_sink(over, ends, acknowledged, control, primitive, messages)
-                    .map_err(|error| self.reached(point, &error))?;
+            let mut flows = delivery::into_sink(over, ends, acknowledged, control, way, messages)
+                .map_err(|error| self.reached(point, &error))?;
             self.segment(point, &mut flows)?;
             if is_first {
                 singles::look(point, &mut flows[0], &self.victims, meter)?;
@@ -335,10 +330,10 @@ impl Role for Sending {
         }
         let address: Address = meeting::offered(&self.offers)?;
         let token = self.meeting.token.as_bytes();
-        let mut flows = delivery::call(over, &address, control, token, primitive, messages)
+        let mut flows = delivery::call(over, &address, control, token, way, messages)
             .map_err(|error| self.reached(point, &error))?;
         self.segment(point, &mut flows)?;
-        if self.ending.is_none() && pattern(point) == Pattern::Stream && is_first {
+        if self.ending.is_none() && point.pattern == Pattern::Stream && is_first {
             singles::look(point, &mut flows[0], &self.victims, meter)?;
         }
         Self::join(point, &mut flows)?;

@@ -2,11 +2,10 @@
 //! changed, and what sending throws out of the caches.
 
 use super::failed;
+use crate::copy::send::axes::CopySend;
+use crate::prelude::*;
 use costof_measure::facts;
-use costof_measure::meter::Meter;
 use costof_model::facts::CacheKind;
-use costof_model::failure::Failure;
-use costof_model::point::Point;
 use costof_os::delivery::Sender;
 use costof_os::victim::Victim;
 use std::thread::sleep;
@@ -20,10 +19,11 @@ const REUSES: u64 = 9;
 const REUSES_OF_LARGE: u64 = 3;
 const LARGE_BYTES: u64 = 1 << 20;
 
-fn reuses(point: &Point) -> u64 {
-    match point.axes.number("size") > LARGE_BYTES {
-        true => REUSES_OF_LARGE,
-        false => REUSES,
+fn reuses(point: &At<CopySend>) -> u64 {
+    if point.size > LARGE_BYTES {
+        REUSES_OF_LARGE
+    } else {
+        REUSES
     }
 }
 
@@ -39,8 +39,8 @@ const POLLUTING_BYTES: u64 = 1 << 20;
 const POLLUTING_MOST: u64 = 16;
 
 /// How many messages that is.
-fn polluting(point: &Point) -> u64 {
-    (POLLUTING_BYTES / point.axes.number("size")).clamp(1, POLLUTING_MOST)
+fn polluting(point: &At<CopySend>) -> u64 {
+    (POLLUTING_BYTES / point.size).clamp(1, POLLUTING_MOST)
 }
 
 /// An array for each level of caches, and its metric.
@@ -60,14 +60,14 @@ pub(super) fn victims(cpu: usize) -> Victims {
 }
 
 /// How many single messages the first connection has before its stream, at most.
-pub(super) fn most(point: &Point) -> u64 {
+pub(super) fn most(point: &At<CopySend>) -> u64 {
     reuses(point) + LEVELS.len() as u64 * polluting(point)
 }
 
 /// What is seen at single messages, of one flow and where nothing else is under way. They come
 /// before all others: pauses behind a stream would count as a part of it where it arrives.
 pub(super) fn look(
-    point: &Point,
+    point: &At<CopySend>,
     flow: &mut Sender,
     victims: &[(&'static str, Victim)],
     meter: &mut Meter<'_>,

@@ -1,0 +1,195 @@
+//! What `copy.send` varies.
+
+use crate::arenas::Pages;
+use crate::net::congestion_control::CongestionControl;
+use crate::prelude::*;
+use costof_os::delivery::MESSAGE_LEAST_BYTES;
+use costof_os::meeting;
+
+words! {
+    /// How a message goes into the socket.
+    pub(crate) enum Primitive {
+        /// its fields are copied one behind the other into a buffer, which send(2) copies
+        TwoCopy = "two_copy",
+        /// sendmsg(2), with an iovec entry for each field
+        OneCopy = "one_copy",
+        /// sendmsg(2) with MSG_ZEROCOPY, an entry for each field; completions are reaped after every 32
+        /// sends, none is waited for
+        ZeroCopy = "zero_copy",
+        /// send(2) for each field; over UDP with MSG_MORE, so that a message is a datagram
+        WriteEach = "write_each",
+        /// io_uring: a SENDMSG for all fields, or a linked WRITE_FIXED for each where buffers are
+        /// registered; one io_uring_enter(2) submits and waits
+        UringSend = "uring_send",
+        /// io_uring: a SENDMSG_ZC for all fields, a SEND_ZC for a single one, or a linked SEND_ZC for
+        /// each where buffers are registered
+        UringZeroCopy = "uring_zero_copy",
+        /// sendfile(2) from a memfd, in which the fields lie one behind the other; putting them there is
+        /// not measured
+        SendfileMemory = "sendfile_memory",
+        /// the same from a file on a disk, which is in the page cache
+        SendfileFile = "sendfile_file",
+        /// vmsplice(2) of all fields into a pipe, and splice(2) from there into the socket; nothing says
+        /// when they may be changed
+        Splice = "splice",
+    }
+}
+
+words! {
+    /// What goes the other way.
+    pub(crate) enum Pattern {
+        /// nothing: messages go as fast as the socket takes them
+        Stream = "stream",
+        /// a message of the same size for each, sent in the same way and by the same congestion control;
+        /// over UDP in windows: all in_flight are sent, and what is not answered within 50 ms and four
+        /// round trips is lost
+        Echo = "echo",
+        /// the receiver asks with 64 B for in_flight messages, and for the next ones when these have come
+        /// whole; its throughput has the requests' time in it, and nears that of a stream the more it asks
+        /// for
+        Trigger = "trigger",
+    }
+}
+
+words! {
+    /// Where messages are before.
+    pub(crate) enum Source {
+        /// one message that is sent over and over, in the caches if it fits there
+        Hot = "hot",
+        /// each time another message of a working set, when all others have been sent since; neither its
+        /// fields nor those of neighbours lie side by side
+        Cold = "cold",
+    }
+}
+
+words! {
+    /// What carries messages.
+    pub(crate) enum Over {
+        /// TCP
+        Tcp = "tcp",
+        /// UDP, a datagram for each message, whatever is lost
+        Udp = "udp",
+        /// UDP, a message at once as datagrams of 1452 B, which packets of 1500 B carry by IPv4 and IPv6,
+        /// cut up by the kernel or a device (UDP_SEGMENT), and taken in several at a time (UDP_GRO)
+        UdpGso = "udp_gso",
+        /// Unix stream sockets; both ends on this machine
+        Unix = "unix",
+    }
+}
+
+words! {
+    /// Whether the end of a message waits for what comes behind it.
+    pub(crate) enum Nagle {
+        /// TCP_NODELAY: the end of a message leaves at once, in a packet of its own
+        Off = "off",
+        /// as a socket is that nobody asked: it waits for the beginning of the next message, or for an
+        /// acknowledgement
+        On = "on",
+    }
+}
+
+words! {
+    /// When a buffer is allocated.
+    pub(crate) enum Allocate {
+        /// before all messages
+        Once = "once",
+        /// for each message, and given back
+        PerMessage = "per_message",
+    }
+}
+
+words! {
+    /// What io_uring knows of the messages before.
+    pub(crate) enum Buffers {
+        /// nothing
+        Plain = "plain",
+        /// where they are: their pages are pinned once (IORING_REGISTER_BUFFERS)
+        Registered = "registered",
+    }
+}
+
+/// The sizes, the default first.
+pub(super) const SIZES: &[u64] = &[
+    32 << 10,
+    64,
+    1 << 10,
+    4 << 10,
+    16 << 10,
+    64 << 10,
+    128 << 10,
+    1 << 20,
+    16 << 20,
+];
+
+point! {
+    /// What `copy.send` varies.
+    pub(crate) struct CopySend of "copy.send" {
+        primitive: Primitive = words("how a message goes into the socket"),
+        size: u64 = bytes(
+            "bytes of a message; a datagram has 65507 at most",
+            MESSAGE_LEAST_BYTES as u64..=16 << 20,
+            SIZES,
+        ),
+        pattern: Pattern = words("what goes the other way"),
+        /// How many messages may be unanswered, or are asked for at once.
+        in_flight: u64 = count(
+            "echo: how many messages may be unanswered at a time; trigger: how many are asked for at once",
+            1..=1024,
+            &[1],
+        ),
+        threads: usize = count(
+            "how many connections, each with a thread at both ends",
+            1..=64,
+            &[1, 2, 4, 8],
+        ),
+        source: Source = words("where the messages are before"),
+        pages: Pages = Pages::axis(),
+        over: Over = words("what carries them"),
+        congestion_control: CongestionControl = CongestionControl::axis(),
+        nagle: Nagle = words("whether TCP holds back what does not fill a packet (RFC 896)"),
+        fields: usize = count(
+            "separately allocated fields of a message: equal shares, the rest in the last",
+            1..=MESSAGE_LEAST_BYTES as u64,
+            &[8, 1],
+        ),
+        allocate: Allocate = words("when two_copy's buffer is allocated"),
+        buffers: Buffers = words("what io_uring knows of the messages before"),
+        working_set: u64 = bytes(
+            "from how much memory cold messages come, all threads together",
+            1 << 20..=1 << 40,
+            &[128 << 20],
+        ),
+    }
+}
+
+impl Primitive {
+    /// Whether it asks the kernel to copy nothing, which the kernel may do all the same.
+    pub(super) fn asks_for_no_copy(self) -> bool {
+        matches!(self, Primitive::ZeroCopy | Primitive::UringZeroCopy)
+    }
+
+    /// Whether it sends out of a file.
+    pub(super) fn is_sendfile(self) -> bool {
+        matches!(self, Primitive::SendfileMemory | Primitive::SendfileFile)
+    }
+
+    pub(super) fn is_uring(self) -> bool {
+        matches!(self, Primitive::UringSend | Primitive::UringZeroCopy)
+    }
+}
+
+impl Over {
+    pub(super) fn is_udp(self) -> bool {
+        meeting::Over::from(self) == meeting::Over::Udp
+    }
+}
+
+impl From<Over> for meeting::Over {
+    fn from(over: Over) -> meeting::Over {
+        match over {
+            Over::Tcp => meeting::Over::Tcp,
+            Over::Udp | Over::UdpGso => meeting::Over::Udp,
+            Over::Unix => meeting::Over::Unix,
+        }
+    }
+}
