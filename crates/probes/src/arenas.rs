@@ -1,29 +1,11 @@
 //! Memory for a point: whether there is enough, on which pages, and why not.
 
-use crate::literal::{self, list, word};
-use costof_model::axis::Axis;
 use costof_model::failure::Failure;
 use costof_model::typed::{self, AxisOf, Words};
 use costof_model::unit::display_bytes;
 use costof_model::words;
 use costof_os::arena::{Arena, PageSize, available_bytes};
 use std::io;
-
-/// The axis `pages`.
-pub(crate) const PAGES: Axis = literal::words(
-    "pages",
-    "the pages under the memory, seen in smaps",
-    list![
-        word(
-            "4KiB",
-            "the smallest pages, so that the TLB is part of the cost as in most programs"
-        ),
-        word(
-            "2MiB",
-            "transparent huge pages, which take most of the TLB's part out"
-        ),
-    ],
-);
 
 words! {
     /// The pages under memory.
@@ -39,14 +21,6 @@ impl Pages {
     /// The axis `pages`.
     pub(crate) fn axis() -> AxisOf<Pages> {
         typed::words("the pages under the memory, seen in smaps")
-    }
-}
-
-/// For those who have the word alone.
-impl From<&str> for Pages {
-    fn from(word: &str) -> Pages {
-        let named = Pages::ALL.iter().find(|pages| pages.word() == word);
-        *named.unwrap_or_else(|| panic!("no pages are called {word}"))
     }
 }
 
@@ -69,8 +43,7 @@ pub(crate) fn does_not_fit(bytes: u64) -> Failure {
 ///
 /// # Errors
 /// Why there is none.
-pub(crate) fn map(bytes: u64, pages: impl Into<Pages>) -> Result<Arena, Failure> {
-    let pages = pages.into();
+pub(crate) fn map(bytes: u64, pages: Pages) -> Result<Arena, Failure> {
     let page_size = match pages {
         Pages::Base => PageSize::Base,
         Pages::Huge => PageSize::Huge,
@@ -82,8 +55,7 @@ pub(crate) fn map(bytes: u64, pages: impl Into<Pages>) -> Result<Arena, Failure>
 ///
 /// # Errors
 /// Why there is none, or on which pages it came.
-pub(crate) fn in_memory(bytes: u64, pages: impl Into<Pages>) -> Result<Arena, Failure> {
-    let pages = pages.into();
+pub(crate) fn in_memory(bytes: u64, pages: Pages) -> Result<Arena, Failure> {
     let mut arena = map(bytes, pages)?;
     arena
         .populate()
@@ -100,8 +72,7 @@ pub(crate) const MOSTLY: f64 = 0.9;
 ///
 /// # Errors
 /// Where it is not.
-pub(crate) fn check(arena: &Arena, pages: impl Into<Pages>, huge: f64) -> Result<(), Failure> {
-    let pages = pages.into();
+pub(crate) fn check(arena: &Arena, pages: Pages, huge: f64) -> Result<(), Failure> {
     if pages == Pages::Base {
         return Ok(());
     }
@@ -126,15 +97,10 @@ pub(crate) fn not_huge(came: u64, bytes: u64) -> Failure {
 }
 
 /// Why a point has no number whose arena cannot be had.
-pub(crate) fn failed(
-    what: &str,
-    bytes: u64,
-    pages: impl Into<Pages>,
-    error: &io::Error,
-) -> Failure {
+pub(crate) fn failed(what: &str, bytes: u64, pages: Pages, error: &io::Error) -> Failure {
     Failure::unsupported(format!(
         "cannot {what} {} on {} pages: {error}",
         display_bytes(bytes),
-        pages.into().word()
+        pages.word()
     ))
 }

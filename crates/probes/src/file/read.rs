@@ -295,7 +295,7 @@ impl RoleAt<Read> for Reading {
             ))
         })?;
         if point.pages == Pages::Huge {
-            let memory = arenas::in_memory(reader.memory_bytes() as u64, "2MiB")?;
+            let memory = arenas::in_memory(reader.memory_bytes() as u64, arenas::Pages::Huge)?;
             reader = reader.into_memory(memory).expect("as much as it needs");
         }
         match point.cache {

@@ -167,7 +167,7 @@ impl RoleAt<Pin> for Pinning {
         self.buffer = None;
         pages(point.size, base_page_bytes())?;
         let pinner = Pinner::open(point)?;
-        let (size, pages) = (point.size, point.pages.word());
+        let (size, pages) = (point.size, point.pages);
         if !arenas::fits(size) {
             return Err(arenas::does_not_fit(size));
         }

@@ -272,7 +272,7 @@ impl Parent {
         if !arenas::fits(bytes) {
             return Err(arenas::does_not_fit(bytes));
         }
-        self.arena = Some(arenas::in_memory(bytes, "4KiB")?);
+        self.arena = Some(arenas::in_memory(bytes, arenas::Pages::Base)?);
         Ok(())
     }
 }
