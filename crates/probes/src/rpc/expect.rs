@@ -2,6 +2,7 @@
 
 use super::axes::{self, bytes, kind, over, stack};
 use super::ends::placed;
+use super::stream::{self, Stream};
 use crate::ends::switch_ns;
 use crate::expect::at_the_clock;
 use crate::literal::axis;
@@ -12,6 +13,7 @@ use crate::rudp::{self, predict};
 use costof_model::link::Link;
 use costof_model::point::Point;
 use costof_model::prediction::Known;
+use costof_model::typed::At;
 use costof_model::unit::Unit;
 use costof_os::meeting::Over;
 use costof_rpc::{Kind, Stack};
@@ -262,33 +264,33 @@ pub(super) fn loaded_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
 
 /// What a message of a stream takes of the thread that has more to do, in reads, and how fast its bytes are
 /// copied besides, in bytes a nanosecond: most and least.
-fn message_reads(point: &Point) -> ((f64, f64), (f64, f64), &'static str) {
-    match point.axes.word("stack") {
+fn message_reads(stack: stream::Stack) -> ((f64, f64), (f64, f64), &'static str) {
+    match stack {
         // Many small ones go into one write.
-        "grpc" => (
+        stream::Stack::Grpc => (
             (0.3, 20.0),
             (10.0, 0.5),
             "a frame of HTTP/2, a buffer and a task that wakes another",
         ),
-        "thrift" => (
+        stream::Stack::Thrift => (
             (1.0, 15.0),
             (10.0, 0.5),
             "a call in a frame, written at once",
         ),
-        "rudp" => (
+        stream::Stack::Tcp => ((0.7, 12.0), (20.0, 1.0), "a write through TCP"),
+        stream::Stack::Rudp => (
             (0.1, 15.0),
             (10.0, 0.4),
             "a message in packets with a tag each",
         ),
-        _ => ((0.7, 12.0), (20.0, 1.0), "a write through TCP"),
     }
 }
 
 /// A stream of messages: how many bytes of them a second, and because of what.
-pub(super) fn streamed(point: &Point, known: &Known<'_>) -> Option<Range> {
+pub(super) fn streamed(point: &At<Stream>, known: &Known<'_>) -> Option<Range> {
     let read_ns = syscall::one_thread_ns(known, "read")?;
-    let size = point.axes.number("size") as f64;
-    let (reads, copies, what) = message_reads(point);
+    let size = point.size as f64;
+    let (reads, copies, what) = message_reads(point.stack);
     let least_ns = reads.0 * read_ns + size / copies.0;
     let most_ns = reads.1 * read_ns + size / copies.1;
     let (mut low, mut high) = (size / most_ns * 1e9, size / least_ns * 1e9);
@@ -307,13 +309,13 @@ pub(super) fn streamed(point: &Point, known: &Known<'_>) -> Option<Range> {
         }
         // What loss makes of it is TCP's congestion control's affair.
         Link::Emulated { up, .. } if up.loss == 0.0 => {
-            let (limit, why) = predict::limit(point, &up)?;
+            let (limit, why) = predict::limit(&(&point.axes).into(), &up)?;
             if limit < high {
                 high = limit;
                 because += &format!("; at most {why}");
             }
         }
-        _ => return None,
+        Link::Emulated { .. } | Link::Remote | Link::Sink => return None,
     }
     low = low.min(0.7 * high);
     Some((low, high, because))
@@ -364,7 +366,7 @@ mod tests {
     use crate::literal::{self, measured, text};
     use crate::net;
     use crate::os;
-    use crate::rpc::{load, marshal, rtt, stream};
+    use crate::rpc::{load, marshal, rtt};
     use costof_model::axis::Axes;
     use costof_model::metric::Estimate;
     use costof_model::rows::PointRow;
@@ -460,11 +462,13 @@ mod tests {
     #[test]
     fn a_stream_is_no_faster_than_its_link() {
         let rows = before();
-        let over = |link: &'static str, size: u64| {
-            let axes = stream::PROBE.info.defaults().with("size", size);
-            let mut point = literal::point(&stream::PROBE, axes);
-            point.link = text(link);
-            streamed(&point, &Known(&rows))
+        let over = |link: &'static str, size| {
+            let axes = Stream {
+                size,
+                ..Stream::default()
+            };
+            let link = text(link);
+            streamed(&At { axes, link }, &Known(&rows))
         };
         let (low, high, because) = over("rate=100Mbit", 64 << 10).unwrap();
         assert!(high < 12.5e6 && low < high && low > 0.0, "{low} {high}");
