@@ -276,10 +276,10 @@ fn derive(point: &At<Loss>, reports: Vec<Report>) -> Report {
 
 /// The rate of the point's link times what it does not lose, in bytes per second; none where it has no rate.
 fn carries(point: &At<Loss>) -> Option<f64> {
-    match point.link.parse().ok()? {
-        Link::Emulated { up, .. } => Some(up.rate? / 8.0 * (1.0 - up.loss)),
-        _ => None,
-    }
+    let Link::Emulated { up, .. } = point.link.parse().ok()? else {
+        return None;
+    };
+    Some(up.rate? / 8.0 * (1.0 - up.loss))
 }
 
 #[cfg(test)]

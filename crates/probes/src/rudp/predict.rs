@@ -237,11 +237,10 @@ fn retries(lost: f64, messages: u64) -> f64 {
 /// How long a window of the study's messages is held up by those that are lost, in nanoseconds; the
 /// others' are not known before.
 pub(super) fn held_up_ns(point: &At<Transfer>, window: u64) -> f64 {
-    match point.link.parse() {
-        Ok(Link::Emulated { up, down }) if point.carrier == Carrier::Study => {
-            retries(lost(point, &up, &down), window) * study::RETRY.as_nanos() as f64
-        }
-        _ => 0.0,
+    if let (Carrier::Study, Ok(Link::Emulated { up, down })) = (point.carrier, point.link.parse()) {
+        retries(lost(point, &up, &down), window) * study::RETRY.as_nanos() as f64
+    } else {
+        0.0
     }
 }
 
