@@ -50,14 +50,32 @@ impl Known<'_> {
         row.estimate(&row.primary).map(|estimate| estimate.median)
     }
 
-    /// The median of the primary metric of a point over this link, in the metric's unit.
+    /// The median of the primary metric of a point, over the first link of the run; in the metric's unit.
+    pub fn at<P: TypedPoint>(&self, point: &P) -> Option<f64> {
+        let row = self.row_at(point, None)?;
+        row.estimate(&row.primary).map(|estimate| estimate.median)
+    }
+
+    /// The same over this link.
     pub fn at_over<P: TypedPoint>(&self, link: &str, point: &P) -> Option<f64> {
+        let row = self.row_at(point, Some(link))?;
+        row.estimate(&row.primary).map(|estimate| estimate.median)
+    }
+
+    /// The same of another metric of that point, over the first link of the run.
+    pub fn metric_at<P: TypedPoint>(&self, point: &P, metric: &str) -> Option<f64> {
+        let row = self.row_at(point, None)?;
+        row.estimate(metric).map(|estimate| estimate.median)
+    }
+
+    fn row_at<P: TypedPoint>(&self, point: &P, link: Option<&str>) -> Option<&PointRow> {
         let axes = point.write();
         let stands_there = |row: &&PointRow| {
-            row.point.probe == P::PROBE && row.point.link == link && row.point.axes == axes
+            row.point.probe == P::PROBE
+                && link.is_none_or(|link| row.point.link == link)
+                && row.point.axes == axes
         };
-        let row = self.0.iter().find(stands_there)?;
-        row.estimate(&row.primary).map(|estimate| estimate.median)
+        self.0.iter().find(stands_there)
     }
 
     /// The same of another metric of that point.

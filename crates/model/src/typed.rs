@@ -37,6 +37,16 @@ pub struct At<P> {
     pub link: Text,
 }
 
+impl<P> At<P> {
+    /// On the same link, what another type makes of the axes.
+    pub fn to<Q: for<'a> From<&'a P>>(&self) -> At<Q> {
+        At {
+            axes: Q::from(&self.axes),
+            link: self.link.clone(),
+        }
+    }
+}
+
 impl<P> Deref for At<P> {
     type Target = P;
 

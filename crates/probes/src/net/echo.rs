@@ -1,49 +1,18 @@
-//! The end that sends back what comes, as several probes need it, and their axes.
+//! The end that sends back what comes, as several probes need it.
 
-use crate::literal::{list, word, words};
 use crate::net::axes::{Exchange, Over};
 use crate::net::meeting::{self, broken};
 use crate::net::path::End;
 use crate::wake::Kept;
 use costof_measure::meter::Meter;
 use costof_measure::probe::RoleAt;
-use costof_model::axis::Axis;
 use costof_model::failure::Failure;
-use costof_model::point::Point;
 use costof_model::protocol::{Launch, Offers};
 use costof_model::typed::At;
-use costof_os::conversation::{Conversation, Wait, is_end};
+use costof_os::conversation::{Conversation, is_end};
 use costof_os::meeting::{DATAGRAM_MOST_BYTES, Listener};
 use std::io;
 use std::time::Duration;
-
-/// The axis `wait`.
-pub(crate) const WAIT: Axis = words(
-    "wait",
-    "how an end waits for a message",
-    list![
-        word("block", "in the kernel"),
-        word("spin", "by asking again and again"),
-    ],
-);
-
-/// How the ends of a point wait.
-pub(crate) fn wait(point: &Point) -> Wait {
-    match point.axes.word("wait") {
-        "spin" => Wait::Spin,
-        _ => Wait::Block,
-    }
-}
-
-/// Bytes of a point's message.
-pub(crate) fn size(point: &Point) -> usize {
-    point.axes.number("size") as usize
-}
-
-/// A message of that size, in which no two neighbours are alike.
-pub(crate) fn message(point: &Point) -> Vec<u8> {
-    (0..size(point)).map(|byte| (byte % 251) as u8).collect()
-}
 
 /// Sends back what comes.
 pub(crate) struct Echo {

@@ -58,6 +58,27 @@ impl From<&Rtt> for Exchange {
     }
 }
 
+/// One message at a time.
+impl From<Exchange> for Rtt {
+    fn from(ends: Exchange) -> Rtt {
+        let Exchange {
+            over,
+            size,
+            wait,
+            cpus,
+            wake,
+        } = ends;
+        Rtt {
+            over,
+            size,
+            wait,
+            cpus,
+            wake,
+            rate: 0,
+        }
+    }
+}
+
 impl Measure for Rtt {
     const QUESTION: &'static str =
         "How long does a message take to the other end of a link and back?";

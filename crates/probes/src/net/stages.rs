@@ -272,22 +272,15 @@ fn predict(point: &At<Stages>, known: &Known<'_>) -> Option<Prediction> {
     // Two clones of the packet are stamped and queued, and one more call fetches each.
     let (stamps_low, stamps_high) = (2.0 * read_ns, 80.0 * read_ns);
     let stamps = format!("2 to 80 reads of {read_ns:.0} ns for the stamps");
+    let ends = Exchange::from(&point.axes);
     let Exchange {
         over,
         size,
         wait,
         cpus,
         wake,
-    } = (&point.axes).into();
-    let same = Rtt {
-        over,
-        size,
-        wait,
-        cpus,
-        wake,
-        rate: 0,
-    };
-    if let Some(rtt_ns) = known.at_over(&point.link, &same) {
+    } = ends;
+    if let Some(rtt_ns) = known.at_over(&point.link, &Rtt::from(ends)) {
         return latency_ns(
             0.9 * rtt_ns + stamps_low,
             1.3 * rtt_ns + stamps_high,

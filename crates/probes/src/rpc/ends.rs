@@ -1,25 +1,21 @@
 //! The two ends of a connection by which calls go: they meet as all ends of probes do, and what has
 //! met them is given to the stack.
 
-use super::axes::{called, check, over};
+use super::axes::{Call, Connection};
 use super::served::Served;
 use crate::derived;
-use crate::literal::axis;
+use crate::net::axes::Over;
 use crate::net::both_ends::take;
 use crate::net::caller::Caller;
 use crate::net::meeting::{self, cannot_reach};
 use crate::net::path::End;
+use crate::prelude::*;
 use crate::rudp::roles::CPU_OF_ALL;
 use crate::wake::Kept;
-use costof_measure::meter::Meter;
-use costof_measure::probe::Role;
-use costof_model::axis::AxisValue;
-use costof_model::failure::Failure;
-use costof_model::point::Point;
-use costof_model::protocol::{Launch, Meeting, Offers, Report};
+use costof_model::protocol::Meeting;
 use costof_model::rows::State;
-use costof_os::meeting::{Address, Listener, Met, Over, call};
-use costof_rpc::{Client, Options, RpcError, Socket, Stack};
+use costof_os::meeting::{Address, Listener, Met, call as call_over};
+use costof_rpc::{Client, Options, RpcError, Socket};
 use std::io::{self, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
@@ -31,8 +27,6 @@ pub(super) type Connected = (Option<Kept>, Vec<Socket>);
 /// The end that is called, and what serves it.
 pub(super) struct Called {
     end: End,
-    /// How many connections a point has.
-    connections: fn(&Point) -> usize,
     kept: Option<Kept>,
     listener: Option<Listener>,
     served: Option<Served>,
@@ -41,13 +35,9 @@ pub(super) struct Called {
 impl Called {
     /// # Errors
     /// Those of [`End::of`].
-    pub(super) fn start(
-        launch: &Launch,
-        connections: fn(&Point) -> usize,
-    ) -> Result<Called, Failure> {
+    pub(super) fn start(launch: &Launch) -> Result<Called, Failure> {
         Ok(Called {
             end: End::of(launch, false)?,
-            connections,
             kept: None,
             listener: None,
             served: None,
@@ -59,10 +49,14 @@ impl Called {
     ///
     /// # Errors
     /// Why nobody can be met.
-    fn accept(&mut self, point: &Point, meter: &Meter<'_>) -> Result<Option<Connected>, Failure> {
+    fn accept(
+        &mut self,
+        over: Connection,
+        meter: &Meter<'_>,
+    ) -> Result<Option<Connected>, Failure> {
         let listener = self.listener.take().expect("it is prepared");
         let token = self.end.meeting.token.as_bytes();
-        let said_back = |met: Met| said_back(connection(point, met.into_socket()?), token);
+        let said_back = |met: Met| said_back(connection(over, met.into_socket()?), token);
         let accepted = listener.accept(meter.stop());
         let accepted = accepted.and_then(|met| met.into_iter().map(said_back).collect());
         let kept = self.kept.take();
@@ -70,27 +64,29 @@ impl Called {
     }
 }
 
-impl Role for Called {
-    fn blocks(&self, _: &Point) -> bool {
+impl<P> RoleAt<P> for Called
+where
+    for<'a> Call: From<&'a P>,
+{
+    fn blocks(&self, _: &At<P>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        check(point)?;
-        let placed = placed(point);
-        let (cpus, wake) = (axis(&placed, "cpus"), axis(&placed, "wake"));
-        self.kept = Some(self.end.settle(&placed.link, cpus, wake, true)?);
-        let (meeting, connections) = (&self.end.meeting, (self.connections)(point));
-        let (listener, offers) = meeting::listen(&point.link, meeting, over(point), connections)?;
+    fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
+        let call = Call::from(&point.axes);
+        let (meeting, link) = (&self.end.meeting, &point.link);
+        self.kept = Some(self.end.settle(link, call.cpus, call.wake, true)?);
+        let over = Over::from(call.over).into();
+        let (listener, offers) = meeting::listen(link, meeting, over, call.connections)?;
         self.listener = Some(listener);
         // On the processor that this thread has been moved to.
-        self.served = Some(Served::start(called(point))?);
+        self.served = Some(Served::start(call.stack)?);
         Ok(offers)
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let served = self.served.take().expect("it is prepared");
-        let Some((_kept, sockets)) = self.accept(point, meter)? else {
+        let Some((_kept, sockets)) = self.accept(Call::from(&point.axes).over, meter)? else {
             return Ok(());
         };
         meter.operation_allocates();
@@ -100,47 +96,30 @@ impl Role for Called {
     }
 }
 
-/// Connects to the end that is called, so many times.
+/// Connects to the end that is called, as often as it is to be.
 ///
 /// # Errors
 /// Why it cannot be reached.
-pub(super) fn connect(
-    point: &Point,
-    connections: usize,
-    caller: &mut Caller,
-) -> Result<Connected, Failure> {
+pub(super) fn connect(call: &Call, caller: &mut Caller) -> Result<Connected, Failure> {
     caller.call_by(|meeting: &Meeting, offers: &Offers| {
         let address: Address = meeting::offered(offers)?;
         let token = meeting.token.as_bytes();
-        let connected = |met: Met| Ok(connection(point, met.into_socket()?));
-        let called = call(over(point), &address, connections, token);
+        let connected = |met: Met| Ok(connection(call.over, met.into_socket()?));
+        let over = Over::from(call.over).into();
+        let called = call_over(over, &address, call.connections, token);
         let sockets = called.and_then(|met| met.into_iter().map(connected).collect());
         sockets.map_err(|error| cannot_reach(&address, &error))
     })
-}
-
-/// The point, with each end on a processor of its own that is kept awake where it says nothing else.
-pub(super) fn placed(point: &Point) -> Point {
-    let mut point = point.clone();
-    for (axis, usual) in [("cpus", "cross"), ("wake", "awake")] {
-        let usual = || AxisValue::Word(usual.into());
-        point.axes.0.entry(axis.into()).or_insert_with(usual);
-    }
-    point
 }
 
 /// A client of the end that is called, and what keeps the processor awake.
 ///
 /// # Errors
 /// Why that end cannot be reached.
-pub(super) fn client(
-    point: &Point,
-    stack: Stack,
-    caller: &mut Caller,
-) -> Result<(Option<Kept>, Client), Failure> {
-    let (kept, mut sockets) = connect(point, 1, caller)?;
+pub(super) fn client(call: &Call, caller: &mut Caller) -> Result<(Option<Kept>, Client), Failure> {
+    let (kept, mut sockets) = connect(call, caller)?;
     let socket = sockets.pop().expect("one connection was asked for");
-    let client = Client::new(stack, &Options::default()).and_then(|mut client| {
+    let client = Client::new(call.stack, &Options::default()).and_then(|mut client| {
         client.over(socket)?;
         Ok(client)
     });
@@ -148,10 +127,10 @@ pub(super) fn client(
 }
 
 /// A connected socket, as the stacks take it.
-fn connection(point: &Point, socket: OwnedFd) -> Socket {
-    match over(point) {
-        Over::Unix => Socket::Unix(UnixStream::from(socket)),
-        _ => Socket::Tcp(TcpStream::from(socket)),
+fn connection(over: Connection, socket: OwnedFd) -> Socket {
+    match over {
+        Connection::Unix => Socket::Unix(UnixStream::from(socket)),
+        Connection::Tcp => Socket::Tcp(TcpStream::from(socket)),
     }
 }
 

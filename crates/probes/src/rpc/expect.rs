@@ -1,19 +1,23 @@
 //! What calls and their marshalling are predicted to take, from simpler costs.
 
-use super::axes::{self, bytes, kind, over, stack};
-use super::ends::placed;
+use super::axes::{Argument, Call, Carried};
+use super::load::Load;
+use super::marshal::{Direction, Marshalling};
+use super::rtt::Rtt;
+use super::stream::{self, Stream};
 use crate::ends::switch_ns;
 use crate::expect::at_the_clock;
-use crate::literal::axis;
+use crate::net;
+use crate::net::axes::{Exchange, Over};
 use crate::net::path::{self, TCP_HEADERS, UDP_HEADERS};
-use crate::net::rtt;
 use crate::os::syscall;
-use crate::rudp::{self, predict};
+use crate::rudp::expect::library_ns;
+use crate::rudp::predict;
+use crate::rudp::rtt::{Carrier, Messages};
 use costof_model::link::Link;
-use costof_model::point::Point;
 use costof_model::prediction::Known;
+use costof_model::typed::{At, Words};
 use costof_model::unit::Unit;
-use costof_os::meeting::Over;
 use costof_rpc::{Kind, Stack};
 
 /// A range in nanoseconds, and the sum in words.
@@ -33,13 +37,13 @@ const VALUE_CYCLES: (f64, f64) = (4.0, 150.0);
 const LINE: f64 = 64.0;
 const COPIES_LEAST: f64 = 3.0;
 
-/// Marshalling or unmarshalling a point's argument.
-pub(super) fn marshal_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
+/// Marshalling or unmarshalling an argument.
+pub(super) fn marshal_ns(payload: Argument, known: &Known<'_>) -> Option<Range> {
     let hz = known.primary("cpu.frequency", &[])?;
-    let (values, bytes) = match kind(point) {
-        Kind::Structure => (STRUCTURE_VALUES, bytes(point) as f64),
+    let (values, bytes) = match payload.kind() {
+        Kind::Structure => (STRUCTURE_VALUES, payload.bytes() as f64),
         Kind::String(bytes) => (1.0, bytes as f64),
-        _ => (1.0, 0.0),
+        Kind::Int | Kind::Double => (1.0, 0.0),
     };
     let of = |message: f64, value: f64, copies: f64| {
         (message + values * value) * 1e9 / hz + bytes / copies
@@ -60,33 +64,26 @@ pub(super) fn marshal_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
 }
 
 /// The size at which every run has round trips.
-const USUAL_BYTES: u64 = 56;
+const USUAL_BYTES: usize = 56;
 
-/// A round trip of so many bytes through a socket over a point's link, blocked, as net.rtt has measured
+/// A round trip through a socket over this link, as net.rtt has measured
 /// it of this size or of its usual one; else as the sum that net.rtt is predicted by.
-fn socket_ns(point: &Point, over: Over, bytes: usize, known: &Known<'_>) -> Option<Range> {
-    let (word, called, headers) = match over {
-        Over::Udp => ("udp", "UDP", UDP_HEADERS),
-        Over::Unix => ("unix", "Unix socket", TCP_HEADERS),
-        Over::Tcp => ("tcp", "TCP", TCP_HEADERS),
+fn socket_ns(link: &str, ends: Exchange, known: &Known<'_>) -> Option<Range> {
+    let (over, bytes) = (ends.over, ends.size);
+    let (called, headers) = match over {
+        Over::Udp => ("UDP", UDP_HEADERS),
+        Over::Unix => ("Unix socket", TCP_HEADERS),
+        Over::Tcp => ("TCP", TCP_HEADERS),
     };
-    let axes = &point.axes;
-    let measured = |size: u64| {
-        let same = [
-            ("over", word),
-            ("wait", "block"),
-            ("cpus", axes.word("cpus")),
-            ("wake", axes.word("wake")),
-            ("size", &size.to_string()),
-            ("rate", "0"),
-        ];
-        known.primary_over(&point.link, "net.rtt", &same)
+    let measured = |size| {
+        let same = net::rtt::Rtt::from(Exchange { size, ..ends });
+        known.at_over(link, &same)
     };
     let (more_rounds_ns, more_rounds) = match over {
-        Over::Tcp => path::window_adds(&point.link, bytes as u64),
-        _ => (0.0, String::new()),
+        Over::Tcp => path::window_adds(link, bytes as u64),
+        Over::Udp | Over::Unix => (0.0, String::new()),
     };
-    let (low, high, because) = if let Some(measured_ns) = measured(bytes as u64) {
+    let (low, high, because) = if let Some(measured_ns) = measured(bytes) {
         let because = format!(
             "the {called} round trip of {bytes} B, {} as net.rtt measured, times 0.85 to 1.25",
             ns(measured_ns)
@@ -99,8 +96,8 @@ fn socket_ns(point: &Point, over: Over, bytes: usize, known: &Known<'_>) -> Opti
              and four copies of {more} B more at 2 to 20 GB/s",
             ns(measured_ns)
         );
-        let sending = |bytes: u64| path::adds(&point.link, bytes, headers).map(|(low, _, _)| low);
-        let sending_ns = sending(bytes as u64)? - sending(USUAL_BYTES)?;
+        let sending = |bytes: usize| path::adds(link, bytes as u64, headers).map(|(low, _, _)| low);
+        let sending_ns = sending(bytes)? - sending(USUAL_BYTES)?;
         (
             0.85 * measured_ns + 4.0 * more / 20.0 + sending_ns,
             1.25 * measured_ns + 4.0 * more / 2.0 + sending_ns.max(0.0),
@@ -108,9 +105,9 @@ fn socket_ns(point: &Point, over: Over, bytes: usize, known: &Known<'_>) -> Opti
         )
     } else {
         let read_ns = syscall::one_thread_ns(known, "read")?;
-        let switch_ns = switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
-        let (low, high, because) = rtt::kernel_ns(over.into(), bytes, read_ns);
-        let (link_low, link_high, link) = path::adds(&point.link, bytes as u64, headers)?;
+        let switch_ns = switch_ns(ends.cpus, ends.wake, known)?;
+        let (low, high, because) = net::rtt::kernel_ns(over, bytes, read_ns);
+        let (link_low, link_high, link) = path::adds(link, bytes as u64, headers)?;
         let because = format!(
             "two context switches of {} by a pipe, times 0.8 to 1.25; {because}{link}",
             ns(switch_ns)
@@ -124,19 +121,16 @@ fn socket_ns(point: &Point, over: Over, bytes: usize, known: &Known<'_>) -> Opti
     Some((low, high + more_rounds_ns, because + &more_rounds))
 }
 
-/// As many bytes as a point's argument has, by what `rudp.rtt` calls so.
-pub(super) fn carried_ns(point: &Point, word: &str, known: &Known<'_>) -> Option<Range> {
-    let over = match word {
-        "tcp" => Over::Tcp,
-        "unix" => Over::Unix,
-        _ => Over::Udp,
-    };
-    let (low, high, because) = socket_ns(point, over, bytes(point), known)?;
-    if word != "rudp" {
-        return Some((low, high, because));
+/// As many bytes as an argument has, by what `rudp.rtt` has for them.
+pub(super) fn carried_ns(link: &str, messages: &Messages, known: &Known<'_>) -> Option<Range> {
+    let (low, high, because) = socket_ns(link, messages.exchange(), known)?;
+    match messages.carrier {
+        Carrier::Rudp => {
+            let (more_low, more_high, more) = library_ns(link, messages.size, known)?;
+            Some((low + more_low, high + more_high, because + &more))
+        }
+        Carrier::Study | Carrier::Plain(_) => Some((low, high, because)),
     }
-    let (more_low, more_high, more) = rudp::expect::library_of(point, bytes(point), known)?;
-    Some((low + more_low, high + more_high, because + &more))
 }
 
 /// What a stack adds to a round trip beside marshalling, and the words for it.
@@ -166,11 +160,11 @@ const THRIFT: Adds = Adds {
 };
 
 /// A call: the round trip of its bytes by the socket beneath it, marshalling, and what the stack adds.
-pub(super) fn call_ns(point: &Point, stack: Stack, known: &Known<'_>) -> Option<Range> {
-    let (low, high, because) = socket_ns(point, over(point), bytes(point), known)?;
+pub(super) fn call_ns(link: &str, call: &Call, known: &Known<'_>) -> Option<Range> {
+    let (low, high, because) = socket_ns(link, call.exchange(), known)?;
     let read_ns = syscall::one_thread_ns(known, "read")?;
-    let (marshal_low, marshal_high, marshalling) = marshalling_ns(point, stack, known)?;
-    let adds = match stack {
+    let (marshal_low, marshal_high, marshalling) = marshalling_ns(call.stack, call.payload, known)?;
+    let adds = match call.stack {
         Stack::Grpc => GRPC,
         Stack::Thrift(..) => THRIFT,
     };
@@ -192,11 +186,14 @@ const FIRST_FAULTS_CALLS: (f64, f64) = (20.0, 800.0);
 const FIRST_FAULTS_BYTES: (f64, f64) = (0.0, 40.0);
 
 /// The first call of both processes: one as any other, and the page faults of what it touches first.
-pub(super) fn first_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
+pub(super) fn first_ns(point: &At<Rtt>, known: &Known<'_>) -> Option<Range> {
     let fault_ns = known.primary("os.page_fault", &[("kind", "minor_file")])?;
-    let ((low, high, because), faults) = match stack(point) {
-        axes::Stack::Calls(rpc) => (call_ns(point, rpc, known)?, FIRST_FAULTS_CALLS),
-        axes::Stack::Bytes(word) => (carried_ns(point, word, known)?, FIRST_FAULTS_BYTES),
+    let ((low, high, because), faults) = match Carried::from(&point.axes) {
+        Carried::Calls(call) => (call_ns(&point.link, &call, known)?, FIRST_FAULTS_CALLS),
+        Carried::Bytes(messages) => {
+            let carried = carried_ns(&point.link, &messages, known)?;
+            (carried, FIRST_FAULTS_BYTES)
+        }
     };
     Some((
         low + faults.0 * fault_ns,
@@ -215,21 +212,14 @@ pub(super) fn first_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
 const UNSATURATED: f64 = 0.7;
 
 /// A call that is made at a rate, where that is less than saturates the server.
-pub(super) fn loaded_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
-    let axes = &point.axes;
-    let same = [
-        ("stack", axes.word("stack")),
-        ("payload", axes.word("payload")),
-        ("over", "tcp"),
-        ("cpus", "cross"),
-        ("wake", "awake"),
-    ];
-    let server_ns = known.metric("rpc.rtt", &same, "cpu_server")?;
-    let used = server_ns * axes.number("rate") as f64 / 1e9;
+pub(super) fn loaded_ns(point: &At<Load>, known: &Known<'_>) -> Option<Range> {
+    let alone = Rtt::from(&point.axes);
+    let server_ns = known.metric_at(&alone, "cpu_server")?;
+    let used = server_ns * point.rate as f64 / 1e9;
     if used >= UNSATURATED {
         return None;
     }
-    let (low, high, because) = match known.primary_over(&point.link, "rpc.rtt", &same) {
+    let (low, high, because) = match known.at_over(&point.link, &alone) {
         Some(call_ns) => (
             0.3 * call_ns,
             1.3 * call_ns,
@@ -239,12 +229,7 @@ pub(super) fn loaded_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
                 ns(call_ns)
             ),
         ),
-        None => {
-            let axes::Stack::Calls(stack) = stack(point) else {
-                return None;
-            };
-            call_ns(&placed(point), stack, known)?
-        }
+        None => call_ns(&point.link, &Call::from(&point.axes), known)?,
     };
     let waits_ns = server_ns / (1.0 - used);
     Some((
@@ -262,33 +247,33 @@ pub(super) fn loaded_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
 
 /// What a message of a stream takes of the thread that has more to do, in reads, and how fast its bytes are
 /// copied besides, in bytes a nanosecond: most and least.
-fn message_reads(point: &Point) -> ((f64, f64), (f64, f64), &'static str) {
-    match point.axes.word("stack") {
+fn message_reads(stack: stream::Stack) -> ((f64, f64), (f64, f64), &'static str) {
+    match stack {
         // Many small ones go into one write.
-        "grpc" => (
+        stream::Stack::Grpc => (
             (0.3, 20.0),
             (10.0, 0.5),
             "a frame of HTTP/2, a buffer and a task that wakes another",
         ),
-        "thrift" => (
+        stream::Stack::Thrift => (
             (1.0, 15.0),
             (10.0, 0.5),
             "a call in a frame, written at once",
         ),
-        "rudp" => (
+        stream::Stack::Tcp => ((0.7, 12.0), (20.0, 1.0), "a write through TCP"),
+        stream::Stack::Rudp => (
             (0.1, 15.0),
             (10.0, 0.4),
             "a message in packets with a tag each",
         ),
-        _ => ((0.7, 12.0), (20.0, 1.0), "a write through TCP"),
     }
 }
 
 /// A stream of messages: how many bytes of them a second, and because of what.
-pub(super) fn streamed(point: &Point, known: &Known<'_>) -> Option<Range> {
+pub(super) fn streamed(point: &At<Stream>, known: &Known<'_>) -> Option<Range> {
     let read_ns = syscall::one_thread_ns(known, "read")?;
-    let size = point.axes.number("size") as f64;
-    let (reads, copies, what) = message_reads(point);
+    let size = point.size as f64;
+    let (reads, copies, what) = message_reads(point.stack);
     let least_ns = reads.0 * read_ns + size / copies.0;
     let most_ns = reads.1 * read_ns + size / copies.1;
     let (mut low, mut high) = (size / most_ns * 1e9, size / least_ns * 1e9);
@@ -299,7 +284,8 @@ pub(super) fn streamed(point: &Point, known: &Known<'_>) -> Option<Range> {
     let rate = |rate: f64| Unit::BytesPerSecond.display(rate);
     match point.link.parse().ok()? {
         Link::Loopback | Link::Veth => {
-            let tcp = known.primary_over(&point.link, "net.bandwidth", &[("over", "tcp")]);
+            let tcp =
+                known.primary_over(&point.link, "net.bandwidth", &[("over", Over::Tcp.word())]);
             if let Some(most) = tcp.map(|tcp| 1.5 * tcp).filter(|most| *most < high) {
                 high = most;
                 because += &format!("; at most 1.5 times net.bandwidth's, {}", rate(high));
@@ -307,34 +293,29 @@ pub(super) fn streamed(point: &Point, known: &Known<'_>) -> Option<Range> {
         }
         // What loss makes of it is TCP's congestion control's affair.
         Link::Emulated { up, .. } if up.loss == 0.0 => {
-            let (limit, why) = predict::limit(point, &up)?;
+            let (limit, why) = predict::limit(&(&point.axes).into(), &up)?;
             if limit < high {
                 high = limit;
                 because += &format!("; at most {why}");
             }
         }
-        _ => return None,
+        Link::Emulated { .. } | Link::Remote | Link::Sink => return None,
     }
     low = low.min(0.7 * high);
     Some((low, high, because))
 }
 
 /// The argument is marshalled and unmarshalled on its way there, and again on its way back.
-fn marshalling_ns(point: &Point, stack: Stack, known: &Known<'_>) -> Option<Range> {
-    let word = match stack {
-        Stack::Grpc => "grpc",
-        Stack::Thrift(..) => "thrift",
+fn marshalling_ns(stack: Stack, payload: Argument, known: &Known<'_>) -> Option<Range> {
+    let measured = |direction| {
+        let stack = stack.into();
+        known.at(&Marshalling {
+            stack,
+            payload,
+            direction,
+        })
     };
-    let measured = |direction: &str| {
-        let payload = point.axes.word("payload");
-        let axes = [
-            ("stack", word),
-            ("payload", payload),
-            ("direction", direction),
-        ];
-        known.primary("rpc.marshal", &axes)
-    };
-    match (measured("marshal"), measured("unmarshal")) {
+    match (measured(Direction::Marshal), measured(Direction::Unmarshal)) {
         (Some(marshal), Some(unmarshal)) => {
             let both = 2.0 * (marshal + unmarshal);
             Some((
@@ -349,7 +330,7 @@ fn marshalling_ns(point: &Point, stack: Stack, known: &Known<'_>) -> Option<Rang
             ))
         }
         _ => {
-            let (low, high, because) = marshal_ns(point, known)?;
+            let (low, high, because) = marshal_ns(payload, known)?;
             let because =
                 format!("marshalling and unmarshalling there and back, four times: {because}");
             Some((4.0 * low, 4.0 * high, because))
@@ -361,46 +342,53 @@ fn marshalling_ns(point: &Point, stack: Stack, known: &Known<'_>) -> Option<Rang
 mod tests {
     use super::*;
     use crate::cpu::frequency;
-    use crate::literal::{self, measured, text};
-    use crate::net;
+    use crate::literal::{measured, text};
     use crate::os;
-    use crate::rpc::{load, marshal, rtt, stream};
+    use crate::rpc::{marshal, rtt};
+    use costof_measure::probe::Measure;
     use costof_model::axis::Axes;
+    use costof_model::facts::Facts;
     use costof_model::metric::Estimate;
     use costof_model::rows::PointRow;
 
     /// What a run has before calls: a TCP round trip of 10 µs, reads of 100 ns, and what marshalling a
     /// string of 64 B takes of gRPC.
     fn before() -> Vec<PointRow> {
-        let mut tcp = measured(&net::rtt::PROBE, net::rtt::PROBE.info.defaults(), 10e3);
+        let mut tcp = measured(&net::rtt::PROBE, net::rtt::Rtt::default().into(), 10e3);
         tcp.point.link = text("loopback");
         let call = crate::os::syscall::PROBE
             .info
             .defaults()
             .with("call", "read");
-        let marshals = |direction: &'static str, ns| {
-            let axes = marshal::PROBE.info.defaults().with("direction", direction);
-            measured(&marshal::PROBE, axes, ns)
+        let marshals = |direction, ns| {
+            let point = Marshalling {
+                direction,
+                ..Marshalling::default()
+            };
+            measured(&marshal::PROBE, point.into(), ns)
         };
         vec![
             measured(&frequency::PROBE, Axes::default(), 2e9),
             measured(&os::syscall::PROBE, call, 100.0),
             tcp,
-            marshals("marshal", 50.0),
-            marshals("unmarshal", 150.0),
+            marshals(Direction::Marshal, 50.0),
+            marshals(Direction::Unmarshal, 150.0),
         ]
     }
 
-    fn at(set: impl Fn(Axes) -> Axes) -> Point {
-        let mut point = literal::point(&rtt::PROBE, set(rtt::PROBE.info.defaults()));
-        point.link = text("loopback");
-        point
+    fn call(stack: Stack, payload: Argument, known: &Known<'_>) -> Option<Range> {
+        let call = Call {
+            stack,
+            payload,
+            ..Call::from(&Load::default())
+        };
+        call_ns("loopback", &call, known)
     }
 
     #[test]
     fn a_call_is_a_round_trip_and_marshalling_and_what_the_stack_adds() {
         let rows = before();
-        let (low, high, because) = call_ns(&at(|axes| axes), Stack::Grpc, &Known(&rows)).unwrap();
+        let (low, high, because) = call(Stack::Grpc, Argument::String64, &Known(&rows)).unwrap();
         // 8 B more than the round trip that was measured; twice both ways of marshalling.
         let least = 0.85 * 10e3 + 4.0 * 8.0 / 20.0 + 0.8 * 400.0;
         let calls = GRPC.calls.0 + GRPC.frames * GRPC.frame_reads.0;
@@ -420,22 +408,25 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_a_sum() {
         let rows = before();
-        let string = |axes: Axes| axes.with("payload", "string2048");
-        let (_, _, because) = call_ns(&at(string), Stack::THRIFT, &Known(&rows)).unwrap();
+        let string = Argument::String2048;
+        let (_, _, because) = call(Stack::THRIFT, string, &Known(&rows)).unwrap();
         assert!(because.contains("four times: a message in"), "{because}");
         assert!(because.contains("four copies of 1992 B more"), "{because}");
-        let udp = |axes: Axes| axes.with("stack", "udp");
-        assert_eq!(carried_ns(&at(udp), "udp", &Known(&rows)), None);
-        assert_eq!(
-            call_ns(&at(|axes| axes), Stack::Grpc, &Known(&rows[..2])),
-            None
-        );
+        let axes = Rtt {
+            stack: rtt::Stack::Udp,
+            ..Rtt::default()
+        };
+        let link = text("loopback");
+        let udp = Rtt::predict(&At { axes, link }, &Facts::default(), &Known(&rows));
+        assert_eq!(udp, None);
+        let unmeasured = Known(&rows[..2]);
+        assert_eq!(call(Stack::Grpc, Argument::String64, &unmeasured), None);
     }
 
     #[test]
     fn a_load_is_expected_until_it_saturates_the_server() {
         let mut rows = before();
-        let mut call = measured(&rtt::PROBE, rtt::PROBE.info.defaults(), 30e3);
+        let mut call = measured(&rtt::PROBE, Rtt::default().into(), 30e3);
         call.point.link = text("loopback");
         let server = Estimate {
             name: text("cpu_server"),
@@ -444,11 +435,13 @@ mod tests {
         };
         call.metrics.push(server);
         rows.push(call);
-        let at_rate = |rate: u64| {
-            let axes = load::PROBE.info.defaults().with("rate", rate);
-            let mut point = literal::point(&load::PROBE, axes);
-            point.link = text("loopback");
-            loaded_ns(&point, &Known(&rows))
+        let at_rate = |rate| {
+            let axes = Load {
+                rate,
+                ..Load::default()
+            };
+            let link = text("loopback");
+            loaded_ns(&At { axes, link }, &Known(&rows))
         };
         let (low, high, because) = at_rate(25_000).unwrap();
         // Half of the server: a call waits for two at most.
@@ -460,11 +453,13 @@ mod tests {
     #[test]
     fn a_stream_is_no_faster_than_its_link() {
         let rows = before();
-        let over = |link: &'static str, size: u64| {
-            let axes = stream::PROBE.info.defaults().with("size", size);
-            let mut point = literal::point(&stream::PROBE, axes);
-            point.link = text(link);
-            streamed(&point, &Known(&rows))
+        let over = |link: &'static str, size| {
+            let axes = Stream {
+                size,
+                ..Stream::default()
+            };
+            let link = text(link);
+            streamed(&At { axes, link }, &Known(&rows))
         };
         let (low, high, because) = over("rate=100Mbit", 64 << 10).unwrap();
         assert!(high < 12.5e6 && low < high && low > 0.0, "{low} {high}");

@@ -1,75 +1,102 @@
 //! `rpc.first_call`: what the first call of a process takes, beside those that follow.
 
-use super::axes::{GRPC, PAYLOAD, Stack, TCP, THRIFT, bytes, payload, stack};
+use super::axes::{Argument, Connection};
 use super::ends::broken;
 use super::expect::first_ns;
+use super::rtt::{self, Rtt};
 use super::served::Served;
 use crate::derived;
 use crate::ends::Cpus;
 use crate::expect::between;
-use crate::literal::{self, axis, latency, list, metric, text, words};
 use crate::net::caller::Caller;
 use crate::net::meeting::{self, broken as talk_broken};
 use crate::net::path::{self, End, TCP_HEADERS};
-use crate::wake::{self, Kept};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role};
+use crate::prelude::*;
+use crate::wake::{self, Kept, Wake};
 use costof_measure::schedule::Precision;
-use costof_model::List;
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::metric::MetricInfo;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers, Report};
-use costof_model::unit::{Better, Unit};
 use costof_os::connections::{Acceptor, Unconnected};
 use costof_os::conversation::{Conversation, Wait};
 use costof_os::meeting::{Listener, Over};
 use costof_rpc::{Client, Options, Payload};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("rpc.first_call"),
-        method: 1,
-        question: text("How much longer than others does the first call of a process take?"),
-        axes: List::Owned(vec![
-            words(
-                "stack",
-                "what carries a call, or as many bytes as its argument has",
-                list![GRPC, THRIFT, TCP],
-            ),
-            PAYLOAD,
-            literal::typed("cpus", Cpus::cross_first()),
-            literal::typed("wake", wake::of_two_ends()),
-        ]),
-        crossings: list![list![text("stack"), text("payload")]],
-        metrics: list![
-            ns(
-                "first",
-                "the first call of both processes, over a new connection"
-            ),
-            ns(
-                "connection",
-                "that connection before: connect(), and what the stack says first without waiting"
-            ),
-            latency("later calls over it, each; twenty that follow the first are not counted"),
-            ns(
-                "connection_again",
-                "a further connection of the same processes, the median of a few"
-            ),
-            ns(
-                "first_again",
-                "the first call over such a further connection, the median of a few"
-            ),
-        ],
-        how: text(
-            "Each launch is of one point, so both ends are processes that have never called \
+pub(crate) static PROBE: Probe = Probe::of::<FirstCall>();
+
+words! {
+    /// What carries a call, or as many bytes.
+    pub(crate) enum Stack {
+        /// gRPC: protobuf over HTTP/2, by tonic, on a runtime of one thread at each end
+        Grpc = "grpc",
+        /// Apache Thrift: its binary protocol in frames, by Apache's own crate
+        Thrift = "thrift",
+        /// the socket beneath: as many bytes there and back, of no procedure
+        Tcp = "tcp",
+    }
+}
+
+impl Stack {
+    /// What calls go by; nothing where there are none.
+    fn of_calls(self) -> Option<costof_rpc::Stack> {
+        match self {
+            Stack::Grpc => Some(costof_rpc::Stack::Grpc),
+            Stack::Thrift => Some(costof_rpc::Stack::THRIFT),
+            Stack::Tcp => None,
+        }
+    }
+}
+
+point! {
+    /// What `rpc.first_call` varies.
+    pub(crate) struct FirstCall of "rpc.first_call" {
+        stack: Stack = words("what carries a call, or as many bytes as its argument has"),
+        payload: Argument = Argument::axis(),
+        cpus: Cpus = Cpus::cross_first(),
+        wake: Wake = wake::of_two_ends(),
+    }
+}
+
+/// A later call.
+impl From<&FirstCall> for Rtt {
+    fn from(point: &FirstCall) -> Rtt {
+        Rtt {
+            stack: match point.stack {
+                Stack::Grpc => rtt::Stack::Grpc,
+                Stack::Thrift => rtt::Stack::Thrift,
+                Stack::Tcp => rtt::Stack::Tcp,
+            },
+            over: Connection::Tcp,
+            payload: point.payload,
+            cpus: point.cpus,
+            wake: point.wake,
+        }
+    }
+}
+
+impl Measure for FirstCall {
+    const QUESTION: &'static str =
+        "How much longer than others does the first call of a process take?";
+    const METRICS: &'static [Metric] = &[
+        ns(
+            "first",
+            "the first call of both processes, over a new connection",
+        ),
+        ns(
+            "connection",
+            "that connection before: connect(), and what the stack says first without waiting",
+        ),
+        latency("later calls over it, each; twenty that follow the first are not counted"),
+        ns(
+            "connection_again",
+            "a further connection of the same processes, the median of a few",
+        ),
+        ns(
+            "first_again",
+            "the first call over such a further connection, the median of a few",
+        ),
+    ];
+    const HOW: &'static str = "Each launch is of one point, so both ends are processes that have never called \
              before. They have greeted each other by a connection of another kind, and what a \
              process makes once, before there is any connection, is there: the runtime. The client \
              connects, calls once, and goes on calling. Then it connects again, and again: what \
@@ -77,55 +104,64 @@ pub(crate) static PROBE: Probe = Probe {
              come into its memory as they are first used, and the rest is the connection's. gRPC \
              does not wait for the other end's settings, which come while the first call is under \
              way. The answer is the argument. A launch has one first call: a few launches say \
-             little of how it varies.",
-        ),
-        sources: list![
-            text(
-                "CS 739 mini-project 1, part 3: gRPC's first calls 4.9 to 14.9 ms, then 0.54 to 2.05; Thrift's with an int 221 µs, then 43, 31, 29, 30"
-            ),
-            text("RFC 9113, section 3.4, HTTP/2 connection preface"),
-        ],
-        predicted_from: text(
-            "a call as rpc.rtt is predicted, and page faults as os.page_fault has measured them for code that is in the page cache",
-        ),
-        after: list![
-            text("cpu.frequency"),
-            text("os.syscall"),
-            text("os.context_switch"),
-            text("os.page_fault"),
-            text("net.rtt"),
-            text("rpc.marshal"),
-        ],
-        needs: list![text("cpus=cross: two processors (--cpu)")],
-        roles: list![text("server"), text("client")],
-    }),
-    rounds: 1,
+             little of how it varies.";
+    const SOURCES: &'static [&'static str] = &[
+        "CS 739 mini-project 1, part 3: gRPC's first calls 4.9 to 14.9 ms, then 0.54 to 2.05; Thrift's with an int 221 µs, then 43, 31, 29, 30",
+        "RFC 9113, section 3.4, HTTP/2 connection preface",
+    ];
+    const PREDICTED_FROM: &'static str = "a call as rpc.rtt is predicted, and page faults as os.page_fault has measured them for code that is in the page cache";
+    const AFTER: &'static [&'static str] = &[
+        "cpu.frequency",
+        "os.syscall",
+        "os.context_switch",
+        "os.page_fault",
+        "net.rtt",
+        "rpc.marshal",
+    ];
+    const NEEDS: &'static [&'static str] = &["cpus=cross: two processors (--cpu)"];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "payload"]];
+    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     // A process has one first call.
-    blocks_by: &["stack", "payload", "cpus", "wake"],
-    least_ns: |point| 2.0 * path::least_ns(&point.link, bytes(point) as u64, TCP_HEADERS),
-    memory_bytes: |_| 0,
-    processors: |point| axis::<Cpus>(point, "cpus").count(),
-    // Each would be a block of its own in every run.
-    headlines,
-    more_points: |_| Vec::new(),
-    budget: Some(budget),
-    predict,
-    roles: &[
-        |launch| Ok(Box::new(Answering::start(launch)?)),
-        |launch| Ok(Box::new(Calling(Caller::start(launch)?))),
-    ],
-    derive,
-};
+    const BLOCKS_BY: &'static [&'static str] = &["stack", "payload", "cpus", "wake"];
+    const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<FirstCall>(Answering::start(launch)?),
+        |launch| role::<FirstCall>(Calling(Caller::start(launch)?)),
+    ];
 
-const fn ns(name: &'static str, about: &'static str) -> MetricInfo {
-    metric(name, Unit::Nanoseconds, Better::Lower, about)
+    fn least_ns(point: &At<FirstCall>) -> f64 {
+        2.0 * path::least_ns(&point.link, point.payload.bytes() as u64, TCP_HEADERS)
+    }
+
+    fn processors(point: &At<FirstCall>) -> usize {
+        point.cpus.count()
+    }
+
+    // Each would be a block of its own in every run.
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        vec![Headline::new(
+            "first remote procedure call over a connection: gRPC on loopback",
+            FirstCall::default(),
+        )]
+    }
+
+    fn predict(point: &At<FirstCall>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        let (low, high, because) = first_ns(&point.to(), known)?;
+        between("first", (low, high), because)
+    }
+
+    fn derive(point: &At<FirstCall>, mut reports: Vec<Report>) -> Report {
+        // The client's is the last; the server measures nothing.
+        let mut report = reports.pop().expect("a report of each role");
+        if point.cpus == Cpus::Same {
+            derived::forget_disturbances(&mut report);
+        }
+        report
+    }
 }
 
-fn headlines(_: &Facts) -> Vec<Headline> {
-    vec![Headline::new(
-        "first remote procedure call over a connection: gRPC on loopback",
-        PROBE.info.defaults(),
-    )]
+const fn ns(name: &'static str, about: &'static str) -> Metric {
+    metric(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
 /// With what its predictions build on.
@@ -169,27 +205,24 @@ impl Answering {
     }
 }
 
-impl Role for Answering {
-    fn blocks(&self, _: &Point) -> bool {
+impl RoleAt<FirstCall> for Answering {
+    fn blocks(&self, _: &At<FirstCall>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        self.kept =
-            Some(
-                self.end
-                    .settle(&point.link, axis(point, "cpus"), axis(point, "wake"), true)?,
-            );
-        let serves = match stack(point) {
-            Stack::Calls(stack) => Serves::Calls(Served::start(stack)?),
-            Stack::Bytes(_) => Serves::Bytes(bytes(point)),
+    fn prepare(&mut self, point: &At<FirstCall>, _: &Offers) -> Result<Offers, Failure> {
+        let (cpus, wake) = (point.cpus, point.wake);
+        self.kept = Some(self.end.settle(&point.link, cpus, wake, true)?);
+        let serves = match point.stack.of_calls() {
+            Some(stack) => Serves::Calls(Served::start(stack)?),
+            None => Serves::Bytes(point.payload.bytes()),
         };
         let (listener, offers) = meeting::listen(&point.link, &self.end.meeting, Over::Tcp, 1)?;
         self.ready = Some((listener, serves));
         Ok(offers)
     }
 
-    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, _: &At<FirstCall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let _kept = self.kept.take();
         let (listener, mut serves) = self.ready.take().expect("it is prepared");
         let accepted = Conversation::accept(&listener, Wait::Block, meter.stop());
@@ -265,21 +298,17 @@ const WARM_UP: u32 = 20;
 /// Further connections, at most.
 const AGAIN_MOST: u64 = 50;
 
-impl Role for Calling {
-    fn blocks(&self, _: &Point) -> bool {
+impl RoleAt<FirstCall> for Calling {
+    fn blocks(&self, _: &At<FirstCall>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
-        self.0.prepare(
-            &point.link,
-            (axis(point, "cpus"), axis(point, "wake")),
-            offers,
-            true,
-        )
+    fn prepare(&mut self, point: &At<FirstCall>, offers: &Offers) -> Result<Offers, Failure> {
+        let cpus = (point.cpus, point.wake);
+        self.0.prepare(&point.link, cpus, offers, true)
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<FirstCall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (_kept, greeted) = self.0.call(Over::Tcp, Wait::Block)?;
         let peer = greeted.peer().map_err(|error| talk_broken(&error))?;
         let to = peer.ok_or_else(|| Failure::error("the other end has no address"))?;
@@ -325,15 +354,15 @@ enum Asks {
 }
 
 impl Asks {
-    fn new(point: &Point) -> Result<Asks, Failure> {
-        Ok(match stack(point) {
-            Stack::Calls(stack) => {
+    fn new(point: &FirstCall) -> Result<Asks, Failure> {
+        Ok(match point.stack.of_calls() {
+            Some(stack) => {
                 let client = Client::new(stack, &Options::default());
                 let client = client.map_err(|error| broken(&error))?;
-                Asks::Calls(Box::new(client), payload(point))
+                Asks::Calls(Box::new(client), point.payload.payload())
             }
-            Stack::Bytes(_) => {
-                let message = vec![b'm'; bytes(point)];
+            None => {
+                let message = vec![b'm'; point.payload.bytes()];
                 Asks::Bytes(None, message.clone(), message)
             }
         })
@@ -377,18 +406,4 @@ impl Asks {
             Asks::Bytes(stream, ..) => *stream = None,
         }
     }
-}
-
-fn derive(point: &Point, mut reports: Vec<Report>) -> Report {
-    // The client's is the last; the server measures nothing.
-    let mut report = reports.pop().expect("a report of each role");
-    if axis::<Cpus>(point, "cpus") == Cpus::Same {
-        derived::forget_disturbances(&mut report);
-    }
-    report
-}
-
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let (low, high, because) = first_ns(point, known)?;
-    between("first", (low, high), because)
 }

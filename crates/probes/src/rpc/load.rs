@@ -1,152 +1,175 @@
 //! `rpc.load`: how long calls take that are made at a rate, whatever was answered.
 
-use super::axes::{GRPC, PAYLOAD, THRIFT, bytes, called, payload};
-use super::ends::{CALLS, Called, broken, connect, joined, placed};
+use super::axes::{Argument, Call, Connection};
+use super::ends::{CALLS, Called, broken, connect, joined};
 use super::expect::loaded_ns;
-use crate::expect::latency_ns;
-use crate::literal::{axis, latency, list, metric, text, words};
+use super::rtt::{self, Rtt};
+use crate::ends::Cpus;
 use crate::net::caller::Caller;
-use crate::net::load::Load;
+use crate::net::load;
 use crate::net::path::{self, TCP_HEADERS};
+use crate::prelude::*;
+use crate::wake::Wake;
 use costof_measure::clock::Clock;
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role};
 use costof_measure::schedule::Precision;
-use costof_model::axis::{Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::metric::MetricInfo;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::Offers;
-use costof_model::unit::{Better, Unit};
 use costof_rpc::{InFlight, Options, Payload, RpcError};
-use std::sync::LazyLock;
 use std::time::Duration;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("rpc.load"),
-        method: 1,
-        question: text("How long do calls take that are made at a rate, up to saturation?"),
-        axes: list![
-            words("stack", "what carries a call", list![GRPC, THRIFT]),
-            PAYLOAD,
-            Axis {
-                name: text("rate"),
-                about: text(
-                    "calls a second, made whether the ones before are answered or not, evenly spaced",
-                ),
-                domain: Domain::Number {
-                    unit: Unit::One,
-                    low: 1,
-                    high: 10_000_000,
-                    usual: list![
-                        1000, 2000, 5000, 10_000, 15_000, 20_000, 30_000, 40_000, 60_000, 80_000,
-                        120_000
-                    ],
-                },
+pub(crate) static PROBE: Probe = Probe::of::<Load>();
+
+words! {
+    /// What carries a call.
+    pub(crate) enum Stack {
+        /// gRPC: protobuf over HTTP/2, by tonic, on a runtime of one thread at each end
+        Grpc = "grpc",
+        /// Apache Thrift: its binary protocol in frames, by Apache's own crate
+        Thrift = "thrift",
+    }
+}
+
+point! {
+    /// What `rpc.load` varies.
+    pub(crate) struct Load of "rpc.load" {
+        stack: Stack = words("what carries a call"),
+        payload: Argument = Argument::axis(),
+        rate: u64 = count(
+            "calls a second, made whether the ones before are answered or not, evenly spaced",
+            1..=10_000_000,
+            &[
+                1000, 2000, 5000, 10_000, 15_000, 20_000, 30_000, 40_000, 60_000, 80_000, 120_000,
+            ],
+        ),
+        connections: usize = count(
+            "connections that the calls take in turn; gRPC's server has one thread for all, Thrift's one for each",
+            1..=CONNECTIONS_MOST,
+            &[1, 4],
+        ),
+    }
+}
+
+/// Each end has a processor of its own that is kept awake.
+impl From<&Load> for Call {
+    fn from(point: &Load) -> Call {
+        Call {
+            stack: match point.stack {
+                Stack::Grpc => costof_rpc::Stack::Grpc,
+                Stack::Thrift => costof_rpc::Stack::THRIFT,
             },
-            Axis {
-                name: text("connections"),
-                about: text(
-                    "connections that the calls take in turn; gRPC's server has one thread for all, Thrift's one for each"
-                ),
-                domain: Domain::Number {
-                    unit: Unit::One,
-                    low: 1,
-                    high: CONNECTIONS_MOST,
-                    usual: list![1, 4],
-                },
+            over: Connection::Tcp,
+            connections: point.connections,
+            payload: point.payload,
+            cpus: Cpus::Cross,
+            wake: Wake::Awake,
+        }
+    }
+}
+
+/// The same call by itself.
+impl From<&Load> for Rtt {
+    fn from(point: &Load) -> Rtt {
+        let call = Call::from(point);
+        Rtt {
+            stack: match point.stack {
+                Stack::Grpc => rtt::Stack::Grpc,
+                Stack::Thrift => rtt::Stack::Thrift,
             },
-        ],
-        crossings: list![list![text("stack"), text("rate")]],
-        metrics: list![
-            latency("from when the call was to be made until its answer is there, unmarshalled"),
-            metric(
-                "rate",
-                Unit::One,
-                Better::Higher,
-                "answers a second, from when the first one came until the last one did: less than asked for where it is saturated",
-            ),
-            metric(
-                "in_flight",
-                Unit::One,
-                Better::Lower,
-                "calls that are under way when another one is made, on average",
-            ),
-            metric(
-                "in_flight_most",
-                Unit::One,
-                Better::Lower,
-                "the most of them"
-            ),
-            cpu(
-                "cpu_client",
-                "time of the client's thread for a call: in turns in which one was made or answered, not in those in which it asked for nothing",
-            ),
-            cpu(
-                "cpu_server",
-                "processor time of the server's thread for a call, in and out",
-            ),
-            metric(
-                "unanswered",
-                Unit::One,
-                Better::Lower,
-                "the share of calls without an answer when no more was waited for: a quarter of a second behind the last one",
-            ),
-        ],
-        how: text(
-            "The client spins so as to make calls in time; latency counts from the time intended \
+            over: call.over,
+            payload: call.payload,
+            cpus: call.cpus,
+            wake: call.wake,
+        }
+    }
+}
+
+impl Measure for Load {
+    const QUESTION: &'static str =
+        "How long do calls take that are made at a rate, up to saturation?";
+    const METRICS: &'static [Metric] = &[
+        latency("from when the call was to be made until its answer is there, unmarshalled"),
+        metric(
+            "rate",
+            Unit::One,
+            Better::Higher,
+            "answers a second, from when the first one came until the last one did: less than asked for where it is saturated",
+        ),
+        metric(
+            "in_flight",
+            Unit::One,
+            Better::Lower,
+            "calls that are under way when another one is made, on average",
+        ),
+        metric(
+            "in_flight_most",
+            Unit::One,
+            Better::Lower,
+            "the most of them",
+        ),
+        cpu(
+            "cpu_client",
+            "time of the client's thread for a call: in turns in which one was made or answered, not in those in which it asked for nothing",
+        ),
+        cpu(
+            "cpu_server",
+            "processor time of the server's thread for a call, in and out",
+        ),
+        metric(
+            "unanswered",
+            Unit::One,
+            Better::Lower,
+            "the share of calls without an answer when no more was waited for: a quarter of a second behind the last one",
+        ),
+    ];
+    const HOW: &'static str = "The client spins so as to make calls in time; latency counts from the time intended \
              (no coordinated omission), also where the call was made late. gRPC's calls share \
              their connections as streams of HTTP/2; Thrift's are written one behind the other, and \
              answered in that order. 4,096 calls are in flight at most, and no more than 16 MiB of arguments: what is due beyond that \
              waits, and its latency counts. Each end has a processor of its own; the server \
              sleeps where there is nothing to do, and its processor is kept awake. Calls \
-             are made for 400 ms.",
-        ),
-        sources: list![
-            text("G. Tene, How NOT to Measure Latency, 2013, on coordinated omission"),
-            text(
-                "B. Schroeder, A. Wierman, M. Harchol-Balter, Open Versus Closed: A Cautionary Tale, NSDI 2006"
-            ),
-            text("gRPC, Benchmarking, on QPS workers with open-loop load"),
-        ],
-        predicted_from: text(
-            "a call as rpc.rtt has measured it; below saturation by what the server uses for one, which evenly spaced calls hardly wait for",
-        ),
-        after: list![text("rpc.rtt")],
-        needs: list![text("two processors (--cpu)")],
-        roles: list![text("server"), text("client")],
-    }),
-    rounds: 1,
-    blocks_by: &[],
-    least_ns: |point| {
-        LASTS_NS.max(path::least_ns(
-            &point.link,
-            bytes(point) as u64,
-            TCP_HEADERS,
-        ))
-    },
-    memory_bytes: |point| in_flight_most(point) as u64 * CALL_BYTES + 4 * IN_FLIGHT_BYTES,
-    processors: |_| 2,
-    headlines,
-    more_points: |_| Vec::new(),
-    budget: Some(budget),
-    predict,
-    roles: &[
-        |launch| Ok(Box::new(Called::start(launch, connections)?)),
-        |launch| Ok(Box::new(Calling(Caller::start(launch)?, None))),
-    ],
-    derive: |_, reports| joined(reports),
-};
+             are made for 400 ms.";
+    const SOURCES: &'static [&'static str] = &[
+        "G. Tene, How NOT to Measure Latency, 2013, on coordinated omission",
+        "B. Schroeder, A. Wierman, M. Harchol-Balter, Open Versus Closed: A Cautionary Tale, NSDI 2006",
+        "gRPC, Benchmarking, on QPS workers with open-loop load",
+    ];
+    const PREDICTED_FROM: &'static str = "a call as rpc.rtt has measured it; below saturation by what the server uses for one, which evenly spaced calls hardly wait for";
+    const AFTER: &'static [&'static str] = &["rpc.rtt"];
+    const NEEDS: &'static [&'static str] = &["two processors (--cpu)"];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "rate"]];
+    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
+    const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Load>(Called::start(launch)?),
+        |launch| role::<Load>(Calling(Caller::start(launch)?, None)),
+    ];
 
-fn headlines(_: &Facts) -> Vec<Headline> {
-    vec![Headline::new(
-        "remote procedure calls: 1,000 a second by gRPC",
-        PROBE.info.defaults(),
-    )]
+    fn least_ns(point: &At<Load>) -> f64 {
+        let bytes = point.payload.bytes() as u64;
+        LASTS_NS.max(path::least_ns(&point.link, bytes, TCP_HEADERS))
+    }
+
+    fn memory_bytes(point: &At<Load>) -> u64 {
+        in_flight_most(point.payload) as u64 * CALL_BYTES + 4 * IN_FLIGHT_BYTES
+    }
+
+    fn processors(_: &At<Load>) -> usize {
+        2
+    }
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        vec![Headline::new(
+            "remote procedure calls: 1,000 a second by gRPC",
+            Load::default(),
+        )]
+    }
+
+    fn predict(point: &At<Load>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        let (low, high, because) = loaded_ns(point, known)?;
+        latency_ns(low, high, because)
+    }
+
+    fn derive(_: &At<Load>, reports: Vec<Report>) -> Report {
+        joined(reports)
+    }
 }
 
 /// How many connections a point has at most.
@@ -162,7 +185,7 @@ const CALL_BYTES: u64 = 4096;
 /// How long answers are waited for in the end, so that the other end is not cut off.
 const DRAINS: Duration = Duration::from_secs(2);
 
-const fn cpu(name: &'static str, about: &'static str) -> MetricInfo {
+const fn cpu(name: &'static str, about: &'static str) -> Metric {
     metric(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
@@ -174,47 +197,42 @@ fn budget(precision: Precision) -> Duration {
     }
 }
 
-fn in_flight_most(point: &Point) -> usize {
-    IN_FLIGHT_MOST.min(IN_FLIGHT_BYTES as usize / bytes(point))
-}
-
-fn connections(point: &Point) -> usize {
-    point.axes.number("connections") as usize
+fn in_flight_most(payload: Argument) -> usize {
+    IN_FLIGHT_MOST.min(IN_FLIGHT_BYTES as usize / payload.bytes())
 }
 
 /// The end that calls, and the connections of the point before: the other end's threads are there until
 /// they are asked what they have used.
 struct Calling(Caller, Option<InFlight>);
 
-impl Role for Calling {
-    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+impl RoleAt<Load> for Calling {
+    fn prepare(&mut self, point: &At<Load>, offers: &Offers) -> Result<Offers, Failure> {
         self.1 = None;
-        {
-            let placed = placed(point);
-            let cpus = (axis(&placed, "cpus"), axis(&placed, "wake"));
-            self.0.prepare(&placed.link, cpus, offers, false)
-        }
+        let call = Call::from(&point.axes);
+        let cpus = (call.cpus, call.wake);
+        self.0.prepare(&point.link, cpus, offers, false)
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (_kept, sockets) = connect(point, connections(point), &mut self.0)?;
+    fn run(&mut self, point: &At<Load>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let call = Call::from(&point.axes);
+        let (_kept, sockets) = connect(&call, &mut self.0)?;
         meter.operation_allocates();
-        let calls = InFlight::over(called(point), sockets, &Options::default());
+        let calls = InFlight::over(call.stack, sockets, &Options::default());
         let mut calls = Calls {
             calls: calls.map_err(|error| failed(&error))?,
-            payload: payload(point),
+            payload: point.payload.payload(),
             clock: meter.clock(),
             made: 0,
-            most: in_flight_most(point),
+            most: in_flight_most(point.payload),
         };
         // Over each connection one, and then one more to see how long it takes.
-        for _ in 0..=connections(point) {
+        for _ in 0..=point.connections {
             calls.one()?;
         }
         let first_ns = calls.one()?;
         let lasts_ns = LASTS_NS.max(meter.time_ns()).max(path::lasts_ns(first_ns));
-        let rate = point.axes.number("rate");
-        let loaded = calls.loaded(Load::new(rate, lasts_ns, first_ns), meter)?;
+        let load = load::Load::new(point.rate, lasts_ns, first_ns);
+        let loaded = calls.loaded(load, meter)?;
         let Loaded {
             load,
             mean,
@@ -257,7 +275,7 @@ struct Calls<'a> {
 
 /// What came of a load.
 struct Loaded {
-    load: Load,
+    load: load::Load,
     /// Calls under way when another one was made: on average, and at most.
     mean: f64,
     most: f64,
@@ -298,7 +316,7 @@ impl Calls<'_> {
         Ok(self.clock.ns(self.clock.end().saturating_sub(start)))
     }
 
-    fn loaded(&mut self, mut load: Load, meter: &mut Meter<'_>) -> Result<Loaded, Failure> {
+    fn loaded(&mut self, mut load: load::Load, meter: &mut Meter<'_>) -> Result<Loaded, Failure> {
         let clock = self.clock;
         let start = clock.start();
         let now_ns = || clock.ns(clock.end().saturating_sub(start));
@@ -339,9 +357,4 @@ impl Calls<'_> {
             busy_ns,
         })
     }
-}
-
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let (low, high, because) = loaded_ns(point, known)?;
-    latency_ns(low, high, because)
 }

@@ -1,110 +1,106 @@
 //! `rpc.marshal`: what it costs to turn an argument into bytes, and back.
 
-use super::axes::{PAYLOAD, payload};
+use super::axes::Argument;
 use super::expect::marshal_ns;
-use crate::expect::cost_ns;
-use crate::literal::{cost, list, metric, text, word, words};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role, the_only_report};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::Offers;
-use costof_model::unit::{Better, Unit};
-use costof_rpc::{Marshal, Protocol, RpcError, Stack, Transport};
-use std::sync::LazyLock;
+use crate::prelude::*;
+use costof_rpc::{Marshal, Protocol, RpcError, Transport};
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("rpc.marshal"),
-        method: 1,
-        question: text("What does it cost to marshal an argument of a call, and to unmarshal it?"),
-        axes: list![
-            words(
-                "stack",
-                "whose bytes it becomes",
-                list![
-                    word(
-                        "grpc",
-                        "gRPC's: a protobuf message with the argument as its field, by prost, behind the five bytes of its length"
-                    ),
-                    word(
-                        "thrift",
-                        "Thrift's, by Apache's own crate: a framed message of a call in the binary protocol"
-                    ),
-                    word("thrift_compact", "the same in the compact protocol"),
-                ],
-            ),
-            PAYLOAD,
-            words(
-                "direction",
-                "which way",
-                list![
-                    word("marshal", "from the value to bytes"),
-                    word("unmarshal", "from bytes to a value of its own"),
-                ],
-            ),
-        ],
-        crossings: list![list![text("stack"), text("payload"), text("direction")]],
-        metrics: list![
-            cost("one argument, in memory"),
-            metric(
-                "wire_bytes",
-                Unit::Bytes,
-                Better::Lower,
-                "bytes that the argument becomes: of Thrift those of the whole call, of gRPC without HTTP/2's frames and headers",
-            ),
-        ],
-        how: text(
-            "The request of a call, as the generated code of each stack has it, into a buffer that \
+pub(crate) static PROBE: Probe = Probe::of::<Marshalling>();
+
+words! {
+    /// Whose bytes an argument becomes.
+    pub(crate) enum Stack {
+        /// gRPC's: a protobuf message with the argument as its field, by prost, behind the five bytes of its length
+        Grpc = "grpc",
+        /// Thrift's, by Apache's own crate: a framed message of a call in the binary protocol
+        Thrift = "thrift",
+        /// the same in the compact protocol
+        ThriftCompact = "thrift_compact",
+    }
+}
+
+impl From<Stack> for costof_rpc::Stack {
+    fn from(stack: Stack) -> costof_rpc::Stack {
+        match stack {
+            Stack::Grpc => costof_rpc::Stack::Grpc,
+            Stack::Thrift => costof_rpc::Stack::THRIFT,
+            Stack::ThriftCompact => costof_rpc::Stack::Thrift(Transport::Framed, Protocol::Compact),
+        }
+    }
+}
+
+/// Whatever a message's end is told by.
+impl From<costof_rpc::Stack> for Stack {
+    fn from(stack: costof_rpc::Stack) -> Stack {
+        match stack {
+            costof_rpc::Stack::Grpc => Stack::Grpc,
+            costof_rpc::Stack::Thrift(_, Protocol::Binary) => Stack::Thrift,
+            costof_rpc::Stack::Thrift(_, Protocol::Compact) => Stack::ThriftCompact,
+        }
+    }
+}
+
+words! {
+    /// Which way.
+    pub(crate) enum Direction {
+        /// from the value to bytes
+        Marshal = "marshal",
+        /// from bytes to a value of its own
+        Unmarshal = "unmarshal",
+    }
+}
+
+point! {
+    /// What `rpc.marshal` varies.
+    pub(crate) struct Marshalling of "rpc.marshal" {
+        stack: Stack = words("whose bytes it becomes"),
+        payload: Argument = Argument::axis(),
+        direction: Direction = words("which way"),
+    }
+}
+
+impl Measure for Marshalling {
+    const QUESTION: &'static str =
+        "What does it cost to marshal an argument of a call, and to unmarshal it?";
+    const METRICS: &'static [Metric] = &[
+        cost("one argument, in memory"),
+        metric(
+            "wire_bytes",
+            Unit::Bytes,
+            Better::Lower,
+            "bytes that the argument becomes: of Thrift those of the whole call, of gRPC without HTTP/2's frames and headers",
+        ),
+    ];
+    const HOW: &'static str = "The request of a call, as the generated code of each stack has it, into a buffer that \
              exists already and is long enough, and back into a new value, whose strings and lists \
              are allocated, as for every call. No socket and no HTTP/2. The same bytes again \
              and again, so they and the branches are cached. Before the timed batches, what comes \
-             back is compared with the argument.",
-        ),
-        sources: list![
-            text("Protocol Buffers, Encoding; crate prost 0.14"),
-            text(
-                "Apache Thrift, doc/specs/thrift-binary-protocol.md and thrift-compact-protocol.md"
-            ),
-            text(
-                "CS 739 mini-project 1, part 3: marshalling and unmarshalling by type, by gRPC and Thrift"
-            ),
-        ],
-        predicted_from: text(
-            "the fields of the argument, at the core clock that cpu.frequency has measured, and copies of its bytes",
-        ),
-        after: list![text("cpu.frequency")],
-        needs: list![],
-        roles: list![text("only")],
-    }),
-    rounds: 2,
-    blocks_by: &[],
-    least_ns: |_| 0.0,
-    memory_bytes: |_| 1 << 20,
-    processors: |_| 1,
-    headlines,
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[|_| Ok(Box::new(Marshals(None)))],
-    derive: the_only_report,
-};
+             back is compared with the argument.";
+    const SOURCES: &'static [&'static str] = &[
+        "Protocol Buffers, Encoding; crate prost 0.14",
+        "Apache Thrift, doc/specs/thrift-binary-protocol.md and thrift-compact-protocol.md",
+        "CS 739 mini-project 1, part 3: marshalling and unmarshalling by type, by gRPC and Thrift",
+    ];
+    const PREDICTED_FROM: &'static str = "the fields of the argument, at the core clock that cpu.frequency has measured, and copies of its bytes";
+    const AFTER: &'static [&'static str] = &["cpu.frequency"];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "payload", "direction"]];
+    const ROUNDS: u32 = 2;
+    const ROLES: &'static [StartRole] = &[|_| role::<Marshalling>(Marshals(None))];
 
-fn headlines(_: &Facts) -> Vec<Headline> {
-    vec![Headline::new(
-        "marshal a string of 64 B: protobuf",
-        PROBE.info.defaults(),
-    )]
-}
+    fn memory_bytes(_: &At<Marshalling>) -> u64 {
+        1 << 20
+    }
 
-fn rpc(point: &Point) -> Stack {
-    match point.axes.word("stack") {
-        "thrift" => Stack::THRIFT,
-        "thrift_compact" => Stack::Thrift(Transport::Framed, Protocol::Compact),
-        _ => Stack::Grpc,
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        vec![Headline::new(
+            "marshal a string of 64 B: protobuf",
+            Marshalling::default(),
+        )]
+    }
+
+    fn predict(point: &At<Marshalling>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        let (low, high, because) = marshal_ns(point.payload, known)?;
+        cost_ns(low, high, because)
     }
 }
 
@@ -114,40 +110,43 @@ fn failed(error: &RpcError) -> Failure {
     Failure::error(format!("marshalling failed: {error}"))
 }
 
-impl Role for Marshals {
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+impl RoleAt<Marshalling> for Marshals {
+    fn prepare(&mut self, point: &At<Marshalling>, _: &Offers) -> Result<Offers, Failure> {
         // What comes back is compared here.
-        let marshal = Marshal::new(rpc(point), &payload(point)).map_err(|error| failed(&error))?;
-        self.0 = Some(marshal);
+        let marshal = Marshal::new(point.stack.into(), &point.payload.payload());
+        self.0 = Some(marshal.map_err(|error| failed(&error))?);
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Marshalling>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let marshal = self.0.as_mut().expect("it is prepared");
         let (mut bytes, mut wrong) = (marshal.wire_bytes(), None);
-        if point.axes.word("direction") == "marshal" {
-            // A message of Thrift has its name in memory of its own.
-            if rpc(point) != Stack::Grpc {
-                meter.operation_allocates();
+        match point.direction {
+            Direction::Marshal => {
+                // A message of Thrift has its name in memory of its own.
+                if point.stack != Stack::Grpc {
+                    meter.operation_allocates();
+                }
+                meter.repeatable("cost", |n| {
+                    for _ in 0..n {
+                        match marshal.encode() {
+                            Ok(encoded) => bytes = encoded,
+                            Err(error) => wrong = Some(error),
+                        }
+                    }
+                });
             }
-            meter.repeatable("cost", |n| {
-                for _ in 0..n {
-                    match marshal.encode() {
-                        Ok(encoded) => bytes = encoded,
-                        Err(error) => wrong = Some(error),
+            Direction::Unmarshal => {
+                // A new value has memory of its own.
+                meter.operation_allocates();
+                meter.repeatable("cost", |n| {
+                    for _ in 0..n {
+                        if let Err(error) = marshal.decode() {
+                            wrong = Some(error);
+                        }
                     }
-                }
-            });
-        } else {
-            // A new value has memory of its own.
-            meter.operation_allocates();
-            meter.repeatable("cost", |n| {
-                for _ in 0..n {
-                    if let Err(error) = marshal.decode() {
-                        wrong = Some(error);
-                    }
-                }
-            });
+                });
+            }
         }
         match wrong {
             Some(error) => Err(failed(&error)),
@@ -159,14 +158,9 @@ impl Role for Marshals {
         }
     }
 
-    fn finish(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, _: &At<Marshalling>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let marshal = self.0.take().expect("it is prepared");
         meter.value("wire_bytes", marshal.wire_bytes() as f64);
         Ok(())
     }
-}
-
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let (low, high, because) = marshal_ns(point, known)?;
-    cost_ns(low, high, because)
 }

@@ -1,65 +1,128 @@
 //! `rpc.rtt`: how long a remote procedure call takes.
 
-use super::axes::{OVER, PAYLOAD, STACK, Stack, bytes, called, check, payload, stack};
+use super::axes::{Argument, Call, Carried, Connection};
 use super::ends::{CALLS, Called, broken, client, joined};
 use super::expect::{call_ns, carried_ns};
 use crate::derived;
 use crate::ends::Cpus;
-use crate::expect::latency_ns;
-use crate::literal::{self, axis, latency, list, metric, text};
+use crate::net::axes::{Over, Wait};
 use crate::net::caller::Caller;
 use crate::net::path::{self, TCP_HEADERS};
-use crate::rudp::rtt as messages;
-use crate::wake;
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role};
+use crate::prelude::*;
+use crate::rudp;
+use crate::rudp::rtt::{Carrier, Messages, Server};
+use crate::wake::{self, Wake};
 use costof_measure::schedule::Precision;
-use costof_model::List;
-use costof_model::axis::Axes;
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::metric::MetricInfo;
-use costof_model::point::{Headline, Planned, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Offers, Report};
-use costof_model::unit::{Better, Unit};
 use costof_os::clock::{ClockId, now_ns};
+use costof_os::meeting::DATAGRAM_MOST_BYTES;
 use costof_rpc::{Client, RpcError};
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("rpc.rtt"),
-        method: 1,
-        question: text("How long does a remote procedure call take, by gRPC and by Thrift?"),
-        axes: List::Owned(vec![
-            STACK,
-            OVER,
-            PAYLOAD,
-            literal::typed("cpus", Cpus::cross_first()),
-            literal::typed("wake", wake::of_two_ends()),
-        ]),
-        crossings: list![
-            list![text("stack"), text("payload")],
-            list![text("stack"), text("wake")],
-        ],
-        metrics: list![
-            latency(
-                "from before the call until its answer is there, unmarshalled; of a socket or rudp, until all of its bytes are"
-            ),
-            cpu("cpu_client"),
-            cpu("cpu_server"),
-            metric(
-                "lost",
-                Unit::One,
-                Better::Lower,
-                "of datagrams: the share for which something was sent again; their latency contains it",
-            ),
-        ],
-        how: text(
-            "A procedure that gives back its argument is called, one call at a time, each stamped, \
+pub(crate) static PROBE: Probe = Probe::of::<Rtt>();
+
+words! {
+    /// What carries a call, or as many bytes.
+    pub(crate) enum Stack {
+        /// gRPC: protobuf over HTTP/2, by tonic, on a runtime of one thread at each end
+        Grpc = "grpc",
+        /// Apache Thrift: its binary protocol in frames, by Apache's own crate
+        Thrift = "thrift",
+        /// the socket beneath: as many bytes there and back, of no procedure
+        Tcp = "tcp",
+        /// the library rudp: reliable datagrams
+        Rudp = "rudp",
+        /// plain datagrams
+        Udp = "udp",
+    }
+}
+
+point! {
+    /// What `rpc.rtt` varies.
+    pub(crate) struct Rtt of "rpc.rtt" {
+        stack: Stack = words("what carries a call, or as many bytes as its argument has"),
+        over: Connection = words(
+            "what a connection goes through; the stacks of datagrams have none, and go by UDP",
+        ),
+        payload: Argument = Argument::axis(),
+        cpus: Cpus = Cpus::cross_first(),
+        wake: Wake = wake::of_two_ends(),
+    }
+}
+
+impl From<&Rtt> for Carried {
+    fn from(point: &Rtt) -> Carried {
+        match point.stack {
+            Stack::Grpc => Carried::Calls(point.calls(costof_rpc::Stack::Grpc)),
+            Stack::Thrift => Carried::Calls(point.calls(costof_rpc::Stack::THRIFT)),
+            Stack::Tcp => Carried::Bytes(point.messages(Carrier::Plain(point.over.into()))),
+            Stack::Rudp => Carried::Bytes(point.messages(Carrier::Rudp)),
+            Stack::Udp => Carried::Bytes(point.messages(Carrier::Plain(Over::Udp))),
+        }
+    }
+}
+
+impl Rtt {
+    fn calls(&self, stack: costof_rpc::Stack) -> Call {
+        Call {
+            stack,
+            over: self.over,
+            connections: 1,
+            payload: self.payload,
+            cpus: self.cpus,
+            wake: self.wake,
+        }
+    }
+
+    fn messages(&self, carrier: Carrier) -> Messages {
+        Messages {
+            carrier,
+            size: self.payload.bytes(),
+            wait: Wait::Block,
+            cpus: self.cpus,
+            wake: self.wake,
+        }
+    }
+
+    /// Whether what is lost is sent again by others than the kernel, which says nothing of it here.
+    fn by_datagrams(&self) -> bool {
+        match self.stack {
+            Stack::Rudp | Stack::Udp => true,
+            Stack::Grpc | Stack::Thrift | Stack::Tcp => false,
+        }
+    }
+
+    /// What cannot be, wherever it is tried.
+    fn check(&self) -> Result<(), Failure> {
+        let reason = if self.by_datagrams() && self.over == Connection::Unix {
+            "datagrams go by UDP here, and have no Unix socket (--set over=tcp, which says nothing \
+             of them)"
+        } else if self.stack == Stack::Udp && self.payload.bytes() > DATAGRAM_MOST_BYTES {
+            "a datagram carries 65,507 B at most (--set payload=string16384, or stack=rudp, which \
+             cuts)"
+        } else {
+            return Ok(());
+        };
+        Err(Failure::unsupported(reason))
+    }
+}
+
+impl Measure for Rtt {
+    const QUESTION: &'static str =
+        "How long does a remote procedure call take, by gRPC and by Thrift?";
+    const METRICS: &'static [Metric] = &[
+        latency(
+            "from before the call until its answer is there, unmarshalled; of a socket or rudp, until all of its bytes are",
+        ),
+        cpu("cpu_client"),
+        cpu("cpu_server"),
+        metric(
+            "lost",
+            Unit::One,
+            Better::Lower,
+            "of datagrams: the share for which something was sent again; their latency contains it",
+        ),
+    ];
+    const HOW: &'static str = "A procedure that gives back its argument is called, one call at a time, each stamped, \
              over one connection; its client looks that the answer is the argument, and sends it \
              again. The first call and twenty more are not counted: rpc.first_call has \
              them. Both ends block, each with one thread, on which everything of the stack runs: \
@@ -69,89 +132,106 @@ pub(crate) static PROBE: Probe = Probe {
              measures: messages as long as the argument is by itself, 4 B of an int and 8 of a \
              double, with nothing to marshal. The stacks take turns in each launch. Where a \
              processor is at rest when a message comes, waking it takes longer than most stacks: \
-             see `wake`.",
-        ),
-        sources: list![
-            text(
-                "CS 739 mini-project 1, part 3: gRPC 0.9 to 1.3 ms on one machine, 1.5 to 1.9 over a LAN, optimised; Thrift 34 to 106 µs; its own reliable UDP 12 to 20 µs"
-            ),
-            text("gRPC over HTTP/2, doc/PROTOCOL-HTTP2.md; RFC 9113; tonic 0.14"),
-            text(
-                "Apache Thrift, doc/specs/thrift-rpc.md and thrift-binary-protocol.md; crate thrift"
-            ),
-        ],
-        predicted_from: text(
-            "the TCP round trip of the run as net.rtt has measured it; marshalling there and back as rpc.marshal has; and the system calls and frames that the stack adds",
-        ),
-        after: list![
-            text("os.syscall"),
-            text("os.context_switch"),
-            text("net.rtt"),
-            text("rpc.marshal"),
-            text("cpu.memcpy"),
-        ],
-        needs: list![
-            text("cpus=cross: two processors (--cpu)"),
-            text("over=unix: both ends on one machine, --link loopback"),
-        ],
-        roles: list![text("server"), text("client")],
-    }),
+             see `wake`.";
+    const SOURCES: &'static [&'static str] = &[
+        "CS 739 mini-project 1, part 3: gRPC 0.9 to 1.3 ms on one machine, 1.5 to 1.9 over a LAN, optimised; Thrift 34 to 106 µs; its own reliable UDP 12 to 20 µs",
+        "gRPC over HTTP/2, doc/PROTOCOL-HTTP2.md; RFC 9113; tonic 0.14",
+        "Apache Thrift, doc/specs/thrift-rpc.md and thrift-binary-protocol.md; crate thrift",
+    ];
+    const PREDICTED_FROM: &'static str = "the TCP round trip of the run as net.rtt has measured it; marshalling there and back as rpc.marshal has; and the system calls and frames that the stack adds";
+    const AFTER: &'static [&'static str] = &[
+        "os.syscall",
+        "os.context_switch",
+        "net.rtt",
+        "rpc.marshal",
+        "cpu.memcpy",
+    ];
+    const NEEDS: &'static [&'static str] = &[
+        "cpus=cross: two processors (--cpu)",
+        "over=unix: both ends on one machine, --link loopback",
+    ];
+    const CROSSINGS: &'static [&'static [&'static str]] =
+        &[&["stack", "payload"], &["stack", "wake"]];
     // The stacks are held against each other.
-    rounds: 2,
-    blocks_by: &[],
-    least_ns: |point| path::least_ns(&point.link, bytes(point) as u64, TCP_HEADERS),
-    memory_bytes: |_| 0,
-    processors: |point| axis::<Cpus>(point, "cpus").count(),
-    headlines,
-    more_points: |_| more_points(),
-    budget: Some(budget),
-    predict,
-    roles: &[
+    const ROUNDS: u32 = 2;
+    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
+    const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
+    const ROLES: &'static [StartRole] = &[
         |launch| {
-            Ok(Box::new(End {
-                messages: messages::Server::start(launch)?,
-                calls: Called::start(launch, |_| 1)?,
-            }))
+            role::<Rtt>(End {
+                messages: Server::start(launch)?,
+                calls: Called::start(launch)?,
+            })
         },
         |launch| {
-            Ok(Box::new(End {
-                messages: messages::Client::start(launch)?,
+            role::<Rtt>(End {
+                messages: rudp::rtt::Client::start(launch)?,
                 calls: Calling(Caller::start(launch)?, None),
-            }))
+            })
         },
-    ],
-    derive,
-};
+    ];
 
-const fn cpu(name: &'static str) -> MetricInfo {
+    fn least_ns(point: &At<Rtt>) -> f64 {
+        path::least_ns(&point.link, point.payload.bytes() as u64, TCP_HEADERS)
+    }
+
+    fn processors(point: &At<Rtt>) -> usize {
+        point.cpus.count()
+    }
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        let by = |stack| Rtt {
+            stack,
+            ..Rtt::default()
+        };
+        vec![
+            Headline::new("remote procedure call: gRPC on loopback", by(Stack::Grpc)),
+            Headline::new(
+                "remote procedure call: Thrift on loopback",
+                by(Stack::Thrift),
+            ),
+        ]
+    }
+
+    /// The other connections by Unix sockets, which reach this machine alone.
+    fn more_points(_: &Facts) -> Vec<Planned> {
+        let unix = |stack| Rtt {
+            stack,
+            over: Connection::Unix,
+            ..Rtt::default()
+        };
+        [Stack::Thrift, Stack::Tcp]
+            .map(|stack| Planned::over(unix(stack).into(), "loopback"))
+            .into()
+    }
+
+    fn predict(point: &At<Rtt>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        let (low, high, because) = match Carried::from(&point.axes) {
+            Carried::Calls(call) => call_ns(&point.link, &call, known)?,
+            Carried::Bytes(messages) => carried_ns(&point.link, &messages, known)?,
+        };
+        latency_ns(low, high, because)
+    }
+
+    fn derive(point: &At<Rtt>, reports: Vec<Report>) -> Report {
+        let mut report = joined(reports);
+        if !point.by_datagrams() {
+            report.metrics.retain(|metric| metric.name != "lost");
+        }
+        if point.cpus == Cpus::Same {
+            derived::forget_disturbances(&mut report);
+        }
+        report
+    }
+}
+
+const fn cpu(name: &'static str) -> Metric {
     metric(
         name,
         Unit::Nanoseconds,
         Better::Lower,
         "processor time of that end's thread for a call, in and out",
     )
-}
-
-fn headlines(_: &Facts) -> Vec<Headline> {
-    let axes = |stack: &'static str| PROBE.info.defaults().with("stack", stack);
-    vec![
-        Headline::new("remote procedure call: gRPC on loopback", axes("grpc")),
-        Headline::new("remote procedure call: Thrift on loopback", axes("thrift")),
-    ]
-}
-
-/// The other connections by Unix sockets, which reach this machine alone.
-fn more_points() -> Vec<Planned> {
-    let unix = |stack: &'static str| -> Axes {
-        PROBE
-            .info
-            .defaults()
-            .with("over", "unix")
-            .with("stack", stack)
-    };
-    ["thrift", "tcp"]
-        .map(|stack| Planned::over(unix(stack), "loopback"))
-        .into()
 }
 
 /// With what its predictions build on.
@@ -169,41 +249,26 @@ struct End<M, C> {
     calls: C,
 }
 
-impl<M: Role, C: Role> Role for End<M, C> {
-    fn blocks(&self, _: &Point) -> bool {
+impl<M: RoleAt<Messages>, C: RoleAt<Call>> RoleAt<Rtt> for End<M, C> {
+    fn blocks(&self, _: &At<Rtt>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
-        check(point)?;
-        match stack(point) {
-            Stack::Bytes(word) => self.messages.prepare(&as_messages(point, word), offers),
-            Stack::Calls(_) => self.calls.prepare(point, offers),
+    fn prepare(&mut self, point: &At<Rtt>, offers: &Offers) -> Result<Offers, Failure> {
+        point.check()?;
+        let link = point.link.clone();
+        match Carried::from(&point.axes) {
+            Carried::Bytes(axes) => self.messages.prepare(&At { axes, link }, offers),
+            Carried::Calls(axes) => self.calls.prepare(&At { axes, link }, offers),
         }
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        match stack(point) {
-            Stack::Bytes(word) => self.messages.run(&as_messages(point, word), meter),
-            Stack::Calls(_) => self.calls.run(point, meter),
+    fn run(&mut self, point: &At<Rtt>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let link = point.link.clone();
+        match Carried::from(&point.axes) {
+            Carried::Bytes(axes) => self.messages.run(&At { axes, link }, meter),
+            Carried::Calls(axes) => self.calls.run(&At { axes, link }, meter),
         }
-    }
-}
-
-/// The point of `rudp.rtt` at which as many bytes go there and back.
-fn as_messages(point: &Point, stack: &'static str) -> Point {
-    let mut axes = Axes::default()
-        .with("stack", stack)
-        .with("size", bytes(point) as u64)
-        .with("wait", "block");
-    for same in ["cpus", "wake"] {
-        if let Some(value) = point.axes.0.get(same) {
-            axes.0.insert(same.into(), value.clone());
-        }
-    }
-    Point {
-        axes,
-        ..point.clone()
     }
 }
 
@@ -216,22 +281,18 @@ const CALLS_PER_POINT: f64 = 20.0;
 /// Calls before those that count.
 const WARM_UP: u32 = 20;
 
-impl Role for Calling {
-    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+impl RoleAt<Call> for Calling {
+    fn prepare(&mut self, point: &At<Call>, offers: &Offers) -> Result<Offers, Failure> {
         self.1 = None;
-        self.0.prepare(
-            &point.link,
-            (axis(point, "cpus"), axis(point, "wake")),
-            offers,
-            true,
-        )
+        let cpus = (point.cpus, point.wake);
+        self.0.prepare(&point.link, cpus, offers, true)
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Call>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         // A stack has memory of its own for each call.
         meter.operation_allocates();
-        let (_kept, mut client) = client(point, called(point), &mut self.0)?;
-        let payload = payload(point);
+        let (_kept, mut client) = client(point, &mut self.0)?;
+        let payload = point.payload.payload();
         let failed = |error: RpcError| broken(&error);
         let mut all = 0_u64;
         let mut call = |client: &mut Client| {
@@ -260,26 +321,45 @@ impl Role for Calling {
     }
 }
 
-fn derive(point: &Point, reports: Vec<Report>) -> Report {
-    let mut report = joined(reports);
-    if over_connection(point) {
-        report.metrics.retain(|metric| metric.name != "lost");
-    }
-    if axis::<Cpus>(point, "cpus") == Cpus::Same {
-        derived::forget_disturbances(&mut report);
-    }
-    report
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::failure::FailureKind;
 
-/// Whether what is lost is sent again by the kernel, which says nothing of it here.
-fn over_connection(point: &Point) -> bool {
-    !matches!(stack(point), Stack::Bytes("rudp" | "udp"))
-}
+    #[test]
+    fn datagrams_have_no_unix_socket() {
+        let unix = |stack| {
+            let point = Rtt {
+                stack,
+                over: Connection::Unix,
+                ..Rtt::default()
+            };
+            point.check()
+        };
+        for stack in [Stack::Rudp, Stack::Udp] {
+            let failure = unix(stack).unwrap_err();
+            assert_eq!(failure.kind, FailureKind::Unsupported);
+            assert!(failure.reason.contains("over=tcp"), "{failure}");
+        }
+        for stack in [Stack::Tcp, Stack::Thrift, Stack::Grpc] {
+            assert_eq!(unix(stack), Ok(()));
+        }
+    }
 
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let (low, high, because) = match stack(point) {
-        Stack::Calls(stack) => call_ns(point, stack, known)?,
-        Stack::Bytes(word) => carried_ns(point, word, known)?,
-    };
-    latency_ns(low, high, because)
+    #[test]
+    fn a_datagram_is_no_longer_than_it_can_be() {
+        let long = |stack| {
+            let point = Rtt {
+                stack,
+                payload: Argument::String65536,
+                ..Rtt::default()
+            };
+            point.check().map_err(|failure| failure.reason)
+        };
+        let refused = long(Stack::Udp).unwrap_err();
+        assert!(refused.contains("payload=string16384"), "{refused}");
+        for stack in [Stack::Rudp, Stack::Tcp, Stack::Grpc] {
+            assert_eq!(long(stack), Ok(()));
+        }
+    }
 }

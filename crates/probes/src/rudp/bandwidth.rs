@@ -1,100 +1,106 @@
 //! `rudp.bandwidth`: how many bytes of messages a second reach the other end, by rudp and by what it
 //! is held against.
 
-use super::axes::{CONTROL, STACK, STUDY_MOST_BYTES, size, size_axis, window_axis};
+use super::axes::{Control, STUDY_MOST_BYTES, Stack, Transfer, size_axis, window_axis};
 use super::predict::predict;
 use super::roles::{Asks, Receiving, Sending, least_ns};
-use crate::literal::{list, metric, text};
 use crate::net::both_ends::joined;
-use crate::net::congestion_control::CONGESTION_CONTROL;
-use costof_measure::probe::Probe;
+use crate::net::congestion_control::CongestionControl;
+use crate::prelude::*;
 use costof_measure::schedule::Precision;
-use costof_model::facts::Facts;
-use costof_model::point::{Headline, Planned};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::unit::{Better, Unit};
-use std::sync::LazyLock;
 use std::time::Duration;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("rudp.bandwidth"),
-        method: 2,
-        question: text(
-            "How many bytes of messages a second reach the other end, by rudp, TCP, QUIC and the study's protocol?",
+pub(crate) static PROBE: Probe = Probe::of::<Bandwidth>();
+
+point! {
+    /// What `rudp.bandwidth` varies.
+    pub(crate) struct Bandwidth of "rudp.bandwidth" {
+        stack: Stack = Stack::axis(),
+        size: usize = size_axis(&[STUDY_MOST_BYTES, 1400, 20_000, 64 << 10, 1 << 20]),
+        window: u64 = window_axis(&[0, 1, 8, 64]),
+        control: Control = Control::axis(),
+        congestion_control: CongestionControl = CongestionControl::axis(),
+    }
+}
+
+impl From<&Bandwidth> for Transfer {
+    fn from(point: &Bandwidth) -> Transfer {
+        Transfer {
+            carrier: point.stack.into(),
+            size: point.size,
+            window: point.window,
+            control: point.control,
+            congestion_control: point.congestion_control,
+        }
+    }
+}
+
+impl Measure for Bandwidth {
+    const METHOD: u32 = 2;
+    const QUESTION: &'static str = "How many bytes of messages a second reach the other end, by rudp, TCP, QUIC and the study's protocol?";
+    const METRICS: &'static [Metric] = &[
+        metric(
+            "throughput",
+            Unit::BytesPerSecond,
+            Better::Higher,
+            "bytes of messages that arrived, each once, by the receiver's clock, in the second half of the time, stalls included; in all of it where that half is one stall",
         ),
-        axes: list![
-            STACK,
-            size_axis(list![STUDY_MOST_BYTES, 1400, 20_000, 64 << 10, 1 << 20]),
-            window_axis(list![0, 1, 8, 64]),
-            CONTROL,
-            CONGESTION_CONTROL,
-        ],
-        crossings: list![],
-        metrics: list![
-            metric(
-                "throughput",
-                Unit::BytesPerSecond,
-                Better::Higher,
-                "bytes of messages that arrived, each once, by the receiver's clock, in the second half of the time, stalls included; in all of it where that half is one stall",
-            ),
-            metric(
-                "start_up",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "from the first byte that came until a tenth of the time goes at nine tenths of that rate, to a fortieth of the time",
-            ),
-            metric(
-                "cpu_sender",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "processor time of the sending thread for 1 KiB in that half",
-            ),
-            metric(
-                "cpu_receiver",
-                Unit::Nanoseconds,
-                Better::Lower,
-                "processor time of the receiving thread for 1 KiB in that half",
-            ),
-            metric(
-                "sender_running",
-                Unit::One,
-                Better::Neither,
-                "share of that half for which the sending thread ran: 1 where its processor is what limits",
-            ),
-            metric(
-                "receiver_running",
-                Unit::One,
-                Better::Neither,
-                "share of that half for which the receiving thread ran",
-            ),
-            metric(
-                "retransmissions",
-                Unit::One,
-                Better::Lower,
-                "what was sent again or taken for lost, as a share of all that was sent: bytes of TCP, datagrams of the others",
-            ),
-            metric(
-                "lost",
-                Unit::One,
-                Better::Lower,
-                "datagrams that did not arrive, those still under way at the end among them, as a share of those sent",
-            ),
-            metric(
-                "lost_in_queue",
-                Unit::One,
-                Better::Lower,
-                "of which the receiver's socket had no room for, as a share of those sent; of several that came at once it counts one",
-            ),
-            metric(
-                "mtu",
-                Unit::Bytes,
-                Better::Neither,
-                "the largest packet of the way, IP header included; rudp and QUIC send datagrams as long as that allows",
-            ),
-        ],
-        how: text(
-            "One end connects and hands over messages of one size, as many as the stack takes or \
+        metric(
+            "start_up",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "from the first byte that came until a tenth of the time goes at nine tenths of that rate, to a fortieth of the time",
+        ),
+        metric(
+            "cpu_sender",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "processor time of the sending thread for 1 KiB in that half",
+        ),
+        metric(
+            "cpu_receiver",
+            Unit::Nanoseconds,
+            Better::Lower,
+            "processor time of the receiving thread for 1 KiB in that half",
+        ),
+        metric(
+            "sender_running",
+            Unit::One,
+            Better::Neither,
+            "share of that half for which the sending thread ran: 1 where its processor is what limits",
+        ),
+        metric(
+            "receiver_running",
+            Unit::One,
+            Better::Neither,
+            "share of that half for which the receiving thread ran",
+        ),
+        metric(
+            "retransmissions",
+            Unit::One,
+            Better::Lower,
+            "what was sent again or taken for lost, as a share of all that was sent: bytes of TCP, datagrams of the others",
+        ),
+        metric(
+            "lost",
+            Unit::One,
+            Better::Lower,
+            "datagrams that did not arrive, those still under way at the end among them, as a share of those sent",
+        ),
+        metric(
+            "lost_in_queue",
+            Unit::One,
+            Better::Lower,
+            "of which the receiver's socket had no room for, as a share of those sent; of several that came at once it counts one",
+        ),
+        metric(
+            "mtu",
+            Unit::Bytes,
+            Better::Neither,
+            "the largest packet of the way, IP header included; rudp and QUIC send datagrams as long as that allows",
+        ),
+    ];
+    const HOW: &'static str = "One end connects and hands over messages of one size, as many as the stack takes or \
              the window allows; the other takes them. The time, 300 ms or 40 round trips if that is \
              more (QUIC 1 s, the study 2.4 s at least), begins when the connection is there. The \
              receiver notes every quarter of a millisecond or more seldom how much has come, and \
@@ -109,41 +115,87 @@ pub(crate) static PROBE: Probe = Probe {
              kernel's usual ones, and it has bytes without ends. With a window, TCP's and QUIC's \
              receiver sends back how many messages it has, in 8 B each time; rudp's and the study's \
              acknowledgements say so by themselves. The study's protocol sends what was not \
-             answered for a second again.",
-        ),
-        sources: list![
-            text(
-                "CS 739 mini-project 1, part 2: 20,000 B datagrams one at a time, 8473 Mib/s on one machine, 61.9 over a 1 Gb/s LAN, 0.80 over its WAN; 28.4 with a sliding window"
-            ),
-            text("RFC 9438, CUBIC; RFC 9002, QUIC loss detection and congestion control"),
-            text("quinn, perf: one stream of bytes; iperf3(1)"),
-        ],
-        predicted_from: text(
-            "where a window limits, window times size over the round trip, as net.rtt has measured it or the link's delays give it; over a link with a rate, that rate less headers, of which who sends no more than that loses the share that is lost; on loopback, net.bandwidth's UDP of the run, or its TCP",
-        ),
-        after: list![text("net.rtt"), text("net.bandwidth")],
-        needs: list![
-            text("stack=quic: a build with quinn, as is usual (--features quic)"),
-            text("congestion_control: that the kernel has it, and lets this user choose it"),
-        ],
-        roles: list![text("receiver"), text("sender")],
-    }),
-    rounds: 1,
-    blocks_by: &[],
-    least_ns: |point| least_ns(point, Asks::Rate),
-    // Windows of both ends, and what lies between them.
-    memory_bytes: |point| 4 * (size(point) as u64) + (256 << 20),
-    processors: |_| 2,
-    headlines,
-    more_points: |_| more_points(),
-    budget: Some(budget),
-    predict,
-    roles: &[
-        |launch| Ok(Box::new(Receiving::start(launch, Asks::Rate)?)),
-        |launch| Ok(Box::new(Sending::start(launch, Asks::Rate)?)),
-    ],
-    derive: |_, reports| joined(reports),
-};
+             answered for a second again.";
+    const SOURCES: &'static [&'static str] = &[
+        "CS 739 mini-project 1, part 2: 20,000 B datagrams one at a time, 8473 Mib/s on one machine, 61.9 over a 1 Gb/s LAN, 0.80 over its WAN; 28.4 with a sliding window",
+        "RFC 9438, CUBIC; RFC 9002, QUIC loss detection and congestion control",
+        "quinn, perf: one stream of bytes; iperf3(1)",
+    ];
+    const PREDICTED_FROM: &'static str = "where a window limits, window times size over the round trip, as net.rtt has measured it or the link's delays give it; over a link with a rate, that rate less headers, of which who sends no more than that loses the share that is lost; on loopback, net.bandwidth's UDP of the run, or its TCP";
+    const AFTER: &'static [&'static str] = &["net.rtt", "net.bandwidth"];
+    const NEEDS: &'static [&'static str] = &[
+        "stack=quic: a build with quinn, as is usual (--features quic)",
+        "congestion_control: that the kernel has it, and lets this user choose it",
+    ];
+    const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Bandwidth>(Receiving::start(launch, Asks::Rate)?),
+        |launch| role::<Bandwidth>(Sending::start(launch, Asks::Rate)?),
+    ];
+    const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
+
+    fn least_ns(point: &At<Bandwidth>) -> f64 {
+        least_ns(&point.to(), Asks::Rate)
+    }
+
+    /// Windows of both ends, and what lies between them.
+    fn memory_bytes(point: &At<Bandwidth>) -> u64 {
+        4 * (point.size as u64) + (256 << 20)
+    }
+
+    fn processors(_: &At<Bandwidth>) -> usize {
+        2
+    }
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        let long = Bandwidth {
+            size: 64 << 10,
+            ..Bandwidth::default()
+        };
+        vec![Headline::new(
+            "reliable datagrams: rudp on loopback, 64 KiB messages",
+            long,
+        )]
+    }
+
+    /// Beside one axis at a time: the study's protocol at the sizes and windows of its table, and the
+    /// congestion controls that are compared.
+    fn more_points(_: &Facts) -> Vec<Planned> {
+        let study = |size, window| Bandwidth {
+            stack: Stack::Study,
+            size,
+            window,
+            ..Bandwidth::default()
+        };
+        let fixed = Bandwidth {
+            control: Control::Fixed,
+            window: 8,
+            ..Bandwidth::default()
+        };
+        let tcp = |congestion_control| Bandwidth {
+            stack: Stack::Tcp,
+            congestion_control,
+            ..Bandwidth::default()
+        };
+        let points = [
+            study(1400, 1),
+            study(20_000, 1),
+            study(20_000, 8),
+            fixed,
+            tcp(CongestionControl::Cubic),
+            tcp(CongestionControl::Bbr),
+        ];
+        Planned::anywhere(points.map(Into::into).into())
+    }
+
+    fn predict(point: &At<Bandwidth>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        predict(&point.to(), known)
+    }
+
+    fn derive(_: &At<Bandwidth>, reports: Vec<Report>) -> Report {
+        joined(reports)
+    }
+}
 
 /// With what every run has.
 fn budget(precision: Precision) -> Duration {
@@ -154,86 +206,53 @@ fn budget(precision: Precision) -> Duration {
     }
 }
 
-fn headlines(_: &Facts) -> Vec<Headline> {
-    vec![Headline::new(
-        "reliable datagrams: rudp on loopback, 64 KiB messages",
-        PROBE.info.defaults().with("size", 64 << 10),
-    )]
-}
-
-/// Beside one axis at a time: the study's protocol at the sizes and windows of its table, and the
-/// congestion controls that are compared.
-fn more_points() -> Vec<Planned> {
-    let defaults = || PROBE.info.defaults();
-    let study = |size: u64, window: u64| {
-        let axes = defaults().with("stack", "study");
-        axes.with("size", size).with("window", window)
-    };
-    Planned::anywhere(vec![
-        study(1400, 1),
-        study(20_000, 1),
-        study(20_000, 8),
-        defaults().with("control", "fixed").with("window", 8),
-        defaults()
-            .with("stack", "tcp")
-            .with("congestion_control", "cubic"),
-        defaults()
-            .with("stack", "tcp")
-            .with("congestion_control", "bbr"),
-    ])
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::axes::check;
     use super::*;
-    use crate::literal::point;
+
+    fn refusal(point: &Bandwidth) -> Option<String> {
+        let failure = Transfer::from(point).check().err();
+        failure.map(|failure| failure.reason)
+    }
 
     #[test]
     fn what_is_planned_beside_one_axis_at_a_time_can_be() {
-        let headlines = headlines(&Facts::default());
-        let own = headlines.into_iter().map(|headline| headline.axes);
-        for axes in more_points()
-            .into_iter()
-            .map(|planned| planned.axes)
-            .chain(own)
-        {
-            assert_eq!(check(&point(&PROBE, axes.clone())), Ok(()), "{axes}");
+        let own = Bandwidth::headlines(&Facts::default());
+        let own = own.into_iter().map(|headline| headline.axes);
+        let more = Bandwidth::more_points(&Facts::default());
+        let more = more.into_iter().map(|planned| planned.axes);
+        for axes in more.chain(own) {
+            let point = Bandwidth::read(&axes).expect("it has all axes");
+            assert_eq!(refusal(&point), None, "{axes}");
         }
     }
 
     #[test]
     fn what_cannot_be_says_the_way_out() {
-        let refused = |name: &'static str, value: &'static str, stack: &'static str| {
-            let axes = PROBE.info.defaults().with("stack", stack);
-            let point = point(&PROBE, axes.with(name, value));
-            check(&point).map_err(|failure| failure.reason)
+        let at = |stack, control, congestion_control| {
+            refusal(&Bandwidth {
+                stack,
+                control,
+                congestion_control,
+                ..Bandwidth::default()
+            })
         };
-        for (name, value, stack, says) in [
-            ("control", "rate", "tcp", "control=cubic"),
-            (
-                "congestion_control",
-                "bbr",
-                "rudp",
-                "congestion_control=default",
-            ),
-            (
-                "congestion_control",
-                "bbr",
-                "study",
-                "congestion_control=default",
-            ),
+        let bbr = |stack| at(stack, Control::Cubic, CongestionControl::Bbr);
+        let rate = |stack| at(stack, Control::Rate, CongestionControl::Default);
+        let long = refusal(&Bandwidth {
+            stack: Stack::Study,
+            size: 64 << 10,
+            ..Bandwidth::default()
+        });
+        for (reason, says) in [
+            (rate(Stack::Tcp), "control=cubic"),
+            (bbr(Stack::Rudp), "congestion_control=default"),
+            (bbr(Stack::Study), "congestion_control=default"),
+            (long, "size=65499"),
         ] {
-            let reason = refused(name, value, stack).unwrap_err();
+            let reason = reason.unwrap();
             assert!(reason.contains(says), "{reason}");
         }
-        let long = PROBE
-            .info
-            .defaults()
-            .with("stack", "study")
-            .with("size", 64 << 10);
-        let reason = check(&point(&PROBE, long)).unwrap_err().reason;
-        assert!(reason.contains("size=65499"), "{reason}");
-        assert_eq!(refused("congestion_control", "bbr", "tcp"), Ok(()));
+        assert_eq!(bbr(Stack::Tcp), None);
     }
 }

@@ -6,13 +6,12 @@
 //!   or spinning, and returns without anything every so often, so that an end sees that it is
 //!   stopped, whatever was lost; [`Talk::connection`] is there to send by and to count with;
 //!   [`Talk::ask`] is a message there and the next one back.
-//! - [`config`] says how the connection behaves on a point's link.
+//! - [`config`] says how the connection behaves on a link.
 //! - [`connect`] and [`accepting`] are for ends that wait in their own way.
 
 use super::datagrams::{self, MEETS};
 use crate::net::meeting::{self, broken, cannot_reach};
 use costof_model::failure::Failure;
-use costof_model::point::Point;
 use costof_model::protocol::{Meeting, Offers};
 use costof_os::conversation::Wait;
 use costof_os::meeting::{Address, Listener};
@@ -39,14 +38,14 @@ const WINDOW: u64 = 2;
 /// The least that is held, in bytes: messages are small, and there are many.
 const WINDOW_LEAST: u64 = 1 << 20;
 
-/// How a connection behaves on this point's link whose messages are no longer than `message_bytes`:
+/// How a connection behaves on this link whose messages are no longer than `message_bytes`:
 /// by datagrams that the link carries whole, of which there is none that is known of remote ones
 /// but Ethernet's. Whoever sends many at a time gives it larger windows.
-pub(crate) fn config(point: &Point, control: Control, message_bytes: usize) -> Config {
+pub(crate) fn config(link: &str, control: Control, message_bytes: usize) -> Config {
     let usual = Config::default();
     Config {
         control,
-        datagram_bytes: match &*point.link {
+        datagram_bytes: match link {
             "loopback" => DATAGRAM_ON_LOOPBACK,
             _ => usual.datagram_bytes,
         },
@@ -281,7 +280,6 @@ impl Drop for Talk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::axis::Axes;
     use costof_os::meeting::Over;
     use std::net::{Ipv4Addr, SocketAddr};
 
@@ -295,20 +293,12 @@ mod tests {
         }
     }
 
-    fn point() -> Point {
-        Point {
-            probe: "rudp.rtt".into(),
-            axes: Axes::default(),
-            link: "loopback".into(),
-        }
-    }
-
     fn usual() -> Config {
-        config(&point(), Control::default(), 1024)
+        config("loopback", Control::default(), 1024)
     }
 
     fn listen(meeting: &Meeting) -> Result<(Listener, Offers), Failure> {
-        meeting::listen(&point().link, meeting, Over::Udp, 1)
+        meeting::listen("loopback", meeting, Over::Udp, 1)
     }
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";

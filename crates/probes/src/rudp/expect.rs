@@ -1,35 +1,23 @@
 //! What a round trip of reliable datagrams is predicted to take, from simpler costs.
 
 use crate::ends::switch_ns;
-use crate::literal::axis;
-use crate::net::axes;
-use crate::net::echo::{size, wait};
+use crate::net::axes::{Exchange, Over, Wait};
 use crate::net::path::{self, UDP_HEADERS};
-use crate::net::rtt;
+use crate::net::rtt::{self, Rtt};
 use crate::os::syscall;
 use crate::rudp::ends;
-use costof_model::point::Point;
 use costof_model::prediction::Known;
 use costof_model::unit::Unit;
-use costof_os::conversation::Wait;
 
 /// A range in nanoseconds, and the sum in words.
 pub(crate) type Range = (f64, f64, String);
 
-/// A UDP round trip of a point's size over its link, as net.rtt has measured it, else as the sum
-/// that net.rtt is predicted by.
-pub(crate) fn udp_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
-    let axes = &point.axes;
-    let bytes = axes.number("size").to_string();
-    let same = [
-        ("over", "udp"),
-        ("wait", axes.word("wait")),
-        ("cpus", axes.word("cpus")),
-        ("wake", axes.word("wake")),
-        ("size", &bytes),
-        ("rate", "0"),
-    ];
-    if let Some(ns) = known.primary_over(&point.link, "net.rtt", &same) {
+/// Such a round trip by UDP over this link, as net.rtt has measured it, else as the sum that net.rtt is
+/// predicted by.
+pub(crate) fn udp_ns(link: &str, ends: Exchange, known: &Known<'_>) -> Option<Range> {
+    let over = Over::Udp;
+    let same = Rtt::from(Exchange { over, ..ends });
+    if let Some(ns) = known.at_over(link, &same) {
         let because = format!(
             "the round trip by UDP, {} as net.rtt measured, times 0.85 to 1.25",
             Unit::Nanoseconds.display(ns)
@@ -37,9 +25,9 @@ pub(crate) fn udp_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
         return Some((0.85 * ns, 1.25 * ns, because));
     }
     let read_ns = syscall::one_thread_ns(known, "read")?;
-    let (mut low, mut high, mut because) = rtt::kernel_ns(axes::Over::Udp, size(point), read_ns);
-    if wait(point) == Wait::Block {
-        let switch_ns = switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
+    let (mut low, mut high, mut because) = rtt::kernel_ns(over, ends.size, read_ns);
+    if ends.wait == Wait::Block {
+        let switch_ns = switch_ns(ends.cpus, ends.wake, known)?;
         low += 1.6 * switch_ns;
         high += 2.5 * switch_ns;
         because = format!(
@@ -47,26 +35,21 @@ pub(crate) fn udp_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
             Unit::Nanoseconds.display(switch_ns)
         );
     }
-    let (link_low, link_high, link) = path::adds(&point.link, size(point) as u64, UDP_HEADERS)?;
+    let (link_low, link_high, link) = path::adds(link, ends.size as u64, UDP_HEADERS)?;
     Some((low + link_low, high + link_high, because + &link))
 }
 
 /// Datagrams that a message of so many bytes is sent in by the library.
-fn datagrams(point: &Point, size: usize) -> u64 {
-    let config = ends::config(point, rudp::Control::Cubic, size);
+fn datagrams(link: &str, size: usize) -> u64 {
+    let config = ends::config(link, rudp::Control::Cubic, size);
     (size as u64).div_ceil(config.datagram_bytes as u64).max(1)
 }
 
-/// What the library adds to a UDP round trip: at each end a datagram's state, tag and copy, and system
+/// What the library adds to a UDP round trip of so many bytes: at each end a datagram's state, tag and copy, and system
 /// calls that say more.
-pub(crate) fn library_ns(point: &Point, known: &Known<'_>) -> Option<Range> {
-    library_of(point, size(point), known)
-}
-
-/// The same of a message of so many bytes.
-pub(crate) fn library_of(point: &Point, size: usize, known: &Known<'_>) -> Option<Range> {
+pub(crate) fn library_ns(link: &str, size: usize, known: &Known<'_>) -> Option<Range> {
     let read_ns = syscall::one_thread_ns(known, "read")?;
-    let (datagrams, size) = (datagrams(point, size), size as f64);
+    let (datagrams, size) = (datagrams(link, size), size as f64);
     let handled = 4.0 * datagrams as f64;
     Some((
         0.5 * handled * read_ns + 4.0 * size / 20.0,

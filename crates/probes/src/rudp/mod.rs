@@ -1,6 +1,6 @@
 //! Reliable datagrams: the library `rudp`, and what it is held against.
 
-mod axes;
+pub(crate) mod axes;
 pub(crate) mod bandwidth;
 mod datagrams;
 mod ends;

@@ -1,13 +1,14 @@
 //! What a transfer of messages should reach.
 
-use super::axes::{PACKET_BYTES, Stack, TIMED, size, stack, timed_least, window};
+use super::axes::{Carrier, Control, PACKET_BYTES, TIMED, Transfer, timed_least};
 use crate::expect::throughput;
+use crate::net::axes::{Over, Wait};
+use crate::net::congestion_control::CongestionControl;
 use crate::net::path::{IP_HEADER, MTU, TCP_HEADERS, UDP_HEADERS, delays_ns};
 use ::rudp::study;
-use costof_model::facts::Facts;
 use costof_model::link::{Emulation, Link};
-use costof_model::point::Point;
 use costof_model::prediction::{Known, Prediction};
+use costof_model::typed::{At, Words};
 use costof_model::unit::Unit;
 
 /// How fast a processor copies, in bytes per nanosecond: least and most.
@@ -23,50 +24,50 @@ const RESPONDS: f64 = 0.05;
 /// Up to which loss BBR, which does not take it for congestion, keeps its rate.
 const BBR_KEEPS: f64 = 0.15;
 
-pub(super) fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+pub(super) fn predict(point: &At<Transfer>, known: &Known<'_>) -> Option<Prediction> {
     let link = point.link.parse().ok()?;
-    match (link, window(point)) {
+    match (link, point.under_way()) {
         (Link::Loopback | Link::Veth, Some(window)) => within_the_machine(point, window, known),
         (Link::Loopback, None) => beside_net_bandwidth(point, known),
         (Link::Emulated { up, down }, Some(window)) => on_a_way(point, window, &up, &down),
         (Link::Emulated { up, .. }, None) => at_a_rate(point, &up),
         // Nothing is known of another host's network.
-        _ => None,
+        (Link::Veth, None) | (Link::Remote | Link::Sink, _) => None,
     }
 }
 
 /// What a packet holds of messages, and with headers: of TCP, or of one datagram.
-fn payload(point: &Point) -> (f64, f64) {
-    match stack(point) {
-        Stack::Tcp | Stack::Calls(_) => ((MTU - TCP_HEADERS) as f64, MTU as f64),
+fn payload(point: &Transfer) -> (f64, f64) {
+    match point.carrier {
+        Carrier::Tcp | Carrier::Calls(_) => ((MTU - TCP_HEADERS) as f64, MTU as f64),
         // Their own headers take some 20 to 40 B more.
-        Stack::Rudp | Stack::Quic => (PACKET_BYTES as f64, MTU as f64),
-        Stack::Study => {
-            let bytes = size(point) as f64;
+        Carrier::Rudp | Carrier::Quic => (PACKET_BYTES as f64, MTU as f64),
+        Carrier::Study => {
+            let bytes = point.size as f64;
             (bytes, on_the_wire(point))
         }
     }
 }
 
 /// How many packets a message is.
-fn packets(point: &Point) -> f64 {
-    let bytes = size(point) as u64;
-    let each = match stack(point) {
-        Stack::Tcp | Stack::Calls(_) => MTU - TCP_HEADERS,
-        Stack::Rudp | Stack::Quic => PACKET_BYTES,
+fn packets(point: &Transfer) -> f64 {
+    let bytes = point.size as u64;
+    let each = match point.carrier {
+        Carrier::Tcp | Carrier::Calls(_) => MTU - TCP_HEADERS,
+        Carrier::Rudp | Carrier::Quic => PACKET_BYTES,
         // One datagram with a number, in fragments.
-        Stack::Study => return (bytes + 16).div_ceil(MTU - IP_HEADER) as f64,
+        Carrier::Study => return (bytes + 16).div_ceil(MTU - IP_HEADER) as f64,
     };
     bytes.div_ceil(each) as f64
 }
 
 /// A message with its headers, in bytes.
-fn on_the_wire(point: &Point) -> f64 {
-    let headers = match stack(point) {
-        Stack::Tcp | Stack::Calls(_) => TCP_HEADERS,
-        _ => UDP_HEADERS,
+fn on_the_wire(point: &Transfer) -> f64 {
+    let headers = match point.carrier {
+        Carrier::Tcp | Carrier::Calls(_) => TCP_HEADERS,
+        Carrier::Rudp | Carrier::Quic | Carrier::Study => UDP_HEADERS,
     };
-    size(point) as f64 + packets(point) * headers as f64
+    point.size as f64 + packets(point) * headers as f64
 }
 
 fn shown(bytes_per_second: f64) -> String {
@@ -78,14 +79,12 @@ fn ns(ns: f64) -> String {
 }
 
 /// A window of messages, and the round trip of a small one within the machine.
-fn within_the_machine(point: &Point, window: u64, known: &Known<'_>) -> Option<Prediction> {
-    let waits = [("wait", "block")];
+fn within_the_machine(point: &At<Transfer>, window: u64, known: &Known<'_>) -> Option<Prediction> {
+    let waits = [("wait", Wait::Block.word())];
     let rtt = known.primary_over(&point.link, "net.rtt", &waits)?;
-    let (bytes, window) = (size(point) as f64, window as f64);
-    let encrypts = match stack(point) {
-        Stack::Quic => bytes / ENCRYPTS,
-        _ => 0.0,
-    };
+    let (bytes, window) = (point.size as f64, window as f64);
+    let is_encrypted = point.carrier == Carrier::Quic;
+    let encrypts = if is_encrypted { bytes / ENCRYPTS } else { 0.0 };
     let least = 0.7 * rtt + 2.0 * bytes / COPIES.1;
     let most = 4.0 * rtt + 8.0 * bytes / COPIES.0 + encrypts;
     throughput(
@@ -98,9 +97,10 @@ fn within_the_machine(point: &Point, window: u64, known: &Known<'_>) -> Option<P
             ns(rtt),
             COPIES.1,
             COPIES.0,
-            match stack(point) {
-                Stack::Quic => format!(", encrypted and decrypted at {ENCRYPTS} GB/s or more"),
-                _ => String::new(),
+            if is_encrypted {
+                format!(", encrypted and decrypted at {ENCRYPTS} GB/s or more")
+            } else {
+                String::new()
             },
             ns(least),
             ns(most),
@@ -109,28 +109,28 @@ fn within_the_machine(point: &Point, window: u64, known: &Known<'_>) -> Option<P
 }
 
 /// What processors limit, beside what net.bandwidth has measured of the kernel alone.
-fn beside_net_bandwidth(point: &Point, known: &Known<'_>) -> Option<Prediction> {
-    let of = |over: &'static str| {
+fn beside_net_bandwidth(point: &At<Transfer>, known: &Known<'_>) -> Option<Prediction> {
+    let of = |over: Over| {
+        let over = over.word();
         let rate = known.primary_over(&point.link, "net.bandwidth", &[("over", over)])?;
         Some((over, rate))
     };
-    let (low, high, why) = match stack(point) {
-        Stack::Tcp => (0.6, 1.2, "as fast"),
-        Stack::Rudp => (
+    let of_datagrams = || of(Over::Udp).or_else(|| of(Over::Tcp));
+    let ((over, rate), low, high, why) = match point.carrier {
+        Carrier::Tcp => (of(Over::Tcp)?, 0.6, 1.2, "as fast"),
+        Carrier::Rudp => (
+            of_datagrams()?,
             0.2,
             1.0,
             "with the copies of a message into packets and out of them, and a tag over each at both ends, up to five times as long",
         ),
-        Stack::Quic => (
+        Carrier::Quic => (
+            of_datagrams()?,
             0.03,
             0.5,
             "with the copies of a stream into packets and out of them, each encrypted and decrypted",
         ),
-        Stack::Study | Stack::Calls(_) => return None,
-    };
-    let (over, rate) = match stack(point) {
-        Stack::Tcp => of("tcp")?,
-        _ => of("udp").or_else(|| of("tcp"))?,
+        Carrier::Study | Carrier::Calls(_) => return None,
     };
     throughput(
         low * rate,
@@ -143,7 +143,7 @@ fn beside_net_bandwidth(point: &Point, known: &Known<'_>) -> Option<Prediction> 
 }
 
 /// The rate of a link, in bytes of messages. What it loses is lost before its rate, and takes none of it.
-pub(crate) fn limit(point: &Point, up: &Emulation) -> Option<(f64, String)> {
+pub(crate) fn limit(point: &Transfer, up: &Emulation) -> Option<(f64, String)> {
     let rate = up.rate? / 8.0;
     let (payload, packet) = payload(point);
     let why = format!(
@@ -154,7 +154,12 @@ pub(crate) fn limit(point: &Point, up: &Emulation) -> Option<(f64, String)> {
 }
 
 /// A window of messages over a link with delays, which may lose them.
-fn on_a_way(point: &Point, window: u64, up: &Emulation, down: &Emulation) -> Option<Prediction> {
+fn on_a_way(
+    point: &At<Transfer>,
+    window: u64,
+    up: &Emulation,
+    down: &Emulation,
+) -> Option<Prediction> {
     if up.reorder + up.duplicate + down.reorder + down.duplicate > 0.0 {
         return None;
     }
@@ -170,7 +175,7 @@ fn on_a_way(point: &Point, window: u64, up: &Emulation, down: &Emulation) -> Opt
     );
     let lost = lost(point, up, down);
     if lost > 0.0 {
-        if stack(point) != Stack::Study || lost > 0.9 {
+        if point.carrier != Carrier::Study || lost > 0.9 {
             // How soon they notice is theirs, and decides.
             return None;
         }
@@ -190,13 +195,13 @@ fn on_a_way(point: &Point, window: u64, up: &Emulation, down: &Emulation) -> Opt
             100.0 * lost
         );
     }
-    let is_controlled = stack(point) != Stack::Study && point.axes.word("control") != "fixed";
+    let is_controlled = point.carrier != Carrier::Study && point.control != Control::Fixed;
     if is_controlled && window as f64 * packets(point) > 1.0 {
         most += delays + jitter;
         why += ", and up to a round trip more over which congestion control spreads what has more \
                 packets than one";
     }
-    let bytes = window as f64 * size(point) as f64;
+    let bytes = window as f64 * point.size as f64;
     let (mut low, mut high) = (bytes / most * 1e9, bytes / least.max(1.0) * 1e9);
     if let Some((limit, limited)) = limit(point, up).filter(|(limit, _)| *limit < high) {
         high = limit;
@@ -208,7 +213,7 @@ fn on_a_way(point: &Point, window: u64, up: &Emulation, down: &Emulation) -> Opt
         high,
         format!(
             "{window} × {} B under way, in a round trip of {} to {}: {why}",
-            size(point),
+            point.size,
             ns(least),
             ns(most)
         ),
@@ -216,7 +221,7 @@ fn on_a_way(point: &Point, window: u64, up: &Emulation, down: &Emulation) -> Opt
 }
 
 /// The share of messages that are lost, in any of their packets, or their answers.
-fn lost(point: &Point, up: &Emulation, down: &Emulation) -> f64 {
+fn lost(point: &Transfer, up: &Emulation, down: &Emulation) -> f64 {
     1.0 - (1.0 - up.loss).powf(packets(point)) * (1.0 - down.loss)
 }
 
@@ -231,17 +236,16 @@ fn retries(lost: f64, messages: u64) -> f64 {
 
 /// How long a window of the study's messages is held up by those that are lost, in nanoseconds; the
 /// others' are not known before.
-pub(super) fn held_up_ns(point: &Point, window: u64) -> f64 {
-    match (stack(point), point.link.parse()) {
-        (Stack::Study, Ok(Link::Emulated { up, down })) => {
-            retries(lost(point, &up, &down), window) * study::RETRY.as_nanos() as f64
-        }
-        _ => 0.0,
+pub(super) fn held_up_ns(point: &At<Transfer>, window: u64) -> f64 {
+    if let (Carrier::Study, Ok(Link::Emulated { up, down })) = (point.carrier, point.link.parse()) {
+        retries(lost(point, &up, &down), window) * study::RETRY.as_nanos() as f64
+    } else {
+        0.0
     }
 }
 
 /// As much as a link lets through, or a congestion control takes of it.
-fn at_a_rate(point: &Point, up: &Emulation) -> Option<Prediction> {
+fn at_a_rate(point: &At<Transfer>, up: &Emulation) -> Option<Prediction> {
     if up.jitter_ns + up.reorder + up.duplicate > 0.0 {
         return None;
     }
@@ -253,7 +257,6 @@ fn at_a_rate(point: &Point, up: &Emulation) -> Option<Prediction> {
             format!("{why}; up to a fifth stays unused"),
         );
     }
-    let control = point.axes.word("congestion_control");
     let arrives = 1.0 - up.loss;
     let less = || {
         format!(
@@ -262,13 +265,13 @@ fn at_a_rate(point: &Point, up: &Emulation) -> Option<Prediction> {
             100.0 * up.loss
         )
     };
-    match (stack(point), point.axes.word("control"), control) {
-        (Stack::Rudp, "rate", _) => throughput(
+    match responds(point)? {
+        Responds::NotAtAll => throughput(
             0.8 * arrives * limit,
             limit,
             format!("{why}; {}; up to a fifth stays unused", less()),
         ),
-        (Stack::Tcp, _, "bbr") if up.loss <= BBR_KEEPS => throughput(
+        Responds::AsBbr if up.loss <= BBR_KEEPS => throughput(
             0.5 * arrives * limit,
             limit,
             format!(
@@ -276,11 +279,7 @@ fn at_a_rate(point: &Point, up: &Emulation) -> Option<Prediction> {
                 less()
             ),
         ),
-        (Stack::Rudp, "cubic", _)
-        | (Stack::Tcp, _, "cubic")
-        | (Stack::Quic, _, "default" | "cubic")
-            if up.loss <= RESPONDS && delays_ns(&point.link) > 0.0 =>
-        {
+        Responds::AsCubic if up.loss <= RESPONDS && delays_ns(&point.link) > 0.0 => {
             let seconds = delays_ns(&point.link) / 1e9;
             let packets = cubic_window(up.loss, seconds);
             let rate = packets * payload(point).0 / seconds;
@@ -297,7 +296,36 @@ fn at_a_rate(point: &Point, up: &Emulation) -> Option<Prediction> {
                 ),
             )
         }
-        _ => None,
+        Responds::AsBbr | Responds::AsCubic => None,
+    }
+}
+
+/// What a control makes of random loss.
+enum Responds {
+    /// It sends as much as the path's rate is.
+    NotAtAll,
+    AsBbr,
+    AsCubic,
+}
+
+/// `None` where that is not known.
+fn responds(point: &Transfer) -> Option<Responds> {
+    match point.carrier {
+        Carrier::Rudp => match point.control {
+            Control::Rate => Some(Responds::NotAtAll),
+            Control::Cubic => Some(Responds::AsCubic),
+            Control::Fixed => None,
+        },
+        Carrier::Tcp => match point.congestion_control {
+            CongestionControl::Bbr => Some(Responds::AsBbr),
+            CongestionControl::Cubic => Some(Responds::AsCubic),
+            CongestionControl::Default | CongestionControl::Reno => None,
+        },
+        Carrier::Quic => match point.congestion_control {
+            CongestionControl::Default | CongestionControl::Cubic => Some(Responds::AsCubic),
+            CongestionControl::Bbr | CongestionControl::Reno => None,
+        },
+        Carrier::Study | Carrier::Calls(_) => None,
     }
 }
 
@@ -311,16 +339,28 @@ fn cubic_window(loss: f64, round_trip: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{bandwidth, loss};
+    use super::super::axes::Stack;
+    use super::super::bandwidth::Bandwidth;
+    use super::super::loss::Loss;
     use super::*;
-    use crate::literal::{measured, point, text};
+    use crate::literal::{measured, text};
     use crate::net;
-    use costof_model::axis::Axes;
+    use costof_measure::probe::Measure;
+    use costof_model::facts::Facts;
 
-    fn over(link: &'static str, set: impl Fn(Axes) -> Axes) -> Option<Prediction> {
-        let mut point = point(&loss::PROBE, set(loss::PROBE.info.defaults()));
-        point.link = text(link);
-        predict(&point, &Facts::default(), &Known(&[]))
+    /// What is predicted of a transfer of 1400 B messages by this stack and window over this link.
+    fn of(link: &'static str, stack: Stack, window: u64) -> Option<Prediction> {
+        let point = Loss {
+            stack,
+            window,
+            ..Loss::default()
+        };
+        over(link, point)
+    }
+
+    fn over(link: &'static str, axes: Loss) -> Option<Prediction> {
+        let link = link.into();
+        Loss::predict(&At { axes, link }, &Facts::default(), &Known(&[]))
     }
 
     fn megabytes(prediction: Option<Prediction>) -> Option<(f64, f64)> {
@@ -331,7 +371,7 @@ mod tests {
     #[test]
     fn one_under_way_is_its_size_over_the_round_trip() {
         // 1428 B at 100 Mbit/s are 114 us, beside 190 ms.
-        let stop_and_wait = over("wan", |axes| axes.with("window", 1)).unwrap();
+        let stop_and_wait = of("wan", Stack::Rudp, 1).unwrap();
         assert!(
             (stop_and_wait.high - 1400.0 / 0.190_114).abs() < 1.0,
             "{stop_and_wait:?}"
@@ -342,27 +382,29 @@ mod tests {
             "{stop_and_wait:?}"
         );
         // What is more than one packet may be paced over a round trip; the study's is not.
-        let long = |axes: Axes| axes.with("window", 1).with("size", 20_000);
-        let paced = over("wan", long).unwrap();
+        let long = |stack| Loss {
+            stack,
+            window: 1,
+            size: 20_000,
+            ..Loss::default()
+        };
+        let paced = over("wan", long(Stack::Rudp)).unwrap();
         assert!(
             (paced.high - 20_000.0 / 0.191_630).abs() < 10.0,
             "{paced:?}"
         );
         assert!(paced.low > 0.49 * paced.high && paced.low < 0.51 * paced.high);
-        let study = over("wan", |axes| long(axes).with("stack", "study")).unwrap();
+        let study = over("wan", long(Stack::Study)).unwrap();
         assert!(study.low > 0.99 * study.high, "{study:?}");
         // More than the link carries is not expected.
-        let many = over("wan", |axes| axes.with("window", 4096)).unwrap();
+        let many = of("wan", Stack::Rudp, 4096).unwrap();
         assert!(many.high < 12.5e6, "{many:?}");
     }
 
     #[test]
     fn a_retry_of_the_study_takes_a_second() {
         let link = "rate=100Mbit,up.loss=20%";
-        let study = |window: u64| {
-            let set = |axes: Axes| axes.with("stack", "study").with("window", window);
-            over(link, set).unwrap()
-        };
+        let study = |window| of(link, Stack::Study, window).unwrap();
         // A quarter of a retry for each message: 5.6 kB/s.
         let one = study(1);
         assert!(one.low < 5.6e3 && one.high > 5.6e3, "{one:?}");
@@ -370,7 +412,7 @@ mod tests {
         let ten = study(10);
         assert!(ten.low < 56e3 && ten.high > 56e3, "{ten:?}");
         // How soon another one notices a loss is not known.
-        assert_eq!(over(link, |axes| axes), None);
+        assert_eq!(over(link, Loss::default()), None);
     }
 
     #[test]
@@ -384,21 +426,28 @@ mod tests {
 
     #[test]
     fn what_a_link_lets_through_is_its_rate_less_headers_whatever_is_lost_before() {
-        let stream = |axes: Axes| axes.with("window", 0);
-        let rate = |axes: Axes| stream(axes).with("control", "rate");
-        let bbr = |axes: Axes| {
-            let axes = stream(axes).with("stack", "tcp");
-            axes.with("congestion_control", "bbr")
+        let stream = || Loss {
+            window: 0,
+            ..Loss::default()
+        };
+        let rate = Loss {
+            control: Control::Rate,
+            ..stream()
+        };
+        let bbr = || Loss {
+            stack: Stack::Tcp,
+            congestion_control: CongestionControl::Bbr,
+            ..stream()
         };
         let lossy = "delay=95ms,rate=100Mbit,up.loss=10%";
         // 12.5 MB/s, of which 1472 B in 1500 and TCP's 1448 are payload.
-        assert_eq!(megabytes(over("wan", stream)), Some((9.813, 12.267)));
+        assert_eq!(megabytes(over("wan", stream())), Some((9.813, 12.267)));
         // The tenth that is lost is lost before: who sends more fills the link.
         assert_eq!(megabytes(over(lossy, rate)), Some((8.832, 12.267)));
-        assert_eq!(megabytes(over(lossy, bbr)), Some((5.43, 12.067)));
-        assert_eq!(over("delay=95ms,rate=100Mbit,up.loss=30%", bbr), None);
-        assert_eq!(over(lossy, stream), None);
-        assert_eq!(over("delay=10ms,jitter=1ms,rate=8Mbit", stream), None);
+        assert_eq!(megabytes(over(lossy, bbr())), Some((5.43, 12.067)));
+        assert_eq!(over("delay=95ms,rate=100Mbit,up.loss=30%", bbr()), None);
+        assert_eq!(over(lossy, stream()), None);
+        assert_eq!(over("delay=10ms,jitter=1ms,rate=8Mbit", stream()), None);
     }
 
     #[test]
@@ -407,9 +456,7 @@ mod tests {
         assert!((cubic_window(0.01, 0.1) - 12.2).abs() < 0.5);
         assert!((cubic_window(0.001, 0.1) - 38.7).abs() < 1.0);
         assert!((cubic_window(1e-4, 0.1) - 187.0).abs() < 3.0);
-        let starved = over("delay=95ms,rate=100Mbit,up.loss=1%", |axes| {
-            axes.with("window", 0)
-        });
+        let starved = of("delay=95ms,rate=100Mbit,up.loss=1%", Stack::Rudp, 0);
         let (low, high) = megabytes(starved).unwrap();
         assert!(low > 0.01 && high < 0.3, "{low} {high}");
     }
@@ -422,36 +469,36 @@ mod tests {
             4e9,
         )];
         rows[0].point.link = text("loopback");
-        let predicted = |stack: &'static str, window: u64, rows: &[_]| {
-            let axes = bandwidth::PROBE.info.defaults();
-            let mut point = point(
-                &bandwidth::PROBE,
-                axes.with("stack", stack).with("window", window),
-            );
-            point.link = text("loopback");
-            predict(&point, &Facts::default(), &Known(rows))
+        let predicted = |stack, window, rows: &[_]| {
+            let axes = Bandwidth {
+                stack,
+                window,
+                ..Bandwidth::default()
+            };
+            let link = text("loopback");
+            Bandwidth::predict(&At { axes, link }, &Facts::default(), &Known(rows))
         };
         assert_eq!(
-            megabytes(predicted("tcp", 0, &rows)),
+            megabytes(predicted(Stack::Tcp, 0, &rows)),
             Some((2400.0, 4800.0))
         );
         assert_eq!(
-            megabytes(predicted("rudp", 0, &rows)),
+            megabytes(predicted(Stack::Rudp, 0, &rows)),
             Some((800.0, 4000.0))
         );
-        assert_eq!(predicted("rudp", 1, &rows), None);
+        assert_eq!(predicted(Stack::Rudp, 1, &rows), None);
         rows.push(measured(
             &net::rtt::PROBE,
             net::rtt::PROBE.info.defaults(),
             20e3,
         ));
         rows[1].point.link = text("loopback");
-        let one = predicted("rudp", 1, &rows).unwrap();
+        let one = predicted(Stack::Rudp, 1, &rows).unwrap();
         assert!(
             one.low < 65499.0 / 60e-6 && one.high > 65499.0 / 60e-6,
             "{one:?}"
         );
         // The study's protocol is stop-and-wait by itself.
-        assert!(predicted("study", 0, &rows).is_some());
+        assert!(predicted(Stack::Study, 0, &rows).is_some());
     }
 }

@@ -1,22 +1,22 @@
 //! The two ends of a transfer of messages, whatever carries them.
 
-use super::axes::{Stack, TIMED, check, over, size, stack, timed_least, window};
+use super::axes::{Carrier, TIMED, Transfer, timed_least};
 use super::incoming::Incoming;
 use super::outgoing::{Order, Outgoing};
 use super::predict::held_up_ns;
 use super::stacks::{self, Ready, Sends};
 use super::steady::steady;
 use crate::net::both_ends::{ARRIVED, DROPPED, SENT};
-use crate::net::congestion_control::{self, refused};
+use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
 use crate::net::meeting::{self, broken, cannot_reach};
 use crate::net::path;
 use crate::net::windows;
 use costof_measure::meter::Meter;
-use costof_measure::probe::Role;
+use costof_measure::probe::RoleAt;
 use costof_model::failure::Failure;
-use costof_model::point::Point;
 use costof_model::protocol::{Launch, Meeting, Offers};
+use costof_model::typed::At;
 use costof_os::meeting::{Address, Listener};
 use std::io;
 use std::time::Duration;
@@ -60,13 +60,14 @@ pub(crate) enum Asks {
 
 impl Asks {
     /// The window of messages of which each is timed.
-    fn timed(self, point: &Point) -> Option<u64> {
-        window(point).filter(|_| self == Asks::RoundTrips)
+    fn timed(self, point: &Transfer) -> Option<u64> {
+        let window = point.under_way();
+        window.filter(|_| self == Asks::RoundTrips)
     }
 }
 
 /// How long a point lasts at least, in nanoseconds.
-pub(crate) fn least_ns(point: &Point, asks: Asks) -> f64 {
+pub(crate) fn least_ns(point: &At<Transfer>, asks: Asks) -> f64 {
     let round_trip_ns = path::delays_ns(&point.link);
     let lasts = match asks.timed(point) {
         Some(window) => {
@@ -81,7 +82,7 @@ pub(crate) fn least_ns(point: &Point, asks: Asks) -> f64 {
 }
 
 /// As far as the point alone says.
-fn lasts_by_itself(point: &Point) -> Duration {
+fn lasts_by_itself(point: &At<Transfer>) -> Duration {
     lasts(
         point,
         0.0,
@@ -90,35 +91,37 @@ fn lasts_by_itself(point: &Point) -> Duration {
 }
 
 /// A stream of calls, as both its ends know: until so many messages are over the link.
-fn streams(point: &Point) -> Duration {
-    let bytes = STREAMED_LEAST * size(point) as u64;
+fn streams(point: &At<Transfer>) -> Duration {
+    let bytes = STREAMED_LEAST * point.size as u64;
     let over_ns = path::sending_ns(&point.link, bytes);
     lasts_by_itself(point)
         .max(Duration::from_nanos(over_ns as u64))
         .min(MOST)
 }
 
-fn lasts(point: &Point, point_ns: f64, round_trip: Duration) -> Duration {
+fn lasts(point: &At<Transfer>, point_ns: f64, round_trip: Duration) -> Duration {
     let asked = Duration::from_nanos(point_ns as u64);
-    let least = match stack(point) {
-        Stack::Study => LEAST_WITH_RETRIES,
-        Stack::Quic => LEAST_OF_QUIC,
-        _ => LEAST,
+    let least = match point.carrier {
+        Carrier::Study => LEAST_WITH_RETRIES,
+        Carrier::Quic => LEAST_OF_QUIC,
+        Carrier::Rudp | Carrier::Tcp | Carrier::Calls(_) => LEAST,
     };
     asked.max(least).max(ROUND_TRIPS * round_trip).min(MOST)
 }
 
-fn order(point: &Point, asks: Asks, point_ns: f64, round_trip: Duration) -> Order {
+fn order(point: &At<Transfer>, asks: Asks, point_ns: f64, round_trip: Duration) -> Order {
     let (lasts, messages) = match asks.timed(point) {
         Some(window) => {
             // How many is fixed before the first of them, since whoever stops when the time is over
             // most likely stops at a loss.
             let each_ns = (round_trip.as_nanos() as f64).max(1.0);
             let fit = point_ns / each_ns * window as f64;
-            let most = match (stack(point), path::loses(&point.link)) {
-                (Stack::Study, _) => 0,
-                (_, true) => LOSSY_MOST,
-                _ => TIMED_MOST,
+            let most = if point.carrier == Carrier::Study {
+                0
+            } else if path::loses(&point.link) {
+                LOSSY_MOST
+            } else {
+                TIMED_MOST
             };
             let messages = (fit as u64).min(most).max(timed_least(window));
             (TIMED, Some(messages.next_multiple_of(window)))
@@ -127,8 +130,8 @@ fn order(point: &Point, asks: Asks, point_ns: f64, round_trip: Duration) -> Orde
         None => (lasts(point, point_ns, round_trip), None),
     };
     Order {
-        size: size(point),
-        window: window(point),
+        size: point.size,
+        window: point.under_way(),
         lasts,
         longer: 2 * round_trip + Duration::from_millis(20),
         messages,
@@ -156,31 +159,37 @@ impl Receiving {
     }
 }
 
-impl Role for Receiving {
-    fn blocks(&self, _: &Point) -> bool {
+impl<P> RoleAt<P> for Receiving
+where
+    for<'a> Transfer: From<&'a P>,
+{
+    fn blocks(&self, _: &At<P>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        check(point)?;
-        let (ready, more) = stacks::ready(point).map_err(|error| broken(&error))?;
-        let (listener, mut offers) = meeting::listen(&point.link, &self.meeting, over(point), 1)?;
+    fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
+        let transfer = Transfer::from(&point.axes);
+        transfer.check()?;
+        let (ready, more) = stacks::ready(&transfer).map_err(|error| broken(&error))?;
+        let over = transfer.over();
+        let (listener, mut offers) = meeting::listen(&point.link, &self.meeting, over, 1)?;
         offers.extend(more);
         self.listener = Some((listener, ready));
         Ok(offers)
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let point = &point.to::<Transfer>();
         let (listener, ready) = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
         meter.operation_allocates();
-        let accepted = stacks::accept(point, &listener, ready, stop);
+        let accepted = stacks::accept(&listener, ready, stop);
         let Some(receiver) = meeting::met(accepted)? else {
             return Ok(());
         };
         let incoming = match self.asks {
-            Asks::Stream => Incoming::lasting(size(point), streams(point)),
-            _ => Incoming::new(size(point), self.asks.timed(point)),
+            Asks::Stream => Incoming::lasting(point.size, streams(point)),
+            Asks::Rate | Asks::RoundTrips => Incoming::new(point.size, self.asks.timed(point)),
         };
         let mut ends = [(receiver, incoming)];
         each(&mut ends, &self.cpus, |(receiver, incoming)| {
@@ -189,7 +198,7 @@ impl Role for Receiving {
         .map_err(|error| broken(&error))?;
         let [(receiver, incoming)] = ends;
         let marks = incoming.marks();
-        if matches!(stack(point), Stack::Calls(_)) {
+        if matches!(point.carrier, Carrier::Calls(_)) {
             // The sender knows how much came, and when it was taken.
             if let Some(cpu_ns) = receiver.cpu_ns() {
                 meter.value(CPU_OF_ALL, cpu_ns);
@@ -248,25 +257,29 @@ impl Sending {
     }
 }
 
-impl Role for Sending {
-    fn blocks(&self, _: &Point) -> bool {
+impl<P> RoleAt<P> for Sending
+where
+    for<'a> Transfer: From<&'a P>,
+{
+    fn blocks(&self, _: &At<P>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers, Failure> {
         // The other end may be of another build.
-        check(point)?;
+        Transfer::from(&point.axes).check()?;
         self.offers = offers.clone();
         self.kept = None;
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let point = &point.to::<Transfer>();
         let address: Address = meeting::offered(&self.offers)?;
         meter.operation_allocates();
         let token = self.meeting.token.as_bytes();
         let called = stacks::call(point, &address, &self.offers, token).map_err(|error| {
-            refused(congestion_control::control(point), &error)
+            refused(point.congestion_control.name(), &error)
                 .unwrap_or_else(|| cannot_reach(&address, &error))
         })?;
         let order = order(point, self.asks, meter.time_ns(), called.round_trip);
@@ -284,7 +297,7 @@ impl Role for Sending {
         if let Some(datagrams) = counted.datagrams {
             meter.value(SENT, datagrams as f64);
         }
-        if matches!(stack(point), Stack::Calls(_)) {
+        if matches!(point.carrier, Carrier::Calls(_)) {
             meter.value(BYTES, outgoing.bytes() as f64);
             let steady = steady(outgoing.marks(), order.lasts);
             let steady =
@@ -335,43 +348,51 @@ fn report_round_trips(outgoing: &Outgoing, meter: &mut Meter<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{bandwidth, loss};
+    use super::super::axes::Stack;
+    use super::super::bandwidth::Bandwidth;
+    use super::super::loss::Loss;
     use super::*;
-    use crate::literal::{point, text};
-    use costof_measure::probe::Probe;
-    use costof_model::axis::Axes;
 
-    fn at(probe: &Probe, link: &'static str, set: impl Fn(Axes) -> Axes) -> Point {
-        let mut point = point(probe, set(probe.info.defaults()));
-        point.link = text(link);
-        point
+    fn bandwidth(link: &'static str, stack: Stack, size: usize) -> At<Transfer> {
+        let point = Bandwidth {
+            stack,
+            size,
+            ..Bandwidth::default()
+        };
+        let (axes, link) = (Transfer::from(&point), link.into());
+        At { axes, link }
+    }
+
+    fn loss(link: &'static str, stack: Stack, window: u64) -> At<Transfer> {
+        let point = Loss {
+            stack,
+            window,
+            ..Loss::default()
+        };
+        let (axes, link) = (Transfer::from(&point), link.into());
+        At { axes, link }
     }
 
     const RTT: Duration = Duration::from_millis(190);
 
     #[test]
     fn a_rate_is_found_in_some_round_trips() {
-        let over = |link, stack: &'static str| {
-            at(&bandwidth::PROBE, link, |axes| axes.with("stack", stack))
-        };
-        let lasts = |point: &Point, round_trip| order(point, Asks::Rate, 10e6, round_trip).lasts;
-        assert_eq!(lasts(&over("loopback", "rudp"), Duration::ZERO), LEAST);
-        assert_eq!(lasts(&over("wan", "tcp"), RTT), 40 * RTT);
-        assert_eq!(lasts(&over("delay=2s", "tcp"), 20 * RTT), MOST);
+        let over = |link, stack| bandwidth(link, stack, 1400);
+        let lasts =
+            |point: &At<Transfer>, round_trip| order(point, Asks::Rate, 10e6, round_trip).lasts;
+        assert_eq!(lasts(&over("loopback", Stack::Rudp), Duration::ZERO), LEAST);
+        assert_eq!(lasts(&over("wan", Stack::Tcp), RTT), 40 * RTT);
+        assert_eq!(lasts(&over("delay=2s", Stack::Tcp), 20 * RTT), MOST);
         // A second in which what is lost is sent again is in its half.
-        assert!(lasts(&over("loopback", "study"), Duration::ZERO) >= Duration::from_secs(2));
-        let least_ms = |link| least_ns(&over(link, "rudp"), Asks::Rate) / 1e6;
+        assert!(lasts(&over("loopback", Stack::Study), Duration::ZERO) >= Duration::from_secs(2));
+        let least_ms = |link| least_ns(&over(link, Stack::Rudp), Asks::Rate) / 1e6;
         assert_eq!((least_ms("loopback"), least_ms("wan")), (300.0, 7980.0));
     }
 
     #[test]
     fn a_stream_lasts_as_long_at_both_ends_and_twenty_long_messages() {
-        let over = |link, size: u64| {
-            let stack = |axes: Axes| axes.with("stack", "tcp").with("size", size);
-            at(&bandwidth::PROBE, link, stack)
-        };
         let ms = |link, size, point_ns, round_trip| {
-            let point = over(link, size);
+            let point = bandwidth(link, Stack::Tcp, size);
             let lasts = order(&point, Asks::Stream, point_ns, round_trip).lasts;
             assert_eq!(lasts, streams(&point));
             lasts.as_millis()
@@ -384,30 +405,24 @@ mod tests {
 
     #[test]
     fn how_many_messages_are_timed_is_known_before() {
-        let order = |link, stack: &'static str, round_trip| {
-            let set = |axes: Axes| axes.with("stack", stack);
-            order(
-                &at(&loss::PROBE, link, set),
-                Asks::RoundTrips,
-                30e6,
-                round_trip,
-            )
+        let order = |link, stack, round_trip| {
+            let point = loss(link, stack, 10);
+            order(&point, Asks::RoundTrips, 30e6, round_trip)
         };
         let short = Duration::from_micros(50);
         // 30 ms, ten under way.
-        assert_eq!(order("loopback", "rudp", short).messages, Some(6000));
-        assert_eq!(order("wan", "rudp", RTT).messages, Some(100));
+        assert_eq!(order("loopback", Stack::Rudp, short).messages, Some(6000));
+        assert_eq!(order("wan", Stack::Rudp, RTT).messages, Some(100));
         let lossy = "rate=100Mbit,up.loss=10%";
-        assert_eq!(order(lossy, "rudp", short).messages, Some(LOSSY_MOST));
-        assert_eq!(order(lossy, "study", short).messages, Some(100));
-        assert_eq!(order(lossy, "study", short).lasts, TIMED);
+        assert_eq!(order(lossy, Stack::Rudp, short).messages, Some(LOSSY_MOST));
+        assert_eq!(order(lossy, Stack::Study, short).messages, Some(100));
+        assert_eq!(order(lossy, Stack::Study, short).lasts, TIMED);
     }
 
     #[test]
     fn what_is_timed_is_whole_windows_and_several_of_them() {
         let messages = |window: u64| {
-            let set = |axes: Axes| axes.with("stack", "study").with("window", window);
-            let point = at(&loss::PROBE, "wan", set);
+            let point = loss("wan", Stack::Study, window);
             let messages = order(&point, Asks::RoundTrips, 30e6, RTT).messages;
             let round_trips = least_ns(&point, Asks::RoundTrips) / RTT.as_nanos() as f64;
             (messages, round_trips.round())
@@ -419,8 +434,8 @@ mod tests {
         assert_eq!(messages(64), (Some(192), 5.0));
         // What is lost is waited for, as far as the time goes.
         let lasts_s = |link| {
-            let study = |axes: Axes| axes.with("stack", "study");
-            least_ns(&at(&loss::PROBE, link, study), Asks::RoundTrips) / 1e9
+            let study = loss(link, Stack::Study, 10);
+            least_ns(&study, Asks::RoundTrips) / 1e9
         };
         assert_eq!(lasts_s("rate=100Mbit"), 0.0);
         let tenth = lasts_s("rate=100Mbit,up.loss=10%");
@@ -430,8 +445,7 @@ mod tests {
 
     #[test]
     fn a_stack_with_a_window_of_its_own_is_asked_for_its_rate() {
-        let stream = |axes: Axes| axes.with("window", 0);
-        let stream = at(&loss::PROBE, "wan", stream);
+        let stream = loss("wan", Stack::Rudp, 0);
         assert!(Asks::RoundTrips.timed(&stream).is_none());
         let order = order(&stream, Asks::RoundTrips, 30e6, RTT);
         assert_eq!((order.messages, order.lasts), (None, 40 * RTT));

@@ -2,83 +2,93 @@
 
 use crate::derived;
 use crate::ends::Cpus;
-use crate::expect::latency_ns;
-use crate::literal::{self, axis, latency, list, metric, text, word, words};
+use crate::net::axes::{Exchange, Over, Wait};
 use crate::net::caller::Caller;
-use crate::net::echo::{WAIT, message, serve, size, wait};
+use crate::net::echo::serve;
 use crate::net::lost::share_lost;
 use crate::net::meeting::{self, broken};
 use crate::net::path::{self, End, UDP_HEADERS};
+use crate::prelude::*;
 use crate::rudp::ends::{self, Talk};
 use crate::rudp::expect::{library_ns, udp_ns};
 use crate::rudp::study::{self, Answering, Asking};
-use crate::wake::{self, Kept};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role};
-use costof_model::List;
-use costof_model::axis::{Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::metric::MetricInfo;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Meeting, Offers, Report};
+use crate::wake::{self, Kept, Wake};
+use costof_model::protocol::Meeting;
 use costof_model::rows::State;
-use costof_model::unit::{Better, Unit};
+use costof_model::typed::AxisOf;
 use costof_os::clock::{ClockId, now_ns};
-use costof_os::conversation::{Conversation, Wait};
-use costof_os::meeting::{DATAGRAM_MOST_BYTES, Listener, Over};
+use costof_os::conversation::Conversation;
+use costof_os::meeting::{DATAGRAM_MOST_BYTES, Listener};
 use rudp::{Config, Control};
 use std::io;
-use std::sync::LazyLock;
 use std::time::Instant;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("rudp.rtt"),
-        method: 2,
-        question: text(
-            "How long does a reliable datagram take to the other end of a link and back?",
+pub(crate) static PROBE: Probe = Probe::of::<Rtt>();
+
+words! {
+    /// What carries a message.
+    pub(crate) enum Stack {
+        /// the library rudp, which acknowledges, tags and paces
+        Rudp = "rudp",
+        /// the protocol of the reliable-datagrams study: a number, and a second's patience
+        Study = "study",
+        /// plain datagrams, to hold the others against
+        Udp = "udp",
+    }
+}
+
+impl Stack {
+    /// The axis.
+    pub(crate) fn axis() -> AxisOf<Stack> {
+        words("what carries the message")
+    }
+}
+
+point! {
+    /// What `rudp.rtt` varies.
+    pub(crate) struct Rtt of "rudp.rtt" {
+        stack: Stack = Stack::axis(),
+        size: usize = bytes(
+            "bytes of the message, and of the answer, which the study's protocol has none of; 4, 8, 32, 512, 1024 and 2048 as for an int, a double, a structure and strings in a remote procedure call",
+            1..=64 << 10,
+            &[56, 4, 8, 32, 512, 1024, 2048],
         ),
-        axes: List::Owned(vec![
-            STACK,
-            Axis {
-                name: text("size"),
-                about: text(
-                    "bytes of the message, and of the answer, which the study's protocol has none of; 4, 8, 32, 512, 1024 and 2048 as for an int, a double, a structure and strings in a remote procedure call",
-                ),
-                domain: Domain::Number {
-                    unit: Unit::Bytes,
-                    low: 1,
-                    high: 64 << 10,
-                    usual: list![56, 4, 8, 32, 512, 1024, 2048],
-                },
-            },
-            WAIT,
-            literal::typed("cpus", Cpus::cross_first()),
-            literal::typed("wake", wake::of_two_ends()),
-        ]),
-        crossings: list![
-            list![text("stack"), text("size")],
-            list![text("stack"), text("wait")],
-            list![text("stack"), text("wake")],
-        ],
-        metrics: list![
-            latency(
-                "from before the message is sent until the whole answer is there; with stack=study, until it is acknowledged"
-            ),
-            metric(
-                "lost",
-                Unit::One,
-                Better::Lower,
-                "the share of messages for which something was sent again; their latency contains it",
-            ),
-            cpu("cpu_client"),
-            cpu("cpu_server"),
-        ],
-        how: text(
-            "A message goes to the other end, which sends it back, one at a time, each stamped. \
+        wait: Wait = words("how an end waits for a message"),
+        cpus: Cpus = Cpus::cross_first(),
+        wake: Wake = wake::of_two_ends(),
+    }
+}
+
+impl From<&Rtt> for Messages {
+    fn from(point: &Rtt) -> Messages {
+        Messages {
+            carrier: point.stack.into(),
+            size: point.size,
+            wait: point.wait,
+            cpus: point.cpus,
+            wake: point.wake,
+        }
+    }
+}
+
+impl Measure for Rtt {
+    const METHOD: u32 = 2;
+    const QUESTION: &'static str =
+        "How long does a reliable datagram take to the other end of a link and back?";
+    const METRICS: &'static [Metric] = &[
+        latency(
+            "from before the message is sent until the whole answer is there; with stack=study, until it is acknowledged",
+        ),
+        metric(
+            "lost",
+            Unit::One,
+            Better::Lower,
+            "the share of messages for which something was sent again; their latency contains it",
+        ),
+        cpu("cpu_client"),
+        cpu("cpu_server"),
+    ];
+    const HOW: &'static str = "A message goes to the other end, which sends it back, one at a time, each stamped. \
              stack=rudp is the library as it comes: its driver over a UDP socket, told to favour \
              latency where a datagram holds the message, its default \
              control, messages in order; an acknowledgement travels with the answer. On loopback \
@@ -89,63 +99,57 @@ pub(crate) static PROBE: Probe = Probe {
              stack=udp has the messages of net.rtt over=udp, and what is lost is sent again after \
              three round trips, or 200 ms. The stacks are measured in turn in each launch. How \
              many messages are sent is fixed before, since whoever stops when the time is over \
-             stops at a loss.",
-        ),
-        sources: list![
-            text(
-                "CS 739 mini-project 1, part 2: 14.97 µs (median 10) between two processes, 68.25 (64) over a gigabit LAN, 189.9 ms over a WAN"
-            ),
-            text(
-                "CS 739 mini-project 1, part 3: 12 to 20 µs for an int, a double, a structure and strings of 512 to 2048 B, by reliable UDP"
-            ),
-            text("RFC 9002, on when something is lost"),
-        ],
-        predicted_from: text(
-            "the round trip by UDP as net.rtt has measured it over the same link, or system calls and context switches; and what the library adds: its state and memory a datagram, tags and copies of the bytes, and system calls",
-        ),
-        after: list![
-            text("os.syscall"),
-            text("os.context_switch"),
-            text("net.rtt")
-        ],
-        needs: list![text("cpus=cross: two processors (--cpu)")],
-        roles: list![text("server"), text("client")],
-    }),
+             stops at a loss.";
+    const SOURCES: &'static [&'static str] = &[
+        "CS 739 mini-project 1, part 2: 14.97 µs (median 10) between two processes, 68.25 (64) over a gigabit LAN, 189.9 ms over a WAN",
+        "CS 739 mini-project 1, part 3: 12 to 20 µs for an int, a double, a structure and strings of 512 to 2048 B, by reliable UDP",
+        "RFC 9002, on when something is lost",
+    ];
+    const PREDICTED_FROM: &'static str = "the round trip by UDP as net.rtt has measured it over the same link, or system calls and context switches; and what the library adds: its state and memory a datagram, tags and copies of the bytes, and system calls";
+    const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch", "net.rtt"];
+    const NEEDS: &'static [&'static str] = &["cpus=cross: two processors (--cpu)"];
+    const CROSSINGS: &'static [&'static [&'static str]] =
+        &[&["stack", "size"], &["stack", "wait"], &["stack", "wake"]];
     // The stacks are held against each other.
-    rounds: 2,
-    blocks_by: &[],
-    least_ns: |point| path::least_ns(&point.link, size(point) as u64, UDP_HEADERS),
-    memory_bytes: |_| 0,
-    processors: |point| axis::<Cpus>(point, "cpus").count(),
-    headlines,
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[
-        |launch| Ok(Box::new(Server::start(launch)?)),
-        |launch| Ok(Box::new(Client::start(launch)?)),
-    ],
-    derive,
-};
+    const ROUNDS: u32 = 2;
+    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Rtt>(Server::start(launch)?),
+        |launch| role::<Rtt>(Client::start(launch)?),
+    ];
 
-/// What makes datagrams reliable.
-pub(crate) const STACK: Axis = words(
-    "stack",
-    "what carries the message",
-    list![
-        word(
-            "rudp",
-            "the library rudp, which acknowledges, tags and paces"
-        ),
-        word(
-            "study",
-            "the protocol of the reliable-datagrams study: a number, and a second's patience"
-        ),
-        word("udp", "plain datagrams, to hold the others against"),
-    ],
-);
+    fn least_ns(point: &At<Rtt>) -> f64 {
+        path::least_ns(&point.link, point.size as u64, UDP_HEADERS)
+    }
 
-const fn cpu(name: &'static str) -> MetricInfo {
+    fn processors(point: &At<Rtt>) -> usize {
+        point.cpus.count()
+    }
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        vec![Headline::new(
+            "round trip: reliable datagram on loopback",
+            Rtt::default(),
+        )]
+    }
+
+    fn predict(point: &At<Rtt>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        predict(point, known)
+    }
+
+    fn derive(point: &At<Rtt>, reports: Vec<Report>) -> Report {
+        let [server, mut report] = <[Report; 2]>::try_from(reports).expect("a report of each role");
+        if report.state == State::Ok {
+            report.metrics.extend(server.metrics);
+        }
+        if point.cpus == Cpus::Same {
+            derived::forget_disturbances(&mut report);
+        }
+        report
+    }
+}
+
+const fn cpu(name: &'static str) -> Metric {
     metric(
         name,
         Unit::Nanoseconds,
@@ -154,60 +158,76 @@ const fn cpu(name: &'static str) -> MetricInfo {
     )
 }
 
-fn headlines(_: &Facts) -> Vec<Headline> {
-    vec![Headline::new(
-        "round trip: reliable datagram on loopback",
-        PROBE.info.defaults(),
-    )]
-}
-
-/// What carries a point's messages.
+/// What carries messages, of this probe and of those that have the same ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stack {
+pub(crate) enum Carrier {
     Rudp,
     Study,
     /// What the others are held against: datagrams here, and for calls of procedures connections too.
     Plain(Over),
 }
 
-impl Stack {
-    /// By what the ends meet, where it is not the library that they talk by.
-    pub(crate) fn over(self) -> Over {
-        match self {
-            Stack::Plain(over) => over,
-            Stack::Rudp | Stack::Study => Over::Udp,
+impl From<Stack> for Carrier {
+    fn from(stack: Stack) -> Carrier {
+        match stack {
+            Stack::Rudp => Carrier::Rudp,
+            Stack::Study => Carrier::Study,
+            Stack::Udp => Carrier::Plain(Over::Udp),
         }
     }
 }
 
-pub(crate) fn stack(point: &Point) -> Stack {
-    match point.axes.word("stack") {
-        "study" => Stack::Study,
-        "udp" => Stack::Plain(Over::Udp),
-        "tcp" => Stack::Plain(Over::Tcp),
-        "unix" => Stack::Plain(Over::Unix),
-        _ => Stack::Rudp,
+/// What the two ends of a round trip have to agree on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Messages {
+    pub(crate) carrier: Carrier,
+    /// Bytes of a message, and of its answer.
+    pub(crate) size: usize,
+    pub(crate) wait: Wait,
+    pub(crate) cpus: Cpus,
+    pub(crate) wake: Wake,
+}
+
+impl From<&Messages> for Messages {
+    fn from(messages: &Messages) -> Messages {
+        *messages
     }
 }
 
-fn config(point: &Point) -> Config {
-    ends::config(point, Control::default(), size(point))
-}
+impl Messages {
+    /// The same by what carries the datagrams, or the bytes.
+    pub(crate) fn exchange(&self) -> Exchange {
+        Exchange {
+            over: match self.carrier {
+                Carrier::Rudp | Carrier::Study => Over::Udp,
+                Carrier::Plain(over) => over,
+            },
+            size: self.size,
+            wait: self.wait,
+            cpus: self.cpus,
+            wake: self.wake,
+        }
+    }
 
-/// Refuses a message that no datagram holds.
-pub(crate) fn fits(point: &Point) -> Result<(), Failure> {
-    let most = match stack(point) {
-        Stack::Study => DATAGRAM_MOST_BYTES - study::NUMBER,
-        Stack::Plain(Over::Udp) => DATAGRAM_MOST_BYTES,
-        Stack::Rudp | Stack::Plain(_) => return Ok(()),
-    };
-    match size(point) > most {
-        true => Err(Failure::unsupported(format!(
+    /// Refuses a message that no datagram holds.
+    pub(crate) fn fits(&self) -> Result<(), Failure> {
+        let most = match self.carrier {
+            Carrier::Study => DATAGRAM_MOST_BYTES - study::NUMBER,
+            Carrier::Plain(Over::Udp) => DATAGRAM_MOST_BYTES,
+            Carrier::Rudp | Carrier::Plain(Over::Tcp | Over::Unix) => return Ok(()),
+        };
+        if self.size <= most {
+            return Ok(());
+        }
+        Err(Failure::unsupported(format!(
             "a message of this stack is one datagram, which carries {most} B of it at most (--set \
              size={most}, or stack=rudp)"
-        ))),
-        false => Ok(()),
+        )))
     }
+}
+
+fn config(point: &At<Messages>) -> Config {
+    ends::config(&point.link, Control::default(), point.size)
 }
 
 /// The end that answers.
@@ -229,26 +249,28 @@ impl Server {
     }
 }
 
-impl Role for Server {
-    fn blocks(&self, point: &Point) -> bool {
-        wait(point) == Wait::Block
+impl<P> RoleAt<P> for Server
+where
+    for<'a> Messages: From<&'a P>,
+{
+    fn blocks(&self, point: &At<P>) -> bool {
+        Messages::from(&point.axes).wait == Wait::Block
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        fits(point)?;
-        self.kept = Some(self.end.settle(
-            &point.link,
-            axis(point, "cpus"),
-            axis(point, "wake"),
-            wait(point) == Wait::Block,
-        )?);
-        let meeting = &self.end.meeting;
-        let (listener, offers) = meeting::listen(&point.link, meeting, stack(point).over(), 1)?;
+    fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
+        let messages = Messages::from(&point.axes);
+        messages.fits()?;
+        let ends = messages.exchange();
+        let (meeting, link) = (&self.end.meeting, &point.link);
+        let kept = self.end.settle(link, ends.cpus, ends.wake, ends.blocks())?;
+        self.kept = Some(kept);
+        let (listener, offers) = meeting::listen(link, meeting, ends.over.into(), 1)?;
         self.listener = Some(listener);
         Ok(offers)
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let point = &point.to::<Messages>();
         let _kept = self.kept.take();
         let listener = self.listener.take().expect("it is prepared");
         let Some(mut answers) = self.meet(point, &listener, meter)? else {
@@ -259,7 +281,7 @@ impl Role for Server {
             messages += u64::from(answers.answer()?);
             Ok(())
         })?;
-        cpu_time(point, "cpu_server", began_ns, messages, meter);
+        cpu_time(point.wait, "cpu_server", began_ns, messages, meter);
         Ok(())
     }
 }
@@ -268,24 +290,27 @@ impl Server {
     /// None where the launch has ended before.
     fn meet(
         &self,
-        point: &Point,
+        point: &At<Messages>,
         listener: &Listener,
         meter: &Meter<'_>,
     ) -> Result<Option<Answers>, Failure> {
-        if stack(point) == Stack::Rudp {
-            let talk = Talk::accept(listener, config(point), wait(point), meter.stop())?;
-            return Ok(talk.map(|talk| Answers::Library(Box::new(talk))));
-        }
-        let accepted = Conversation::accept(listener, wait(point), meter.stop());
-        let met = meeting::met(accepted)?;
-        Ok(met.map(|conversation| match stack(point) {
-            Stack::Study => {
-                let token = &self.end.meeting.token;
-                let answering = Answering::new(conversation, size(point), token);
-                Answers::Study(answering, message(point))
+        let (wait, stop) = (point.wait.into(), meter.stop());
+        let conversation = || meeting::met(Conversation::accept(listener, wait, stop));
+        Ok(match point.carrier {
+            Carrier::Rudp => {
+                let talk = Talk::accept(listener, config(point), wait, stop)?;
+                talk.map(|talk| Answers::Library(Box::new(talk)))
             }
-            _ => Answers::Plain(conversation, vec![0; size(point)]),
-        }))
+            Carrier::Study => conversation()?.map(|conversation| {
+                let token = &self.end.meeting.token;
+                let answering = Answering::new(conversation, point.size, token);
+                Answers::Study(answering, point.exchange().message())
+            }),
+            Carrier::Plain(_) => {
+                let plain = |conversation| Answers::Plain(conversation, vec![0; point.size]);
+                conversation()?.map(plain)
+            }
+        })
     }
 }
 
@@ -319,15 +344,9 @@ impl Answers {
 
 /// What an end's thread has used a message, where it waits in the kernel: one that spins uses all
 /// of its processor.
-fn cpu_time(
-    point: &Point,
-    metric: &'static str,
-    began_ns: u64,
-    messages: u64,
-    meter: &mut Meter<'_>,
-) {
+fn cpu_time(wait: Wait, metric: &'static str, began_ns: u64, messages: u64, meter: &mut Meter<'_>) {
     let used_ns = now_ns(ClockId::ThreadCpu).saturating_sub(began_ns);
-    if wait(point) == Wait::Block && messages > 0 {
+    if wait == Wait::Block && messages > 0 {
         meter.value(metric, used_ns as f64 / messages as f64);
     }
 }
@@ -348,21 +367,22 @@ const MESSAGES_PER_POINT: f64 = 20.0;
 /// Messages before those that count.
 const WARM_UP: u32 = 20;
 
-impl Role for Client {
-    fn blocks(&self, point: &Point) -> bool {
-        wait(point) == Wait::Block
+impl<P> RoleAt<P> for Client
+where
+    for<'a> Messages: From<&'a P>,
+{
+    fn blocks(&self, point: &At<P>) -> bool {
+        Messages::from(&point.axes).wait == Wait::Block
     }
 
-    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
-        self.0.prepare(
-            &point.link,
-            (axis(point, "cpus"), axis(point, "wake")),
-            offers,
-            wait(point) == Wait::Block,
-        )
+    fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers, Failure> {
+        let ends = Messages::from(&point.axes).exchange();
+        let cpus = (ends.cpus, ends.wake);
+        self.0.prepare(&point.link, cpus, offers, ends.blocks())
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let point = &point.to::<Messages>();
         let (_kept, mut asks) = self
             .0
             .call_by(|meeting, offers| Asks::call(point, meeting, offers))?;
@@ -370,13 +390,13 @@ impl Role for Client {
         meter.operation_allocates();
         let failed = |error: io::Error| broken(&error);
         let start = Instant::now();
-        asks.ask(point, |ask| ask()).map_err(failed)?;
+        asks.ask(|ask| ask()).map_err(failed)?;
         let first_ns = start.elapsed().as_nanos() as f64;
         let mut each_ns = first_ns;
         if first_ns * MESSAGES_PER_POINT < meter.time_ns() {
             for _ in 0..WARM_UP {
                 let start = Instant::now();
-                asks.ask(point, |ask| ask()).map_err(failed)?;
+                asks.ask(|ask| ask()).map_err(failed)?;
                 each_ns = each_ns.min(start.elapsed().as_nanos() as f64);
             }
         }
@@ -385,13 +405,13 @@ impl Role for Client {
         let mut slow = meter.lasting(path::lasts_ns(first_ns));
         let lost = share_lost(&mut slow, each_ns, |meter| {
             let before = again;
-            let asked = asks.ask(point, |ask| meter.time("latency", ask));
+            let asked = asks.ask(|ask| meter.time("latency", ask));
             asked.map_err(failed)?;
             messages += 1;
             again = asks.sent_again();
             Ok(again > before)
         })?;
-        cpu_time(point, "cpu_client", began_ns, messages, meter);
+        cpu_time(point.wait, "cpu_client", began_ns, messages, meter);
         meter.value("lost", lost);
         Ok(())
     }
@@ -414,28 +434,27 @@ enum By {
 }
 
 impl Asks {
-    fn call(point: &Point, meeting: &Meeting, offers: &Offers) -> Result<Asks, Failure> {
-        let by = match stack(point) {
-            Stack::Rudp => {
-                let talk = Talk::call(meeting, offers, config(point), wait(point))?;
+    fn call(point: &At<Messages>, meeting: &Meeting, offers: &Offers) -> Result<Asks, Failure> {
+        let (ends, wait) = (point.exchange(), point.wait.into());
+        let conversation = || {
+            let mut conversation = meeting::call(meeting, offers, ends.over.into(), wait)?;
+            let bytes = ends.size as u64;
+            conversation.may_take(path::may_take(&point.link, bytes, UDP_HEADERS));
+            Ok(conversation)
+        };
+        let by = match point.carrier {
+            Carrier::Rudp => {
+                let talk = Talk::call(meeting, offers, config(point), wait)?;
                 By::Library(Box::new(talk))
             }
-            stack => {
-                let called = meeting::call(meeting, offers, stack.over(), wait(point));
-                let mut conversation = called?;
-                let bytes = size(point);
-                conversation.may_take(path::may_take(&point.link, bytes as u64, UDP_HEADERS));
-                match stack {
-                    Stack::Study => By::Study(Asking::new(conversation)),
-                    _ => By::Plain(conversation, vec![0; bytes]),
-                }
-            }
+            Carrier::Study => By::Study(Asking::new(conversation()?)),
+            Carrier::Plain(_) => By::Plain(conversation()?, vec![0; ends.size]),
         };
         Ok(Asks {
             by,
             number: 0,
             message: Vec::new(),
-            expected: message(point),
+            expected: ends.message(),
         })
     }
 
@@ -445,7 +464,6 @@ impl Asks {
     /// Why there is no answer; `InvalidData` where it is another one.
     fn ask(
         &mut self,
-        point: &Point,
         timed: impl FnOnce(&mut dyn FnMut() -> io::Result<()>) -> io::Result<()>,
     ) -> io::Result<()> {
         self.number += 1;
@@ -454,7 +472,7 @@ impl Asks {
             return timed(&mut || asking.ask(message.take().unwrap_or_default()));
         }
         // Answers are told apart by a number, as far as they are long enough for one.
-        let length = size(point).min(size_of::<u64>());
+        let length = self.expected.len().min(size_of::<u64>());
         self.expected[..length].copy_from_slice(&self.number.to_le_bytes()[..length]);
         if self.message.is_empty() {
             self.message.clone_from(&self.expected);
@@ -493,30 +511,20 @@ impl Asks {
     }
 }
 
-fn derive(point: &Point, reports: Vec<Report>) -> Report {
-    let [server, mut report] = <[Report; 2]>::try_from(reports).expect("a report of each role");
-    if report.state == State::Ok {
-        report.metrics.extend(server.metrics);
-    }
-    if axis::<Cpus>(point, "cpus") == Cpus::Same {
-        derived::forget_disturbances(&mut report);
-    }
-    report
-}
-
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-    let (low, high, because) = udp_ns(point, known)?;
-    match stack(point) {
-        Stack::Plain(_) => latency_ns(low, high, because),
+fn predict(point: &At<Rtt>, known: &Known<'_>) -> Option<Prediction> {
+    let ends = Messages::from(&point.axes).exchange();
+    let (low, high, because) = udp_ns(&point.link, ends, known)?;
+    match point.stack {
+        Stack::Udp => latency_ns(low, high, because),
         Stack::Study => {
             let link_ns =
                 |bytes: u64| path::adds(&point.link, bytes, UDP_HEADERS).map(|(low, _, _)| low);
-            let whole_ns = link_ns(size(point) as u64)? - link_ns(study::NUMBER as u64)?;
+            let whole_ns = link_ns(point.size as u64)? - link_ns(study::NUMBER as u64)?;
             let because = because + "; what comes back is 8 B";
             latency_ns(low - whole_ns / 2.0, high, because)
         }
         Stack::Rudp => {
-            let (more_low, more_high, more) = library_ns(point, known)?;
+            let (more_low, more_high, more) = library_ns(&point.link, point.size, known)?;
             latency_ns(low + more_low, high + more_high, because + &more)
         }
     }

@@ -7,16 +7,15 @@ mod rudp;
 mod study;
 mod tcp;
 
-use super::axes::{Stack, control, over, size, stack, window};
+use super::axes::{Carrier, Transfer};
 use super::datagrams::{self, only};
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
-use crate::net::congestion_control;
-use costof_model::point::Point;
 use costof_model::protocol::Offers;
 use costof_os::meeting::{self, Address, DATAGRAM_MOST_BYTES, Listener, Over};
 use costof_os::socket;
 use std::io;
+use std::net::UdpSocket;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -80,24 +79,34 @@ pub(super) struct Received {
 
 /// What the receiver must have before it can be called.
 pub(super) enum Ready {
-    Plain,
+    Rudp,
+    /// And the size of a message.
+    Study(usize),
     #[cfg(feature = "quic")]
     Quic(quic::Identity),
+    Tcp,
+    Calls(costof_rpc::Stack),
 }
 
 /// Makes that, and what the other end needs to know of it.
 ///
 /// # Errors
 /// Why it cannot be made.
-pub(super) fn ready(point: &Point) -> io::Result<(Ready, Offers)> {
-    match stack(point) {
+pub(super) fn ready(point: &Transfer) -> io::Result<(Ready, Offers)> {
+    let ready = match point.carrier {
+        Carrier::Rudp => Ready::Rudp,
+        Carrier::Study => Ready::Study(point.size),
         #[cfg(feature = "quic")]
-        Stack::Quic => {
+        Carrier::Quic => {
             let (identity, offers) = quic::Identity::new()?;
-            Ok((Ready::Quic(identity), offers))
+            return Ok((Ready::Quic(identity), offers));
         }
-        _ => Ok((Ready::Plain, Offers::new())),
-    }
+        #[cfg(not(feature = "quic"))]
+        Carrier::Quic => return Err(io::ErrorKind::Unsupported.into()),
+        Carrier::Tcp => Ready::Tcp,
+        Carrier::Calls(stack) => Ready::Calls(stack),
+    };
+    Ok((ready, Offers::new()))
 }
 
 /// The receiving end of what calls this listener.
@@ -105,29 +114,20 @@ pub(super) fn ready(point: &Point) -> io::Result<(Ready, Offers)> {
 /// # Errors
 /// Those of [`datagrams::accept`].
 pub(super) fn accept(
-    point: &Point,
     listener: &Listener,
     ready: Ready,
     stop: &AtomicBool,
 ) -> io::Result<Box<dyn Receives>> {
-    if let Stack::Calls(stack) = stack(point) {
-        let met = only(listener.accept(stop)?);
-        return Ok(Box::new(calls::Receiver::new(
-            stack,
-            met,
-            listener.token(),
-        )?));
-    }
-    if over(point) == Over::Tcp {
-        let met = only(listener.accept(stop)?);
-        return Ok(Box::new(tcp::Receiver::new(met, listener.token())?));
-    }
-    let socket = datagrams::accept(listener, stop)?;
+    let met = || io::Result::Ok(only(listener.accept(stop)?));
+    let socket = || datagrams::accept(listener, stop);
+    let token = listener.token();
     Ok(match ready {
+        Ready::Rudp => Box::new(rudp::Receiver::new(socket()?)?),
+        Ready::Study(size) => Box::new(study::Receiver::new(socket()?, size)?),
         #[cfg(feature = "quic")]
-        Ready::Quic(identity) => Box::new(quic::Receiver::new(socket, identity)?),
-        Ready::Plain if stack(point) == Stack::Rudp => Box::new(rudp::Receiver::new(socket)?),
-        Ready::Plain => Box::new(study::Receiver::new(socket, size(point))?),
+        Ready::Quic(identity) => Box::new(quic::Receiver::new(socket()?, identity)?),
+        Ready::Tcp => Box::new(tcp::Receiver::new(met()?, token)?),
+        Ready::Calls(stack) => Box::new(calls::Receiver::new(stack, met()?, token)?),
     })
 }
 
@@ -136,34 +136,58 @@ pub(super) fn accept(
 /// # Errors
 /// Those of [`meeting::call_by`]; why the stack cannot connect.
 pub(super) fn call(
-    point: &Point,
+    point: &Transfer,
     address: &Address,
     offers: &Offers,
     token: &[u8],
 ) -> io::Result<Called> {
     #[cfg(not(feature = "quic"))]
     let _ = offers;
-    let by = congestion_control::control(point);
-    if let Stack::Calls(stack) = stack(point) {
-        let met = only(meeting::call_by(over(point), address, 1, by, token)?);
-        let round_trip = met.round_trip();
-        let sender = calls::Sender::new(stack, met)?;
-        return Ok(Called {
-            mtu: sender.mtu_bytes()?,
-            sender: Box::new(sender),
-            round_trip,
-        });
+    let by = point.congestion_control.name();
+    let met = || io::Result::Ok(only(meeting::call_by(Over::Tcp, address, 1, by, token)?));
+    match point.carrier {
+        Carrier::Rudp => by_datagrams(address, token, |socket, datagram| {
+            rudp::Sender::connect(socket, point.control_of_rudp(), datagram)
+        }),
+        Carrier::Study => by_datagrams(address, token, |socket, _| {
+            study::Sender::new(socket, point.under_way())
+        }),
+        #[cfg(feature = "quic")]
+        Carrier::Quic => by_datagrams(address, token, |socket, datagram| {
+            quic::Sender::connect(socket, offers, by, datagram)
+        }),
+        #[cfg(not(feature = "quic"))]
+        Carrier::Quic => Err(io::ErrorKind::Unsupported.into()),
+        Carrier::Tcp => {
+            let met = met()?;
+            let round_trip = met.round_trip();
+            let sender = tcp::Sender::new(met)?;
+            Ok(Called {
+                mtu: sender.mtu_bytes()?,
+                sender: Box::new(sender),
+                round_trip,
+            })
+        }
+        Carrier::Calls(stack) => {
+            let met = met()?;
+            let round_trip = met.round_trip();
+            let sender = calls::Sender::new(stack, met)?;
+            Ok(Called {
+                mtu: sender.mtu_bytes()?,
+                sender: Box::new(sender),
+                round_trip,
+            })
+        }
     }
-    if over(point) == Over::Tcp {
-        let met = only(meeting::call_by(Over::Tcp, address, 1, by, token)?);
-        let round_trip = met.round_trip();
-        let sender = tcp::Sender::new(met)?;
-        return Ok(Called {
-            mtu: sender.mtu_bytes()?,
-            sender: Box::new(sender),
-            round_trip,
-        });
-    }
+}
+
+/// One that sends by datagrams: `sender` makes it of a socket and the longest datagram that its way
+/// carries whole.
+fn by_datagrams<S: Sends + 'static>(
+    address: &Address,
+    token: &[u8],
+    sender: impl FnOnce(UdpSocket, usize) -> io::Result<S>,
+) -> io::Result<Called> {
     let (socket, round_trip) = datagrams::call(address, token)?;
     let mtu = socket::mtu_bytes(&socket)?;
     let headers = match socket.peer_addr()? {
@@ -171,14 +195,8 @@ pub(super) fn call(
         std::net::SocketAddr::V6(_) => 48,
     };
     let datagram = (mtu.saturating_sub(headers) as usize).min(DATAGRAM_MOST_BYTES);
-    let sender: Box<dyn Sends> = match stack(point) {
-        Stack::Rudp => Box::new(rudp::Sender::connect(socket, control(point), datagram)?),
-        #[cfg(feature = "quic")]
-        Stack::Quic => Box::new(quic::Sender::connect(socket, offers, by, datagram)?),
-        _ => Box::new(study::Sender::new(socket, window(point))?),
-    };
     Ok(Called {
-        sender,
+        sender: Box::new(sender(socket, datagram)?),
         mtu,
         round_trip,
     })

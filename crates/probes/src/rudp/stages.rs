@@ -2,103 +2,94 @@
 
 use crate::ends::{Cpus, switch_ns};
 use crate::expect::between;
-use crate::literal::{self, axis, latency, list, metric, text};
-use crate::net::axes;
+use crate::net::axes::{Over, Wait};
 use crate::net::caller::Caller;
-use crate::net::echo::{WAIT, message, serve, size, wait};
+use crate::net::echo::serve;
 use crate::net::lost::share_lost;
 use crate::net::meeting::{self, broken};
 use crate::net::path::{self, End, UDP_HEADERS};
 use crate::net::rtt;
 use crate::net::stages::{SWITCHED_ON, UNSTAMPED_MOST, absent, first_stamped};
 use crate::os::syscall;
+use crate::prelude::*;
 use crate::rudp::ends;
 use crate::rudp::expect::library_ns;
-use crate::rudp::rtt::{STACK, Stack, fits, stack};
+use crate::rudp::rtt::{Messages, Stack};
 use crate::rudp::stamped::{Answered, Asked, Ends, LIBRARY_MOST, fits_one};
-use crate::wake::{self, Kept};
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Probe, Role};
-use costof_model::List;
-use costof_model::axis::{Axis, Domain};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::metric::MetricInfo;
-use costof_model::point::{Headline, Point};
-use costof_model::prediction::{Known, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Meeting, Offers, Report};
+use crate::wake::{self, Kept, Wake};
+use costof_model::protocol::Meeting;
 use costof_model::rows::State;
-use costof_model::unit::{Better, Unit};
-use costof_os::conversation::{Conversation, Wait};
-use costof_os::meeting::{DATAGRAM_MOST_BYTES, Listener, Over};
+use costof_os::conversation::Conversation;
+use costof_os::meeting::{DATAGRAM_MOST_BYTES, Listener};
 use costof_os::timestamping::SwitchedOn;
 use rudp::{Config, Control};
 use std::io;
-use std::sync::LazyLock;
 use std::time::Duration;
 
-pub(crate) static PROBE: Probe = Probe {
-    info: LazyLock::new(|| ProbeInfo {
-        id: text("rudp.stages"),
-        method: 1,
-        question: text("What does making a datagram reliable take at either end?"),
-        axes: List::Owned(vec![
-            STACK,
-            Axis {
-                name: text("size"),
-                about: text(
-                    "bytes of the message, which is one datagram; 65,400 and its headers are the largest",
-                ),
-                domain: Domain::Number {
-                    unit: Unit::Bytes,
-                    low: 1,
-                    high: DATAGRAM_MOST_BYTES as u64,
-                    usual: list![1400, 56, LIBRARY_MOST as u64],
-                },
-            },
-            WAIT,
-            literal::typed("cpus", Cpus::cross_first()),
-            literal::typed("wake", wake::of_two_ends()),
-        ]),
-        crossings: list![
-            list![text("stack"), text("size")],
-            list![text("stack"), text("wait")],
-        ],
-        metrics: list![
-            ns(
-                "client",
-                "at the end that asks, its two stages together: the round trip less what lies between the datagram's leaving and its answer's coming; the study's T4 - T1 - (T3 - T2)",
-            ),
-            ns(
-                "client_send",
-                "from before the process sends the message until the driver is given its datagram; T2 - T1",
-            ),
-            ns(
-                "client_receive",
-                "from when the stack received the answer's datagram until the process has the answer; T4 - T3",
-            ),
-            ns(
-                "server",
-                "at the end that answers, from when the stack received the datagram until the driver is given its answer's; S2 - S1",
-            ),
-            ns(
-                "server_receive",
-                "of that, until the process has the message and begins to answer",
-            ),
-            ns("server_send", "of that, from there on"),
-            latency(
-                "the round trip, with the stamps: from before the message is sent until the whole answer is there, or with stack=study its acknowledgement"
-            ),
-            metric(
-                "missing",
-                Unit::One,
-                Better::Lower,
-                "the share of messages of which an answer or a stamp was missing at the end that asks; they count for nothing else there",
-            ),
-        ],
-        how: text(
-            "As rudp.rtt, one message at a time, on sockets whose datagrams the kernel stamps \
+pub(crate) static PROBE: Probe = Probe::of::<Stages>();
+
+point! {
+    /// What `rudp.stages` varies.
+    pub(crate) struct Stages of "rudp.stages" {
+        stack: Stack = Stack::axis(),
+        size: usize = bytes(
+            "bytes of the message, which is one datagram; 65,400 and its headers are the largest",
+            1..=DATAGRAM_MOST_BYTES as u64,
+            &[1400, 56, LIBRARY_MOST as u64],
+        ),
+        wait: Wait = words("how an end waits for a message"),
+        cpus: Cpus = Cpus::cross_first(),
+        wake: Wake = wake::of_two_ends(),
+    }
+}
+
+impl From<&Stages> for Messages {
+    fn from(point: &Stages) -> Messages {
+        Messages {
+            carrier: point.stack.into(),
+            size: point.size,
+            wait: point.wait,
+            cpus: point.cpus,
+            wake: point.wake,
+        }
+    }
+}
+
+impl Measure for Stages {
+    const QUESTION: &'static str = "What does making a datagram reliable take at either end?";
+    const METRICS: &'static [Metric] = &[
+        ns(
+            "client",
+            "at the end that asks, its two stages together: the round trip less what lies between the datagram's leaving and its answer's coming; the study's T4 - T1 - (T3 - T2)",
+        ),
+        ns(
+            "client_send",
+            "from before the process sends the message until the driver is given its datagram; T2 - T1",
+        ),
+        ns(
+            "client_receive",
+            "from when the stack received the answer's datagram until the process has the answer; T4 - T3",
+        ),
+        ns(
+            "server",
+            "at the end that answers, from when the stack received the datagram until the driver is given its answer's; S2 - S1",
+        ),
+        ns(
+            "server_receive",
+            "of that, until the process has the message and begins to answer",
+        ),
+        ns("server_send", "of that, from there on"),
+        latency(
+            "the round trip, with the stamps: from before the message is sent until the whole answer is there, or with stack=study its acknowledgement",
+        ),
+        metric(
+            "missing",
+            Unit::One,
+            Better::Lower,
+            "the share of messages of which an answer or a stamp was missing at the end that asks; they count for nothing else there",
+        ),
+    ];
+    const HOW: &'static str = "As rudp.rtt, one message at a time, on sockets whose datagrams the kernel stamps \
              (SO_TIMESTAMPING, in software: SND and RX), where the study captured them with a \
              sniffer. Either end subtracts stamps of its own host alone, since the clocks of two \
              hosts are never subtracted. stack=udp is what the kernel and the waiting take, so \
@@ -107,69 +98,75 @@ pub(crate) static PROBE: Probe = Probe {
              stamps one of them. The library's state machine is driven here by a loop like that \
              of its own driver, one datagram at a time. Stamping costs some microseconds itself, \
              most of them between the stages; the stamps of what left are fetched after the \
-             answer.",
-        ),
-        sources: list![
-            text(
-                "CS 739 mini-project 1, part 2: server and client 9.9 and 8.4 µs for 1400 B on one machine, 17.2 and 24.6 µs for the largest datagram; over a LAN 95.7 and 28.8, 83.7 and 180.9 µs"
-            ),
-            text("Linux Documentation/networking/timestamping.rst"),
-        ],
-        predicted_from: text(
-            "half of the two sends, receives and context switches of a UDP round trip, from system calls and context switches as this run has measured them; and half of what the library adds to a round trip",
-        ),
-        after: list![text("os.syscall"), text("os.context_switch")],
-        needs: list![
-            text("software timestamps of the kernel (SO_TIMESTAMPING)"),
-            text("cpus=cross: two processors (--cpu)"),
-        ],
-        roles: list![text("server"), text("client")],
-    }),
+             answer.";
+    const SOURCES: &'static [&'static str] = &[
+        "CS 739 mini-project 1, part 2: server and client 9.9 and 8.4 µs for 1400 B on one machine, 17.2 and 24.6 µs for the largest datagram; over a LAN 95.7 and 28.8, 83.7 and 180.9 µs",
+        "Linux Documentation/networking/timestamping.rst",
+    ];
+    const PREDICTED_FROM: &'static str = "half of the two sends, receives and context switches of a UDP round trip, from system calls and context switches as this run has measured them; and half of what the library adds to a round trip";
+    const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
+    const NEEDS: &'static [&'static str] = &[
+        "software timestamps of the kernel (SO_TIMESTAMPING)",
+        "cpus=cross: two processors (--cpu)",
+    ];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"], &["stack", "wait"]];
     // The stacks are held against each other.
-    rounds: 2,
-    blocks_by: &[],
-    least_ns: |point| path::least_ns(&point.link, size(point) as u64, UDP_HEADERS),
-    memory_bytes: |_| 0,
-    processors: |point| axis::<Cpus>(point, "cpus").count(),
-    headlines,
-    more_points: |_| Vec::new(),
-    budget: None,
-    predict,
-    roles: &[
-        |launch| Ok(Box::new(Server::start(launch)?)),
-        |launch| Ok(Box::new(Client::start(launch)?)),
-    ],
-    derive,
-};
+    const ROUNDS: u32 = 2;
+    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Stages>(Server::start(launch)?),
+        |launch| role::<Stages>(Client::start(launch)?),
+    ];
 
-const fn ns(name: &'static str, about: &'static str) -> MetricInfo {
-    metric(name, Unit::Nanoseconds, Better::Lower, about)
+    fn least_ns(point: &At<Stages>) -> f64 {
+        path::least_ns(&point.link, point.size as u64, UDP_HEADERS)
+    }
+
+    fn processors(point: &At<Stages>) -> usize {
+        point.cpus.count()
+    }
+
+    fn headlines(_: &Facts) -> Vec<Headline> {
+        vec![Headline::new(
+            "reliable datagram: send and receive at one end",
+            Stages::default(),
+        )]
+    }
+
+    fn predict(point: &At<Stages>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+        predict(point, known)
+    }
+
+    fn derive(_: &At<Stages>, reports: Vec<Report>) -> Report {
+        let [server, mut client] = <[Report; 2]>::try_from(reports).expect("a report of each role");
+        if client.state == State::Ok {
+            client.metrics.extend(server.metrics);
+        }
+        client
+    }
 }
 
-fn headlines(_: &Facts) -> Vec<Headline> {
-    vec![Headline::new(
-        "reliable datagram: send and receive at one end",
-        PROBE.info.defaults(),
-    )]
+const fn ns(name: &'static str, about: &'static str) -> Metric {
+    metric(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
 /// After how long without an answer a plain datagram is taken for lost, at least.
 const LOST: Duration = Duration::from_secs(1);
 
 /// What an end of the point is to be.
-fn ends_of<'a>(point: &Point, meeting: &'a Meeting) -> Ends<'a> {
-    let usual = ends::config(point, Control::default(), size(point));
+fn ends_of<'a>(point: &At<Stages>, meeting: &'a Meeting) -> Ends<'a> {
+    let bytes = point.size as u64;
     Ends {
-        stack: stack(point),
-        wait: wait(point),
-        size: size(point),
+        stack: point.stack,
+        wait: point.wait.into(),
+        size: point.size,
         meeting,
         config: Config {
             // As the others, which IP cuts.
             datagram_bytes: DATAGRAM_MOST_BYTES,
-            ..usual
+            ..ends::config(&point.link, Control::default(), point.size)
         },
-        lost_after: LOST.max(3 * path::may_take(&point.link, size(point) as u64, UDP_HEADERS)),
+        lost_after: LOST.max(3 * path::may_take(&point.link, bytes, UDP_HEADERS)),
     }
 }
 
@@ -193,30 +190,28 @@ impl Server {
     }
 }
 
-impl Role for Server {
-    fn blocks(&self, point: &Point) -> bool {
-        wait(point) == Wait::Block
+impl RoleAt<Stages> for Server {
+    fn blocks(&self, point: &At<Stages>) -> bool {
+        point.wait == Wait::Block
     }
 
-    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        fits(point)?;
-        fits_one(stack(point), size(point))?;
+    fn prepare(&mut self, point: &At<Stages>, _: &Offers) -> Result<Offers, Failure> {
+        Messages::from(&point.axes).fits()?;
+        fits_one(point.stack, point.size)?;
         self.stamps.as_ref().map_err(absent)?;
-        self.kept = Some(self.end.settle(
-            &point.link,
-            axis(point, "cpus"),
-            axis(point, "wake"),
-            wait(point) == Wait::Block,
-        )?);
-        let (listener, offers) = meeting::listen(&point.link, &self.end.meeting, Over::Udp, 1)?;
+        let (meeting, link) = (&self.end.meeting, &point.link);
+        let waits = point.wait == Wait::Block;
+        let kept = self.end.settle(link, point.cpus, point.wake, waits)?;
+        self.kept = Some(kept);
+        let (listener, offers) = meeting::listen(link, meeting, Over::Udp.into(), 1)?;
         self.listener = Some(listener);
         Ok(offers)
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Stages>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let _kept = self.kept.take();
         let listener = self.listener.take().expect("it is prepared");
-        let accepted = Conversation::accept(&listener, wait(point), meter.stop());
+        let accepted = Conversation::accept(&listener, point.wait.into(), meter.stop());
         let Some(conversation) = meeting::met(accepted)? else {
             return Ok(());
         };
@@ -260,28 +255,24 @@ const WARM_UP: u32 = 20;
 /// Bytes of a message's number, where it has as many.
 const NUMBER: usize = 8;
 
-impl Role for Client {
-    fn blocks(&self, point: &Point) -> bool {
-        wait(point) == Wait::Block
+impl RoleAt<Stages> for Client {
+    fn blocks(&self, point: &At<Stages>) -> bool {
+        point.wait == Wait::Block
     }
 
-    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Stages>, offers: &Offers) -> Result<Offers, Failure> {
         self.stamps.as_ref().map_err(absent)?;
-        self.caller.prepare(
-            &point.link,
-            (axis(point, "cpus"), axis(point, "wake")),
-            offers,
-            wait(point) == Wait::Block,
-        )
+        let (cpus, waits) = ((point.cpus, point.wake), point.wait == Wait::Block);
+        self.caller.prepare(&point.link, cpus, offers, waits)
     }
 
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Stages>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (_kept, mut asks) = self.caller.call_by(|meeting, offers| {
-            let conversation = meeting::call(meeting, offers, Over::Udp, wait(point))?;
+            let conversation = meeting::call(meeting, offers, Over::Udp.into(), point.wait.into())?;
             let asks = ends_of(point, meeting).asks(conversation);
             asks.map_err(|error| broken(&error))
         })?;
-        let mut message = message(point);
+        let mut message = Messages::from(&point.axes).exchange().message();
         let (mut number, length) = (0_u64, message.len().min(NUMBER));
         let mut ask = || {
             number += 1;
@@ -332,21 +323,13 @@ fn record(asked: &Asked, meter: &mut Meter<'_>) {
     meter.latency("latency", took_ns(asked));
 }
 
-fn derive(_: &Point, reports: Vec<Report>) -> Report {
-    let [server, mut client] = <[Report; 2]>::try_from(reports).expect("a report of each role");
-    if client.state == State::Ok {
-        client.metrics.extend(server.metrics);
-    }
-    client
-}
-
-fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
+fn predict(point: &At<Stages>, known: &Known<'_>) -> Option<Prediction> {
     let read_ns = syscall::one_thread_ns(known, "read")?;
-    let (low, high, because) = rtt::kernel_ns(axes::Over::Udp, size(point), read_ns);
+    let (low, high, because) = rtt::kernel_ns(Over::Udp, point.size, read_ns);
     let (mut low, mut high) = (low / 3.0, high / 2.0 + 16.0 * read_ns);
     let mut because = format!("a third to a half of {because}; up to 16 reads for the stamps");
-    if wait(point) == Wait::Block {
-        let switch_ns = switch_ns(axis(point, "cpus"), axis(point, "wake"), known)?;
+    if point.wait == Wait::Block {
+        let switch_ns = switch_ns(point.cpus, point.wake, known)?;
         low += 0.4 * switch_ns;
         high += 1.25 * switch_ns;
         because += &format!(
@@ -354,8 +337,8 @@ fn predict(point: &Point, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
             Unit::Nanoseconds.display(switch_ns)
         );
     }
-    if stack(point) == Stack::Rudp {
-        let (more_low, more_high, more) = library_ns(point, known)?;
+    if point.stack == Stack::Rudp {
+        let (more_low, more_high, more) = library_ns(&point.link, point.size, known)?;
         low += more_low / 2.0;
         high += more_high / 2.0;
         because += &more;

@@ -133,7 +133,7 @@ impl Ends<'_> {
         Ok(match self.stack {
             Stack::Rudp => Asks::Library(Box::new(Library::connect(noted, self)?)),
             Stack::Study => Asks::Study(Asking::new(noted)),
-            Stack::Plain(_) => Asks::Udp(Plain {
+            Stack::Udp => Asks::Udp(Plain {
                 noted,
                 answer: vec![0; self.size],
                 lost_after: self.lost_after,
@@ -151,7 +151,7 @@ impl Ends<'_> {
         Ok(match self.stack {
             Stack::Rudp => Answers::Library(Box::new(Library::accept(noted, self)?)),
             Stack::Study => Answers::Study(Answering::new(noted, self.size, token)),
-            Stack::Plain(_) => Answers::Udp(noted, vec![0; self.size]),
+            Stack::Udp => Answers::Udp(noted, vec![0; self.size]),
         })
     }
 }
@@ -523,7 +523,7 @@ mod tests {
     #[test]
     fn messages_of_every_stack_are_stamped_at_both_ends() {
         let _on = SwitchedOn::within(Duration::from_secs(60)).unwrap();
-        for stack in [Stack::Rudp, Stack::Study, Stack::Plain(Over::Udp)] {
+        for stack in [Stack::Rudp, Stack::Study, Stack::Udp] {
             for wait in [Wait::Block, Wait::Spin] {
                 let (asked, answered) = complete(stack, wait);
                 assert!(asked > 20, "{stack:?} {wait:?}: {asked} of 40");
