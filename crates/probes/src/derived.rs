@@ -1,8 +1,8 @@
 //! What is computed from the metrics that a role reports.
 
-use crate::literal::text;
 use costof_measure::probe::only;
 use costof_measure::statistics::quantile::median;
+use costof_model::Text;
 use costof_model::metric::{CoreState, Data, Gauged, Measured, Selection};
 use costof_model::protocol::Report;
 
@@ -34,7 +34,9 @@ fn cost(report: &Report, metric: &str) -> Option<(f64, Option<CoreState>)> {
 /// Adds a metric that is one number.
 pub(crate) fn add(report: &mut Report, metric: &'static str, value: f64) {
     let value = Data::Value(value);
-    report.metrics.push(Measured::new(text(metric), value));
+    report
+        .metrics
+        .push(Measured::new(Text::Borrowed(metric), value));
 }
 
 /// Adds the throughput, where an operation of `bytes` bytes has a cost.
@@ -42,7 +44,10 @@ pub(crate) fn add_throughput(report: &mut Report, bytes: u64) {
     if let Some((ns, state)) = cost(report, "cost") {
         report.metrics.push(Measured {
             gauged: state.map(|state| Gauged::Samples(vec![state])),
-            ..Measured::new(text("throughput"), Data::Value(bytes as f64 / ns * 1e9))
+            ..Measured::new(
+                Text::Borrowed("throughput"),
+                Data::Value(bytes as f64 / ns * 1e9),
+            )
         });
     }
 }
@@ -96,7 +101,7 @@ mod tests {
     fn cost(samples: &[(u64, f64)]) -> Measured {
         Measured {
             disturbed: vec![0],
-            ..Measured::new(text("cost"), Data::Samples(samples.to_vec()))
+            ..Measured::new(Text::Borrowed("cost"), Data::Samples(samples.to_vec()))
         }
     }
 

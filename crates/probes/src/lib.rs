@@ -11,7 +11,6 @@ mod english;
 mod expect;
 mod file;
 mod ipc;
-mod literal;
 mod memory;
 mod net;
 pub mod notes;
@@ -24,6 +23,8 @@ mod sizes;
 mod sum;
 mod sync;
 mod table;
+#[cfg(test)]
+mod testing;
 mod threads;
 mod wake;
 

@@ -1,7 +1,5 @@
 //! What every probe needs.
 
-#![allow(unused_imports, reason = "until every probe is declared as a type")]
-
 pub(crate) use crate::expect::{cost_ns, latency_ns};
 pub(crate) use costof_measure::meter::Meter;
 pub(crate) use costof_measure::probe::{Measure, Metric, Probe, RoleAt, StartRole, only, role};
@@ -22,7 +20,6 @@ pub(crate) const fn cost(about: &'static str) -> Metric {
 }
 
 /// The metric `latency`: nanoseconds of each operation, as a distribution.
-#[allow(dead_code)]
 pub(crate) const fn latency(about: &'static str) -> Metric {
     metric("latency", Unit::Nanoseconds, Better::Lower, about)
 }

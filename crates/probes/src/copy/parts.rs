@@ -503,7 +503,7 @@ impl RoleAt<Parts> for Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::{measured, text};
+    use crate::testing::{measured, text};
     use crate::{cpu, os};
     use costof_model::axis::Axes;
     use costof_model::metric::{Data, Measured};

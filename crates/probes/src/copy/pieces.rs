@@ -370,8 +370,8 @@ fn along(points: &[(f64, f64)], at: f64) -> Option<f64> {
 mod tests {
     use super::super::parts::{self, Parts};
     use super::*;
-    use crate::literal::measured;
     use crate::sum::Sum;
+    use crate::testing::measured;
     use crate::{memory, os};
     use costof_model::rows::PointRow;
 

@@ -581,7 +581,7 @@ fn pin(cpus: &[usize]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::{measured, text};
+    use crate::testing::{measured, text};
     use costof_model::axis::Axes;
     use costof_model::metric::{Data, Measured};
 

@@ -431,9 +431,9 @@ mod tests {
     #[test]
     fn cold_sources_come_from_the_cache_that_holds_the_working_set() {
         use crate::cpu::frequency::{self, Frequency};
-        use crate::literal::measured;
         use crate::memory::bandwidth::{self, Bandwidth, Op};
         use crate::memory::latency::{self, Latency};
+        use crate::testing::measured;
         use costof_model::facts::{Cache, CacheKind};
         let cache = |level, size_bytes| Cache {
             level,

@@ -152,7 +152,7 @@ fn run(_: &At<Neighbour>, meter: &mut Meter<'_>) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use crate::cpu::loops::{self, Loop};
-    use crate::literal::measured;
+    use crate::testing::measured;
     use costof_model::metric::Selection;
 
     #[test]

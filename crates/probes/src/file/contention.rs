@@ -256,7 +256,7 @@ fn ended(error: io::Error) -> Failure {
 mod tests {
     use super::*;
     use crate::file::tried::{launch, run, value};
-    use crate::literal::at;
+    use crate::testing::at;
     use costof_model::failure::FailureKind;
 
     #[test]

@@ -190,7 +190,7 @@ impl RoleAt<Metadata> for Namer {
 mod tests {
     use super::*;
     use crate::file::tried::run;
-    use crate::literal::at;
+    use crate::testing::at;
 
     #[test]
     fn every_call_is_carried_out_and_nothing_is_left() {

@@ -55,7 +55,7 @@ pub(crate) fn run<P: Measure>(role: &mut impl RoleAt<P>, point: &At<P>) -> Resul
 
 /// Prepares and measures a point.
 pub(crate) fn measure<P: Measure>(axes: P) -> Result<Report, Failure> {
-    let typed = crate::literal::at(axes);
+    let typed = crate::testing::at(axes);
     let point = Point {
         probe: P::PROBE.into(),
         axes: typed.axes.write(),

@@ -288,7 +288,7 @@ impl RoleAt<Write> for Writing {
 mod tests {
     use super::*;
     use crate::file::tried::{alone, launch, measure, value};
-    use crate::literal::at as on_no_link;
+    use crate::testing::at as on_no_link;
     use costof_model::failure::FailureKind;
     use costof_os::file::cache;
 

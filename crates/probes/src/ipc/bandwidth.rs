@@ -228,7 +228,7 @@ impl RoleAt<Bandwidth> for Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::text;
+    use crate::testing::text;
     use costof_model::metric::{Data, Measured};
     use costof_model::rows::State;
 

@@ -1,23 +1,8 @@
 //! By what TCP decides how much may be under way, where a point asks for one.
 
-use crate::literal::{self, list, word};
-use costof_model::axis::Axis;
 use costof_model::failure::Failure;
-use costof_model::point::Point;
-use costof_model::typed::{AxisOf, AxisType, Words, words};
+use costof_model::typed::{AxisOf, Words, words};
 use std::io;
-
-/// The axis, for probes whose points are no type yet.
-pub(crate) const CONGESTION_CONTROL: Axis = literal::words(
-    "congestion_control",
-    "by what TCP decides how much may be under way",
-    list![
-        word("default", "the kernel's own choice"),
-        word("cubic", "CUBIC (RFC 9438)"),
-        word("bbr", "BBR, as the kernel has it"),
-        word("reno", "NewReno (RFC 6582)"),
-    ],
-);
 
 costof_model::words! {
     /// By what TCP decides how much may be in flight.
@@ -43,12 +28,6 @@ impl CongestionControl {
     pub(crate) fn name(self) -> Option<&'static str> {
         (self != CongestionControl::Default).then(|| self.word())
     }
-}
-
-/// The congestion control that a point asks for.
-pub(crate) fn control(point: &Point) -> Option<&'static str> {
-    let value = point.axes.0.get("congestion_control")?;
-    CongestionControl::from_value(value)?.name()
 }
 
 /// Why it cannot be had, if that is what an error says.

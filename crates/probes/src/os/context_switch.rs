@@ -364,7 +364,7 @@ fn waking_ns(point: &At<ContextSwitch>, facts: &Facts, known: &Known<'_>) -> (f6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::{point, text};
+    use crate::testing::{point, text};
     use costof_model::metric::{Data, Measured};
     use costof_model::rows::State;
 

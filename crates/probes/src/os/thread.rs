@@ -229,9 +229,9 @@ fn switch_ns(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::{at, measured};
     use crate::os::context_switch::{self, Between, ContextSwitch};
     use crate::os::syscall::{Call, Syscall};
+    use crate::testing::{at, measured};
 
     #[test]
     fn context_switches_between_threads_come_before_those_between_processes() {

@@ -200,7 +200,7 @@ fn waking_ns(wake: Wake, known: &Known<'_>) -> (f64, f64, String) {
 mod tests {
     use super::*;
     use crate::cpu::vm_exit;
-    use crate::literal::{at, measured};
+    use crate::testing::{at, measured};
     use costof_model::axis::Axes;
 
     #[test]

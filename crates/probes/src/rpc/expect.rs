@@ -342,9 +342,9 @@ fn marshalling_ns(stack: Stack, payload: Argument, known: &Known<'_>) -> Option<
 mod tests {
     use super::*;
     use crate::cpu::frequency;
-    use crate::literal::{measured, text};
     use crate::os;
     use crate::rpc::{marshal, rtt};
+    use crate::testing::{measured, text};
     use costof_measure::probe::Measure;
     use costof_model::axis::Axes;
     use costof_model::facts::Facts;
@@ -354,7 +354,7 @@ mod tests {
     /// What a run has before calls: a TCP round trip of 10 µs, reads of 100 ns, and what marshalling a
     /// string of 64 B takes of gRPC.
     fn before() -> Vec<PointRow> {
-        let mut tcp = measured(&net::rtt::PROBE, net::rtt::Rtt::default().into(), 10e3);
+        let mut tcp = measured(&net::rtt::PROBE, net::rtt::Rtt::default(), 10e3);
         tcp.point.link = text("loopback");
         let call = crate::os::syscall::PROBE
             .info
@@ -365,7 +365,7 @@ mod tests {
                 direction,
                 ..Marshalling::default()
             };
-            measured(&marshal::PROBE, point.into(), ns)
+            measured(&marshal::PROBE, point, ns)
         };
         vec![
             measured(&frequency::PROBE, Axes::default(), 2e9),
@@ -426,7 +426,7 @@ mod tests {
     #[test]
     fn a_load_is_expected_until_it_saturates_the_server() {
         let mut rows = before();
-        let mut call = measured(&rtt::PROBE, Rtt::default().into(), 30e3);
+        let mut call = measured(&rtt::PROBE, Rtt::default(), 30e3);
         call.point.link = text("loopback");
         let server = Estimate {
             name: text("cpu_server"),

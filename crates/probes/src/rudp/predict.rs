@@ -343,8 +343,8 @@ mod tests {
     use super::super::bandwidth::Bandwidth;
     use super::super::loss::Loss;
     use super::*;
-    use crate::literal::{measured, text};
     use crate::net;
+    use crate::testing::{measured, text};
     use costof_measure::probe::Measure;
     use costof_model::facts::Facts;
 

@@ -231,8 +231,8 @@ fn echo(point: &At<CopySend>, facts: &Facts, pieces: &Pieces<'_>) -> Option<Pred
 mod tests {
     use super::*;
     use crate::copy::parts::{Part, Parts};
-    use crate::literal::measured;
     use crate::net::congestion_control::CongestionControl;
+    use crate::testing::measured;
     use crate::{copy, cpu, memory, net, os};
     use costof_model::facts::{Cache, CacheKind};
     use costof_model::rows::PointRow;

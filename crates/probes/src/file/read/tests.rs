@@ -1,9 +1,9 @@
 use super::*;
 use crate::cpu::memcpy;
 use crate::file::tried::{alone, launch, measure, run, value};
-use crate::literal::{at as on_no_link, measured};
 use crate::os::page_fault::{self, Kind, PageFault};
 use crate::os::syscall::{self, Call, Syscall};
+use crate::testing::{at as on_no_link, measured};
 use costof_model::axis::Domain;
 use costof_model::facts::{Disk, DiskKind, FileSystem};
 use costof_model::failure::FailureKind;

@@ -99,7 +99,7 @@ fn is_here(path: &str) -> bool {
 mod tests {
     use super::*;
     use crate::file::remote::null::{self, RemoteCall};
-    use crate::literal::measured;
+    use crate::testing::measured;
     use costof_model::facts::NetworkDevice;
 
     fn expected(point: &Remote, facts: &Facts) -> Prediction {

@@ -118,9 +118,9 @@ fn main_memory(point: &Bandwidth, facts: &Facts, known: &Known<'_>) -> Option<Pr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::measured;
     use crate::memory::bandwidth::stream;
     use crate::memory::latency::{self, Latency};
+    use crate::testing::measured;
     use costof_model::rows::PointRow;
 
     /// A random load on such pages.

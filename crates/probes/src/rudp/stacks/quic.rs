@@ -5,10 +5,10 @@
 
 use super::tcp::{ANSWERED, Answers};
 use super::{LOOK, Received, Receives, Sends, Sent, WINDOW_BYTES};
-use crate::literal::text;
 use crate::rudp::datagrams::MEETS;
 use crate::rudp::incoming::Incoming;
 use crate::rudp::outgoing::Outgoing;
+use costof_model::Text;
 use costof_model::protocol::Offers;
 use costof_os::socket::{dropped_datagrams, set_buffer_bytes};
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
@@ -63,7 +63,7 @@ impl Identity {
             .map(|byte| format!("{byte:02x}"))
             .collect();
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
-        let offers = Offers::from([(text(CERTIFICATE), digits)]);
+        let offers = Offers::from([(Text::Borrowed(CERTIFICATE), digits)]);
         Ok((Identity { certificate, key }, offers))
     }
 }

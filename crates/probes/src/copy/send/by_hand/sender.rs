@@ -363,7 +363,7 @@ fn connect_ip(host: &str, port: u16) -> io::Result<TcpStream> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literal::text;
+    use crate::testing::text;
     use costof_model::metric::{Data, Measured};
     use costof_model::rows::State;
     use std::net::Ipv4Addr;
