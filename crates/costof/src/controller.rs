@@ -427,7 +427,7 @@ impl Controller<'_> {
         };
         for machine in [Some(self.near), self.far].into_iter().flatten() {
             machine
-                .has(&*probe.info)
+                .has(&probe.info)
                 .map_err(|failure| Lost::Failed(None, failure))?;
         }
         let token = token().map_err(|error| {
