@@ -7,7 +7,7 @@ mod svg;
 
 use costof_model::unit::Unit;
 pub(crate) use draw::{FILE, PAGE, drawing};
-pub(crate) use scale::{Scale, number, tick};
+pub(crate) use scale::{Scale, Span, number, tick};
 
 /// Plots that belong together: panels with the same series.
 #[derive(Clone, Debug, Default)]

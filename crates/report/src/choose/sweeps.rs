@@ -4,7 +4,7 @@
 use super::AXES;
 use super::place::{LINK, LOSS, Place, SERIES, names, place, split};
 use super::what::{TAIL, What};
-use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
+use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale, Span};
 use crate::rows::Rows;
 use crate::text::{SENTENCES, capital, shortened};
 use costof_model::axis::{AxisValue, Domain};
@@ -460,7 +460,7 @@ fn vertically(panels: &[Panel]) -> &'static str {
             let (low, high) = dot.interval.unwrap_or((dot.y, dot.y));
             [low, dot.y, high]
         });
-        panel.y.scale.ends(heights)
+        Span::new(&panel.y.scale, heights)
     };
     let Some((first, others)) = panels.split_first() else {
         return "";

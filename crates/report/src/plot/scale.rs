@@ -27,15 +27,6 @@ impl Scale {
         }
     }
 
-    /// Where a value stands, before the drawing library maps it; that one takes logarithms to the
-    /// base of ten itself.
-    pub(crate) fn place(&self, value: f64) -> f64 {
-        match self {
-            Scale::Doublings => value.log2(),
-            Scale::Decades | Scale::Linear | Scale::Words(_) => value,
-        }
-    }
-
     /// The scale that fits positive measured values: logarithmic where they span more than a
     /// factor of four, else linear.
     pub(crate) fn of_values(values: impl Iterator<Item = f64>) -> Scale {
@@ -59,25 +50,121 @@ impl Scale {
             false => Scale::Decades,
         }
     }
+}
 
-    /// The ends of an axis that shows these places, with a little room.
-    pub(crate) fn ends(&self, places: impl Iterator<Item = f64>) -> (f64, f64) {
+/// The values that an axis shows, from one end to the other.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Span {
+    scale: Scale,
+    /// The ends as places: logarithms where the scale has some.
+    low: f64,
+    high: f64,
+}
+
+impl Span {
+    /// Of an axis that shows these values, with a little room.
+    pub(crate) fn new(scale: &Scale, values: impl Iterator<Item = f64>) -> Span {
+        let places = values.map(|value| place(scale, value));
         let (low, high) = places.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), place| {
             (low.min(place), high.max(place))
         });
-        match self {
+        let (low, high) = match scale {
             Scale::Words(words) => (0.5, words.len() as f64 + 0.5),
-            _ if low > high => (1.0, 10.0),
+            _ if low > high => (0.0, 1.0),
             Scale::Doublings => (low - 0.3, high + 0.3),
             Scale::Decades => {
-                let room = (high / low).powf(0.05).max(1.25);
-                (low / room, high * room)
+                let room = (0.05 * (high - low)).max(0.1);
+                (low - room, high + room)
             }
             Scale::Linear => {
                 let top = if high > 0.0 { high * 1.08 } else { 1.0 };
                 (low.min(0.0) * 1.08, top)
             }
+        };
+        let scale = scale.clone();
+        Span { scale, low, high }
+    }
+
+    /// Room below, as a share of the axis.
+    pub(crate) fn widen_below(&mut self, share: f64) {
+        self.low -= share * (self.high - self.low);
+    }
+
+    /// Room above, as a share of the axis.
+    pub(crate) fn widen_above(&mut self, share: f64) {
+        self.high += share * (self.high - self.low);
+    }
+
+    /// Where a value stands, from 0 at the low end to 1 at the high one.
+    pub(crate) fn share(&self, value: f64) -> f64 {
+        (place(&self.scale, value) - self.low) / (self.high - self.low)
+    }
+
+    /// The value, or the end that is next to it.
+    pub(crate) fn within(&self, value: f64) -> f64 {
+        match place(&self.scale, value) {
+            place if place < self.low => self.value(self.low),
+            place if place > self.high => self.value(self.high),
+            _ => value,
         }
+    }
+
+    /// How many words, or doublings, or decades it shows.
+    pub(crate) fn steps(&self) -> f64 {
+        (self.high - self.low).max(1.0)
+    }
+
+    /// Values to write beside the axis, `most` of them or so.
+    pub(crate) fn ticks(&self, most: usize) -> Vec<f64> {
+        let (low, high, most) = (self.low, self.high, most as f64);
+        let multiples = |step: f64| {
+            let first = (low / step).ceil() as i64;
+            let last = (high / step).floor() as i64;
+            (first..=last).map(move |times| times as f64 * step)
+        };
+        match self.scale {
+            Scale::Words(_) => multiples(1.0).collect(),
+            Scale::Doublings => {
+                let step = ((high - low) / most).ceil().max(1.0);
+                multiples(step).map(f64::exp2).collect()
+            }
+            Scale::Decades if high - low > 2.5 => {
+                let step = ((high - low) / most).ceil().max(1.0);
+                let decades = multiples(step);
+                decades.map(|decade| 10_f64.powf(decade)).collect()
+            }
+            Scale::Decades => {
+                let decades = low.floor() as i32..=high.floor() as i32;
+                let each = decades
+                    .flat_map(|decade| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(decade)));
+                let is_shown = |value: &f64| (low..=high).contains(&value.log10());
+                each.filter(is_shown).collect()
+            }
+            Scale::Linear => {
+                let least = (high - low) / most;
+                let decade = 10_f64.powf(least.log10().floor());
+                let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|digit| digit * decade);
+                let step = steps.into_iter().find(|step| *step >= least);
+                multiples(step.unwrap_or(least)).collect()
+            }
+        }
+    }
+
+    fn value(&self, place: f64) -> f64 {
+        match self.scale {
+            Scale::Doublings => place.exp2(),
+            Scale::Decades => 10_f64.powf(place),
+            Scale::Linear | Scale::Words(_) => place,
+        }
+    }
+}
+
+/// Where a value stands on a scale, so that what is equally far apart is drawn so.
+fn place(scale: &Scale, value: f64) -> f64 {
+    match scale {
+        Scale::Doublings => value.log2(),
+        Scale::Decades => value.log10(),
+        Scale::Linear | Scale::Words(_) => value,
     }
 }
 
@@ -149,6 +236,33 @@ mod tests {
             assert!(!Scale::Decades.shows(value), "{value}");
         }
         assert!(Scale::Linear.shows(0.0) && !Scale::Linear.shows(1e300));
+    }
+
+    #[test]
+    fn ticks_are_round_and_few() {
+        let ticks =
+            |scale: &Scale, values: &[f64]| Span::new(scale, values.iter().copied()).ticks(7);
+        assert_eq!(
+            ticks(&Scale::Linear, &[0.0, 10.0]),
+            [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+        );
+        assert_eq!(ticks(&Scale::Decades, &[1.0, 1e4]).len(), 5);
+        assert_eq!(ticks(&Scale::Decades, &[30.0, 90.0]), [50.0, 100.0]);
+        assert_eq!(
+            ticks(&Scale::Doublings, &[64.0, 512.0]),
+            [64.0, 128.0, 256.0, 512.0]
+        );
+        let words = Scale::Words(vec!["a".into(), "b".into()]);
+        assert_eq!(ticks(&words, &[]), [1.0, 2.0]);
+    }
+
+    #[test]
+    fn a_value_stands_between_the_ends() {
+        let span = Span::new(&Scale::Decades, [10.0, 1000.0].into_iter());
+        assert!((span.share(100.0) - 0.5).abs() < 1e-9);
+        assert!(span.share(10.0) > 0.0 && span.share(1000.0) < 1.0);
+        assert_eq!(span.within(50.0), 50.0);
+        assert!((span.share(span.within(1e9)) - 1.0).abs() < 1e-9);
     }
 
     #[test]
