@@ -451,10 +451,15 @@ fn check_resumable(
     let machine = &ends.near.description;
     let points = run.run.plan.points();
     for point in points {
-        if costof_measure::probe::find(table, &point.probe).is_none() {
+        let Some(probe) = costof_measure::probe::find(table, &point.probe) else {
             return Err(wrong(format!(
                 "this costof has no probe {}: resume with the one that began the run",
                 point.probe
+            )));
+        };
+        if !probe.info.allows(&point.axes) {
+            return Err(wrong(format!(
+                "this costof has no point {point}: resume with the one that began the run"
             )));
         }
     }

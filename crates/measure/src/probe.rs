@@ -16,8 +16,8 @@ use std::marker::PhantomData;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// One question with a number for an answer, and how it gets it. A literal of
-/// this type has no defaults, so that nothing can be forgotten.
+/// One question with a number for an answer, and how it gets it. [`Probe::of`] makes it of a type that
+/// implements [`Measure`].
 #[derive(Debug)]
 pub struct Probe {
     /// The description, as plain data.
@@ -278,11 +278,14 @@ pub fn role<P: TypedPoint>(role: impl RoleAt<P> + 'static) -> Result<Box<dyn Rol
 
     impl<P: TypedPoint, R: RoleAt<P>> Role for Untyped<P, R> {
         fn blocks(&self, point: &Point) -> bool {
-            self.0.blocks(&point.into())
+            At::read(point).is_some_and(|point| self.0.blocks(&point))
         }
 
         fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
-            self.0.prepare(&point.into(), offers)
+            // The controller may be of another build.
+            let read =
+                At::read(point).ok_or_else(|| Failure::error(format!("no point here: {point}")));
+            self.0.prepare(&read?, offers)
         }
 
         fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {

@@ -149,6 +149,22 @@ impl Axis {
         }
     }
 
+    /// Whether a value may stand here: in a file, or in what another end says, it may be any.
+    pub fn allows(&self, value: &AxisValue) -> bool {
+        match (&self.domain, value) {
+            (Domain::Choice(choices), AxisValue::Word(word)) => {
+                choices.iter().any(|choice| choice.value == *word)
+            }
+            (Domain::Number { low, high, .. }, AxisValue::Number(number)) => {
+                (low..=high).contains(&number)
+            }
+            (Domain::Place { words, schemes }, AxisValue::Word(text)) => {
+                is_place(text, words, schemes)
+            }
+            _ => false,
+        }
+    }
+
     /// A value of this axis as people write it.
     pub fn display(&self, value: &AxisValue) -> String {
         match (&self.domain, value) {

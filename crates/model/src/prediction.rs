@@ -78,13 +78,6 @@ impl Known<'_> {
         self.0.iter().find(stands_there)
     }
 
-    /// The same of another metric of that point.
-    pub fn metric(&self, probe: &str, axes: &[(&str, &str)], metric: &str) -> Option<f64> {
-        self.row(probe, axes, None)?
-            .estimate(metric)
-            .map(|estimate| estimate.median)
-    }
-
     fn row(&self, probe: &str, axes: &[(&str, &str)], link: Option<&str>) -> Option<&PointRow> {
         let stands_there = |row: &&PointRow| {
             row.point.probe == probe

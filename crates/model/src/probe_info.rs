@@ -66,6 +66,17 @@ impl ProbeInfo {
         )
     }
 
+    /// Whether these are its axes, each with a value that may stand there.
+    pub fn allows(&self, given: &Axes) -> bool {
+        let may_be = |axis: &Axis| {
+            given
+                .0
+                .get(&axis.name)
+                .is_some_and(|value| axis.allows(value))
+        };
+        given.0.len() == self.axes.len() && self.axes.iter().all(may_be)
+    }
+
     /// The axis called `name`.
     ///
     /// # Errors

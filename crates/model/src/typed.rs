@@ -55,15 +55,20 @@ impl<P> Deref for At<P> {
     }
 }
 
+impl<P: TypedPoint> At<P> {
+    /// The point that this is; `None` where it is none of this probe.
+    pub fn read(point: &Point) -> Option<At<P>> {
+        let axes = P::read(&point.axes)?;
+        let link = point.link.clone();
+        Some(At { axes, link })
+    }
+}
+
 impl<P: TypedPoint> From<&Point> for At<P> {
     /// # Panics
     /// Where it is no point of this probe: a plan has none of those.
     fn from(point: &Point) -> At<P> {
-        let axes = P::read(&point.axes);
-        At {
-            axes: axes.unwrap_or_else(|| panic!("{point} is no point of {}", P::PROBE)),
-            link: point.link.clone(),
-        }
+        At::read(point).unwrap_or_else(|| panic!("{point} is no point of {}", P::PROBE))
     }
 }
 
@@ -358,4 +363,67 @@ macro_rules! point {
             }
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    words! {
+        /// A colour.
+        enum Colour {
+            /// as blood
+            Red = "red",
+            /// as
+            /// grass
+            Green = "green",
+        }
+    }
+
+    point! {
+        /// What `test.point` varies.
+        struct Sample of "test.point" {
+            r#type: Colour = words_of("the colour", &[Colour::Green, Colour::Red]),
+            size: usize = bytes("how long", 1..=64, &[8, 64]),
+        }
+    }
+
+    #[test]
+    fn a_point_is_read_as_it_was_written() {
+        let sample = Sample {
+            r#type: Colour::Red,
+            size: 64,
+        };
+        assert_eq!(sample.write().to_string(), "size=64 type=red");
+        assert_eq!(Sample::read(&sample.write()), Some(sample));
+    }
+
+    #[test]
+    fn defaults_are_the_first_values_of_the_axes() {
+        let default = Sample::default();
+        assert_eq!((default.r#type, default.size), (Colour::Green, 8));
+        let axes = Sample::axes();
+        let names: Vec<&str> = axes.iter().map(|axis| &*axis.name).collect();
+        assert_eq!(names, ["type", "size"]);
+        assert_eq!(axes[0].usual(), ["green".into(), "red".into()]);
+        let Domain::Choice(choices) = &axes[0].domain else {
+            panic!("{:?}", axes[0])
+        };
+        assert_eq!(choices[0].about, "as grass");
+    }
+
+    #[test]
+    fn what_is_no_point_is_not_read() {
+        let good = Sample::default().write();
+        let mut less = good.clone();
+        less.0.remove("size");
+        for wrong in [
+            less,
+            good.clone().with("type", "blue"),
+            good.clone().with("type", 3),
+            good.with("size", "long"),
+        ] {
+            assert_eq!(Sample::read(&wrong), None, "{wrong}");
+        }
+    }
 }

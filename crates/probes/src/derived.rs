@@ -59,13 +59,6 @@ pub(crate) fn with_throughput(reports: Vec<Report>, bytes: u64) -> Report {
     report
 }
 
-/// The only report, with the throughput where an operation of `bytes` bytes has a cost.
-pub(crate) fn throughput_of(reports: Vec<Report>, bytes: u64) -> Report {
-    let [mut report] = <[Report; 1]>::try_from(reports).expect("one role");
-    add_throughput(&mut report, bytes);
-    report
-}
-
 /// The cost was measured in groups of `operations`: makes it that of one.
 pub(crate) fn divide_cost(report: &mut Report, operations: u64) {
     for measured in &mut report.metrics {

@@ -189,10 +189,18 @@ fn a_run_whose_probes_this_costof_does_not_have_is_refused() {
 }
 
 #[test]
-fn another_method_and_processors_that_are_gone_are_refused_even_if_forced() {
+fn other_methods_points_and_processors_that_are_gone_are_refused_even_if_forced() {
     let other_method = |row: &mut Value| row["method"] = json!(0);
     let other_processors = |row: &mut Value| row["plan"]["placement"]["only"] = json!([60_000]);
+    let other_axes = |row: &mut Value| {
+        row["plan"]["blocks"][0]["points"][0]["axes"] = json!({"colour": "red"});
+    };
     for (kind, named, change) in [
+        (
+            "run",
+            "no point test.good colour=red",
+            other_axes as fn(&mut Value),
+        ),
         (
             "probe",
             "method 0 of test.good",

@@ -461,6 +461,8 @@ mod tests {
         names.create(10).unwrap();
         assert_eq!(names.count().unwrap(), 10);
         names.stat(10).unwrap();
+        assert!(names.rename(1).is_err(), "none was provided");
+        names.provide(10).unwrap();
         names.rename(4).unwrap();
         assert!(names.stat(1).is_err());
         names.provide_to_rename(10).unwrap();

@@ -134,7 +134,7 @@ impl Measure for Parts {
                 )
             }
             Part::Reap => {
-                let read_ns = syscall::one_thread_ns(known, "read")?;
+                let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
                 let batch = point.batch() as f64;
                 cost_ns(
                     2.0 * read_ns / batch,
@@ -161,7 +161,7 @@ impl Measure for Parts {
                 )
             }
             Part::Iovec => {
-                let read_ns = syscall::one_thread_ns(known, "read")?;
+                let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
                 let hz = known.primary("cpu.frequency", &[])?;
                 let entries_ns = 1e9 / hz * FIELDS as f64;
                 cost_ns(

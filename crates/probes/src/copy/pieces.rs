@@ -54,7 +54,7 @@ impl<'a> Pieces<'a> {
         Some(Pieces {
             known: *known,
             facts,
-            read_ns: syscall::one_thread_ns(known, "read")?,
+            read_ns: syscall::one_thread_ns(known, syscall::Call::Read)?,
             copy: copy.or_else(|| known.primary("memory.bandwidth", &[("op", "copy")]))? / 1e9,
         })
     }

@@ -158,7 +158,7 @@ impl Measure for Snappy {
     }
 
     fn derive(point: &At<Snappy>, reports: Vec<Report>) -> Report {
-        derived::throughput_of(reports, point.size)
+        derived::with_throughput(reports, point.size)
     }
 }
 

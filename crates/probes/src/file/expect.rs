@@ -40,7 +40,7 @@ pub(super) struct Blocks<'a> {
 
 /// Adds a system call that reads or writes a file; none where none is known.
 pub(super) fn call(sum: &mut Sum, known: &Known<'_>) -> Option<f64> {
-    let call_ns = syscall::one_thread_ns(known, "read")?;
+    let call_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
     let name = format!(
         "for a system call of {}",
         Unit::Nanoseconds.display(call_ns)

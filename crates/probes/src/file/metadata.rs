@@ -76,8 +76,8 @@ impl Measure for Metadata {
     }
 
     fn predict(point: &At<Metadata>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let read_ns = syscall::one_thread_ns(known, "read")?;
-        let open_ns = syscall::one_thread_ns(known, "open")?;
+        let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
+        let open_ns = syscall::one_thread_ns(known, syscall::Call::Open)?;
         let (low, high, because) = match point.call {
             Call::Stat => (
                 read_ns,

@@ -114,7 +114,7 @@ impl Measure for Bandwidth {
         };
         let (mut calls_ns, mut switch_ns) = (0.0, 0.0);
         if point.over != Over::SharedMemory {
-            calls_ns = syscall::one_thread_ns(known, "read")?;
+            calls_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
             switch_ns = ends::switch_ns(point.cpus, point.wake, known)?;
             because += &format!(
                 "; one or both calls, like a read of {calls_ns:.0} ns; no or one context switch of \

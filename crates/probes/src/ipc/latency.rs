@@ -268,7 +268,7 @@ fn spinning_ns(
             format!("{lines} there and back: {line}, times 0.8 to {high}"),
         ));
     }
-    let read_ns = syscall::one_thread_ns(known, "read")?;
+    let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
     // The channel's lock, its state and its buffer are lines that both ends write.
     Some((
         4.0 * read_ns + least_ns,

@@ -179,7 +179,7 @@ impl Measure for Bandwidth {
     /// Adds the throughput: what all threads move in the median time of a block.
     fn derive(point: &At<Bandwidth>, reports: Vec<Report>) -> Report {
         let (block_bytes, _) = blocks(point);
-        derived::throughput_of(reports, block_bytes.saturating_mul(point.threads))
+        derived::with_throughput(reports, block_bytes.saturating_mul(point.threads))
     }
 }
 

@@ -7,9 +7,9 @@ use costof_os::{conversation, meeting};
 costof_model::words! {
     /// What goes between two ends.
     pub(crate) enum Over {
-        /// TCP with TCP_NODELAY
+        /// a TCP connection with TCP_NODELAY
         Tcp = "tcp",
-        /// UDP, by sockets that are not connected
+        /// UDP datagrams
         Udp = "udp",
         /// a Unix stream socket, on one machine without a link
         Unix = "unix",
@@ -32,16 +32,6 @@ impl From<Over> for meeting::Over {
             Over::Tcp => meeting::Over::Tcp,
             Over::Udp => meeting::Over::Udp,
             Over::Unix => meeting::Over::Unix,
-        }
-    }
-}
-
-impl From<meeting::Over> for Over {
-    fn from(over: meeting::Over) -> Over {
-        match over {
-            meeting::Over::Tcp => Over::Tcp,
-            meeting::Over::Udp => Over::Udp,
-            meeting::Over::Unix => Over::Unix,
         }
     }
 }

@@ -72,7 +72,7 @@ impl Measure for Ping {
     }
 
     fn predict(point: &At<Ping>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let read_ns = syscall::one_thread_ns(known, "read")?;
+        let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
         let size = point.size as f64;
         // A reply is made of the request in place; the message is copied in and out.
         let (low, high) = (8.0 * read_ns + size / 10.0, 50.0 * read_ns + size);

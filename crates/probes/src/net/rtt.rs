@@ -400,7 +400,7 @@ pub(crate) fn kernel_ns(over: Over, size: usize, read_ns: f64) -> (f64, f64, Str
 }
 
 fn predict(point: &At<Rtt>, known: &Known<'_>) -> Option<Prediction> {
-    let read_ns = syscall::one_thread_ns(known, "read")?;
+    let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
     let (mut low, mut high, mut because) = kernel_ns(point.over, point.size, read_ns);
     if point.wait == Wait::Block {
         let switch_ns = switch_ns(point.cpus, point.wake, known)?;

@@ -268,7 +268,7 @@ fn record(stages: &timestamping::Stages, meter: &mut Meter<'_>) {
 }
 
 fn predict(point: &At<Stages>, known: &Known<'_>) -> Option<Prediction> {
-    let read_ns = syscall::one_thread_ns(known, "read")?;
+    let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
     // Two clones of the packet are stamped and queued, and one more call fetches each.
     let (stamps_low, stamps_high) = (2.0 * read_ns, 80.0 * read_ns);
     let stamps = format!("2 to 80 reads of {read_ns:.0} ns for the stamps");

@@ -154,14 +154,14 @@ impl Measure for ContextSwitch {
     fn predict(point: &At<ContextSwitch>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
         let (calls_ns, calls) = match point.over {
             Over::Pipe => {
-                let read_ns = syscall::one_thread_ns(known, "read")?;
+                let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
                 (
                     2.0 * read_ns,
                     format!("a write and a read like that of {read_ns:.0} ns"),
                 )
             }
             Over::Futex => {
-                let call_ns = syscall::one_thread_ns(known, "getppid")?;
+                let call_ns = syscall::one_thread_ns(known, syscall::Call::Getppid)?;
                 (
                     2.0 * call_ns,
                     format!("two system calls of {call_ns:.0} ns"),

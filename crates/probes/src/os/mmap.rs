@@ -112,7 +112,7 @@ impl Measure for Mmap {
     }
 
     fn predict(point: &At<Mmap>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let open_ns = syscall::one_thread_ns(known, "open")?;
+        let open_ns = syscall::one_thread_ns(known, syscall::Call::Open)?;
         let fault_ns = known.primary("os.page_fault", &[("kind", "minor_anonymous")])?;
         let (pages, tables) = match point.populate {
             Populate::Yes => (point.size.div_ceil(4096), 0),

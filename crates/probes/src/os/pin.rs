@@ -28,6 +28,7 @@ point! {
     pub(crate) struct Pin of "os.pin" {
         how: How = words("by which system calls"),
         pages: Pages = Pages::axis(),
+        // Several pages even where the smallest are of 64 KiB.
         size: u64 = bytes("the size of the buffer", 64 << 10..=1 << 30, &[1 << 20, 256 << 10]),
     }
 }

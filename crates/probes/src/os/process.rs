@@ -150,7 +150,7 @@ impl Measure for Process {
     }
 
     fn predict(point: &At<Process>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let call_ns = syscall::one_thread_ns(known, "getppid")?;
+        let call_ns = syscall::one_thread_ns(known, syscall::Call::Getppid)?;
         let (copies, made_ns, made) = match point.how {
             How::Fork | How::Clone3 => (
                 true,

@@ -53,7 +53,7 @@ impl Measure for Signal {
     }
 
     fn predict(point: &At<Signal>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let call_ns = syscall::one_thread_ns(known, "getppid")?;
+        let call_ns = syscall::one_thread_ns(known, syscall::Call::Getppid)?;
         match point.how {
             How::Install => cost_ns(
                 call_ns,

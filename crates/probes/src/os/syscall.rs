@@ -131,8 +131,8 @@ impl Measure for Syscall {
 }
 
 /// What a call costs in a process of one thread, where that was measured, in nanoseconds.
-pub(crate) fn one_thread_ns(known: &Known<'_>, call: &str) -> Option<f64> {
-    known.primary("os.syscall", &[("call", call), ("threads", "1")])
+pub(crate) fn one_thread_ns(known: &Known<'_>, call: Call) -> Option<f64> {
+    known.at(&Syscall { call, threads: 1 })
 }
 
 #[derive(Default)]

@@ -85,7 +85,7 @@ impl Measure for Thread {
     }
 
     fn predict(point: &At<Thread>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let call_ns = syscall::one_thread_ns(known, "getppid")?;
+        let call_ns = syscall::one_thread_ns(known, syscall::Call::Getppid)?;
         let calls_ns = 6.0 * call_ns;
         let made = format!(
             "6 system calls of {call_ns:.0} ns (signals blocked and let in, clone, waiting, waking, \

@@ -104,7 +104,7 @@ fn socket_ns(link: &str, ends: Exchange, known: &Known<'_>) -> Option<Range> {
             because,
         )
     } else {
-        let read_ns = syscall::one_thread_ns(known, "read")?;
+        let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
         let switch_ns = switch_ns(ends.cpus, ends.wake, known)?;
         let (low, high, because) = net::rtt::kernel_ns(over, bytes, read_ns);
         let (link_low, link_high, link) = path::adds(link, bytes as u64, headers)?;
@@ -162,7 +162,7 @@ const THRIFT: Adds = Adds {
 /// A call: the round trip of its bytes by the socket beneath it, marshalling, and what the stack adds.
 pub(super) fn call_ns(link: &str, call: &Call, known: &Known<'_>) -> Option<Range> {
     let (low, high, because) = socket_ns(link, call.exchange(), known)?;
-    let read_ns = syscall::one_thread_ns(known, "read")?;
+    let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
     let (marshal_low, marshal_high, marshalling) = marshalling_ns(call.stack, call.payload, known)?;
     let adds = match call.stack {
         Stack::Grpc => GRPC,
@@ -271,7 +271,7 @@ fn message_reads(stack: stream::Stack) -> ((f64, f64), (f64, f64), &'static str)
 
 /// A stream of messages: how many bytes of them a second, and because of what.
 pub(super) fn streamed(point: &At<Stream>, known: &Known<'_>) -> Option<Range> {
-    let read_ns = syscall::one_thread_ns(known, "read")?;
+    let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
     let size = point.size as f64;
     let (reads, copies, what) = message_reads(point.stack);
     let least_ns = reads.0 * read_ns + size / copies.0;

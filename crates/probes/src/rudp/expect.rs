@@ -24,7 +24,7 @@ pub(crate) fn udp_ns(link: &str, ends: Exchange, known: &Known<'_>) -> Option<Ra
         );
         return Some((0.85 * ns, 1.25 * ns, because));
     }
-    let read_ns = syscall::one_thread_ns(known, "read")?;
+    let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
     let (mut low, mut high, mut because) = rtt::kernel_ns(over, ends.size, read_ns);
     if ends.wait == Wait::Block {
         let switch_ns = switch_ns(ends.cpus, ends.wake, known)?;
@@ -48,7 +48,7 @@ fn datagrams(link: &str, size: usize) -> u64 {
 /// What the library adds to a UDP round trip of so many bytes: at each end a datagram's state, tag and copy, and system
 /// calls that say more.
 pub(crate) fn library_ns(link: &str, size: usize, known: &Known<'_>) -> Option<Range> {
-    let read_ns = syscall::one_thread_ns(known, "read")?;
+    let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
     let (datagrams, size) = (datagrams(link, size), size as f64);
     let handled = 4.0 * datagrams as f64;
     Some((

@@ -324,7 +324,7 @@ fn record(asked: &Asked, meter: &mut Meter<'_>) {
 }
 
 fn predict(point: &At<Stages>, known: &Known<'_>) -> Option<Prediction> {
-    let read_ns = syscall::one_thread_ns(known, "read")?;
+    let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
     let (low, high, because) = rtt::kernel_ns(Over::Udp, point.size, read_ns);
     let (mut low, mut high) = (low / 3.0, high / 2.0 + 16.0 * read_ns);
     let mut because = format!("a third to a half of {because}; up to 16 reads for the stamps");

@@ -155,7 +155,7 @@ impl Measure for Mutex {
         let atomics = if sleeps { 2.0 } else { 1.0 };
         let fastest_ns = 2.0 * atomics * 8.0 / hz * 1e9;
         let (call_ns, call) = if sleeps {
-            let call_ns = syscall::one_thread_ns(known, "getppid")?;
+            let call_ns = syscall::one_thread_ns(known, syscall::Call::Getppid)?;
             let shown = Unit::Nanoseconds.display(call_ns);
             (
                 call_ns,

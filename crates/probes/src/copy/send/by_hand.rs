@@ -22,7 +22,7 @@ use super::PROBE;
 use super::axes::{CopySend, Over};
 use costof_measure::probe::Measure;
 use costof_measure::{clock, estimate, facts, link_end};
-use costof_model::axis::{Axes, Axis, AxisValue, Domain};
+use costof_model::axis::{Axes, Axis, AxisValue};
 use costof_model::failure::Failure;
 use costof_model::link::Link;
 use costof_model::link_end::LinkEnd;
@@ -117,20 +117,6 @@ fn axes_named(name: &str) -> Result<&'static Axis, String> {
             names.join(", ")
         )
     })
-}
-
-/// Whether these are the probe's axes, and each value one that it may have: they came from elsewhere.
-fn are_axes(given: &Axes) -> bool {
-    let may_be = |axis: &Axis| match (&axis.domain, given.0.get(&axis.name)) {
-        (Domain::Choice(choices), Some(AxisValue::Word(word))) => {
-            choices.iter().any(|choice| choice.value == *word)
-        }
-        (Domain::Number { low, high, .. }, Some(AxisValue::Number(number))) => {
-            (low..=high).contains(&number)
-        }
-        _ => false,
-    };
-    given.0.len() == axes().len() && axes().iter().all(may_be)
 }
 
 /// Of axes that are the probe's.
@@ -297,7 +283,7 @@ mod tests {
     #[test]
     fn what_another_end_says_has_the_probes_axes_and_values() {
         let good = PROBE.info.defaults();
-        assert!(are_axes(&good));
+        assert!(PROBE.info.allows(&good));
         let mut less = good.clone();
         less.0.remove("size");
         for wrong in [
@@ -307,7 +293,7 @@ mod tests {
             good.clone().with("primitive", "three_copies"),
             good.clone().with("colour", "red"),
         ] {
-            assert!(!are_axes(&wrong), "{wrong}");
+            assert!(!PROBE.info.allows(&wrong), "{wrong}");
         }
     }
 

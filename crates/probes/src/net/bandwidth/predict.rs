@@ -66,7 +66,7 @@ fn within_the_machine(
     facts: &Facts,
     known: &Known<'_>,
 ) -> Option<Prediction> {
-    let read_ns = syscall::one_thread_ns(known, "read")?;
+    let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
     let (copy, whence) = match known.primary("memory.bandwidth", &[("op", "copy")]) {
         Some(measured) => (measured / 1e9, "that memory.bandwidth measured"),
         None => (10.0, "that are usual"),

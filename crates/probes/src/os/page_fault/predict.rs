@@ -42,7 +42,7 @@ fn minor(
     bytes: f64,
     filling: &str,
 ) -> Option<Prediction> {
-    let call_ns = syscall::one_thread_ns(known, "getppid")?;
+    let call_ns = syscall::one_thread_ns(known, syscall::Call::Getppid)?;
     let ns_per_cycle = 1e9 / known.primary("cpu.frequency", &[])?;
     let fill_ns = |bytes_per_cycle: f64| bytes / bytes_per_cycle * ns_per_cycle;
     let (fast, slow) = (fill_ns(BYTES_PER_CYCLE.0), fill_ns(BYTES_PER_CYCLE.1));

@@ -5,7 +5,7 @@
 
 use super::channel::{Channel, Lines};
 use super::words::{self, Answer, FIRST_MOST_BYTES, LINE_MOST_BYTES, Said};
-use super::{Address, Ends, Instruments, Refusal, are_axes, between, nothing, point, shown, token};
+use super::{Address, Ends, Instruments, Refusal, between, nothing, point, shown, token};
 use crate::copy::send::axes::{CopySend, Over, Pattern};
 use crate::copy::send::roles::Receiving;
 use crate::copy::send::{PROBE, check};
@@ -274,7 +274,7 @@ impl Receiver {
                 method,
                 axes,
                 place,
-            } if method == PROBE.info.method && are_axes(&axes) => (axes, place),
+            } if method == PROBE.info.method && PROBE.info.allows(&axes) => (axes, place),
             _ => {
                 return Err(Stranger::wrong(
                     "the sender's costof sends otherwise than the receiver's (the same release at both \
