@@ -1,7 +1,7 @@
 //! Points as types: what a probe varies, declared once. A word of the command line or of a run file is
 //! read into the type; roles, predictions and results work with the type alone.
 //!
-//! [`words!`](crate::words) declares the words of an axis, [`point!`](crate::point) a point whose fields
+//! [`words!`](crate::words!) declares the words of an axis, [`point!`](crate::point!) a point whose fields
 //! are the axes.
 
 use crate::axis::{Axes, Axis, AxisValue, Choice, Domain};
@@ -99,7 +99,7 @@ pub trait AxisType: Sized {
     fn to_value(&self) -> AxisValue;
 }
 
-/// Words that may stand on an axis: an enum that [`words!`](crate::words) declares.
+/// Words that may stand on an axis: an enum that [`words!`](crate::words!) declares.
 pub trait Words: AxisType + Copy + 'static {
     /// All of them, the default first.
     const ALL: &'static [Self];
