@@ -2,7 +2,7 @@
 //! Pure, so that a point can be derived again from its launches at any time.
 
 use crate::grade::link::{link_causes, without_relay};
-use crate::grade::{causes, core_never_alone, core_shared, other_distances, other_end_shared};
+use crate::grade::{self, causes, core_never_alone, core_shared, other_distances};
 use crate::launches::{Counting, launches_with};
 use crate::schedule::LEAST_LAUNCHES;
 use crate::statistics::distribution::Distribution;
@@ -118,7 +118,7 @@ pub fn point(
     let Counting {
         given,
         never_alone,
-        other_end_shared: left_out_or_not,
+        other_end_shared,
         elsewhere,
     } = Counting::of(given);
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
@@ -132,7 +132,7 @@ pub fn point(
     let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone);
     warnings.extend(core.and_then(|core| core_shared(&core)));
     warnings.extend(core_never_alone(never_alone, given.len()));
-    warnings.extend(other_end_shared(left_out_or_not, given.len()));
+    warnings.extend(grade::other_end_shared(other_end_shared, given.len()));
     warnings.extend(other_distances(elsewhere, given.len()));
     let rows: Vec<&LaunchRow> = given.iter().map(|(row, _)| *row).collect();
     warnings.extend(link_causes(&rows));

@@ -19,10 +19,21 @@ struct Cause {
     /// What was seen, before the value and after it.
     what: (&'static str, &'static str),
     unit: Unit,
-    /// Whether batches that it disturbed can be told by what was recorded of them: where an estimate
-    /// leaves those out, it costs no more than grade B.
-    left_out: bool,
+    /// Which estimates leave out the batches that it disturbed: it costs those no more than grade B.
+    left_out: LeftOut,
     advice: &'static str,
+}
+
+/// Whether what was recorded of a batch shows that a cause disturbed it.
+enum LeftOut {
+    /// Nothing does.
+    Never,
+    /// It does.
+    Always,
+    /// It does where the operation keeps its CPU. Where it gives it up, the scheduler works longer beside
+    /// others that want it, in batches that were never preempted too: a context switch took 2.7 or 3.4 µs
+    /// beside a busy loop.
+    KeepingCpu,
 }
 
 /// How a recorded value is shown.
@@ -45,7 +56,7 @@ const CAUSES: &[Cause] = &[
         limits: SHARE,
         what: ("the hypervisor took ", " of the time"),
         unit: Unit::Share,
-        left_out: true,
+        left_out: LeftOut::Always,
         advice: "measure on a host that is not shared, or at another hour",
     },
     Cause {
@@ -54,7 +65,7 @@ const CAUSES: &[Cause] = &[
         limits: SHARE,
         what: ("the worker waited for its processor ", " of the time"),
         unit: Unit::Share,
-        left_out: true,
+        left_out: LeftOut::Always,
         advice: "stop what else runs, or choose a free processor by --cpu",
     },
     Cause {
@@ -66,7 +77,7 @@ const CAUSES: &[Cause] = &[
             " of the time",
         ),
         unit: Unit::Share,
-        left_out: true,
+        left_out: LeftOut::Always,
         advice: "raise the quota (cpu.max, docker --cpus, Kubernetes limits), or measure outside of it",
     },
     Cause {
@@ -76,7 +87,7 @@ const CAUSES: &[Cause] = &[
         limits: [0.03, 0.06, 0.15],
         what: ("others used the measured processor for ", " of the time"),
         unit: Unit::Share,
-        left_out: true,
+        left_out: LeftOut::KeepingCpu,
         advice: "stop what else runs, or choose a free processor by --cpu",
     },
     Cause {
@@ -86,7 +97,7 @@ const CAUSES: &[Cause] = &[
         limits: [0.15, 0.5, f64::INFINITY],
         what: ("other processors were busy for ", " of the time"),
         unit: Unit::Share,
-        left_out: false,
+        left_out: LeftOut::Never,
         advice: "stop what else runs: it shares caches, memory and the power budget",
     },
     Cause {
@@ -99,7 +110,7 @@ const CAUSES: &[Cause] = &[
         limits: [0.01, 0.03, 0.1],
         what: ("the processor stood still for ", " of the time"),
         unit: Unit::Share,
-        left_out: true,
+        left_out: LeftOut::Always,
         advice: "look for interrupts (/proc/interrupts), SMIs or a busy hypervisor",
     },
     Cause {
@@ -108,7 +119,7 @@ const CAUSES: &[Cause] = &[
         limits: [0.03, 0.08, 0.25],
         what: ("the core clock moved by ", ""),
         unit: Unit::Share,
-        left_out: false,
+        left_out: LeftOut::Never,
         advice: "fix the frequency (governor performance, turbo off), or read the cycles",
     },
     Cause {
@@ -121,7 +132,7 @@ const CAUSES: &[Cause] = &[
             " longer at times",
         ),
         unit: Unit::Share,
-        left_out: false,
+        left_out: LeftOut::Never,
         advice: DISTANCE_ADVICE,
     },
     Cause {
@@ -130,7 +141,7 @@ const CAUSES: &[Cause] = &[
         limits: [1.0, 10.0, f64::INFINITY],
         what: ("the worker changed its processor ", " times"),
         unit: Unit::Count,
-        left_out: false,
+        left_out: LeftOut::Never,
         advice: "something overrides the worker's affinity: look for cpusets and tuning daemons",
     },
     Cause {
@@ -143,7 +154,7 @@ const CAUSES: &[Cause] = &[
         limits: [1.0, 1.0, f64::INFINITY],
         what: ("sockets that sniff packets on a device of the link: ", ""),
         unit: Unit::Count,
-        left_out: false,
+        left_out: LeftOut::Never,
         advice: "end what captures packets (tcpdump, monitoring agents): `ss -0 -p` lists it",
     },
 ];
@@ -151,9 +162,13 @@ const CAUSES: &[Cause] = &[
 /// What in the noise of a point's launches costs it a grade; the worst decides. `is_alone` where its
 /// estimate is made of batches that were alone on the core and undisturbed.
 pub fn causes(noise: &[&Noise], is_alone: bool) -> Vec<Warning> {
-    // Where the operation gives up its CPU the scheduler works longer beside others that want it, in
-    // batches that were never preempted too: a context switch took 2.7 or 3.4 µs beside a busy loop.
-    let gives_up_cpu = noise.iter().any(|noise| noise.run_queue_wait_ns.is_none());
+    // What waits by design has no such record.
+    let keeps_cpu = noise.iter().all(|noise| noise.run_queue_wait_ns.is_some());
+    let is_left_out = |cause: &Cause| match cause.left_out {
+        LeftOut::Never => false,
+        LeftOut::Always => is_alone,
+        LeftOut::KeepingCpu => is_alone && keeps_cpu,
+    };
     let mut warnings = Vec::new();
     for cause in CAUSES {
         let Some(value) = (cause.recorded)(noise) else {
@@ -164,7 +179,7 @@ pub fn causes(noise: &[&Noise], is_alone: bool) -> Vec<Warning> {
         };
         warnings.push(Warning {
             kind: Text::Borrowed(cause.kind),
-            grade: if is_alone && cause.left_out && !(gives_up_cpu && cause.kind == "others") {
+            grade: if is_left_out(cause) {
                 grade.min(Grade::B)
             } else {
                 grade

@@ -316,14 +316,6 @@ impl Role for Only {
     }
 }
 
-/// The `derive` of a probe with one role: what the role reports is the result.
-///
-/// # Panics
-/// A probe with several roles that uses this is a bug.
-pub fn the_only_report(_: &Point, reports: Vec<Report>) -> Report {
-    only(reports)
-}
-
 /// What the only role reports.
 ///
 /// # Panics
@@ -331,6 +323,14 @@ pub fn the_only_report(_: &Point, reports: Vec<Report>) -> Report {
 pub fn only(reports: Vec<Report>) -> Report {
     let [report] = <[Report; 1]>::try_from(reports).expect("one role");
     report
+}
+
+/// What the leading role reports, which is the last: for a probe whose other roles measure nothing.
+///
+/// # Panics
+/// A probe without a role is a bug.
+pub fn leading(mut reports: Vec<Report>) -> Report {
+    reports.pop().expect("a report of each role")
 }
 
 /// The probe called `id` in a table.

@@ -58,14 +58,9 @@ pub struct Planned {
 
 impl Planned {
     /// These, over every link of the run.
-    pub fn anywhere(points: Vec<Axes>) -> Vec<Planned> {
-        let planned = |axes| Planned { axes, link: None };
-        points.into_iter().map(planned).collect()
-    }
-
-    /// These, of the points of one probe, over every link of the run.
     pub fn all(points: impl IntoIterator<Item: Into<Axes>>) -> Vec<Planned> {
-        Planned::anywhere(points.into_iter().map(Into::into).collect())
+        let axes = points.into_iter().map(Into::into);
+        axes.map(|axes| Planned { axes, link: None }).collect()
     }
 
     /// One over this link alone.

@@ -1,6 +1,7 @@
 //! Predictions: the range expected before measuring, and because of what.
 
 use crate::Text;
+use crate::axis::Axes;
 use crate::metric::Estimate;
 use crate::rows::PointRow;
 use crate::typed::TypedPoint;
@@ -70,27 +71,30 @@ impl Known<'_> {
 
     fn row_at<P: TypedPoint>(&self, point: &P, link: Option<&str>) -> Option<&PointRow> {
         let axes = point.write();
-        let stands_there = |row: &&PointRow| {
-            row.point.probe == P::PROBE
-                && link.is_none_or(|link| row.point.link == link)
-                && row.point.axes == axes
-        };
-        self.0.iter().find(stands_there)
+        self.find(P::PROBE, link, |have| *have == axes)
     }
 
     fn row(&self, probe: &str, axes: &[(&str, &str)], link: Option<&str>) -> Option<&PointRow> {
-        let stands_there = |row: &&PointRow| {
+        self.find(probe, link, |have| {
+            axes.iter().all(|(name, value)| {
+                let have = have.0.get(*name);
+                have.is_some_and(|have| have.to_string() == *value)
+            })
+        })
+    }
+
+    /// The first row of a probe, over this link where one is named, whose axes are these.
+    fn find(
+        &self,
+        probe: &str,
+        link: Option<&str>,
+        are_these: impl Fn(&Axes) -> bool,
+    ) -> Option<&PointRow> {
+        self.0.iter().find(|row| {
             row.point.probe == probe
                 && link.is_none_or(|link| row.point.link == link)
-                && axes.iter().all(|(name, value)| {
-                    row.point
-                        .axes
-                        .0
-                        .get(*name)
-                        .is_some_and(|have| have.to_string() == *value)
-                })
-        };
-        self.0.iter().find(stands_there)
+                && are_these(&row.point.axes)
+        })
     }
 }
 

@@ -7,7 +7,6 @@ use costof_model::metric::Estimate;
 use costof_model::noise::{Grade, Placement};
 use costof_model::point::Point;
 use costof_model::rows::{PointRow, State};
-use costof_model::typed::At;
 
 /// Text of the program.
 pub(crate) const fn text(text: &'static str) -> Text {
@@ -55,10 +54,4 @@ pub(crate) fn point(probe: &Probe, axes: Axes) -> Point {
         axes,
         link: text("none"),
     }
-}
-
-/// A point of a type.
-pub(crate) fn at<P>(axes: P) -> At<P> {
-    let link = text("none");
-    At { axes, link }
 }

@@ -110,7 +110,7 @@ impl Measure for CacheSize {
             size,
             ..CacheSize::default()
         });
-        Planned::anywhere(points.map(CacheSize::into).collect())
+        Planned::all(points)
     }
 
     fn least_ns(point: &At<CacheSize>) -> f64 {

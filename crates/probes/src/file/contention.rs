@@ -256,7 +256,6 @@ fn ended(error: io::Error) -> Failure {
 mod tests {
     use super::*;
     use crate::file::tried::{launch, run, value};
-    use crate::testing::at;
     use costof_model::failure::FailureKind;
 
     #[test]
@@ -279,7 +278,7 @@ mod tests {
     #[test]
     fn contenders_read_meanwhile_and_end_before_the_next_point() {
         for contenders in [0, 2] {
-            let point = at(Contention {
+            let point = At::from(Contention {
                 contenders,
                 size: 1 << 20,
                 ..Contention::default()

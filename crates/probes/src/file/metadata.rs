@@ -190,7 +190,6 @@ impl RoleAt<Metadata> for Namer {
 mod tests {
     use super::*;
     use crate::file::tried::run;
-    use crate::testing::at;
 
     #[test]
     fn every_call_is_carried_out_and_nothing_is_left() {
@@ -198,7 +197,7 @@ mod tests {
         std::fs::create_dir(&parent).unwrap();
         for call in Call::ALL.iter().copied() {
             let dir = parent.display().to_string().into();
-            let point = at(Metadata { call, dir });
+            let point = At::from(Metadata { call, dir });
             let mut role = Namer::default();
             role.prepare(&point, &Offers::new()).unwrap();
             let report = run(&mut role, &point).unwrap();

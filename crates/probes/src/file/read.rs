@@ -203,7 +203,7 @@ impl Measure for Read {
             pages: Pages::Huge,
             ..at(Cache::Direct, Pattern::Sequential, 1 << 20)
         });
-        Planned::anywhere(points.into_iter().map(Read::into).collect())
+        Planned::all(points)
     }
 
     fn memory_bytes(point: &At<Read>) -> u64 {

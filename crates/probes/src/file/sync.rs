@@ -317,7 +317,7 @@ mod tests {
             temporary_folder: Some("/tmp".to_owned()),
             ..Facts::default()
         };
-        let point = crate::testing::at(Sync::default());
+        let point = At::from(Sync::default());
         let expect = |kind| Sync::predict(&point, &facts(kind), &Known(&[]));
         let turns = expect(DiskKind::Rotational).unwrap();
         assert!(turns.low >= 2e6, "{turns:?}");

@@ -55,12 +55,8 @@ pub(crate) fn run<P: Measure>(role: &mut impl RoleAt<P>, point: &At<P>) -> Resul
 
 /// Prepares and measures a point.
 pub(crate) fn measure<P: Measure>(axes: P) -> Result<Report, Failure> {
-    let typed = crate::testing::at(axes);
-    let point = Point {
-        probe: P::PROBE.into(),
-        axes: typed.axes.write(),
-        link: typed.link.clone(),
-    };
+    let typed = At::from(axes);
+    let point = Point::from(&typed);
     let _alone = alone();
     let mut role = (P::ROLES[0])(&launch_of(vec![point.clone()]))?;
     role.prepare(&point, &Offers::new())?;

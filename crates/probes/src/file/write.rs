@@ -98,9 +98,9 @@ impl Measure for Write {
     }
 
     fn more_points(_: &Facts) -> Vec<Planned> {
-        Planned::anywhere(vec![
-            at(Cache::Direct, Pattern::Sequential, 1 << 20).into(),
-            at(Cache::Warm, Pattern::Sequential, 1 << 20).into(),
+        Planned::all([
+            at(Cache::Direct, Pattern::Sequential, 1 << 20),
+            at(Cache::Warm, Pattern::Sequential, 1 << 20),
         ])
     }
 
@@ -288,7 +288,6 @@ impl RoleAt<Write> for Writing {
 mod tests {
     use super::*;
     use crate::file::tried::{alone, launch, measure, value};
-    use crate::testing::at as on_no_link;
     use costof_model::failure::FailureKind;
     use costof_os::file::cache;
 
@@ -319,7 +318,7 @@ mod tests {
     #[test]
     fn what_was_dropped_from_the_page_cache_is_there_again_for_a_warm_point() {
         let size = 100_000;
-        let point = on_no_link(Write {
+        let point = At::from(Write {
             size,
             ..at(Cache::Warm, Pattern::Random, 4096)
         });

@@ -163,9 +163,8 @@ impl Measure for Rtt {
         predict(point, known)
     }
 
-    fn derive(point: &At<Rtt>, mut reports: Vec<Report>) -> Report {
-        // The client's is the last; the server measures nothing.
-        let mut report = reports.pop().expect("a report of each role");
+    fn derive(point: &At<Rtt>, reports: Vec<Report>) -> Report {
+        let mut report = leading(reports);
         if point.cpus == Cpus::Same {
             derived::forget_disturbances(&mut report);
         }

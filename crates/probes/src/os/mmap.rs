@@ -101,7 +101,7 @@ impl Measure for Mmap {
             size: 1 << 20,
             populate: Populate::Yes,
         };
-        Planned::anywhere(vec![populated.into()])
+        Planned::all([populated])
     }
 
     fn memory_bytes(point: &At<Mmap>) -> u64 {

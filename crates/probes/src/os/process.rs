@@ -142,7 +142,7 @@ impl Measure for Process {
             exec,
             resident: GIB,
         });
-        Planned::anywhere(large.map(Process::into).into())
+        Planned::all(large)
     }
 
     fn memory_bytes(point: &At<Process>) -> u64 {

@@ -1,6 +1,7 @@
 //! `os.thread`: what creating a thread and joining it cost.
 
 use crate::ends;
+use crate::os::context_switch::{Between, ContextSwitch, Over};
 use crate::os::syscall;
 use crate::prelude::*;
 use crate::threads;
@@ -200,19 +201,19 @@ fn switch_ns(
     usual: (f64, f64),
 ) -> ((f64, f64), String) {
     let measured = [
-        ("threads", "futex"),
-        ("threads", "pipe"),
-        ("processes", "pipe"),
+        (Between::Threads, Over::Futex),
+        (Between::Threads, Over::Pipe),
+        (Between::Processes, Over::Pipe),
     ]
     .into_iter()
     .find_map(|(between, over)| {
-        let axes = [
-            ("between", between),
-            ("over", over),
-            ("cpus", cpus.word()),
-            ("wake", wake.word()),
-        ];
-        Some((known.primary("os.context_switch", &axes)?, between))
+        let switch = ContextSwitch {
+            between,
+            over,
+            cpus,
+            wake,
+        };
+        Some((known.at(&switch)?, between.word()))
     });
     match measured {
         Some((ns, between)) => (
@@ -229,9 +230,9 @@ fn switch_ns(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::context_switch::{self, Between, ContextSwitch};
+    use crate::os::context_switch;
     use crate::os::syscall::{Call, Syscall};
-    use crate::testing::{at, measured};
+    use crate::testing::measured;
 
     #[test]
     fn context_switches_between_threads_come_before_those_between_processes() {
@@ -249,7 +250,7 @@ mod tests {
         let mut known = vec![measured(&syscall::PROBE, call, 100.0)];
         let range = |known: &[_]| {
             let cpus = Cpus::Same;
-            let point = at(Thread {
+            let point = At::from(Thread {
                 cpus,
                 ..Thread::default()
             });

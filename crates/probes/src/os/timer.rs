@@ -200,7 +200,7 @@ fn waking_ns(wake: Wake, known: &Known<'_>) -> (f64, f64, String) {
 mod tests {
     use super::*;
     use crate::cpu::vm_exit;
-    use crate::testing::{at, measured};
+    use crate::testing::measured;
     use costof_model::axis::Axes;
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
         facts.inherited.timer_slack_ns = Some(50_000);
         let exits = [measured(&vm_exit::PROBE, Axes::default(), 1_000.0)];
         let range = |wake, known| {
-            let point = at(Timer {
+            let point = At::from(Timer {
                 wake,
                 ..Timer::default()
             });

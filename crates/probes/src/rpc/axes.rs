@@ -102,6 +102,7 @@ pub(super) struct Call {
     pub(super) wake: Wake,
 }
 
+/// For roles that work at any point which converts into one.
 impl From<&Call> for Call {
     fn from(call: &Call) -> Call {
         *call

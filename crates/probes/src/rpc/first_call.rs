@@ -150,9 +150,8 @@ impl Measure for FirstCall {
         between("first", (low, high), because)
     }
 
-    fn derive(point: &At<FirstCall>, mut reports: Vec<Report>) -> Report {
-        // The client's is the last; the server measures nothing.
-        let mut report = reports.pop().expect("a report of each role");
+    fn derive(point: &At<FirstCall>, reports: Vec<Report>) -> Report {
+        let mut report = leading(reports);
         if point.cpus == Cpus::Same {
             derived::forget_disturbances(&mut report);
         }

@@ -185,7 +185,7 @@ impl Measure for Bandwidth {
             tcp(CongestionControl::Cubic),
             tcp(CongestionControl::Bbr),
         ];
-        Planned::anywhere(points.map(Into::into).into())
+        Planned::all(points)
     }
 
     fn predict(point: &At<Bandwidth>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {

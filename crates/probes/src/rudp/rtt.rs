@@ -138,15 +138,21 @@ impl Measure for Rtt {
     }
 
     fn derive(point: &At<Rtt>, reports: Vec<Report>) -> Report {
-        let [server, mut report] = <[Report; 2]>::try_from(reports).expect("a report of each role");
-        if report.state == State::Ok {
-            report.metrics.extend(server.metrics);
-        }
+        let mut report = with_the_servers(reports);
         if point.cpus == Cpus::Same {
             derived::forget_disturbances(&mut report);
         }
         report
     }
+}
+
+/// The client's report with what the server has measured.
+pub(super) fn with_the_servers(reports: Vec<Report>) -> Report {
+    let [server, mut client] = <[Report; 2]>::try_from(reports).expect("a report of each role");
+    if client.state == State::Ok {
+        client.metrics.extend(server.metrics);
+    }
+    client
 }
 
 const fn cpu(name: &'static str) -> Metric {
@@ -188,6 +194,7 @@ pub(crate) struct Messages {
     pub(crate) wake: Wake,
 }
 
+/// For roles that work at any point which converts into them.
 impl From<&Messages> for Messages {
     fn from(messages: &Messages) -> Messages {
         *messages

@@ -14,11 +14,10 @@ use crate::os::syscall;
 use crate::prelude::*;
 use crate::rudp::ends;
 use crate::rudp::expect::library_ns;
-use crate::rudp::rtt::{Messages, Stack};
+use crate::rudp::rtt::{Messages, Stack, with_the_servers};
 use crate::rudp::stamped::{Answered, Asked, Ends, LIBRARY_MOST, fits_one};
 use crate::wake::{self, Kept, Wake};
 use costof_model::protocol::Meeting;
-use costof_model::rows::State;
 use costof_os::conversation::Conversation;
 use costof_os::meeting::{DATAGRAM_MOST_BYTES, Listener};
 use costof_os::timestamping::SwitchedOn;
@@ -138,11 +137,7 @@ impl Measure for Stages {
     }
 
     fn derive(_: &At<Stages>, reports: Vec<Report>) -> Report {
-        let [server, mut client] = <[Report; 2]>::try_from(reports).expect("a report of each role");
-        if client.state == State::Ok {
-            client.metrics.extend(server.metrics);
-        }
-        client
+        with_the_servers(reports)
     }
 }
 

@@ -3,7 +3,7 @@ use crate::cpu::memcpy;
 use crate::file::tried::{alone, launch, measure, run, value};
 use crate::os::page_fault::{self, Kind, PageFault};
 use crate::os::syscall::{self, Call, Syscall};
-use crate::testing::{at as on_no_link, measured};
+use crate::testing::measured;
 use costof_model::axis::Domain;
 use costof_model::facts::{Disk, DiskKind, FileSystem};
 use costof_model::failure::FailureKind;
@@ -183,7 +183,7 @@ fn a_file_that_gets_shorter_is_a_failure_row() {
         (Cache::Warm, Engine::Mmap),
         (Cache::Cold, Engine::Pread),
     ] {
-        let point = on_no_link(Read {
+        let point = At::from(Read {
             engine,
             ..small(cache, Pattern::Random, 4096)
         });
@@ -249,7 +249,7 @@ fn a_warm_read_is_a_call_and_a_copy_and_a_seek_takes_milliseconds() {
         measured(&memcpy::PROBE, hot, 50.0),
     ];
     let expect = |axes: Read, kind, rows: &[_]| {
-        Read::predict(&on_no_link(axes), &facts(kind), &Known(rows)).unwrap()
+        Read::predict(&At::from(axes), &facts(kind), &Known(rows)).unwrap()
     };
     let warm = expect(
         at(Cache::Warm, Pattern::Random, 4096),
@@ -290,7 +290,7 @@ fn a_warm_read_is_a_call_and_a_copy_and_a_seek_takes_milliseconds() {
     };
     assert!(expect(deep, DiskKind::Virtual, &rows).low < direct.low / 8.0);
     let nothing = Read::predict(
-        &on_no_link(at(Cache::Direct, Pattern::Random, 4096)),
+        &At::from(at(Cache::Direct, Pattern::Random, 4096)),
         &Facts::default(),
         &Known(&rows),
     );
