@@ -17,6 +17,9 @@ pub trait TypedPoint: Sized + 'static {
     /// The probe's id.
     const PROBE: &'static str;
 
+    /// The probe's documentation, line by line; [`point!`](crate::point!) takes it from the doc comment.
+    const DOC: &'static [&'static str];
+
     /// The axes, in the order of the fields.
     fn axes() -> Vec<Axis>;
 
@@ -303,16 +306,18 @@ macro_rules! words {
     };
 }
 
-/// Declares the point of a probe: a field for each axis, and what may stand there.
+/// Declares a probe and its point. The doc comment is what `explain` shows of the probe: its question, how it
+/// is measured, and the sections that `costof_measure::probe::Measure` names. A field for each axis follows,
+/// with what may stand there.
 #[macro_export]
 macro_rules! point {
     (
-        $(#[$meta:meta])*
+        $(#[doc = $doc:literal])+
         $visibility:vis struct $name:ident of $probe:literal {
             $($(#[$field_meta:meta])* $field:ident: $type:ty = $axis:expr),* $(,)?
         }
     ) => {
-        $(#[$meta])*
+        #[doc = concat!("A point of `", $probe, "`.")]
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         $visibility struct $name {
             $($(#[$field_meta])* pub(crate) $field: $type),*
@@ -320,6 +325,7 @@ macro_rules! point {
 
         impl $crate::typed::TypedPoint for $name {
             const PROBE: &'static str = $probe;
+            const DOC: &'static [&'static str] = &[$($doc),+];
 
             fn axes() -> Vec<$crate::axis::Axis> {
                 vec![$({
@@ -381,7 +387,7 @@ mod tests {
     }
 
     point! {
-        /// What `test.point` varies.
+        /// What does a test cost?
         struct Sample of "test.point" {
             r#type: Colour = words_of("the colour", &[Colour::Green, Colour::Red]),
             size: usize = bytes("how long", 1..=64, &[8, 64]),
@@ -394,6 +400,7 @@ mod tests {
             r#type: Colour::Red,
             size: 64,
         };
+        assert_eq!(Sample::DOC, [" What does a test cost?"]);
         assert_eq!(sample.write().to_string(), "size=64 type=red");
         assert_eq!(Sample::read(&sample.write()), Some(sample));
     }

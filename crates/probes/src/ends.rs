@@ -41,12 +41,6 @@ impl Cpus {
 
 const ABOUT_CPUS: &str = "where the two ends run";
 
-/// What such a probe needs of the machine.
-pub(crate) const NEEDS: &[&str] = &[
-    "cpus=cross: two processors (--cpu)",
-    "wake=polling: root, and a cpuidle driver whose shallowest state is POLL",
-];
-
 /// The processor of the other end. The first of `cpus` is this thread's own.
 ///
 /// # Errors
