@@ -51,7 +51,8 @@ point! {
     /// # Sources
     /// - bench/README.md
     struct Planted of "bench.planted" {
-        of: Of = words("what the operation is made of"),
+        /// what the operation is made of
+        of: Of = words(),
     }
 }
 

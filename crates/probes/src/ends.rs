@@ -30,12 +30,12 @@ impl Cpus {
 
     /// The axis `cpus`, for what is about one processor.
     pub(crate) fn same_first() -> AxisOf<Cpus> {
-        words(ABOUT_CPUS)
+        words().about(ABOUT_CPUS)
     }
 
     /// The axis `cpus`, for what is about two.
     pub(crate) fn cross_first() -> AxisOf<Cpus> {
-        words_of(ABOUT_CPUS, &[Cpus::Cross, Cpus::Same])
+        words_of(&[Cpus::Cross, Cpus::Same]).about(ABOUT_CPUS)
     }
 }
 

@@ -81,9 +81,12 @@ point! {
     /// - part=plain_buffer: io_uring of Linux 6.2, not disabled, and locked memory for a message
     ///   (ulimit -l)
     pub(crate) struct Parts of "copy.parts" {
-        part: Part = words("which piece"),
-        size: usize = bytes("bytes of a message", 64..=64_000, &[4 << 10]),
-        batch: u64 = count("of reap: after how many sends", 1..=128, &[16]),
+        /// which piece
+        part: Part = words(),
+        /// bytes of a message
+        size: usize = bytes(64..=64_000, &[4 << 10]),
+        /// of reap: after how many sends
+        batch: u64 = count(1..=128, &[16]),
     }
 }
 

@@ -113,20 +113,19 @@ point! {
     /// - segments=pages: TCP, and a link whose MTU takes a page and its headers
     /// - over=unix: both ends in one network namespace (--link loopback)
     pub(crate) struct Receive of "copy.receive" {
-        how: How = words("how the message's bytes come to its fields"),
-        size: usize = bytes(
-            "bytes of a message",
-            MESSAGE_LEAST_BYTES as u64..=16 << 20,
-            &[64 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 1 << 20],
-        ),
-        over: Over = words("what carries them"),
-        fields: usize = count(
-            "fields of a message, with equal shares and the rest in the last",
-            1..=FIELDS_MOST as u64,
-            &[8, 1],
-        ),
-        sent_by: SentBy = words("how the other end sends, which decides what can be mapped"),
-        segments: Segments = words("what TCP puts into a segment"),
+        /// how the message's bytes come to its fields
+        how: How = words(),
+        /// bytes of a message
+        size: usize =
+            bytes(MESSAGE_LEAST_BYTES as u64..=16 << 20, &[64 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 1 << 20]),
+        /// what carries them
+        over: Over = words(),
+        /// fields of a message, with equal shares and the rest in the last
+        fields: usize = count(1..=FIELDS_MOST as u64, &[8, 1]),
+        /// how the other end sends, which decides what can be mapped
+        sent_by: SentBy = words(),
+        /// what TCP puts into a segment
+        segments: Segments = words(),
     }
 }
 

@@ -40,8 +40,10 @@ point! {
     /// - System V ABI for AMD64, section 3.2.3; Procedure Call Standard for the Arm 64-bit
     ///   Architecture, section 6.8
     pub(crate) struct Call of "cpu.call" {
-        r#type: Arguments = words("what the arguments are"),
-        args: u64 = count("how many arguments", 0..=7, &[0, 1, 2, 3, 4, 5, 6, 7]),
+        /// what the arguments are
+        r#type: Arguments = words(),
+        /// how many arguments
+        args: u64 = count(0..=7, &[0, 1, 2, 3, 4, 5, 6, 7]),
     }
 }
 

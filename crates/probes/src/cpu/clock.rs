@@ -50,7 +50,8 @@ point! {
     /// - Intel SDM vol. 2, RDTSC; uops.info for its latency
     /// - G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 2010
     pub(crate) struct Clock of "cpu.clock" {
-        source: Source = words("which clock, by which call"),
+        /// which clock, by which call
+        source: Source = words(),
     }
 }
 

@@ -36,7 +36,8 @@ point! {
     /// - T. Mytkowicz et al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS
     ///   2009: code placement
     pub(crate) struct Loop of "cpu.loop" {
-        body: Body = words("what the loop does besides counting"),
+        /// what the loop does besides counting
+        body: Body = words(),
     }
 }
 

@@ -99,19 +99,16 @@ point! {
     /// # Needs
     /// - for cold sources, as much free memory as the working set
     pub(crate) struct Memcpy of "cpu.memcpy" {
-        size: u64 = bytes("the bytes that are copied at once", 1..=1 << 30, SIZES),
-        source: Source = words(
-            "where the bytes are before; the destination is always the same, hence cached",
-        ),
-        align: Align = words(
-            "which of the two begins at a cache line; the other begins one byte behind one",
-        ),
-        shape: Shape = words("what is copied"),
-        working_set: u64 = bytes(
-            "from how much memory cold sources come",
-            1 << 20..=1 << 40,
-            &[128 << 20],
-        ),
+        /// the bytes that are copied at once
+        size: u64 = bytes(1..=1 << 30, SIZES),
+        /// where the bytes are before; the destination is always the same, hence cached
+        source: Source = words(),
+        /// which of the two begins at a cache line; the other begins one byte behind one
+        align: Align = words(),
+        /// what is copied
+        shape: Shape = words(),
+        /// from how much memory cold sources come
+        working_set: u64 = bytes(1 << 20..=1 << 40, &[128 << 20]),
     }
 }
 

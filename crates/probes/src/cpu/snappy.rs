@@ -58,13 +58,12 @@ point! {
     /// - CS 739 mini-project 1: 3 µs for 1 KB, of random bytes; J. Dean, Numbers Everyone Should
     ///   Know: 3 µs with a cheap compressor
     pub(crate) struct Snappy of "cpu.snappy" {
-        size: u64 = bytes(
-            "bytes that are compressed at once, uncompressed",
-            1 << 10..=ALL_BYTES,
-            &[1 << 10, 4 << 10, 64 << 10, 1 << 20],
-        ),
-        data: Data = words("what is compressed"),
-        direction: Direction = words("which way"),
+        /// bytes that are compressed at once, uncompressed
+        size: u64 = bytes(1 << 10..=ALL_BYTES, &[1 << 10, 4 << 10, 64 << 10, 1 << 20]),
+        /// what is compressed
+        data: Data = words(),
+        /// which way
+        direction: Direction = words(),
     }
 }
 

@@ -61,11 +61,8 @@ point! {
     ///   (--set dir=), and minutes (--timeout for a slow disk); a control group with a memory limit
     ///   makes it seconds
     pub(crate) struct CacheSize of "file.cache_size" {
-        size: u64 = bytes(
-            "bytes of the file; nothing is made that would fill its disk",
-            4 << 20..=1 << 40,
-            &[64 << 20],
-        ),
+        /// bytes of the file; nothing is made that would fill its disk
+        size: u64 = bytes(4 << 20..=1 << 40, &[64 << 20]),
         dir: Text = axes::dir(),
     }
 }

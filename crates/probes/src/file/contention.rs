@@ -54,11 +54,9 @@ point! {
     /// # Needs
     /// - a folder on a file system with O_DIRECT (--set dir=)
     pub(crate) struct Contention of "file.contention" {
-        contenders: u64 = count(
-            "other processes that each reread a file of their own, of 64 KiB, or of one block where that is more",
-            0..=64,
-            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
-        ),
+        /// other processes that each reread a file of their own, of 64 KiB, or of one block where
+        /// that is more
+        contenders: u64 = count(0..=64, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]),
         block: u64 = axes::block(&[4 << 10]),
         size: u64 = axes::size(&[64 << 20]),
         dir: Text = axes::dir(),

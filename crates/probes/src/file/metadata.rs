@@ -55,7 +55,8 @@ point! {
     /// # Needs
     /// - a folder in which files can be made (--set dir=)
     pub(crate) struct Metadata of "file.metadata" {
-        call: Call = words("what is done to each file"),
+        /// what is done to each file
+        call: Call = words(),
         dir: Text = axes::dir(),
     }
 }

@@ -117,17 +117,17 @@ point! {
     /// - for io_uring: Linux 5.6, kernel.io_uring_disabled and seccomp filters that allow it
     /// - for cache=direct: a file system that can, and blocks of whole sectors
     pub(crate) struct Read of "file.read" {
-        cache: Cache = words("where the file is before it is read"),
+        /// where the file is before it is read
+        cache: Cache = words(),
         pattern: Pattern = Pattern::of_reads(),
         block: u64 = axes::block(&[4 << 10, 256, 64 << 10, 1 << 20]),
         size: u64 = axes::size(&[SIZE, 128 << 10, 1 << 20, 16 << 20, 1 << 30]),
-        engine: Engine = words("how a block is read"),
-        depth: u64 = count(
-            "reads under way at once, by io_uring; of the others one is",
-            1..=64,
-            &[1],
-        ),
-        pages: Pages = words("the pages of the memory that is read into"),
+        /// how a block is read
+        engine: Engine = words(),
+        /// reads under way at once, by io_uring; of the others one is
+        depth: u64 = count(1..=64, &[1]),
+        /// the pages of the memory that is read into
+        pages: Pages = words(),
         dir: Text = axes::dir(),
     }
 }

@@ -61,17 +61,12 @@ point! {
     ///   root has
     pub(crate) struct Remote of "file.remote" {
         path: Text = path(),
-        pattern: Pattern = words("which block comes next"),
-        block: usize = bytes(
-            "bytes that one call reads",
-            512..=BLOCK_MOST_BYTES,
-            &[4 << 10, 64 << 10, 1 << 20],
-        ),
-        depth: usize = count(
-            "calls under way at a time, each for a block of its own; of a mounted path 1",
-            1..=64,
-            &[1, 16],
-        ),
+        /// which block comes next
+        pattern: Pattern = words(),
+        /// bytes that one call reads
+        block: usize = bytes(512..=BLOCK_MOST_BYTES, &[4 << 10, 64 << 10, 1 << 20]),
+        /// calls under way at a time, each for a block of its own; of a mounted path 1
+        depth: usize = count(1..=64, &[1, 16]),
     }
 }
 
@@ -118,10 +113,10 @@ const UNSET: &str = "unset";
 /// The axis `path`.
 fn path() -> AxisOf<Text> {
     place(
-        "the file, which is only read",
         &[(UNSET, "none: nothing is measured")],
         const { &[Text::Borrowed(url::SCHEME)] },
     )
+    .about("the file, which is only read")
 }
 
 /// How a file is reached.

@@ -64,8 +64,10 @@ point! {
     /// # Needs
     /// - a folder on a file system that is not in memory, with the file's size free (--set dir=)
     pub(crate) struct Sync of "file.sync" {
-        call: Call = words("what makes it last"),
-        r#where: Where = words("where in the file the block goes"),
+        /// what makes it last
+        call: Call = words(),
+        /// where in the file the block goes
+        r#where: Where = words(),
         block: u64 = axes::block(&[4 << 10, 64 << 10, 1 << 20]),
         size: u64 = axes::size(&[16 << 20]),
         dir: Text = axes::dir(),

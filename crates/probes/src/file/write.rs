@@ -53,7 +53,8 @@ point! {
     /// # Needs
     /// - a folder on a file system with the file's size free (--set dir=)
     pub(crate) struct Write of "file.write" {
-        cache: Cache = words("where the block goes"),
+        /// where the block goes
+        cache: Cache = words(),
         pattern: Pattern = Pattern::of_writes(),
         block: u64 = axes::block(&[4 << 10, 64 << 10, 1 << 20]),
         size: u64 = axes::size(&[16 << 20]),

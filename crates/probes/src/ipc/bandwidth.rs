@@ -47,8 +47,10 @@ point! {
     /// - cpus=cross: two processors (--cpu)
     /// - wake=polling: root, and a cpuidle driver whose shallowest state is POLL
     pub(crate) struct Bandwidth of "ipc.bandwidth" {
-        over: Over = words("what they go through; an eventfd carries no bytes"),
-        size: u64 = bytes("bytes of each write", 1..=MOST_BYTES as u64, &[65536, 4096, 1 << 20]),
+        /// what they go through; an eventfd carries no bytes
+        over: Over = words(),
+        /// bytes of each write
+        size: u64 = bytes(1..=MOST_BYTES as u64, &[65536, 4096, 1 << 20]),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
     }

@@ -60,9 +60,12 @@ point! {
     /// - cpus=cross: two processors (--cpu)
     /// - wake=polling: root, and a cpuidle driver whose shallowest state is POLL
     pub(crate) struct Latency of "ipc.latency" {
-        over: Over = words("what the message goes through"),
-        size: usize = bytes("bytes of the message", 1..=MOST_BYTES as u64, &[1, 64, 4096]),
-        wait: Wait = words("how an end waits for it"),
+        /// what the message goes through
+        over: Over = words(),
+        /// bytes of the message
+        size: usize = bytes(1..=MOST_BYTES as u64, &[1, 64, 4096]),
+        /// how an end waits for it
+        wait: Wait = words(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
     }

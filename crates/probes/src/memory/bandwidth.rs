@@ -74,19 +74,18 @@ point! {
     /// - as much free memory as the size, for each thread, and twice that for a copy; for 2MiB,
     ///   transparent huge pages not set to never
     pub(crate) struct Bandwidth of "memory.bandwidth" {
-        op: Op = words("what is done to memory"),
-        size: u64 = bytes(
-            "the memory that each thread goes through over and over; a copy has two areas of this \
-             size",
-            4 << 10..=1 << 40,
-            &[128 << 20, 16 << 10, 256 << 10, 4 << 20],
-        ),
+        /// what is done to memory
+        op: Op = words(),
+        /// the memory that each thread goes through over and over; a copy has two areas of this
+        /// size
+        size: u64 = bytes(4 << 10..=1 << 40, &[128 << 20, 16 << 10, 256 << 10, 4 << 20]),
         threads: u64 = threads::axis(
             "how many do it at the same time, each on a processor and in memory of its own",
             &[1, 2],
         ),
         pages: Pages = Pages::axis(),
-        kernel: Kernels = words("the instructions that do it"),
+        /// the instructions that do it
+        kernel: Kernels = words(),
     }
 }
 

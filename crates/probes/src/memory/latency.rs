@@ -104,10 +104,13 @@ point! {
     /// # Needs
     /// - as much free memory as the size; for 2MiB, transparent huge pages not set to never
     pub(crate) struct Latency of "memory.latency" {
-        size: u64 = bytes("the memory that is visited over and over", 4 << 10..=1 << 40, SIZES),
+        /// the memory that is visited over and over
+        size: u64 = bytes(4 << 10..=1 << 40, SIZES),
         pages: Pages = Pages::axis(),
-        pattern: Pattern = words("in which order the elements are visited"),
-        stride: u64 = bytes("bytes from one element to the next", 8..=1 << 30, &[64, 256, 512]),
+        /// in which order the elements are visited
+        pattern: Pattern = words(),
+        /// bytes from one element to the next
+        stride: u64 = bytes(8..=1 << 30, &[64, 256, 512]),
     }
 }
 

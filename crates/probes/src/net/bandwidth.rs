@@ -58,17 +58,13 @@ point! {
     /// - congestion_control: that the kernel has it, and lets this user choose it
     /// - over=unix: both ends in one network namespace (--link loopback)
     pub(crate) struct Bandwidth of "net.bandwidth" {
-        over: Over = words("what carries them"),
-        size: usize = bytes(
-            "bytes of each write, and of a datagram, which has 65507 at most",
-            BLOCK_LEAST_BYTES as u64..=1 << 20,
-            &[128 << 10, 64, 1024, 16 << 10, 65507, 1 << 20],
-        ),
-        flows: usize = count(
-            "how many go at the same time, each with a connection and a thread at both ends",
-            1..=64,
-            &[1, 2, 4],
-        ),
+        /// what carries them
+        over: Over = words(),
+        /// bytes of each write, and of a datagram, which has 65507 at most
+        size: usize =
+            bytes(BLOCK_LEAST_BYTES as u64..=1 << 20, &[128 << 10, 64, 1024, 16 << 10, 65507, 1 << 20]),
+        /// how many go at the same time, each with a connection and a thread at both ends
+        flows: usize = count(1..=64, &[1, 2, 4]),
         congestion_control: CongestionControl = CongestionControl::axis(),
     }
 }

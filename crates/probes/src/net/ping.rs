@@ -36,12 +36,10 @@ point! {
     /// # Needs
     /// - an ICMP socket: net.ipv4.ping_group_range with the user's group, or root (CAP_NET_RAW)
     pub(crate) struct Ping of "net.ping" {
-        size: usize = bytes(
-            "bytes that the echo carries after its header of 8",
-            0..=DATAGRAM_MOST_BYTES as u64,
-            &[56, 1024],
-        ),
-        wait: Wait = words("how an end waits for a message"),
+        /// bytes that the echo carries after its header of 8
+        size: usize = bytes(0..=DATAGRAM_MOST_BYTES as u64, &[56, 1024]),
+        /// how an end waits for a message
+        wait: Wait = words(),
     }
 }
 

@@ -47,20 +47,17 @@ point! {
     /// - cpus=cross: two processors (--cpu)
     /// - over=unix: both ends on one machine, --link loopback
     pub(crate) struct Rtt of "net.rtt" {
-        over: Over = words("what carries it"),
-        size: usize = bytes(
-            "bytes of the message, and of the answer; up to 65,507 over UDP",
-            1..=64 << 10,
-            &[56, 1, 1024, 16 << 10, 64 << 10],
-        ),
-        wait: Wait = words("how an end waits for a message"),
+        /// what carries it
+        over: Over = words(),
+        /// bytes of the message, and of the answer; up to 65,507 over UDP
+        size: usize = bytes(1..=64 << 10, &[56, 1, 1024, 16 << 10, 64 << 10]),
+        /// how an end waits for a message
+        wait: Wait = words(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
-        rate: u64 = count(
-            "messages a second, sent whether the ones before are answered or not; 0: one at a time, the next when the last is answered",
-            0..=1_000_000,
-            &[0, 1000, 10_000],
-        ),
+        /// messages a second, sent whether the ones before are answered or not; 0: one at a time,
+        /// the next when the last is answered
+        rate: u64 = count(0..=1_000_000, &[0, 1000, 10_000]),
     }
 }
 

@@ -41,13 +41,12 @@ point! {
     /// - software timestamps of the kernel (SO_TIMESTAMPING)
     /// - cpus=cross: two processors (--cpu)
     pub(crate) struct Stages of "net.stages" {
-        over: Over = words_of("what carries the message", &[Over::Udp, Over::Tcp]),
-        size: usize = bytes(
-            "bytes of the message, and of the answer; up to 65,507 over UDP",
-            1..=64 << 10,
-            &[56, 1024, 16 << 10],
-        ),
-        wait: Wait = words("how an end waits for a message"),
+        /// what carries the message
+        over: Over = words_of(&[Over::Udp, Over::Tcp]),
+        /// bytes of the message, and of the answer; up to 65,507 over UDP
+        size: usize = bytes(1..=64 << 10, &[56, 1024, 16 << 10]),
+        /// how an end waits for a message
+        wait: Wait = words(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
     }

@@ -58,8 +58,10 @@ point! {
     /// - cpus=cross: two processors (--cpu)
     /// - wake=polling: root, and a cpuidle driver whose shallowest state is POLL
     pub(crate) struct ContextSwitch of "os.context_switch" {
-        between: Between = words("what runs in turn"),
-        over: Over = words("what makes one wait for the other"),
+        /// what runs in turn
+        between: Between = words(),
+        /// what makes one wait for the other
+        over: Over = words(),
         cpus: Cpus = Cpus::same_first(),
         wake: Wake = wake::of_two_ends(),
     }

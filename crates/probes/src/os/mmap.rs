@@ -48,12 +48,10 @@ point! {
     /// # Needs
     /// - Linux 3.15; with populate, as much free memory as the size
     pub(crate) struct Mmap of "os.mmap" {
-        size: usize = bytes(
-            "the size of the mapping, whatever of it is touched",
-            4 << 10..=1 << 40,
-            &[4 << 10, 1 << 20, 1 << 30],
-        ),
-        populate: Populate = words("whether the mapping comes with its pages"),
+        /// the size of the mapping, whatever of it is touched
+        size: usize = bytes(4 << 10..=1 << 40, &[4 << 10, 1 << 20, 1 << 30]),
+        /// whether the mapping comes with its pages
+        populate: Populate = words(),
     }
 }
 

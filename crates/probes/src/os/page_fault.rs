@@ -83,7 +83,8 @@ point! {
     /// - for huge: transparent huge pages not set to never, and twice 128 MiB of memory (or twice
     ///   two such pages, where they are larger), not fragmented
     pub(crate) struct PageFault of "os.page_fault" {
-        kind: Kind = words("what the kernel has to do for it"),
+        /// what the kernel has to do for it
+        kind: Kind = words(),
     }
 }
 

@@ -49,10 +49,12 @@ point! {
     /// - for vmsplice: fs.pipe-max-size of at least the size
     /// - for 2MiB: transparent huge pages not set to never
     pub(crate) struct Pin of "os.pin" {
-        how: How = words("by which system calls"),
+        /// by which system calls
+        how: How = words(),
         pages: Pages = Pages::axis(),
         // Several pages even where the smallest are of 64 KiB.
-        size: u64 = bytes("the size of the buffer", 64 << 10..=1 << 30, &[1 << 20, 256 << 10]),
+        /// the size of the buffer
+        size: u64 = bytes(64 << 10..=1 << 30, &[1 << 20, 256 << 10]),
     }
 }
 

@@ -71,13 +71,12 @@ point! {
     /// - for clone3: Linux 5.3, and a container that lets it through
     /// - for exec: /proc, and memory files that may be executed (vm.memfd_noexec)
     pub(crate) struct Process of "os.process" {
-        how: How = words("by which call"),
-        exec: Exec = words("whether the child executes a program"),
-        resident: u64 = bytes(
-            "touched memory that the parent has beside its own, on small pages",
-            0..=1 << 40,
-            &[0, MIB_64, GIB],
-        ),
+        /// by which call
+        how: How = words(),
+        /// whether the child executes a program
+        exec: Exec = words(),
+        /// touched memory that the parent has beside its own, on small pages
+        resident: u64 = bytes(0..=1 << 40, &[0, MIB_64, GIB]),
     }
 }
 

@@ -37,7 +37,8 @@ point! {
     ///   lat_sig: install, catch, prot
     /// - sigaction(2), sigreturn(2), signal(7)
     pub(crate) struct Signal of "os.signal" {
-        how: How = words("what is done"),
+        /// what is done
+        how: How = words(),
     }
 }
 

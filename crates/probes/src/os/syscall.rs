@@ -56,12 +56,10 @@ point! {
     /// - to show that the kernel was entered: perf_event_paranoid and tracefs that let a tracepoint
     ///   be counted
     pub(crate) struct Syscall of "os.syscall" {
-        call: Call = words("which call"),
-        threads: u64 = count(
-            "threads of the process that calls: the second one sleeps, as in a program that has any",
-            1..=2,
-            &[1, 2],
-        ),
+        /// which call
+        call: Call = words(),
+        /// threads of the process that calls: the second one sleeps, as in a program that has any
+        threads: u64 = count(1..=2, &[1, 2]),
     }
 }
 

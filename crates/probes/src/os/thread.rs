@@ -54,8 +54,10 @@ point! {
     /// # Needs
     /// - for any: two processors
     pub(crate) struct Thread of "os.thread" {
-        how: How = words("by which interface"),
-        cpus: Cpus = words("where the thread may run"),
+        /// by which interface
+        how: How = words(),
+        /// where the thread may run
+        cpus: Cpus = words(),
     }
 }
 

@@ -52,14 +52,10 @@ point! {
     /// # Needs
     /// - for wake=awake: a processor that the worker is pinned to
     pub(crate) struct Timer of "os.timer" {
-        sleep: u64 = nanoseconds(
-            "how long it sleeps",
-            1..=1_000_000_000,
-            &[50_000, 1_000, 1_000_000],
-        ),
-        slack: Slack = words(
-            "by how much the kernel may let the timer be late, to serve several at once",
-        ),
+        /// how long it sleeps
+        sleep: u64 = nanoseconds(1..=1_000_000_000, &[50_000, 1_000, 1_000_000]),
+        /// by how much the kernel may let the timer be late, to serve several at once
+        slack: Slack = words(),
         wake: Wake = wake::of_a_sleeper(),
     }
 }

@@ -71,7 +71,8 @@ point! {
     /// # Needs
     /// - cpus=cross: two processors (--cpu)
     pub(crate) struct FirstCall of "rpc.first_call" {
-        stack: Stack = words("what carries a call, or as many bytes as its argument has"),
+        /// what carries a call, or as many bytes as its argument has
+        stack: Stack = words(),
         payload: Argument = Argument::axis(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),

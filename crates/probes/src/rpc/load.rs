@@ -51,20 +51,15 @@ point! {
     /// # Needs
     /// - two processors (--cpu)
     pub(crate) struct Load of "rpc.load" {
-        stack: Stack = words("what carries a call"),
+        /// what carries a call
+        stack: Stack = words(),
         payload: Argument = Argument::axis(),
-        rate: u64 = count(
-            "calls a second, made whether the ones before are answered or not, evenly spaced",
-            1..=10_000_000,
-            &[
-                1000, 2000, 5000, 10_000, 15_000, 20_000, 30_000, 40_000, 60_000, 80_000, 120_000,
-            ],
-        ),
-        connections: usize = count(
-            "connections that the calls take in turn; gRPC's server has one thread for all, Thrift's one for each",
-            1..=CONNECTIONS_MOST,
-            &[1, 4],
-        ),
+        /// calls a second, made whether the ones before are answered or not, evenly spaced
+        rate: u64 =
+            count(1..=10_000_000, &[ 1000, 2000, 5000, 10_000, 15_000, 20_000, 30_000, 40_000, 60_000, 80_000, 120_000, ]),
+        /// connections that the calls take in turn; gRPC's server has one thread for all, Thrift's
+        /// one for each
+        connections: usize = count(1..=CONNECTIONS_MOST, &[1, 4]),
     }
 }
 

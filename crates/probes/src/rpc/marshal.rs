@@ -68,9 +68,11 @@ point! {
     /// - Apache Thrift, doc/specs/thrift-binary-protocol.md and thrift-compact-protocol.md
     /// - CS 739 mini-project 1, part 3: marshalling and unmarshalling by type, by gRPC and Thrift
     pub(crate) struct Marshalling of "rpc.marshal" {
-        stack: Stack = words("whose bytes it becomes"),
+        /// whose bytes it becomes
+        stack: Stack = words(),
         payload: Argument = Argument::axis(),
-        direction: Direction = words("which way"),
+        /// which way
+        direction: Direction = words(),
     }
 }
 

@@ -64,10 +64,10 @@ point! {
     /// - cpus=cross: two processors (--cpu)
     /// - over=unix: both ends on one machine, --link loopback
     pub(crate) struct Rtt of "rpc.rtt" {
-        stack: Stack = words("what carries a call, or as many bytes as its argument has"),
-        over: Connection = words(
-            "what a connection goes through; the stacks of datagrams have none, and go by UDP",
-        ),
+        /// what carries a call, or as many bytes as its argument has
+        stack: Stack = words(),
+        /// what a connection goes through; the stacks of datagrams have none, and go by UDP
+        over: Connection = words(),
         payload: Argument = Argument::axis(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),

@@ -61,12 +61,10 @@ point! {
     /// - RFC 9113, section 5.2, flow control; gRPC over HTTP/2, doc/PROTOCOL-HTTP2.md
     /// - Apache Thrift, doc/specs/thrift-rpc.md, on oneway
     pub(crate) struct Stream of "rpc.stream" {
-        stack: Stack = words("what carries the messages"),
-        size: usize = bytes(
-            "bytes of a message, the stack's own not counted",
-            1..=4 << 20,
-            &[64 << 10, 1, 64, 1024, 8 << 10, 512 << 10, 4 << 20],
-        ),
+        /// what carries the messages
+        stack: Stack = words(),
+        /// bytes of a message, the stack's own not counted
+        size: usize = bytes(1..=4 << 20, &[64 << 10, 1, 64, 1024, 8 << 10, 512 << 10, 4 << 20]),
     }
 }
 

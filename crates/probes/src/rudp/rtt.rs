@@ -40,7 +40,7 @@ words! {
 impl Stack {
     /// The axis.
     pub(crate) fn axis() -> AxisOf<Stack> {
-        words("what carries the message")
+        words().about("what carries the message")
     }
 }
 
@@ -75,12 +75,12 @@ point! {
     /// - cpus=cross: two processors (--cpu)
     pub(crate) struct Rtt of "rudp.rtt" {
         stack: Stack = Stack::axis(),
-        size: usize = bytes(
-            "bytes of the message, and of the answer, which the study's protocol has none of; 4, 8, 32, 512, 1024 and 2048 as for an int, a double, a structure and strings in a remote procedure call",
-            1..=64 << 10,
-            &[56, 4, 8, 32, 512, 1024, 2048],
-        ),
-        wait: Wait = words("how an end waits for a message"),
+        /// bytes of the message, and of the answer, which the study's protocol has none of; 4, 8,
+        /// 32, 512, 1024 and 2048 as for an int, a double, a structure and strings in a remote
+        /// procedure call
+        size: usize = bytes(1..=64 << 10, &[56, 4, 8, 32, 512, 1024, 2048]),
+        /// how an end waits for a message
+        wait: Wait = words(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
     }

@@ -55,12 +55,10 @@ point! {
     /// - cpus=cross: two processors (--cpu)
     pub(crate) struct Stages of "rudp.stages" {
         stack: Stack = Stack::axis(),
-        size: usize = bytes(
-            "bytes of the message, which is one datagram; 65,400 and its headers are the largest",
-            1..=DATAGRAM_MOST_BYTES as u64,
-            &[1400, 56, LIBRARY_MOST as u64],
-        ),
-        wait: Wait = words("how an end waits for a message"),
+        /// bytes of the message, which is one datagram; 65,400 and its headers are the largest
+        size: usize = bytes(1..=DATAGRAM_MOST_BYTES as u64, &[1400, 56, LIBRARY_MOST as u64]),
+        /// how an end waits for a message
+        wait: Wait = words(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
     }

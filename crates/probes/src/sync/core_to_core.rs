@@ -45,8 +45,10 @@ point! {
     /// # Needs
     /// - two processors, both among those of the run (--cpu)
     pub(crate) struct CoreToCore of "sync.core_to_core" {
-        from: u64 = processor("the processor that sends the line and waits", 0..=65_535, &[0]),
-        to: u64 = processor("the processor that sends it back", 0..=65_535, &[1]),
+        /// the processor that sends the line and waits
+        from: u64 = processor(0..=65_535, &[0]),
+        /// the processor that sends it back
+        to: u64 = processor(0..=65_535, &[1]),
     }
 }
 

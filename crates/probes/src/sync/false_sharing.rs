@@ -53,7 +53,8 @@ point! {
             "how many threads count, each on a processor of its own; 1 is the base",
             &[2, 1],
         ),
-        lines: Lines = words("where the counters lie"),
+        /// where the counters lie
+        lines: Lines = words(),
     }
 }
 

@@ -63,7 +63,8 @@ point! {
     /// # Needs
     /// - for more than one thread, two processors
     pub(crate) struct Mutex of "sync.mutex" {
-        kind: Kind = words("which lock"),
+        /// which lock
+        kind: Kind = words(),
         threads: u64 = threads::axis(
             "how many threads lock it over and over, each on a processor of its own as far as \
              there are so many",

@@ -169,41 +169,33 @@ point! {
     /// - over=unix: both ends in one network namespace (--link loopback)
     /// - pages=2MiB: transparent huge pages
     pub(crate) struct CopySend of "copy.send" {
-        primitive: Primitive = words("how a message goes into the socket"),
-        size: u64 = bytes(
-            "bytes of a message; a datagram has 65507 at most",
-            MESSAGE_LEAST_BYTES as u64..=16 << 20,
-            SIZES,
-        ),
-        pattern: Pattern = words("what goes the other way"),
-        /// How many messages may be unanswered, or are asked for at once.
-        in_flight: u64 = count(
-            "echo: how many messages may be unanswered at a time; trigger: how many are asked for at once",
-            1..=1024,
-            &[1],
-        ),
-        threads: usize = count(
-            "how many connections, each with a thread at both ends",
-            1..=64,
-            &[1, 2, 4, 8],
-        ),
-        source: Source = words("where the messages are before"),
+        /// how a message goes into the socket
+        primitive: Primitive = words(),
+        /// bytes of a message; a datagram has 65507 at most
+        size: u64 = bytes(MESSAGE_LEAST_BYTES as u64..=16 << 20, SIZES),
+        /// what goes the other way
+        pattern: Pattern = words(),
+        /// echo: how many messages may be unanswered at a time; trigger: how many are asked for at
+        /// once
+        in_flight: u64 = count(1..=1024, &[1]),
+        /// how many connections, each with a thread at both ends
+        threads: usize = count(1..=64, &[1, 2, 4, 8]),
+        /// where the messages are before
+        source: Source = words(),
         pages: Pages = Pages::axis(),
-        over: Over = words("what carries them"),
+        /// what carries them
+        over: Over = words(),
         congestion_control: CongestionControl = CongestionControl::axis(),
-        nagle: Nagle = words("whether TCP holds back what does not fill a packet (RFC 896)"),
-        fields: usize = count(
-            "separately allocated fields of a message: equal shares, the rest in the last",
-            1..=MESSAGE_LEAST_BYTES as u64,
-            &[8, 1],
-        ),
-        allocate: Allocate = words("when two_copy's buffer is allocated"),
-        buffers: Buffers = words("what io_uring knows of the messages before"),
-        working_set: u64 = bytes(
-            "from how much memory cold messages come, all threads together",
-            1 << 20..=1 << 40,
-            &[128 << 20],
-        ),
+        /// whether TCP holds back what does not fill a packet (RFC 896)
+        nagle: Nagle = words(),
+        /// separately allocated fields of a message: equal shares, the rest in the last
+        fields: usize = count(1..=MESSAGE_LEAST_BYTES as u64, &[8, 1]),
+        /// when two_copy's buffer is allocated
+        allocate: Allocate = words(),
+        /// what io_uring knows of the messages before
+        buffers: Buffers = words(),
+        /// from how much memory cold messages come, all threads together
+        working_set: u64 = bytes(1 << 20..=1 << 40, &[128 << 20]),
     }
 }
 
