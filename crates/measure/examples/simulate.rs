@@ -10,11 +10,8 @@ use std::time::Duration;
 use costof_measure::schedule::{
     Counted, LAUNCH_COUNTS, LEAST_LAUNCHES, Precision, launch_counts, order, round_order,
 };
-use costof_measure::statistics::drift::{MOST_WARM_UP_BATCHES, has_settled};
-use costof_measure::statistics::interval::median_interval;
-use costof_measure::statistics::modes::{launch_modes, modes};
-use costof_measure::statistics::quantile::{median, quantile};
-use costof_measure::statistics::ratio::ratio_interval;
+use costof_stats::drift::{MOST_WARM_UP_BATCHES, has_settled};
+use costof_stats::{launch_modes, median, median_interval, modes, quantile, ratio_interval};
 use fastrand::Rng;
 
 const SEED: u64 = 20_261_121;

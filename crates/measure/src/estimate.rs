@@ -5,15 +5,11 @@ use crate::grade::link::{link_causes, without_relay};
 use crate::grade::{self, causes, core_never_alone, core_shared, other_distances};
 use crate::launches::{Counting, launches_with};
 use crate::schedule::LEAST_LAUNCHES;
-use crate::statistics::distribution::Distribution;
-use crate::statistics::interval::median_interval;
-use crate::statistics::modes::launch_modes;
-use crate::statistics::quantile::median;
-use crate::statistics::ratio::{Doubling, doubling};
 use costof_model::Text;
 use costof_model::failure::Failure;
 use costof_model::metric::{
-    CoreShare, CoreState, Data, Estimate, Measured, MetricInfo, Mode, Percentile, Selection,
+    CoreShare, CoreState, Data, Estimate, IntervalKind, Measured, MetricInfo, Mode, Percentile,
+    Selection,
 };
 use costof_model::noise::{DISAGREE, Grade, Noise, Warning};
 use costof_model::point::Point;
@@ -23,6 +19,9 @@ use costof_model::protocol::ClockInfo;
 use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit};
+use costof_stats::{
+    Distribution, Doubling, IntervalRule, doubling, launch_modes, median, median_interval,
+};
 
 /// A percentile is printed only of operations that last this many clock reads.
 const CLOCK_READS_PER_LATENCY: f64 = 100.0;
@@ -397,7 +396,7 @@ fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option<Estimate> 
         better: metric.better,
         median: median(&medians)?,
         ci95: interval.map(|interval| (interval.low, interval.high)),
-        interval: interval.map(|interval| interval.kind),
+        interval: interval.map(|interval| kind(interval.rule)),
         mean: all.mean()?,
         sd: all.standard_deviation(),
         min: all.minimum()?,
@@ -409,10 +408,17 @@ fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option<Estimate> 
     })
 }
 
+fn kind(rule: IntervalRule) -> IntervalKind {
+    match rule {
+        IntervalRule::Order => IntervalKind::Order,
+        IntervalRule::T => IntervalKind::T,
+    }
+}
+
 /// Every selected sample, of a histogram the middle of each bucket as often as it counts; `None`
 /// where there are too few.
 fn distribution(launch: &Measured, selection: Selection) -> Option<Distribution> {
-    is_enough(launch, selection).then(|| Distribution::of(launch.selected(selection)))
+    is_enough(launch, selection).then(|| Distribution::new(launch.selected(selection)))
 }
 
 /// Whether a launch's selected samples stand for it: all of them do, however few they are.
@@ -527,7 +533,7 @@ fn estimated_core_cycles(
                 .find(|measured| measured.name == primary.name)?;
             let hz = f64::midpoint(noise.core_clock_before_hz?, noise.core_clock_after_hz?);
             let cycles = distribution(measured, selection)?.median()? * hz / 1e9;
-            Some(Distribution::of([(cycles, 1)]))
+            Some(Distribution::new([(cycles, 1)]))
         })
         .collect();
     let metric = MetricInfo {

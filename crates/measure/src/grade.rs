@@ -293,7 +293,7 @@ fn sum(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
 
 fn mean(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
     let values: Vec<f64> = noise.iter().filter_map(|noise| of(noise)).collect();
-    crate::statistics::quantile::mean(&values)
+    costof_stats::mean(&values)
 }
 
 fn share(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {

@@ -3,12 +3,12 @@
 //! no work of strangers, and where there are few processors there is no other place.
 
 use super::grade;
-use crate::statistics::quantile::mean;
 use costof_model::Text;
 use costof_model::link_report::{LinkReport, Traffic};
 use costof_model::noise::{CONTROLLER, Grade, Noise, Warning};
 use costof_model::rows::LaunchRow;
 use costof_model::unit::Unit;
+use costof_stats::mean;
 use std::collections::BTreeSet;
 
 /// How late packets may be, as a share of the delay that was asked for; half of

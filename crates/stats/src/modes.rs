@@ -26,7 +26,7 @@
 //! A third mode is looked for in the same way inside the two, or, where one split shows nothing, by
 //! two splits at once.
 
-use super::quantile::{median, quantile_of_sorted};
+use crate::quantile::{median, quantile_of_sorted};
 
 /// One mode of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -365,7 +365,7 @@ mod tests {
     use fastrand::Rng;
 
     use super::*;
-    use crate::statistics::distribution::Distribution;
+    use crate::Distribution;
 
     const SIZES: [usize; 6] = [12, 30, 60, 100, 1000, 10_000];
 
@@ -650,6 +650,6 @@ mod tests {
 
     fn modes_of(buckets: &[(u64, u64)]) -> Vec<Mode> {
         let counted = buckets.iter().map(|&(upper, count)| (upper as f64, count));
-        modes(&Distribution::of(counted).representatives(8192))
+        modes(&Distribution::new(counted).representatives(8192))
     }
 }

@@ -1,6 +1,6 @@
 //! When a warm-up is over.
 
-use super::quantile::median;
+use crate::quantile::median;
 
 /// Below this many batches there is too little to compare, and a warm-up goes on: with six, scatter
 /// hides a falling cost too often (examples/simulate.rs).
