@@ -103,7 +103,7 @@ pub fn link_causes(launches: &[&LaunchRow]) -> Vec<Warning> {
 pub fn without_relay(launch: &LaunchRow) -> Noise {
     let mut noise = launch.noise.clone();
     if let Some((mean_ns, processors)) = on_measured(launch) {
-        noise.less_partner(mean_ns * processors as f64, processors, false);
+        noise.subtract_peer_cpu(mean_ns * processors as f64, processors, false);
     } else if let Some(share) = on_others(launch) {
         noise.others_elsewhere = noise.others_elsewhere.map(|busy| (busy - share).max(0.0));
     }
