@@ -3,7 +3,7 @@
 use crate::quantile::median;
 
 /// Below this many batches there is too little to compare, and a warm-up goes on: with six, scatter
-/// hides a falling cost too often (examples/simulate.rs).
+/// hides a falling cost too often (costof-measure's examples/simulate).
 pub const LEAST_WARM_UP_BATCHES: usize = 8;
 
 /// With this many batches a warm-up ends, settled or not: some costs drift for ever.
