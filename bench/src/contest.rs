@@ -8,12 +8,11 @@ use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::rounds::{self, Given, Side, ratio};
 use crate::verdict::{Bounds, Verdict};
-use costof_measure::statistics::quantile::median;
-use costof_measure::statistics::ratio::ratio_interval;
 use costof_model::unit::Unit;
 use costof_os::awake::Spinners;
 use costof_peers::costof::{settings, the_only};
 use costof_peers::tool::{On, Says, Tool};
+use costof_stats::{median, ratio_interval};
 use std::time::Duration;
 
 /// How long a peer may take for its number.

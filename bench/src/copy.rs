@@ -15,13 +15,12 @@ use crate::net::SECONDS as IPERF3_SECONDS;
 use crate::rounds::ratio;
 use crate::rtt::SECONDS as SOCKPERF_SECONDS;
 use crate::verdict::{Bounds, Verdict};
-use costof_measure::statistics::quantile::median;
-use costof_measure::statistics::ratio::ratio_interval;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_peers::costof::settings;
 use costof_peers::tool::words;
 use costof_peers::tools::{iperf3, sockperf};
+use costof_stats::{median, ratio_interval};
 
 const PROBE: &str = "copy.send";
 const ECHO_BYTES: u32 = 64;

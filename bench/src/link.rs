@@ -9,10 +9,9 @@ use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::server::{Server, Transport};
 use crate::verdict::{self, Bounds, Verdict};
-use costof_measure::statistics::interval::median_interval;
-use costof_measure::statistics::quantile::{median, quantile};
 use costof_peers::tools::iperf3::{kilobits_received, lost_of};
 use costof_peers::tools::ping::round_trip_ms;
+use costof_stats::{median, median_interval, quantile};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 

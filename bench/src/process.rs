@@ -6,10 +6,10 @@ use crate::costof::{self, RUN_LIMIT};
 use crate::error::{Result, failed};
 use crate::machine;
 use crate::verdict::Verdict;
-use costof_measure::statistics::quantile::median;
 use costof_peers::costof::settings;
 use costof_peers::tool::{number_before, words};
 use costof_peers::tools::stress_ng;
+use costof_stats::median;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

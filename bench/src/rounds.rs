@@ -3,10 +3,9 @@
 use crate::bench::Bench;
 use crate::error::Result;
 use crate::machine::{self, Watch};
-use costof_measure::statistics::quantile::median;
-use costof_measure::statistics::ratio::ratio_interval;
 use costof_peers::round::{self, Event};
 pub(crate) use costof_peers::round::{Given, Side};
+use costof_stats::{median, ratio_interval};
 use fastrand::Rng;
 
 /// What the rounds of a comparison came to.

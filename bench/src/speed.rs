@@ -7,9 +7,9 @@ use crate::costof::{self, RUN_LIMIT, failures};
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::verdict::Verdict;
-use costof_measure::statistics::quantile::quantile;
 use costof_model::run_file::Run;
 use costof_model::unit::parse_bytes;
+use costof_stats::quantile;
 use std::time::Duration;
 
 const RUNS: usize = 3;

@@ -7,13 +7,13 @@ use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::verdict::Verdict;
 use costof_measure::compare::{self, Metrics};
-use costof_measure::statistics::quantile::{mean, standard_deviation};
 use costof_model::noise::{Grade, MEASURED};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
 use costof_peers::caches;
+use costof_stats::{mean, standard_deviation};
 
 const RUNS: usize = 5;
 const CYCLES: &str = "estimated_core_cycles";

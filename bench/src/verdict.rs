@@ -1,10 +1,8 @@
 //! Whether a bound holds: yes, no, or not to be told from what was measured.
 
 use crate::rounds::Given;
-use costof_measure::statistics::interval::Interval;
-use costof_measure::statistics::quantile::median;
-use costof_measure::statistics::ratio::ratio_interval;
 use costof_peers::agreement::{Band, Placed};
+use costof_stats::{Interval, median, ratio_interval};
 use std::fmt;
 use std::process::ExitCode;
 
@@ -149,7 +147,7 @@ pub(crate) fn exit_code(verdicts: &[Verdict]) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_measure::statistics::interval::median_interval;
+    use costof_stats::median_interval;
 
     const AT_MOST: Bounds = Bounds::COST;
     const WITHIN: Bounds = Bounds {

@@ -7,9 +7,9 @@ use crate::costof;
 use crate::error::{Error, Result, failed};
 use crate::rounds::{self, Given, Side, Told};
 use crate::verdict::{Bounds, Verdict};
-use costof_measure::statistics::quantile::median;
 use costof_os::awake::Spinners;
 use costof_peers::costof::{settings, the_only};
+use costof_stats::median;
 use std::cell::RefCell;
 
 /// What all sides do in a launch.

@@ -8,8 +8,7 @@ use crate::bench::Bench;
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::verdict::{Bounds, Verdict};
-use costof_measure::statistics::interval::median_interval;
-use costof_measure::statistics::quantile::median;
+use costof_stats::{median, median_interval};
 use std::time::Duration;
 
 const ROUNDS: usize = 3;

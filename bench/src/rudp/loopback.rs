@@ -6,9 +6,7 @@ use crate::bench::Bench;
 use crate::error::Result;
 use crate::rounds::{self, Given, Side, Told};
 use crate::verdict::{Bounds, Verdict};
-use costof_measure::statistics::interval::median_interval;
-use costof_measure::statistics::quantile::median;
-use costof_measure::statistics::ratio::ratio_interval;
+use costof_stats::{median, median_interval, ratio_interval};
 
 const ROUNDS: usize = 9;
 /// So long a stream lasts, and so much of its beginning is left out.

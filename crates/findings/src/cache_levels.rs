@@ -4,7 +4,6 @@
 //! to the next level, because there half of the loads miss it; the knee is no measure, since a cache
 //! that is indexed by physical addresses gives way softly, from about half its size on.
 
-use crate::changepoints::{Level, half_way};
 use crate::finding::Finding;
 use crate::memory_latency::{
     Claim, Curve, Load, Server, WELL_INSIDE, about, claims, curves, facts, ns, why_less,
@@ -13,6 +12,7 @@ use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
 use costof_model::unit::display_bytes;
+use costof_stats::changepoints::{Level, half_way};
 
 /// From this many times its claim on, a cache that still serves loads is larger than claimed.
 const LARGER_THAN_CLAIMED: f64 = 2.0;

@@ -1,6 +1,5 @@
 //! Up to which size files come from memory, and what limits that.
 
-use crate::changepoints::{Level, half_way, level, levels};
 use crate::finding::Finding;
 use crate::memory_latency::facts;
 use costof_model::facts::Facts;
@@ -8,6 +7,7 @@ use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::display_bytes;
+use costof_stats::changepoints::{Level, half_way, level, levels};
 use std::collections::BTreeMap;
 
 const PROBE: &str = "file.cache_size";

@@ -6,7 +6,6 @@ pub mod all;
 pub mod cache_levels;
 mod cache_pollution;
 mod cache_references;
-pub mod changepoints;
 mod core_shared;
 pub mod crossover;
 pub mod doctor;
@@ -17,6 +16,8 @@ pub mod finding;
 mod fork_growth;
 pub mod kinds;
 pub mod ladder;
+#[cfg(test)]
+mod levels_tests;
 mod mapped_pages;
 mod memory_latency;
 #[cfg(test)]

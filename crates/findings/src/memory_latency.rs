@@ -1,13 +1,13 @@
 //! The points of `memory.latency`, beside the caches that the machine claims: what all findings
 //! about caches start from.
 
-use crate::changepoints::{Level, levels};
 use costof_model::facts::{CacheSource, Facts};
 use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::{Unit, display_bytes};
+use costof_stats::changepoints::{Level, levels};
 
 /// With fewer sizes than this a curve has no levels, only points.
 const CURVE_SIZES_MIN: usize = 12;

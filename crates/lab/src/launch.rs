@@ -1,8 +1,9 @@
 //! One launch of one block: a fresh worker for every role, driven point by
 //! point, one role or several alike.
 
-use crate::host::{Host, WorkerCommand};
-use crate::link::End;
+pub use crate::worker::Place;
+
+use crate::host::WorkerCommand;
 use crate::worker::{NoAnswer, Worker};
 use costof_model::Text;
 use costof_model::failure::Failure;
@@ -42,23 +43,6 @@ pub enum Lost {
     Failed(Option<usize>, Failure),
     /// The controller was interrupted.
     Interrupted,
-}
-
-/// Where a role's worker runs.
-#[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
-    /// On which host.
-    pub host: &'a Host,
-    /// At which end of the link, where there is one.
-    pub end: Option<&'a End>,
-}
-
-impl Place<'static> {
-    /// A process of this machine, at no end of anything.
-    pub const LOCAL: Place<'static> = Place {
-        host: &Host::Local,
-        end: None,
-    };
 }
 
 /// Runs one launch. `launches` says for every role, the leading one last, what
@@ -128,7 +112,7 @@ impl Driven<'_> {
         match self.ask(last, &Command::Open(Box::new(launch)))? {
             Answer::Opened => Ok(()),
             Answer::Failed(failure) => Err(Lost::Failed(self.at, failure)),
-            other => Err(self.nonsense(last, &other)),
+            other => Err(self.protocol_error(last, &other)),
         }
     }
 
@@ -150,7 +134,7 @@ impl Driven<'_> {
                     self.failures.push((point, failure));
                     return Ok(());
                 }
-                other => return Err(self.nonsense(part, &other)),
+                other => return Err(self.protocol_error(part, &other)),
             }
         }
         for part in 0..self.parts.len() {
@@ -166,7 +150,7 @@ impl Driven<'_> {
                 // What the others say then is mostly that this one has gone.
                 Answer::Failed(_) if self.has_failed(point) => {}
                 Answer::Failed(failure) => self.failures.push((point, failure)),
-                other => return Err(self.nonsense(part, &other)),
+                other => return Err(self.protocol_error(part, &other)),
             }
         }
         Ok(())
@@ -201,13 +185,13 @@ impl Driven<'_> {
                         let cores = [leading_noise.other_core, noise.other_core];
                         let worst = cores.into_iter().flatten().reduce(CoreGauge::worse);
                         leading_noise.other_core = worst;
-                        self.less_partner(&mut leading_noise, part, cpu_ns);
+                        self.subtract_peer_cpu(&mut leading_noise, part, cpu_ns);
                     }
                     // Of its own role and no other.
                     let ends = &mut leading_noise.ends;
                     ends.extend(end.map(|end| (role.clone(), end)));
                 }
-                other => return Err(self.nonsense(part, &other)),
+                other => return Err(self.protocol_error(part, &other)),
             }
         }
         Ok(Outcome {
@@ -218,7 +202,7 @@ impl Driven<'_> {
     }
 
     /// Takes off the leading role's noise what another one on its machine used.
-    fn less_partner(&self, noise: &mut Noise, part: usize, cpu_ns: f64) {
+    fn subtract_peer_cpu(&self, noise: &mut Noise, part: usize, cpu_ns: f64) {
         let (Some(own), Some(leading)) = (self.parts.get(part), self.parts.last()) else {
             return;
         };
@@ -228,7 +212,7 @@ impl Driven<'_> {
             .collect();
         if own.cpus.iter().all(|cpu| leading.partners.contains(cpu)) {
             let shares = own.cpus.first() == leading.cpus.first();
-            noise.less_partner(cpu_ns, measured.len(), shares);
+            noise.subtract_peer_cpu(cpu_ns, measured.len(), shares);
         }
     }
 
@@ -252,10 +236,10 @@ impl Driven<'_> {
         }
     }
 
-    fn nonsense(&mut self, part: usize, answer: &Answer) -> Lost {
+    fn protocol_error(&mut self, part: usize, answer: &Answer) -> Lost {
         let Part { role, worker, .. } = &mut self.parts[part];
-        let what = format!("as {role} what is no answer to what it was asked: {answer:?}");
-        let error = worker.nonsense(&what.chars().take(300).collect::<String>());
+        let what = format!("as {role} an unexpected reply: {answer:?}");
+        let error = worker.protocol_error(&what.chars().take(300).collect::<String>());
         self.lost(error)
     }
 }

@@ -16,14 +16,15 @@ mod relay;
 mod sink;
 
 pub use ends::{FAR_ADDRESS, FAR_ADDRESS_V6, NEAR_ADDRESS, NEAR_ADDRESS_V6};
-pub use hold::{hold, hold_named};
+pub use hold::hold;
+pub use named::hold_named;
 
 use crate::host::WorkerCommand;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
 use costof_os::namespace::Namespace;
-use holder::{Ask, Holder, RELAY, Say};
+use holder::{Holder, RELAY, Reply, Request};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// One end of a link.
@@ -111,7 +112,7 @@ impl Made {
     /// Where the link has ended, or the thread may not run there.
     pub fn relay_on(&mut self, cpus: &[usize]) -> Result<(), Failure> {
         let cpus = cpus.to_vec();
-        self.ask(Ask::RelayOn { cpus }).map(drop)
+        self.ask(Request::RelayOn { cpus }).map(drop)
     }
 
     /// A launch begins: what is lost is drawn from this seed, and counted from
@@ -120,7 +121,7 @@ impl Made {
     /// # Errors
     /// Where the link has ended: it is to be made anew.
     pub fn begin(&mut self, seed: u64) -> Result<(), Failure> {
-        self.ask(Ask::Begin { seed }).map(drop)
+        self.ask(Request::Begin { seed }).map(drop)
     }
 
     /// What the link did since then; none where nobody emulates it.
@@ -128,13 +129,13 @@ impl Made {
     /// # Errors
     /// Where the link has ended: it is to be made anew.
     pub fn report(&mut self) -> Result<Option<LinkReport>, Failure> {
-        match self.ask(Ask::Report)? {
-            Some(Say::Report { link }) => Ok(link.map(|link| *link)),
+        match self.ask(Request::Report)? {
+            Some(Reply::Report { link }) => Ok(link.map(|link| *link)),
             _ => Ok(None),
         }
     }
 
-    fn ask(&mut self, ask: Ask) -> Result<Option<Say>, Failure> {
+    fn ask(&mut self, ask: Request) -> Result<Option<Reply>, Failure> {
         let Some(holder) = &mut self.holder else {
             return Ok(None);
         };
@@ -143,7 +144,7 @@ impl Made {
             reason: format!("the link has failed: {reason}"),
         };
         match holder.ask(ask).map_err(failed)? {
-            Say::Refused { reason } => Err(failed(reason)),
+            Reply::Refused { reason } => Err(failed(reason)),
             say => Ok(Some(say)),
         }
     }

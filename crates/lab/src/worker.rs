@@ -2,7 +2,8 @@
 //! time, and of which nothing is left when it is dropped.
 
 use crate::host::{Host, WorkerCommand};
-use crate::launch::Place;
+use crate::link::End;
+use crate::thread;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::protocol::{Answer, Command, LINE_MAX_BYTES, PROTOCOL};
 use serde_json::Value;
@@ -47,6 +48,23 @@ struct Stderr {
     kept: Arc<Mutex<VecDeque<u8>>>,
     /// Disconnected once there is no more to come.
     closed: Receiver<()>,
+}
+
+/// Where a worker runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// On which host.
+    pub host: &'a Host,
+    /// At which end of the link, where there is one.
+    pub end: Option<&'a End>,
+}
+
+impl Place<'static> {
+    /// A process of this machine, at no end of anything.
+    pub const LOCAL: Place<'static> = Place {
+        host: &Host::Local,
+        end: None,
+    };
 }
 
 /// Why a question to a worker has no answer.
@@ -98,9 +116,7 @@ impl Worker {
         // One answer, and one more: a worker that says more than it is asked
         // must wait, and fills no memory here.
         let (sender, answers) = mpsc::sync_channel(1);
-        // All three end with the worker, which closes what they read and write.
-        std::thread::spawn(move || write_commands(input, &lines));
-        std::thread::spawn(move || read_answers(output, &sender));
+        let (stderr, keep) = Stderr::keep(errors);
         let mut worker = Worker {
             host: place.host.clone(),
             child,
@@ -108,9 +124,14 @@ impl Worker {
             status: None,
             commands: Some(commands),
             answers,
-            stderr: Stderr::keep(errors),
+            stderr,
             oom_kills_before,
         };
+        // All three end with the worker, which closes what they read and write.
+        thread::spawn("commands", move || write_commands(input, &lines))
+            .and_then(|()| thread::spawn("answers", move || read_answers(output, &sender)))
+            .and_then(|()| thread::spawn("stderr", keep))
+            .map_err(NoAnswer::Failed)?;
         match worker.answer(limit, interrupted)? {
             Answer::Hello { protocol, .. } if protocol == PROTOCOL => {
                 worker.is_known = true;
@@ -122,7 +143,9 @@ impl Worker {
                 worker.name(),
                 env!("CARGO_PKG_VERSION"),
             )))),
-            other => Err(worker.nonsense(&format!("{other:?} where it should introduce itself"))),
+            other => {
+                Err(worker.protocol_error(&format!("{other:?} where it should introduce itself")))
+            }
         }
     }
 
@@ -181,7 +204,7 @@ impl Worker {
     }
 
     /// The failure of a worker that said something else than it should.
-    pub(crate) fn nonsense(&mut self, what: &str) -> NoAnswer {
+    pub(crate) fn protocol_error(&mut self, what: &str) -> NoAnswer {
         self.end();
         NoAnswer::Failed(Failure::error(format!("{} answered {what}", self.name())))
     }
@@ -190,7 +213,7 @@ impl Worker {
     /// its introduction may be somebody else's, who stands between.
     fn rubbish(&mut self, line: &str) -> NoAnswer {
         if self.is_known {
-            return self.nonsense(&format!("what is no message of the protocol: `{line}`"));
+            return self.protocol_error(&format!("what is no message of the protocol: `{line}`"));
         }
         self.end();
         NoAnswer::Failed(Failure::error(format!(
@@ -393,13 +416,13 @@ fn harmless(text: &str, chars_max: usize) -> String {
 }
 
 impl Stderr {
-    /// Reads `errors` to the end, so that the worker never blocks on a full
+    /// What a thread has to do, too: it reads `errors` to the end, so that the worker never blocks on a full
     /// pipe, and keeps the last part.
-    fn keep(mut errors: ChildStderr) -> Stderr {
+    fn keep(mut errors: ChildStderr) -> (Stderr, impl FnOnce()) {
         let kept = Arc::new(Mutex::new(VecDeque::new()));
         let (open, closed) = mpsc::channel();
         let keeping = Arc::clone(&kept);
-        std::thread::spawn(move || {
+        let keep = move || {
             let _open: Sender<()> = open;
             let mut buffer = [0; 4096];
             while let Ok(read @ 1..) = errors.read(&mut buffer) {
@@ -408,8 +431,8 @@ impl Stderr {
                 let surplus = kept.len().saturating_sub(STDERR_KEPT_BYTES);
                 kept.drain(..surplus);
             }
-        });
-        Stderr { kept, closed }
+        };
+        (Stderr { kept, closed }, keep)
     }
 
     /// What is kept of an ended worker's standard error: all that it wrote,

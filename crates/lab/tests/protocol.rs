@@ -424,7 +424,7 @@ fn a_right_answer_at_the_wrong_time_loses_the_launch() {
         match launched(&answers) {
             Err(Lost::Failed(position, failure)) => {
                 assert_eq!(position, at, "{answers:?}");
-                let named = [quoted, "as only", "no answer to what it was asked"];
+                let named = [quoted, "as only", "an unexpected reply"];
                 expect(&failure, FailureKind::Error, &named);
                 assert!(failure.reason.len() < 400, "{}", failure.reason);
             }

@@ -9,10 +9,9 @@
 mod simulation;
 
 use costof_measure::schedule::needs_more;
-use costof_measure::statistics::interval::median_interval;
-use costof_measure::statistics::quantile::median;
 use costof_model::comparison::Verdict;
 use costof_model::metric::Selection;
+use costof_stats::{median, median_interval};
 use fastrand::Rng;
 use simulation::{COST_NS, Core, Neighbour, Pair, Setting, TIMES_SHARED, normal, point_of};
 

@@ -7,9 +7,7 @@
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 use costof_measure::schedule::{Precision, paired as in_fours, turns};
-use costof_measure::statistics::paired;
-use costof_measure::statistics::quantile::mean;
-use costof_measure::statistics::welch::{self, Difference};
+use costof_stats::{Difference, mean};
 use fastrand::Rng;
 
 const SEED: u64 = 20_261_122;
@@ -54,15 +52,15 @@ const fn machine(name: &'static str, launch: f64, wander: f64, second: f64) -> M
 type Statistics = fn(&[f64], &[f64]) -> Option<Difference>;
 
 const STATISTICS: [(&str, Statistics); 3] = [
-    ("pairs", paired::difference),
+    ("pairs", Difference::paired),
     ("blocks of four", by_fours),
-    ("Welch", welch::difference),
+    ("Welch", Difference::welch),
 ];
 
 /// Each block of four as one difference.
 fn by_fours(first: &[f64], second: &[f64]) -> Option<Difference> {
     let fours = |values: &[f64]| values.chunks(2).filter_map(mean).collect::<Vec<_>>();
-    paired::difference(&fours(first), &fours(second))
+    Difference::paired(&fours(first), &fours(second))
 }
 
 fn main() {

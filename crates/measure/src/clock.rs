@@ -5,11 +5,11 @@
 //! Code Execution Times on Intel IA-32 and IA-64" (2010), without its `cpuid`,
 //! which leaves a virtual machine for microseconds.
 
-use crate::statistics;
 use costof_model::failure::Failure;
 use costof_model::protocol::{ClockInfo, ClockSource};
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::tsc;
+use costof_stats::median;
 
 /// A clock whose readings are ordered with the work between them.
 pub trait Clock {
@@ -96,7 +96,7 @@ fn monotonic(because: String) -> ClockInfo {
 /// calibrations in parts per million.
 fn calibrate() -> (f64, f64) {
     let rates: Vec<f64> = (0..CALIBRATIONS).map(|_| rate(CALIBRATION_NS)).collect();
-    let hz = statistics::quantile::median(&rates).unwrap_or(1e9);
+    let hz = median(&rates).unwrap_or(1e9);
     let low = rates.iter().copied().fold(f64::INFINITY, f64::min);
     let high = rates.iter().copied().fold(0.0, f64::max);
     (hz, (high - low) / hz * 1e6)
@@ -151,7 +151,7 @@ fn ticks_per_read(read: impl Fn() -> u64) -> f64 {
             (read() - first) as f64 / READS as f64
         })
         .collect();
-    statistics::quantile::median(&costs).unwrap_or(1.0)
+    median(&costs).unwrap_or(1.0)
 }
 
 /// The kernel's clock, for what needs no calibrated one.

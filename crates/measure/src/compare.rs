@@ -24,10 +24,6 @@ use crate::estimate::{HALF_BUCKET, core_of, launch_medians};
 use crate::gauge::ALONE;
 use crate::launches::{Counting, launches_with};
 use crate::schedule::LEAST_LAUNCHES;
-use crate::statistics::interval::CONFIDENCE;
-use crate::statistics::paired;
-use crate::statistics::trimmed::trimmed;
-use crate::statistics::welch::{Difference, difference};
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
 use costof_model::metric::{CoreShare, Data, MetricInfo, Selection, is_too_wide};
 use costof_model::noise::MEASURED;
@@ -35,6 +31,7 @@ use costof_model::point::Point;
 use costof_model::rows::{LaunchPoint, PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
+use costof_stats::{CONFIDENCE, Difference, trimmed_mean};
 use std::collections::BTreeMap;
 
 /// Which metrics are held against each other.
@@ -338,8 +335,8 @@ impl Given {
         let logs = |values: &Vec<f64>| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
         let [first, second] = self.medians.each_ref().map(logs);
         match self.in_pairs {
-            false => difference(&first, &second),
-            true => paired::difference(&first, &second),
+            false => Difference::welch(&first, &second),
+            true => Difference::paired(&first, &second),
         }
     }
 
@@ -411,7 +408,7 @@ fn compared(
     }
     let centre = |values: &[f64]| {
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-        trimmed(&logs).map_or(f64::NAN, |trimmed| trimmed.mean.exp())
+        trimmed_mean(&logs).map_or(f64::NAN, f64::exp)
     };
     let row = Compared {
         point: rows[1].point.clone(),

@@ -1,8 +1,8 @@
 //! The core clock, from two dependent chains of instructions that must agree.
 
 use crate::clock::Clock;
-use crate::statistics::quantile::median;
 use costof_os::core_chain::{ROTATE_CYCLES, multiply, multiply_cycles, rotate};
+use costof_stats::median;
 
 /// Steps of the chains in one try, and tries: about 0.2 ms together.
 const STEPS: u64 = 20_000;

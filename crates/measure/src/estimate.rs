@@ -1,20 +1,17 @@
 //! From the launches of a block to its points: what all of them together say.
 //! Pure, so that a point can be derived again from its launches at any time.
 
+mod metric;
+
+pub(crate) use metric::{HALF_BUCKET, core_of, launch_medians, selection_of};
+
 use crate::grade::link::{link_causes, without_relay};
 use crate::grade::{self, causes, core_never_alone, core_shared, other_distances};
 use crate::launches::{Counting, launches_with};
 use crate::schedule::LEAST_LAUNCHES;
-use crate::statistics::distribution::Distribution;
-use crate::statistics::interval::median_interval;
-use crate::statistics::modes::launch_modes;
-use crate::statistics::quantile::median;
-use crate::statistics::ratio::{Doubling, doubling};
 use costof_model::Text;
 use costof_model::failure::Failure;
-use costof_model::metric::{
-    CoreShare, CoreState, Data, Estimate, Measured, MetricInfo, Mode, Percentile, Selection,
-};
+use costof_model::metric::{Data, Estimate, Measured, MetricInfo, Selection};
 use costof_model::noise::{DISAGREE, Grade, Noise, Warning};
 use costof_model::point::Point;
 use costof_model::prediction::Prediction;
@@ -23,13 +20,8 @@ use costof_model::protocol::ClockInfo;
 use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit};
-
-/// A percentile is printed only of operations that last this many clock reads.
-const CLOCK_READS_PER_LATENCY: f64 = 100.0;
-/// Values of a launch that are looked at for modes.
-const VALUES_PER_LAUNCH_MAX: u64 = 1000;
-/// The percentiles of a latency.
-const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+use costof_stats::{Distribution, Doubling, doubling, median};
+use metric::{distribution, estimate, is_enough, measured, selection, summary};
 
 /// What the launches of an unfinished run say so far of points that have no row yet: of those that have as
 /// many launches as make an interval.
@@ -269,45 +261,6 @@ fn unique<'a>(names: impl Iterator<Item = &'a Text>) -> Vec<&'a Text> {
     unique
 }
 
-fn measured<'a>(
-    points: &'a [&'a LaunchPoint],
-    name: &'a str,
-) -> impl Iterator<Item = &'a Measured> {
-    points
-        .iter()
-        .flat_map(|point| point.metrics.iter())
-        .filter(move |measured| measured.name == name)
-}
-
-/// Of which samples a metric's estimate is made: of those that had the core to themselves, where
-/// enough launches have enough of them; else of those that shared it, where that is so; else of all.
-/// Times have no say in it.
-pub(crate) fn selection(launches: &[&Measured]) -> Selection {
-    let wanted = launches.len().min(LEAST_LAUNCHES as usize);
-    let suffices = |selection: Selection| {
-        let sufficient = launches.iter().filter(|launch| launch.suffices(selection));
-        sufficient.count() >= wanted
-    };
-    match wanted {
-        0 => Selection::All,
-        _ => [Selection::Alone, Selection::Shared]
-            .into_iter()
-            .find(|selection| suffices(*selection))
-            .unwrap_or_default(),
-    }
-}
-
-/// Of which samples of a metric the launches of a point make their medians.
-pub(crate) fn selection_of(points: &[&LaunchPoint], metric: &str) -> Selection {
-    selection(&measured(points, metric).collect::<Vec<_>>())
-}
-
-/// How the samples of a metric of a point divide by the state of the core; `None` where no gauge was
-/// read.
-pub(crate) fn core_of(points: &[&LaunchPoint], metric: &str) -> Option<CoreShare> {
-    core_share(&measured(points, metric).collect::<Vec<_>>())
-}
-
 /// The launch medians that a point's estimate of its primary metric would be made of, for
 /// [`needs_more`](crate::schedule::needs_more).
 pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<f64> {
@@ -315,172 +268,6 @@ pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<
     let points: Vec<&LaunchPoint> = counting.given.into_iter().map(|(_, point)| point).collect();
     let primary = &info.primary().name;
     launch_medians(&points, primary, selection_of(&points, primary))
-}
-
-/// The median of the selected samples of each launch that gave enough of them of a metric of a point.
-pub(crate) fn launch_medians(
-    points: &[&LaunchPoint],
-    metric: &str,
-    selection: Selection,
-) -> Vec<f64> {
-    measured(points, metric)
-        .filter_map(|launch| distribution(launch, selection)?.median())
-        .collect()
-}
-
-/// How the samples of a metric divide by the state of the core; `None` where no gauge was read.
-fn core_share(launches: &[&Measured]) -> Option<CoreShare> {
-    let gauged: Vec<&Measured> = launches
-        .iter()
-        .copied()
-        .filter(|launch| launch.gauged.is_some())
-        .collect();
-    let count = |state: Option<CoreState>| -> f64 {
-        gauged.iter().map(|launch| launch.count(state) as f64).sum()
-    };
-    let share = |state: CoreState| count(Some(state)) / count(None).max(1.0);
-    let shared = gauged.iter();
-    let shared = shared.filter(|launch| launch.suffices(Selection::Shared));
-    let shared = shared.filter_map(|launch| distribution(launch, Selection::Shared)?.median());
-    (!gauged.is_empty()).then(|| CoreShare {
-        selection: selection(launches),
-        alone: share(CoreState::Alone),
-        shared: share(CoreState::Shared),
-        shared_median: median(&shared.collect::<Vec<f64>>()),
-    })
-}
-
-/// One metric over all launches; `None` where no launch gave it.
-fn estimate(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> Option<Estimate> {
-    let launches: Vec<&Measured> = measured(points, &metric.name).collect();
-    let is_latency = launches
-        .iter()
-        .any(|launch| matches!(launch.data, Data::Histogram(_)));
-    let selection = selection(&launches);
-    let by_launch: Vec<Distribution> = launches
-        .iter()
-        .filter_map(|launch| distribution(launch, selection))
-        .collect();
-    let summary = summary(metric, &by_launch)?;
-    let within = |(low, high): (f64, f64)| (low * (1.0 - HALF_BUCKET), high * (1.0 + HALF_BUCKET));
-    Some(Estimate {
-        percentiles: if is_latency {
-            percentiles(&Distribution::pooled(&by_launch), clock)
-        } else {
-            Vec::new()
-        },
-        ci95: match is_latency {
-            true => summary.ci95.map(within),
-            false => summary.ci95,
-        },
-        undisturbed: match selection {
-            Selection::All => undisturbed(&launches),
-            _ => None,
-        },
-        core: core_share(&launches),
-        ..summary
-    })
-}
-
-/// By how much a latency may differ from the middle of its bucket, as a share of it: a histogram of
-/// three digits has 1,024 to 2,048 buckets for each doubling.
-pub(crate) const HALF_BUCKET: f64 = 1.0 / 2048.0;
-
-/// What launches say together, each as the distribution of what it measured.
-fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option<Estimate> {
-    let medians: Vec<f64> = by_launch.iter().filter_map(Distribution::median).collect();
-    let interval = median_interval(&medians);
-    let all = Distribution::pooled(by_launch);
-    Some(Estimate {
-        name: metric.name.clone(),
-        unit: metric.unit,
-        better: metric.better,
-        median: median(&medians)?,
-        ci95: interval.map(|interval| (interval.low, interval.high)),
-        interval: interval.map(|interval| interval.kind),
-        mean: all.mean()?,
-        sd: all.standard_deviation(),
-        min: all.minimum()?,
-        percentiles: Vec::new(),
-        n: all.count(),
-        undisturbed: None,
-        core: None,
-        modes: modes(by_launch),
-    })
-}
-
-/// Every selected sample, of a histogram the middle of each bucket as often as it counts; `None`
-/// where there are too few.
-fn distribution(launch: &Measured, selection: Selection) -> Option<Distribution> {
-    is_enough(launch, selection).then(|| Distribution::of(launch.selected(selection)))
-}
-
-/// Whether a launch's selected samples stand for it: all of them do, however few they are.
-fn is_enough(launch: &Measured, selection: Selection) -> bool {
-    selection == Selection::All || launch.suffices(selection)
-}
-
-/// The modes, where there is more than one.
-fn modes(by_launch: &[Distribution]) -> Vec<Mode> {
-    let values: Vec<Vec<f64>> = by_launch
-        .iter()
-        .map(|launch| launch.representatives(VALUES_PER_LAUNCH_MAX))
-        .collect();
-    let modes = launch_modes(&values);
-    if modes.len() < 2 {
-        return Vec::new();
-    }
-    modes
-        .into_iter()
-        .map(|mode| Mode {
-            median: mode.median,
-            share: mode.share,
-        })
-        .collect()
-}
-
-/// Those percentiles that there are enough samples for: n ≥ 10 ÷ (1 − p); none
-/// of operations so short that reading the clock is part of them.
-fn percentiles(all: &Distribution, clock: &ClockInfo) -> Vec<Percentile> {
-    let long_enough = all
-        .median()
-        .is_some_and(|median| median >= CLOCK_READS_PER_LATENCY * clock.read_ns);
-    if !long_enough {
-        return Vec::new();
-    }
-    PERCENTS
-        .iter()
-        // 100 - 99.99 is a little less than 0.01.
-        .filter(|percent| all.count() as f64 * (100.0 - **percent) >= 1000.0 - 1e-6)
-        .filter_map(|percent| {
-            Some(Percentile {
-                percent: *percent,
-                value: all.quantile(percent / 100.0)?,
-            })
-        })
-        .collect()
-}
-
-/// The median over launches without the disturbed batches, where there are any.
-fn undisturbed(launches: &[&Measured]) -> Option<f64> {
-    if launches.iter().all(|launch| launch.disturbed.is_empty()) {
-        return None;
-    }
-    let medians: Vec<f64> = launches
-        .iter()
-        .filter_map(|launch| {
-            let left: Vec<f64> = launch
-                .data
-                .costs()
-                .into_iter()
-                .enumerate()
-                .filter(|(position, _)| !launch.disturbed.contains(&(*position as u32)))
-                .map(|(_, cost)| cost)
-                .collect();
-            median(&left)
-        })
-        .collect();
-    median(&medians)
 }
 
 /// What was measured without being declared by the probe: hardware counters.
@@ -527,7 +314,7 @@ fn estimated_core_cycles(
                 .find(|measured| measured.name == primary.name)?;
             let hz = f64::midpoint(noise.core_clock_before_hz?, noise.core_clock_after_hz?);
             let cycles = distribution(measured, selection)?.median()? * hz / 1e9;
-            Some(Distribution::of([(cycles, 1)]))
+            Some(Distribution::new([(cycles, 1)]))
         })
         .collect();
     let metric = MetricInfo {

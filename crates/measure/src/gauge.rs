@@ -9,13 +9,13 @@
 //! A reading takes about two microseconds of registers only. It is taken before and after a batch,
 //! and says what the batch counts for before anybody looks at its time.
 
-use crate::statistics::quantile::median;
 use costof_model::facts::Cpu;
 use costof_model::metric::CoreState;
 use costof_os::affinity;
 use costof_os::core_chain::{MULTIPLY_CYCLES, multiply};
 use costof_os::core_slots::independent_additions;
 use costof_os::tsc;
+use costof_stats::median;
 use std::io;
 use std::sync::Arc;
 use std::thread;

@@ -169,29 +169,32 @@ pub fn causes(noise: &[&Noise], is_alone: bool) -> Vec<Warning> {
         LeftOut::Always => is_alone,
         LeftOut::KeepingCpu => is_alone && keeps_cpu,
     };
-    let mut warnings = Vec::new();
-    for cause in CAUSES {
-        let Some(value) = (cause.recorded)(noise) else {
-            continue;
+    let of_cause = |cause: &Cause| {
+        let value = (cause.recorded)(noise)?;
+        let grade = grade(value, cause.limits)?;
+        let grade = if is_left_out(cause) {
+            grade.min(Grade::B)
+        } else {
+            grade
         };
-        let Some(grade) = grade(value, cause.limits) else {
-            continue;
+        let (before, after) = cause.what;
+        let what = match cause.unit {
+            Unit::Share => format!("{before}{:.1} %{after}", value * 100.0),
+            Unit::Count => format!("{before}{value:.0}{after}"),
         };
-        warnings.push(Warning {
-            kind: Text::Borrowed(cause.kind),
-            grade: if is_left_out(cause) {
-                grade.min(Grade::B)
-            } else {
-                grade
-            },
-            what: match cause.unit {
-                Unit::Share => format!("{}{:.1} %{}", cause.what.0, value * 100.0, cause.what.1),
-                Unit::Count => format!("{}{value:.0}{}", cause.what.0, cause.what.1),
-            },
-            advice: cause.advice.to_owned(),
-        });
+        Some(warning(cause.kind, grade, what, cause.advice))
+    };
+    CAUSES.iter().filter_map(of_cause).collect()
+}
+
+/// A warning whose kind is part of the program.
+fn warning(kind: &'static str, grade: Grade, what: String, advice: &str) -> Warning {
+    Warning {
+        kind: Text::Borrowed(kind),
+        grade,
+        what,
+        advice: advice.to_owned(),
     }
-    warnings
 }
 
 /// The doubt about an estimate for which the core was not alone often enough: what it says holds beside
@@ -246,15 +249,13 @@ pub fn other_end_shared((out, stay): (usize, usize), given: usize) -> Option<War
 
 /// Says that launches were left out, as their CPUs lay at another distance than those of the others.
 pub fn other_distances(launches: usize, others: usize) -> Option<Warning> {
-    let all = launches + others;
-    (launches > 0).then(|| Warning {
-        kind: Text::Borrowed("distance"),
-        grade: Grade::B,
-        what: format!(
+    (launches > 0).then(|| {
+        let all = launches + others;
+        let what = format!(
             "the CPUs moved: {launches} of {all} launches, in which they lay at another distance, are \
              left out"
-        ),
-        advice: DISTANCE_ADVICE.to_owned(),
+        );
+        warning("distance", Grade::B, what, DISTANCE_ADVICE)
     })
 }
 
@@ -263,15 +264,9 @@ const DISTANCE_ADVICE: &str = "measure on a host that gives each virtual CPU a c
                                compare runs at the same distance";
 
 fn shared(grade: Grade, what: String) -> Warning {
-    Warning {
-        kind: Text::Borrowed("core_shared"),
-        grade,
-        what,
-        advice:
-            "measure longer (--full), on another CPU (--cpu), or on a host whose cores are not \
-                 shared (most likely another virtual machine has its second hardware thread)"
-                .to_owned(),
-    }
+    let advice = "measure longer (--full), on another CPU (--cpu), or on a host whose cores are not \
+                  shared (most likely another virtual machine has its second hardware thread)";
+    warning("core_shared", grade, what, advice)
 }
 
 /// The grade that this value leaves; `None` where it is nothing of note.
@@ -288,44 +283,39 @@ fn sum(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
     noise
         .iter()
         .filter_map(|noise| of(noise))
-        .fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
+        .reduce(|sum, value| sum + value)
 }
 
 fn mean(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
     let values: Vec<f64> = noise.iter().filter_map(|noise| of(noise)).collect();
-    crate::statistics::quantile::mean(&values)
+    costof_stats::mean(&values)
 }
 
 fn share(noise: &[&Noise], of: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
-    let duration: f64 = noise
-        .iter()
-        .filter(|noise| of(noise).is_some())
-        .map(|noise| noise.duration_ns)
-        .sum();
+    let duration = sum(noise, |noise| of(noise).map(|_| noise.duration_ns))?;
     (duration > 0.0).then(|| sum(noise, &of).map(|sum| sum / duration))?
 }
 
 /// The greatest distance of the CPUs less the least, over the least.
 fn distance_spread(noise: &[&Noise]) -> Option<f64> {
     let distances = noise.iter().filter_map(|noise| noise.distance_ns);
-    let distances: Vec<f64> = distances
-        .flat_map(|(before, after)| [before, after])
-        .collect();
-    let greatest = distances.iter().copied().reduce(f64::max)?;
-    let least = distances.iter().copied().reduce(f64::min)?;
+    let (least, greatest) = range(distances.flat_map(|(before, after)| [before, after]))?;
     Some(greatest / least - 1.0)
 }
 
 /// The greatest core clock less the least, over the greatest.
 fn clock_spread(noise: &[&Noise]) -> Option<f64> {
-    let clocks: Vec<f64> = noise
+    let clocks = noise
         .iter()
-        .flat_map(|noise| [noise.core_clock_before_hz, noise.core_clock_after_hz])
-        .flatten()
-        .collect();
-    let greatest = clocks.iter().copied().reduce(f64::max)?;
-    let least = clocks.iter().copied().reduce(f64::min)?;
+        .flat_map(|n| [n.core_clock_before_hz, n.core_clock_after_hz]);
+    let (least, greatest) = range(clocks.flatten())?;
     Some((greatest - least) / greatest)
+}
+
+fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values
+        .map(|value| (value, value))
+        .reduce(|(least, greatest), (value, _)| (least.min(value), greatest.max(value)))
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 use crate::distance::is_alike;
 use crate::gauge::ALONE;
 use crate::schedule::LEAST_LAUNCHES;
-use crate::statistics::quantile::median;
 use costof_model::point::Point;
 use costof_model::rows::{LaunchPoint, LaunchRow, State};
+use costof_stats::median;
 
 /// Launches, each with what it gave of a point.
 pub(crate) type Given<'a> = Vec<(&'a LaunchRow, &'a LaunchPoint)>;

@@ -23,7 +23,6 @@ pub mod probe;
 pub mod processor_ticks;
 pub mod schedule;
 pub mod sibling;
-pub mod statistics;
 pub mod trials;
 pub mod turn;
 pub mod visits;

@@ -7,30 +7,25 @@
 //! batches. A gauge of the core is read before and after each, or each group of
 //! single operations, and says whether the core was shared meanwhile.
 
+mod batches;
+mod record;
+mod work;
+
+pub use record::Record;
+
+use record::Singles;
+use work::{Batched, Repeatable, Spent, UsedUp, Work};
+
 use crate::clock::Clock;
 use crate::counters::Counters;
 use crate::crew::Crew;
-use crate::gauge::{Gauge, state};
-use crate::statistics::drift::has_settled;
-use crate::statistics::quantile::median;
-use costof_model::Text;
+use crate::gauge::Gauge;
 use costof_model::failure::Failure;
-use costof_model::metric::{ByCore, CoreState, Data, Gauged, Measured};
-use costof_model::noise::CoreGauge;
-use costof_model::protocol::Report;
-use costof_model::rows::State;
+use costof_model::metric::CoreState;
 use costof_os::allocator::allocations;
-use costof_os::usage;
-use hdrhistogram::Histogram;
-use std::collections::BTreeMap;
+use costof_stats::median;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A batch lasts at least this many clock resolutions.
-const RESOLUTIONS_PER_BATCH: f64 = 1000.0;
-/// Reading the clock, twice a batch, stays below 0.1 % of a batch.
-const READS_PER_BATCH: f64 = 2000.0;
-/// Into how many batches a point's time is cut, as far as they last long enough.
-const BATCHES_PER_POINT: f64 = 64.0;
 /// A batch lasts about this long where a gauge is read around it, and so does a
 /// group of single operations: others come and go within a tenth of a millisecond.
 const GAUGED_BATCH_NS: f64 = 40_000.0;
@@ -42,30 +37,15 @@ const GAUGED_LOOP_NS: f64 = 1_000_000.0;
 /// Single operations in a group, at most, and how long it lasts where they are slow.
 const GROUP_MOST: usize = 1024;
 const GROUP_MOST_NS: f64 = 300_000.0;
-/// A point is done when the core was alone for this share of its time ...
-const ALONE_SHARE: f64 = 0.5;
-/// ... or when this many times its time is over.
-const SHARED_TIMES: f64 = 1.5;
-/// The fewest measured batches of a point in a launch, however long they last.
-const BATCHES_MIN: usize = 6;
-/// The most: where batches stay short, a launch is still a line of reasonable length.
-const BATCHES_MAX: usize = 4096;
 /// Operations in a batch, at most: none is so cheap that it needs more, so a
 /// loop that is still too short was removed by the compiler.
 const OPERATIONS_MAX: u64 = 1 << 34;
-/// The longest single operation that is recorded as such, in nanoseconds.
-const LATENCY_MAX_NS: u64 = 600_000_000_000;
 /// Short runs of the operation between the bookkeeping and the timed batch.
 /// The bookkeeping's system calls leave a core's predictors in one of several
 /// states, in which a tight loop then stays: a call took 4.0 or 4.6 cycles, a
 /// coarse clock read 10 or 16, by chance. Entering the loop anew a few times
 /// lets it settle where it does when nothing interrupts it.
 const SETTLING_RUNS: u64 = 4;
-/// How much shorter than a batch such a run is.
-const SETTLING_PART: u64 = 64;
-/// Where a batch has fewer operations than that, but so many, one goes before it: the first one after a
-/// pause took 1.4 times as long where it wakes somebody.
-const SETTLED_LEAST: u64 = 3;
 /// A point takes at most this many times its time where providing for its
 /// batches takes longer than they do; the least batches are measured anyhow.
 const WALL_TIMES: f64 = 5.0;
@@ -86,130 +66,6 @@ pub struct Meter<'a> {
     /// Whether the core is shared; absent where its floor is not known.
     gauge: Option<&'a Gauge>,
     record: &'a mut Record,
-}
-
-/// Single operations in picoseconds, three digits. It grows with the longest of
-/// them, since all of it is touched: a fork would copy what is not needed.
-type Latencies = Histogram<u32>;
-
-/// Latencies, and the part of them during which the core was in one state.
-#[derive(Debug)]
-struct Singles {
-    all: Latencies,
-    alone: Latencies,
-    shared: Latencies,
-    /// Whether the state is known of all of them.
-    gauged: bool,
-}
-
-/// What a point gave so far in this launch, over all its rounds.
-#[derive(Debug, Default)]
-pub struct Record {
-    batches: BTreeMap<Text, Batches>,
-    latencies: BTreeMap<Text, Singles>,
-    values: BTreeMap<Text, Vec<f64>>,
-    below_resolution: bool,
-    counted_operations: u64,
-    allocations: u64,
-    may_allocate: bool,
-    core: CoreGauge,
-}
-
-/// An operation that is timed in batches.
-struct Batched<'o> {
-    metric: &'static str,
-    /// Operations that fit into one batch, at most.
-    most: u64,
-    /// How often it runs briefly before each timed batch.
-    settling_runs: u64,
-    work: &'o mut dyn Work,
-}
-
-/// What a batch does.
-trait Work {
-    /// Provides for `n` operations, untimed.
-    fn prepare(&mut self, n: u64) -> Result<(), Failure> {
-        let _ = n;
-        Ok(())
-    }
-
-    /// Does `n` operations.
-    fn run(&mut self, n: u64);
-
-    /// Reads the gauge of each core that does them: the worst of them.
-    fn read(&mut self, own: &Gauge) -> f64 {
-        own.read()
-    }
-}
-
-struct Repeatable<O>(O);
-
-impl<O: FnMut(u64)> Work for Repeatable<O> {
-    fn run(&mut self, n: u64) {
-        (self.0)(n);
-    }
-}
-
-struct UsedUp<P, O>(P, O);
-
-impl<P: FnMut(u64) -> Result<(), Failure>, O: FnMut(u64)> Work for UsedUp<P, O> {
-    fn prepare(&mut self, n: u64) -> Result<(), Failure> {
-        (self.0)(n)
-    }
-
-    fn run(&mut self, n: u64) {
-        (self.1)(n);
-    }
-}
-
-impl Work for Crew {
-    fn run(&mut self, n: u64) {
-        Crew::run(self, n);
-    }
-
-    fn read(&mut self, own: &Gauge) -> f64 {
-        self.read_gauges(own)
-    }
-}
-
-#[derive(Debug, Default)]
-struct Batches {
-    /// Operations in a batch, found in the first round.
-    operations: u64,
-    samples: Vec<(u64, f64)>,
-    disturbed: Vec<u32>,
-    /// The gauge before and after each sample, where it was read.
-    readings: Vec<(f64, f64)>,
-}
-
-/// What was measured so far of a point, and in which state of the core.
-#[derive(Default)]
-struct Spent {
-    all_ns: f64,
-    alone_ns: f64,
-    count: usize,
-    alone_count: usize,
-}
-
-impl Spent {
-    fn add(&mut self, ns: f64, state: Option<CoreState>) {
-        self.all_ns += ns;
-        self.count += 1;
-        if state == Some(CoreState::Alone) {
-            self.alone_ns += ns;
-            self.alone_count += 1;
-        }
-    }
-
-    /// Whether a point that is to take `time_ns` needs no more.
-    fn suffices(&self, time_ns: f64, is_gauged: bool) -> bool {
-        let is_alone = self.alone_ns >= ALONE_SHARE * time_ns && self.alone_count >= BATCHES_MIN;
-        let is_over = match is_gauged {
-            true => self.all_ns >= SHARED_TIMES * time_ns,
-            false => self.all_ns >= time_ns,
-        };
-        self.count >= BATCHES_MIN && (is_alone || is_over)
-    }
 }
 
 impl<'a> Meter<'a> {
@@ -569,143 +425,6 @@ impl<'a> Meter<'a> {
         self.stop.load(Ordering::Acquire)
     }
 
-    fn batches(&mut self, operation: &mut Batched<'_>) -> Result<(), Failure> {
-        let metric = operation.metric;
-        let mut batches = self.record.batches.remove(metric).unwrap_or_default();
-        if batches.operations == 0 {
-            batches.operations = self.size(operation)?;
-        }
-        self.warm_up(batches.operations, operation)?;
-        self.measure(&mut batches, operation)?;
-        self.record.batches.insert(metric.into(), batches);
-        Ok(())
-    }
-
-    /// How many operations make a batch that is long enough to be timed.
-    fn size(&mut self, operation: &mut Batched<'_>) -> Result<u64, Failure> {
-        let least_ns = (RESOLUTIONS_PER_BATCH * self.clock.resolution_ns())
-            .max(READS_PER_BATCH * self.clock.read_ns());
-        let cut_ns = self.time_ns / BATCHES_PER_POINT / 1.5;
-        // What batches last whose operations take this long.
-        let wanted_ns = |each_ns: f64| {
-            let gauged_ns = GAUGED_BATCH_NS.max(OPERATIONS_PER_GAUGED_BATCH * each_ns);
-            let cut_ns = match self.gauge {
-                Some(_) => cut_ns.min(gauged_ns),
-                None => cut_ns,
-            };
-            least_ns.max(cut_ns).max(self.batch_least_ns)
-        };
-        // Twice as many must fit too.
-        let most = operation.most.div_ceil(2);
-        let mut operations = 1;
-        loop {
-            let mut ns = self.batch(operations, operation)?;
-            let wanted_ns = wanted_ns(ns / operations as f64);
-            if ns >= wanted_ns {
-                // An interruption may have made it long, so it has to be long again.
-                ns = ns.min(self.batch(operations, operation)?);
-            }
-            if ns >= wanted_ns {
-                return Ok(operations);
-            }
-            if operations >= most {
-                // Shorter than a clock can tell, at as many operations as there can be.
-                self.record.below_resolution |= ns < least_ns;
-                return Ok(most);
-            }
-            // Grows fast while short, then aims, and always ends.
-            let aim = (operations as f64 * wanted_ns / ns.max(1.0)).ceil();
-            operations = (aim as u64)
-                .clamp(operations + 1, operations.saturating_mul(8))
-                .min(most);
-        }
-    }
-
-    fn warm_up(&mut self, operations: u64, operation: &mut Batched<'_>) -> Result<(), Failure> {
-        let mut costs = Vec::with_capacity(64);
-        let mut spent_ns = 0.0;
-        let wall_end = self.wall_end(WARM_UP_SHARE);
-        while spent_ns < self.time_ns * WARM_UP_SHARE
-            && self.clock.end() < wall_end
-            && !has_settled(&costs)
-        {
-            let ns = self.batch(operations, operation)?;
-            spent_ns += ns;
-            costs.push(ns);
-        }
-        Ok(())
-    }
-
-    fn measure(
-        &mut self,
-        batches: &mut Batches,
-        operation: &mut Batched<'_>,
-    ) -> Result<(), Failure> {
-        let mut spent = Spent::default();
-        let wall_end = self.wall_end(1.0);
-        let is_counted = operation.metric == self.counted;
-        while !spent.suffices(self.time_ns, self.gauge.is_some()) {
-            let is_over = spent.count >= BATCHES_MAX || self.clock.end() >= wall_end;
-            if spent.count >= BATCHES_MIN && is_over {
-                break;
-            }
-            let times = if spent.count.is_multiple_of(2) { 1 } else { 2 };
-            let operations = (times * batches.operations).min(operation.most);
-            operation.work.prepare(operations)?;
-            let usage_before = usage::thread();
-            let allocated = allocations();
-            let before = self.gauge.map(|gauge| operation.work.read(gauge));
-            if is_counted {
-                self.resume_counting();
-            }
-            let settling = self.settle(batches.operations, operation);
-            let ns = self.timed(operations, operation.work);
-            if is_counted {
-                self.pause_counting(settling + operations);
-            }
-            self.count_allocations(allocated);
-            let after = self.gauge.map(|gauge| operation.work.read(gauge));
-            let since = usage::thread().since(&usage_before);
-            let is_disturbed = since.involuntary_switches > 0 || since.major_faults > 0;
-            if is_disturbed {
-                batches.disturbed.push(batches.samples.len() as u32);
-            }
-            batches.samples.push((operations, ns));
-            batches.readings.extend(before.zip(after));
-            let state = self.note_state(before.zip(after), ns);
-            spent.add(ns, state.filter(|_| !is_disturbed));
-        }
-        Ok(())
-    }
-
-    /// Runs the operation a few times briefly before a batch, of which the shorter ones have `operations`,
-    /// and says how many operations that were.
-    fn settle(&self, operations: u64, operation: &mut Batched<'_>) -> u64 {
-        let (runs, part) = match operations {
-            SETTLING_PART.. => (operation.settling_runs, operations / SETTLING_PART),
-            SETTLED_LEAST.. => (operation.settling_runs.min(1), 1),
-            _ => return 0,
-        };
-        for _ in 0..runs {
-            self.timed(part, operation.work);
-        }
-        runs * part
-    }
-
-    /// One prepared batch without bookkeeping, in nanoseconds.
-    fn batch(&self, operations: u64, operation: &mut Batched<'_>) -> Result<f64, Failure> {
-        operation.work.prepare(operations)?;
-        Ok(self.timed(operations, operation.work))
-    }
-
-    /// What a batch takes, in nanoseconds.
-    #[inline]
-    fn timed(&self, operations: u64, work: &mut dyn Work) -> f64 {
-        let start = self.clock.start();
-        work.run(operations);
-        self.clock.ns(self.clock.end().saturating_sub(start))
-    }
-
     /// The state of the core between two readings of its gauge, in which `ns` were measured.
     fn note_state(&mut self, readings: Option<(f64, f64)>, ns: f64) -> Option<CoreState> {
         let gauge = self.gauge?;
@@ -754,111 +473,4 @@ impl<'a> Meter<'a> {
         }
         self.record.counted_operations += operations;
     }
-}
-
-impl Singles {
-    fn new() -> Singles {
-        // They resize themselves.
-        let empty = || Latencies::new(3).expect("three digits are valid");
-        Singles {
-            all: empty(),
-            alone: empty(),
-            shared: empty(),
-            gauged: true,
-        }
-    }
-
-    /// Counts a latency, between two operations.
-    fn add(&mut self, ns: f64, state: Option<CoreState>) {
-        let picoseconds = (ns * 1000.0).clamp(0.0, LATENCY_MAX_NS as f64 * 1000.0) as u64;
-        let record = |latencies: &mut Latencies| {
-            latencies.record(picoseconds).expect("it grows as needed");
-        };
-        record(&mut self.all);
-        match state {
-            Some(CoreState::Alone) => record(&mut self.alone),
-            Some(CoreState::Shared) => record(&mut self.shared),
-            Some(CoreState::Mixed) => {}
-            None => self.gauged = false,
-        }
-    }
-
-    fn measured(self, name: Text) -> Measured {
-        let parts = || ByCore {
-            alone: buckets(&self.alone),
-            shared: buckets(&self.shared),
-        };
-        let gauged = self.gauged.then(|| Gauged::Histogram(Box::new(parts())));
-        Measured {
-            gauged,
-            ..Measured::new(name, Data::Histogram(buckets(&self.all)))
-        }
-    }
-}
-
-impl Batches {
-    /// With the states of the core by this floor.
-    fn measured(self, name: Text, floor: f64) -> Measured {
-        let is_gauged = self.readings.len() == self.samples.len() && !self.samples.is_empty();
-        let states = self.readings.iter();
-        let states = states.map(|(before, after)| state(floor, *before, *after));
-        Measured {
-            gauged: is_gauged.then(|| Gauged::Samples(states.collect())),
-            disturbed: self.disturbed,
-            ..Measured::new(name, Data::Samples(self.samples))
-        }
-    }
-}
-
-impl Record {
-    /// What the gauge said during what was measured so far.
-    pub fn core(&self) -> CoreGauge {
-        self.core
-    }
-
-    /// Operations that were done while the counters counted: those of the batches of the primary
-    /// metric.
-    pub fn counted_operations(&self) -> u64 {
-        self.counted_operations
-    }
-
-    /// What the point gave in this launch. `failed` where it has no number.
-    pub fn into_report(self, failed: bool, counted: Vec<(Text, f64)>) -> Report {
-        let state = match (failed, self.below_resolution) {
-            (true, _) => State::Failed,
-            (false, true) => State::BelowResolution,
-            (false, false) => State::Ok,
-        };
-        let floor = self.core.floor;
-        let mut metrics: Vec<Measured> = Vec::new();
-        if state != State::Failed {
-            let batches = self.batches.into_iter();
-            metrics.extend(batches.map(|(name, batches)| batches.measured(name, floor)));
-            let latencies = self.latencies.into_iter();
-            metrics.extend(latencies.map(|(name, singles)| singles.measured(name)));
-            let values = self.values.into_iter();
-            let values = values.filter_map(|(name, values)| Some((name, median(&values)?)));
-            metrics.extend(
-                values
-                    .chain(counted)
-                    .map(|(name, value)| Measured::new(name, Data::Value(value))),
-            );
-        }
-        Report {
-            state,
-            metrics,
-            allocations: self.allocations,
-        }
-    }
-}
-
-/// The middle of each bucket, in nanoseconds, and how many are in it.
-fn buckets(histogram: &Latencies) -> Vec<(f32, u32)> {
-    histogram
-        .iter_recorded()
-        .map(|bucket| {
-            let middle = histogram.median_equivalent(bucket.value_iterated_to());
-            ((middle as f64 / 1000.0) as f32, bucket.count_at_value())
-        })
-        .collect()
 }

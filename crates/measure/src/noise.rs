@@ -47,7 +47,7 @@ struct Snapshot {
 impl Ledger {
     /// Begins the ledger of a launch whose threads and children run on `cpus`,
     /// and other roles' on `partners`: all of these are measured. What the other
-    /// roles use there they say themselves ([`Noise::less_partner`]). Where what
+    /// roles use there they say themselves ([`Noise::subtract_peer_cpu`]). Where what
     /// is measured `blocks`, waiting for a processor is no noise: a thread that
     /// was woken waits for its turn, and for those that share it.
     pub fn open(clock: &dyn Clock, cpus: &[usize], partners: &[usize], blocks: bool) -> Ledger {
@@ -236,10 +236,10 @@ mod tests {
             run_queue_wait_ns: Some(5.0),
             ..Noise::default()
         };
-        noise.less_partner(100.0 * TICK_NS, 2, false);
+        noise.subtract_peer_cpu(100.0 * TICK_NS, 2, false);
         assert_eq!(noise.others_ns, Some(5.0 * TICK_NS));
         assert_eq!(noise.run_queue_wait_ns, Some(5.0));
-        noise.less_partner(100.0 * TICK_NS, 2, true);
+        noise.subtract_peer_cpu(100.0 * TICK_NS, 2, true);
         assert_eq!(noise.others_ns, Some(0.0));
         assert_eq!(noise.run_queue_wait_ns, Some(0.0));
     }

@@ -6,9 +6,11 @@
 
 pub mod axis;
 pub mod comparison;
+mod expected;
 pub mod facts;
 pub mod failure;
 mod few;
+mod instruments;
 pub mod link;
 pub mod link_end;
 pub mod link_report;

@@ -72,7 +72,7 @@ impl Noise {
     /// Without what another role used of the measured processors, of which there
     /// are `processors`: `cpu_ns` of processor time. Where it shares that of the
     /// measuring thread, waiting for it is what is measured.
-    pub fn less_partner(&mut self, cpu_ns: f64, processors: usize, shares: bool) {
+    pub fn subtract_peer_cpu(&mut self, cpu_ns: f64, processors: usize, shares: bool) {
         let less = |time: &mut Option<f64>, ns: f64| *time = time.map(|t| (t - ns).max(0.0));
         less(&mut self.others_ns, cpu_ns / processors.max(1) as f64);
         if shares {

@@ -2,15 +2,15 @@
 
 use crate::Text;
 use crate::axis::Axes;
+use crate::expected::Prediction;
 use crate::facts::Facts;
 use crate::failure::FailureKind;
+use crate::instruments::{ClockInfo, CounterInfo};
 use crate::link_report::LinkReport;
 use crate::metric::{Estimate, Measured};
 use crate::noise::{Grade, Noise, Placement, Warning};
 use crate::point::Point;
-use crate::prediction::Prediction;
 use crate::probe_info::ProbeInfo;
-use crate::protocol::{ClockInfo, CounterInfo};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,8 +1,6 @@
 //! How well two sides agree: the ratio of what each round gave, and the range in which it is expected.
 
-use costof_measure::statistics::interval::Interval;
-use costof_measure::statistics::quantile::median;
-use costof_measure::statistics::ratio::ratio_interval;
+use costof_stats::{Interval, median, ratio_interval};
 
 /// The range in which a ratio is expected, ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,10 +1,10 @@
 //! What is computed from the metrics that a role reports.
 
 use costof_measure::probe::only;
-use costof_measure::statistics::quantile::median;
 use costof_model::Text;
 use costof_model::metric::{CoreState, Data, Gauged, Measured, Selection};
 use costof_model::protocol::Report;
+use costof_stats::median;
 
 /// What one operation cost in the median of a launch's batches, in nanoseconds;
 /// none where the metric has no batches.

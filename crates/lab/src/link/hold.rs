@@ -2,8 +2,7 @@
 //! until its standard input closes.
 
 use crate::link::ends::Ends;
-use crate::link::holder::{Ask, LINE_MAX_BYTES, RELAY, Say, line};
-use crate::link::named;
+use crate::link::holder::{LINE_MAX_BYTES, RELAY, Reply, Request, line};
 use crate::link::netem::Netem;
 use crate::link::relay::Relay;
 use crate::link::sink;
@@ -40,28 +39,11 @@ pub fn hold(link: &Link) -> io::Result<()> {
     Ok(())
 }
 
-/// The same between the named namespaces, which are there already; once it is
-/// told to stay it goes on until it is killed.
-///
-/// # Errors
-/// Where it cannot answer.
-pub fn hold_named(link: &Link) -> io::Result<()> {
-    // No folder is kept from being unmounted.
-    std::env::set_current_dir("/")?;
-    let held = named::ends().and_then(|ends| Held::make(link, ends));
-    if let Some(mut held) = introduce(held)?
-        && held.serve(io::stdin().lock(), io::stdout().lock())?
-    {
-        named::serve(&mut held)?;
-    }
-    Ok(())
-}
-
 /// Says what there is, or why there is nothing.
-fn introduce(held: Result<Held, String>) -> io::Result<Option<Held>> {
+pub(crate) fn introduce(held: Result<Held, String>) -> io::Result<Option<Held>> {
     let (say, held) = match held {
         Ok(held) => (held.introduction(), Some(held)),
-        Err(reason) => (Say::Refused { reason }, None),
+        Err(reason) => (Reply::Refused { reason }, None),
     };
     let mut output = io::stdout().lock();
     output.write_all(&line(&say))?;
@@ -89,8 +71,8 @@ impl Held {
         Ok(Held { ends, emulator })
     }
 
-    fn introduction(&self) -> Say {
-        Say::Link {
+    fn introduction(&self) -> Reply {
+        Reply::Link {
             near: self.ends.near.descriptor(),
             far: self.ends.far.descriptor(),
             user: self.ends.user,
@@ -114,31 +96,31 @@ impl Held {
             if asked.is_empty() {
                 return Ok(false);
             }
-            let ask: Option<Ask> = serde_json::from_str(&asked).ok();
+            let ask: Option<Request> = serde_json::from_str(&asked).ok();
             let say = ask.as_ref().map_or_else(
-                || Say::Refused {
+                || Reply::Refused {
                     reason: "that is no question to the holder of a link".to_owned(),
                 },
                 |ask| self.answer(ask),
             );
             output.write_all(&line(&say))?;
             output.flush()?;
-            if ask == Some(Ask::Stay) {
+            if ask == Some(Request::Stay) {
                 return Ok(true);
             }
         }
     }
 
-    fn answer(&mut self, ask: &Ask) -> Say {
+    fn answer(&mut self, ask: &Request) -> Reply {
         let answer = match ask {
-            Ask::Begin { seed } => self.begin(*seed).map(|()| Say::Done),
-            Ask::RelayOn { cpus } => self.relay_on(cpus).map(|()| Say::Done),
-            Ask::Report => self.report().map(|report| Say::Report {
+            Request::Begin { seed } => self.begin(*seed).map(|()| Reply::Done),
+            Request::RelayOn { cpus } => self.relay_on(cpus).map(|()| Reply::Done),
+            Request::Report => self.report().map(|report| Reply::Report {
                 link: report.map(Box::new),
             }),
-            Ask::Stay => Ok(Say::Done),
+            Request::Stay => Ok(Reply::Done),
         };
-        answer.unwrap_or_else(|reason| Say::Refused { reason })
+        answer.unwrap_or_else(|reason| Reply::Refused { reason })
     }
 
     fn begin(&mut self, seed: u64) -> Result<(), String> {

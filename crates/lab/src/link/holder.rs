@@ -2,6 +2,7 @@
 //! say to each other: JSON, one message a line.
 
 use crate::host::{Host, WorkerCommand};
+use crate::thread;
 use costof_model::failure::Failure;
 use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
@@ -27,7 +28,7 @@ pub(crate) const RELAY: &str = "relay";
 /// What the holder is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-pub(crate) enum Ask {
+pub(crate) enum Request {
     /// A launch begins: draw from this seed, count from zero.
     Begin {
         /// Draws what is lost.
@@ -47,7 +48,7 @@ pub(crate) enum Ask {
 /// What the holder says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
-pub(crate) enum Say {
+pub(crate) enum Reply {
     /// First: the link is there.
     Link {
         /// Its namespaces, as descriptors of its own.
@@ -101,16 +102,16 @@ impl Holder {
         let asks = child.stdin.take();
         let output = child.stdout.take().expect("standard output is a pipe");
         let (sender, says) = mpsc::channel();
-        // Ends with the holder, which closes what it reads.
-        std::thread::spawn(move || read_lines(output, &sender));
         let mut holder = Holder {
             child,
             asks,
             says,
             emulated_by: None,
         };
+        // Ends with the holder, which closes what it reads.
+        thread::spawn("link", move || read_lines(output, &sender))?;
         match holder.hear(MAKE_LIMIT) {
-            Ok(Say::Link {
+            Ok(Reply::Link {
                 near,
                 far,
                 user,
@@ -127,8 +128,8 @@ impl Holder {
                     .map_err(|error| refused(format!("its namespaces cannot be had: {error}")))?;
                 Ok((holder, near, far))
             }
-            Ok(Say::Refused { reason }) => Err(refused(reason)),
-            Ok(_) => Err(refused("its holder talks nonsense".to_owned())),
+            Ok(Reply::Refused { reason }) => Err(refused(reason)),
+            Ok(_) => Err(refused("its holder sent a malformed reply".to_owned())),
             Err(reason) => Err(refused(reason)),
         }
     }
@@ -138,7 +139,7 @@ impl Holder {
     }
 
     /// Asks, and what the answer is.
-    pub(crate) fn ask(&mut self, ask: Ask) -> Result<Say, String> {
+    pub(crate) fn ask(&mut self, ask: Request) -> Result<Reply, String> {
         let line = line(&ask);
         let told = self.asks.as_mut().map(|asks| asks.write_all(&line));
         match told {
@@ -149,20 +150,20 @@ impl Holder {
 
     /// Lets it go on without this process.
     pub(crate) fn stay(mut self) -> Result<u32, String> {
-        match self.ask(Ask::Stay)? {
-            Say::Done => {
+        match self.ask(Request::Stay)? {
+            Reply::Done => {
                 self.asks = None;
                 Ok(self.pid())
             }
-            Say::Refused { reason } => Err(reason),
-            _ => Err("its holder talks nonsense".to_owned()),
+            Reply::Refused { reason } => Err(reason),
+            _ => Err("its holder sent a malformed reply".to_owned()),
         }
     }
 
-    fn hear(&mut self, limit: Duration) -> Result<Say, String> {
+    fn hear(&mut self, limit: Duration) -> Result<Reply, String> {
         let line = self.says.recv_timeout(limit);
         let line = line.map_err(|_| "its holder ended, or took too long".to_owned())?;
-        serde_json::from_str(&line).map_err(|_| "its holder talks nonsense".to_owned())
+        serde_json::from_str(&line).map_err(|_| "its holder sent a malformed reply".to_owned())
     }
 }
 
@@ -203,24 +204,24 @@ mod tests {
 
     #[test]
     fn every_message_is_read_back() {
-        let relay_on = Ask::RelayOn { cpus: vec![0, 3] };
+        let relay_on = Request::RelayOn { cpus: vec![0, 3] };
         for ask in [
-            Ask::Begin { seed: u64::MAX },
+            Request::Begin { seed: u64::MAX },
             relay_on,
-            Ask::Report,
-            Ask::Stay,
+            Request::Report,
+            Request::Stay,
         ] {
-            let read: Ask = serde_json::from_slice(&line(&ask)).unwrap();
+            let read: Request = serde_json::from_slice(&line(&ask)).unwrap();
             assert_eq!(read, ask);
         }
         let report = || Some(Box::new(LinkReport::default()));
         for say in [
-            Say::Done,
-            Say::Report { link: report() },
-            Say::Report { link: None },
+            Reply::Done,
+            Reply::Report { link: report() },
+            Reply::Report { link: None },
         ] {
             let text = line(&say);
-            let read: Say = serde_json::from_slice(&text).unwrap();
+            let read: Reply = serde_json::from_slice(&text).unwrap();
             assert_eq!(line(&read), text);
         }
     }

@@ -6,8 +6,8 @@
 
 use crate::host::WorkerCommand;
 use crate::link::ends::{DEVICE, Ends, ip};
-use crate::link::hold::Held;
-use crate::link::holder::{Ask, Holder, LINE_MAX_BYTES, Say, line};
+use crate::link::hold::{Held, introduce};
+use crate::link::holder::{Holder, LINE_MAX_BYTES, Reply, Request, line};
 use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
 use costof_os::namespace::Namespace;
@@ -105,7 +105,7 @@ fn make(link: &Link, seed: u64, holder: &WorkerCommand, begun: Up) -> Result<Up,
         emulated_by: holder.emulated_by.clone(),
         ..begun
     };
-    if let Say::Refused { reason } = holder.ask(Ask::Begin { seed })? {
+    if let Reply::Refused { reason } = holder.ask(Request::Begin { seed })? {
         return Err(reason);
     }
     // A cable and netem stay without a process.
@@ -186,7 +186,7 @@ fn removed(path: &str, outcome: io::Result<()>) -> Result<(), String> {
 const ROOT: &str = " (costof link needs root: its namespaces have names, which are mounts)";
 
 /// The named namespaces; this thread is in the far one afterwards.
-pub(crate) fn ends() -> Result<Ends, String> {
+fn ends() -> Result<Ends, String> {
     let named = |name| Namespace::named(name).map_err(|error| format!("{name}: {error}"));
     let ends = Ends {
         near: named(NEAR_NAME)?,
@@ -199,8 +199,25 @@ pub(crate) fn ends() -> Result<Ends, String> {
     Ok(ends)
 }
 
+/// Does what [`hold`](super::hold()) does between the named namespaces, which are there already; once it is
+/// told to stay it goes on until it is killed.
+///
+/// # Errors
+/// Where it cannot answer.
+pub fn hold_named(link: &Link) -> io::Result<()> {
+    // No folder is kept from being unmounted.
+    std::env::set_current_dir("/")?;
+    let held = ends().and_then(|ends| Held::make(link, ends));
+    if let Some(mut held) = introduce(held)?
+        && held.serve(io::stdin().lock(), io::stdout().lock())?
+    {
+        serve(&mut held)?;
+    }
+    Ok(())
+}
+
 /// Answers whoever asks what the link does, until this process is killed.
-pub(crate) fn serve(held: &mut Held) -> io::Result<()> {
+fn serve(held: &mut Held) -> io::Result<()> {
     let listener = UnixListener::bind(SOCKET)?;
     for asker in listener.incoming() {
         let asker = asker?;
@@ -213,15 +230,15 @@ pub(crate) fn serve(held: &mut Held) -> io::Result<()> {
 
 /// What the process that emulates says of the link.
 fn report() -> Result<Option<LinkReport>, String> {
-    match asked(Ask::Report).map_err(|error| error.to_string())? {
-        Say::Report { link } => Ok(link.map(|link| *link)),
-        Say::Refused { reason } => Err(reason),
-        _ => Err("it talks nonsense".to_owned()),
+    match asked(Request::Report).map_err(|error| error.to_string())? {
+        Reply::Report { link } => Ok(link.map(|link| *link)),
+        Reply::Refused { reason } => Err(reason),
+        _ => Err("it sent a malformed reply".to_owned()),
     }
 }
 
 /// What it answers.
-fn asked(ask: Ask) -> io::Result<Say> {
+fn asked(ask: Request) -> io::Result<Reply> {
     let holder = UnixStream::connect(SOCKET)?;
     holder.set_read_timeout(Some(REPORT_LIMIT))?;
     (&holder).write_all(&line(&ask))?;

@@ -8,6 +8,9 @@ use costof_model::run_file::Run;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+/// What it is, and its value where it is known.
+type Fact = (String, Option<String>);
+
 /// Every fact that a cost may depend on and that differs, in the order of [`told`].
 ///
 /// Runs that took turns had one controller, wherever it was.
@@ -18,18 +21,13 @@ pub(super) fn differences(before: &Run, after: &Run, in_turns: bool) -> Vec<Fact
     let mut found = Vec::from_iter(processors(before, after, in_turns));
     for host in [MEASURED, PEER] {
         let [before, after] = [old, new].map(|attempt| of_host(attempt, host));
-        let names = after.iter().chain(&before).map(|(what, _)| what);
-        let mut seen: Vec<&String> = Vec::new();
-        for what in names {
-            if seen.contains(&what) {
-                continue;
-            }
-            seen.push(what);
-            let value = |of: &[(String, Option<String>)]| {
-                let found = of.iter().find(|(name, _)| name == what)?;
-                found.1.clone()
-            };
-            let (before, after) = (value(&before), value(&after));
+        let value = |of: &[Fact], what: &str| {
+            let fact = of.iter().find(|(name, _)| name == what);
+            fact.and_then(|(_, value)| value.clone())
+        };
+        let is_gone = |(what, _): &&Fact| after.iter().all(|(other, _)| other != what);
+        for (what, _) in after.iter().chain(before.iter().filter(is_gone)) {
+            let (before, after) = (value(&before, what), value(&after, what));
             if before != after {
                 found.push(FactDifference {
                     host: host.into(),
@@ -59,7 +57,7 @@ fn processors(before: &Run, after: &Run, in_turns: bool) -> Option<FactDifferenc
     })
 }
 
-fn of_host(attempt: &AttemptRow, host: &'static str) -> Vec<(String, Option<String>)> {
+fn of_host(attempt: &AttemptRow, host: &'static str) -> Vec<Fact> {
     let (costof, build) = match (host, &attempt.peer) {
         (PEER, Some(peer)) => (&peer.costof, &peer.build),
         _ => (&attempt.costof, &attempt.build),
@@ -83,36 +81,45 @@ fn of_host(attempt: &AttemptRow, host: &'static str) -> Vec<(String, Option<Stri
 
 /// What costs depend on, what explains most first. What changes by itself (load, free memory, the
 /// clock at that moment) is not among it.
-fn told(facts: &Facts) -> Vec<(String, Option<String>)> {
+fn told(facts: &Facts) -> Vec<Fact> {
     let cpu = &facts.cpu;
-    let mut all: Vec<(String, Option<String>)> = Vec::new();
-    let mut tell = |what: &str, value: Option<String>| all.push((what.to_owned(), value));
-    tell("kernel", facts.kernel.release.clone());
-    tell("kernel's build", facts.kernel.version.clone());
-    tell("mitigations", some(&cpu.vulnerabilities));
-    tell("clock governor", governors(facts));
-    tell("turbo", facts.frequency.turbo_enabled.map(shown));
-    tell("frequency driver", facts.frequency.driver.clone());
-    tell("idle governor", facts.idle.governor.clone());
-    tell("processor", cpu.model_name.clone());
-    tell("microcode", cpu.microcode.clone());
-    tell("processors", cpu.logical_count.map(shown));
-    tell("SMT", cpu.smt_active.map(shown));
-    tell("hypervisor", facts.virtualization.hypervisor.clone());
-    tell("container", facts.virtualization.container.clone());
-    tell("kernel's clock source", facts.clock_source.current.clone());
-    tell(
-        "transparent huge pages",
-        facts.huge_pages.transparent.clone(),
-    );
-    tell("preemption", facts.kernel.preemption.clone());
-    for (name, value) in &facts.kernel.sysctls {
-        tell(name, Some(value.clone()));
-    }
-    tell("kernel's command line", facts.kernel.command_line.clone());
-    for (name, value) in &facts.kernel.config {
-        tell(&format!("CONFIG_{name}"), Some(value.clone()));
-    }
+    let named = |prefix: &str, values: &BTreeMap<String, String>| {
+        let facts = values
+            .iter()
+            .map(|(name, value)| (format!("{prefix}{name}"), Some(value.clone())));
+        facts.collect::<Vec<_>>()
+    };
+    let kernel = &facts.kernel;
+    let of_machine = [
+        ("kernel", kernel.release.clone()),
+        ("kernel's build", kernel.version.clone()),
+        ("mitigations", some(&cpu.vulnerabilities)),
+        ("clock governor", governors(facts)),
+        ("turbo", facts.frequency.turbo_enabled.map(shown)),
+        ("frequency driver", facts.frequency.driver.clone()),
+        ("idle governor", facts.idle.governor.clone()),
+        ("processor", cpu.model_name.clone()),
+        ("microcode", cpu.microcode.clone()),
+        ("processors", cpu.logical_count.map(shown)),
+        ("SMT", cpu.smt_active.map(shown)),
+        ("hypervisor", facts.virtualization.hypervisor.clone()),
+        ("container", facts.virtualization.container.clone()),
+        ("kernel's clock source", facts.clock_source.current.clone()),
+        (
+            "transparent huge pages",
+            facts.huge_pages.transparent.clone(),
+        ),
+        ("preemption", kernel.preemption.clone()),
+    ];
+    let mut all: Vec<Fact> = of_machine
+        .map(|(what, value)| (what.to_owned(), value))
+        .into();
+    all.extend(named("", &kernel.sysctls));
+    all.push((
+        "kernel's command line".to_owned(),
+        kernel.command_line.clone(),
+    ));
+    all.extend(named("CONFIG_", &kernel.config));
     all
 }
 

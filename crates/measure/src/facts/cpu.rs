@@ -8,7 +8,7 @@ use costof_model::facts::{Advertised, CoreKind, Cpu, CpuSet};
 
 use super::caches;
 use super::cpuid::Cpuid;
-use super::roots::{Roots, field};
+use super::roots::{Roots, field, is_word_of};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -17,76 +17,13 @@ const CPUS: &str = "/sys/devices/system/cpu";
 const CPUINFO_BYTES: u64 = 16 << 10;
 
 /// Extensions and properties that change what things cost or which instructions can be measured.
-const FLAGS: &[&str] = &[
-    // x86: width of copies and sums, string moves, clocks, waiting, address spaces, mitigations.
-    "sse4_2",
-    "popcnt",
-    "aes",
-    "avx",
-    "avx2",
-    "avx512f",
-    "avx512bw",
-    "avx512vl",
-    "avx512_vnni",
-    "avx10",
-    "amx_tile",
-    "bmi2",
-    "sha_ni",
-    "vpclmulqdq",
-    "clflushopt",
-    "clwb",
-    "clzero",
-    "erms",
-    "fsrm",
-    "fzrm",
-    "fsrs",
-    "movdiri",
-    "movdir64b",
-    "constant_tsc",
-    "nonstop_tsc",
-    "tsc_known_freq",
-    "tsc_reliable",
-    "tsc_deadline_timer",
-    "rdtscp",
-    "rdpid",
-    "rdpru",
-    "aperfmperf",
-    "hwp",
-    "ida",
-    "cpb",
-    "arat",
-    "monitor",
-    "mwaitx",
-    "waitpkg",
-    "pcid",
-    "invpcid",
-    "invlpgb",
-    "pdpe1gb",
-    "la57",
-    "smap",
-    "fred",
-    "pti",
-    "ibrs",
-    "ibrs_enhanced",
-    "ibpb",
-    "stibp",
-    "arch_perfmon",
-    "perfctr_core",
-    "perfmon_v2",
-    "hypervisor",
-    // aarch64.
-    "asimd",
-    "atomics",
-    "crc32",
-    "dcpop",
-    "ecv",
-    "lrcpc",
-    "mops",
-    "sha2",
-    "sve",
-    "sve2",
-    "wfxt",
-];
+const FLAGS: &str = "\
+    sse4_2 popcnt aes avx avx2 avx512f avx512bw avx512vl avx512_vnni avx10 amx_tile bmi2 sha_ni \
+    vpclmulqdq clflushopt clwb clzero erms fsrm fzrm fsrs movdiri movdir64b constant_tsc \
+    nonstop_tsc tsc_known_freq tsc_reliable tsc_deadline_timer rdtscp rdpid rdpru aperfmperf hwp \
+    ida cpb arat monitor mwaitx waitpkg pcid invpcid invlpgb pdpe1gb la57 smap fred pti ibrs \
+    ibrs_enhanced ibpb stibp arch_perfmon perfctr_core perfmon_v2 hypervisor \
+    asimd atomics crc32 dcpop ecv lrcpc mops sha2 sve sve2 wfxt";
 
 /// Everything about the processors.
 pub(super) fn cpu(roots: &Roots, cpuid: &Cpuid) -> Cpu {
@@ -168,7 +105,7 @@ fn identity(info: &str) -> Cpu {
         };
     }
     let all_flags = text("flags").unwrap_or_default();
-    let has = |flag: &str| all_flags.split_whitespace().any(|word| word == flag);
+    let has = |flag: &str| is_word_of(&all_flags, flag);
     Cpu {
         vendor: text("vendor_id"),
         model_name: text("model name"),
@@ -183,11 +120,10 @@ fn identity(info: &str) -> Cpu {
 }
 
 fn flags(all: &str) -> Vec<String> {
-    let all: Vec<&str> = all.split_whitespace().collect();
     FLAGS
-        .iter()
-        .filter(|flag| all.contains(flag))
-        .map(|&flag| flag.to_owned())
+        .split_whitespace()
+        .filter(|flag| is_word_of(all, flag))
+        .map(str::to_owned)
         .collect()
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use costof_model::facts::{Disk, DiskKind, FileSystem};
 
-use super::roots::Roots;
+use super::roots::{Roots, is_word_of};
 
 const BLOCK: &str = "/sys/block";
 
@@ -13,30 +13,9 @@ const BLOCK: &str = "/sys/block";
 const SECTOR_BYTES: u64 = 512;
 
 /// File systems that hold the kernel's own things and no files of anybody.
-const KERNEL_FILE_SYSTEMS: &[&str] = &[
-    "autofs",
-    "binfmt_misc",
-    "bpf",
-    "cgroup",
-    "cgroup2",
-    "configfs",
-    "debugfs",
-    "devpts",
-    "devtmpfs",
-    "efivarfs",
-    "fusectl",
-    "hugetlbfs",
-    "mqueue",
-    "nsfs",
-    "proc",
-    "pstore",
-    "ramfs",
-    "rpc_pipefs",
-    "securityfs",
-    "selinuxfs",
-    "sysfs",
-    "tracefs",
-];
+const KERNEL_FILE_SYSTEMS: &str = "\
+    autofs binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs fusectl \
+    hugetlbfs mqueue nsfs proc pstore ramfs rpc_pipefs securityfs selinuxfs sysfs tracefs";
 
 /// The block devices that have a size.
 pub(super) fn disks(roots: &Roots) -> Vec<Disk> {
@@ -129,7 +108,7 @@ fn file_system(line: &str, disks: &BTreeMap<String, String>) -> Option<FileSyste
     let kernels_place = ["/proc", "/sys"]
         .iter()
         .any(|place| point.starts_with(place));
-    if KERNEL_FILE_SYSTEMS.contains(&kind) || kernels_place {
+    if is_word_of(KERNEL_FILE_SYSTEMS, kind) || kernels_place {
         return None;
     }
     let own = file_system.next().unwrap_or("");

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use costof_model::facts::{CpuSet, Inherited, Rlimit, Rlimits, Seccomp};
 
 use super::cgroup;
-use super::roots::{Roots, bytes_of, field};
+use super::roots::{Roots, bytes_of, field, is_word_of};
 
 /// Capabilities that matter for measuring, by their bits. Source: linux/capability.h.
 const CAPABILITIES: &[(u32, &str)] = &[
@@ -23,14 +23,8 @@ const CAPABILITIES: &[(u32, &str)] = &[
 
 /// Environment variables that change how a program is loaded and gets its memory.
 /// Source: ld.so(8), mallopt(3).
-const ENVIRONMENT: &[&str] = &[
-    "GLIBC_TUNABLES",
-    "LD_AUDIT",
-    "LD_BIND_NOW",
-    "LD_DEBUG",
-    "LD_PRELOAD",
-    "LD_PROFILE",
-];
+const ENVIRONMENT: &str = "\
+    GLIBC_TUNABLES LD_AUDIT LD_BIND_NOW LD_DEBUG LD_PRELOAD LD_PROFILE";
 
 /// The first user namespace has the same number on every machine. Source: linux/proc_ns.h,
 /// `PROC_USER_INIT_INO`.
@@ -172,7 +166,7 @@ fn environment(roots: &Roots) -> BTreeMap<String, String> {
         .split('\0')
         .filter_map(|variable| variable.split_once('='))
         .filter(|(name, _)| {
-            ENVIRONMENT.contains(name)
+            is_word_of(ENVIRONMENT, name)
                 || name.starts_with("MALLOC_")
                 || name.ends_with("MALLOC_CONF")
         })

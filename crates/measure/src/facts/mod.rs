@@ -21,7 +21,7 @@ mod roots;
 mod virtualization;
 
 #[cfg(test)]
-mod machines;
+mod tests;
 
 use std::fs;
 use std::path::Path;

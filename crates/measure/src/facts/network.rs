@@ -8,27 +8,15 @@ use std::process::{Command, Stdio};
 use costof_model::facts::NetworkDevice;
 use serde_json::Value;
 
-use super::roots::Roots;
+use super::roots::{Roots, is_word_of};
 
 const DEVICES: &str = "/sys/class/net";
 
 /// Offloads that change what sending and receiving cost, by `ethtool -k`'s names.
-const OFFLOADS: &[&str] = &[
-    "generic-receive-offload",
-    "generic-segmentation-offload",
-    "hw-tc-offload",
-    "large-receive-offload",
-    "receive-hashing",
-    "rx-checksumming",
-    "rx-gro-hw",
-    "rx-udp-gro-forwarding",
-    "scatter-gather",
-    "tcp-segmentation-offload",
-    "tls-hw-tx-offload",
-    "tx-checksumming",
-    "tx-nocache-copy",
-    "tx-udp-segmentation",
-];
+const OFFLOADS: &str = "\
+    generic-receive-offload generic-segmentation-offload hw-tc-offload large-receive-offload \
+    receive-hashing rx-checksumming rx-gro-hw rx-udp-gro-forwarding scatter-gather \
+    tcp-segmentation-offload tls-hw-tx-offload tx-checksumming tx-nocache-copy tx-udp-segmentation";
 
 /// Each `ethtool` takes about a millisecond; a machine with hundreds of container links does not
 /// need all of them.
@@ -141,9 +129,7 @@ fn offloads(text: &str) -> BTreeMap<String, bool> {
                 "off" => false,
                 _ => return None,
             };
-            OFFLOADS
-                .contains(&name.trim())
-                .then(|| (name.trim().to_owned(), on))
+            is_word_of(OFFLOADS, name.trim()).then(|| (name.trim().to_owned(), on))
         })
         .collect()
 }

@@ -177,6 +177,11 @@ pub(super) fn chosen(text: &str, open: char, close: char) -> Option<String> {
     }
 }
 
+/// Whether this is one of the words of a list.
+pub(super) fn is_word_of(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|listed| listed == word)
+}
+
 /// The value of a `name: value` or `name=value` line.
 pub(super) fn field<'a>(text: &'a str, name: &str, separator: char) -> Option<&'a str> {
     text.lines().find_map(|line| {

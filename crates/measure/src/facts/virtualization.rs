@@ -3,7 +3,7 @@
 use costof_model::facts::Virtualization;
 
 use super::cpuid::Cpuid;
-use super::roots::{Roots, field};
+use super::roots::{Roots, field, is_word_of};
 
 /// Makers of machines that are none. Source: systemd's `src/basic/virt.c`, DMI table.
 const VIRTUAL_MAKERS: &[(&str, &str)] = &[
@@ -37,7 +37,7 @@ pub(super) fn virtualization(roots: &Roots, cpuid: &Cpuid) -> Virtualization {
     let flagged = roots
         .start("/proc/cpuinfo", 8 << 10)
         .and_then(|info| field(&info, "flags", ':').map(str::to_owned))
-        .map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
+        .map(|flags| is_word_of(&flags, "hypervisor"));
     let bare_metal = flagged == Some(false)
         || machine_model
             .as_ref()

@@ -2,13 +2,12 @@
 //! disturbances do. And what its relay used of the measured processors: that is
 //! no work of strangers, and where there are few processors there is no other place.
 
-use super::grade;
-use crate::statistics::quantile::mean;
-use costof_model::Text;
+use super::{grade, warning};
 use costof_model::link_report::{LinkReport, Traffic};
 use costof_model::noise::{CONTROLLER, Grade, Noise, Warning};
 use costof_model::rows::LaunchRow;
 use costof_model::unit::Unit;
+use costof_stats::mean;
 use std::collections::BTreeSet;
 
 /// How late packets may be, as a share of the delay that was asked for; half of
@@ -37,65 +36,59 @@ pub fn link_causes(launches: &[&LaunchRow]) -> Vec<Warning> {
         .iter()
         .filter_map(|launch| launch.link.as_deref())
         .collect();
+    let relays = || {
+        links
+            .iter()
+            .filter_map(|link| Some((link, link.relay.as_ref()?)))
+    };
     let up: Vec<&Traffic> = links.iter().map(|link| &link.up).collect();
     let down: Vec<&Traffic> = links.iter().map(|link| &link.down).collect();
-    let mut warnings = Vec::new();
-    let mut warn = |kind: &'static str, grade, what: String, advice: &str| {
-        warnings.push(Warning {
-            kind: Text::Borrowed(kind),
-            grade,
-            what,
-            advice: advice.to_owned(),
-        });
+    let busy = relays().map(|(link, relay)| relay.cpu_ns / link.duration_ns.max(1.0));
+    let shared = launches
+        .iter()
+        .filter_map(|launch| Some(on_measured(launch)?.0 / launch.noise.duration_ns.max(1.0)));
+    let late_advice = if relays().all(|(_, relay)| relay.real_time) {
+        "stop what else runs, or measure where the link has a processor of its own"
+    } else {
+        "let costof run it in real time: root, or a limit of real-time priority (ulimit -r) above 10"
     };
-    if let Some((grade, late_ns)) = worse([late(&up), late(&down)]) {
-        let advice = match links
-            .iter()
-            .filter_map(|link| link.relay.as_ref())
-            .all(|r| r.real_time)
-        {
-            true => "stop what else runs, or measure where the link has a processor of its own",
-            false => {
-                "let costof run it in real time: root, or a limit of real-time priority \
-                      (ulimit -r) above 10"
-            }
-        };
-        let late = Unit::Nanoseconds.display(late_ns);
-        let what = format!("one packet in a hundred left the link {late} or more too late");
-        warn("link_late", grade, what, advice);
-    }
-    let busy: Vec<f64> = links
-        .iter()
-        .filter_map(|link| Some(link.relay.as_ref()?.cpu_ns / link.duration_ns.max(1.0)))
-        .collect();
-    if let Some(busy) = mean(&busy)
-        && let Some(grade) = grade(busy, BUSY_SHARE)
-    {
-        let what = format!(
-            "the link's relay was busy for {:.0} % of the time",
-            busy * 100.0
-        );
-        warn("link_busy", grade, what, FASTER);
-    }
-    let shared: Vec<f64> = launches
-        .iter()
-        .filter_map(|launch| Some(on_measured(launch)?.0 / launch.noise.duration_ns.max(1.0)))
-        .collect();
-    if let Some(shared) = mean(&shared)
-        && let Some(grade) = grade(shared, SHARED)
-    {
-        let what = format!(
-            "the link's relay used the measured processors for {:.1} % of the time",
-            shared * 100.0
-        );
-        let advice = "measure where the link has a processor of its own";
-        warn("link_shares", grade, what, advice);
-    }
-    if let Some((grade, lost)) = worse([overrun(&up), overrun(&down)]) {
-        let what = format!("the link lost {lost:.0} packets because it could not keep up");
-        warn("link_overrun", grade, what, FASTER);
-    }
-    warnings
+    let causes = [
+        worse([late(&up), late(&down)]).map(|(grade, late_ns)| {
+            let late = Unit::Nanoseconds.display(late_ns);
+            let what = format!("one packet in a hundred left the link {late} or more too late");
+            warning("link_late", grade, what, late_advice)
+        }),
+        graded_mean(busy, BUSY_SHARE).map(|(grade, busy)| {
+            let what = format!(
+                "the link's relay was busy for {:.0} % of the time",
+                busy * 100.0
+            );
+            warning("link_busy", grade, what, FASTER)
+        }),
+        graded_mean(shared, SHARED).map(|(grade, shared)| {
+            let percent = shared * 100.0;
+            let what = format!(
+                "the link's relay used the measured processors for {percent:.1} % of the time"
+            );
+            warning(
+                "link_shares",
+                grade,
+                what,
+                "measure where the link has a processor of its own",
+            )
+        }),
+        worse([overrun(&up), overrun(&down)]).map(|(grade, lost)| {
+            let what = format!("the link lost {lost:.0} packets because it could not keep up");
+            warning("link_overrun", grade, what, FASTER)
+        }),
+    ];
+    causes.into_iter().flatten().collect()
+}
+
+/// The mean of these, where it costs a grade.
+fn graded_mean(values: impl Iterator<Item = f64>, limits: [f64; 3]) -> Option<(Grade, f64)> {
+    let mean = mean(&values.collect::<Vec<_>>())?;
+    Some((grade(mean, limits)?, mean))
 }
 
 /// What disturbed a launch beside what its own link's relay used, which the
@@ -103,7 +96,7 @@ pub fn link_causes(launches: &[&LaunchRow]) -> Vec<Warning> {
 pub fn without_relay(launch: &LaunchRow) -> Noise {
     let mut noise = launch.noise.clone();
     if let Some((mean_ns, processors)) = on_measured(launch) {
-        noise.less_partner(mean_ns * processors as f64, processors, false);
+        noise.subtract_peer_cpu(mean_ns * processors as f64, processors, false);
     } else if let Some(share) = on_others(launch) {
         noise.others_elsewhere = noise.others_elsewhere.map(|busy| (busy - share).max(0.0));
     }
@@ -165,6 +158,7 @@ fn overrun(launches: &[&Traffic]) -> Option<(Grade, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::Text;
     use costof_model::link_report::{RelayReport, Spread};
     use costof_model::noise::Placement;
 

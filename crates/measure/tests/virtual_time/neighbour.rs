@@ -5,12 +5,12 @@ pub(crate) mod simulation;
 
 use costof_measure::compare::{Metrics, compare};
 use costof_measure::schedule::needs_more;
-use costof_measure::statistics::interval::median_interval;
 use costof_model::comparison::{Comparison, Verdict};
 use costof_model::metric::{CoreShare, CoreState, Data, Estimate, Gauged, Selection};
 use costof_model::noise::Grade;
 use costof_model::protocol::Report;
 use costof_model::rows::PointRow;
+use costof_stats::median_interval;
 use fastrand::Rng;
 use simulation::{COST_NS, Core, Neighbour, Pair, Setting, TIMES_SHARED, point_by, point_of};
 

@@ -1,7 +1,7 @@
 //! ping(8).
 
 use crate::tool::{Says, Tool};
-use costof_measure::statistics::quantile::median;
+use costof_stats::median;
 
 /// Echo requests to loopback, so many, 2 ms apart, which is the least that a user may ask for: the
 /// median.

@@ -5,8 +5,8 @@ use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu};
 use crate::os::syscall;
 use crate::prelude::*;
 use crate::wake::{self, Kept, Wake};
-use costof_measure::statistics::quantile::median;
 use costof_os::token::{self, Alone, Exchange, Leader, Wait};
+use costof_stats::median;
 use std::io;
 
 words! {

@@ -3,11 +3,11 @@
 use crate::arenas;
 use crate::os::syscall;
 use crate::prelude::*;
-use costof_measure::statistics::quantile::median;
 use costof_model::unit::display_bytes;
 use costof_os::arena::base_page_bytes;
 use costof_os::mappings::{NoHugePages, Pages, map_touch_unmap, stamped};
 use costof_os::usage;
+use costof_stats::median;
 use std::io;
 
 /// Repetitions whose parts are timed, and whose faults are counted.

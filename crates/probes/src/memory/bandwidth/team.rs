@@ -3,9 +3,9 @@
 use crate::arenas::{self, Pages};
 use costof_measure::crew::{Crew, Job};
 use costof_measure::meter::Meter;
-use costof_measure::statistics::quantile::median;
 use costof_model::failure::Failure;
 use costof_os::streams::{Kernel, Stream};
+use costof_stats::median;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How often each kernel is tried.

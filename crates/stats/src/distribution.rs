@@ -9,7 +9,7 @@ pub struct Distribution {
 
 impl Distribution {
     /// The distribution of pairs of a value and how often it occurs, in any order.
-    pub fn of(counted: impl IntoIterator<Item = (f64, u64)>) -> Distribution {
+    pub fn new(counted: impl IntoIterator<Item = (f64, u64)>) -> Distribution {
         let mut counted: Vec<(f64, u64)> = counted
             .into_iter()
             .filter(|(_, count)| *count > 0)
@@ -20,7 +20,7 @@ impl Distribution {
 
     /// Several distributions as one.
     pub fn pooled<'a>(parts: impl IntoIterator<Item = &'a Distribution>) -> Distribution {
-        Distribution::of(
+        Distribution::new(
             parts
                 .into_iter()
                 .flat_map(|part| part.counted.iter().copied()),
@@ -34,7 +34,7 @@ impl Distribution {
     }
 
     /// The `p` quantile (0 to 1) by Hyndman and Fan's type 7, as
-    /// [`super::quantile::quantile`]; `None` without values.
+    /// [`crate::quantile()`]; `None` without values.
     pub fn quantile(&self, p: f64) -> Option<f64> {
         let last = self.count().checked_sub(1)?;
         let position = p.clamp(0.0, 1.0) * last as f64;
@@ -111,7 +111,7 @@ impl Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::quantile;
+    use crate::quantile;
 
     #[test]
     fn it_says_what_the_values_written_out_say() {
@@ -124,7 +124,7 @@ mod tests {
                 .iter()
                 .flat_map(|(value, count)| std::iter::repeat_n(*value, *count as usize))
                 .collect();
-            let distribution = Distribution::of(counted);
+            let distribution = Distribution::new(counted);
             let close = |a: Option<f64>, b: Option<f64>| match (a, b) {
                 (Some(a), Some(b)) => assert!((a - b).abs() < 1e-9, "{a} {b}"),
                 (a, b) => assert_eq!(a, b),
@@ -137,7 +137,7 @@ mod tests {
                 distribution.standard_deviation(),
                 quantile::standard_deviation(&written),
             );
-            close(distribution.minimum(), quantile::minimum(&written));
+            close(distribution.minimum(), quantile::quantile(&written, 0.0));
             assert_eq!(distribution.count(), written.len() as u64);
             assert_eq!(distribution.representatives(u64::MAX).len(), written.len());
         }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_few_values_stand_for_very_many() {
-        let distribution = Distribution::of([(15.0, 3 << 40), (60.0, 1 << 40)]);
+        let distribution = Distribution::new([(15.0, 3 << 40), (60.0, 1 << 40)]);
         let values = distribution.representatives(1000);
         assert_eq!(values.len(), 1000);
         assert_eq!(values.iter().filter(|value| **value == 60.0).count(), 250);

@@ -32,6 +32,15 @@ impl Machine {
         machine
     }
 
+    /// Adds files of one line each: a path, a blank, and the text.
+    fn with(self, files: &str) -> Self {
+        for line in files.lines() {
+            let (path, text) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+            self.file(path, format!("{text}\n").as_bytes());
+        }
+        self
+    }
+
     fn file(&self, path: &str, bytes: &[u8]) {
         let path = self.root.join(path.trim_start_matches('/'));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -81,82 +90,68 @@ fn hybrid_laptop() -> Machine {
              flags\t\t: fpu tsc constant_tsc nonstop_tsc avx2 erms fsrm hwp ida waitpkg\n\
              bogomips\t: 4224.00\n\nprocessor\t: 1\nmodel name\t: another\n",
         ),
-        ("/sys/devices/system/cpu/online", "0-7\n"),
-        ("/sys/devices/system/cpu/isolated", "\n"),
-        ("/sys/devices/system/cpu/nohz_full", "(null)\n"),
-        ("/sys/devices/system/cpu/smt/active", "1\n"),
-        ("/sys/devices/system/cpu/smt/control", "on\n"),
-        ("/sys/bus/event_source/devices/cpu_core/cpus", "0-3\n"),
-        ("/sys/bus/event_source/devices/cpu_atom/cpus", "4-7\n"),
-        ("/sys/bus/event_source/devices/software/type", "1\n"),
-        ("/sys/devices/system/cpu/intel_pstate/status", "active\n"),
-        ("/sys/devices/system/cpu/intel_pstate/no_turbo", "0\n"),
-        (
-            "/sys/devices/system/cpu/cpu0/cpufreq/base_frequency",
-            "1700000\n",
-        ),
-        (
-            "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq",
-            "4400000\n",
-        ),
-        ("/sys/class/power_supply/AC/type", "Mains\n"),
-        ("/sys/class/power_supply/AC/online", "0\n"),
-        ("/sys/class/power_supply/BAT0/type", "Battery\n"),
-        ("/sys/class/power_supply/BAT0/status", "Discharging\n"),
-        ("/sys/class/power_supply/mouse/type", "Battery\n"),
-        ("/sys/class/power_supply/mouse/scope", "Device\n"),
-        (
-            "/sys/devices/system/cpu/cpuidle/current_driver",
-            "intel_idle\n",
-        ),
-        ("/sys/devices/system/cpu/cpuidle/current_governor", "menu\n"),
-        ("/sys/devices/system/cpu/cpu0/cpuidle/state0/name", "POLL\n"),
-        ("/sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "0\n"),
-        ("/sys/devices/system/cpu/cpu0/cpuidle/state10/name", "C10\n"),
-        (
-            "/sys/devices/system/cpu/cpu0/cpuidle/state10/latency",
-            "230\n",
-        ),
-        (
-            "/sys/devices/system/cpu/cpu0/cpuidle/state10/disable",
-            "0\n",
-        ),
-        ("/sys/devices/system/cpu/cpu0/cpuidle/state2/name", "C6\n"),
-        ("/proc/sys/kernel/osrelease", "6.8.0-45-generic\n"),
         (
             "/boot/config-6.8.0-45-generic",
             "CONFIG_HZ=1000\nCONFIG_PREEMPT_DYNAMIC=y\n# CONFIG_PREEMPT_RT is not set\n",
         ),
-        ("/sys/block/nvme0n1/size", "1000215216\n"),
-        ("/sys/block/nvme0n1/dev", "259:0\n"),
-        ("/sys/block/nvme0n1/nvme0n1p2/dev", "259:2\n"),
-        ("/sys/block/nvme0n1/queue/rotational", "0\n"),
-        ("/sys/block/nvme0n1/queue/scheduler", "[none] mq-deadline\n"),
-        (
-            "/sys/block/nvme0n1/device/model",
-            "Samsung SSD 980 PRO 500GB               \n",
-        ),
-        ("/sys/block/dm-0/size", "900000000\n"),
-        ("/sys/block/dm-0/dev", "252:0\n"),
-        ("/sys/block/dm-0/dm/name", "luks-root\n"),
-        ("/sys/block/dm-0/slaves/nvme0n1p2/x", ""),
-        ("/sys/block/loop0/size", "0\n"),
         (
             "/proc/self/mountinfo",
             "27 1 252:0 / / rw,relatime shared:1 - ext4 /dev/mapper/luks-root rw\n\
              30 27 0:5 / /proc rw - proc proc rw\n",
         ),
-        ("/sys/class/net/wlp0s20f3/mtu", "1500\n"),
-        ("/sys/class/net/wlp0s20f3/operstate", "up\n"),
-        ("/sys/class/net/wlp0s20f3/type", "1\n"),
         (
             "/sys/class/net/wlp0s20f3/uevent",
             "DEVTYPE=wlan\nINTERFACE=wlp0s20f3\n",
         ),
-        ("/sys/class/net/bonding_masters", "\n"),
-        ("/sys/class/net/wlp0s20f3/queues/tx-0/x", ""),
-        ("/sys/class/net/wlp0s20f3/queues/tx-1/x", ""),
-    ]);
+    ])
+    .with(
+        "\
+         /sys/devices/system/cpu/online 0-7\n\
+         /sys/devices/system/cpu/isolated\n\
+         /sys/devices/system/cpu/nohz_full (null)\n\
+         /sys/devices/system/cpu/smt/active 1\n\
+         /sys/devices/system/cpu/smt/control on\n\
+         /sys/bus/event_source/devices/cpu_core/cpus 0-3\n\
+         /sys/bus/event_source/devices/cpu_atom/cpus 4-7\n\
+         /sys/bus/event_source/devices/software/type 1\n\
+         /sys/devices/system/cpu/intel_pstate/status active\n\
+         /sys/devices/system/cpu/intel_pstate/no_turbo 0\n\
+         /sys/devices/system/cpu/cpu0/cpufreq/base_frequency 1700000\n\
+         /sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq 4400000\n\
+         /sys/class/power_supply/AC/type Mains\n\
+         /sys/class/power_supply/AC/online 0\n\
+         /sys/class/power_supply/BAT0/type Battery\n\
+         /sys/class/power_supply/BAT0/status Discharging\n\
+         /sys/class/power_supply/mouse/type Battery\n\
+         /sys/class/power_supply/mouse/scope Device\n\
+         /sys/devices/system/cpu/cpuidle/current_driver intel_idle\n\
+         /sys/devices/system/cpu/cpuidle/current_governor menu\n\
+         /sys/devices/system/cpu/cpu0/cpuidle/state0/name POLL\n\
+         /sys/devices/system/cpu/cpu0/cpuidle/state0/latency 0\n\
+         /sys/devices/system/cpu/cpu0/cpuidle/state10/name C10\n\
+         /sys/devices/system/cpu/cpu0/cpuidle/state10/latency 230\n\
+         /sys/devices/system/cpu/cpu0/cpuidle/state10/disable 0\n\
+         /sys/devices/system/cpu/cpu0/cpuidle/state2/name C6\n\
+         /proc/sys/kernel/osrelease 6.8.0-45-generic\n\
+         /sys/block/nvme0n1/size 1000215216\n\
+         /sys/block/nvme0n1/dev 259:0\n\
+         /sys/block/nvme0n1/nvme0n1p2/dev 259:2\n\
+         /sys/block/nvme0n1/queue/rotational 0\n\
+         /sys/block/nvme0n1/queue/scheduler [none] mq-deadline\n\
+         /sys/block/nvme0n1/device/model Samsung SSD 980 PRO 500GB\n\
+         /sys/block/dm-0/size 900000000\n\
+         /sys/block/dm-0/dev 252:0\n\
+         /sys/block/dm-0/dm/name luks-root\n\
+         /sys/block/dm-0/slaves/nvme0n1p2/x\n\
+         /sys/block/loop0/size 0\n\
+         /sys/class/net/wlp0s20f3/mtu 1500\n\
+         /sys/class/net/wlp0s20f3/operstate up\n\
+         /sys/class/net/wlp0s20f3/type 1\n\
+         /sys/class/net/bonding_masters\n\
+         /sys/class/net/wlp0s20f3/queues/tx-0/x\n\
+         /sys/class/net/wlp0s20f3/queues/tx-1/x\n\
+    ",
+    );
     machine.link(
         "/sys/class/net/wlp0s20f3/device/driver",
         "../../../../bus/pci/drivers/iwlwifi",
@@ -291,44 +286,33 @@ fn a_server_of_two_sockets_with_smt_and_a_performance_unit() {
             "processor : 0\nvendor_id : GenuineIntel\ncpu family : 6\nmodel : 79\n\
              model name : Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz\nflags : tsc constant_tsc nonstop_tsc\n",
         ),
-        ("/sys/devices/system/cpu/online", "0-7\n"),
-        (
-            "/sys/devices/system/cpu/vulnerabilities/meltdown",
-            "Mitigation: PTI\n",
-        ),
-        ("/sys/bus/event_source/devices/cpu/type", "4\n"),
-        ("/sys/devices/system/node/node0/cpulist", "0-1,4-5\n"),
-        (
-            "/sys/devices/system/node/node0/meminfo",
-            "Node 0 MemTotal:       65842036 kB\n",
-        ),
-        ("/sys/devices/system/node/node0/distance", "10 21\n"),
-        ("/sys/devices/system/node/node1/cpulist", "2-3,6-7\n"),
-        ("/sys/devices/system/node/node10/cpulist", "\n"),
-        ("/sys/devices/system/node/possible", "0-1\n"),
-        (
-            "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-            "hpet\n",
-        ),
-        (
-            "/sys/devices/system/clocksource/clocksource0/available_clocksource",
-            "hpet acpi_pm \n",
-        ),
-        ("/sys/class/dmi/id/sys_vendor", "Dell Inc.\n"),
-        ("/sys/class/dmi/id/product_name", "PowerEdge R630\n"),
-        ("/proc/stat", "cpu  10 0 10 80 0 0 0 0 0 0\n"),
-        ("/proc/loadavg", "0.50 0.25 0.10 1/200 4321\n"),
-        ("/sys/block/sda/size", "7814037168\n"),
-        ("/sys/block/sda/queue/rotational", "1\n"),
-        ("/sys/block/md0/size", "7813772992\n"),
-        ("/sys/block/md0/md/level", "raid1\n"),
-        ("/sys/block/md0/slaves/sda1/x", ""),
-        ("/sys/block/md0/slaves/sdb1/x", ""),
-        ("/sys/class/net/eno1/mtu", "9000\n"),
-        ("/sys/class/net/eno1/speed", "10000\n"),
-        ("/sys/class/net/eno2/mtu", "1500\n"),
-        ("/sys/class/net/eno2/speed", "-1\n"),
-    ]);
+    ]).with("\
+         /sys/devices/system/cpu/online 0-7\n\
+         /sys/devices/system/cpu/vulnerabilities/meltdown Mitigation: PTI\n\
+         /sys/bus/event_source/devices/cpu/type 4\n\
+         /sys/devices/system/node/node0/cpulist 0-1,4-5\n\
+         /sys/devices/system/node/node0/meminfo Node 0 MemTotal:       65842036 kB\n\
+         /sys/devices/system/node/node0/distance 10 21\n\
+         /sys/devices/system/node/node1/cpulist 2-3,6-7\n\
+         /sys/devices/system/node/node10/cpulist\n\
+         /sys/devices/system/node/possible 0-1\n\
+         /sys/devices/system/clocksource/clocksource0/current_clocksource hpet\n\
+         /sys/devices/system/clocksource/clocksource0/available_clocksource hpet acpi_pm\n\
+         /sys/class/dmi/id/sys_vendor Dell Inc.\n\
+         /sys/class/dmi/id/product_name PowerEdge R630\n\
+         /proc/stat cpu  10 0 10 80 0 0 0 0 0 0\n\
+         /proc/loadavg 0.50 0.25 0.10 1/200 4321\n\
+         /sys/block/sda/size 7814037168\n\
+         /sys/block/sda/queue/rotational 1\n\
+         /sys/block/md0/size 7813772992\n\
+         /sys/block/md0/md/level raid1\n\
+         /sys/block/md0/slaves/sda1/x\n\
+         /sys/block/md0/slaves/sdb1/x\n\
+         /sys/class/net/eno1/mtu 9000\n\
+         /sys/class/net/eno1/speed 10000\n\
+         /sys/class/net/eno2/mtu 1500\n\
+         /sys/class/net/eno2/speed -1\n\
+    ");
     for cpu in 0..8u32 {
         let folder = format!("/sys/devices/system/cpu/cpu{cpu}/topology");
         let core = format!("{},{}\n", cpu % 4, cpu % 4 + 4);
@@ -410,21 +394,19 @@ fn an_aarch64_board_with_two_kinds_of_cores() {
             "/proc/cpuinfo",
             &format!("processor\t: 0\n{block}processor\t: 1\n{block}"),
         ),
-        ("/sys/devices/system/cpu/online", "0-2\n"),
         ("/proc/device-tree/model", "Radxa ROCK 5B\0"),
-        (
-            "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-            "arch_sys_counter\n",
-        ),
-        (
-            "/sys/bus/event_source/devices/armv8_cortex_a55/cpus",
-            "0-1\n",
-        ),
-        ("/sys/bus/event_source/devices/armv8_cortex_a76/cpus", "2\n"),
-        ("/sys/bus/event_source/devices/arm_dsu_0/cpumask", "0\n"),
-        ("/sys/block/mmcblk0/size", "1000\n"),
-        ("/sys/devices/system/cpu/cpufreq/boost", "0\n"),
-    ]);
+    ])
+    .with(
+        "\
+         /sys/devices/system/cpu/online 0-2\n\
+         /sys/devices/system/clocksource/clocksource0/current_clocksource arch_sys_counter\n\
+         /sys/bus/event_source/devices/armv8_cortex_a55/cpus 0-1\n\
+         /sys/bus/event_source/devices/armv8_cortex_a76/cpus 2\n\
+         /sys/bus/event_source/devices/arm_dsu_0/cpumask 0\n\
+         /sys/block/mmcblk0/size 1000\n\
+         /sys/devices/system/cpu/cpufreq/boost 0\n\
+    ",
+    );
     for (cpu, midr, capacity) in [
         (0, "0x00000000412fd050", "530"),
         (1, "0x00000000412fd050", "530"),
@@ -473,29 +455,19 @@ fn an_aarch64_board_with_two_kinds_of_cores() {
 #[test]
 fn a_container_of_half_a_processor() {
     let machine = Machine::new(&[
-        ("/.dockerenv", ""),
-        ("/proc/2/comm", "bash\n"),
-        ("/proc/self/cgroup", "0::/inner\n"),
         (
             "/proc/self/mountinfo",
             "600 590 0:50 / / rw - overlay overlay rw,lowerdir=/a\n\
              610 600 0:30 / /sys/fs/cgroup ro,nosuid - cgroup2 cgroup rw,nsdelegate\n",
         ),
-        ("/sys/fs/cgroup/cpu.max", "50000 100000\n"),
         (
             "/sys/fs/cgroup/cpu.stat",
             "usage_usec 5\nnr_periods 10\nnr_throttled 7\n",
         ),
-        ("/sys/fs/cgroup/inner/cpu.max", "max 100000\n"),
-        ("/sys/fs/cgroup/inner/cpu.weight", "79\n"),
-        ("/sys/fs/cgroup/cpuset.cpus.effective", "0-1\n"),
-        ("/sys/fs/cgroup/memory.max", "536870912\n"),
-        ("/sys/fs/cgroup/memory.current", "200000000\n"),
         (
             "/sys/fs/cgroup/memory.stat",
             "anon 5\ninactive_file 100000000\n",
         ),
-        ("/sys/fs/cgroup/pids.max", "max\n"),
         (
             "/proc/meminfo",
             "MemTotal: 16000000 kB\nMemAvailable: 8000000 kB\n",
@@ -509,9 +481,20 @@ fn a_container_of_half_a_processor() {
             "/proc/self/environ",
             "PATH=/bin\0MALLOC_ARENA_MAX=1\0LD_PRELOAD=/x.so\0SECRET=1\0",
         ),
-        ("/proc/self/personality", "00040000\n"),
-        ("/proc/sys/kernel/randomize_va_space", "2\n"),
-    ]);
+    ]).with("\
+         /.dockerenv\n\
+         /proc/2/comm bash\n\
+         /proc/self/cgroup 0::/inner\n\
+         /sys/fs/cgroup/cpu.max 50000 100000\n\
+         /sys/fs/cgroup/inner/cpu.max max 100000\n\
+         /sys/fs/cgroup/inner/cpu.weight 79\n\
+         /sys/fs/cgroup/cpuset.cpus.effective 0-1\n\
+         /sys/fs/cgroup/memory.max 536870912\n\
+         /sys/fs/cgroup/memory.current 200000000\n\
+         /sys/fs/cgroup/pids.max max\n\
+         /proc/self/personality 00040000\n\
+         /proc/sys/kernel/randomize_va_space 2\n\
+    ");
     let facts = machine.facts();
     assert_eq!(facts.virtualization.container.as_deref(), Some("docker"));
     let inherited = &facts.inherited;
@@ -559,14 +542,15 @@ fn a_container_under_v1_whose_group_is_mounted_as_the_root() {
             "50 40 0:31 /docker/abc /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n\
              51 40 0:32 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n",
         ),
-        ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "150000\n"),
-        ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n"),
-        ("/sys/fs/cgroup/cpu,cpuacct/cpu.shares", "512\n"),
-        (
-            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-            "9223372036854771712\n",
-        ),
-    ]);
+    ])
+    .with(
+        "\
+         /sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us 150000\n\
+         /sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us 100000\n\
+         /sys/fs/cgroup/cpu,cpuacct/cpu.shares 512\n\
+         /sys/fs/cgroup/memory/memory.limit_in_bytes 9223372036854771712\n\
+    ",
+    );
     let facts = machine.facts();
     let cgroup = &facts.inherited.cgroup;
     assert_eq!(cgroup.version.as_deref(), Some("v1"));

@@ -1,7 +1,9 @@
-use super::{half_way, levels};
+//! The levels of curves as memory has them.
+
 use crate::memory_sample::{
     REAL_BUSY, REAL_HUGE_PAGES, REAL_SMALL_PAGES, REAL_TAKEN, Step, staircase, step,
 };
+use costof_stats::changepoints::{half_way, levels};
 
 /// Uniform on [0, 1), by seed (Knuth's MMIX constants).
 struct Random(u64);
@@ -181,46 +183,4 @@ fn a_cache_that_another_program_takes_is_no_level() {
         ]
     );
     assert!(is_near(steps_found(&REAL_TAKEN)[1], 2200., 0.1));
-}
-
-#[test]
-fn a_rise_of_ten_percent_an_octave_is_one_level() {
-    let rising: Vec<(f64, f64)> = (0..30)
-        .map(|third| 2.0_f64.powf(f64::from(third) / 3.0))
-        .map(|size| (size, 100.0 * size.powf(0.13)))
-        .collect();
-    assert_eq!(levels(&rising).len(), 1);
-}
-
-#[test]
-fn a_rise_without_end_has_no_levels() {
-    let rising: Vec<(f64, f64)> = (0..30)
-        .map(|third| 2.0_f64.powf(f64::from(third) / 3.0))
-        .map(|size| (size, size))
-        .collect();
-    assert_eq!(levels(&rising), []);
-}
-
-#[test]
-fn too_few_points_have_no_levels() {
-    assert_eq!(levels(&[]), []);
-    assert_eq!(levels(&[(1.0, 1.0), (2.0, 1.0)]), []);
-}
-
-#[test]
-fn half_way_is_between_the_levels_even_where_the_cost_falls_back() {
-    let curve = [
-        (1., 1.),
-        (2., 1.),
-        (4., 1.),
-        (8., 6.),
-        (16., 4.),
-        (32., 9.),
-        (64., 9.),
-        (128., 9.),
-    ];
-    let [low, high] = levels(&curve)[..] else {
-        panic!("two levels");
-    };
-    assert!((4.0..=16.0).contains(&half_way(&curve, &low, &high)));
 }

@@ -14,7 +14,7 @@
 //!
 //! The split with the most evidence counts when
 //! 1. the evidence is at least 7 nats: about 1 in 1,000, and about as often does one mode look like
-//!    two after all splits were searched (examples/simulate.rs);
+//!    two after all splits were searched (costof-measure's examples/simulate);
 //! 2. each side has 5 % of all values, and each core three different ones;
 //! 3. the valley is low: at most 30 % of the density of the thinner core;
 //! 4. the modes are well separated: the valley is at least half as wide as the wider core, and the
@@ -26,7 +26,7 @@
 //! A third mode is looked for in the same way inside the two, or, where one split shows nothing, by
 //! two splits at once.
 
-use super::quantile::{median, quantile_of_sorted};
+use crate::quantile::{median, quantile_of_sorted};
 
 /// One mode of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,7 +71,7 @@ pub fn modes(values: &[f64]) -> Vec<Mode> {
 /// The modes of what several launches measured, each launch's values in a list of its own.
 ///
 /// Launches that differ by more than their own scatter look like so many modes once they are pooled
-/// (one in two samples of 6 launches that differ by 5 %, examples/simulate.rs). So modes of the pooled
+/// (one in two samples of 6 launches that differ by 5 %, examples/simulate). So modes of the pooled
 /// values count only where half of the launches or more have values in two of them; otherwise the
 /// modes of the launches' medians are told, mostly one, with shares of launches.
 pub fn launch_modes(launches: &[Vec<f64>]) -> Vec<Mode> {
@@ -365,7 +365,7 @@ mod tests {
     use fastrand::Rng;
 
     use super::*;
-    use crate::statistics::distribution::Distribution;
+    use crate::Distribution;
 
     const SIZES: [usize; 6] = [12, 30, 60, 100, 1000, 10_000];
 
@@ -650,6 +650,6 @@ mod tests {
 
     fn modes_of(buckets: &[(u64, u64)]) -> Vec<Mode> {
         let counted = buckets.iter().map(|&(upper, count)| (upper as f64, count));
-        modes(&Distribution::of(counted).representatives(8192))
+        modes(&Distribution::new(counted).representatives(8192))
     }
 }

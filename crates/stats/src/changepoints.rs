@@ -12,6 +12,8 @@
 //! thousand points; P. Fearnhead, G. Rigaill, "Changepoint detection in the presence of outliers",
 //! JASA 114 (2019), for the bounded loss.
 
+use crate::quantile::median;
+
 /// The fewest points that make a level.
 const LEVEL_POINTS_MIN: usize = 3;
 /// How steep a level may be, in either direction: about 10 % an octave, as TLB misses make it.
@@ -70,12 +72,12 @@ pub fn levels(curve: &[(f64, f64)]) -> Vec<Level> {
 }
 
 /// The level that the points from one position to another make.
-pub(crate) fn level(curve: &[(f64, f64)], first: usize, last: usize) -> Level {
+pub fn level(curve: &[(f64, f64)], first: usize, last: usize) -> Level {
     let costs = curve[first..=last].iter().map(|(_, cost)| *cost);
     Level {
         first,
         last,
-        cost: median(costs.collect()),
+        cost: median_of(costs),
     }
 }
 
@@ -143,9 +145,9 @@ fn level_loss(points: &[(f64, f64)], scatter: f64) -> f64 {
         let later = points[position + 1..].iter();
         later.map(move |(later_x, later_y)| (later_y - y) / (later_x - x))
     });
-    let slope = median(slopes.collect()).clamp(-LEVEL_SLOPE_MAX, LEVEL_SLOPE_MAX);
+    let slope = median_of(slopes).clamp(-LEVEL_SLOPE_MAX, LEVEL_SLOPE_MAX);
     let heights: Vec<f64> = points.iter().map(|(x, y)| y - slope * x).collect();
-    let height = median(heights.clone());
+    let height = median_of(heights.iter().copied());
     heights
         .iter()
         .map(|each| ((each - height) / scatter).powi(2).min(OUTLIER_PRICE))
@@ -158,24 +160,63 @@ fn scatter(points: &[(f64, f64)]) -> f64 {
     let bends = points
         .windows(3)
         .map(|three| (three[0].1 - 2.0 * three[1].1 + three[2].1).abs());
-    let bends: Vec<f64> = bends.collect();
-    if bends.is_empty() {
+    let Some(bend) = median(&bends.collect::<Vec<_>>()) else {
         return SCATTER.0;
-    }
+    };
     // A second difference has six times the variance; 1.4826 makes a median absolute deviation a
     // standard deviation.
-    (1.4826 * median(bends) / 6.0_f64.sqrt()).clamp(SCATTER.0, SCATTER.1)
+    (1.4826 * bend / 6.0_f64.sqrt()).clamp(SCATTER.0, SCATTER.1)
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    let middle = values.len() / 2;
-    let even = values.len().is_multiple_of(2);
-    let (below, middle, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
-    match below.iter().copied().max_by(f64::total_cmp) {
-        Some(lower) if even => f64::midpoint(lower, *middle),
-        _ => *middle,
-    }
+/// # Panics
+/// Without values: a level has points.
+fn median_of(values: impl Iterator<Item = f64>) -> f64 {
+    median(&values.collect::<Vec<_>>()).expect("a level has points")
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rise_of_ten_percent_an_octave_is_one_level() {
+        let rising: Vec<(f64, f64)> = (0..30)
+            .map(|third| 2.0_f64.powf(f64::from(third) / 3.0))
+            .map(|size| (size, 100.0 * size.powf(0.13)))
+            .collect();
+        assert_eq!(levels(&rising).len(), 1);
+    }
+
+    #[test]
+    fn a_rise_without_end_has_no_levels() {
+        let rising: Vec<(f64, f64)> = (0..30)
+            .map(|third| 2.0_f64.powf(f64::from(third) / 3.0))
+            .map(|size| (size, size))
+            .collect();
+        assert_eq!(levels(&rising), []);
+    }
+
+    #[test]
+    fn too_few_points_have_no_levels() {
+        assert_eq!(levels(&[]), []);
+        assert_eq!(levels(&[(1.0, 1.0), (2.0, 1.0)]), []);
+    }
+
+    #[test]
+    fn half_way_is_between_the_levels_even_where_the_cost_falls_back() {
+        let curve = [
+            (1., 1.),
+            (2., 1.),
+            (4., 1.),
+            (8., 6.),
+            (16., 4.),
+            (32., 9.),
+            (64., 9.),
+            (128., 9.),
+        ];
+        let [low, high] = levels(&curve)[..] else {
+            panic!("two levels");
+        };
+        assert!((4.0..=16.0).contains(&half_way(&curve, &low, &high)));
+    }
+}

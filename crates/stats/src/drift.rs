@@ -1,9 +1,9 @@
 //! When a warm-up is over.
 
-use super::quantile::median;
+use crate::quantile::median;
 
 /// Below this many batches there is too little to compare, and a warm-up goes on: with six, scatter
-/// hides a falling cost too often (examples/simulate.rs).
+/// hides a falling cost too often (costof-measure's examples/simulate).
 pub const LEAST_WARM_UP_BATCHES: usize = 8;
 
 /// With this many batches a warm-up ends, settled or not: some costs drift for ever.

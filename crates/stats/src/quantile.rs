@@ -4,7 +4,18 @@
 ///
 /// `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
-    quantile(values, 0.5)
+    if values.is_empty() {
+        return None;
+    }
+    let mut values = values.to_vec();
+    let (is_even, middle) = (values.len().is_multiple_of(2), values.len() / 2);
+    let (below, high, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let low = below
+        .iter()
+        .copied()
+        .max_by(f64::total_cmp)
+        .filter(|_| is_even);
+    Some(low.map_or(*high, |low| low + (*high - low) * 0.5))
 }
 
 /// The `p` quantile (0 to 1; outside, the nearer end), interpolated linearly between neighbours;
@@ -19,7 +30,7 @@ pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
 }
 
 /// As [`quantile`], of values that are in ascending order already.
-pub fn quantile_of_sorted(sorted: &[f64], p: f64) -> Option<f64> {
+pub(crate) fn quantile_of_sorted(sorted: &[f64], p: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let position = p.clamp(0.0, 1.0) * last as f64;
     let below = (position.floor() as usize).min(last);
@@ -43,11 +54,6 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     let mean = mean(values)?;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     Some((squares / (values.len() - 1) as f64).sqrt())
-}
-
-/// The smallest value; `None` without values.
-pub fn minimum(values: &[f64]) -> Option<f64> {
-    values.iter().copied().min_by(f64::total_cmp)
 }
 
 #[cfg(test)]
@@ -81,7 +87,6 @@ mod tests {
         assert_eq!(quantile(&VALUES, -1.0), Some(13.9));
         assert_eq!(quantile(&VALUES, 1.0), Some(61.2));
         assert_eq!(quantile(&VALUES, 2.0), Some(61.2));
-        assert_eq!(minimum(&VALUES), Some(13.9));
     }
 
     #[test]
@@ -102,7 +107,6 @@ mod tests {
     fn too_few_values_have_no_answer() {
         assert_eq!(median(&[]), None);
         assert_eq!(mean(&[]), None);
-        assert_eq!(minimum(&[]), None);
         assert_eq!(standard_deviation(&[1.0]), None);
     }
 }

@@ -1,0 +1,163 @@
+//! Operations that are timed in batches: how long a batch is, when it is warm, and the timed loop.
+
+use super::record::Batches;
+use super::work::{BATCHES_MIN, Batched, Spent, Work};
+use super::{GAUGED_BATCH_NS, Meter, OPERATIONS_PER_GAUGED_BATCH, WARM_UP_SHARE};
+use costof_model::failure::Failure;
+use costof_os::allocator::allocations;
+use costof_os::usage;
+use costof_stats::drift::has_settled;
+
+/// A batch lasts at least this many clock resolutions.
+const RESOLUTIONS_PER_BATCH: f64 = 1000.0;
+/// Reading the clock, twice a batch, stays below 0.1 % of a batch.
+const READS_PER_BATCH: f64 = 2000.0;
+/// Into how many batches a point's time is cut, as far as they last long enough.
+const BATCHES_PER_POINT: f64 = 64.0;
+/// The most: where batches stay short, a launch is still a line of reasonable length.
+const BATCHES_MAX: usize = 4096;
+/// How much shorter than a batch such a run is.
+const SETTLING_PART: u64 = 64;
+/// Where a batch has fewer operations than that, but so many, one goes before it: the first one after a
+/// pause took 1.4 times as long where it wakes somebody.
+const SETTLED_LEAST: u64 = 3;
+
+impl Meter<'_> {
+    /// Sizes, warms up and measures batches of an operation.
+    pub(super) fn batches(&mut self, operation: &mut Batched<'_>) -> Result<(), Failure> {
+        let metric = operation.metric;
+        let mut batches = self.record.batches.remove(metric).unwrap_or_default();
+        if batches.operations == 0 {
+            batches.operations = self.size(operation)?;
+        }
+        self.warm_up(batches.operations, operation)?;
+        self.measure(&mut batches, operation)?;
+        self.record.batches.insert(metric.into(), batches);
+        Ok(())
+    }
+
+    /// How many operations make a batch that is long enough to be timed.
+    fn size(&mut self, operation: &mut Batched<'_>) -> Result<u64, Failure> {
+        let least_ns = (RESOLUTIONS_PER_BATCH * self.clock.resolution_ns())
+            .max(READS_PER_BATCH * self.clock.read_ns());
+        let cut_ns = self.time_ns / BATCHES_PER_POINT / 1.5;
+        // What batches last whose operations take this long.
+        let wanted_ns = |each_ns: f64| {
+            let gauged_ns = GAUGED_BATCH_NS.max(OPERATIONS_PER_GAUGED_BATCH * each_ns);
+            let cut_ns = match self.gauge {
+                Some(_) => cut_ns.min(gauged_ns),
+                None => cut_ns,
+            };
+            least_ns.max(cut_ns).max(self.batch_least_ns)
+        };
+        // Twice as many must fit too.
+        let most = operation.most.div_ceil(2);
+        let mut operations = 1;
+        loop {
+            let mut ns = self.batch(operations, operation)?;
+            let wanted_ns = wanted_ns(ns / operations as f64);
+            if ns >= wanted_ns {
+                // An interruption may have made it long, so it has to be long again.
+                ns = ns.min(self.batch(operations, operation)?);
+            }
+            if ns >= wanted_ns {
+                return Ok(operations);
+            }
+            if operations >= most {
+                // Shorter than a clock can tell, at as many operations as there can be.
+                self.record.below_resolution |= ns < least_ns;
+                return Ok(most);
+            }
+            // Grows fast while short, then aims, and always ends.
+            let aim = (operations as f64 * wanted_ns / ns.max(1.0)).ceil();
+            operations = (aim as u64)
+                .clamp(operations + 1, operations.saturating_mul(8))
+                .min(most);
+        }
+    }
+
+    fn warm_up(&mut self, operations: u64, operation: &mut Batched<'_>) -> Result<(), Failure> {
+        let mut costs = Vec::with_capacity(64);
+        let mut spent_ns = 0.0;
+        let wall_end = self.wall_end(WARM_UP_SHARE);
+        while spent_ns < self.time_ns * WARM_UP_SHARE
+            && self.clock.end() < wall_end
+            && !has_settled(&costs)
+        {
+            let ns = self.batch(operations, operation)?;
+            spent_ns += ns;
+            costs.push(ns);
+        }
+        Ok(())
+    }
+
+    fn measure(
+        &mut self,
+        batches: &mut Batches,
+        operation: &mut Batched<'_>,
+    ) -> Result<(), Failure> {
+        let mut spent = Spent::default();
+        let wall_end = self.wall_end(1.0);
+        let is_counted = operation.metric == self.counted;
+        while !spent.suffices(self.time_ns, self.gauge.is_some()) {
+            let is_over = spent.count >= BATCHES_MAX || self.clock.end() >= wall_end;
+            if spent.count >= BATCHES_MIN && is_over {
+                break;
+            }
+            let times = if spent.count.is_multiple_of(2) { 1 } else { 2 };
+            let operations = (times * batches.operations).min(operation.most);
+            operation.work.prepare(operations)?;
+            let usage_before = usage::thread();
+            let allocated = allocations();
+            let before = self.gauge.map(|gauge| operation.work.read(gauge));
+            if is_counted {
+                self.resume_counting();
+            }
+            let settling = self.settle(batches.operations, operation);
+            let ns = self.timed(operations, operation.work);
+            if is_counted {
+                self.pause_counting(settling + operations);
+            }
+            self.count_allocations(allocated);
+            let after = self.gauge.map(|gauge| operation.work.read(gauge));
+            let since = usage::thread().since(&usage_before);
+            let is_disturbed = since.involuntary_switches > 0 || since.major_faults > 0;
+            if is_disturbed {
+                batches.disturbed.push(batches.samples.len() as u32);
+            }
+            batches.samples.push((operations, ns));
+            batches.readings.extend(before.zip(after));
+            let state = self.note_state(before.zip(after), ns);
+            spent.add(ns, state.filter(|_| !is_disturbed));
+        }
+        Ok(())
+    }
+
+    /// Runs the operation a few times briefly before a batch, of which the shorter ones have `operations`,
+    /// and says how many operations that were.
+    fn settle(&self, operations: u64, operation: &mut Batched<'_>) -> u64 {
+        let (runs, part) = match operations {
+            SETTLING_PART.. => (operation.settling_runs, operations / SETTLING_PART),
+            SETTLED_LEAST.. => (operation.settling_runs.min(1), 1),
+            _ => return 0,
+        };
+        for _ in 0..runs {
+            self.timed(part, operation.work);
+        }
+        runs * part
+    }
+
+    /// One prepared batch without bookkeeping, in nanoseconds.
+    fn batch(&self, operations: u64, operation: &mut Batched<'_>) -> Result<f64, Failure> {
+        operation.work.prepare(operations)?;
+        Ok(self.timed(operations, operation.work))
+    }
+
+    /// What a batch takes, in nanoseconds.
+    #[inline]
+    fn timed(&self, operations: u64, work: &mut dyn Work) -> f64 {
+        let start = self.clock.start();
+        work.run(operations);
+        self.clock.ns(self.clock.end().saturating_sub(start))
+    }
+}

@@ -1,0 +1,158 @@
+//! What the meter keeps of a point: batches, latencies and values.
+
+use crate::gauge::state;
+use costof_model::Text;
+use costof_model::metric::{ByCore, CoreState, Data, Gauged, Measured};
+use costof_model::noise::CoreGauge;
+use costof_model::protocol::Report;
+use costof_model::rows::State;
+use costof_stats::median;
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+
+/// The longest single operation that is recorded as such, in nanoseconds.
+const LATENCY_MAX_NS: u64 = 600_000_000_000;
+
+/// Single operations in picoseconds, three digits. It grows with the longest of
+/// them, since all of it is touched: a fork would copy what is not needed.
+type Latencies = Histogram<u32>;
+
+/// Latencies, and the part of them during which the core was in one state.
+#[derive(Debug)]
+pub(super) struct Singles {
+    all: Latencies,
+    alone: Latencies,
+    shared: Latencies,
+    /// Whether the state is known of all of them.
+    gauged: bool,
+}
+
+/// What a point gave so far in this launch, over all its rounds.
+#[derive(Debug, Default)]
+pub struct Record {
+    pub(super) batches: BTreeMap<Text, Batches>,
+    pub(super) latencies: BTreeMap<Text, Singles>,
+    pub(super) values: BTreeMap<Text, Vec<f64>>,
+    pub(super) below_resolution: bool,
+    pub(super) counted_operations: u64,
+    pub(super) allocations: u64,
+    pub(super) may_allocate: bool,
+    pub(super) core: CoreGauge,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Batches {
+    /// Operations in a batch, found in the first round.
+    pub(super) operations: u64,
+    pub(super) samples: Vec<(u64, f64)>,
+    pub(super) disturbed: Vec<u32>,
+    /// The gauge before and after each sample, where it was read.
+    pub(super) readings: Vec<(f64, f64)>,
+}
+
+impl Singles {
+    pub(super) fn new() -> Singles {
+        // They resize themselves.
+        let empty = || Latencies::new(3).expect("three digits are valid");
+        Singles {
+            all: empty(),
+            alone: empty(),
+            shared: empty(),
+            gauged: true,
+        }
+    }
+
+    /// Counts a latency, between two operations.
+    pub(super) fn add(&mut self, ns: f64, state: Option<CoreState>) {
+        let picoseconds = (ns * 1000.0).clamp(0.0, LATENCY_MAX_NS as f64 * 1000.0) as u64;
+        let record = |latencies: &mut Latencies| {
+            latencies.record(picoseconds).expect("it grows as needed");
+        };
+        record(&mut self.all);
+        match state {
+            Some(CoreState::Alone) => record(&mut self.alone),
+            Some(CoreState::Shared) => record(&mut self.shared),
+            Some(CoreState::Mixed) => {}
+            None => self.gauged = false,
+        }
+    }
+
+    fn measured(self, name: Text) -> Measured {
+        let parts = || ByCore {
+            alone: buckets(&self.alone),
+            shared: buckets(&self.shared),
+        };
+        let gauged = self.gauged.then(|| Gauged::Histogram(Box::new(parts())));
+        Measured {
+            gauged,
+            ..Measured::new(name, Data::Histogram(buckets(&self.all)))
+        }
+    }
+}
+
+impl Batches {
+    /// With the states of the core by this floor.
+    fn measured(self, name: Text, floor: f64) -> Measured {
+        let is_gauged = self.readings.len() == self.samples.len() && !self.samples.is_empty();
+        let states = self.readings.iter();
+        let states = states.map(|(before, after)| state(floor, *before, *after));
+        Measured {
+            gauged: is_gauged.then(|| Gauged::Samples(states.collect())),
+            disturbed: self.disturbed,
+            ..Measured::new(name, Data::Samples(self.samples))
+        }
+    }
+}
+
+impl Record {
+    /// What the gauge said during what was measured so far.
+    pub fn core(&self) -> CoreGauge {
+        self.core
+    }
+
+    /// Operations that were done while the counters counted: those of the batches of the primary
+    /// metric.
+    pub fn counted_operations(&self) -> u64 {
+        self.counted_operations
+    }
+
+    /// What the point gave in this launch. `failed` where it has no number.
+    pub fn into_report(self, failed: bool, counted: Vec<(Text, f64)>) -> Report {
+        let state = match (failed, self.below_resolution) {
+            (true, _) => State::Failed,
+            (false, true) => State::BelowResolution,
+            (false, false) => State::Ok,
+        };
+        let floor = self.core.floor;
+        let mut metrics: Vec<Measured> = Vec::new();
+        if state != State::Failed {
+            let batches = self.batches.into_iter();
+            metrics.extend(batches.map(|(name, batches)| batches.measured(name, floor)));
+            let latencies = self.latencies.into_iter();
+            metrics.extend(latencies.map(|(name, singles)| singles.measured(name)));
+            let values = self.values.into_iter();
+            let values = values.filter_map(|(name, values)| Some((name, median(&values)?)));
+            metrics.extend(
+                values
+                    .chain(counted)
+                    .map(|(name, value)| Measured::new(name, Data::Value(value))),
+            );
+        }
+        Report {
+            state,
+            metrics,
+            allocations: self.allocations,
+        }
+    }
+}
+
+/// The middle of each bucket, in nanoseconds, and how many are in it.
+fn buckets(histogram: &Latencies) -> Vec<(f32, u32)> {
+    histogram
+        .iter_recorded()
+        .map(|bucket| {
+            let middle = histogram.median_equivalent(bucket.value_iterated_to());
+            ((middle as f64 / 1000.0) as f32, bucket.count_at_value())
+        })
+        .collect()
+}

@@ -1,0 +1,100 @@
+//! What a batch does, and when a point has enough of them.
+
+use crate::crew::Crew;
+use crate::gauge::Gauge;
+use costof_model::failure::Failure;
+use costof_model::metric::CoreState;
+
+/// The fewest measured batches of a point in a launch, however long they last.
+pub(super) const BATCHES_MIN: usize = 6;
+/// A point is done when the core was alone for this share of its time ...
+const ALONE_SHARE: f64 = 0.5;
+/// ... or when this many times its time is over.
+const SHARED_TIMES: f64 = 1.5;
+
+/// An operation that is timed in batches.
+pub(super) struct Batched<'o> {
+    pub(super) metric: &'static str,
+    /// Operations that fit into one batch, at most.
+    pub(super) most: u64,
+    /// How often it runs briefly before each timed batch.
+    pub(super) settling_runs: u64,
+    pub(super) work: &'o mut dyn Work,
+}
+
+/// What a batch does.
+pub(super) trait Work {
+    /// Provides for `n` operations, untimed.
+    fn prepare(&mut self, n: u64) -> Result<(), Failure> {
+        let _ = n;
+        Ok(())
+    }
+
+    /// Does `n` operations.
+    fn run(&mut self, n: u64);
+
+    /// Reads the gauge of each core that does them: the worst of them.
+    fn read(&mut self, own: &Gauge) -> f64 {
+        own.read()
+    }
+}
+
+pub(super) struct Repeatable<O>(pub(super) O);
+
+impl<O: FnMut(u64)> Work for Repeatable<O> {
+    fn run(&mut self, n: u64) {
+        (self.0)(n);
+    }
+}
+
+pub(super) struct UsedUp<P, O>(pub(super) P, pub(super) O);
+
+impl<P: FnMut(u64) -> Result<(), Failure>, O: FnMut(u64)> Work for UsedUp<P, O> {
+    fn prepare(&mut self, n: u64) -> Result<(), Failure> {
+        (self.0)(n)
+    }
+
+    fn run(&mut self, n: u64) {
+        (self.1)(n);
+    }
+}
+
+impl Work for Crew {
+    fn run(&mut self, n: u64) {
+        Crew::run(self, n);
+    }
+
+    fn read(&mut self, own: &Gauge) -> f64 {
+        self.read_gauges(own)
+    }
+}
+
+/// What was measured so far of a point, and in which state of the core.
+#[derive(Default)]
+pub(super) struct Spent {
+    all_ns: f64,
+    alone_ns: f64,
+    pub(super) count: usize,
+    alone_count: usize,
+}
+
+impl Spent {
+    pub(super) fn add(&mut self, ns: f64, state: Option<CoreState>) {
+        self.all_ns += ns;
+        self.count += 1;
+        if state == Some(CoreState::Alone) {
+            self.alone_ns += ns;
+            self.alone_count += 1;
+        }
+    }
+
+    /// Whether a point that is to take `time_ns` needs no more.
+    pub(super) fn suffices(&self, time_ns: f64, is_gauged: bool) -> bool {
+        let is_alone = self.alone_ns >= ALONE_SHARE * time_ns && self.alone_count >= BATCHES_MIN;
+        let is_over = match is_gauged {
+            true => self.all_ns >= SHARED_TIMES * time_ns,
+            false => self.all_ns >= time_ns,
+        };
+        self.count >= BATCHES_MIN && (is_alone || is_over)
+    }
+}

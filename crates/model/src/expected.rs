@@ -1,0 +1,70 @@
+//! The range expected before measuring, and because of what.
+
+use crate::Text;
+use crate::metric::Estimate;
+use serde::{Deserialize, Serialize};
+
+/// The range in which a metric was expected before it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// The metric that is predicted.
+    pub metric: Text,
+    /// The least value expected, in the metric's unit.
+    pub low: f64,
+    /// The greatest value expected, in the metric's unit.
+    pub high: f64,
+    /// Because of which facts and which earlier points.
+    pub because: String,
+}
+
+impl Prediction {
+    /// How far the interval of what was measured lies outside of what was expected: the ratio of the
+    /// ends next to each other, over 1 where it is more and below where it is less. None where they
+    /// meet.
+    pub fn missed_by(&self, measured: &Estimate) -> Option<f64> {
+        let (low, high) = measured.ci95.unwrap_or((measured.median, measured.median));
+        if low > self.high {
+            return Some(low / self.high);
+        }
+        (high < self.low).then(|| high / self.low)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unit::{Better, Unit};
+
+    #[test]
+    fn a_prediction_is_missed_by_the_ends_next_to_each_other() {
+        let expected = Prediction {
+            metric: "cost".into(),
+            low: 10.0,
+            high: 20.0,
+            because: String::new(),
+        };
+        let mut measured = Estimate {
+            name: "cost".into(),
+            unit: Unit::Nanoseconds,
+            better: Better::Lower,
+            median: 40.0,
+            ci95: Some((20.0, 60.0)),
+            interval: None,
+            mean: 40.0,
+            sd: None,
+            min: 40.0,
+            percentiles: Vec::new(),
+            n: 1,
+            undisturbed: None,
+            core: None,
+            modes: Vec::new(),
+        };
+        assert_eq!(expected.missed_by(&measured), None);
+        measured.ci95 = Some((30.0, 60.0));
+        assert_eq!(expected.missed_by(&measured), Some(1.5));
+        measured.ci95 = Some((2.0, 5.0));
+        assert_eq!(expected.missed_by(&measured), Some(0.5));
+        measured.ci95 = None;
+        assert_eq!(expected.missed_by(&measured), Some(2.0));
+    }
+}

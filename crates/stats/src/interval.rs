@@ -1,0 +1,312 @@
+//! The 95 % interval of a median over launches, of a ratio, and what it says of twice the work.
+
+use statrs::distribution::{Binomial, DiscreteCDF};
+
+use crate::difference::t_quantile;
+use crate::quantile::{mean, median, standard_deviation};
+
+/// The confidence that every interval asks for.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// The fewest values that have an interval.
+const LEAST_VALUES: usize = 3;
+
+/// From this many values on, an interval is a pair of order statistics: five would cover 93.75 %.
+pub const ORDER_FROM: usize = 6;
+
+/// How an interval was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IntervalRule {
+    /// A pair of order statistics.
+    Order,
+    /// Student's t on the logarithms.
+    T,
+}
+
+/// A range that holds the true median with [`CONFIDENCE`] or more.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// Lower end, in the unit of the values.
+    pub low: f64,
+    /// Upper end, in the unit of the values.
+    pub high: f64,
+    /// The rule that made it.
+    pub rule: IntervalRule,
+}
+
+impl Interval {
+    /// Whether `value` lies inside, ends included.
+    pub fn contains(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+
+    /// Upper less lower end, in the unit of the values.
+    pub fn width(&self) -> f64 {
+        self.high - self.low
+    }
+}
+
+/// The interval of the median that `launch_medians`, one value a launch, were sampled around.
+///
+/// From [`ORDER_FROM`] values on: the narrowest symmetric pair of order statistics that covers the
+/// median with 95 % or more by the binomial distribution (David and Nagaraja, "Order Statistics",
+/// 2003, section 7.1). For 3 to 5 values: Student's t on their logarithms. `None` for fewer than three.
+pub fn median_interval(launch_medians: &[f64]) -> Option<Interval> {
+    match launch_medians.len() {
+        0..LEAST_VALUES => None,
+        LEAST_VALUES..ORDER_FROM => student_t_interval(launch_medians),
+        _ => order_interval(launch_medians),
+    }
+}
+
+fn order_interval(values: &[f64]) -> Option<Interval> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = narrowest_rank(sorted.len())?;
+    Some(Interval {
+        low: sorted[rank],
+        high: sorted[sorted.len() - 1 - rank],
+        rule: IntervalRule::Order,
+    })
+}
+
+/// The largest rank (from 0) whose symmetric pair still covers.
+fn narrowest_rank(count: usize) -> Option<usize> {
+    let values_below_median = Binomial::new(0.5, count as u64).ok()?;
+    let covers = |rank: &usize| coverage(&values_below_median, *rank) >= CONFIDENCE;
+    (0..count / 2).take_while(covers).last()
+}
+
+fn coverage(values_below_median: &Binomial, rank: usize) -> f64 {
+    1.0 - 2.0 * values_below_median.cdf(rank as u64)
+}
+
+/// Costs are positive and skewed, so t is taken on their logarithms, where it covers as well and
+/// cannot reach below zero; on the values themselves where one of them is not positive.
+fn student_t_interval(values: &[f64]) -> Option<Interval> {
+    if values.iter().any(|value| *value <= 0.0) {
+        return t_interval(values, |value| value);
+    }
+    let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    t_interval(&logarithms, f64::exp)
+}
+
+fn t_interval(values: &[f64], back: fn(f64) -> f64) -> Option<Interval> {
+    let centre = mean(values)?;
+    let t = t_quantile(f64::midpoint(1.0, CONFIDENCE), values.len() as u32 - 1)?;
+    let half = t * standard_deviation(values)? / (values.len() as f64).sqrt();
+    Some(Interval {
+        low: back(centre - half),
+        high: back(centre + half),
+        rule: IntervalRule::T,
+    })
+}
+
+/// The interval of the median ratio, where `numerators[i]` and `denominators[i]` come from the same
+/// launch, so that what they share (address layout, core clock) cancels.
+///
+/// `None` for fewer than three launches, lengths that differ, or a ratio that is not finite.
+pub fn ratio_interval(numerators: &[f64], denominators: &[f64]) -> Option<Interval> {
+    if numerators.len() != denominators.len() {
+        return None;
+    }
+    let pairs = numerators.iter().zip(denominators);
+    let ratios: Vec<f64> = pairs.map(|(above, below)| above / below).collect();
+    if !ratios.iter().all(|ratio| ratio.is_finite()) {
+        return None;
+    }
+    median_interval(&ratios)
+}
+
+/// Whether twice the work took twice the time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Doubling {
+    /// The interval of the ratio lies wholly outside 2 ± 5 %.
+    Refuted {
+        /// The median ratio.
+        ratio: f64,
+        /// Lower end of its interval.
+        low: f64,
+        /// Upper end of its interval.
+        high: f64,
+    },
+    /// The interval lies inside 2 ± 5 % or reaches into it, or there is none.
+    NotRefuted,
+}
+
+/// The lowest and the highest ratio at which twice the work counts as twice the time.
+const DOUBLE: (f64, f64) = (1.9, 2.1);
+
+/// Judges the ratios of the time for twice the work to the time for once, one ratio a launch.
+pub fn doubling(ratios: &[f64]) -> Doubling {
+    match (median(ratios), median_interval(ratios)) {
+        (Some(ratio), Some(Interval { low, high, .. })) if high < DOUBLE.0 || low > DOUBLE.1 => {
+            Doubling::Refuted { ratio, low, high }
+        }
+        _ => Doubling::NotRefuted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALUES: [f64; 5] = [61.2, 14.1, 15.3, 58.7, 13.9];
+
+    #[test]
+    fn three_to_five_values_have_scipys_t_interval() {
+        // x = log(VALUES[:n]); exp(scipy.stats.t.interval(.95, n - 1, loc=mean(x), scale=scipy.stats.sem(x)))
+        let expected = [
+            (3, 3.0446700931568986, 183.4711299906519),
+            (4, 8.140415999250406, 108.14425029328376),
+            (5, 9.66365950329601, 67.264253626044),
+        ];
+        for (count, low, high) in expected {
+            let found = median_interval(&VALUES[..count]).expect("there are three values");
+            assert_eq!(found.rule, IntervalRule::T);
+            assert!((found.low / low - 1.0).abs() < 1e-8 && (found.high / high - 1.0).abs() < 1e-8);
+        }
+    }
+
+    #[test]
+    fn values_that_are_not_all_positive_have_their_own_t_interval() {
+        // scipy.stats.t.interval(.95, 2, loc=mean(x), scale=scipy.stats.sem(x))
+        let found = median_interval(&[-1.5, 2.0, 0.25]).expect("there are three values");
+        assert!(
+            (found.low - -4.0972409955630775).abs() < 1e-8
+                && (found.high - 4.5972409955630775).abs() < 1e-8
+        );
+    }
+
+    #[test]
+    fn from_six_values_on_the_ranks_are_scipys() {
+        // scipy.stats.quantile_test(range(n), q=0, p=.5).confidence_interval(.95)
+        let expected = [
+            (6, 0.0, 5.0),
+            (7, 0.0, 6.0),
+            (8, 0.0, 7.0),
+            (9, 1.0, 7.0),
+            (15, 3.0, 11.0),
+            (20, 5.0, 14.0),
+            (101, 40.0, 60.0),
+            (1000, 468.0, 531.0),
+        ];
+        for (count, low, high) in expected {
+            let values: Vec<f64> = (0..count).rev().map(f64::from).collect();
+            let found = median_interval(&values).expect("there are six values");
+            assert_eq!((found.low, found.high), (low, high), "{count} values");
+            assert_eq!(found.rule, IntervalRule::Order);
+        }
+    }
+
+    #[test]
+    fn the_launch_counts_from_six_on_waste_little_coverage() {
+        for count in [6, 9, 12, 15, 20] {
+            let rank = narrowest_rank(count).unwrap();
+            let attained = coverage(&Binomial::new(0.5, count as u64).unwrap(), rank);
+            assert!(
+                (CONFIDENCE..0.97).contains(&attained),
+                "{count}: {attained}"
+            );
+        }
+    }
+
+    #[test]
+    fn six_values_cover_with_more_than_the_confidence_and_five_with_less() {
+        assert_eq!((narrowest_rank(5), narrowest_rank(6)), (None, Some(0)));
+        assert_eq!(median_interval(&[1.0; 6]).unwrap().width(), 0.0);
+    }
+
+    #[test]
+    fn fewer_than_three_values_have_no_interval() {
+        assert_eq!(median_interval(&[]), None);
+        assert_eq!(median_interval(&[1.0, 2.0]), None);
+    }
+
+    /// Share of experiments whose interval holds 1, the median of what `launch` draws.
+    fn share_covered(count: usize, launch: impl Fn(&mut fastrand::Rng) -> f64) -> f64 {
+        const EXPERIMENTS: usize = 4000;
+        let mut random = fastrand::Rng::with_seed(7);
+        let covered = (0..EXPERIMENTS).filter(|_| {
+            let launches: Vec<f64> = (0..count).map(|_| launch(&mut random)).collect();
+            median_interval(&launches).is_some_and(|interval| interval.contains(1.0))
+        });
+        covered.count() as f64 / EXPERIMENTS as f64
+    }
+
+    #[test]
+    fn intervals_of_lognormal_launches_cover() {
+        for count in [3, 4, 5, 6, 9, 12, 15, 20] {
+            let covered = share_covered(count, |random| {
+                let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
+                (0.05 * radius * (std::f64::consts::TAU * random.f64()).cos()).exp()
+            });
+            assert!(covered >= 0.94, "{count} launches cover {covered}");
+        }
+    }
+
+    #[test]
+    fn order_intervals_of_launches_with_two_modes_cover_where_t_may_not() {
+        let two_modes = |random: &mut fastrand::Rng| {
+            let place = random.f64();
+            if place < 0.6 {
+                0.5 + 0.6 * place / 0.6
+            } else {
+                4.0
+            }
+        };
+        // The median, at place 0.5, is this draw's 1.0.
+        for count in [6, 9, 12, 15] {
+            let covered = share_covered(count, two_modes);
+            assert!(covered >= 0.945, "{count} launches cover {covered}");
+        }
+        assert!(share_covered(5, two_modes) < 0.92);
+    }
+
+    #[test]
+    fn what_launches_share_cancels_in_their_ratio() {
+        let core_clocks = [1.0, 1.3, 0.8, 1.1, 0.9, 1.2];
+        let once = core_clocks.map(|clock| 10.0 * clock);
+        let twice = core_clocks.map(|clock| 20.0 * clock);
+        let ratio = ratio_interval(&twice, &once).expect("six launches");
+        assert!((ratio.low - 2.0).abs() < 1e-12 && (ratio.high - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn ratios_that_cannot_be_made_have_no_interval() {
+        assert_eq!(ratio_interval(&[], &[]), None);
+        assert_eq!(ratio_interval(&[1.0; 6], &[1.0; 5]), None);
+        assert_eq!(ratio_interval(&[1.0; 3], &[1.0, 0.0, 1.0]), None);
+    }
+
+    #[test]
+    fn work_that_was_optimised_away_is_refuted() {
+        let Doubling::Refuted { ratio, low, high } = doubling(&[1.0, 1.01, 0.99, 1.0, 1.02, 1.0])
+        else {
+            panic!("not refuted");
+        };
+        assert_eq!((ratio, low, high), (1.0, 0.99, 1.02));
+    }
+
+    #[test]
+    fn a_ratio_near_two_or_an_interval_that_reaches_into_the_band_refutes_nothing() {
+        for ratios in [
+            &[1.98, 2.0, 2.01, 1.99, 2.02, 2.0][..],
+            &[1.5, 1.6, 1.7, 1.8, 1.85, 1.9],
+            &[2.0, 2.0, 2.0, 2.0, 2.0, 2.2],
+            &[2.05, 2.15, 2.15, 2.15, 2.2, 2.2],
+            &[2.09; 6],
+            &[5.0, 5.0],
+            &[],
+        ] {
+            assert_eq!(doubling(ratios), Doubling::NotRefuted, "{ratios:?}");
+        }
+    }
+
+    #[test]
+    fn a_ratio_just_outside_the_band_is_refuted() {
+        for ratio in [2.11, 1.89] {
+            assert!(matches!(doubling(&[ratio; 6]), Doubling::Refuted { .. }));
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! What a set of numbers says: quantiles, intervals, differences, modes, drift and changepoints.
+//!
+//! Pure functions from slices of finite `f64` to numbers. Nothing here reads a clock, asks the OS
+//! or samples a random number, and nothing panics unless it says so: where a slice is too short, the
+//! answer is `None`.
+
+pub mod changepoints;
+mod difference;
+mod distribution;
+pub mod drift;
+mod interval;
+mod modes;
+mod quantile;
+
+pub use difference::{Difference, trimmed_mean};
+pub use distribution::Distribution;
+pub use interval::{
+    CONFIDENCE, Doubling, Interval, IntervalRule, ORDER_FROM, doubling, median_interval,
+    ratio_interval,
+};
+pub use modes::{Mode, launch_modes, modes};
+pub use quantile::{mean, median, quantile, standard_deviation};
