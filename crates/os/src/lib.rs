@@ -28,6 +28,7 @@ pub mod awake;
 pub mod branches;
 pub mod calls;
 pub mod chase;
+mod child;
 pub mod clock;
 pub mod clock_reads;
 pub mod command_reader;
