@@ -12,7 +12,6 @@ use crate::placement;
 use crate::plan::cost;
 use crate::progress::Progress;
 use crate::record::Record;
-use crate::session::precision;
 use block::{BlockState, time_spent};
 use costof_lab::host::WorkerCommand;
 use costof_lab::launch::Setting;
@@ -74,7 +73,7 @@ impl<'a> Controller<'a> {
             links: BTreeMap::new(),
             facts: placement::facts_of_the_run(&plan.placement, facts),
             machines,
-            precision: precision(plan)?,
+            precision: cost::precision(plan)?,
             progress,
             record,
         })

@@ -135,9 +135,10 @@ fn probe_plans(
         // What comes before is needed over the links of the plan, not over others of its own.
         let keeps = |link| !is_before && may_be_over(link);
         headlines.retain(|headline| headline.link.is_none_or(keeps));
-        let links = match info.needs_link() {
-            true => &links[..],
-            false => &[Text::Borrowed("none")],
+        let links = if info.needs_link() {
+            &links[..]
+        } else {
+            &[Text::Borrowed("none")]
         };
         let points = if request.headlines_only || is_before {
             headline_points(info, &headlines, links)

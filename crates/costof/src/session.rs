@@ -2,9 +2,9 @@
 
 use crate::cli::RunOptions;
 use crate::controller::Controller;
-use crate::error::{Context, Error, wrong};
+use crate::error::{Context, Error};
 use crate::machine::{Machines, Waiting};
-use crate::plan::cost::Cost;
+use crate::plan::cost::{Cost, precision};
 use crate::plan::request::{Request, infos};
 use crate::plan::{self, Target};
 use crate::progress::Display;
@@ -16,7 +16,6 @@ use costof_lab::launch::Setting;
 use costof_lab::link::Made;
 use costof_measure::estimate;
 use costof_measure::probe::Probe;
-use costof_measure::schedule::Precision;
 use costof_model::Text;
 use costof_model::facts::Facts;
 use costof_model::link::Link;
@@ -279,13 +278,6 @@ fn dry_run(name: Option<&str>, table: &[&'static Probe], plan: &Plan) -> Result<
     let cost = Cost::new(table, plan, precision(plan)?);
     writeln!(output, "\n{}", cost.sentence())?;
     Ok(())
-}
-
-/// How precisely a plan measures.
-pub(crate) fn precision(plan: &Plan) -> Result<Precision, Error> {
-    let named = &plan.precision;
-    Precision::named(named)
-        .ok_or_else(|| wrong(format!("this costof knows no precision `{named}`")))
 }
 
 /// What a new run of this plan asks, with its name: when it began, to the second, and a random

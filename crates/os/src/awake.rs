@@ -218,7 +218,10 @@ mod tests {
         let cpus = affinity::allowed().unwrap();
         let spinners = Spinners::start(&cpus).unwrap();
         sleep(Duration::from_millis(2));
-        let pids = spinners.0.iter().map(|spinner| spinner.child.pid().as_raw_pid());
+        let pids = spinners
+            .0
+            .iter()
+            .map(|spinner| spinner.child.pid().as_raw_pid());
         let pids: Vec<i32> = pids.collect();
         for pid in &pids {
             // A process, and no thread of this one.

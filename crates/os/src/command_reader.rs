@@ -200,9 +200,10 @@ impl<'a> Lines<'a> {
             self.held_bytes = all;
             if is_end {
                 self.held_bytes = 0;
-                match self.is_stop(&self.held[..all]) {
-                    true => stops = true,
-                    false => pass_on(&self.held[..all])?,
+                if self.is_stop(&self.held[..all]) {
+                    stops = true;
+                } else {
+                    pass_on(&self.held[..all])?;
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! How long a plan takes, and how much memory and disk, roughly, before anything of it has run.
 
+use crate::error::{Error, wrong};
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::{self, Precision};
 use costof_model::Text;
@@ -33,6 +34,13 @@ pub(crate) struct Cost {
     pub(super) links: BTreeMap<Text, (usize, Duration)>,
     pub(super) memory_bytes: u64,
     pub(super) file_bytes: u64,
+}
+
+/// How precisely a plan measures.
+pub(crate) fn precision(plan: &Plan) -> Result<Precision, Error> {
+    let named = &plan.precision;
+    Precision::named(named)
+        .ok_or_else(|| wrong(format!("this costof knows no precision `{named}`")))
 }
 
 /// How many launches a block of the plan gets, where its time allows.
