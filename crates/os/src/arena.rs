@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
+use crate::system_call::invalid;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
 /// The pages that an arena asks the kernel for.
@@ -59,10 +60,7 @@ impl Arena {
         let len = bytes.checked_next_multiple_of(unit).filter(|&len| len > 0);
         let reserved_len = len.and_then(|len| len.checked_add(2 * alignment));
         let (Some(len), Some(reserved_len)) = (len, reserved_len) else {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("cannot map {bytes} bytes"),
-            ));
+            return Err(invalid(format!("cannot map {bytes} bytes")));
         };
         // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
         let reserved = unsafe {
@@ -350,28 +348,29 @@ fn room_in(folder: &Path, files: &MemoryFiles) -> Option<u64> {
 
 /// The mount point of the memory controller, and this process's own group below it.
 fn memory_group(groups: &str, mounts: &str, version_2: bool) -> Option<(PathBuf, PathBuf)> {
+    let has_memory = |names: &str| names.split(',').any(|name| name == "memory");
     let path = groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':');
         let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let ours = match version_2 {
-            true => controllers.is_empty(),
-            false => controllers.split(',').any(|name| name == "memory"),
+        let is_ours = if version_2 {
+            controllers.is_empty()
+        } else {
+            has_memory(controllers)
         };
-        ours.then_some(path)
+        is_ours.then_some(path)
     })?;
     mounts.lines().find_map(|line| {
         let (place, kind) = line.split_once(" - ")?;
         let mut place = place.split(' ').skip(3);
         let (root, mount) = (place.next()?, PathBuf::from(place.next()?));
         let mut kind = kind.split(' ');
-        let ours = match version_2 {
-            true => kind.next()? == "cgroup2",
-            false => {
-                kind.next()? == "cgroup" && kind.nth(1)?.split(',').any(|name| name == "memory")
-            }
+        let is_ours = match kind.next()? {
+            "cgroup2" => version_2,
+            "cgroup" => !version_2 && has_memory(kind.nth(1)?),
+            _ => false,
         };
         let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
-        ours.then(|| (mount.clone(), mount.join(below)))
+        is_ours.then(|| (mount.clone(), mount.join(below)))
     })
 }
 

@@ -18,11 +18,11 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rustix::io::retry_on_intr;
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::process::Pid;
 
 use crate::affinity;
-use crate::partner::has_ended;
+use crate::child::{self, Child};
+use crate::system_call::check;
 
 /// A process of the policy `SCHED_IDLE` that spins on each of some processors, until dropped. Any
 /// user may have them.
@@ -52,7 +52,7 @@ impl Spinners {
 
 #[derive(Debug)]
 struct Spinner {
-    pid: Pid,
+    child: Child,
     task: Box<Task>,
     /// What it runs on; 16-byte aligned.
     _stack: Box<[u128]>,
@@ -92,9 +92,9 @@ impl Spinner {
                 ptr::from_ref(&*task).cast_mut().cast(),
             )
         };
-        let pid = Pid::from_raw(child).filter(|_| child > 0);
+        let child = Child::started(child)?.expect("a clone with a function returns in the parent");
         Ok(Self {
-            pid: pid.ok_or_else(io::Error::last_os_error)?,
+            child,
             task,
             _stack: stack,
         })
@@ -104,7 +104,7 @@ impl Spinner {
         loop {
             match self.task.state.load(Ordering::Acquire) {
                 SPINNING => return Ok(()),
-                STARTING if has_ended(self.pid) => {
+                STARTING if self.child.has_ended() => {
                     return Err(io::Error::other("the spinner ended before it began"));
                 }
                 STARTING => thread::sleep(Duration::from_micros(20)),
@@ -114,24 +114,12 @@ impl Spinner {
     }
 }
 
-impl Drop for Spinner {
-    fn drop(&mut self) {
-        // It may have ended by itself; then there is only its status to fetch. There is none where
-        // whoever started this process has it ignore its children.
-        let _ = rustix::process::kill_process(self.pid, Signal::KILL);
-        let _ = retry_on_intr(|| rustix::process::waitpid(Some(self.pid), WaitOptions::empty()));
-    }
-}
-
 /// What the child does. It allocates nothing, takes no lock and keeps away from the storage of its
 /// parent's thread, which it shares, but for errno.
 extern "C" fn spin(task: *mut c_void) -> c_int {
     // SAFETY: the task outlives the child, and is only read.
     let task = unsafe { &*task.cast::<Task>() };
-    // SAFETY: takes numbers only.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) };
-    // A parent that ended before that sends no signal.
-    if rustix::process::getppid() != Some(task.parent) {
+    if !child::ends_with(task.parent) {
         return 0;
     }
     let placed = affinity::pin_to(&task.cpus).and_then(|()| yield_to_all_others());
@@ -155,18 +143,11 @@ fn yield_to_all_others() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
     // By its number, since musl's function of this name only fails.
     // SAFETY: the parameters are valid to read; 0 is the calling thread.
-    let status = unsafe {
-        libc::syscall(
-            libc::SYS_sched_setscheduler,
-            0,
-            libc::SCHED_IDLE,
-            &raw const parameters,
-        )
+    let answer = unsafe {
+        let number = libc::SYS_sched_setscheduler;
+        libc::syscall(number, 0, libc::SCHED_IDLE, &raw const parameters)
     };
-    match status {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(answer).map(drop)
 }
 
 /// As long as it lives, idle processors of the whole machine poll instead of halting.
@@ -237,7 +218,10 @@ mod tests {
         let cpus = affinity::allowed().unwrap();
         let spinners = Spinners::start(&cpus).unwrap();
         sleep(Duration::from_millis(2));
-        let pids = spinners.0.iter().map(|spinner| spinner.pid.as_raw_pid());
+        let pids = spinners
+            .0
+            .iter()
+            .map(|spinner| spinner.child.pid().as_raw_pid());
         let pids: Vec<i32> = pids.collect();
         for pid in &pids {
             // A process, and no thread of this one.

@@ -13,10 +13,12 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::retry_on_intr;
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::process::{Pid, Signal};
 
 use crate::affinity;
+use crate::child::{self, Child};
 use crate::shared::SharedMemory;
+use crate::system_call::check;
 
 /// The name of the process, of at most 15 bytes, in ps(1) and top(1).
 const NAME: &CStr = c"costof commands";
@@ -25,7 +27,7 @@ const NAME: &CStr = c"costof commands";
 /// ends with this process.
 #[derive(Debug)]
 pub struct CommandReader {
-    pid: Pid,
+    child: Child,
     stop: &'static AtomicBool,
 }
 
@@ -51,20 +53,13 @@ impl CommandReader {
         let worker = rustix::process::getpid();
         // SAFETY: this process may have other threads, so the child may only do what is safe in a
         // signal handler: it makes system calls on what was set up before, and ends.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            be_the_reader(worker, &writer, stop_line, stop);
-        }
-        let pid = Pid::from_raw(child).filter(|_| child > 0);
-        let reader = Self {
-            pid: pid.ok_or_else(io::Error::last_os_error)?,
-            stop,
+        let Some(child) = Child::started(unsafe { libc::fork() })? else {
+            be_the_reader(worker, &writer, stop_line, stop)
         };
+        let reader = Self { child, stop };
         // SAFETY: descriptor 0 stays open throughout; it only changes what it refers to, as a
         // shell's `<` does.
-        if unsafe { libc::dup2(passed_on.as_raw_fd(), libc::STDIN_FILENO) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        check(unsafe { libc::dup2(passed_on.as_raw_fd(), libc::STDIN_FILENO) })?;
         Ok(reader)
     }
 
@@ -79,7 +74,7 @@ impl CommandReader {
     ///
     /// What sched_getaffinity(2) or sched_setaffinity(2) says.
     pub fn leave(&self, cpus: &[usize]) -> io::Result<()> {
-        let pid = self.pid.as_raw_nonzero().get();
+        let pid = self.child.pid().as_raw_nonzero().get();
         let mut others = affinity::allowed_to(pid)?;
         others.retain(|cpu| !cpus.contains(cpu));
         if others.is_empty() {
@@ -89,25 +84,12 @@ impl CommandReader {
     }
 }
 
-impl Drop for CommandReader {
-    fn drop(&mut self) {
-        // It may have ended by itself; then there is only its status to fetch. There is none where
-        // whoever started this process has it ignore its children.
-        let _ = rustix::process::kill_process(self.pid, Signal::KILL);
-        let _ = retry_on_intr(|| rustix::process::waitpid(Some(self.pid), WaitOptions::empty()));
-    }
-}
-
 /// What the child does. It allocates nothing and takes no lock, since another thread may have held
 /// it when the process was copied.
 fn be_the_reader(worker: Pid, pipe: &PipeWriter, stop_line: &[u8], stop: &AtomicBool) -> ! {
-    // SAFETY: takes numbers only.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
-        libc::prctl(libc::PR_SET_NAME, NAME.as_ptr());
-    }
-    // A parent that ended before that sends no signal.
-    if rustix::process::getppid() == Some(worker) {
+    // SAFETY: the name ends in a zero byte.
+    unsafe { libc::prctl(libc::PR_SET_NAME, NAME.as_ptr()) };
+    if child::ends_with(worker) {
         let [input, output] = keep_only(pipe);
         pass_on_lines(input, output, stop_line, stop);
         end(worker);
@@ -168,9 +150,10 @@ fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
 
 /// Kills the worker, with its process group where it leads one, and so this process.
 fn end(worker: Pid) {
-    let _ = match rustix::process::getpgrp() == worker {
-        true => rustix::process::kill_process_group(worker, Signal::KILL),
-        false => rustix::process::kill_process(worker, Signal::KILL),
+    let _ = if rustix::process::getpgrp() == worker {
+        rustix::process::kill_process_group(worker, Signal::KILL)
+    } else {
+        rustix::process::kill_process(worker, Signal::KILL)
     };
 }
 
@@ -217,9 +200,10 @@ impl<'a> Lines<'a> {
             self.held_bytes = all;
             if is_end {
                 self.held_bytes = 0;
-                match self.is_stop(&self.held[..all]) {
-                    true => stops = true,
-                    false => pass_on(&self.held[..all])?,
+                if self.is_stop(&self.held[..all]) {
+                    stops = true;
+                } else {
+                    pass_on(&self.held[..all])?;
                 }
             }
         }
@@ -310,7 +294,7 @@ mod tests {
     fn child_is_stopped() {
         let reader = CommandReader::start(STOP).unwrap();
         reader.leave(&[0]).unwrap();
-        let comm = format!("/proc/{}/comm", reader.pid.as_raw_nonzero());
+        let comm = format!("/proc/{}/comm", reader.child.pid().as_raw_nonzero());
         let mut line = String::new();
         io::stdin().read_line(&mut line).unwrap();
         let stopped = if reader.stop().load(Ordering::Acquire) {
@@ -353,7 +337,7 @@ mod tests {
     #[ignore = "the child of another test"]
     fn child_loses_its_reader() {
         let reader = CommandReader::start(STOP).unwrap();
-        rustix::process::kill_process(reader.pid, Signal::KILL).unwrap();
+        rustix::process::kill_process(reader.child.pid(), Signal::KILL).unwrap();
         assert_eq!(io::stdin().read(&mut [0]).unwrap(), 0);
         println!("no input\ndone");
     }

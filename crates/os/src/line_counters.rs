@@ -6,8 +6,9 @@
 //! store buffer until the line is there, and the next load is answered from that buffer, so a core
 //! counts on while its line is elsewhere: false sharing costs less than a journey an increment.
 
-use std::arch::asm;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::repeat::asm_loop;
 
 /// Counters of several threads.
 #[derive(Debug)]
@@ -60,29 +61,26 @@ impl LineCounters {
         // atomic, so other threads may look at it meanwhile; each instruction that touches it
         // moves all of it at once (Intel SDM 3A 9.1.1, Arm ARM B2.2.1). The loop ends at zero.
         unsafe {
+            // Each architecture names the registers that it needs.
             #[cfg(target_arch = "x86_64")]
-            asm!(
-                ".p2align 6",
-                "2:",
-                "add qword ptr [{counter}], 1",
-                "sub {left}, 1",
-                "jnz 2b",
+            asm_loop!(
+                n,
+                x86_64 { "add qword ptr [{counter}], 1" },
+                aarch64 {},
                 counter = in(reg) counter,
-                left = inout(reg) n => _,
                 options(nostack),
             );
             #[cfg(target_arch = "aarch64")]
-            asm!(
-                ".p2align 6",
-                "2:",
-                "ldr {count}, [{counter}]",
-                "add {count}, {count}, #1",
-                "str {count}, [{counter}]",
-                "subs {left}, {left}, #1",
-                "b.ne 2b",
+            asm_loop!(
+                n,
+                x86_64 {},
+                aarch64 {
+                    "ldr {word}, [{counter}]",
+                    "add {word}, {word}, #1",
+                    "str {word}, [{counter}]"
+                },
                 counter = in(reg) counter,
-                count = out(reg) _,
-                left = inout(reg) n => _,
+                word = out(reg) _,
                 options(nostack),
             );
         }

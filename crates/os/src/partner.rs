@@ -12,6 +12,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::affinity;
+use crate::child::has_ended;
 use crate::flow::Drain;
 use crate::token::Answerer;
 use crate::usage;
@@ -169,17 +170,6 @@ impl Partner {
         status.wait_until_ready(|| true)?;
         Ok(partner)
     }
-}
-
-/// Whether a child has ended; its status stays to be fetched.
-pub(crate) fn has_ended(child: Pid) -> bool {
-    let state = rustix::process::waitid(
-        rustix::process::WaitId::Pid(child),
-        rustix::process::WaitIdOptions::EXITED
-            | rustix::process::WaitIdOptions::NOHANG
-            | rustix::process::WaitIdOptions::NOWAIT,
-    );
-    !matches!(state, Ok(None))
 }
 
 struct Shared(*const Status);

@@ -206,10 +206,10 @@ fn no_folder(refused: &[String]) -> io::Error {
 
 fn nameless_file(folder: &Path) -> io::Result<File> {
     let opened = nameless_in(folder)?;
-    match is_in_memory(&opened)? {
-        false => Ok(opened),
-        true => Err(io::Error::other("a file system in memory")),
+    if is_in_memory(&opened)? {
+        return Err(io::Error::other("a file system in memory"));
     }
+    Ok(opened)
 }
 
 /// A nameless file to read and write, empty, in this folder, on whatever file system.

@@ -12,82 +12,61 @@ use std::arch::asm;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__cpuid, CpuidResult};
 
+/// Reads the counter by the instructions of each architecture.
+macro_rules! read_counter {
+    (x86_64 { $($x86_64:tt)* }, aarch64 { $($aarch64:tt)* }, $($option:ident),*) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            let (low, high): (u64, u64);
+            // SAFETY: reads a counter that user space may read, and writes only the named registers.
+            unsafe {
+                asm!($($x86_64)* out("rax") low, out("rdx") high, options($($option),*));
+            }
+            high << 32 | low
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            let ticks: u64;
+            // SAFETY: Linux lets user space read `cntvct_el0`; only the named register is written.
+            unsafe {
+                asm!($($aarch64)* ticks = out(reg) ticks, options($($option),*));
+            }
+            ticks
+        }
+    }};
+}
+
 /// Ticks at the start of a timed stretch: everything before it has executed when it is read.
 #[inline(always)]
 pub fn start() -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let (low, high): (u64, u64);
-        // SAFETY: reads a counter that user space may read, and writes only the named registers.
-        // Not `nomem`, so that the compiler moves no memory access across it.
-        unsafe {
-            asm!("lfence", "rdtsc", out("rax") low, out("rdx") high,
-                 options(nostack, preserves_flags));
-        }
-        high << 32 | low
-    }
-    #[cfg(target_arch = "aarch64")]
-    {
-        let ticks: u64;
-        // SAFETY: Linux lets user space read `cntvct_el0`; only the named register is written.
-        // Not `nomem`, so that the compiler moves no memory access across it.
-        unsafe {
-            asm!("isb", "mrs {ticks}, cntvct_el0", ticks = out(reg) ticks,
-                 options(nostack, preserves_flags));
-        }
-        ticks
-    }
+    // Not `nomem`, so that the compiler moves no memory access across it.
+    read_counter!(
+        x86_64 { "lfence", "rdtsc", },
+        aarch64 { "isb", "mrs {ticks}, cntvct_el0", },
+        nostack, preserves_flags
+    )
 }
 
 /// Ticks at the end of a timed stretch: the stretch has executed when it is read, and nothing
 /// after it starts before.
 #[inline(always)]
 pub fn end() -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let (low, high): (u64, u64);
-        // SAFETY: as in `start`; `rdtscp` also writes `ecx`, which is named.
-        unsafe {
-            asm!("rdtscp", "lfence", out("rax") low, out("rdx") high, out("rcx") _,
-                 options(nostack, preserves_flags));
-        }
-        high << 32 | low
-    }
-    #[cfg(target_arch = "aarch64")]
-    {
-        let ticks: u64;
-        // SAFETY: as in `start`.
-        unsafe {
-            asm!("isb", "mrs {ticks}, cntvct_el0", "isb", ticks = out(reg) ticks,
-                 options(nostack, preserves_flags));
-        }
-        ticks
-    }
+    // Not `nomem`, as in `start`; `rdtscp` also writes `ecx`.
+    read_counter!(
+        x86_64 { "rdtscp", "lfence", out("rcx") _, },
+        aarch64 { "isb", "mrs {ticks}, cntvct_el0", "isb", },
+        nostack, preserves_flags
+    )
 }
 
 /// Ticks without any fence: the processor may read it some tens of cycles early or late.
 #[inline(always)]
 pub fn now() -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let (low, high): (u64, u64);
-        // SAFETY: as in `start`.
-        unsafe {
-            asm!("rdtsc", out("rax") low, out("rdx") high,
-                 options(nomem, nostack, preserves_flags));
-        }
-        high << 32 | low
-    }
-    #[cfg(target_arch = "aarch64")]
-    {
-        let ticks: u64;
-        // SAFETY: as in `start`.
-        unsafe {
-            asm!("mrs {ticks}, cntvct_el0", ticks = out(reg) ticks,
-                 options(nomem, nostack, preserves_flags));
-        }
-        ticks
-    }
+    read_counter!(
+        x86_64 { "rdtsc", },
+        aarch64 { "mrs {ticks}, cntvct_el0", },
+        nomem, nostack, preserves_flags
+    )
 }
 
 /// Whether the counter ticks at one rate in every power state.

@@ -12,24 +12,28 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
+use rustix::process::Pid;
+
 use super::data::{Access, DataFile};
 use crate::arena::{Arena, PageSize};
+use crate::child::{self, Child};
 use crate::shared::SharedMemory;
 
 /// Processes that read.
 #[derive(Debug)]
 pub struct Contenders {
-    children: Vec<libc::pid_t>,
+    /// Dropped, and so ended, before what they use.
+    children: Vec<Child>,
     shared: SharedMemory,
     /// Their files, and what they read into: a child has both as they were when it was started.
     _files: Vec<(DataFile, File)>,
     _buffer: Arena,
 }
 
-/// What each of them says of itself, in a cache line of its own.
+/// What each of them reports, in a cache line of its own.
 #[repr(C, align(64))]
 #[derive(Debug)]
-struct Said {
+struct Status {
     reads: AtomicU64,
     /// The error that ended it; 0 for none.
     error: AtomicI32,
@@ -45,7 +49,7 @@ impl Contenders {
     pub fn start(files: Vec<DataFile>, block_bytes: usize, cpus: &[usize]) -> io::Result<Self> {
         let mut buffer = Arena::map(block_bytes, PageSize::Base)?;
         buffer.populate()?;
-        let shared = SharedMemory::map(files.len().max(1) * size_of::<Said>())?;
+        let shared = SharedMemory::map(files.len().max(1) * size_of::<Status>())?;
         let opened = files.into_iter().map(|data| {
             let file = data.open(Access::Direct)?;
             Ok((data, file))
@@ -56,8 +60,7 @@ impl Contenders {
             _files: opened.collect::<io::Result<_>>()?,
             _buffer: buffer,
         };
-        // SAFETY: takes nothing and cannot fail.
-        let parent = unsafe { libc::getpid() };
+        let parent = rustix::process::getpid();
         for number in 0..all._files.len() {
             let (data, file) = &all._files[number];
             let work = Work {
@@ -66,21 +69,20 @@ impl Contenders {
                 file_bytes: data.len(),
                 buffer: all._buffer.as_mut_slice().as_mut_ptr(),
                 block_bytes,
-                said: all.said(number),
+                status: all.status(number),
                 cpu: (!cpus.is_empty()).then(|| cpus[number % cpus.len()]),
             };
             // SAFETY: the child runs `read` alone.
-            match unsafe { libc::fork() } {
-                0 => work.read(),
-                -1 => return Err(io::Error::last_os_error()),
-                pid => all.children.push(pid),
+            match Child::started(unsafe { libc::fork() })? {
+                Some(child) => all.children.push(child),
+                None => work.read(),
             }
         }
         Ok(all)
     }
 
-    fn said(&self, number: usize) -> *const Said {
-        self.shared.as_ptr().cast::<Said>().wrapping_add(number)
+    fn status(&self, number: usize) -> *const Status {
+        self.shared.as_ptr().cast::<Status>().wrapping_add(number)
     }
 
     /// How many blocks each has read so far.
@@ -93,9 +95,9 @@ impl Contenders {
             .map(|number| {
                 // SAFETY: the mapping has room for as many, is aligned to a page, and holds numbers
                 // that are changed atomically alone; zeroes are valid.
-                let said = unsafe { &*self.said(number) };
-                match said.error.load(Ordering::Relaxed) {
-                    0 => Ok(said.reads.load(Ordering::Relaxed)),
+                let status = unsafe { &*self.status(number) };
+                match status.error.load(Ordering::Relaxed) {
+                    0 => Ok(status.reads.load(Ordering::Relaxed)),
                     error => Err(io::Error::from_raw_os_error(error)),
                 }
             })
@@ -105,31 +107,19 @@ impl Contenders {
     /// Their process ids.
     pub fn pids(&self) -> Vec<u32> {
         let pids = self.children.iter();
-        pids.map(|pid| pid.cast_unsigned()).collect()
-    }
-}
-
-impl Drop for Contenders {
-    fn drop(&mut self) {
-        for pid in &self.children {
-            // SAFETY: takes numbers; a child that was not waited for keeps its own.
-            unsafe { libc::kill(*pid, libc::SIGKILL) };
-        }
-        for pid in &self.children {
-            // SAFETY: as above; nothing is written.
-            unsafe { libc::waitpid(*pid, std::ptr::null_mut(), 0) };
-        }
+        pids.map(|child| child.pid().as_raw_nonzero().get().cast_unsigned())
+            .collect()
     }
 }
 
 /// What a child does.
 struct Work {
-    parent: libc::pid_t,
+    parent: Pid,
     file: libc::c_int,
     file_bytes: u64,
     buffer: *mut u8,
     block_bytes: usize,
-    said: *const Said,
+    status: *const Status,
     cpu: Option<usize>,
 }
 
@@ -138,14 +128,7 @@ impl Work {
     fn read(&self) -> ! {
         // SAFETY: numbers, and memory that is this process's own or shared, and there.
         unsafe {
-            libc::prctl(
-                libc::PR_SET_PDEATHSIG,
-                libc::SIGKILL as libc::c_ulong,
-                0,
-                0,
-                0,
-            );
-            if libc::getppid() != self.parent {
+            if !child::ends_with(self.parent) {
                 libc::_exit(1);
             }
             if let Some(cpu) = self.cpu {
@@ -155,7 +138,7 @@ impl Work {
                     libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
                 }
             }
-            let said = &*self.said;
+            let status = &*self.status;
             let mut offset = 0;
             loop {
                 let read = libc::pread64(
@@ -169,10 +152,10 @@ impl Work {
                         -1 => *libc::__errno_location(),
                         _ => libc::EIO,
                     };
-                    said.error.store(error, Ordering::Relaxed);
+                    status.error.store(error, Ordering::Relaxed);
                     libc::_exit(1);
                 }
-                said.reads.fetch_add(1, Ordering::Relaxed);
+                status.reads.fetch_add(1, Ordering::Relaxed);
                 offset += self.block_bytes as u64;
                 if offset + self.block_bytes as u64 > self.file_bytes {
                     offset = 0;

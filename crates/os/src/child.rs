@@ -1,0 +1,64 @@
+//! A child process that lives no longer than what it was started for.
+//!
+//! Source: fork(2), prctl(2) on `PR_SET_PDEATHSIG`, waitid(2).
+
+use std::io;
+
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
+
+use crate::system_call::check;
+
+/// A child that is killed, and waited for, when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Child(Pid);
+
+impl Child {
+    /// What fork(2) or clone(2) answered: `None` in the child itself.
+    pub(crate) fn started(answer: libc::c_int) -> io::Result<Option<Self>> {
+        Ok(Pid::from_raw(check(answer)?).map(Self))
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        self.0
+    }
+
+    /// Whether it has ended; its status stays to be fetched.
+    pub(crate) fn has_ended(&self) -> bool {
+        has_ended(self.0)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is only its status to fetch. There is none where
+        // whoever started this process has it ignore its children.
+        let _ = rustix::process::kill_process(self.0, Signal::KILL);
+        let _ = retry_on_intr(|| rustix::process::waitpid(Some(self.0), WaitOptions::empty()));
+    }
+}
+
+/// Whether a child has ended; its status stays to be fetched.
+pub(crate) fn has_ended(child: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(
+        rustix::process::waitid(WaitId::Pid(child), options),
+        Ok(None)
+    )
+}
+
+/// In a child: has the kernel kill it when its parent ends. Whether that is still there; a parent
+/// that ended before sends no signal.
+pub(crate) fn ends_with(parent: Pid) -> bool {
+    // SAFETY: takes numbers only.
+    unsafe {
+        libc::prctl(
+            libc::PR_SET_PDEATHSIG,
+            libc::SIGKILL as libc::c_ulong,
+            0,
+            0,
+            0,
+        )
+    };
+    rustix::process::getppid() == Some(parent)
+}
