@@ -86,10 +86,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod admission;
 mod config;
 mod connection;
 mod control;
-mod cookie;
 mod ecn;
 mod endpoint;
 mod event;
@@ -99,23 +99,26 @@ mod frame;
 pub mod fuzzing;
 mod pacing;
 mod packet;
-mod ranges;
+mod range_set;
 mod reassembly;
 mod received;
 mod recovery;
 mod rtt;
+mod schedule;
 mod send;
 #[cfg(feature = "socket")]
 pub mod socket;
 mod stats;
 pub mod study;
 mod time;
+mod token;
 mod wire;
 
+pub use admission::Accept;
 pub use config::{Config, ConfigError, Control};
-pub use connection::Connection;
+pub use connection::{Connection, Transmit};
 pub use ecn::Ecn;
-pub use endpoint::{Accept, ConnectionId, Endpoint, Transmit};
+pub use endpoint::{ConnectionId, Endpoint};
 pub use event::{Event, MessageId, Reason, SendError};
 pub use stats::Stats;
 pub use time::Time;

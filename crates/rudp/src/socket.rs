@@ -48,10 +48,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use crate::admission::Accept;
 use crate::config::{Config, ConfigError};
-use crate::connection::Connection;
+use crate::connection::{Connection, Transmit};
 use crate::ecn::Ecn;
-use crate::endpoint::{Accept, ConnectionId, Endpoint, Transmit};
+use crate::endpoint::{ConnectionId, Endpoint};
 use crate::event::Event;
 use crate::time::{Time, earliest};
 use nix::cmsg_space;
@@ -88,7 +89,7 @@ pub struct Socket {
     /// Events handed out since datagrams were looked at.
     events: u32,
     refused: u64,
-    drops: u32,
+    dropped_datagrams: u32,
 }
 
 /// Why there is no socket.
@@ -122,7 +123,7 @@ const BATCH_BYTES: usize = 65_000;
 /// What the socket's own buffers should hold; the system may give less.
 const SOCKET_BUFFER: usize = 8 << 20;
 /// After so many events datagrams have their turn.
-const EVENTS_MAX: u32 = 64;
+const MAX_EVENTS: u32 = 64;
 
 impl Socket {
     /// A socket at this address (port 0: any that is free), and an endpoint as
@@ -176,7 +177,7 @@ impl Socket {
             favours_latency: false,
             events: 0,
             refused: 0,
-            drops: 0,
+            dropped_datagrams: 0,
         })
     }
 
@@ -243,7 +244,7 @@ impl Socket {
     /// a datagram that came later said so (`SO_RXQ_OVFL`, Linux 2.6.33). The other end takes
     /// them for lost, but no link lost them. It begins again at 0 after 2^32.
     pub fn dropped(&self) -> u32 {
-        self.drops
+        self.dropped_datagrams
     }
 
     /// Sends and receives until something happens, at most so long (`None`: until then).
@@ -260,12 +261,12 @@ impl Socket {
         // Reading the clock takes a tenth of what a datagram does: known while nothing took any time.
         let mut known = None;
         loop {
-            let may_tell = self.events < EVENTS_MAX;
-            if may_tell && let Some(told) = self.endpoint.poll_event_at_hand() {
+            let may_tell = self.events < MAX_EVENTS;
+            if may_tell && let Some(told) = self.endpoint.poll_ready_event() {
                 return self.tell(told).map(Some);
             }
             // Before what else happened is worked out, so that an answer waits for none of it.
-            if self.unsent.is_some() || self.endpoint.may_have_to_send() {
+            if self.unsent.is_some() || self.endpoint.has_transmits() {
                 self.transmit(self.now())?;
                 // An answer must not seem to have come before it was sent.
                 known = None;
@@ -420,7 +421,7 @@ impl Socket {
         };
         let came = match came {
             Ok(came) => came,
-            Err(error) if is_passing(&error) => return Ok(None),
+            Err(error) if is_transient(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
         let now = at.unwrap_or_else(|| self.now());
@@ -434,7 +435,7 @@ impl Socket {
     }
 
     /// A datagram, and nothing but whom it is from.
-    fn receive_one(&mut self, flags: RecvFlags) -> io::Result<Came> {
+    fn receive_one(&mut self, flags: RecvFlags) -> io::Result<Batch> {
         let (bytes, from) = match self.peer {
             Some(peer) => (recv(&self.socket, &mut self.incoming, flags)?.1, Some(peer)),
             None => {
@@ -442,7 +443,7 @@ impl Socket {
                 (bytes, from.and_then(|from| from.try_into().ok()))
             }
         };
-        Ok(Came {
+        Ok(Batch {
             bytes,
             from,
             stride: bytes.max(1),
@@ -451,13 +452,13 @@ impl Socket {
     }
 
     /// Datagrams of one sender that the kernel joined, and what it says of them.
-    fn receive_joined(&mut self, flags: RecvFlags) -> io::Result<Came> {
+    fn receive_joined(&mut self, flags: RecvFlags) -> io::Result<Batch> {
         let mut buffers = [IoSliceMut::new(&mut self.incoming)];
         let control = Some(&mut self.control[..]);
         let flags = MsgFlags::from_bits_retain(flags.bits() as i32);
         let message =
             recvmsg::<SockaddrStorage>(self.socket.as_raw_fd(), &mut buffers, control, flags)?;
-        let mut came = Came {
+        let mut came = Batch {
             bytes: message.bytes,
             from: message.address.as_ref().and_then(address),
             stride: message.bytes.max(1),
@@ -470,7 +471,9 @@ impl Socket {
                 }
                 ControlMessageOwned::Ipv4Tos(bits) => came.ecn = Ecn::from_bits(bits),
                 ControlMessageOwned::Ipv6TClass(bits) => came.ecn = Ecn::from_bits(bits as u8),
-                ControlMessageOwned::RxqOvfl(drops) => self.drops = drops,
+                ControlMessageOwned::RxqOvfl(dropped_datagrams) => {
+                    self.dropped_datagrams = dropped_datagrams
+                }
                 _ => {}
             }
         }
@@ -494,7 +497,7 @@ impl Socket {
 }
 
 /// What a call to receive gave.
-struct Came {
+struct Batch {
     bytes: usize,
     from: Option<SocketAddr>,
     /// The size of each datagram; the last may be shorter.
@@ -503,7 +506,7 @@ struct Came {
 }
 
 /// Whether nothing came, or what came is the news that a datagram was not taken: then it is lost.
-fn is_passing(error: &io::Error) -> bool {
+fn is_transient(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, Interrupted, WouldBlock};
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionRefused)
 }

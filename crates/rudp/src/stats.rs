@@ -36,7 +36,7 @@ pub struct Stats {
     /// Bytes that may be under way; `u64::MAX` where only messages are counted.
     pub window_bytes: u64,
     /// Bytes under way.
-    pub bytes_under_way: u64,
+    pub bytes_in_flight: u64,
     /// Bytes that leave in a second at most; `None` where they are not spread.
     pub pacing_bytes_per_second: Option<f64>,
     /// Bytes of messages that wait to be sent or acknowledged.

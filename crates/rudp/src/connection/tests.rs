@@ -4,18 +4,21 @@
 use super::{Connection, Ids};
 use crate::config::{Config, Control};
 use crate::control::Controller;
-use crate::ecn::{Ecn, Marks};
-use crate::endpoint::transmit;
+use crate::ecn::{Ecn, EcnCounts};
 use crate::event::{Event, Reason, SendError};
-use crate::frame::{self, Frame, Piece};
-use crate::packet::{self, Data, Packet};
-use crate::ranges::Ranges;
+use crate::frame::{self, Credit, Frame, Piece};
+use crate::packet::{self, Data, Handshake, Step};
+use crate::range_set::RangeSet;
 use crate::received::Received;
 use crate::time::Time;
 use crate::wire::Reader;
 use std::time::Duration;
 
 const T: Time = Time::from_nanos(1_000_000_000);
+const CREDIT: Credit = Credit {
+    bytes: 1 << 50,
+    messages: 1 << 50,
+};
 const IDS: Ids = Ids {
     own: 7,
     peer: 8,
@@ -25,7 +28,7 @@ const IDS: Ids = Ids {
 };
 
 fn connection(config: Config) -> Connection {
-    let parameters = config.parameters();
+    let parameters = (&config).into();
     let peer = "192.0.2.1:1".parse().unwrap();
     let mut connection = Connection::accept(T, peer, config, IDS, &parameters);
     deliver(&mut connection, 0, &framed(frame::put_ping));
@@ -41,14 +44,14 @@ fn framed(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 
 fn deliver(connection: &mut Connection, number: u64, frames: &[u8]) {
     let mut datagram = Vec::new();
-    packet::put_header(&mut datagram, IDS.own, number, 0, false);
+    packet::put_header(&mut datagram, IDS.own, number, 0);
     datagram.extend_from_slice(frames);
     packet::put_tag(&mut datagram, 0, IDS.seed);
     connection.handle_data(T, None, &Data::read(&datagram).unwrap());
 }
 
 fn acknowledging(numbers: std::ops::Range<u64>) -> Vec<u8> {
-    let mut came = Ranges::new();
+    let mut came = RangeSet::new();
     came.insert(numbers);
     framed(|out| assert!(frame::put_ack(out, &came, Duration::ZERO, 99, 99)))
 }
@@ -75,7 +78,7 @@ fn an_acknowledgement_of_what_was_not_sent_changes_nothing_nor_does_what_comes_w
     let sent = connection.recovery.next_number();
     let before = standing(&connection);
     let mut frames = framed(|out| {
-        frame::put_credit(out, 1 << 50, 1 << 50);
+        frame::put_credit(out, CREDIT);
         frame::put_message(
             out,
             &Piece {
@@ -147,14 +150,17 @@ fn an_answer_leaves_before_what_came_with_its_question_is_worked_through() {
     let (mut connection, frames) = asked();
     deliver(&mut connection, 1, &frames);
     assert_eq!(connection.poll_event(), Some(Event::Message(vec![1])));
-    assert!(connection.late.is_some() && !connection.has_event());
+    assert!(connection.deferred_ack.is_some() && !connection.has_event());
     connection.send(vec![2; 100]).unwrap();
     connection.send(vec![3; 2000]).unwrap();
     let mut out = Vec::new();
     assert!(connection.write_datagram(T, &mut out));
-    assert!(connection.late.is_some());
+    assert!(connection.deferred_ack.is_some());
     assert!(connection.write_datagram(T, &mut out));
-    assert!(connection.late.is_none(), "one datagram, and no other");
+    assert!(
+        connection.deferred_ack.is_none(),
+        "one datagram, and no other"
+    );
     assert_eq!(connection.poll_event(), Some(Event::Acknowledged(0)));
     assert_eq!(connection.poll_event(), None);
 }
@@ -162,20 +168,20 @@ fn an_answer_leaves_before_what_came_with_its_question_is_worked_through() {
 #[test]
 fn who_has_nothing_left_to_send_asks_for_an_acknowledgement_but_not_with_an_answer() {
     let mut connection = connection(Config::default());
-    let is_awaited = |connection: &mut Connection| {
+    let wants_ack = |connection: &mut Connection| {
         let mut out = Vec::new();
         assert!(connection.write_datagram(T, &mut out));
-        Data::read(&out).unwrap().is_awaited
+        Data::read(&out).unwrap().wants_ack
     };
     connection.send(vec![1; 1400]).unwrap();
     connection.send(vec![1; 100]).unwrap();
-    assert!(!is_awaited(&mut connection), "another one follows");
-    assert!(is_awaited(&mut connection));
+    assert!(!wants_ack(&mut connection), "another one follows");
+    assert!(wants_ack(&mut connection));
     let (mut connection, frames) = asked();
     deliver(&mut connection, 1, &frames);
     connection.send(vec![2; 100]).unwrap();
     // Whoever asks again acknowledges with that.
-    assert!(!is_awaited(&mut connection));
+    assert!(!wants_ack(&mut connection));
 }
 
 #[test]
@@ -186,10 +192,10 @@ fn an_answer_that_fills_its_datagram_leaves_before_that_too_and_a_longer_one_in_
         assert_eq!(connection.poll_event(), Some(Event::Message(vec![1])));
         connection.send(vec![2; answer]).unwrap();
         let mut out = Vec::new();
-        let batch = transmit(&mut connection, T, 16, 65_000, &mut out).unwrap();
-        assert!(connection.is_full(batch.datagram_bytes));
+        let batch = connection.poll_transmit(T, 16, 65_000, &mut out).unwrap();
+        assert_eq!(batch.datagram_bytes, connection.datagram);
         assert_eq!(out.len().div_ceil(batch.datagram_bytes), datagrams);
-        assert_eq!(connection.late.is_some(), is_late);
+        assert_eq!(connection.deferred_ack.is_some(), is_late);
     }
 }
 
@@ -209,7 +215,7 @@ fn who_answers_for_long_is_not_held_back_for_it_later() {
         frame::put_message(&mut frames, &question);
         deliver(&mut connection, number + 1, &frames);
         assert_eq!(connection.poll_event(), Some(Event::Message(vec![1])));
-        assert!(connection.late.is_some());
+        assert!(connection.deferred_ack.is_some());
         connection.send(vec![1; 1400]).unwrap();
         leave(&mut connection, T);
         while connection.poll_event().is_some() {}
@@ -217,7 +223,7 @@ fn who_answers_for_long_is_not_held_back_for_it_later() {
     connection.recovery.rtt.smoothed = Duration::from_millis(100);
     connection.send(vec![1; 1400]).unwrap();
     assert!(connection.write_datagram(T, &mut out));
-    assert_eq!(connection.released_at, None);
+    assert_eq!(connection.paced_until, None);
 }
 
 #[test]
@@ -241,7 +247,7 @@ fn an_acknowledgement_that_may_change_what_leaves_next_is_worked_through_at_once
         let (mut connection, frames) = asked();
         before(&mut connection);
         deliver(&mut connection, 1, &frames);
-        connection.late.is_some()
+        connection.deferred_ack.is_some()
     };
     assert!(is_late(|_| {}));
     let is_one_more = is_late(|connection| {
@@ -251,7 +257,7 @@ fn an_acknowledgement_that_may_change_what_leaves_next_is_worked_through_at_once
     assert!(!is_one_more, "another packet is under way");
     let is_to_go_again = is_late(|connection| {
         let part = connection.parts[0];
-        connection.sending.lose(part);
+        connection.sending.retransmit(part);
     });
     assert!(
         !is_to_go_again,
@@ -345,7 +351,7 @@ fn marks_are_told_with_each_acknowledgement_and_a_queues_at_once() {
     let mut connection = connection(Config::default());
     let packet = |number, ecn| {
         let mut datagram = Vec::new();
-        packet::put_header(&mut datagram, IDS.own, number, 0, false);
+        packet::put_header(&mut datagram, IDS.own, number, 0);
         frame::put_ping(&mut datagram);
         packet::put_tag(&mut datagram, 0, IDS.seed);
         (datagram, ecn)
@@ -361,12 +367,12 @@ fn marks_are_told_with_each_acknowledgement_and_a_queues_at_once() {
     assert!(connection.write_datagram(T, &mut out));
     let data = Data::read(&out).unwrap();
     let mut reader = Reader(data.frames);
-    let marks = Marks {
+    let marks = EcnCounts {
         ect0: 1,
         ect1: 0,
         ce: 1,
     };
-    assert_eq!(Frame::read(&mut reader), Some(Frame::Marks(marks)));
+    assert_eq!(Frame::read(&mut reader), Some(Frame::EcnCounts(marks)));
     assert!(matches!(Frame::read(&mut reader), Some(Frame::Ack(ack)) if ack.largest == 2));
 }
 
@@ -433,27 +439,25 @@ fn one_that_is_over_still_acknowledges_the_other_ends_last_word() {
 #[test]
 fn answers_that_do_not_know_the_clients_nonce_are_not_believed() {
     let config = Config::default();
-    let parameters = config.parameters();
+    let parameters = (&config).into();
     let peer = "192.0.2.1:1".parse().unwrap();
     let mut client = Connection::connect(T, peer, config, IDS);
     let before = standing(&client);
     let answers = |nonce| {
-        let token = [9; 24];
-        let (client, server, server_nonce) = (IDS.own, IDS.peer, IDS.server_nonce);
-        [
-            Packet::Retry {
-                client,
-                nonce,
-                token,
-            },
-            Packet::Accept {
-                client,
-                nonce,
-                server,
-                server_nonce,
+        let steps = [
+            Step::Retry([9; 24]),
+            Step::Accept {
+                server: IDS.peer,
+                server_nonce: IDS.server_nonce,
                 parameters,
             },
-        ]
+        ];
+        let client = IDS.own;
+        steps.map(|step| Handshake {
+            client,
+            nonce,
+            step,
+        })
     };
     for packet in answers(IDS.nonce + 1) {
         client.handle_handshake(T, &packet);
@@ -480,11 +484,11 @@ fn put_any(random: &mut fastrand::Rng, out: &mut Vec<u8>) {
         1 => frame::put_padding(out, 2),
         // Of one packet more than was sent, now and then.
         2 | 3 => out.extend(acknowledging(0..random.u64(1..4))),
-        4 => frame::put_credit(out, 9, 9),
+        4 => frame::put_credit(out, CREDIT),
         5 => frame::put_finish(out, random.u64(..2)),
         6 | 7 => frame::put_message(out, &message(0, 1, &[1])),
         8 => frame::put_message(out, &message(1, 3, &[1])),
-        _ => assert!(frame::put_marks(out, Marks::default(), 99)),
+        _ => assert!(frame::put_ecn_counts(out, EcnCounts::default(), 99)),
     }
 }
 
@@ -523,7 +527,7 @@ fn frames_that_most_packets_begin_with_are_read_as_all_are() {
             continue;
         };
         let mut found: Vec<Frame<'_>> = Vec::new();
-        found.extend(checked.marks.map(Frame::Marks));
+        found.extend(checked.ecn.map(Frame::EcnCounts));
         found.extend(checked.ack.map(Frame::Ack));
         found.extend(checked.message.map(Frame::Message));
         let mut rest = checked.rest;
@@ -531,7 +535,10 @@ fn frames_that_most_packets_begin_with_are_read_as_all_are() {
         assert_eq!(found, all);
         let is_message = |frame: &Frame<'_>| matches!(frame, Frame::Message(_));
         assert_eq!(checked.has_message, all.iter().any(is_message));
-        assert_eq!(checked.is_eliciting, all.iter().any(Frame::is_eliciting));
+        assert_eq!(
+            checked.is_ack_eliciting,
+            all.iter().any(Frame::is_ack_eliciting)
+        );
         taken += 1;
     }
     assert!(taken > 20_000, "{taken} packets were in order");

@@ -367,8 +367,8 @@ fn the_study_waits_a_second_for_each_loss() {
             }
             let megabits = bytes as f64 * 8e-6 / 60.0;
             println!(
-                "study, window {window}, loss {loss}: {megabits:.3} Mb/s, {} resent",
-                sender.resent()
+                "study, window {window}, loss {loss}: {megabits:.3} Mb/s, {} retransmissions",
+                sender.retransmissions()
             );
             assert!(megabits > 0.01);
         }

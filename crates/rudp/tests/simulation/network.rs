@@ -77,7 +77,7 @@ pub(crate) struct Network {
     lines: [Line; 2],
     random: Rng,
     /// When it arrives, its turn among those, and where it is kept.
-    under_way: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    in_flight: BinaryHeap<Reverse<(u64, u64, usize)>>,
     sent: u64,
     datagrams: Vec<Datagram>,
     free: Vec<usize>,
@@ -106,7 +106,7 @@ impl Network {
             keeps: None,
             lines: Default::default(),
             random: Rng::with_seed(seed),
-            under_way: BinaryHeap::new(),
+            in_flight: BinaryHeap::new(),
             sent: 0,
             datagrams: Vec::new(),
             free: Vec::new(),
@@ -163,7 +163,7 @@ impl Network {
             self.damage(&path, at);
             let arrives = self.arrival(&path, way, through);
             self.sent += 1;
-            self.under_way.push(Reverse((arrives, self.sent, at)));
+            self.in_flight.push(Reverse((arrives, self.sent, at)));
         }
     }
 
@@ -237,13 +237,13 @@ impl Network {
 
     /// When something arrives next.
     pub(crate) fn next_ns(&self) -> Option<u64> {
-        self.under_way.peek().map(|Reverse((at, _, _))| *at)
+        self.in_flight.peek().map(|Reverse((at, _, _))| *at)
     }
 
     /// What has arrived by now.
     pub(crate) fn receive(&mut self, now: u64) -> Option<&Datagram> {
         self.next_ns().filter(|at| *at <= now)?;
-        let Reverse((_, _, at)) = self.under_way.pop()?;
+        let Reverse((_, _, at)) = self.in_flight.pop()?;
         self.free.push(at);
         Some(&self.datagrams[at])
     }

@@ -387,7 +387,7 @@ impl Scenario {
                 ),
                 (
                     "bytes under way",
-                    stats.bytes_under_way,
+                    stats.bytes_in_flight,
                     side.window_most.saturating_add(slack),
                 ),
                 ("packets remembered", stats.packets_remembered as u64, 5_000),
