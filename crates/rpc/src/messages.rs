@@ -7,7 +7,7 @@ use crate::{Kind, Payload, RpcError};
 pub(crate) struct Messages<M> {
     kind: Kind,
     expected: M,
-    /// None while it is under way, and after a call that failed.
+    /// None while it is in flight, and after a call that failed.
     next: Vec<M>,
 }
 

@@ -5,6 +5,7 @@ mod errors;
 mod in_flight;
 mod line;
 mod marshal;
+mod protocols;
 mod server;
 
 pub(crate) use client::Client;

@@ -20,8 +20,14 @@ pub struct Accept {
 
 impl Default for Accept {
     fn default() -> Accept {
+        Config::default().into()
+    }
+}
+
+impl From<Config> for Accept {
+    fn from(config: Config) -> Accept {
         Accept {
-            config: Config::default(),
+            config,
             connections: 1024,
             connections_per_address: 256,
         }

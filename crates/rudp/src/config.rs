@@ -16,7 +16,7 @@ const MAX_MESSAGES: u32 = 1 << 24;
 /// How the rate of a connection is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
-    /// So many messages under way, whatever the network does; 1 is stop-and-wait.
+    /// So many messages in flight, whatever the network does; 1 is stop-and-wait.
     /// For measurements and for networks of one's own.
     Fixed {
         /// How many, at least one.

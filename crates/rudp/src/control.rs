@@ -1,4 +1,4 @@
-//! How much may be under way, and how fast it may leave.
+//! How much may be in flight, and how fast it may leave.
 
 mod cubic;
 mod rate;
@@ -77,7 +77,7 @@ impl Controller {
         }
     }
 
-    /// So many bytes that were taken for lost arrived.
+    /// So many bytes that were declared lost arrived.
     pub(crate) fn spurious(&mut self, bytes: u64) {
         if let Controller::Rate(rate) = self {
             rate.spurious(bytes);

@@ -68,6 +68,17 @@ pub(crate) struct Piece<'a> {
     pub(crate) data: &'a [u8],
 }
 
+impl<'a> Piece<'a> {
+    pub(crate) fn whole(id: u64, data: &'a [u8]) -> Piece<'a> {
+        Piece {
+            id,
+            offset: 0,
+            total: data.len() as u32,
+            data,
+        }
+    }
+}
+
 /// Packet numbers that came, known to be well formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ack<'a> {
@@ -199,14 +210,8 @@ fn read_ecn_counts(reader: &mut Reader<'_>) -> Option<EcnCounts> {
 #[inline]
 fn read_message<'a>(reader: &mut Reader<'a>) -> Option<Piece<'a>> {
     let id = reader.varint()?;
-    let total = reader.varint32()?;
-    let data = reader.bytes(total as usize)?;
-    Some(Piece {
-        id,
-        offset: 0,
-        total,
-        data,
-    })
+    let len = reader.varint32()?;
+    Some(Piece::whole(id, reader.bytes(len as usize)?))
 }
 
 #[inline]

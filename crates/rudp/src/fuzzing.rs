@@ -138,10 +138,7 @@ impl World {
             ..Config::default()
         };
         let configs = [config(script.any()), config(script.any())];
-        let accept = Accept {
-            config: configs[1].clone(),
-            ..Accept::default()
-        };
+        let accept = Accept::from(configs[1].clone());
         let ends = [None, Some(accept)].map(|accept| {
             let secret = [1 + u8::from(accept.is_some()); 16];
             Endpoint::new(secret, accept).expect("the configuration is sound")

@@ -25,7 +25,7 @@
 //!   that a stranger costs it one hash and gets less than was sent.
 //! - **Recovery** follows RFC 9002: a packet number for every transmission, acknowledged
 //!   ranges, loss by packets and by time, probe timeouts; and draws its thresholds from what
-//!   turned out not to be lost. What goes again goes once more while nothing else is to be sent,
+//!   turned out not to be lost. What is retransmitted goes once more while nothing else is to be sent,
 //!   since a second loss would cost a second round trip.
 //! - **Marks** of queues that fill (ECN, RFC 3168) count as congestion, where the caller sets
 //!   and reads them as [`Transmit::ecn`] says, as [`socket`] does.

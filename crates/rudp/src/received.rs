@@ -14,7 +14,7 @@ pub(crate) const MAX_ACK_DELAY: Duration = Duration::from_millis(5);
 /// After so many packets an acknowledgement waits no longer (RFC 9000 section 13.2.2).
 const PACKETS_MAX: u32 = 2;
 /// How many ranges are remembered: a window of 100 Mb/s over 190 ms with 30 % loss
-/// has some 700 gaps. Beyond that the lowest packets are taken for lost.
+/// has some 700 gaps. Beyond that the lowest packets are declared lost.
 const MAX_RANGES: usize = 4096;
 /// How many ranges most acknowledgements carry. At one for two packets each range is
 /// told some fifty times.

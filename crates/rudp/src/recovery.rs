@@ -1,4 +1,4 @@
-//! What is under way, what arrived, and what is taken for lost (RFC 9002 section
+//! What is in flight, what arrived, and what is declared lost (RFC 9002 section
 //! 6).
 //!
 //! Each transmission has a packet number of its own, so an acknowledgement says
@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How many later packets must have arrived before one is taken for lost, at first
+/// How many later packets must have arrived before one is declared lost, at first
 /// (RFC 9002 section 6.1.1), and at most.
 const PACKET_THRESHOLD: u64 = 3;
 const MAX_PACKET_THRESHOLD: u64 = 128;
@@ -61,7 +61,7 @@ struct Sent {
     at: Time,
     bytes: u32,
     state: State,
-    /// What it carried goes again already: it is a copy, or there was a probe timeout.
+    /// What it carried is retransmitted already: it is a copy, or there was a probe timeout.
     is_retransmitted: bool,
     /// As one whose sender understands marks.
     is_marked: bool,
@@ -101,7 +101,7 @@ pub(crate) struct Outcome {
     pub(crate) lost_bytes: u64,
     /// When the newest of the lost packets was sent.
     pub(crate) lost_sent_at: Option<Time>,
-    /// Packets taken for lost that arrived after all.
+    /// Packets declared lost that arrived after all.
     pub(crate) spurious_packets: u64,
     pub(crate) spurious_bytes: u64,
     pub(crate) delivery: Option<Delivery>,
@@ -131,12 +131,12 @@ pub(crate) struct Recovery {
     /// The parts that those packets carried.
     parts: VecDeque<Part>,
     parts_base: u64,
-    /// No packet below is under way.
+    /// No packet below is in flight.
     lowest_in_flight: u64,
     bytes_in_flight: u64,
     packets_in_flight: u64,
     largest_acknowledged: Option<u64>,
-    /// When the next packet is taken for lost.
+    /// When the next packet is declared lost.
     loss_at: Option<Time>,
     last_sent_at: Time,
     timeouts: u32,
@@ -340,7 +340,7 @@ impl Recovery {
             outcome.acknowledged_bytes += u64::from(sent.bytes);
             return;
         }
-        // It was taken for lost too early (RFC 9002 section 6.1.1 lets the thresholds grow).
+        // It was declared lost too early (RFC 9002 section 6.1.1 lets the thresholds grow).
         outcome.spurious_packets += 1;
         outcome.spurious_bytes += u64::from(sent.bytes);
         let later = self

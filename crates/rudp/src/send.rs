@@ -24,7 +24,7 @@ pub(crate) struct SendQueue {
     /// What goes next of what never went: this byte of this message.
     next_id: u64,
     next_offset: u32,
-    /// What is to go again.
+    /// What is to be retransmitted.
     lost: VecDeque<Part>,
     /// What went again, and is to go once more while there is nothing else to send.
     copies: VecDeque<Part>,
@@ -78,18 +78,18 @@ impl SendQueue {
     }
 
     /// Whether there is a part that may go: one that was lost, or a new one within what
-    /// the other end holds and within so many messages under way.
+    /// the other end holds and within so many messages in flight.
     pub(crate) fn has_next(&mut self, credit: Credit, max_messages: u64) -> bool {
         self.drop_known_lost();
         !self.lost.is_empty() || self.may_send_new(credit, max_messages)
     }
 
-    /// Whether anything waits to go again.
+    /// Whether anything waits for retransmission.
     pub(crate) fn has_retransmissions(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// Whether all of it went, and nothing is to go again.
+    /// Whether all of it went, and nothing is to be retransmitted.
     pub(crate) fn is_idle(&self) -> bool {
         !self.has_unsent() && !self.has_retransmissions()
     }
@@ -104,7 +104,7 @@ impl SendQueue {
         self.has_unsent() && !self.may_send_new(credit, max_messages)
     }
 
-    /// Whether as many messages are under way as may be.
+    /// Whether as many messages are in flight as may be.
     pub(crate) fn is_at_message_limit(&self, max_messages: u64) -> bool {
         self.next_offset == 0 && self.begun.messages - self.acknowledged >= max_messages
     }

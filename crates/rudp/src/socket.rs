@@ -181,7 +181,7 @@ impl Socket {
         })
     }
 
-    /// For questions and answers of which few are under way: from now on takes each datagram by
+    /// For questions and answers of which few are in flight: from now on takes each datagram by
     /// itself and without what the kernel says of it, which spares a round trip up to a microsecond.
     /// Batches are not joined for this end any more, which then costs more for each datagram; the marks
     /// of queues on the way to it are not read, so that the other end stops to mark; and
@@ -290,9 +290,10 @@ impl Socket {
                 next = self.endpoint.poll_timeout_exact();
             }
             // What came first comes first: an event, a datagram, then the end of the time.
-            let idle_until = match may_tell {
-                true => earliest([until, next]),
-                false => Some(now),
+            let idle_until = if may_tell {
+                earliest([until, next])
+            } else {
+                Some(now)
             };
             let later = self.receive(now, idle_until)?;
             has_looked = true;
@@ -316,17 +317,12 @@ impl Socket {
     fn transmit(&mut self, now: Time) -> io::Result<()> {
         let segments = self.state.max_gso_segments();
         loop {
-            let transmit = match self.unsent.take() {
-                Some(transmit) => transmit,
-                None => {
-                    let next =
-                        self.endpoint
-                            .poll_transmit(now, segments, BATCH_BYTES, &mut self.outgoing);
-                    match next {
-                        Some(transmit) => transmit,
-                        None => return Ok(()),
-                    }
-                }
+            let unsent = self.unsent.take().or_else(|| {
+                self.endpoint
+                    .poll_transmit(now, segments, BATCH_BYTES, &mut self.outgoing)
+            });
+            let Some(transmit) = unsent else {
+                return Ok(());
             };
             match self.send(&transmit) {
                 Ok(()) => {}
@@ -377,13 +373,12 @@ impl Socket {
         // timers and too often for others.
         let is_far = until.is_none_or(|at| at.since(now) >= WAIT_LEAST);
         let is_long = is_far && self.unsent.is_none();
-        let mut came = match is_long {
-            true => self.receive_batch(RecvFlags::empty(), None)?,
+        let mut came = if is_long {
+            self.receive_batch(RecvFlags::empty(), None)?
+        } else {
             // The clock was read just before; to read it again would delay the answer.
-            false => {
-                let at = self.favours_latency.then_some(now);
-                self.receive_batch(RecvFlags::DONTWAIT, at)?
-            }
+            let at = self.favours_latency.then_some(now);
+            self.receive_batch(RecvFlags::DONTWAIT, at)?
         };
         if came.is_none() {
             if until.is_some_and(|at| at <= now) {
@@ -415,9 +410,10 @@ impl Socket {
         flags: RecvFlags,
         at: Option<Time>,
     ) -> io::Result<Option<(usize, Time)>> {
-        let came = match self.favours_latency {
-            true => self.receive_one(flags),
-            false => self.receive_joined(flags),
+        let came = if self.favours_latency {
+            self.receive_one(flags)
+        } else {
+            self.receive_joined(flags)
         };
         let came = match came {
             Ok(came) => came,
@@ -481,15 +477,11 @@ impl Socket {
     }
 
     fn wait(&self, idle: Option<Duration>) -> io::Result<()> {
-        let timeout = idle.map(|idle| Timespec {
-            tv_sec: i64::try_from(idle.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: idle.subsec_nanos().into(),
-        });
-        let mut what = PollFlags::IN;
-        if self.unsent.is_some() {
-            what |= PollFlags::OUT;
-        }
-        match poll(&mut [PollFd::new(&self.socket, what)], timeout.as_ref()) {
+        // Longer than a timespec holds is without end.
+        let timeout = idle.and_then(|idle| Timespec::try_from(idle).ok());
+        let mut events = PollFlags::IN;
+        events.set(PollFlags::OUT, self.unsent.is_some());
+        match poll(&mut [PollFd::new(&self.socket, events)], timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -511,12 +503,11 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionRefused)
 }
 
-fn address(of: &SockaddrStorage) -> Option<SocketAddr> {
-    let v4 = of.as_sockaddr_in().map(|of| SocketAddrV4::from(*of).into());
-    v4.or_else(|| {
-        of.as_sockaddr_in6()
-            .map(|of| SocketAddrV6::from(*of).into())
-    })
+fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = storage.as_sockaddr_in();
+    let v6 = || storage.as_sockaddr_in6();
+    v4.map(|v4| SocketAddrV4::from(*v4).into())
+        .or_else(|| v6().map(|v6| SocketAddrV6::from(*v6).into()))
 }
 
 /// Marks what leaves, of whatever version of IP.
@@ -540,9 +531,10 @@ fn set_up(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     socket.set_write_timeout(Some(TICK))?;
     // What quinn-udp asks for and nobody reads here costs time with each datagram.
     setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
-    match socket.local_addr()?.is_ipv4() {
-        true => setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?,
-        false => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false)?,
+    if socket.local_addr()?.is_ipv4() {
+        setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?;
+    } else {
+        setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false)?;
     }
     setsockopt(socket, sockopt::RxqOvfl, &1)?;
     Ok(state)

@@ -16,7 +16,7 @@
 //! let number = sender.send(b"hello".to_vec());
 //! assert!(sender.poll_transmit(sent_at, &mut request));
 //! // It is lost; a second later:
-//! let later = sender.poll_timeout().expect("a request is under way");
+//! let later = sender.poll_timeout().expect("a request is in flight");
 //! assert_eq!(later.since(sent_at).as_secs(), 1);
 //! assert!(sender.poll_transmit(later, &mut request));
 //! assert_eq!(receiver.handle_datagram(&request, &mut answer), Some(&b"hello"[..]));
@@ -50,7 +50,7 @@ struct Request {
 }
 
 impl Sender {
-    /// With so many requests under way at most; 1 is the study's first version.
+    /// With so many requests in flight at most; 1 is the study's first version.
     pub fn new(window: usize) -> Sender {
         Sender {
             window: window.max(1),

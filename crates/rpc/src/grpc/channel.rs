@@ -3,7 +3,7 @@
 //! queue and a task, which each call would pass).
 
 use super::gathering::Gathering;
-use super::stream::Stream;
+use super::stream::tokio_stream;
 use super::wire::echo_client::EchoClient;
 use crate::{Options, Socket};
 use hyper::body::Incoming;
@@ -52,8 +52,7 @@ pub(super) async fn client(socket: Socket, options: &Options) -> io::Result<Echo
 }
 
 async fn channel(socket: Socket) -> io::Result<Channel> {
-    socket.set_nodelay()?;
-    let io = TokioIo::new(Gathering::new(Stream::new(socket)?));
+    let io = TokioIo::new(Gathering::new(tokio_stream(socket)?));
     let mut http2 = Builder::new(TokioExecutor::new());
     http2
         .timer(TokioTimer::new())

@@ -34,18 +34,17 @@ pub(crate) struct InFlight {
 
 impl InFlight {
     pub(crate) fn over(sockets: Vec<Socket>, options: &Options) -> Result<Self, RpcError> {
-        let failed = |error: std::io::Error| RpcError::Failed(error.to_string());
-        let runtime = runtime().map_err(failed)?;
+        let runtime = runtime().map_err(RpcError::failed)?;
         let clients = runtime.block_on(async {
             let mut clients = Vec::with_capacity(sockets.len());
             for socket in sockets {
                 clients.push(channel::client(socket, options).await?);
             }
-            Ok(clients)
+            std::io::Result::Ok(clients)
         });
         Ok(Self {
             calls: FuturesUnordered::new(),
-            clients: clients.map_err(failed)?,
+            clients: clients.map_err(RpcError::failed)?,
             messages: None,
             runtime,
             options: Arc::new(options.clone()),

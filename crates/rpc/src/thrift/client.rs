@@ -1,7 +1,8 @@
 //! A client that waits for what it asked.
 
 use super::errors::failed;
-use super::line::{Line, protocols};
+use super::line::Line;
+use super::protocols::protocols;
 use super::wire::calls::{Chunk, Message, finish};
 use super::wire::{EchoSyncClient, TEchoSyncClient};
 use super::{BESIDES, FRAME_MOST, limits};
@@ -51,10 +52,7 @@ impl Client {
             .and_then(|line| line.set_timeout(self.options.deadline).map(|()| line))
             .map_err(|error| RpcError::Failed(format!("cannot use the connection: {error}")))?;
         let limits = limits(&self.options);
-        let calls: Box<dyn Calls> =
-            protocols!(self.transport, self.protocol, &line, limits, |i, o| {
-                Box::new(EchoSyncClient::new(i, o))
-            });
+        let calls: Box<dyn Calls> = protocols!(self.transport, self.protocol, &line, limits, (i, o) => Box::new(EchoSyncClient::new(i, o)));
         self.connection = Some((calls, line));
         Ok(())
     }

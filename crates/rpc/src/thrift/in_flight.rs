@@ -3,14 +3,14 @@
 use super::client::fitting;
 use super::errors::failed;
 use super::marshal::{LENGTH_BYTES, write};
+use super::protocols::read;
 use super::wire::calls::{Call, Message};
 use super::{BESIDES, limits};
 use crate::{Kind, Options, Payload, Protocol, RpcError, Socket, Stack, Transport};
-use ::thrift::protocol::{TBinaryInputProtocol, TCompactInputProtocol};
+use ::thrift::protocol::TInputProtocol;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// How much is read at once, at most.
@@ -62,7 +62,7 @@ impl InFlight {
     ) -> Result<Self, RpcError> {
         let pipes = sockets.into_iter().map(|socket| {
             socket.set_nodelay()?;
-            socket.set_nonblocking(true)?;
+            socket.0.set_nonblocking(true)?;
             Ok(Pipe {
                 socket,
                 outgoing: Vec::new(),
@@ -74,7 +74,7 @@ impl InFlight {
         });
         let pipes: std::io::Result<Vec<Pipe>> = pipes.collect();
         Ok(Self {
-            pipes: pipes.map_err(|error| RpcError::Failed(error.to_string()))?,
+            pipes: pipes.map_err(RpcError::failed)?,
             protocol,
             options: options.clone(),
             begun: 0,
@@ -99,8 +99,7 @@ impl InFlight {
         let pipe = turn.next().ok_or(RpcError::NotConnected)?;
         let pipe = &mut self.pipes[pipe];
         let way = (Transport::Framed, self.protocol);
-        write(call, short(number), way, &mut pipe.outgoing)
-            .map_err(|error| RpcError::Failed(error.to_string()))?;
+        write(call, short(number), way, &mut pipe.outgoing).map_err(RpcError::failed)?;
         let until = self.options.deadline.map(|after| Instant::now() + after);
         pipe.waiting.push_back(Waiting {
             number,
@@ -149,18 +148,9 @@ impl InFlight {
             let Some((_, call, expected)) = &self.calls else {
                 continue;
             };
-            let read = |bytes: &[u8], number: u64| {
-                let limits = limits(&self.options);
-                let answer = match self.protocol {
-                    Protocol::Binary => {
-                        let mut i = TBinaryInputProtocol::with_config(bytes, true, limits);
-                        call.read_answer(short(number), &mut i)
-                    }
-                    Protocol::Compact => {
-                        let mut i = TCompactInputProtocol::with_config(bytes, limits);
-                        call.read_answer(short(number), &mut i)
-                    }
-                };
+            let read_frame = |bytes: &[u8], number: u64| {
+                let read_answer = |i: &mut dyn TInputProtocol| call.read_answer(short(number), i);
+                let answer = read(self.protocol, bytes, limits(&self.options), read_answer);
                 match answer {
                     Ok(answer) if answer == *expected => Ok(Ok(())),
                     Ok(_) => Ok(Err(RpcError::WrongAnswer("another value".into()))),
@@ -173,7 +163,7 @@ impl InFlight {
             let most = self.options.message_most + BESIDES;
             let done = pipe
                 .send()
-                .and_then(|()| pipe.receive(stack, most, &read, &mut over));
+                .and_then(|()| pipe.receive(stack, most, &read_frame, &mut over));
             if let Err(error) = done {
                 pipe.breaks(error, &mut over);
             }
@@ -190,11 +180,7 @@ impl InFlight {
         for pipe in self.pipes.iter().filter(|pipe| !pipe.is_broken) {
             let mut flags = PollFlags::IN;
             flags.set(PollFlags::OUT, pipe.taken < pipe.outgoing.len());
-            let socket = match &pipe.socket {
-                Socket::Tcp(stream) => stream.as_fd(),
-                Socket::Unix(stream) => stream.as_fd(),
-            };
-            polled.push(PollFd::from_borrowed_fd(socket, flags));
+            polled.push(PollFd::new(&pipe.socket.0, flags));
         }
         let wait = Timespec {
             tv_sec: wait.as_secs() as i64,
@@ -214,7 +200,7 @@ impl Pipe {
     /// Sends what the kernel takes.
     fn send(&mut self) -> Result<(), RpcError> {
         while self.taken < self.outgoing.len() {
-            match self.socket.write(&self.outgoing[self.taken..]) {
+            match self.socket.0.write(&self.outgoing[self.taken..]) {
                 Ok(sent) => self.taken += sent,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -238,7 +224,7 @@ impl Pipe {
     ) -> Result<(), RpcError> {
         let filled = self.incoming.len();
         self.incoming.resize(filled + READ_BYTES, 0);
-        let received = self.socket.read(&mut self.incoming[filled..]);
+        let received = self.socket.0.read(&mut self.incoming[filled..]);
         self.incoming
             .truncate(filled + received.as_ref().map_or(0, |bytes| *bytes));
         match received {

@@ -2,7 +2,6 @@
 //! it may.
 
 use super::FRAME_MOST;
-use crate::address::inner;
 use crate::{Socket, Transport};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
@@ -33,7 +32,7 @@ impl Line {
     /// What the system says of the socket.
     pub(super) fn new(socket: Socket, transport: Transport, most: usize) -> io::Result<Arc<Self>> {
         socket.set_nodelay()?;
-        socket.set_nonblocking(false)?;
+        socket.0.set_nonblocking(false)?;
         // A frame is read whole before its length is known to be a message's: the crate's own limit
         // of frames is the one that counts.
         let message = match transport {
@@ -57,10 +56,8 @@ impl Line {
     pub(super) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         // None is no time at all to the system.
         let timeout = timeout.map(|timeout| timeout.max(Duration::from_micros(1)));
-        inner!(&self.socket, stream => {
-            stream.set_read_timeout(timeout)?;
-            stream.set_write_timeout(timeout)
-        })
+        self.socket.0.set_read_timeout(timeout)?;
+        self.socket.0.set_write_timeout(timeout)
     }
 
     /// A message begins: another one may be as long as this.
@@ -131,10 +128,8 @@ pub(super) struct Incoming(pub(super) Arc<Line>);
 
 impl Read for Incoming {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = inner!(&self.0.socket, stream => {
-            let mut stream = stream;
-            again(|| stream.read(buffer))
-        })?;
+        let mut stream = &self.0.socket.0;
+        let read = again(|| stream.read(buffer))?;
         self.0.in_time()?;
         self.0.take(read)?;
         Ok(read)
@@ -155,16 +150,22 @@ impl Outgoing {
     }
 
     fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        let sent = inner!(&self.line.socket, stream => {
-            let mut stream = stream;
-            again(|| match parts {
-                // send(2) has less to look at than writev(2).
-                [part] => stream.write(part),
-                parts => stream.write_vectored(parts),
-            })
+        let mut stream = &self.line.socket.0;
+        let sent = again(|| match parts {
+            // send(2) has less to look at than writev(2).
+            [part] => stream.write(part),
+            parts => stream.write_vectored(parts),
         })?;
         self.line.in_time()?;
         Ok(sent)
+    }
+
+    fn send_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let sent = self.send(&[IoSlice::new(bytes)])?;
+            bytes = &bytes[sent..];
+        }
+        Ok(())
     }
 }
 
@@ -178,76 +179,15 @@ impl Write for Outgoing {
             return self.send(&[IoSlice::new(bytes)]);
         };
         let sent = self.send(&[IoSlice::new(&length), IoSlice::new(bytes)])?;
-        let mut left = &length[sent.min(length.len())..];
-        while !left.is_empty() {
-            let sent = self.send(&[IoSlice::new(left)])?;
-            left = &left[sent..];
-        }
+        self.send_all(&length[sent.min(length.len())..])?;
         Ok(sent.saturating_sub(length.len()))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // Four bytes that were no frame's length.
-        if let Some(bytes) = self.length.take() {
-            let mut left = &bytes[..];
-            while !left.is_empty() {
-                let sent = self.send(&[IoSlice::new(left)])?;
-                left = &left[sent..];
-            }
+        match self.length.take() {
+            // Four bytes that were no frame's length.
+            Some(bytes) => self.send_all(&bytes),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
-
-/// Makes the protocols of a connection, and does something with them: each of the four ways is a
-/// type of its own, as it is in the programs of those who choose one.
-macro_rules! protocols {
-    ($transport:expr, $protocol:expr, $line:expr, $limits:expr, |$i:ident, $o:ident| $do:expr) => {{
-        use ::thrift::protocol::{
-            TBinaryInputProtocol, TBinaryOutputProtocol, TCompactInputProtocol,
-            TCompactOutputProtocol,
-        };
-        use ::thrift::transport::{
-            TBufferedReadTransport, TBufferedWriteTransport, TFramedReadTransport,
-            TFramedWriteTransport,
-        };
-        use $crate::thrift::line::{AHEAD, Incoming, Outgoing};
-        let (line, limits): (&std::sync::Arc<Line>, ::thrift::TConfiguration) = ($line, $limits);
-        let (incoming, outgoing) = (
-            Incoming(std::sync::Arc::clone(line)),
-            Outgoing::new(std::sync::Arc::clone(line)),
-        );
-        // A frame's length and the frame are two reads: what stands between makes one call of them.
-        match ($transport, $protocol) {
-            ($crate::Transport::Framed, $crate::Protocol::Binary) => {
-                let incoming = std::io::BufReader::with_capacity(AHEAD, incoming);
-                let incoming = TFramedReadTransport::new(incoming);
-                let $i = TBinaryInputProtocol::with_config(incoming, true, limits);
-                let $o = TBinaryOutputProtocol::new(TFramedWriteTransport::new(outgoing), true);
-                $do
-            }
-            ($crate::Transport::Framed, $crate::Protocol::Compact) => {
-                let incoming = std::io::BufReader::with_capacity(AHEAD, incoming);
-                let incoming = TFramedReadTransport::new(incoming);
-                let $i = TCompactInputProtocol::with_config(incoming, limits);
-                let $o = TCompactOutputProtocol::new(TFramedWriteTransport::new(outgoing));
-                $do
-            }
-            ($crate::Transport::Buffered, $crate::Protocol::Binary) => {
-                let incoming = TBufferedReadTransport::with_capacity(AHEAD, incoming);
-                let outgoing = TBufferedWriteTransport::with_capacity(AHEAD, outgoing);
-                let $i = TBinaryInputProtocol::with_config(incoming, true, limits);
-                let $o = TBinaryOutputProtocol::new(outgoing, true);
-                $do
-            }
-            ($crate::Transport::Buffered, $crate::Protocol::Compact) => {
-                let incoming = TBufferedReadTransport::with_capacity(AHEAD, incoming);
-                let outgoing = TBufferedWriteTransport::with_capacity(AHEAD, outgoing);
-                let $i = TCompactInputProtocol::with_config(incoming, limits);
-                let $o = TCompactOutputProtocol::new(outgoing);
-                $do
-            }
-        }
-    }};
-}
-pub(super) use protocols;

@@ -1,9 +1,10 @@
 //! A server: one thread that accepts, and one for each connection.
 
 use super::limits;
-use super::line::{Line, TOO_LONG, protocols};
+use super::line::{Incoming, Line, TOO_LONG};
+use super::protocols::protocols;
 use super::wire::{EchoSyncHandler, Structure, Summary, TEchoProcessFunctions as Methods};
-use crate::address::{Listener, Listens};
+use crate::address::Listener;
 use crate::server::{CONNECTIONS_MOST, GREETING, REST};
 use crate::{Address, Options, Protocol, Socket, Transport};
 use ::thrift::protocol::{
@@ -91,7 +92,7 @@ impl Drop for Server {
                 connects: GREETING,
                 ..Options::default()
             };
-            let _ = address.as_called_from_here().connect(&wake);
+            let _ = address.loopback().connect(&wake);
             // A panic there was a bug, and has been reported on standard error.
             let _ = thread.join();
         }
@@ -114,10 +115,7 @@ impl Shared {
 
     fn accept(self: &Arc<Self>, listener: &Listener) {
         loop {
-            let accepted: io::Result<Socket> = match &listener.listens {
-                Listens::Tcp(listener) => listener.accept().map(|(stream, _)| stream.into()),
-                Listens::Unix(listener) => listener.accept().map(|(stream, _)| stream.into()),
-            };
+            let accepted = listener.accept();
             if self.open().stopped {
                 return;
             }
@@ -166,7 +164,7 @@ impl Shared {
         line.call_begins(Some(GREETING));
         let mut said = vec![0; token.len()];
         let read = line.set_timeout(Some(GREETING)).and_then(|()| {
-            super::line::Incoming(Arc::clone(line)).read_exact(&mut said)?;
+            Incoming(Arc::clone(line)).read_exact(&mut said)?;
             line.set_timeout(None)
         });
         line.call_begins(None);
@@ -176,7 +174,7 @@ impl Shared {
     /// Answers until the connection ends.
     fn converse(&self, line: &Arc<Line>) {
         let limits = limits(&self.options);
-        protocols!(self.way.0, self.way.1, line, limits, |i, o| {
+        protocols!(self.way.0, self.way.1, line, limits, (i, o) => {
             let (mut i, mut o) = (i, o);
             let handler = Handler::default();
             while answer(&handler, line, &mut i, &mut o).is_ok() {}
@@ -267,14 +265,11 @@ fn refuse(
 /// and the other end would not read why.
 fn drain(socket: &Socket) {
     socket.shutdown(Shutdown::Write);
-    let Ok(mut socket) = socket.try_clone() else {
-        return;
-    };
     let began = Instant::now();
     let mut buffer = [0; 16 << 10];
-    let timeout = |socket: &Socket| crate::address::inner!(socket, stream => stream.set_read_timeout(Some(REFUSAL)));
-    if timeout(&socket).is_ok() {
-        while began.elapsed() < REFUSAL && socket.read(&mut buffer).is_ok_and(|read| read > 0) {}
+    let mut stream = &socket.0;
+    if stream.set_read_timeout(Some(REFUSAL)).is_ok() {
+        while began.elapsed() < REFUSAL && stream.read(&mut buffer).is_ok_and(|read| read > 0) {}
     }
 }
 

@@ -12,10 +12,10 @@ use std::time::Duration;
 /// Where less than this is left of a datagram it is filled, so that datagrams that leave
 /// in one go are of one size (`UDP_SEGMENT`).
 const PAD_BELOW: usize = 100;
-/// With fewer packets than this under way a sender that sends no more, for now, cannot count
+/// With fewer packets than this in flight a sender that sends no more, for now, cannot count
 /// on two to arrive, which would be acknowledged at once.
 const ACK_REQUEST_BELOW: u64 = 4;
-/// With so many packets under way the next acknowledgement is near. The end of a message that
+/// With so many packets in flight the next acknowledgement is near. The end of a message that
 /// would leave a datagram more than half empty waits for it: by then the caller may have given
 /// what fills it. Messages a little longer than a datagram would otherwise cost two each.
 const NAGLE_MIN_IN_FLIGHT: u64 = 8;
@@ -159,7 +159,7 @@ impl Connection {
     }
 
     /// Whether something new may leave before what came with the last message is worked through. Nothing
-    /// is under way then: the window lets one datagram go, and it may go whatever pacing says.
+    /// is in flight then: the window lets one datagram go, and it may go whatever pacing says.
     fn may_answer(&mut self) -> bool {
         self.sending
             .has_next(self.credit, self.controller.messages())
@@ -205,7 +205,7 @@ impl Connection {
         self.paced_until.is_none()
     }
 
-    /// Whether one more datagram may be under way after so many more bytes.
+    /// Whether one more datagram may be in flight after so many more bytes.
     fn has_room(&self, more: usize) -> bool {
         let in_flight = self.recovery.bytes_in_flight() + more as u64;
         in_flight == 0 || in_flight.saturating_add(self.datagram as u64) <= self.controller.window()
@@ -316,7 +316,7 @@ impl Connection {
 
     /// Whether nothing follows a packet of so many bytes before something arrives.
     fn waits_after(&mut self, bytes: usize) -> bool {
-        // All that counts as under way has arrived where that is not worked through yet.
+        // All that counts as in flight has arrived where that is not worked through yet.
         if self.deferred_ack.is_some() || self.recovery.packets_in_flight() + 1 >= ACK_REQUEST_BELOW
         {
             return false;

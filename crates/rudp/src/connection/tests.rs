@@ -42,12 +42,25 @@ fn framed(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     frames
 }
 
-fn deliver(connection: &mut Connection, number: u64, frames: &[u8]) {
+fn datagram(number: u64, frames: &[u8]) -> Vec<u8> {
     let mut datagram = Vec::new();
     packet::put_header(&mut datagram, IDS.own, number, 0);
     datagram.extend_from_slice(frames);
     packet::put_tag(&mut datagram, 0, IDS.seed);
-    connection.handle_data(T, None, &Data::read(&datagram).unwrap());
+    datagram
+}
+
+fn deliver(connection: &mut Connection, number: u64, frames: &[u8]) {
+    deliver_marked(connection, number, None, frames);
+}
+
+fn deliver_marked(connection: &mut Connection, number: u64, ecn: Option<Ecn>, frames: &[u8]) {
+    let datagram = datagram(number, frames);
+    connection.handle_data(T, ecn, &Data::read(&datagram).unwrap());
+}
+
+fn events(connection: &mut Connection) -> Vec<Event> {
+    std::iter::from_fn(|| connection.poll_event()).collect()
 }
 
 fn acknowledging(numbers: std::ops::Range<u64>) -> Vec<u8> {
@@ -79,15 +92,7 @@ fn an_acknowledgement_of_what_was_not_sent_changes_nothing_nor_does_what_comes_w
     let before = standing(&connection);
     let mut frames = framed(|out| {
         frame::put_credit(out, CREDIT);
-        frame::put_message(
-            out,
-            &Piece {
-                id: 0,
-                offset: 0,
-                total: 1,
-                data: &[1],
-            },
-        );
+        frame::put_message(out, &Piece::whole(0, &[1]));
     });
     frames.extend(acknowledging(0..sent + 1));
     deliver(&mut connection, 1, &frames);
@@ -129,19 +134,13 @@ fn a_window_that_is_not_used_does_not_grow() {
     );
 }
 
-/// A connection whose one message is under way, and what acknowledges it together with a message.
+/// A connection whose one message is in flight, and what acknowledges it together with a message.
 fn asked() -> (Connection, Vec<u8>) {
     let mut connection = connection(Config::default());
     connection.send(vec![1; 100]).unwrap();
     leave(&mut connection, T);
     let mut frames = acknowledging(0..connection.recovery.next_number());
-    let answer = Piece {
-        id: 0,
-        offset: 0,
-        total: 1,
-        data: &[1],
-    };
-    frame::put_message(&mut frames, &answer);
+    frame::put_message(&mut frames, &Piece::whole(0, &[1]));
     (connection, frames)
 }
 
@@ -203,16 +202,10 @@ fn an_answer_that_fills_its_datagram_leaves_before_that_too_and_a_longer_one_in_
 fn who_answers_for_long_is_not_held_back_for_it_later() {
     let (mut connection, _) = asked();
     let mut out = Vec::new();
-    // Each time all that is under way arrives with a question, and the answer overtakes the news.
+    // Each time all that is in flight arrives with a question, and the answer overtakes the news.
     for number in 0..100 {
         let mut frames = acknowledging(0..connection.recovery.next_number());
-        let question = Piece {
-            id: number,
-            offset: 0,
-            total: 1,
-            data: &[1],
-        };
-        frame::put_message(&mut frames, &question);
+        frame::put_message(&mut frames, &Piece::whole(number, &[1]));
         deliver(&mut connection, number + 1, &frames);
         assert_eq!(connection.poll_event(), Some(Event::Message(vec![1])));
         assert!(connection.deferred_ack.is_some());
@@ -230,15 +223,15 @@ fn who_answers_for_long_is_not_held_back_for_it_later() {
 fn who_asks_what_happened_hears_of_what_is_acknowledged_whether_anything_leaves_or_not() {
     let (mut connection, frames) = asked();
     deliver(&mut connection, 1, &frames);
-    let events: Vec<Event> = std::iter::from_fn(|| connection.poll_event()).collect();
-    assert_eq!(events, [Event::Message(vec![1]), Event::Acknowledged(0)]);
+    let reported = events(&mut connection);
+    assert_eq!(reported, [Event::Message(vec![1]), Event::Acknowledged(0)]);
     // Nor is what arrived reported as undeliverable.
     let (mut connection, frames) = asked();
     deliver(&mut connection, 1, &frames);
     connection.abort(T, 1);
-    let events: Vec<Event> = std::iter::from_fn(|| connection.poll_event()).collect();
-    assert!(events.contains(&Event::Acknowledged(0)), "{events:?}");
-    assert!(!events.contains(&Event::Undeliverable(0)), "{events:?}");
+    let reported = events(&mut connection);
+    assert!(reported.contains(&Event::Acknowledged(0)), "{reported:?}");
+    assert!(!reported.contains(&Event::Undeliverable(0)), "{reported:?}");
 }
 
 #[test]
@@ -254,15 +247,9 @@ fn an_acknowledgement_that_may_change_what_leaves_next_is_worked_through_at_once
         connection.send(vec![1; 100]).unwrap();
         leave(connection, T);
     });
-    assert!(!is_one_more, "another packet is under way");
-    let is_to_go_again = is_late(|connection| {
-        let part = connection.parts[0];
-        connection.sending.retransmit(part);
-    });
-    assert!(
-        !is_to_go_again,
-        "it would go again before it is known to be there"
-    );
+    assert!(!is_one_more, "another packet is in flight");
+    let is_lost = is_late(|connection| connection.sending.retransmit(connection.parts[0]));
+    assert!(!is_lost, "it would be retransmitted though it arrived");
     let is_rate = is_late(|connection| {
         connection.controller = Controller::new(Control::Rate, 1452);
     });
@@ -303,25 +290,27 @@ fn leave(connection: &mut Connection, now: Time) -> usize {
 #[test]
 fn a_short_end_of_a_message_waits_for_what_could_fill_its_datagram_but_not_for_long() {
     let long = 12_900;
-    let (mut connection, datagrams) = sent(&[long]);
+    let (connection, datagrams) = sent(&[long]);
     assert_eq!(datagrams, 9, "and some 150 bytes wait");
-    assert_eq!(connection.timeout_at(), Some(T + Duration::from_millis(1)));
     let later = T + Duration::from_millis(1);
-    connection.handle_timeout(later);
-    assert_eq!(leave(&mut connection, later), 1);
-
-    let (mut connection, _) = sent(&[long]);
-    deliver(&mut connection, 1, &acknowledging(0..1));
-    assert_eq!(leave(&mut connection, T), 1, "what it waited for has come");
-
-    let (mut connection, _) = sent(&[long]);
-    connection.send(vec![2; 1000]).unwrap();
-    assert_eq!(leave(&mut connection, T), 1, "and the datagram is filled");
-
-    let (mut connection, _) = sent(&[long]);
-    connection.close(T);
-    assert_eq!(leave(&mut connection, T), 1, "nothing more is to come");
-
+    assert_eq!(connection.timeout_at(), Some(later));
+    let releases: [(&str, fn(&mut Connection)); 4] = [
+        ("time", |connection| {
+            connection.handle_timeout(T + Duration::from_millis(1));
+        }),
+        ("an acknowledgement", |connection| {
+            deliver(connection, 1, &acknowledging(0..1));
+        }),
+        ("what fills the datagram", |connection| {
+            connection.send(vec![2; 1000]).unwrap();
+        }),
+        ("the end", |connection| connection.close(T)),
+    ];
+    for (what, release) in releases {
+        let (mut connection, _) = sent(&[long]);
+        release(&mut connection);
+        assert_eq!(leave(&mut connection, later), 1, "{what} releases it");
+    }
     assert_eq!(sent(&[3000]).1, 3, "hardly anything is under way");
     let whole = [1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 100];
     assert_eq!(sent(&whole).1, 10, "a whole message does not wait");
@@ -349,20 +338,11 @@ fn a_window_does_not_leave_at_once() {
 #[test]
 fn marks_are_told_with_each_acknowledgement_and_a_queues_at_once() {
     let mut connection = connection(Config::default());
-    let packet = |number, ecn| {
-        let mut datagram = Vec::new();
-        packet::put_header(&mut datagram, IDS.own, number, 0);
-        frame::put_ping(&mut datagram);
-        packet::put_tag(&mut datagram, 0, IDS.seed);
-        (datagram, ecn)
-    };
     leave(&mut connection, T);
-    for (datagram, ecn) in [packet(1, Some(Ecn::Ect0)), packet(2, Some(Ecn::Ce))] {
-        connection.handle_data(T, ecn, &Data::read(&datagram).unwrap());
-    }
     // What comes twice is counted once.
-    let (datagram, ecn) = packet(2, Some(Ecn::Ce));
-    connection.handle_data(T, ecn, &Data::read(&datagram).unwrap());
+    for (number, ecn) in [(1, Ecn::Ect0), (2, Ecn::Ce), (2, Ecn::Ce)] {
+        deliver_marked(&mut connection, number, Some(ecn), &framed(frame::put_ping));
+    }
     let mut out = Vec::new();
     assert!(connection.write_datagram(T, &mut out));
     let data = Data::read(&out).unwrap();

@@ -27,7 +27,7 @@ const LOSS_PACKETS: f64 = 128.0;
 const LOSS_OVERFLOW: f64 = 0.1;
 /// No more loss than this is made up for.
 const MAX_LOSS: f64 = 0.6;
-/// How much of what the rate gives in a round trip may be under way.
+/// How much of what the rate gives in a round trip may be in flight.
 const WINDOW_GAIN: f64 = 2.0;
 /// The smallest window: loss must be seen without a timeout.
 const MIN_WINDOW_PACKETS: f64 = 8.0;
@@ -138,20 +138,15 @@ impl Rate {
     }
 
     pub(crate) fn pacing(&self) -> Option<f64> {
-        let min_rtt = self
-            .min_rtt
-            .map_or(1.0, |(min_rtt, _)| min_rtt.as_secs_f64());
-        let first = match self.is_initial_window() {
-            true => self.initial_window / min_rtt.max(1e-6),
-            false => 0.0,
+        let first = if self.is_initial_window() {
+            self.initial_window / self.min_rtt_s().unwrap_or(1.0)
+        } else {
+            0.0
         };
         (self.rate > 0.0).then(|| (self.full().max(first) * self.gain()).max(self.packet))
     }
 
     pub(crate) fn window(&self) -> u64 {
-        let min_rtt = self
-            .min_rtt
-            .map_or(0.0, |(min_rtt, _)| min_rtt.as_secs_f64());
         // And what leaves or is acknowledged in one go.
         let in_one_go = 0.005;
         let gain = if self.phase == Phase::Start {
@@ -159,12 +154,23 @@ impl Rate {
         } else {
             WINDOW_GAIN
         };
-        let window = self.full() * (gain * min_rtt + in_one_go);
-        let floor = match self.is_initial_window() {
-            true => self.initial_window,
-            false => MIN_WINDOW_PACKETS * self.packet,
+        let window = self.full() * (gain * self.min_rtt_s().unwrap_or(0.0) + in_one_go);
+        let floor = if self.is_initial_window() {
+            self.initial_window
+        } else {
+            MIN_WINDOW_PACKETS * self.packet
         };
         window.max(floor) as u64
+    }
+
+    fn min_rtt(&self) -> Duration {
+        self.min_rtt.map_or(Duration::ZERO, |(min_rtt, _)| min_rtt)
+    }
+
+    /// In seconds, and not zero.
+    fn min_rtt_s(&self) -> Option<f64> {
+        self.min_rtt
+            .map(|(min_rtt, _)| min_rtt.as_secs_f64().max(1e-6))
     }
 
     /// Whether only what left at once has been acknowledged, if anything: its first packets tell of
@@ -181,10 +187,7 @@ impl Rate {
             Phase::Down => DOWN_GAIN,
             Phase::Cruise => {
                 // As much less as lets the queue go in two round trips.
-                let min_rtt = self
-                    .min_rtt
-                    .map_or(1.0, |(min_rtt, _)| min_rtt.as_secs_f64())
-                    .max(1e-6);
+                let min_rtt = self.min_rtt_s().unwrap_or(1.0);
                 let excess = self.queue.saturating_sub(self.slack()).as_secs_f64();
                 (1.0 - (excess / (2.0 * min_rtt)).max(self.marked / 2.0)).max(0.5)
             }
@@ -192,8 +195,7 @@ impl Rate {
     }
 
     fn slack(&self) -> Duration {
-        let min_rtt = self.min_rtt.map_or(Duration::ZERO, |(min_rtt, _)| min_rtt);
-        min_rtt.mul_f64(QUEUE_SHARE).max(MIN_QUEUE)
+        self.min_rtt().mul_f64(QUEUE_SHARE).max(MIN_QUEUE)
     }
 
     pub(crate) fn acknowledged(&mut self, what: &Acknowledged<'_>) {
@@ -276,8 +278,7 @@ impl Rate {
             min_rtt => *min_rtt = Some((middle, now)),
         }
         self.has_middle = true;
-        let min_rtt = self.min_rtt.map_or(middle, |(min_rtt, _)| min_rtt);
-        self.queue = middle.saturating_sub(min_rtt);
+        self.queue = middle.saturating_sub(self.min_rtt());
     }
 
     fn measure_loss(&mut self) {
@@ -294,8 +295,7 @@ impl Rate {
     }
 
     fn forget_rates_of_a_faster_link(&mut self) {
-        let min_rtt = self.min_rtt.map_or(Duration::ZERO, |(min_rtt, _)| min_rtt);
-        let is_doubled = self.queue > min_rtt.max(10 * MIN_QUEUE);
+        let is_doubled = self.queue > self.min_rtt().max(10 * MIN_QUEUE);
         let last = self.losses.last().copied().unwrap_or(0.0);
         let overflows = self.queue > self.slack() && last > self.loss + LOSS_OVERFLOW;
         if is_doubled || overflows {
