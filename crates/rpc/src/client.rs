@@ -17,7 +17,7 @@ impl Summary {
     ///
     /// # Errors
     /// [`RpcError::WrongAnswer`].
-    pub(crate) fn is_of(self, chunks: u64, size: usize) -> Result<Self, RpcError> {
+    pub(crate) fn verify(self, chunks: u64, size: usize) -> Result<Self, RpcError> {
         let bytes = chunks * size as u64;
         if self == (Summary { chunks, bytes }) {
             return Ok(self);

@@ -7,11 +7,11 @@ use std::io;
 use std::time::Duration;
 
 /// How many connections a server has at once; one more is closed at once.
-pub(crate) const CONNECTIONS_MOST: usize = 1024;
+pub(crate) const MAX_CONNECTIONS: usize = 1024;
 /// How long who connects has to say the token.
-pub(crate) const GREETING: Duration = Duration::from_secs(10);
+pub(crate) const TOKEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long is waited where a connection cannot be accepted.
-pub(crate) const REST: Duration = Duration::from_millis(50);
+pub(crate) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// A server, on threads of its own, until it is stopped or dropped. Its threads begin on the
 /// processors of the thread that starts it.

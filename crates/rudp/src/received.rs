@@ -25,12 +25,12 @@ const FULL_ACK_EVERY: u32 = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Received {
     numbers: RangeSet,
-    /// Packets below this one are not told apart any more.
+    /// Packets below this one count as received.
     floor: u64,
     largest_at: Time,
-    /// Packets to be acknowledged that no acknowledgement has told of.
+    /// Ack-eliciting packets since the last acknowledgement.
     unacked: u32,
-    /// When they are to be told of at the latest.
+    /// When they are acknowledged at the latest.
     due: Option<Time>,
     acks: u32,
     marks: EcnCounts,
@@ -65,7 +65,7 @@ impl Received {
         }
         if is_ack_eliciting {
             self.unacked += 1;
-            // A gap, what fills one, or a queue's mark is told at once (RFC 9000 section 13.2.1).
+            // A gap, what fills one, or a queue's mark is acknowledged at once (RFC 9000 section 13.2.1).
             let is_urgent = packet.wants_ack || number != expected || ecn == Some(Ecn::Ce);
             let is_at_once = is_urgent || self.unacked >= PACKETS_MAX;
             let due = if is_at_once { now } else { now + MAX_ACK_DELAY };
@@ -89,7 +89,7 @@ impl Received {
         self.due.is_some_and(|due| due <= now)
     }
 
-    /// Appends what there is to be told, if anything, in at most so many bytes.
+    /// Appends an acknowledgement if one is pending, in at most so many bytes.
     pub(crate) fn write_ack(&mut self, now: Time, out: &mut Vec<u8>, room: usize) {
         if self.due.is_none() {
             return;

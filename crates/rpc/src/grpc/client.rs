@@ -1,7 +1,7 @@
 //! A client that waits for what it asked.
 
 use super::channel::{self, Channel};
-use super::echo::{Message, echo, in_time, request};
+use super::echo::{Message, echo, request, with_deadline};
 use super::errors::failed;
 use super::runtime;
 use super::wire::echo_client::EchoClient;
@@ -66,12 +66,12 @@ impl Client {
     pub(crate) fn call(&mut self, payload: &Payload) -> Result<(), RpcError> {
         let (client, runtime) = connected(&mut self.echo, &self.runtime)?;
         let make = |payload: &Payload| Message::fitting(payload, &self.options);
-        let messages = Messages::of(&mut self.messages, payload, make)?;
-        let answer = runtime.block_on(in_time(
+        let messages = Messages::reuse(&mut self.messages, payload, make)?;
+        let answer = runtime.block_on(with_deadline(
             echo(client, messages.next(), &self.options),
             &self.options,
         ));
-        messages.came_back(answer.map_err(|status| failed(&status, &self.options))?)
+        messages.check_reply(answer.map_err(|status| failed(&status, &self.options))?)
     }
 
     pub(crate) fn upload(
@@ -89,13 +89,13 @@ impl Client {
             Some(chunk)
         }));
         let call = client.upload(request(chunks, &self.options));
-        let answer = runtime.block_on(in_time(call, &self.options));
+        let answer = runtime.block_on(with_deadline(call, &self.options));
         let answer = answer.map_err(|status| failed(&status, &self.options))?;
         let arrived = Summary {
             chunks: answer.get_ref().chunks,
             bytes: answer.get_ref().bytes,
         };
-        arrived.is_of(sent.load(Ordering::Relaxed), size)
+        arrived.verify(sent.load(Ordering::Relaxed), size)
     }
 
     pub(crate) fn download(
@@ -122,7 +122,7 @@ impl Client {
             }
             Ok(())
         };
-        let done = runtime.block_on(in_time(call, options));
+        let done = runtime.block_on(with_deadline(call, options));
         received.summary(done.map_err(|status| failed(&status, options)))
     }
 
@@ -158,7 +158,7 @@ impl Client {
             }
             Ok(())
         };
-        let done = runtime.block_on(in_time(call, options));
+        let done = runtime.block_on(with_deadline(call, options));
         received.summary(done.map_err(|status| failed(&status, options)))
     }
 }

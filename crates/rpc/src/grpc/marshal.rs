@@ -19,7 +19,7 @@ pub(crate) struct Marshal {
 impl Marshal {
     pub(crate) fn new(payload: &Payload) -> Result<Self, RpcError> {
         let mut marshal = Self {
-            message: Message::of(payload),
+            message: Message::from(payload),
             buffer: Vec::new(),
         };
         marshal.encode()?;

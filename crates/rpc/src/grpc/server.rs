@@ -6,7 +6,7 @@ use super::stream::{Stream, tokio_stream};
 use super::wire::echo_server::{Echo, EchoServer};
 use super::wire::{Chunk, DoubleMessage, IntMessage, StringMessage, Structure, Summary, Wanted};
 use crate::address::{Listener, ListenerSocket};
-use crate::server::{CONNECTIONS_MOST, GREETING, REST};
+use crate::server::{ACCEPT_RETRY_DELAY, MAX_CONNECTIONS, TOKEN_TIMEOUT};
 use crate::{Options, Socket};
 use std::io;
 use std::sync::Arc;
@@ -128,13 +128,13 @@ async fn serve(
     });
     let incoming = UnboundedReceiverStream::new(incoming).map(io::Result::Ok);
     let echo = EchoServer::new(Service {
-        chunk_most: options.message_most,
+        max_chunk: options.message_most,
     })
     .max_decoding_message_size(options.message_most)
     .max_encoding_message_size(options.message_most);
     // It goes on whatever a connection does, and reports nothing else.
     let _ = tonic::transport::Server::builder()
-        .max_frame_size(super::FRAME_MOST)
+        .max_frame_size(super::MAX_FRAME)
         .serve_with_incoming(echo, given.merge(incoming))
         .await;
 }
@@ -142,11 +142,11 @@ async fn serve(
 /// Admits the clients that send the token.
 async fn admit(listener: TokioListener, token: Vec<u8>, admitted: UnboundedSender<Stream>) {
     let token = Arc::new(token);
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MOST));
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(mut io) = listener.accept().await else {
             // No descriptors, perhaps: there may be some soon.
-            sleep(REST).await;
+            sleep(ACCEPT_RETRY_DELAY).await;
             continue;
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
@@ -161,12 +161,12 @@ async fn admit(listener: TokioListener, token: Vec<u8>, admitted: UnboundedSende
                 let _ = admitted.send(Stream { io, _permit });
             }
         };
-        tokio::spawn(timeout(GREETING, greet));
+        tokio::spawn(timeout(TOKEN_TIMEOUT, greet));
     }
 }
 
 struct Service {
-    chunk_most: usize,
+    max_chunk: usize,
 }
 
 /// One method that gives back what it is given.
@@ -223,14 +223,12 @@ impl Echo for Service {
     ) -> Result<Response<Self::DownloadStream>, Status> {
         let Wanted { chunks, size } = request.into_inner();
         let size = usize::try_from(size).ok();
-        let size = size
-            .filter(|size| *size <= self.chunk_most)
-            .ok_or_else(|| {
-                Status::out_of_range(format!(
-                    "chunks are {} B at most, as messages are",
-                    self.chunk_most
-                ))
-            })?;
+        let size = size.filter(|size| *size <= self.max_chunk).ok_or_else(|| {
+            Status::out_of_range(format!(
+                "chunks are {} B at most, as messages are",
+                self.max_chunk
+            ))
+        })?;
         let chunk = chunk(size);
         let chunks = Chunks {
             left: chunks,

@@ -1,7 +1,7 @@
 //! A connection under Thrift's transports: what is read of it is bounded, and takes no longer than
 //! it may.
 
-use super::FRAME_MOST;
+use super::MAX_FRAME;
 use crate::{Socket, Transport};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Line {
         // A frame is read whole before its length is known to be a message's: the crate's own limit
         // of frames is the one that counts.
         let message = match transport {
-            Transport::Framed => most.max(FRAME_MOST),
+            Transport::Framed => most.max(MAX_FRAME),
             Transport::Buffered => most,
         };
         Ok(Arc::new(Self {
@@ -61,13 +61,13 @@ impl Line {
     }
 
     /// A message begins: another one may be as long as this.
-    pub(super) fn message_begins(&self) {
+    pub(super) fn begin_message(&self) {
         self.taken.store(0, Ordering::Relaxed);
     }
 
     /// A call begins, which may take so long.
-    pub(super) fn call_begins(&self, deadline: Option<Duration>) {
-        self.message_begins();
+    pub(super) fn begin_call(&self, deadline: Option<Duration>) {
+        self.begin_message();
         let until = deadline.map_or(0, |deadline| {
             (self.made.elapsed() + deadline).as_nanos() as u64
         });
@@ -78,29 +78,27 @@ impl Line {
         &self.socket
     }
 
-    fn in_time(&self) -> io::Result<()> {
+    fn check_deadline(&self) -> io::Result<()> {
         let until = self.until.load(Ordering::Relaxed);
-        match until != 0 && self.made.elapsed().as_nanos() as u64 > until {
-            true => Err(ErrorKind::TimedOut.into()),
-            false => Ok(()),
+        if until != 0 && self.made.elapsed().as_nanos() as u64 > until {
+            return Err(ErrorKind::TimedOut.into());
         }
+        Ok(())
     }
 
-    fn take(&self, bytes: usize) -> io::Result<()> {
+    fn count(&self, bytes: usize) -> io::Result<()> {
         let taken = self.taken.load(Ordering::Relaxed) + bytes;
         self.taken.store(taken, Ordering::Relaxed);
-        match taken > self.most {
-            true => Err(io::Error::new(
-                ErrorKind::InvalidData,
-                format!("{TOO_LONG}{taken} B and not yet at its end"),
-            )),
-            false => Ok(()),
+        if taken <= self.most {
+            return Ok(());
         }
+        let reason = format!("{TOO_LONG}{taken} B and not yet at its end");
+        Err(io::Error::new(ErrorKind::InvalidData, reason))
     }
 }
 
-/// Says in one way what the system says in several.
-fn plain(error: io::Error) -> io::Error {
+/// Maps the several errors of the system for one condition to one.
+fn normalize(error: io::Error) -> io::Error {
     match error.kind() {
         // What a socket says whose time is over.
         ErrorKind::WouldBlock => ErrorKind::TimedOut.into(),
@@ -112,12 +110,12 @@ fn plain(error: io::Error) -> io::Error {
     }
 }
 
-/// Does it again where a signal came in between.
-fn again(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+/// Repeats a call that a signal interrupted.
+fn retry_interrupted(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match call() {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            done => return done.map_err(plain),
+            done => return done.map_err(normalize),
         }
     }
 }
@@ -129,9 +127,9 @@ pub(super) struct Incoming(pub(super) Arc<Line>);
 impl Read for Incoming {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut stream = &self.0.socket.0;
-        let read = again(|| stream.read(buffer))?;
-        self.0.in_time()?;
-        self.0.take(read)?;
+        let read = retry_interrupted(|| stream.read(buffer))?;
+        self.0.check_deadline()?;
+        self.0.count(read)?;
         Ok(read)
     }
 }
@@ -151,12 +149,12 @@ impl Outgoing {
 
     fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut stream = &self.line.socket.0;
-        let sent = again(|| match parts {
+        let sent = retry_interrupted(|| match parts {
             // send(2) has less to look at than writev(2).
             [part] => stream.write(part),
             parts => stream.write_vectored(parts),
         })?;
-        self.line.in_time()?;
+        self.line.check_deadline()?;
         Ok(sent)
     }
 

@@ -29,7 +29,7 @@ impl Marshal {
         payload: &Payload,
     ) -> Result<Self, RpcError> {
         let mut marshal = Self {
-            call: Message::of(payload).into(),
+            call: Message::from(payload).into(),
             transport,
             protocol,
             limits: limits(&Options {

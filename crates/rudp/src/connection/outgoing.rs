@@ -158,7 +158,7 @@ impl Connection {
         (may_send || self.received.is_due(now)) && self.write_packet(now, out, may_send)
     }
 
-    /// Whether something new may leave before what came with the last message is worked through. Nothing
+    /// Whether something new may leave before the deferred acknowledgement is applied. Nothing
     /// is in flight then: the window lets one datagram go, and it may go whatever pacing says.
     fn may_answer(&mut self) -> bool {
         self.sending
@@ -316,7 +316,7 @@ impl Connection {
 
     /// Whether nothing follows a packet of so many bytes before something arrives.
     fn waits_after(&mut self, bytes: usize) -> bool {
-        // All that counts as in flight has arrived where that is not worked through yet.
+        // All that counts as in flight has arrived where an acknowledgement is deferred.
         if self.deferred_ack.is_some() || self.recovery.packets_in_flight() + 1 >= ACK_REQUEST_BELOW
         {
             return false;

@@ -294,7 +294,8 @@ fn a_short_end_of_a_message_waits_for_what_could_fill_its_datagram_but_not_for_l
     assert_eq!(datagrams, 9, "and some 150 bytes wait");
     let later = T + Duration::from_millis(1);
     assert_eq!(connection.timeout_at(), Some(later));
-    let releases: [(&str, fn(&mut Connection)); 4] = [
+    type Release = fn(&mut Connection);
+    let releases: [(&str, Release); 4] = [
         ("time", |connection| {
             connection.handle_timeout(T + Duration::from_millis(1));
         }),
