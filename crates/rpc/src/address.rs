@@ -4,6 +4,7 @@ use crate::{Options, RpcError};
 use std::fmt;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -17,25 +18,20 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// A connection that is there already, whoever made it.
+/// A connected stream socket, TCP or Unix. Once it is connected the kernel takes the same calls for
+/// either, so the standard library's type for TCP holds both.
 #[derive(Debug)]
-pub enum Socket {
-    /// Of TCP. Nagle's delay is switched off by whoever is given it.
-    Tcp(TcpStream),
-    /// A Unix stream socket.
-    Unix(UnixStream),
-}
+pub struct Socket(pub(crate) TcpStream);
 
-/// What accepts connections, and takes its path away when it goes.
+/// What accepts connections. Dropping it removes the path of a Unix socket.
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) address: Address,
-    pub(crate) listens: Listens,
+    pub(crate) socket: ListenerSocket,
 }
 
-/// By what.
 #[derive(Debug)]
-pub(crate) enum Listens {
+pub(crate) enum ListenerSocket {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
@@ -70,34 +66,28 @@ impl From<SocketAddr> for Address {
     }
 }
 
-impl From<TcpStream> for Socket {
-    fn from(stream: TcpStream) -> Self {
-        Self::Tcp(stream)
-    }
-}
-
-impl From<UnixStream> for Socket {
-    fn from(stream: UnixStream) -> Self {
-        Self::Unix(stream)
+impl<S: Into<OwnedFd>> From<S> for Socket {
+    fn from(socket: S) -> Self {
+        Self(socket.into().into())
     }
 }
 
 impl Address {
-    /// Connects, and says the token.
+    /// Connects, and sends the token.
     ///
     /// # Errors
     /// [`RpcError::Connect`].
     pub(crate) fn connect(&self, options: &Options) -> Result<Socket, RpcError> {
-        let connected = || {
+        let connect = || {
             let mut socket: Socket = match self {
                 Self::Tcp(to) => TcpStream::connect_timeout(to, options.connects)?.into(),
                 Self::Unix(path) => UnixStream::connect(path)?.into(),
             };
             socket.set_nodelay()?;
-            socket.write_all(&options.token)?;
+            socket.0.write_all(&options.token)?;
             io::Result::Ok(socket)
         };
-        connected().map_err(|source| RpcError::Connect {
+        connect().map_err(|source| RpcError::Connect {
             address: self.clone(),
             source,
         })
@@ -109,24 +99,24 @@ impl Address {
     /// [`RpcError::Listen`].
     pub(crate) fn listen(&self) -> Result<Listener, RpcError> {
         let listen = || {
-            io::Result::Ok(match self {
-                Self::Tcp(address) => {
-                    let listener = TcpListener::bind(address)?;
-                    let address = Self::Tcp(listener.local_addr()?);
-                    (address, Listens::Tcp(listener))
-                }
-                Self::Unix(path) => (self.clone(), Listens::Unix(UnixListener::bind(path)?)),
-            })
+            let socket = match self {
+                Self::Tcp(address) => ListenerSocket::Tcp(TcpListener::bind(address)?),
+                Self::Unix(path) => ListenerSocket::Unix(UnixListener::bind(path)?),
+            };
+            let address = match &socket {
+                ListenerSocket::Tcp(listener) => Self::Tcp(listener.local_addr()?),
+                ListenerSocket::Unix(_) => self.clone(),
+            };
+            io::Result::Ok(Listener { address, socket })
         };
-        let listening = listen().map_err(|source| RpcError::Listen {
+        listen().map_err(|source| RpcError::Listen {
             address: self.clone(),
             source,
-        });
-        listening.map(|(address, listens)| Listener { address, listens })
+        })
     }
 
-    /// Where it is to be called from here: all addresses are none to connect to.
-    pub(crate) fn as_called_from_here(&self) -> Self {
+    /// The address to connect to from here: loopback where the server listens at every address.
+    pub(crate) fn loopback(&self) -> Self {
         match self {
             Self::Tcp(address) if address.ip().is_unspecified() => {
                 let ip: IpAddr = match address.ip() {
@@ -140,66 +130,42 @@ impl Address {
     }
 }
 
+impl Listener {
+    pub(crate) fn accept(&self) -> io::Result<Socket> {
+        match &self.socket {
+            ListenerSocket::Tcp(listener) => listener.accept().map(|(stream, _)| stream.into()),
+            ListenerSocket::Unix(listener) => listener.accept().map(|(stream, _)| stream.into()),
+        }
+    }
+}
+
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Address::Unix(path) = &self.address {
-            // Nothing is to be done where somebody has taken it away already.
+            // Somebody may have removed it already.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// Calls the same method of what is inside.
-macro_rules! inner {
-    ($socket:expr, $stream:ident => $call:expr) => {
-        match $socket {
-            $crate::Socket::Tcp($stream) => $call,
-            $crate::Socket::Unix($stream) => $call,
-        }
-    };
-}
-pub(crate) use inner;
-
 impl Socket {
-    /// Without Nagle's delay, which a Unix socket does not know.
+    /// Switches off Nagle's delay, which a Unix socket does not have.
     pub(crate) fn set_nodelay(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_nodelay(true),
-            Self::Unix(_) => Ok(()),
+        match self.0.set_nodelay(true) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+            done => done,
         }
-    }
-
-    pub(crate) fn set_nonblocking(&self, on: bool) -> io::Result<()> {
-        inner!(self, stream => stream.set_nonblocking(on))
-    }
-
-    /// The same connection once more.
-    pub(crate) fn try_clone(&self) -> io::Result<Socket> {
-        Ok(match self {
-            Self::Tcp(stream) => Self::Tcp(stream.try_clone()?),
-            Self::Unix(stream) => Self::Unix(stream.try_clone()?),
-        })
     }
 
     pub(crate) fn shutdown(&self, how: Shutdown) {
-        // One that the other end has closed already cannot be.
-        let _ = inner!(self, stream => stream.shutdown(how));
+        // It fails where the other end has closed the connection already.
+        let _ = self.0.shutdown(how);
     }
 }
 
-impl io::Read for Socket {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        inner!(self, stream => stream.read(buffer))
-    }
-}
-
-impl Write for Socket {
+impl Write for &Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        inner!(self, stream => stream.write(bytes))
-    }
-
-    fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
-        inner!(self, stream => stream.write_vectored(parts))
+        (&self.0).write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {

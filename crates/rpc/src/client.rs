@@ -1,5 +1,6 @@
 //! A client of either stack that waits for what it asked.
 
+use crate::by_stack::{ByStack, either};
 use crate::{Address, Options, Payload, RpcError, Socket, Stack, grpc, memory, thrift};
 
 /// What a stream was: at the end that received it.
@@ -16,15 +17,15 @@ impl Summary {
     ///
     /// # Errors
     /// [`RpcError::WrongAnswer`].
-    pub(crate) fn is_of(self, chunks: u64, size: usize) -> Result<Self, RpcError> {
+    pub(crate) fn verify(self, chunks: u64, size: usize) -> Result<Self, RpcError> {
         let bytes = chunks * size as u64;
-        match self == (Summary { chunks, bytes }) {
-            true => Ok(self),
-            false => Err(RpcError::WrongAnswer(format!(
-                "{chunks} chunks of {size} B were sent, and {} of {} B together arrived",
-                self.chunks, self.bytes
-            ))),
+        if self == (Summary { chunks, bytes }) {
+            return Ok(self);
         }
+        Err(RpcError::WrongAnswer(format!(
+            "{chunks} chunks of {size} B were sent, and {} of {} B together arrived",
+            self.chunks, self.bytes
+        )))
     }
 }
 
@@ -37,13 +38,7 @@ pub(crate) fn chunk(size: usize) -> Vec<u8> {
 #[derive(Debug)]
 pub struct Client {
     options: Options,
-    inner: Inner,
-}
-
-#[derive(Debug)]
-enum Inner {
-    Grpc(Box<grpc::Client>),
-    Thrift(Box<thrift::Client>),
+    inner: ByStack<Box<grpc::Client>, Box<thrift::Client>>,
 }
 
 impl Client {
@@ -54,9 +49,9 @@ impl Client {
     pub fn new(stack: Stack, options: &Options) -> Result<Self, RpcError> {
         memory::keep(options.message_most);
         let inner = match stack {
-            Stack::Grpc => Inner::Grpc(Box::new(grpc::Client::new(options)?)),
+            Stack::Grpc => ByStack::Grpc(Box::new(grpc::Client::new(options)?)),
             Stack::Thrift(transport, protocol) => {
-                Inner::Thrift(Box::new(thrift::Client::new(transport, protocol, options)))
+                ByStack::Thrift(Box::new(thrift::Client::new(transport, protocol, options)))
             }
         };
         Ok(Self {
@@ -82,18 +77,12 @@ impl Client {
     /// [`RpcError::Failed`] with what the system says of the socket.
     pub fn over(&mut self, socket: Socket) -> Result<(), RpcError> {
         self.disconnect();
-        match &mut self.inner {
-            Inner::Grpc(client) => client.over(socket),
-            Inner::Thrift(client) => client.over(socket),
-        }
+        either!(&mut self.inner, client => client.over(socket))
     }
 
     /// Closes the connection, if there is one.
     pub fn disconnect(&mut self) {
-        match &mut self.inner {
-            Inner::Grpc(client) => client.disconnect(),
-            Inner::Thrift(client) => client.disconnect(),
-        }
+        either!(&mut self.inner, client => client.disconnect())
     }
 
     /// Sends the payload, waits for the answer, and looks that it is the same. From the second call
@@ -103,10 +92,7 @@ impl Client {
     /// Why it failed.
     #[inline]
     pub fn call(&mut self, payload: &Payload) -> Result<(), RpcError> {
-        match &mut self.inner {
-            Inner::Grpc(client) => client.call(payload),
-            Inner::Thrift(client) => client.call(payload),
-        }
+        either!(&mut self.inner, client => client.call(payload))
     }
 
     /// Sends chunks of `size` bytes for as long as `more` says so, which is asked before each, and
@@ -120,10 +106,7 @@ impl Client {
         size: usize,
         more: impl FnMut() -> bool + Send + 'static,
     ) -> Result<Summary, RpcError> {
-        match &mut self.inner {
-            Inner::Grpc(client) => client.upload(size, more),
-            Inner::Thrift(client) => client.upload(size, more),
-        }
+        either!(&mut self.inner, client => client.upload(size, more))
     }
 
     /// Has the server send chunks of `size` bytes until `each`, which is called after each came,
@@ -137,14 +120,14 @@ impl Client {
         each: impl FnMut() -> bool,
     ) -> Result<Summary, RpcError> {
         match &mut self.inner {
-            Inner::Grpc(client) => client.download(size, each),
-            Inner::Thrift(_) => Err(NO_STREAMS),
+            ByStack::Grpc(client) => client.download(size, each),
+            ByStack::Thrift(_) => Err(NO_STREAMS),
         }
     }
 
     /// Sends chunks of `size` bytes which the server sends back, `ahead` of them before the first
     /// came back and another one for each that did, until `each`, which is called after each came
-    /// back, says no; those under way are then waited for. gRPC only: a bidirectional stream.
+    /// back, says no; those in flight are then waited for. gRPC only: a bidirectional stream.
     ///
     /// # Errors
     /// Why it failed; [`RpcError::Unsupported`] of Thrift.
@@ -155,8 +138,8 @@ impl Client {
         each: impl FnMut() -> bool,
     ) -> Result<Summary, RpcError> {
         match &mut self.inner {
-            Inner::Grpc(client) => client.exchange(size, ahead, each),
-            Inner::Thrift(_) => Err(NO_STREAMS),
+            ByStack::Grpc(client) => client.exchange(size, ahead, each),
+            ByStack::Thrift(_) => Err(NO_STREAMS),
         }
     }
 }

@@ -57,3 +57,10 @@ pub enum RpcError {
     #[error("{0}")]
     Failed(String),
 }
+
+impl RpcError {
+    /// Any other error of the stack or the system.
+    pub(crate) fn failed(error: impl std::fmt::Display) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

@@ -26,7 +26,7 @@ mod wire {
 /// The longest frame of HTTP/2 that each end takes, and so the longest that the other sends: a
 /// message of 64 KiB goes by one system call and comes by two. In frames of 16 KiB, the libraries'
 /// own, it went by four and came by eight.
-const FRAME_MOST: u32 = 128 << 10;
+const MAX_FRAME: u32 = 128 << 10;
 
 /// A runtime that does all its work on the thread that waits for it.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

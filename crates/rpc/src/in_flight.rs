@@ -1,5 +1,6 @@
 //! Many calls at once: for a load that does not wait for its answers.
 
+use crate::by_stack::{ByStack, either};
 use crate::{
     Address, Kind, Options, Payload, RpcError, Socket, Stack, Transport, grpc, memory, thrift,
 };
@@ -10,13 +11,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct InFlight {
     kind: Option<Kind>,
-    inner: Inner,
-}
-
-#[derive(Debug)]
-enum Inner {
-    Grpc(Box<grpc::InFlight>),
-    Thrift(Box<thrift::InFlight>),
+    inner: ByStack<Box<grpc::InFlight>, Box<thrift::InFlight>>,
 }
 
 impl InFlight {
@@ -45,10 +40,10 @@ impl InFlight {
         }
         memory::keep(options.message_most);
         let inner = match stack {
-            Stack::Grpc => Inner::Grpc(Box::new(grpc::InFlight::over(sockets, options)?)),
+            Stack::Grpc => ByStack::Grpc(Box::new(grpc::InFlight::over(sockets, options)?)),
             Stack::Thrift(Transport::Framed, protocol) => {
                 let calls = thrift::InFlight::over(protocol, sockets, options)?;
-                Inner::Thrift(Box::new(calls))
+                ByStack::Thrift(Box::new(calls))
             }
             Stack::Thrift(Transport::Buffered, _) => {
                 return Err(RpcError::Unsupported(
@@ -64,7 +59,7 @@ impl InFlight {
     /// [`InFlight::poll`].
     ///
     /// # Errors
-    /// Why it cannot; [`RpcError::Unsupported`] while calls of another kind of payload are under way.
+    /// Why it cannot; [`RpcError::Unsupported`] while calls of another kind of payload are in flight.
     pub fn begin(&mut self, payload: &Payload) -> Result<u64, RpcError> {
         if self.kind != Some(payload.kind()) {
             if self.count() > 0 {
@@ -74,10 +69,7 @@ impl InFlight {
             }
             self.kind = Some(payload.kind());
         }
-        match &mut self.inner {
-            Inner::Grpc(calls) => calls.begin(payload),
-            Inner::Thrift(calls) => calls.begin(payload),
-        }
+        either!(&mut self.inner, calls => calls.begin(payload))
     }
 
     /// Sends and receives what there is, and gives the number and the outcome of every call that is
@@ -91,17 +83,11 @@ impl InFlight {
         wait: Duration,
         answered: &mut dyn FnMut(u64, Result<(), RpcError>),
     ) -> Result<(), RpcError> {
-        match &mut self.inner {
-            Inner::Grpc(calls) => calls.poll(wait, answered),
-            Inner::Thrift(calls) => calls.poll(wait, answered),
-        }
+        either!(&mut self.inner, calls => calls.poll(wait, answered))
     }
 
     /// How many calls have been begun and not answered.
     pub fn count(&self) -> usize {
-        match &self.inner {
-            Inner::Grpc(calls) => calls.count(),
-            Inner::Thrift(calls) => calls.count(),
-        }
+        either!(&self.inner, calls => calls.count())
     }
 }

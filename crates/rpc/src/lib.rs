@@ -6,6 +6,7 @@
 //! anybody's client does, and takes no clock, lock or allocation more.
 
 mod address;
+mod by_stack;
 mod client;
 mod error;
 mod grpc;

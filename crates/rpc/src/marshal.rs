@@ -1,5 +1,6 @@
 //! What a stack does to a message in memory.
 
+use crate::by_stack::{ByStack, either};
 use crate::{Payload, RpcError, Stack, grpc, thrift};
 
 /// The request that carries a payload, encoded and decoded without a socket. Of Thrift it is the
@@ -7,13 +8,7 @@ use crate::{Payload, RpcError, Stack, grpc, thrift};
 /// that gRPC puts before it, without HTTP/2's frames and headers.
 #[derive(Debug)]
 pub struct Marshal {
-    inner: Inner,
-}
-
-#[derive(Debug)]
-enum Inner {
-    Grpc(Box<grpc::Marshal>),
-    Thrift(Box<thrift::Marshal>),
+    inner: ByStack<Box<grpc::Marshal>, Box<thrift::Marshal>>,
 }
 
 impl Marshal {
@@ -23,10 +18,10 @@ impl Marshal {
     /// [`RpcError::WrongAnswer`] where what is encoded does not decode to it again.
     pub fn new(stack: Stack, payload: &Payload) -> Result<Self, RpcError> {
         let inner = match stack {
-            Stack::Grpc => Inner::Grpc(Box::new(grpc::Marshal::new(payload)?)),
+            Stack::Grpc => ByStack::Grpc(Box::new(grpc::Marshal::new(payload)?)),
             Stack::Thrift(transport, protocol) => {
                 let marshal = thrift::Marshal::new(transport, protocol, payload)?;
-                Inner::Thrift(Box::new(marshal))
+                ByStack::Thrift(Box::new(marshal))
             }
         };
         Ok(Self { inner })
@@ -34,10 +29,7 @@ impl Marshal {
 
     /// How many bytes it has on the wire.
     pub fn wire_bytes(&self) -> usize {
-        match &self.inner {
-            Inner::Grpc(marshal) => marshal.wire_bytes(),
-            Inner::Thrift(marshal) => marshal.wire_bytes(),
-        }
+        either!(&self.inner, marshal => marshal.wire_bytes())
     }
 
     /// Encodes it into a buffer that is used again, and gives how many bytes it took.
@@ -46,10 +38,7 @@ impl Marshal {
     /// What the stack says.
     #[inline]
     pub fn encode(&mut self) -> Result<usize, RpcError> {
-        match &mut self.inner {
-            Inner::Grpc(marshal) => marshal.encode(),
-            Inner::Thrift(marshal) => marshal.encode(),
-        }
+        either!(&mut self.inner, marshal => marshal.encode())
     }
 
     /// Decodes what was encoded last, and drops it.
@@ -58,9 +47,6 @@ impl Marshal {
     /// What the stack says.
     #[inline]
     pub fn decode(&mut self) -> Result<(), RpcError> {
-        match &mut self.inner {
-            Inner::Grpc(marshal) => marshal.decode(),
-            Inner::Thrift(marshal) => marshal.decode(),
-        }
+        either!(&mut self.inner, marshal => marshal.decode())
     }
 }

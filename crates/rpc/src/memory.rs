@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 /// Longer than this the C library gives back whatever it is told (`DEFAULT_MMAP_THRESHOLD_MAX`).
-const KEPT_MOST: usize = 32 << 20;
+const MAX_KEPT: usize = 32 << 20;
 
 /// Has the C library keep what a message of up to so many bytes was in, for the next one. It gives
 /// the end of the heap back to the kernel with each one of 64 KiB that is freed, and each page of it
@@ -14,6 +14,6 @@ const KEPT_MOST: usize = 32 << 20;
 /// adjusts; another library does as it does.
 pub(crate) fn keep(message_most: usize) {
     // Never touched, so that it is an address range and no memory.
-    let longer: Vec<u8> = Vec::with_capacity(message_most.min(KEPT_MOST));
+    let longer: Vec<u8> = Vec::with_capacity(message_most.min(MAX_KEPT));
     drop(black_box(longer));
 }

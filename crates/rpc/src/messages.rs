@@ -7,7 +7,7 @@ use crate::{Kind, Payload, RpcError};
 pub(crate) struct Messages<M> {
     kind: Kind,
     expected: M,
-    /// None while it is under way, and after a call that failed.
+    /// None while it is in flight, and after a call that failed.
     next: Vec<M>,
 }
 
@@ -16,7 +16,7 @@ impl<M: Clone + PartialEq> Messages<M> {
     ///
     /// # Errors
     /// Why such a message may not be sent.
-    pub(crate) fn of<'a>(
+    pub(crate) fn reuse<'a>(
         place: &'a mut Option<Messages<M>>,
         payload: &Payload,
         make: impl FnOnce(&Payload) -> Result<M, RpcError>,
@@ -42,7 +42,7 @@ impl<M: Clone + PartialEq> Messages<M> {
     ///
     /// # Errors
     /// [`RpcError::WrongAnswer`].
-    pub(crate) fn came_back(&mut self, answer: M) -> Result<(), RpcError> {
+    pub(crate) fn check_reply(&mut self, answer: M) -> Result<(), RpcError> {
         if answer != self.expected {
             return Err(RpcError::WrongAnswer(format!("{} was sent", self.kind)));
         }

@@ -38,12 +38,12 @@ impl Options {
     /// # Errors
     /// [`RpcError::TooLong`].
     pub(crate) fn fits(&self, bytes: usize) -> Result<(), RpcError> {
-        match bytes > self.message_most {
-            true => Err(RpcError::TooLong(format!(
-                "{bytes} B are to be sent, and {} B are allowed",
-                self.message_most
-            ))),
-            false => Ok(()),
+        if bytes <= self.message_most {
+            return Ok(());
         }
+        Err(RpcError::TooLong(format!(
+            "{bytes} B are to be sent, and {} B are allowed",
+            self.message_most
+        )))
     }
 }

@@ -5,6 +5,7 @@ mod errors;
 mod in_flight;
 mod line;
 mod marshal;
+mod protocols;
 mod server;
 
 pub(crate) use client::Client;
@@ -33,9 +34,9 @@ mod wire {
 
 /// The most that the crate takes as one frame, which cannot be set (`TConfiguration` reaches the
 /// protocols and not the transport).
-const FRAME_MOST: usize = TConfiguration::DEFAULT_MAX_FRAME_SIZE;
+const MAX_FRAME: usize = TConfiguration::DEFAULT_MAX_FRAME_SIZE;
 /// What a message has besides what it carries, at most: its name, its number, its fields.
-const BESIDES: usize = 1024;
+const MAX_OVERHEAD: usize = 1024;
 
 /// What the protocols may take.
 fn limits(options: &Options) -> TConfiguration {

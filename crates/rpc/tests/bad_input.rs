@@ -9,6 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+/// The call fails with an error like this.
+macro_rules! assert_fails {
+    ($stack:expr, $call:expr, $error:pat $(if $condition:expr)?) => {
+        let error = $call.unwrap_err();
+        let is_like_this = matches!(error, $error $(if $condition)?);
+        assert!(is_like_this, "{}: {error:?}", $stack);
+    };
+}
+
 /// Long enough for an answer on a busy machine, short enough to wait for one that never comes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -62,6 +71,12 @@ fn peer(says: &'static [u8], goes: bool) -> SocketAddr {
     address
 }
 
+/// Says yes so many times.
+fn times(count: usize) -> impl FnMut() -> bool + Send + 'static {
+    let mut left = 0..count;
+    move || left.next().is_some()
+}
+
 #[test]
 fn a_message_that_is_too_long_is_named_by_either_end() {
     let long = Payload::new(Kind::String(100_000));
@@ -75,8 +90,7 @@ fn a_message_that_is_too_long_is_named_by_either_end() {
         other.call(&Payload::new(Kind::Int)).unwrap();
 
         let mut by_client = client(stack, address, &short);
-        let error = by_client.call(&long).unwrap_err();
-        assert!(matches!(error, RpcError::TooLong(_)), "{stack}: {error:?}");
+        assert_fails!(stack, by_client.call(&long), RpcError::TooLong(_));
         by_client.call(&Payload::new(Kind::Int)).unwrap();
 
         let mut by_server = client(stack, address, &Options::default());
@@ -85,13 +99,8 @@ fn a_message_that_is_too_long_is_named_by_either_end() {
         assert!(error.to_string().contains("100"), "{error}");
 
         let mut by_server = client(stack, address, &Options::default());
-        let mut left = 2;
-        let more = move || {
-            left -= 1;
-            left >= 0
-        };
-        let error = by_server.upload(100_000, more).unwrap_err();
-        assert!(matches!(error, RpcError::TooLong(_)), "{stack}: {error:?}");
+        let more = times(2);
+        assert_fails!(stack, by_server.upload(100_000, more), RpcError::TooLong(_));
 
         other.call(&Payload::new(Kind::Structure)).unwrap();
         serves(stack, address);
@@ -110,10 +119,8 @@ fn a_stream_of_messages_that_are_too_long_is_named_by_either_end() {
     for (of_server, of_client) in [(&short, &long), (&long, &short)] {
         let (_server, address) = listen(Stack::Grpc, of_server);
         let mut client = client(Stack::Grpc, address, of_client);
-        let error = client.download(1001, || true).unwrap_err();
-        assert!(matches!(error, RpcError::TooLong(_)), "{error:?}");
-        let error = client.exchange(1001, 1, || true).unwrap_err();
-        assert!(matches!(error, RpcError::TooLong(_)), "{error:?}");
+        assert_fails!("", client.download(1001, || true), RpcError::TooLong(_));
+        assert_fails!("", client.exchange(1001, 1, || true), RpcError::TooLong(_));
         client.call(&Payload::new(Kind::Int)).unwrap();
     }
 }
@@ -198,8 +205,11 @@ fn an_answer_that_is_another_is_named() {
     let says = b"\x00\x00\x00\x1c\x80\x01\x00\x02\x00\x00\x00\x08echo_int\x00\x00\x00\x01\
         \x08\x00\x00\x00\x00\x00\x07\x00";
     let mut client = client(Stack::THRIFT, peer(says, false), &patient());
-    let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
-    assert!(matches!(error, RpcError::WrongAnswer(_)), "{error:?}");
+    assert_fails!(
+        "",
+        client.call(&Payload::new(Kind::Int)),
+        RpcError::WrongAnswer(_)
+    );
 }
 
 #[test]
@@ -247,8 +257,11 @@ fn an_answer_in_another_protocol_is_named() {
             assert!(error.to_string().contains(&stack.to_string()), "{error}");
         }
         let mut client = client(stack, peer(b"", true), &patient());
-        let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
-        assert!(matches!(error, RpcError::Closed(_)), "{stack}: {error:?}");
+        assert_fails!(
+            stack,
+            client.call(&Payload::new(Kind::Int)),
+            RpcError::Closed(_)
+        );
     }
 }
 
@@ -261,11 +274,7 @@ fn who_waits_too_long_is_told_by_the_deadline() {
     for stack in Stack::ALL {
         let silent = peer(b"", false);
         let mut client = client(stack, silent, &brief);
-        let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
-        assert!(
-            matches!(error, RpcError::DeadlineExceeded(after) if Some(after) == brief.deadline),
-            "{stack}: {error:?}"
-        );
+        assert_fails!(stack, client.call(&Payload::new(Kind::Int)), RpcError::DeadlineExceeded(after) if Some(after) == brief.deadline);
         if let Ok(mut calls) = InFlight::connect(stack, &silent.into(), 2, &brief) {
             let mut late = 0;
             for number in 0..5 {
@@ -273,8 +282,7 @@ fn who_waits_too_long_is_told_by_the_deadline() {
             }
             while late < 5 {
                 let mut answered = |_, answer: Result<(), RpcError>| {
-                    let error = answer.unwrap_err();
-                    assert!(matches!(error, RpcError::DeadlineExceeded(_)), "{error:?}");
+                    assert_fails!("", answer, RpcError::DeadlineExceeded(_));
                     late += 1;
                 };
                 calls
@@ -312,10 +320,10 @@ fn an_answer_that_comes_byte_by_byte_is_not_waited_for_without_end() {
                 stream.write_all(&[**byte]).is_err()
             });
         });
-        let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
-        assert!(
-            matches!(error, RpcError::DeadlineExceeded(_)),
-            "{stack}: {error:?}"
+        assert_fails!(
+            stack,
+            client.call(&Payload::new(Kind::Int)),
+            RpcError::DeadlineExceeded(_)
         );
         client.disconnect();
         drips.join().unwrap();
@@ -335,17 +343,19 @@ fn a_stream_that_takes_too_long_ends_and_the_server_serves_the_others() {
             thread::sleep(Duration::from_millis(1));
             true
         });
-        let error = error.unwrap_err();
-        assert!(
-            matches!(error, RpcError::DeadlineExceeded(_)),
-            "{stack}: {error:?}"
-        );
+        assert_fails!(stack, error, RpcError::DeadlineExceeded(_));
         serves(stack, address);
         if stack == Stack::Grpc {
-            let error = late.download(10, || true).unwrap_err();
-            assert!(matches!(error, RpcError::DeadlineExceeded(_)), "{error:?}");
-            let error = late.exchange(10, 3, || true).unwrap_err();
-            assert!(matches!(error, RpcError::DeadlineExceeded(_)), "{error:?}");
+            assert_fails!(
+                "",
+                late.download(10, || true),
+                RpcError::DeadlineExceeded(_)
+            );
+            assert_fails!(
+                "",
+                late.exchange(10, 3, || true),
+                RpcError::DeadlineExceeded(_)
+            );
             late.call(&Payload::new(Kind::Int)).unwrap();
         }
     }
@@ -379,8 +389,7 @@ fn a_server_that_dies_in_mid_stream_is_missed() {
             begun.store(chunks > 10, Ordering::Release);
             true
         });
-        let error = error.unwrap_err();
-        assert!(matches!(error, RpcError::Closed(_)), "{stack}: {error:?}");
+        assert_fails!(stack, error, RpcError::Closed(_));
         dies.join().unwrap();
         let error = client.connect(&address.into()).unwrap_err();
         assert!(matches!(error, RpcError::Connect { .. }), "{error:?}");

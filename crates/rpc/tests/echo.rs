@@ -33,6 +33,12 @@ fn find(server: &Server) -> Address {
     }
 }
 
+/// Says yes so many times.
+fn times(count: usize) -> impl FnMut() -> bool + Send + 'static {
+    let mut left = 0..count;
+    move || left.next().is_some()
+}
+
 #[test]
 fn every_payload_comes_back_through_every_stack_and_by_every_way() {
     for stack in Stack::ALL {
@@ -142,11 +148,7 @@ fn chunks_are_counted_by_who_receives_them() {
         let mut client = Client::new(stack, &options).unwrap();
         client.connect(&find(&server)).unwrap();
         for (size, chunks) in [(1, 1000), (0, 3), (65_536, 100), (4 << 20, 3), (7, 0)] {
-            let mut left = chunks;
-            let more = move || {
-                left -= 1;
-                left >= 0
-            };
+            let more = times(chunks);
             let arrived = client.upload(size, more).unwrap();
             assert_eq!(arrived.chunks, chunks as u64, "{stack}");
             assert_eq!(arrived.bytes, chunks as u64 * size as u64, "{stack}");
@@ -162,21 +164,13 @@ fn streams_from_the_server_and_both_ways_end_when_they_are_told() {
     let mut client = Client::new(Stack::Grpc, &options).unwrap();
     client.connect(&find(&server)).unwrap();
     for size in [0, 1, 65_536, 4 << 20] {
-        let mut left = 20;
-        let each = || {
-            left -= 1;
-            left > 0
-        };
+        let each = times(19);
         let received = client.download(size, each).unwrap();
         assert_eq!(received.chunks, 20);
         assert_eq!(received.bytes, 20 * size as u64);
     }
     for (size, ahead) in [(0, 1), (1, 1), (100, 64), (65_536, 5), (1 << 20, 3)] {
-        let mut left = 20;
-        let each = || {
-            left -= 1;
-            left > 0
-        };
+        let each = times(19);
         let received = client.exchange(size, ahead, each).unwrap();
         // Those that were under way when it was told.
         assert_eq!(received.chunks, 19 + ahead as u64);

@@ -1,23 +1,22 @@
 //! What the caller chooses.
 
-use crate::packet::Parameters;
 use std::time::Duration;
 use thiserror::Error;
 
 /// The shortest allowed limit on datagrams: a packet with an acknowledgement and some data.
-pub(crate) const DATAGRAM_LEAST: usize = 200;
+pub(crate) const MIN_DATAGRAM: usize = 200;
 /// The longest: what UDP carries over IPv4.
-const DATAGRAM_MOST: usize = 65_507;
+const MAX_DATAGRAM: usize = 65_507;
 /// The longest message.
-const MESSAGE_MOST: usize = 16 << 20;
+const MAX_MESSAGE: usize = 16 << 20;
 /// The largest windows, in bytes and messages.
-const WINDOW_MOST: u64 = 1 << 39;
-const MESSAGES_MOST: u32 = 1 << 24;
+const MAX_WINDOW: u64 = 1 << 39;
+const MAX_MESSAGES: u32 = 1 << 24;
 
 /// How the rate of a connection is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
-    /// So many messages under way, whatever the network does; 1 is stop-and-wait.
+    /// So many messages in flight, whatever the network does; 1 is stop-and-wait.
     /// For measurements and for networks of one's own.
     Fixed {
         /// How many, at least one.
@@ -69,10 +68,10 @@ impl Default for Config {
             is_ordered: true,
             // An Ethernet frame's 1500 bytes less the headers of IPv6 and UDP.
             datagram_bytes: 1452,
-            message_bytes: MESSAGE_MOST,
-            window_bytes: 2 * MESSAGE_MOST as u64,
+            message_bytes: MAX_MESSAGE,
+            window_bytes: 2 * MAX_MESSAGE as u64,
             window_messages: 16_384,
-            queue_bytes: 2 * MESSAGE_MOST as u64,
+            queue_bytes: 2 * MAX_MESSAGE as u64,
             queue_messages: 16_384,
             idle_timeout: Duration::from_secs(30),
             keep_alive: Some(Duration::from_secs(5)),
@@ -106,15 +105,15 @@ pub enum ConfigError {
 
 impl Config {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        if !(DATAGRAM_LEAST..=DATAGRAM_MOST).contains(&self.datagram_bytes) {
+        if !(MIN_DATAGRAM..=MAX_DATAGRAM).contains(&self.datagram_bytes) {
             return Err(ConfigError::Datagram(self.datagram_bytes));
         }
-        if self.message_bytes > MESSAGE_MOST {
+        if self.message_bytes > MAX_MESSAGE {
             return Err(ConfigError::Message(self.message_bytes));
         }
         let (bytes, messages) = (self.window_bytes, self.window_messages);
-        let holds = self.message_bytes as u64..=WINDOW_MOST;
-        if !holds.contains(&bytes) || !(1..=MESSAGES_MOST).contains(&messages) {
+        let holds = self.message_bytes as u64..=MAX_WINDOW;
+        if !holds.contains(&bytes) || !(1..=MAX_MESSAGES).contains(&messages) {
             return Err(ConfigError::Window { bytes, messages });
         }
         let idle = self.idle_timeout.as_millis();
@@ -122,16 +121,5 @@ impl Config {
             return Err(ConfigError::Idle(self.idle_timeout));
         }
         Ok(())
-    }
-
-    /// What the other end is told.
-    pub(crate) fn parameters(&self) -> Parameters {
-        Parameters {
-            datagram: self.datagram_bytes as u16,
-            message: self.message_bytes as u32,
-            window: self.window_bytes,
-            messages: self.window_messages,
-            idle: self.idle_timeout,
-        }
     }
 }

@@ -7,19 +7,22 @@ mod outgoing;
 mod tests;
 mod timers;
 
+pub use outgoing::Transmit;
+
 use crate::config::Config;
-use crate::control::{Acknowledged, Controller, Lost, Marked};
-use crate::cookie::Token;
-use crate::ecn::Marking;
+use crate::control::{Acknowledged, Controller};
+use crate::ecn::EcnValidation;
 use crate::event::{Event, MessageId, Reason, SendError};
+use crate::frame::Credit;
 use crate::pacing::Pacer;
 use crate::packet::Parameters;
-use crate::reassembly::{Credit, Reassembly};
+use crate::reassembly::Reassembly;
 use crate::received::Received;
 use crate::recovery::{Outcome, Recovery};
-use crate::send::{Part, Sending};
+use crate::send::{Part, SendQueue};
 use crate::stats::Stats;
 use crate::time::Time;
+use crate::token::Token;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -32,44 +35,45 @@ pub struct Connection {
     peer: SocketAddr,
     ids: Ids,
     state: State,
-    /// The longest datagram that both ends take.
+    /// When the handshake is given up, or an ended connection is forgotten.
+    deadline: Time,
+    /// The longest datagram that both ends accept.
     datagram: usize,
-    /// The longest message that the other end takes.
-    message_max: usize,
-    idle: Duration,
-    heard_at: Time,
-    asked_at: Time,
+    /// The longest message that the other end accepts.
+    max_message: usize,
+    idle_timeout: Duration,
+    last_received_at: Time,
+    last_ping_at: Time,
     recovery: Recovery,
     received: Received,
-    marking: Marking,
+    ecn: EcnValidation,
     controller: Controller,
     pacer: Pacer,
-    /// When pacing lets the next packet go, if it holds one back.
-    released_at: Option<Time>,
-    sending: Sending,
+    /// When pacing lets the next packet leave, if it holds one back.
+    paced_until: Option<Time>,
+    sending: SendQueue,
     reassembly: Reassembly,
-    /// What the other end lets us send, and what it was told that it may send.
+    /// What the other end lets this one send, and what it was last told that it may send.
     credit: Credit,
-    told: Credit,
+    advertised: Credit,
     is_credit_due: bool,
     is_ping_due: bool,
     /// Packets that may leave whatever the window says.
     probes: u32,
-    short: Short,
-    /// Packets that left since one went once more, of which that takes some.
-    copies_earned: u32,
+    nagle: Nagle,
+    /// Packets that left since the last copy of a retransmission, each of which takes some.
+    copy_credit: u32,
     /// Whether this end takes no more messages to send.
     is_closing: bool,
     finish: Finish,
-    /// How many probe timeouts have said it again since anything was acknowledged.
-    last_words: u32,
-    /// How many messages the other end sent, all of which it knows to be here.
+    /// How many probe timeouts have repeated it since anything was acknowledged.
+    finish_timeouts: u32,
+    /// How many messages the other end sent, all of which are acknowledged.
     peer_finished: Option<u64>,
     events: VecDeque<Event>,
-    /// Told after everything else.
+    /// The last event.
     closed: Option<Reason>,
-    /// What waits until the answer to the message that it came with has left.
-    late: Option<LateAck>,
+    deferred_ack: Option<DeferredAck>,
     stats: Stats,
     /// Kept for their memory.
     outcome: Outcome,
@@ -77,9 +81,9 @@ pub struct Connection {
 }
 
 /// The numbers by which packets are recognised.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ids {
-    /// What the other end writes on packets to us.
+    /// What the other end writes on packets to this one.
     pub(crate) own: u64,
     pub(crate) peer: u64,
     /// The client's nonce, and the server's.
@@ -91,30 +95,34 @@ pub(crate) struct Ids {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The client asks, first for a token, then with it.
-    Connecting {
-        token: Option<Token>,
-        asks_at: Time,
-        wait: Duration,
-        asked: u32,
-        until: Time,
-    },
-    /// The server answers, and waits for the client to be heard.
+    /// The client says hello, first without a token, then with it.
+    Connecting(Hello),
+    /// The server has accepted, and waits for a packet of the client's.
     Accepting {
         is_answer_due: bool,
-        until: Time,
     },
     Open,
-    /// It is over; the other end may not know yet.
-    Lingering {
-        until: Time,
-        abort: Option<u64>,
-        is_abort_due: bool,
+    /// This end aborted. Every packet that still comes is answered with the reason.
+    Aborting {
+        code: u64,
+        is_answer_due: bool,
     },
+    /// It is over, and the other end may still need acknowledgements.
+    Lingering,
     Drained,
 }
 
-/// How far telling the other end that everything is sent has come.
+/// The client's hello, repeated until it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Hello {
+    token: Option<Token>,
+    next_at: Time,
+    interval: Duration,
+    /// How often it was sent with this token.
+    count: u32,
+}
+
+/// Whether the other end knows that everything is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finish {
     NotSent,
@@ -122,48 +130,49 @@ enum Finish {
     Acknowledged,
 }
 
-/// What becomes of a datagram that would be mostly empty while many are under way: it waits
-/// for the next acknowledgement, and not for long.
+/// What happens to a datagram that would be mostly empty while many are in flight: it waits for the
+/// next acknowledgement, but not for long (as Nagle's algorithm does, RFC 896).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Short {
-    Waits,
-    WaitsUntil(Time),
-    MayGo,
+enum Nagle {
+    Delay,
+    DelayUntil(Time),
+    Send,
 }
 
-/// An acknowledgement that came with a message, of all that was under way, so that nothing is lost and
-/// the answer to the message may leave before it is worked through. After that this answer alone is
-/// under way, which any window lets.
+/// An acknowledgement of all that was in flight, which came with a message. Nothing is lost then, so the
+/// answer to the message may leave before the acknowledgement is applied. After that this answer alone
+/// is in flight, which any window allows.
 #[derive(Clone, Debug)]
-struct LateAck {
-    came_at: Time,
+struct DeferredAck {
+    received_at: Time,
     numbers: RangeInclusive<u64>,
     delay: Duration,
     /// Whether one datagram has left since: others wait.
     is_overtaken: bool,
 }
 
-/// After so many probe timeouts without an answer the network is taken for congested (RFC
-/// 9002 section 7.6).
-const TIMEOUTS_PERSISTENT: u32 = 3;
-/// After so many an end that has everything, and whose own last word alone is not
-/// acknowledged, takes the other end for gone: it lingers for less than these take. By then
-/// the word was said fifteen times, so that the other end has heard it.
-const TIMEOUTS_LAST_WORD: u32 = 8;
-/// For how many probe timeouts an end that is done still answers: that is three doublings.
-const LINGERS: u32 = 8;
+/// After so many probe timeouts an end that has everything, and whose own finish alone is not
+/// acknowledged, takes the other end for gone: it lingers for less than these take. By then the finish
+/// was sent fifteen times, so that the other end has received it.
+const MAX_FINISH_TIMEOUTS: u32 = 8;
+/// For how many probe timeouts an ended connection still answers: that is three doublings.
+const LINGER_TIMEOUTS: u32 = 8;
+/// How long a hello waits for its answer at first.
+const INITIAL_HELLO_INTERVAL: Duration = Duration::from_millis(250);
+/// How long the first packet of an accepted client may take: at 30 % loss one in some hundred thousand
+/// takes more than ten seconds.
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Connection {
-    /// The client's end, which begins to ask now.
+    /// The client's end, which says hello now.
     pub(crate) fn connect(now: Time, peer: SocketAddr, config: Config, ids: Ids) -> Connection {
-        let state = State::Connecting {
+        let hello = Hello {
             token: None,
-            asks_at: now,
-            wait: timers::HELLO_WAIT,
-            asked: 0,
-            until: now + config.idle_timeout,
+            next_at: now,
+            interval: INITIAL_HELLO_INTERVAL,
+            count: 0,
         };
-        Connection::new(now, peer, config, ids, state)
+        Connection::new(now, peer, config, ids, State::Connecting(hello))
     }
 
     /// The server's end, for a client whose address is proven.
@@ -174,52 +183,49 @@ impl Connection {
         ids: Ids,
         parameters: &Parameters,
     ) -> Connection {
-        let until = now + config.idle_timeout.min(timers::ACCEPT_LASTS);
         let state = State::Accepting {
             is_answer_due: true,
-            until,
         };
         let mut connection = Connection::new(now, peer, config, ids, state);
-        connection.agree(parameters);
+        connection.deadline = now + connection.idle_timeout.min(ACCEPT_TIMEOUT);
+        connection.negotiate(parameters);
         connection
     }
 
     fn new(now: Time, peer: SocketAddr, config: Config, ids: Ids, state: State) -> Connection {
-        let window = Credit {
-            bytes: config.window_bytes,
-            messages: config.window_messages.into(),
-        };
+        let window = Parameters::from(&config).window;
         Connection {
             peer,
             ids,
             state,
+            deadline: now + config.idle_timeout,
             datagram: config.datagram_bytes,
-            message_max: 0,
-            idle: config.idle_timeout,
-            heard_at: now,
-            asked_at: now,
+            max_message: 0,
+            idle_timeout: config.idle_timeout,
+            last_received_at: now,
+            last_ping_at: now,
             recovery: Recovery::new(),
             received: Received::default(),
-            marking: Marking::default(),
+            ecn: EcnValidation::default(),
             controller: Controller::new(config.control, config.datagram_bytes),
             pacer: Pacer::default(),
-            released_at: None,
-            sending: Sending::default(),
+            paced_until: None,
+            sending: SendQueue::default(),
             reassembly: Reassembly::new(config.is_ordered, config.message_bytes as u32, window),
             credit: Credit::default(),
-            told: window,
+            advertised: window,
             is_credit_due: false,
             is_ping_due: false,
             probes: 0,
-            short: Short::Waits,
-            copies_earned: 0,
+            nagle: Nagle::Delay,
+            copy_credit: 0,
             is_closing: false,
             finish: Finish::NotSent,
-            last_words: 0,
+            finish_timeouts: 0,
             peer_finished: None,
             events: VecDeque::new(),
             closed: None,
-            late: None,
+            deferred_ack: None,
             stats: Stats::default(),
             outcome: Outcome::default(),
             parts: Vec::new(),
@@ -227,16 +233,13 @@ impl Connection {
         }
     }
 
-    /// Takes over what the other end says of itself.
-    fn agree(&mut self, parameters: &Parameters) {
-        self.datagram = self.datagram.min(parameters.datagram.into());
+    /// Applies what the other end announces.
+    fn negotiate(&mut self, parameters: &Parameters) {
+        self.datagram = self.datagram.min(parameters.datagram_bytes.into());
         self.controller = Controller::new(self.config.control, self.datagram);
-        self.message_max = parameters.message as usize;
-        self.credit = Credit {
-            bytes: parameters.window,
-            messages: parameters.messages.into(),
-        };
-        self.idle = self.idle.min(parameters.idle);
+        self.max_message = parameters.message_bytes as usize;
+        self.credit = parameters.window;
+        self.idle_timeout = self.idle_timeout.min(parameters.idle_timeout);
     }
 
     /// Takes a message to be sent. Its number, by which events speak of it.
@@ -246,23 +249,21 @@ impl Connection {
     /// [`SendError`]: the message was not taken; it says why and when to try again.
     pub fn send(&mut self, message: Vec<u8>) -> Result<MessageId, SendError> {
         match self.state {
-            State::Connecting { .. } | State::Accepting { .. } => {
-                return Err(SendError::NotConnected);
-            }
+            State::Connecting(_) | State::Accepting { .. } => return Err(SendError::NotConnected),
             State::Open if !self.is_closing => {}
             _ => return Err(SendError::Closed),
         }
         let bytes = message.len();
-        if bytes > self.message_max {
+        if bytes > self.max_message {
             return Err(SendError::TooLong {
                 bytes,
-                most: self.message_max,
+                most: self.max_message,
             });
         }
         // An event that nobody fetches takes memory too; one that nobody could fetch yet does not count.
         let events = self.events.len() as u64;
         if !self.has_room_for(bytes, events) {
-            self.catch_up();
+            self.apply_deferred_ack();
             if !self.has_room_for(bytes, events) {
                 return Err(SendError::Full);
             }
@@ -284,24 +285,24 @@ impl Connection {
     pub fn close(&mut self, now: Time) {
         match self.state {
             State::Open => self.is_closing = true,
-            State::Connecting { .. } | State::Accepting { .. } => self.abort(now, 0),
-            State::Lingering { .. } | State::Drained => {}
+            _ => self.abort(now, 0),
         }
     }
 
-    /// Gives the connection up at once and tells the other end why, if that hears it.
+    /// Gives the connection up at once and tells the other end why, if that still listens.
     pub fn abort(&mut self, now: Time, code: u64) {
-        self.catch_up();
+        self.apply_deferred_ack();
         match self.state {
             State::Open => {
                 self.end(Reason::Aborted);
-                self.linger(now, Some(code.min(crate::wire::VARINT_MAX)));
+                self.linger(now);
+                self.state = State::Aborting {
+                    code: code.min(crate::wire::VARINT_MAX),
+                    is_answer_due: true,
+                };
             }
-            State::Connecting { .. } | State::Accepting { .. } => {
-                self.end(Reason::Aborted);
-                self.state = State::Drained;
-            }
-            State::Lingering { .. } | State::Drained => {}
+            State::Connecting(_) | State::Accepting { .. } => self.drop_as(Reason::Aborted),
+            State::Aborting { .. } | State::Lingering | State::Drained => {}
         }
     }
 
@@ -312,18 +313,18 @@ impl Connection {
 
     /// The longest message that the other end takes; zero before [`Event::Connected`].
     pub fn message_bytes_max(&self) -> usize {
-        self.message_max
+        self.max_message
     }
 
-    /// What was counted, and how things stand. An acknowledgement that came with a message counts when
-    /// it is told, or when something has left since.
+    /// Counters, and the current state. An acknowledgement that came with a message counts once it is
+    /// reported, or once something has left since.
     pub fn stats(&self) -> Stats {
         Stats {
-            is_marking: self.marking.may_mark(),
+            is_marking: self.ecn.may_send_ect(),
             round_trip: self.recovery.rtt.smoothed,
-            round_trip_least: self.recovery.rtt.least.unwrap_or_default(),
+            round_trip_least: self.recovery.rtt.min.unwrap_or_default(),
             window_bytes: self.controller.window(),
-            bytes_under_way: self.recovery.bytes_under_way(),
+            bytes_in_flight: self.recovery.bytes_in_flight(),
             pacing_bytes_per_second: self.controller.pacing(&self.recovery.rtt),
             queued_bytes: self.sending.unacknowledged_bytes(),
             queued_messages: self.sending.unacknowledged(),
@@ -341,39 +342,39 @@ impl Connection {
     /// The next thing that happened.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         if !self.has_event() {
-            self.catch_up();
+            self.apply_deferred_ack();
         }
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
         if let Some(message) = self.reassembly.next() {
-            self.is_credit_due |= self.is_credit_worth_telling();
+            self.is_credit_due |= self.should_advertise_credit();
             return Some(Event::Message(message));
         }
         self.closed.take().map(Event::Closed)
     }
 
-    /// Whether the other end may send so much more than it knows that it should be told. A
-    /// quarter of the window, unless with less the longest message would not fit any more:
-    /// both ends would then wait for each other.
-    fn is_credit_worth_telling(&self) -> bool {
-        let (now, told) = (self.reassembly.credit(), self.told);
+    /// Whether the other end may send so much more than it knows that it should be told: a quarter of
+    /// the window, unless with less the longest message would not fit any more. Both ends would then
+    /// wait for each other.
+    fn should_advertise_credit(&self) -> bool {
+        let (now, before) = (self.reassembly.credit(), self.advertised);
         let window = self.config.window_bytes;
         let bytes = (window / 4)
             .min(window - self.config.message_bytes as u64)
             .max(1);
         let messages = u64::from(self.config.window_messages).div_ceil(4);
-        now.bytes - told.bytes >= bytes || now.messages - told.messages >= messages
+        now.bytes - before.bytes >= bytes || now.messages - before.messages >= messages
     }
 
     pub(crate) fn has_event(&self) -> bool {
         !self.events.is_empty() || self.reassembly.has_next() || self.closed.is_some()
     }
 
-    /// Whether nothing is to be told unless an acknowledgement is worked through.
+    /// Whether there is no event before the deferred acknowledgement is applied.
     #[cfg(feature = "socket")]
-    pub(crate) fn may_tell_later(&self) -> bool {
-        self.late.is_some() && !self.has_event()
+    pub(crate) fn has_deferred_events_only(&self) -> bool {
+        self.deferred_ack.is_some() && !self.has_event()
     }
 
     pub(crate) fn is_drained(&self) -> bool {
@@ -382,31 +383,29 @@ impl Connection {
 
     /// Nothing more is sent or expected; what was not acknowledged is reported.
     fn end(&mut self, reason: Reason) {
-        if matches!(self.state, State::Lingering { .. } | State::Drained) {
-            return;
-        }
-        let ids = self.sending.give_up();
+        let ids = self.sending.abandon();
         self.events
             .extend(ids.into_iter().map(Event::Undeliverable));
         self.closed = Some(reason);
     }
 
-    fn linger(&mut self, now: Time, abort: Option<u64>) {
-        let until = now + LINGERS * self.recovery.probe_timeout();
-        self.state = State::Lingering {
-            until,
-            abort,
-            is_abort_due: abort.is_some(),
-        };
+    /// Ends the connection without a word to the other end.
+    fn drop_as(&mut self, reason: Reason) {
+        self.end(reason);
+        self.state = State::Drained;
     }
 
-    /// Works through the acknowledgement that was put off, if one was.
-    fn catch_up(&mut self) {
-        if let Some(late) = self.late.take() {
-            let numbers = std::iter::once(late.numbers);
+    fn linger(&mut self, now: Time) {
+        self.deadline = now + LINGER_TIMEOUTS * self.recovery.probe_timeout();
+        self.state = State::Lingering;
+    }
+
+    fn apply_deferred_ack(&mut self) {
+        if let Some(ack) = self.deferred_ack.take() {
+            let (now, numbers) = (ack.received_at, std::iter::once(ack.numbers));
             self.recovery
-                .acknowledge(late.came_at, numbers, late.delay, &mut self.outcome);
-            self.apply_outcome(late.came_at);
+                .acknowledge(now, numbers, ack.delay, &mut self.outcome);
+            self.apply_outcome(now);
         }
     }
 
@@ -419,7 +418,7 @@ impl Connection {
             }
         }
         for part in &outcome.lost {
-            self.sending.lose(*part);
+            self.sending.retransmit(*part);
         }
         self.is_credit_due |= outcome.carried_lost.credit;
         if outcome.carried_lost.finish && self.finish == Finish::Sent {
@@ -428,35 +427,27 @@ impl Connection {
         if outcome.carried_acknowledged.finish {
             self.finish = Finish::Acknowledged;
         }
-        self.tell_controller(now, &outcome);
+        self.update_controller(now, &outcome);
         outcome.clear();
         self.outcome = outcome;
-        self.finish_if_all_is_said(now);
+        self.finish_if_done(now);
     }
 
-    fn tell_controller(&mut self, now: Time, outcome: &Outcome) {
+    fn update_controller(&mut self, now: Time, outcome: &Outcome) {
         let rtt = &self.recovery.rtt;
         if let Some(sent_at) = outcome.lost_sent_at {
-            self.controller.lost(&Lost {
-                now,
-                bytes: outcome.lost_bytes,
-                sent_at,
-            });
+            self.controller.lost(now, outcome.lost_bytes, sent_at);
             self.stats.packets_lost += outcome.lost_packets;
-            let least = rtt.least.unwrap_or(rtt.smoothed);
-            if rtt.smoothed > least + least / 8 + Duration::from_millis(2) {
+            let min = rtt.min.unwrap_or(rtt.smoothed);
+            if rtt.smoothed > min + min / 8 + Duration::from_millis(2) {
                 self.stats.packets_lost_in_queue += outcome.lost_packets;
             }
         }
         if let Some(sent_at) = outcome.acknowledged_sent_at {
-            let packets = self.marking.acknowledged(outcome.marked_packets);
+            let packets = self.ecn.acknowledged(outcome.marked_packets);
             if packets > 0 {
                 self.stats.packets_marked += packets;
-                self.controller.marked(&Marked {
-                    now,
-                    packets,
-                    sent_at,
-                });
+                self.controller.marked(now, packets, sent_at);
             }
         }
         if outcome.spurious_packets > 0 {
@@ -464,8 +455,8 @@ impl Connection {
             self.stats.packets_spuriously_lost += outcome.spurious_packets;
         }
         if let Some(sent_at) = outcome.acknowledged_sent_at {
-            if let Short::WaitsUntil(_) = self.short {
-                self.short = Short::MayGo;
+            if let Nagle::DelayUntil(_) = self.nagle {
+                self.nagle = Nagle::Send;
             }
             self.controller.acknowledged(&Acknowledged {
                 now,
@@ -482,11 +473,11 @@ impl Connection {
         }
     }
 
-    fn finish_if_all_is_said(&mut self, now: Time) {
+    fn finish_if_done(&mut self, now: Time) {
         let is_over = self.finish == Finish::Acknowledged && self.peer_finished.is_some();
         if is_over && matches!(self.state, State::Open) {
             self.end(Reason::Finished);
-            self.linger(now, None);
+            self.linger(now);
         }
     }
 }

@@ -1,7 +1,6 @@
-//! How much may be under way, and how fast it may leave.
+//! How much may be in flight, and how fast it may leave.
 
 mod cubic;
-mod fixed;
 mod rate;
 
 use crate::config::Control;
@@ -9,7 +8,6 @@ use crate::recovery::Delivery;
 use crate::rtt::Rtt;
 use crate::time::Time;
 use cubic::Cubic;
-use fixed::Fixed;
 use rate::Rate;
 
 /// What an acknowledgement says to a control.
@@ -29,27 +27,13 @@ pub(crate) struct Acknowledged<'a> {
     pub(crate) is_window_unused: bool,
 }
 
-/// What a loss says to a control.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lost {
-    pub(crate) now: Time,
-    pub(crate) bytes: u64,
-    /// When the newest of the lost packets was sent.
-    pub(crate) sent_at: Time,
-}
-
-/// What marks of queues that fill say to a control.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Marked {
-    pub(crate) now: Time,
-    pub(crate) packets: u64,
-    /// When the newest packet that is acknowledged with them was sent.
-    pub(crate) sent_at: Time,
-}
-
 #[derive(Debug)]
 pub(crate) enum Controller {
-    Fixed(Fixed),
+    /// So many messages in flight, whatever the network does. One is stop-and-wait: the rate is then the
+    /// size of a message divided by the round trip.
+    Fixed {
+        messages: u64,
+    },
     Cubic(Cubic),
     Rate(Box<Rate>),
 }
@@ -58,38 +42,42 @@ impl Controller {
     /// For packets of at most so many bytes.
     pub(crate) fn new(control: Control, packet: usize) -> Controller {
         match control {
-            Control::Fixed { messages } => Controller::Fixed(Fixed::new(messages)),
+            Control::Fixed { messages } => Controller::Fixed {
+                messages: messages.max(1).into(),
+            },
             Control::Cubic => Controller::Cubic(Cubic::new(packet)),
             Control::Rate => Controller::Rate(Box::new(Rate::new(packet))),
         }
     }
 
-    pub(crate) fn acknowledged(&mut self, what: &Acknowledged<'_>) {
+    pub(crate) fn acknowledged(&mut self, ack: &Acknowledged<'_>) {
         match self {
-            Controller::Fixed(_) => {}
-            Controller::Cubic(cubic) => cubic.acknowledged(what),
-            Controller::Rate(rate) => rate.acknowledged(what),
+            Controller::Fixed { .. } => {}
+            Controller::Cubic(cubic) => cubic.acknowledged(ack),
+            Controller::Rate(rate) => rate.acknowledged(ack),
         }
     }
 
-    pub(crate) fn lost(&mut self, what: &Lost) {
+    /// Packets were lost, the newest of which was sent at this time.
+    pub(crate) fn lost(&mut self, now: Time, bytes: u64, sent_at: Time) {
         match self {
-            Controller::Fixed(_) => {}
-            Controller::Cubic(cubic) => cubic.lost(what),
-            Controller::Rate(rate) => rate.lost(what.bytes),
+            Controller::Fixed { .. } => {}
+            Controller::Cubic(cubic) => cubic.congested(now, sent_at),
+            Controller::Rate(rate) => rate.lost(bytes),
         }
     }
 
-    /// Queues on the path fill: congestion, as loss is (RFC 9002 section 7.1).
-    pub(crate) fn marked(&mut self, what: &Marked) {
+    /// Queues on the path marked packets that arrived, which is congestion as loss is (RFC 9002 section
+    /// 7.1). The newest packet acknowledged with them was sent at this time.
+    pub(crate) fn marked(&mut self, now: Time, packets: u64, sent_at: Time) {
         match self {
-            Controller::Fixed(_) => {}
-            Controller::Cubic(cubic) => cubic.congested(what.now, what.sent_at),
-            Controller::Rate(rate) => rate.marked(what.packets),
+            Controller::Fixed { .. } => {}
+            Controller::Cubic(cubic) => cubic.congested(now, sent_at),
+            Controller::Rate(rate) => rate.marked(packets),
         }
     }
 
-    /// So many bytes that were taken for lost arrived.
+    /// So many bytes that were declared lost arrived.
     pub(crate) fn spurious(&mut self, bytes: u64) {
         if let Controller::Rate(rate) = self {
             rate.spurious(bytes);
@@ -97,27 +85,27 @@ impl Controller {
     }
 
     /// Nothing was acknowledged for several probe timeouts (RFC 9002 section 7.6).
-    pub(crate) fn persistent(&mut self) {
+    pub(crate) fn persistent_congestion(&mut self) {
         match self {
-            Controller::Fixed(_) => {}
-            Controller::Cubic(cubic) => cubic.persistent(),
-            Controller::Rate(rate) => rate.persistent(),
+            Controller::Fixed { .. } => {}
+            Controller::Cubic(cubic) => cubic.persistent_congestion(),
+            Controller::Rate(rate) => rate.persistent_congestion(),
         }
     }
 
-    /// How many bytes may be under way.
+    /// How many bytes may be in flight.
     pub(crate) fn window(&self) -> u64 {
         match self {
-            Controller::Fixed(_) => u64::MAX,
+            Controller::Fixed { .. } => u64::MAX,
             Controller::Cubic(cubic) => cubic.window(),
             Controller::Rate(rate) => rate.window(),
         }
     }
 
-    /// How many messages may be under way.
+    /// How many messages may be in flight.
     pub(crate) fn messages(&self) -> u64 {
         match self {
-            Controller::Fixed(fixed) => fixed.messages(),
+            Controller::Fixed { messages } => *messages,
             Controller::Cubic(_) | Controller::Rate(_) => u64::MAX,
         }
     }
@@ -125,7 +113,7 @@ impl Controller {
     /// How many bytes may leave in a second; `None` where they are not spread.
     pub(crate) fn pacing(&self, rtt: &Rtt) -> Option<f64> {
         match self {
-            Controller::Fixed(_) => None,
+            Controller::Fixed { .. } => None,
             Controller::Cubic(cubic) => cubic.pacing(rtt),
             Controller::Rate(rate) => rate.pacing(),
         }
@@ -135,4 +123,4 @@ impl Controller {
 /// The window before anything is known (RFC 9002 section 7.2).
 const INITIAL_PACKETS: f64 = 10.0;
 /// The smallest window (RFC 9002 section 7.2).
-const LEAST_PACKETS: f64 = 2.0;
+const MIN_PACKETS: f64 = 2.0;

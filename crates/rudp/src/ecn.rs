@@ -37,13 +37,13 @@ impl Ecn {
 
 /// How many packets came with which mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Marks {
+pub(crate) struct EcnCounts {
     pub(crate) ect0: u64,
     pub(crate) ect1: u64,
     pub(crate) ce: u64,
 }
 
-impl Marks {
+impl EcnCounts {
     pub(crate) fn count(&mut self, ecn: Option<Ecn>) {
         match ecn {
             Some(Ecn::Ect0) => self.ect0 += 1,
@@ -54,32 +54,32 @@ impl Marks {
     }
 
     pub(crate) fn is_none(self) -> bool {
-        self == Marks::default()
+        self == EcnCounts::default()
     }
 }
 
 /// How many packets are marked before the other end was seen to see marks (RFC 9000 appendix
 /// A.4). A path that drops what is marked so costs no more than these.
-const TRIED: u64 = 10;
+const TEST_PACKETS: u64 = 10;
 
 /// Whether this end marks what it sends.
 #[derive(Debug, Default)]
-pub(crate) struct Marking {
+pub(crate) struct EcnValidation {
     sent: u64,
     /// Packets marked by us that are acknowledged.
-    arrived: u64,
+    acked: u64,
     /// The highest counts that the other end told.
-    told: Marks,
+    reported: EcnCounts,
     ce_known: u64,
     /// There was a probe timeout before any was seen to arrive.
-    is_doubted: bool,
+    is_suspended: bool,
     has_failed: bool,
 }
 
-impl Marking {
-    pub(crate) fn may_mark(&self) -> bool {
-        let is_tried = self.sent < TRIED && !self.is_doubted;
-        !self.has_failed && (self.arrived > 0 || is_tried)
+impl EcnValidation {
+    pub(crate) fn may_send_ect(&self) -> bool {
+        let is_tried = self.sent < TEST_PACKETS && !self.is_suspended;
+        !self.has_failed && (self.acked > 0 || is_tried)
     }
 
     /// A marked packet leaves.
@@ -88,10 +88,10 @@ impl Marking {
     }
 
     /// The other end says what it has counted by the time of the acknowledgement that follows.
-    pub(crate) fn told(&mut self, marks: Marks) {
-        self.told.ect0 = self.told.ect0.max(marks.ect0);
-        self.told.ect1 = self.told.ect1.max(marks.ect1);
-        self.told.ce = self.told.ce.max(marks.ce);
+    pub(crate) fn report(&mut self, marks: EcnCounts) {
+        self.reported.ect0 = self.reported.ect0.max(marks.ect0);
+        self.reported.ect1 = self.reported.ect1.max(marks.ect1);
+        self.reported.ce = self.reported.ce.max(marks.ce);
     }
 
     /// So many marked packets more are known to have arrived. How many packets more were
@@ -102,24 +102,24 @@ impl Marking {
     /// it is sums that are held against each other: what is acknowledged by now was counted by
     /// now, whatever came in which order.
     pub(crate) fn acknowledged(&mut self, marked: u64) -> u64 {
-        self.arrived += marked;
-        let counted = self.told.ect0.saturating_add(self.told.ce);
+        self.acked += marked;
+        let counted = self.reported.ect0.saturating_add(self.reported.ce);
         // Too few: the path clears marks. Too many, or another one: it makes them up.
-        if counted < self.arrived || counted > self.sent || self.told.ect1 > 0 {
+        if counted < self.acked || counted > self.sent || self.reported.ect1 > 0 {
             self.has_failed = true;
         }
         if self.has_failed {
             return 0;
         }
-        let new = self.told.ce - self.ce_known;
-        self.ce_known = self.told.ce;
+        let new = self.reported.ce - self.ce_known;
+        self.ce_known = self.reported.ce;
         new
     }
 
     /// Nothing was heard for too long. Until marks are seen to come through, none are sent: a
     /// path that drops what is marked would else keep a server from hearing its client.
-    pub(crate) fn doubt(&mut self) {
-        self.is_doubted = true;
+    pub(crate) fn suspend(&mut self) {
+        self.is_suspended = true;
     }
 
     /// Nothing comes through any more, perhaps because it is marked.
@@ -132,32 +132,32 @@ impl Marking {
 mod tests {
     use super::*;
 
-    fn marks(ect0: u64, ect1: u64, ce: u64) -> Marks {
-        Marks { ect0, ect1, ce }
+    fn marks(ect0: u64, ect1: u64, ce: u64) -> EcnCounts {
+        EcnCounts { ect0, ect1, ce }
     }
 
-    fn after(sent: u64, told: Marks, arrived: u64) -> (u64, bool) {
-        let mut marking = Marking::default();
+    fn after(sent: u64, reported: EcnCounts, acked: u64) -> (u64, bool) {
+        let mut marking = EcnValidation::default();
         (0..sent).for_each(|_| marking.sent());
-        marking.told(told);
-        (marking.acknowledged(arrived), marking.may_mark())
+        marking.report(reported);
+        (marking.acknowledged(acked), marking.may_send_ect())
     }
 
     #[test]
     fn marks_that_come_through_go_on_and_those_of_queues_are_told_once() {
-        let mut marking = Marking::default();
-        for _ in 0..TRIED {
-            assert!(marking.may_mark());
+        let mut marking = EcnValidation::default();
+        for _ in 0..TEST_PACKETS {
+            assert!(marking.may_send_ect());
             marking.sent();
         }
-        assert!(!marking.may_mark(), "nobody has seen any of them yet");
-        marking.told(marks(3, 0, 2));
+        assert!(!marking.may_send_ect(), "nobody has seen any of them yet");
+        marking.report(marks(3, 0, 2));
         assert_eq!(marking.acknowledged(5), 2);
-        assert!(marking.may_mark());
+        assert!(marking.may_send_ect());
         assert_eq!(marking.acknowledged(0), 0);
         // An older acknowledgement comes late.
-        marking.told(marks(2, 0, 1));
-        assert_eq!((marking.acknowledged(0), marking.may_mark()), (0, true));
+        marking.report(marks(2, 0, 1));
+        assert_eq!((marking.acknowledged(0), marking.may_send_ect()), (0, true));
     }
 
     #[test]
@@ -172,15 +172,15 @@ mod tests {
         );
         assert_eq!(after(5, marks(4, 1, 1), 5), (0, false), "one made up");
         assert_eq!(after(5, marks(1 << 61, 0, 1 << 61), 5), (0, false));
-        let mut marking = Marking::default();
+        let mut marking = EcnValidation::default();
         marking.sent();
-        marking.doubt();
-        assert!(!marking.may_mark());
-        marking.told(marks(1, 0, 0));
+        marking.suspend();
+        assert!(!marking.may_send_ect());
+        marking.report(marks(1, 0, 0));
         marking.acknowledged(1);
-        assert!(marking.may_mark(), "it was seen after all");
+        assert!(marking.may_send_ect(), "it was seen after all");
         marking.stop();
-        assert!(!marking.may_mark());
+        assert!(!marking.may_send_ect());
     }
 
     #[test]

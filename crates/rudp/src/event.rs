@@ -1,4 +1,4 @@
-//! What a connection has to tell the caller.
+//! What a connection reports to its caller.
 
 use thiserror::Error;
 

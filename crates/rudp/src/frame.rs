@@ -16,8 +16,8 @@
 //! Numbers are variable-length integers; acknowledged ranges go downwards (RFC
 //! 9000 section 19.3).
 
-use crate::ecn::Marks;
-use crate::ranges::Ranges;
+use crate::ecn::EcnCounts;
+use crate::range_set::RangeSet;
 use crate::wire::{Reader, put_varint, varint_len};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -30,7 +30,7 @@ const FINISH: u8 = 0x04;
 const ABORT: u8 = 0x05;
 const MESSAGE: u8 = 0x06;
 const FRAGMENT: u8 = 0x07;
-const MARKS: u8 = 0x08;
+const ECN_COUNTS: u8 = 0x08;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
@@ -38,11 +38,8 @@ pub(crate) enum Frame<'a> {
     Ping,
     Ack(Ack<'a>),
     /// How much may be sent in all since the connection began.
-    Credit {
-        bytes: u64,
-        messages: u64,
-    },
-    /// The sender sent so many messages, has each of them acknowledged, and sends no more.
+    Credit(Credit),
+    /// The sender sent so many messages, all of which are acknowledged, and sends no more.
     Finish {
         messages: u64,
     },
@@ -50,8 +47,15 @@ pub(crate) enum Frame<'a> {
         code: u64,
     },
     Message(Piece<'a>),
-    /// What was counted by the time of the acknowledgement that follows.
-    Marks(Marks),
+    /// The counts at the time of the acknowledgement that follows.
+    EcnCounts(EcnCounts),
+}
+
+/// How much one end may send since the connection began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Credit {
+    pub(crate) bytes: u64,
+    pub(crate) messages: u64,
 }
 
 /// A message or a part of one.
@@ -62,6 +66,17 @@ pub(crate) struct Piece<'a> {
     /// The length of the message.
     pub(crate) total: u32,
     pub(crate) data: &'a [u8],
+}
+
+impl<'a> Piece<'a> {
+    pub(crate) fn whole(id: u64, data: &'a [u8]) -> Piece<'a> {
+        Piece {
+            id,
+            offset: 0,
+            total: data.len() as u32,
+            data,
+        }
+    }
 }
 
 /// Packet numbers that came, known to be well formed.
@@ -99,10 +114,10 @@ fn next_range(
 }
 
 impl<'a> Frame<'a> {
-    /// The counts of marks, if they are next; `None` where they are not in order.
+    /// The ECN counts, if they are next; `None` if they are malformed.
     #[inline]
-    pub(crate) fn read_marks(reader: &mut Reader<'a>) -> Option<Option<Marks>> {
-        if_next(reader, MARKS, read_marks)
+    pub(crate) fn read_ecn_counts(reader: &mut Reader<'a>) -> Option<Option<EcnCounts>> {
+        if_next(reader, ECN_COUNTS, read_ecn_counts)
     }
 
     /// The same for an acknowledgement.
@@ -128,23 +143,22 @@ impl<'a> Frame<'a> {
             }
             PING => Frame::Ping,
             ACK => Frame::Ack(read_ack(reader)?),
-            CREDIT => Frame::Credit {
+            CREDIT => Frame::Credit(Credit {
                 bytes: reader.varint()?,
                 messages: reader.varint()?,
-            },
+            }),
             FINISH => Frame::Finish {
                 messages: reader.varint()?,
             },
             ABORT => Frame::Abort {
                 code: reader.varint()?,
             },
-            MARKS => Frame::Marks(read_marks(reader)?),
+            ECN_COUNTS => Frame::EcnCounts(read_ecn_counts(reader)?),
             MESSAGE => Frame::Message(read_message(reader)?),
             FRAGMENT => {
                 let id = reader.varint()?;
-                let offset = u32::try_from(reader.varint()?).ok()?;
-                let total = u32::try_from(reader.varint()?).ok()?;
-                let len = u32::try_from(reader.varint()?).ok()?;
+                let (offset, total) = (reader.varint32()?, reader.varint32()?);
+                let len = reader.varint32()?;
                 let data = reader.bytes(len as usize)?;
                 // An empty part of a message would be no progress.
                 if len == 0 || offset.checked_add(len)? > total {
@@ -161,31 +175,32 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Whether the receiver is to acknowledge a packet with it.
-    pub(crate) fn is_eliciting(&self) -> bool {
+    /// Whether the receiver acknowledges a packet with it (RFC 9002 section 2).
+    pub(crate) fn is_ack_eliciting(&self) -> bool {
         !matches!(
             self,
-            Frame::Padding | Frame::Ack(_) | Frame::Marks(_) | Frame::Abort { .. }
+            Frame::Padding | Frame::Ack(_) | Frame::EcnCounts(_) | Frame::Abort { .. }
         )
     }
 }
 
-/// A frame as it is read after its kind, if that is next.
+/// Reads a frame if it is of this kind. `None` if it is malformed.
 #[inline]
 fn if_next<'a, T>(
     reader: &mut Reader<'a>,
     kind: u8,
     read: impl FnOnce(&mut Reader<'a>) -> Option<T>,
 ) -> Option<Option<T>> {
-    match reader.skip(kind) {
-        true => read(reader).map(Some),
-        false => Some(None),
+    if reader.skip(kind) {
+        read(reader).map(Some)
+    } else {
+        Some(None)
     }
 }
 
 #[inline]
-fn read_marks(reader: &mut Reader<'_>) -> Option<Marks> {
-    Some(Marks {
+fn read_ecn_counts(reader: &mut Reader<'_>) -> Option<EcnCounts> {
+    Some(EcnCounts {
         ect0: reader.varint()?,
         ect1: reader.varint()?,
         ce: reader.varint()?,
@@ -195,14 +210,8 @@ fn read_marks(reader: &mut Reader<'_>) -> Option<Marks> {
 #[inline]
 fn read_message<'a>(reader: &mut Reader<'a>) -> Option<Piece<'a>> {
     let id = reader.varint()?;
-    let total = u32::try_from(reader.varint()?).ok()?;
-    let data = reader.bytes(total as usize)?;
-    Some(Piece {
-        id,
-        offset: 0,
-        total,
-        data,
-    })
+    let len = reader.varint32()?;
+    Some(Piece::whole(id, reader.bytes(len as usize)?))
 }
 
 #[inline]
@@ -228,7 +237,7 @@ fn read_ack<'a>(reader: &mut Reader<'a>) -> Option<Ack<'a>> {
 /// so many bytes. Whether there was room for one.
 pub(crate) fn put_ack(
     out: &mut Vec<u8>,
-    came: &Ranges,
+    came: &RangeSet,
     delay: Duration,
     ranges_max: usize,
     room: usize,
@@ -281,31 +290,32 @@ pub(crate) fn put_padding(out: &mut Vec<u8>, bytes: usize) {
     out.resize(out.len() + bytes, PADDING);
 }
 
-pub(crate) fn put_credit(out: &mut Vec<u8>, bytes: u64, messages: u64) {
-    out.push(CREDIT);
-    put_varint(out, bytes);
-    put_varint(out, messages);
+pub(crate) fn put_credit(out: &mut Vec<u8>, credit: Credit) {
+    put_numbers(out, CREDIT, [credit.bytes, credit.messages]);
 }
 
 pub(crate) fn put_finish(out: &mut Vec<u8>, messages: u64) {
-    out.push(FINISH);
-    put_varint(out, messages);
+    put_numbers(out, FINISH, [messages]);
 }
 
 pub(crate) fn put_abort(out: &mut Vec<u8>, code: u64) {
-    out.push(ABORT);
-    put_varint(out, code);
+    put_numbers(out, ABORT, [code]);
+}
+
+#[inline]
+fn put_numbers<const N: usize>(out: &mut Vec<u8>, kind: u8, numbers: [u64; N]) {
+    out.push(kind);
+    for number in numbers {
+        put_varint(out, number);
+    }
 }
 
 /// Appends the counts, if they have room. Whether they do.
-pub(crate) fn put_marks(out: &mut Vec<u8>, marks: Marks, room: usize) -> bool {
+pub(crate) fn put_ecn_counts(out: &mut Vec<u8>, marks: EcnCounts, room: usize) -> bool {
     let counts = [marks.ect0, marks.ect1, marks.ce];
     let has_room = counts.map(varint_len).iter().sum::<usize>() < room;
     if has_room {
-        out.push(MARKS);
-        for count in counts {
-            put_varint(out, count);
-        }
+        put_numbers(out, ECN_COUNTS, counts);
     }
     has_room
 }
@@ -321,13 +331,13 @@ pub(crate) fn fits(id: u64, offset: u32, total: u32, rest: u32, room: usize) -> 
     let head = 1 + varint_len(id) + varint_len(offset.into()) + varint_len(total.into());
     let left = room.checked_sub(head + varint_len(room as u64))?;
     let most = u32::try_from(left).unwrap_or(u32::MAX).min(rest);
-    (most == rest || most >= FRAGMENT_LEAST)
+    (most == rest || most >= MIN_FRAGMENT)
         .then_some(most)
         .filter(|most| *most > 0)
 }
 
 /// Nothing shorter is cut off, except the end.
-const FRAGMENT_LEAST: u32 = 64;
+const MIN_FRAGMENT: u32 = 64;
 
 /// Appends a message or a part of it.
 pub(crate) fn put_message(out: &mut Vec<u8>, piece: &Piece<'_>) {
@@ -361,7 +371,7 @@ mod tests {
             first in 0..1_u64 << 40,
             room in 40..1500_usize,
         ) {
-            let mut came = Ranges::new();
+            let mut came = RangeSet::new();
             let mut at = first;
             for (gap, count) in parts {
                 came.insert(at + gap..at + gap + count);
@@ -419,16 +429,20 @@ mod tests {
         let mut out = Vec::new();
         put_ping(&mut out);
         put_padding(&mut out, 2);
-        put_credit(&mut out, 1 << 40, 70);
+        let credit = Credit {
+            bytes: 1 << 40,
+            messages: 70,
+        };
+        put_credit(&mut out, credit);
         put_finish(&mut out, 3);
         put_abort(&mut out, 99);
-        let marks = Marks {
+        let marks = EcnCounts {
             ect0: 1000,
             ect1: 0,
             ce: 1 << 40,
         };
-        assert!(!put_marks(&mut out, marks, 11));
-        assert!(put_marks(&mut out, marks, 12));
+        assert!(!put_ecn_counts(&mut out, marks, 11));
+        assert!(put_ecn_counts(&mut out, marks, 12));
         let mut reader = Reader(&out);
         let mut frames = Vec::new();
         while let Some(frame) = Frame::read(&mut reader) {
@@ -439,13 +453,10 @@ mod tests {
             [
                 Frame::Ping,
                 Frame::Padding,
-                Frame::Credit {
-                    bytes: 1 << 40,
-                    messages: 70
-                },
+                Frame::Credit(credit),
                 Frame::Finish { messages: 3 },
                 Frame::Abort { code: 99 },
-                Frame::Marks(marks),
+                Frame::EcnCounts(marks),
             ]
         );
         assert!(reader.is_empty());

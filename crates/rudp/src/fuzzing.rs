@@ -4,8 +4,8 @@
 use crate::ecn::Ecn;
 use crate::event::Event;
 use crate::frame::{self, Frame};
-use crate::packet::{self, Data, HANDSHAKE_SEED, Packet};
-use crate::ranges::Ranges;
+use crate::packet::{self, Data, HANDSHAKE_SEED, Handshake};
+use crate::range_set::RangeSet;
 use crate::wire::{Reader, VARINT_MAX};
 use crate::{Accept, Config, ConnectionId, Control, Endpoint, Time};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,12 +16,12 @@ use std::time::Duration;
 pub fn codec(bytes: &[u8]) {
     let mut sealed = bytes.to_vec();
     packet::put_tag(&mut sealed, 0, HANDSHAKE_SEED);
-    let (handshake, data) = (Packet::read(&sealed), Data::read(&sealed));
+    let (handshake, data) = (Handshake::read(&sealed), Data::read(&sealed));
     assert!(handshake.is_none() || data.is_none());
     if let Some(packet) = handshake {
         let mut written = Vec::new();
         packet.write(&mut written);
-        assert_eq!(Packet::read(&written), Some(packet));
+        assert_eq!(Handshake::read(&written), Some(packet));
     }
     let mut reader = Reader(bytes);
     while let Some(read) = Frame::read(&mut reader) {
@@ -47,13 +47,13 @@ fn write(frame: &Frame<'_>, out: &mut Vec<u8>) -> bool {
     match frame {
         Frame::Padding => frame::put_padding(out, 1),
         Frame::Ping => frame::put_ping(out),
-        Frame::Credit { bytes, messages } => frame::put_credit(out, *bytes, *messages),
+        Frame::Credit(credit) => frame::put_credit(out, *credit),
         Frame::Finish { messages } => frame::put_finish(out, *messages),
         Frame::Abort { code } => frame::put_abort(out, *code),
         Frame::Message(piece) => frame::put_message(out, piece),
-        Frame::Marks(marks) => assert!(frame::put_marks(out, *marks, usize::MAX)),
+        Frame::EcnCounts(marks) => assert!(frame::put_ecn_counts(out, *marks, usize::MAX)),
         Frame::Ack(ack) => {
-            let mut came = Ranges::new();
+            let mut came = RangeSet::new();
             for range in ack.ranges() {
                 came.insert(*range.start()..range.end() + 1);
             }
@@ -138,10 +138,7 @@ impl World {
             ..Config::default()
         };
         let configs = [config(script.any()), config(script.any())];
-        let accept = Accept {
-            config: configs[1].clone(),
-            ..Accept::default()
-        };
+        let accept = Accept::from(configs[1].clone());
         let ends = [None, Some(accept)].map(|accept| {
             let secret = [1 + u8::from(accept.is_some()); 16];
             Endpoint::new(secret, accept).expect("the configuration is sound")
@@ -270,13 +267,13 @@ impl World {
     fn forge(&mut self, to: usize, script: &mut Script<'_>) {
         let number = u64::from(script.any());
         let number = if number > 250 { VARINT_MAX } else { number };
-        let waits_from = number.saturating_sub(script.any().into());
+        let least_unacked = number.saturating_sub(script.any().into());
         let ecn = Ecn::from_bits(script.any());
         let frames = script.bytes();
         let mut datagram = Vec::new();
         self.with_connection(to, |connection, _| {
             let ids = connection.ids();
-            packet::put_header(&mut datagram, ids.own, number, waits_from, false);
+            packet::put_header(&mut datagram, ids.own, number, least_unacked);
             datagram.extend_from_slice(&frames);
             packet::put_tag(&mut datagram, 0, ids.seed);
         });

@@ -1,13 +1,12 @@
-//! Reliable messages over UDP, for networks that one trusts.
+//! Reliable messages over UDP, for trusted networks.
 //!
-//! Messages of up to 16 MiB, handed over once, unchanged, in order or as they come, or
-//! reported as undeliverable; over links that lose, duplicate, reorder and damage what
-//! they carry; at the rate that the link has. Nothing is encrypted.
+//! Messages of up to 16 MiB are delivered once and unchanged, in order or as they arrive, or
+//! they are reported as undeliverable. Links may lose, duplicate, reorder and damage packets.
+//! Nothing is encrypted.
 //!
-//! The protocol is a state machine. It has no socket, clock, thread or randomness of its
-//! own: datagrams, the time and a secret go in, datagrams, events and the time of the next
-//! timeout come out. So it runs over any socket, and in virtual time over a simulated
-//! network (`tests/simulation` does that).
+//! The protocol is a state machine without socket, clock, thread or randomness. Datagrams, the
+//! time and a secret go in; datagrams, events and the time of the next timeout come out. So it
+//! runs over any socket, and in virtual time over a simulated network (`tests/simulation`).
 //!
 //! | | |
 //! |---|---|
@@ -20,21 +19,21 @@
 //!
 //! # How it works
 //!
-//! - **Connecting** takes two round trips. The first proves the client's address by a token
-//!   that the server makes and checks without remembering anything (RFC 9000 section 8.1.2), so
-//!   that a stranger costs it one hash and gets less than was sent.
-//! - **Recovery** follows RFC 9002: a packet number for every transmission, acknowledged
-//!   ranges, loss by packets and by time, probe timeouts; and draws its thresholds from what
-//!   turned out not to be lost. What goes again goes once more while nothing else is to be sent,
-//!   since a second loss would cost a second round trip.
-//! - **Marks** of queues that fill (ECN, RFC 3168) count as congestion, where the caller sets
-//!   and reads them as [`Transmit::ecn`] says, as [`socket`] does.
-//! - **Flow control** is credit in bytes and in messages, given as the caller takes what came;
-//!   that bounds what a connection holds.
-//! - **Closing** by either end closes both: whatever either had taken to be sent arrives and
-//!   is acknowledged first.
+//! - **The handshake** takes two round trips. The first proves the client's address by a token
+//!   that the server issues and checks without keeping state (RFC 9000 section 8.1.2). A stranger
+//!   costs it one hash, and gets no more bytes than it sent.
+//! - **Recovery** follows RFC 9002: a packet number for every transmission, acknowledged ranges,
+//!   packet and time thresholds, probe timeouts. The thresholds grow when a packet that was declared
+//!   lost arrives. A retransmission is sent once more while nothing else is to be sent, since a
+//!   second loss would cost a second round trip.
+//! - **ECN** marks (RFC 3168) count as congestion, where the caller sets and reads them as
+//!   [`Transmit::ecn`] says, as [`socket`] does.
+//! - **Flow control** is credit in bytes and in messages, given as the caller takes messages. That
+//!   bounds what a connection holds.
+//! - **Closing** by either end closes both. Whatever either has accepted to send arrives and is
+//!   acknowledged first.
 //! - A packet that is damaged, forged, of an older connection or against the rules changes
-//!   nothing; a tag in every packet tells.
+//!   nothing. A tag in every packet shows it.
 //!
 //! # Example
 //!
@@ -86,10 +85,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod admission;
 mod config;
 mod connection;
 mod control;
-mod cookie;
 mod ecn;
 mod endpoint;
 mod event;
@@ -99,23 +98,26 @@ mod frame;
 pub mod fuzzing;
 mod pacing;
 mod packet;
-mod ranges;
+mod range_set;
 mod reassembly;
 mod received;
 mod recovery;
 mod rtt;
+mod schedule;
 mod send;
 #[cfg(feature = "socket")]
 pub mod socket;
 mod stats;
 pub mod study;
 mod time;
+mod token;
 mod wire;
 
+pub use admission::Accept;
 pub use config::{Config, ConfigError, Control};
-pub use connection::Connection;
+pub use connection::{Connection, Transmit};
 pub use ecn::Ecn;
-pub use endpoint::{Accept, ConnectionId, Endpoint, Transmit};
+pub use endpoint::{ConnectionId, Endpoint};
 pub use event::{Event, MessageId, Reason, SendError};
 pub use stats::Stats;
 pub use time::Time;

@@ -41,7 +41,7 @@ impl Pacer {
         Some(now + Duration::from_secs_f64(wait.min(1.0)))
     }
 
-    /// Nothing is under way: what leaves now is the first of all.
+    /// Nothing is in flight: what leaves now is the first of all.
     pub(crate) fn begin_anew(&mut self) {
         *self = Pacer::default();
     }

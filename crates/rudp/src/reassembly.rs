@@ -4,20 +4,13 @@
 //! in gaps by how small the parts of a message can sensibly be. The sender is told
 //! how far it may go ([`Reassembly::credit`]); what goes further is refused.
 
-use crate::frame::Piece;
-use crate::ranges::Ranges;
+use crate::frame::{Credit, Piece};
+use crate::range_set::RangeSet;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Why a part of a message was not taken: the sender breaks the rules, or is not one of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refused;
-
-/// How much the other end may send in all since the connection began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Credit {
-    pub(crate) bytes: u64,
-    pub(crate) messages: u64,
-}
+pub(crate) struct ProtocolError;
 
 /// For each so many bytes that may be held there may be one gap between them.
 const BYTES_PER_GAP: u64 = 256;
@@ -25,11 +18,11 @@ const BYTES_PER_GAP: u64 = 256;
 #[derive(Debug)]
 pub(crate) struct Reassembly {
     is_ordered: bool,
-    message_max: u32,
+    max_message: u32,
     window: Credit,
     partial: BTreeMap<u64, Partial>,
     /// Every message that was complete once.
-    complete: Ranges,
+    complete: RangeSet,
     /// Complete, but an earlier one is not.
     waiting: BTreeMap<u64, Vec<u8>>,
     ready: VecDeque<Vec<u8>>,
@@ -38,7 +31,7 @@ pub(crate) struct Reassembly {
     held_bytes: u64,
     gaps: usize,
     /// What the caller took.
-    taken: Credit,
+    consumed: Credit,
 }
 
 #[derive(Debug)]
@@ -46,39 +39,39 @@ struct Partial {
     total: u32,
     /// As long as the highest byte that came.
     data: Vec<u8>,
-    came: Ranges,
+    received: RangeSet,
     missing: u64,
 }
 
 impl Reassembly {
-    pub(crate) fn new(is_ordered: bool, message_max: u32, window: Credit) -> Reassembly {
+    pub(crate) fn new(is_ordered: bool, max_message: u32, window: Credit) -> Reassembly {
         Reassembly {
             is_ordered,
-            message_max,
+            max_message,
             window,
             partial: BTreeMap::new(),
-            complete: Ranges::new(),
+            complete: RangeSet::new(),
             waiting: BTreeMap::new(),
             ready: VecDeque::new(),
             next_in_order: 0,
             held_bytes: 0,
             gaps: 0,
-            taken: Credit::default(),
+            consumed: Credit::default(),
         }
     }
 
     /// How far the other end may go.
     pub(crate) fn credit(&self) -> Credit {
         Credit {
-            bytes: self.taken.bytes + self.window.bytes,
-            messages: self.taken.messages + self.window.messages,
+            bytes: self.consumed.bytes + self.window.bytes,
+            messages: self.consumed.messages + self.window.messages,
         }
     }
 
     /// Whether a part can be taken, as things stand.
-    pub(crate) fn check(&self, piece: &Piece<'_>) -> Result<(), Refused> {
-        if piece.id >= self.credit().messages || piece.total > self.message_max {
-            return Err(Refused);
+    pub(crate) fn check(&self, piece: &Piece<'_>) -> Result<(), ProtocolError> {
+        if piece.id >= self.credit().messages || piece.total > self.max_message {
+            return Err(ProtocolError);
         }
         if self.complete.contains(piece.id) {
             return Ok(());
@@ -90,18 +83,18 @@ impl Reassembly {
             }
             None => self.held_bytes + u64::from(piece.total) <= self.window.bytes,
         };
-        fits.then_some(()).ok_or(Refused)
+        fits.then_some(()).ok_or(ProtocolError)
     }
 
     /// Takes a part of a message, new or not.
-    pub(crate) fn take(&mut self, piece: &Piece<'_>) -> Result<(), Refused> {
+    pub(crate) fn take(&mut self, piece: &Piece<'_>) -> Result<(), ProtocolError> {
         self.check(piece)?;
         if self.complete.contains(piece.id) {
             return Ok(());
         }
         if piece.data.len() == piece.total as usize {
             match self.partial.remove(&piece.id) {
-                Some(partial) => self.gaps -= partial.came.len(),
+                Some(partial) => self.gaps -= partial.received.len(),
                 None => self.held_bytes += u64::from(piece.total),
             }
             self.is_complete(piece.id, piece.data.to_vec());
@@ -112,17 +105,17 @@ impl Reassembly {
             Partial {
                 total: piece.total,
                 data: Vec::new(),
-                came: Ranges::new(),
+                received: RangeSet::new(),
                 missing: piece.total.into(),
             }
         });
-        let gaps = partial.came.len();
+        let gaps = partial.received.len();
         partial.take(piece);
-        self.gaps = self.gaps + partial.came.len() - gaps;
+        self.gaps = self.gaps + partial.received.len() - gaps;
         if partial.missing == 0
             && let Some(partial) = self.partial.remove(&piece.id)
         {
-            self.gaps -= partial.came.len();
+            self.gaps -= partial.received.len();
             self.is_complete(piece.id, partial.data);
         }
         Ok(())
@@ -148,8 +141,8 @@ impl Reassembly {
     pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
         let message = self.ready.pop_front()?;
         self.held_bytes -= message.len() as u64;
-        self.taken.bytes += message.len() as u64;
-        self.taken.messages += 1;
+        self.consumed.bytes += message.len() as u64;
+        self.consumed.messages += 1;
         Some(message)
     }
 
@@ -159,7 +152,7 @@ impl Reassembly {
 
     /// Whether the first so many messages are complete.
     pub(crate) fn has_all(&self, messages: u64) -> bool {
-        self.complete.covers(&(0..messages))
+        self.complete.contains_range(&(0..messages))
     }
 
     /// Bytes of messages begun that the caller has not taken.
@@ -174,7 +167,7 @@ impl Partial {
             piece.offset as usize,
             piece.offset as usize + piece.data.len(),
         );
-        self.missing -= self.came.insert(start as u64..end as u64);
+        self.missing -= self.received.insert(start as u64..end as u64);
         if self.data.is_empty() {
             self.data.reserve_exact(self.total as usize);
         }
@@ -240,8 +233,8 @@ mod tests {
             for id in [2_u8, 0, 1, 2, 0] {
                 reassembly.take(&piece(id.into(), 0, 1, &[id])).unwrap();
             }
-            let came: Vec<u8> = std::iter::from_fn(|| reassembly.next()).flatten().collect();
-            assert_eq!(came, expected);
+            let received: Vec<u8> = std::iter::from_fn(|| reassembly.next()).flatten().collect();
+            assert_eq!(received, expected);
             assert!(reassembly.has_all(3) && !reassembly.has_all(4));
         }
     }
@@ -250,11 +243,20 @@ mod tests {
     fn what_goes_beyond_the_window_is_refused_and_credit_comes_back_with_taking() {
         let mut reassembly = Reassembly::new(true, 3000, WINDOW);
         assert_eq!(reassembly.credit(), WINDOW);
-        assert_eq!(reassembly.take(&piece(0, 0, 3001, &[0])), Err(Refused));
-        assert_eq!(reassembly.take(&piece(8, 0, 1, &[0])), Err(Refused));
+        assert_eq!(
+            reassembly.take(&piece(0, 0, 3001, &[0])),
+            Err(ProtocolError)
+        );
+        assert_eq!(reassembly.take(&piece(8, 0, 1, &[0])), Err(ProtocolError));
         reassembly.take(&piece(1, 5, 3000, &[1; 70])).unwrap();
-        assert_eq!(reassembly.take(&piece(1, 5, 2999, &[1])), Err(Refused));
-        assert_eq!(reassembly.take(&piece(2, 0, 1097, &[0])), Err(Refused));
+        assert_eq!(
+            reassembly.take(&piece(1, 5, 2999, &[1])),
+            Err(ProtocolError)
+        );
+        assert_eq!(
+            reassembly.take(&piece(2, 0, 1097, &[0])),
+            Err(ProtocolError)
+        );
         reassembly.take(&piece(0, 0, 1096, &[0; 1096])).unwrap();
         assert_eq!(reassembly.held_bytes(), 4096);
         reassembly.next().unwrap();
@@ -269,11 +271,11 @@ mod tests {
     #[test]
     fn gaps_are_bounded() {
         let mut reassembly = Reassembly::new(true, 4096, WINDOW);
-        let taken = (0..2000).filter(|at| {
+        let consumed = (0..2000).filter(|at| {
             let part = piece(0, 2 * at, 4096, &[0]);
             reassembly.take(&part).is_ok()
         });
-        assert!(taken.count() < 40);
+        assert!(consumed.count() < 40);
     }
 
     #[test]

@@ -1,74 +1,74 @@
 //! Which packets came, and when that is to be acknowledged (RFC 9000 section
 //! 13.2).
 
-use crate::ecn::{Ecn, Marks};
+use crate::ecn::{Ecn, EcnCounts};
 use crate::frame;
-use crate::ranges::Ranges;
+use crate::packet::Data;
+use crate::range_set::RangeSet;
 use crate::time::Time;
 use std::time::Duration;
 
 /// The longest that an acknowledgement waits for a packet to travel with. Both ends
 /// know it: it is part of the protocol.
-pub(crate) const DELAY_MAX: Duration = Duration::from_millis(5);
+pub(crate) const MAX_ACK_DELAY: Duration = Duration::from_millis(5);
 /// After so many packets an acknowledgement waits no longer (RFC 9000 section 13.2.2).
 const PACKETS_MAX: u32 = 2;
 /// How many ranges are remembered: a window of 100 Mb/s over 190 ms with 30 % loss
-/// has some 700 gaps. Beyond that the lowest packets are taken for lost.
-const RANGES_MAX: usize = 4096;
+/// has some 700 gaps. Beyond that the lowest packets are declared lost.
+const MAX_RANGES: usize = 4096;
 /// How many ranges most acknowledgements carry. At one for two packets each range is
 /// told some fifty times.
-const RANGES_TOLD: usize = 48;
+const ACK_RANGES: usize = 48;
 /// Every so manyth acknowledgement carries as many ranges as fit.
-const TOLD_IN_FULL: u32 = 16;
+const FULL_ACK_EVERY: u32 = 16;
 
 #[derive(Debug, Default)]
 pub(crate) struct Received {
-    came: Ranges,
-    /// Packets below this one are not told apart any more.
+    numbers: RangeSet,
+    /// Packets below this one count as received.
     floor: u64,
     largest_at: Time,
-    /// Packets to be acknowledged that no acknowledgement has told of.
-    untold: u32,
-    /// When they are to be told of at the latest.
+    /// Ack-eliciting packets since the last acknowledgement.
+    unacked: u32,
+    /// When they are acknowledged at the latest.
     due: Option<Time>,
     acks: u32,
-    marks: Marks,
+    marks: EcnCounts,
 }
 
 impl Received {
     /// Whether the packet did not come before, as far as is remembered.
     pub(crate) fn is_new(&self, number: u64) -> bool {
-        number >= self.floor && !self.came.contains(number)
+        number >= self.floor && !self.numbers.contains(number)
     }
 
-    /// A new packet came, whose sender has given up on those below `waits_from`.
-    pub(crate) fn take(
+    /// A new packet came, whose sender has given up on those below `least_unacked`.
+    pub(crate) fn record(
         &mut self,
         now: Time,
-        number: u64,
-        waits_from: u64,
-        is_eliciting: bool,
-        is_awaited: bool,
+        packet: &Data<'_>,
+        is_ack_eliciting: bool,
         ecn: Option<Ecn>,
     ) {
+        let number = packet.number;
         self.marks.count(ecn);
-        let expected = self.came.last().map_or(self.floor, |range| range.end);
-        self.came.insert(number..number + 1);
+        let expected = self.numbers.last().map_or(self.floor, |range| range.end);
+        self.numbers.insert(number..number + 1);
         if number >= expected {
             self.largest_at = now;
         }
-        self.forget_below(waits_from);
-        if self.came.len() > RANGES_MAX {
-            let lowest = self.came.iter().nth(self.came.len() - RANGES_MAX);
+        self.forget_below(packet.least_unacked);
+        if self.numbers.len() > MAX_RANGES {
+            let lowest = self.numbers.iter().nth(self.numbers.len() - MAX_RANGES);
             let floor = lowest.map_or(self.floor, |range| range.start);
             self.forget_below(floor);
         }
-        if is_eliciting {
-            self.untold += 1;
-            // A gap, what fills one, or a queue's mark is told at once (RFC 9000 section 13.2.1).
-            let is_urgent = is_awaited || number != expected || ecn == Some(Ecn::Ce);
-            let is_at_once = is_urgent || self.untold >= PACKETS_MAX;
-            let due = if is_at_once { now } else { now + DELAY_MAX };
+        if is_ack_eliciting {
+            self.unacked += 1;
+            // A gap, what fills one, or a queue's mark is acknowledged at once (RFC 9000 section 13.2.1).
+            let is_urgent = packet.wants_ack || number != expected || ecn == Some(Ecn::Ce);
+            let is_at_once = is_urgent || self.unacked >= PACKETS_MAX;
+            let due = if is_at_once { now } else { now + MAX_ACK_DELAY };
             self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
         }
     }
@@ -76,7 +76,7 @@ impl Received {
     fn forget_below(&mut self, number: u64) {
         if number > self.floor {
             self.floor = number;
-            self.came.remove_below(number);
+            self.numbers.remove_below(number);
         }
     }
 
@@ -89,7 +89,7 @@ impl Received {
         self.due.is_some_and(|due| due <= now)
     }
 
-    /// Appends what there is to be told, if anything, in at most so many bytes.
+    /// Appends an acknowledgement if one is pending, in at most so many bytes.
     pub(crate) fn write_ack(&mut self, now: Time, out: &mut Vec<u8>, room: usize) {
         if self.due.is_none() {
             return;
@@ -98,25 +98,25 @@ impl Received {
         // With each acknowledgement, because any may be lost, and before it, because it is held
         // against them.
         if !self.marks.is_none() {
-            frame::put_marks(out, self.marks, room);
+            frame::put_ecn_counts(out, self.marks, room);
         }
         let room = room.saturating_sub(out.len() - start);
         self.acks = self.acks.wrapping_add(1);
-        let ranges = match self.acks % TOLD_IN_FULL {
+        let ranges = match self.acks % FULL_ACK_EVERY {
             0 => usize::MAX,
-            _ => RANGES_TOLD,
+            _ => ACK_RANGES,
         };
         let delay = now.since(self.largest_at);
         // Packets that fit nothing are refused before they come here.
-        if frame::put_ack(out, &self.came, delay, ranges, room) {
-            self.untold = 0;
+        if frame::put_ack(out, &self.numbers, delay, ranges, room) {
+            self.unacked = 0;
             self.due = None;
         }
     }
 
     /// How many ranges are remembered.
     pub(crate) fn ranges(&self) -> usize {
-        self.came.len()
+        self.numbers.len()
     }
 }
 
@@ -126,23 +126,27 @@ mod tests {
 
     const T: Time = Time::from_nanos(1_000_000);
 
+    fn record(received: &mut Received, number: u64, least_unacked: u64) {
+        received.record(T, &Data::new(number, least_unacked, false), true, None);
+    }
+
     #[test]
     fn two_packets_or_a_gap_or_a_waiting_sender_are_acknowledged_at_once() {
         let mut received = Received::default();
-        received.take(T, 0, 0, true, false, None);
-        assert_eq!(received.due(), Some(T + DELAY_MAX));
-        received.take(T, 1, 0, true, false, None);
-        assert!(received.is_due(T));
-        let mut out = Vec::new();
-        received.write_ack(T, &mut out, 100);
-        assert_eq!(received.due(), None);
-        received.take(T, 3, 0, true, false, None);
-        assert!(received.is_due(T));
-        received.write_ack(T, &mut out, 100);
-        received.take(T, 4, 0, true, true, None);
-        assert!(received.is_due(T));
-        received.write_ack(T, &mut out, 100);
-        received.take(T, 5, 0, false, false, None);
+        let ack = |received: &mut Received| {
+            assert!(received.is_due(T));
+            received.write_ack(T, &mut Vec::new(), 100);
+            assert_eq!(received.due(), None);
+        };
+        record(&mut received, 0, 0);
+        assert_eq!(received.due(), Some(T + MAX_ACK_DELAY));
+        record(&mut received, 1, 0);
+        ack(&mut received);
+        record(&mut received, 3, 0);
+        ack(&mut received);
+        received.record(T, &Data::new(4, 0, true), true, None);
+        ack(&mut received);
+        received.record(T, &Data::new(5, 0, false), false, None);
         assert_eq!(received.due(), None);
         assert!(!received.is_new(3) && received.is_new(2));
     }
@@ -151,11 +155,14 @@ mod tests {
     fn what_is_remembered_is_bounded_and_what_was_given_up_is_forgotten() {
         let mut received = Received::default();
         for number in 0..20_000 {
-            received.take(T, 2 * number, 0, true, false, None);
+            record(&mut received, 2 * number, 0);
         }
-        assert_eq!(received.ranges(), RANGES_MAX);
-        assert!(!received.is_new(1), "too old to be told from one that came");
-        received.take(T, 40_000, 39_990, true, false, None);
+        assert_eq!(received.ranges(), MAX_RANGES);
+        assert!(
+            !received.is_new(1),
+            "too old to be told from one that numbers"
+        );
+        record(&mut received, 40_000, 39_990);
         assert_eq!(received.ranges(), 6);
         assert!(!received.is_new(39_989) && received.is_new(39_991));
     }

@@ -1,4 +1,4 @@
-//! What is under way, what arrived, and what is taken for lost (RFC 9002 section
+//! What is in flight, what arrived, and what is declared lost (RFC 9002 section
 //! 6).
 //!
 //! Each transmission has a packet number of its own, so an acknowledgement says
@@ -11,7 +11,7 @@
 //! before it doubles, because at 30 % loss both ways every second probe is lost and
 //! says nothing of congestion. While acknowledgements arrive it does not grow at all.
 
-use crate::received::DELAY_MAX;
+use crate::received::MAX_ACK_DELAY;
 use crate::rtt::{GRANULARITY, Rtt};
 use crate::send::Part;
 use crate::time::{Time, earliest};
@@ -19,18 +19,18 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How many later packets must have arrived before one is taken for lost, at first
+/// How many later packets must have arrived before one is declared lost, at first
 /// (RFC 9002 section 6.1.1), and at most.
-const PACKETS_LATER: u64 = 3;
-const PACKETS_LATER_MAX: u64 = 128;
+const PACKET_THRESHOLD: u64 = 3;
+const MAX_PACKET_THRESHOLD: u64 = 128;
 /// By how many eighths of a round trip a packet may be later than others, at first (RFC
 /// 9002 section 6.1.2), and at most.
-const EIGHTHS_LATER: u32 = 1;
-const EIGHTHS_LATER_MAX: u32 = 8;
+const TIME_THRESHOLD_EIGHTHS: u32 = 1;
+const MAX_TIME_THRESHOLD_EIGHTHS: u32 = 8;
 /// How many packets one probe timeout lets out (RFC 9002 section 6.2.4).
 pub(crate) const PROBES: u32 = 2;
 /// No probe timeout grows beyond this.
-const PROBE_TIMEOUT_MAX: Duration = Duration::from_secs(4);
+const MAX_PROBE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// What a packet carried besides parts of messages, to be sent again if it is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,10 +48,10 @@ impl Carried {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    UnderWay,
+    InFlight,
     Lost(Time),
     /// It arrived, or needs no acknowledgement.
-    Settled,
+    Done,
 }
 
 /// A packet that was sent. The last five fields are as in the delivery rate estimator
@@ -61,8 +61,8 @@ struct Sent {
     at: Time,
     bytes: u32,
     state: State,
-    /// What it carried goes again already: it is a copy, or there was a probe timeout.
-    goes_again: bool,
+    /// What it carried is retransmitted already: it is a copy, or there was a probe timeout.
+    is_retransmitted: bool,
     /// As one whose sender understands marks.
     is_marked: bool,
     carried: Carried,
@@ -101,7 +101,7 @@ pub(crate) struct Outcome {
     pub(crate) lost_bytes: u64,
     /// When the newest of the lost packets was sent.
     pub(crate) lost_sent_at: Option<Time>,
-    /// Packets taken for lost that arrived after all.
+    /// Packets declared lost that arrived after all.
     pub(crate) spurious_packets: u64,
     pub(crate) spurious_bytes: u64,
     pub(crate) delivery: Option<Delivery>,
@@ -131,17 +131,17 @@ pub(crate) struct Recovery {
     /// The parts that those packets carried.
     parts: VecDeque<Part>,
     parts_base: u64,
-    /// No packet below is under way.
-    lowest_under_way: u64,
-    bytes_under_way: u64,
-    packets_under_way: u64,
+    /// No packet below is in flight.
+    lowest_in_flight: u64,
+    bytes_in_flight: u64,
+    packets_in_flight: u64,
     largest_acknowledged: Option<u64>,
-    /// When the next packet is taken for lost.
+    /// When the next packet is declared lost.
     loss_at: Option<Time>,
     last_sent_at: Time,
     timeouts: u32,
-    packets_later: u64,
-    eighths_later: u32,
+    packet_threshold: u64,
+    time_threshold_eighths: u32,
     delivered: u64,
     delivered_at: Time,
     first_sent_at: Time,
@@ -158,15 +158,15 @@ impl Recovery {
             base: 0,
             parts: VecDeque::new(),
             parts_base: 0,
-            lowest_under_way: 0,
-            bytes_under_way: 0,
-            packets_under_way: 0,
+            lowest_in_flight: 0,
+            bytes_in_flight: 0,
+            packets_in_flight: 0,
             largest_acknowledged: None,
             loss_at: None,
             last_sent_at: Time::default(),
             timeouts: 0,
-            packets_later: PACKETS_LATER,
-            eighths_later: EIGHTHS_LATER,
+            packet_threshold: PACKET_THRESHOLD,
+            time_threshold_eighths: TIME_THRESHOLD_EIGHTHS,
             delivered: 0,
             delivered_at: Time::default(),
             first_sent_at: Time::default(),
@@ -179,16 +179,16 @@ impl Recovery {
     }
 
     /// The lowest number whose acknowledgement still says something.
-    pub(crate) fn waits_from(&self) -> u64 {
+    pub(crate) fn least_unacked(&self) -> u64 {
         self.base
     }
 
-    pub(crate) fn bytes_under_way(&self) -> u64 {
-        self.bytes_under_way
+    pub(crate) fn bytes_in_flight(&self) -> u64 {
+        self.bytes_in_flight
     }
 
-    pub(crate) fn packets_under_way(&self) -> u64 {
-        self.packets_under_way
+    pub(crate) fn packets_in_flight(&self) -> u64 {
+        self.packets_in_flight
     }
 
     pub(crate) fn delivered(&self) -> u64 {
@@ -201,28 +201,28 @@ impl Recovery {
     }
 
     /// A packet that nobody acknowledges has left.
-    pub(crate) fn sent_unanswered(&mut self, now: Time) {
-        self.remember(now, 0, State::Settled, Carried::default(), 0);
-        self.forget_settled(now);
+    pub(crate) fn sent_non_eliciting(&mut self, now: Time) {
+        self.remember(now, 0, State::Done, Carried::default(), 0);
+        self.forget_done(now);
     }
 
     /// A packet that is to be acknowledged has left.
     pub(crate) fn sent(&mut self, now: Time, bytes: usize, carried: Carried, parts: &[Part]) {
-        if self.packets_under_way == 0 {
+        if self.packets_in_flight == 0 {
             self.first_sent_at = now;
             self.delivered_at = now;
-            self.lowest_under_way = self.next_number();
+            self.lowest_in_flight = self.next_number();
         }
         self.parts.extend(parts);
         self.remember(
             now,
             bytes as u32,
-            State::UnderWay,
+            State::InFlight,
             carried,
             parts.len() as u32,
         );
-        self.bytes_under_way += bytes as u64;
-        self.packets_under_way += 1;
+        self.bytes_in_flight += bytes as u64;
+        self.packets_in_flight += 1;
         self.last_sent_at = now;
     }
 
@@ -231,7 +231,7 @@ impl Recovery {
     pub(crate) fn sent_copy(&mut self, now: Time, bytes: usize, parts: &[Part]) {
         self.sent(now, bytes, Carried::default(), parts);
         if let Some(sent) = self.sent.back_mut() {
-            sent.goes_again = true;
+            sent.is_retransmitted = true;
         }
     }
 
@@ -240,7 +240,7 @@ impl Recovery {
             at,
             bytes,
             state,
-            goes_again: false,
+            is_retransmitted: false,
             is_marked: self.is_marking,
             carried,
             parts,
@@ -254,7 +254,7 @@ impl Recovery {
 
     /// There is nothing to send, though more might go.
     pub(crate) fn is_app_limited(&mut self) {
-        self.app_limited_until = (self.delivered + self.bytes_under_way).max(1);
+        self.app_limited_until = (self.delivered + self.bytes_in_flight).max(1);
     }
 
     /// Whether that was so when what is acknowledged now was sent.
@@ -270,7 +270,7 @@ impl Recovery {
 
     /// Whether these are all of which something is to be learnt, so that an acknowledgement of them
     /// shows nothing to be lost.
-    pub(crate) fn is_all_there_is(&self, numbers: &RangeInclusive<u64>) -> bool {
+    pub(crate) fn is_all_in_flight(&self, numbers: &RangeInclusive<u64>) -> bool {
         *numbers.start() <= self.base && *numbers.end() + 1 == self.next_number()
     }
 
@@ -297,13 +297,13 @@ impl Recovery {
             for number in (low..=*range.end()).rev() {
                 let at = (number - self.base) as usize;
                 let sent = self.sent[at];
-                if sent.state == State::Settled {
+                if sent.state == State::Done {
                     continue;
                 }
-                self.sent[at].state = State::Settled;
+                self.sent[at].state = State::Done;
                 self.arrived(number, &sent, outcome);
-                is_largest_new |= number == largest && sent.state == State::UnderWay;
-                if sent.state == State::UnderWay && newest.is_none() {
+                is_largest_new |= number == largest && sent.state == State::InFlight;
+                if sent.state == State::InFlight && newest.is_none() {
                     newest = Some(sent);
                 }
             }
@@ -314,7 +314,8 @@ impl Recovery {
             outcome.prior_delivered = newest.delivered;
             if is_largest_new {
                 outcome.has_rtt = true;
-                self.rtt.sample(now.since(newest.at), delay.min(DELAY_MAX));
+                self.rtt
+                    .sample(now.since(newest.at), delay.min(MAX_ACK_DELAY));
             }
             self.delivered_at = now;
             self.first_sent_at = newest.at;
@@ -322,7 +323,7 @@ impl Recovery {
         }
         self.largest_acknowledged = self.largest_acknowledged.max(largest);
         self.detect_lost(now, outcome);
-        self.forget_settled(now);
+        self.forget_done(now);
     }
 
     fn arrived(&mut self, number: u64, sent: &Sent, outcome: &mut Outcome) {
@@ -333,20 +334,24 @@ impl Recovery {
         outcome.carried_acknowledged.add(sent.carried);
         self.delivered += u64::from(sent.bytes);
         outcome.marked_packets += u64::from(sent.is_marked);
-        if sent.state == State::UnderWay {
-            self.bytes_under_way -= u64::from(sent.bytes);
-            self.packets_under_way -= 1;
+        if sent.state == State::InFlight {
+            self.bytes_in_flight -= u64::from(sent.bytes);
+            self.packets_in_flight -= 1;
             outcome.acknowledged_bytes += u64::from(sent.bytes);
             return;
         }
-        // It was taken for lost too early (RFC 9002 section 6.1.1 lets the thresholds grow).
+        // It was declared lost too early (RFC 9002 section 6.1.1 lets the thresholds grow).
         outcome.spurious_packets += 1;
         outcome.spurious_bytes += u64::from(sent.bytes);
         let later = self
             .largest_acknowledged
             .map_or(0, |largest| largest.saturating_sub(number));
-        self.packets_later = self.packets_later.max(later + 1).min(PACKETS_LATER_MAX);
-        self.eighths_later = (self.eighths_later + 1).min(EIGHTHS_LATER_MAX);
+        self.packet_threshold = self
+            .packet_threshold
+            .max(later + 1)
+            .min(MAX_PACKET_THRESHOLD);
+        self.time_threshold_eighths =
+            (self.time_threshold_eighths + 1).min(MAX_TIME_THRESHOLD_EIGHTHS);
     }
 
     fn delivery(&self, now: Time, newest: &Sent) -> Option<Delivery> {
@@ -354,7 +359,7 @@ impl Recovery {
         let arriving = now.since(newest.delivered_at);
         let interval = sending.max(arriving);
         // Shorter than a round trip, it would be the rate of a burst.
-        if interval.is_zero() || interval < self.rtt.least? {
+        if interval.is_zero() || interval < self.rtt.min? {
             return None;
         }
         let bytes = self.delivered - newest.delivered;
@@ -367,7 +372,7 @@ impl Recovery {
     /// How much later than its followers a packet may arrive.
     fn loss_delay(&self) -> Duration {
         let round = self.rtt.smoothed.max(self.rtt.latest);
-        (round + round * self.eighths_later / 8).max(GRANULARITY)
+        (round + round * self.time_threshold_eighths / 8).max(GRANULARITY)
     }
 
     fn detect_lost(&mut self, now: Time, outcome: &mut Outcome) {
@@ -376,39 +381,39 @@ impl Recovery {
             return;
         };
         let delay = self.loss_delay();
-        let mut number = self.lowest_under_way.max(self.base);
+        let mut number = self.lowest_in_flight.max(self.base);
         while number <= largest {
             let at = (number - self.base) as usize;
             let Some(sent) = self.sent.get(at).copied() else {
                 break;
             };
-            if sent.state == State::UnderWay {
-                let is_overtaken = number + self.packets_later <= largest;
+            if sent.state == State::InFlight {
+                let is_overtaken = number + self.packet_threshold <= largest;
                 if !is_overtaken && now < sent.at + delay {
                     // Those after it were sent later, and overtaken by fewer.
                     self.loss_at = Some(sent.at + delay);
                     break;
                 }
                 self.sent[at].state = State::Lost(now);
-                self.lose(&sent, outcome);
+                self.mark_lost(&sent, outcome);
             }
             number += 1;
         }
-        self.lowest_under_way = number;
+        self.lowest_in_flight = number;
     }
 
-    fn lose(&mut self, sent: &Sent, outcome: &mut Outcome) {
-        self.bytes_under_way -= u64::from(sent.bytes);
-        self.packets_under_way -= 1;
+    fn mark_lost(&mut self, sent: &Sent, outcome: &mut Outcome) {
+        self.bytes_in_flight -= u64::from(sent.bytes);
+        self.packets_in_flight -= 1;
         outcome.lost_packets += 1;
         outcome.lost_bytes += u64::from(sent.bytes);
         outcome.lost_sent_at = outcome.lost_sent_at.max(Some(sent.at));
-        if !sent.goes_again {
-            self.send_again(sent, outcome);
+        if !sent.is_retransmitted {
+            self.retransmit(sent, outcome);
         }
     }
 
-    fn send_again(&self, sent: &Sent, outcome: &mut Outcome) {
+    fn retransmit(&self, sent: &Sent, outcome: &mut Outcome) {
         let first = (sent.parts_end - u64::from(sent.parts) - self.parts_base) as usize;
         outcome
             .lost
@@ -417,11 +422,11 @@ impl Recovery {
     }
 
     /// Forgets the lowest packets as far as nothing more is to be learnt of them.
-    fn forget_settled(&mut self, now: Time) {
+    fn forget_done(&mut self, now: Time) {
         while let Some(sent) = self.sent.front() {
             let is_over = match sent.state {
-                State::UnderWay => false,
-                State::Settled => true,
+                State::InFlight => false,
+                State::Done => true,
                 State::Lost(at) => now.since(at) > self.rtt.smoothed,
             };
             if !is_over {
@@ -438,15 +443,15 @@ impl Recovery {
 
     /// When [`Recovery::timeout`] is to be called.
     pub(crate) fn timeout_at(&self) -> Option<Time> {
-        let probe = (self.packets_under_way > 0).then(|| self.last_sent_at + self.probe_timeout());
+        let probe = (self.packets_in_flight > 0).then(|| self.last_sent_at + self.probe_timeout());
         self.loss_at.or(earliest([probe]))
     }
 
     /// How long acknowledgements may stay away before they are asked for.
     pub(crate) fn probe_timeout(&self) -> Duration {
         let doublings = self.timeouts.saturating_sub(1).min(8);
-        let once = self.rtt.probe_timeout(DELAY_MAX);
-        (once * (1 << doublings)).min(PROBE_TIMEOUT_MAX.max(once))
+        let once = self.rtt.probe_timeout(MAX_ACK_DELAY);
+        (once * (1 << doublings)).min(MAX_PROBE_TIMEOUT.max(once))
     }
 
     /// How many probe timeouts there were since the last acknowledgement.
@@ -463,17 +468,17 @@ impl Recovery {
         }
         if self.loss_at.is_some() {
             self.detect_lost(now, outcome);
-            self.forget_settled(now);
+            self.forget_done(now);
             return false;
         }
         self.timeouts += 1;
-        let start = (self.lowest_under_way.max(self.base) - self.base) as usize;
+        let start = (self.lowest_in_flight.max(self.base) - self.base) as usize;
         let mut probes = 0;
         for at in start..self.sent.len() {
             let sent = self.sent[at];
-            if sent.state == State::UnderWay && !sent.goes_again {
-                self.sent[at].goes_again = true;
-                self.send_again(&sent, outcome);
+            if sent.state == State::InFlight && !sent.is_retransmitted {
+                self.sent[at].is_retransmitted = true;
+                self.retransmit(&sent, outcome);
                 probes += 1;
                 if probes == PROBES {
                     break;
@@ -488,7 +493,7 @@ impl Recovery {
 mod tests {
     use super::*;
     use crate::frame::{self, Frame};
-    use crate::ranges::Ranges;
+    use crate::range_set::RangeSet;
     use crate::wire::Reader;
 
     const MS: Duration = Duration::from_millis(1);
@@ -520,7 +525,7 @@ mod tests {
     }
 
     fn acknowledge(recovery: &mut Recovery, now: Time, numbers: &[u64]) -> Outcome {
-        let mut came = Ranges::new();
+        let mut came = RangeSet::new();
         for number in numbers {
             came.insert(*number..number + 1);
         }
@@ -551,7 +556,7 @@ mod tests {
         assert_eq!(outcome.acknowledged, [part(3)]);
         assert_eq!((outcome.lost, outcome.lost_bytes), (vec![part(0)], 1000));
         assert_eq!(
-            (recovery.packets_under_way(), recovery.bytes_under_way()),
+            (recovery.packets_in_flight(), recovery.bytes_in_flight()),
             (1, 1000)
         );
     }
@@ -634,12 +639,12 @@ mod tests {
     #[test]
     fn what_can_teach_nothing_more_is_forgotten() {
         let mut recovery = with_sent(200);
-        assert_eq!((recovery.waits_from(), recovery.remembered()), (0, 200));
+        assert_eq!((recovery.least_unacked(), recovery.remembered()), (0, 200));
         let all: Vec<u64> = (1..200).collect();
         acknowledge(&mut recovery, at(300), &all);
-        assert_eq!((recovery.waits_from(), recovery.remembered()), (0, 200));
-        recovery.sent_unanswered(at(900));
-        assert_eq!((recovery.waits_from(), recovery.remembered()), (201, 0));
+        assert_eq!((recovery.least_unacked(), recovery.remembered()), (0, 200));
+        recovery.sent_non_eliciting(at(900));
+        assert_eq!((recovery.least_unacked(), recovery.remembered()), (201, 0));
         assert_eq!(recovery.next_number(), 201);
     }
 

@@ -11,8 +11,8 @@ pub(crate) const GRANULARITY: Duration = Duration::from_millis(1);
 pub(crate) struct Rtt {
     pub(crate) latest: Duration,
     pub(crate) smoothed: Duration,
-    variation: Duration,
-    pub(crate) least: Option<Duration>,
+    variance: Duration,
+    pub(crate) min: Option<Duration>,
 }
 
 impl Rtt {
@@ -20,8 +20,8 @@ impl Rtt {
         Rtt {
             latest: INITIAL,
             smoothed: INITIAL,
-            variation: INITIAL / 2,
-            least: None,
+            variance: INITIAL / 2,
+            min: None,
         }
     }
 
@@ -30,28 +30,28 @@ impl Rtt {
     /// section 5.3).
     pub(crate) fn sample(&mut self, latest: Duration, delay: Duration) {
         self.latest = latest;
-        let Some(least) = self.least else {
-            self.least = Some(latest);
+        let Some(min) = self.min else {
+            self.min = Some(latest);
             self.smoothed = latest;
-            self.variation = latest / 2;
+            self.variance = latest / 2;
             return;
         };
-        let least = least.min(latest);
-        self.least = Some(least);
+        let min = min.min(latest);
+        self.min = Some(min);
         // A delay that would make the round trip faster than the fastest is not believed.
         let adjusted = match latest.checked_sub(delay) {
-            Some(adjusted) if adjusted >= least => adjusted,
+            Some(adjusted) if adjusted >= min => adjusted,
             _ => latest,
         };
         let off = adjusted.abs_diff(self.smoothed);
-        self.variation = (self.variation * 3 + off) / 4;
+        self.variance = (self.variance * 3 + off) / 4;
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
     }
 
     /// How long an acknowledgement may take before it is asked for again, where
     /// the receiver waits for at most `delay` (RFC 9002 section 6.2.1).
     pub(crate) fn probe_timeout(&self, delay: Duration) -> Duration {
-        self.smoothed + (self.variation * 4).max(GRANULARITY) + delay
+        self.smoothed + (self.variance * 4).max(GRANULARITY) + delay
     }
 }
 
@@ -65,10 +65,10 @@ mod tests {
     fn the_first_sample_stands_alone_and_later_ones_weigh_an_eighth() {
         let mut rtt = Rtt::new();
         rtt.sample(100 * MS, Duration::ZERO);
-        assert_eq!((rtt.smoothed, rtt.variation), (100 * MS, 50 * MS));
+        assert_eq!((rtt.smoothed, rtt.variance), (100 * MS, 50 * MS));
         rtt.sample(180 * MS, Duration::ZERO);
         assert_eq!(rtt.smoothed, 110 * MS);
-        assert_eq!(rtt.variation, (150 * MS + 80 * MS) / 4);
+        assert_eq!(rtt.variance, (150 * MS + 80 * MS) / 4);
     }
 
     #[test]
@@ -79,6 +79,6 @@ mod tests {
         assert_eq!(rtt.smoothed, 100 * MS);
         rtt.sample(108 * MS, 90 * MS);
         assert_eq!(rtt.smoothed, 101 * MS);
-        assert_eq!(rtt.least, Some(100 * MS));
+        assert_eq!(rtt.min, Some(100 * MS));
     }
 }

@@ -1,9 +1,8 @@
 //! Messages to be sent: which part goes next, and which parts are known to have
 //! arrived.
 
-use crate::frame::{self, Piece};
-use crate::ranges::Ranges;
-use crate::reassembly::Credit;
+use crate::frame::{self, Credit, Piece};
+use crate::range_set::RangeSet;
 use std::collections::VecDeque;
 
 /// A part of a message, as a packet carried it.
@@ -15,17 +14,17 @@ pub(crate) struct Part {
 }
 
 /// How many parts wait to go once more, at most.
-const COPIES_MOST: usize = 1024;
+const MAX_COPIES: usize = 1024;
 
 #[derive(Debug, Default)]
-pub(crate) struct Sending {
+pub(crate) struct SendQueue {
     /// From the first that is not wholly acknowledged on.
     messages: VecDeque<Outgoing>,
     first_id: u64,
     /// What goes next of what never went: this byte of this message.
     next_id: u64,
     next_offset: u32,
-    /// What is to go again.
+    /// What is to be retransmitted.
     lost: VecDeque<Part>,
     /// What went again, and is to go once more while there is nothing else to send.
     copies: VecDeque<Part>,
@@ -42,18 +41,18 @@ pub(crate) struct Sending {
 #[derive(Debug)]
 struct Outgoing {
     data: Vec<u8>,
-    acknowledged: Ranges,
+    acknowledged: RangeSet,
     is_done: bool,
 }
 
-impl Sending {
+impl SendQueue {
     /// Takes a message and gives it a number.
     pub(crate) fn push(&mut self, data: Vec<u8>) -> u64 {
         self.unacknowledged_bytes += data.len() as u64;
         self.new_bytes += data.len() as u64;
         self.messages.push_back(Outgoing {
             data,
-            acknowledged: Ranges::new(),
+            acknowledged: RangeSet::new(),
             is_done: false,
         });
         self.count() - 1
@@ -79,20 +78,20 @@ impl Sending {
     }
 
     /// Whether there is a part that may go: one that was lost, or a new one within what
-    /// the other end holds and within so many messages under way.
-    pub(crate) fn has_next(&mut self, credit: Credit, under_way_max: u64) -> bool {
+    /// the other end holds and within so many messages in flight.
+    pub(crate) fn has_next(&mut self, credit: Credit, max_messages: u64) -> bool {
         self.drop_known_lost();
-        !self.lost.is_empty() || self.may_go_on(credit, under_way_max)
+        !self.lost.is_empty() || self.may_send_new(credit, max_messages)
     }
 
-    /// Whether anything waits to go again.
-    pub(crate) fn has_lost(&self) -> bool {
+    /// Whether anything waits for retransmission.
+    pub(crate) fn has_retransmissions(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// Whether all of it went, and nothing is to go again.
-    pub(crate) fn has_nothing_left(&self) -> bool {
-        !self.has_unsent() && !self.has_lost()
+    /// Whether all of it went, and nothing is to be retransmitted.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.has_unsent() && !self.has_retransmissions()
     }
 
     /// Whether anything never went.
@@ -101,21 +100,21 @@ impl Sending {
     }
 
     /// Whether there is something new to send that may not go yet.
-    pub(crate) fn is_held_back(&self, credit: Credit, under_way_max: u64) -> bool {
-        self.has_unsent() && !self.may_go_on(credit, under_way_max)
+    pub(crate) fn is_blocked(&self, credit: Credit, max_messages: u64) -> bool {
+        self.has_unsent() && !self.may_send_new(credit, max_messages)
     }
 
-    /// Whether as many messages are under way as may be.
-    pub(crate) fn is_at(&self, under_way_max: u64) -> bool {
-        self.next_offset == 0 && self.begun.messages - self.acknowledged >= under_way_max
+    /// Whether as many messages are in flight as may be.
+    pub(crate) fn is_at_message_limit(&self, max_messages: u64) -> bool {
+        self.next_offset == 0 && self.begun.messages - self.acknowledged >= max_messages
     }
 
     /// Whether all that waits to go is the end of a message that was begun, shorter than this.
-    pub(crate) fn has_only_an_end(&self, bytes: u64) -> bool {
+    pub(crate) fn has_only_a_tail(&self, bytes: u64) -> bool {
         self.lost.is_empty() && self.next_offset > 0 && self.new_bytes < bytes
     }
 
-    fn may_go_on(&self, credit: Credit, under_way_max: u64) -> bool {
+    fn may_send_new(&self, credit: Credit, max_messages: u64) -> bool {
         if self.next_id < self.begun.messages {
             return true;
         }
@@ -124,7 +123,7 @@ impl Sending {
         };
         self.begun.messages < credit.messages
             && self.begun.bytes + message.data.len() as u64 <= credit.bytes
-            && self.begun.messages - self.acknowledged < under_way_max
+            && self.begun.messages - self.acknowledged < max_messages
     }
 
     /// Appends the next part to a packet with so much room left. The part, if one
@@ -134,7 +133,7 @@ impl Sending {
         out: &mut Vec<u8>,
         room: usize,
         credit: Credit,
-        under_way_max: u64,
+        max_messages: u64,
     ) -> Option<Part> {
         self.drop_known_lost();
         if let Some(part) = self.lost.front().copied() {
@@ -148,12 +147,12 @@ impl Sending {
                     self.lost.pop_front();
                 }
             }
-            if !self.has_unsent() && self.copies.len() < COPIES_MOST {
+            if !self.has_unsent() && self.copies.len() < MAX_COPIES {
                 self.copies.push_back(sent);
             }
             return Some(sent);
         }
-        if !self.may_go_on(credit, under_way_max) {
+        if !self.may_send_new(credit, max_messages) {
             return None;
         }
         let (id, offset) = (self.next_id, self.next_offset);
@@ -177,7 +176,7 @@ impl Sending {
     pub(crate) fn has_copy(&mut self) -> bool {
         while let Some(part) = self.copies.front() {
             if self.is_missing(*part) {
-                return self.has_nothing_left();
+                return self.is_idle();
             }
             self.copies.pop_front();
         }
@@ -224,12 +223,13 @@ impl Sending {
 
     /// Whether it is not known to have arrived.
     fn is_missing(&self, part: Part) -> bool {
-        self.message(part.id)
-            .is_some_and(|message| part.len == 0 || !message.acknowledged.covers(&part.range()))
+        self.message(part.id).is_some_and(|message| {
+            part.len == 0 || !message.acknowledged.contains_range(&part.range())
+        })
     }
 
     /// A packet with this part was lost.
-    pub(crate) fn lose(&mut self, part: Part) {
+    pub(crate) fn retransmit(&mut self, part: Part) {
         if self.message(part.id).is_some() {
             self.lost.push_back(part);
         }
@@ -245,13 +245,13 @@ impl Sending {
         let len = message.data.len();
         if part.len as usize != len {
             message.acknowledged.insert(part.range());
-            if !message.acknowledged.covers(&(0..len as u64)) {
+            if !message.acknowledged.contains_range(&(0..len as u64)) {
                 return None;
             }
         }
         message.is_done = true;
         message.data = Vec::new();
-        message.acknowledged = Ranges::new();
+        message.acknowledged = RangeSet::new();
         self.unacknowledged_bytes -= len as u64;
         self.acknowledged += 1;
         while self.messages.front().is_some_and(|message| message.is_done) {
@@ -262,18 +262,18 @@ impl Sending {
     }
 
     /// Forgets everything. The numbers of messages that are not known to have arrived.
-    pub(crate) fn give_up(&mut self) -> Vec<u64> {
+    pub(crate) fn abandon(&mut self) -> Vec<u64> {
         let open = self.messages.iter().zip(self.first_id..);
         let ids = open
             .filter(|(message, _)| !message.is_done)
             .map(|(_, id)| id)
             .collect();
         let (count, acknowledged) = (self.count(), self.count());
-        *self = Sending {
+        *self = SendQueue {
             first_id: count,
             next_id: count,
             acknowledged,
-            ..Sending::default()
+            ..SendQueue::default()
         };
         self.begun.messages = count;
         ids
@@ -295,13 +295,13 @@ mod tests {
         messages: 1 << 30,
     };
 
-    fn next(sending: &mut Sending, room: usize) -> Option<Part> {
+    fn next(sending: &mut SendQueue, room: usize) -> Option<Part> {
         sending.write_next(&mut Vec::new(), room, MUCH, u64::MAX)
     }
 
     #[test]
     fn a_message_is_done_when_every_byte_arrived() {
-        let mut sending = Sending::default();
+        let mut sending = SendQueue::default();
         assert_eq!(sending.push(vec![1; 1000]), 0);
         assert_eq!(sending.push(Vec::new()), 1);
         let first = next(&mut sending, 600).unwrap();
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!((first.len + second.len, empty.len), (1000, 0));
         assert_eq!(next(&mut sending, 600), None);
         assert_eq!(sending.acknowledge(empty), Some(1));
-        sending.lose(first);
+        sending.retransmit(first);
         // What is lost may be cut anew; the first packet arrives after all.
         let again = next(&mut sending, 200).unwrap();
         assert!(again.len < first.len);
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn the_other_ends_credit_and_the_window_in_messages_are_kept() {
-        let mut sending = Sending::default();
+        let mut sending = SendQueue::default();
         for _ in 0..3 {
             sending.push(vec![1; 100]);
         }
@@ -337,7 +337,7 @@ mod tests {
         let mut out = Vec::new();
         let first = sending.write_next(&mut out, 1000, credit, 1).unwrap();
         assert_eq!(sending.write_next(&mut out, 1000, credit, 1), None);
-        assert!(sending.is_held_back(credit, 1));
+        assert!(sending.is_blocked(credit, 1));
         sending.acknowledge(first);
         assert!(sending.write_next(&mut out, 1000, credit, 1).is_some());
         assert!(
@@ -361,14 +361,14 @@ mod tests {
 
     #[test]
     fn what_was_lost_goes_twice_while_nothing_else_is_to_be_sent() {
-        let mut sending = Sending::default();
+        let mut sending = SendQueue::default();
         sending.push(vec![1; 100]);
         let first = next(&mut sending, 1000).unwrap();
         assert!(
             !sending.has_copy(),
             "what goes for the first time goes once"
         );
-        sending.lose(first);
+        sending.retransmit(first);
         assert_eq!(next(&mut sending, 1000), Some(first));
         sending.push(vec![2; 100]);
         assert!(!sending.has_copy(), "something else is to be sent");
@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(sending.write_copy(&mut Vec::new(), 1000), Some(first));
         assert!(!sending.has_copy(), "twice is enough");
         // What arrived meanwhile need not.
-        sending.lose(first);
+        sending.retransmit(first);
         next(&mut sending, 1000).unwrap();
         sending.acknowledge(first);
         assert!(!sending.has_copy());
@@ -385,14 +385,14 @@ mod tests {
 
     #[test]
     fn what_is_given_up_is_named() {
-        let mut sending = Sending::default();
+        let mut sending = SendQueue::default();
         for _ in 0..3 {
             sending.push(vec![1; 10]);
         }
         next(&mut sending, 100);
         let second = next(&mut sending, 100).unwrap();
         sending.acknowledge(second);
-        assert_eq!(sending.give_up(), [0, 2]);
+        assert_eq!(sending.abandon(), [0, 2]);
         assert_eq!(sending.unacknowledged(), 0);
         assert_eq!(next(&mut sending, 100), None);
         assert_eq!(sending.push(vec![1]), 3);

@@ -48,10 +48,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use crate::admission::Accept;
 use crate::config::{Config, ConfigError};
-use crate::connection::Connection;
+use crate::connection::{Connection, Transmit};
 use crate::ecn::Ecn;
-use crate::endpoint::{Accept, ConnectionId, Endpoint, Transmit};
+use crate::endpoint::{ConnectionId, Endpoint};
 use crate::event::Event;
 use crate::time::{Time, earliest};
 use nix::cmsg_space;
@@ -88,7 +89,7 @@ pub struct Socket {
     /// Events handed out since datagrams were looked at.
     events: u32,
     refused: u64,
-    drops: u32,
+    dropped_datagrams: u32,
 }
 
 /// Why there is no socket.
@@ -122,7 +123,7 @@ const BATCH_BYTES: usize = 65_000;
 /// What the socket's own buffers should hold; the system may give less.
 const SOCKET_BUFFER: usize = 8 << 20;
 /// After so many events datagrams have their turn.
-const EVENTS_MAX: u32 = 64;
+const MAX_EVENTS: u32 = 64;
 
 impl Socket {
     /// A socket at this address (port 0: any that is free), and an endpoint as
@@ -176,11 +177,11 @@ impl Socket {
             favours_latency: false,
             events: 0,
             refused: 0,
-            drops: 0,
+            dropped_datagrams: 0,
         })
     }
 
-    /// For questions and answers of which few are under way: from now on takes each datagram by
+    /// For questions and answers of which few are in flight: from now on takes each datagram by
     /// itself and without what the kernel says of it, which spares a round trip up to a microsecond.
     /// Batches are not joined for this end any more, which then costs more for each datagram; the marks
     /// of queues on the way to it are not read, so that the other end stops to mark; and
@@ -243,7 +244,7 @@ impl Socket {
     /// a datagram that came later said so (`SO_RXQ_OVFL`, Linux 2.6.33). The other end takes
     /// them for lost, but no link lost them. It begins again at 0 after 2^32.
     pub fn dropped(&self) -> u32 {
-        self.drops
+        self.dropped_datagrams
     }
 
     /// Sends and receives until something happens, at most so long (`None`: until then).
@@ -260,12 +261,12 @@ impl Socket {
         // Reading the clock takes a tenth of what a datagram does: known while nothing took any time.
         let mut known = None;
         loop {
-            let may_tell = self.events < EVENTS_MAX;
-            if may_tell && let Some(told) = self.endpoint.poll_event_at_hand() {
+            let may_tell = self.events < MAX_EVENTS;
+            if may_tell && let Some(told) = self.endpoint.poll_ready_event() {
                 return self.tell(told).map(Some);
             }
             // Before what else happened is worked out, so that an answer waits for none of it.
-            if self.unsent.is_some() || self.endpoint.may_have_to_send() {
+            if self.unsent.is_some() || self.endpoint.has_transmits() {
                 self.transmit(self.now())?;
                 // An answer must not seem to have come before it was sent.
                 known = None;
@@ -289,9 +290,10 @@ impl Socket {
                 next = self.endpoint.poll_timeout_exact();
             }
             // What came first comes first: an event, a datagram, then the end of the time.
-            let idle_until = match may_tell {
-                true => earliest([until, next]),
-                false => Some(now),
+            let idle_until = if may_tell {
+                earliest([until, next])
+            } else {
+                Some(now)
             };
             let later = self.receive(now, idle_until)?;
             has_looked = true;
@@ -315,17 +317,12 @@ impl Socket {
     fn transmit(&mut self, now: Time) -> io::Result<()> {
         let segments = self.state.max_gso_segments();
         loop {
-            let transmit = match self.unsent.take() {
-                Some(transmit) => transmit,
-                None => {
-                    let next =
-                        self.endpoint
-                            .poll_transmit(now, segments, BATCH_BYTES, &mut self.outgoing);
-                    match next {
-                        Some(transmit) => transmit,
-                        None => return Ok(()),
-                    }
-                }
+            let unsent = self.unsent.take().or_else(|| {
+                self.endpoint
+                    .poll_transmit(now, segments, BATCH_BYTES, &mut self.outgoing)
+            });
+            let Some(transmit) = unsent else {
+                return Ok(());
             };
             match self.send(&transmit) {
                 Ok(()) => {}
@@ -376,13 +373,12 @@ impl Socket {
         // timers and too often for others.
         let is_far = until.is_none_or(|at| at.since(now) >= WAIT_LEAST);
         let is_long = is_far && self.unsent.is_none();
-        let mut came = match is_long {
-            true => self.receive_batch(RecvFlags::empty(), None)?,
+        let mut came = if is_long {
+            self.receive_batch(RecvFlags::empty(), None)?
+        } else {
             // The clock was read just before; to read it again would delay the answer.
-            false => {
-                let at = self.favours_latency.then_some(now);
-                self.receive_batch(RecvFlags::DONTWAIT, at)?
-            }
+            let at = self.favours_latency.then_some(now);
+            self.receive_batch(RecvFlags::DONTWAIT, at)?
         };
         if came.is_none() {
             if until.is_some_and(|at| at <= now) {
@@ -414,13 +410,14 @@ impl Socket {
         flags: RecvFlags,
         at: Option<Time>,
     ) -> io::Result<Option<(usize, Time)>> {
-        let came = match self.favours_latency {
-            true => self.receive_one(flags),
-            false => self.receive_joined(flags),
+        let came = if self.favours_latency {
+            self.receive_one(flags)
+        } else {
+            self.receive_joined(flags)
         };
         let came = match came {
             Ok(came) => came,
-            Err(error) if is_passing(&error) => return Ok(None),
+            Err(error) if is_transient(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
         let now = at.unwrap_or_else(|| self.now());
@@ -434,7 +431,7 @@ impl Socket {
     }
 
     /// A datagram, and nothing but whom it is from.
-    fn receive_one(&mut self, flags: RecvFlags) -> io::Result<Came> {
+    fn receive_one(&mut self, flags: RecvFlags) -> io::Result<Batch> {
         let (bytes, from) = match self.peer {
             Some(peer) => (recv(&self.socket, &mut self.incoming, flags)?.1, Some(peer)),
             None => {
@@ -442,7 +439,7 @@ impl Socket {
                 (bytes, from.and_then(|from| from.try_into().ok()))
             }
         };
-        Ok(Came {
+        Ok(Batch {
             bytes,
             from,
             stride: bytes.max(1),
@@ -451,13 +448,13 @@ impl Socket {
     }
 
     /// Datagrams of one sender that the kernel joined, and what it says of them.
-    fn receive_joined(&mut self, flags: RecvFlags) -> io::Result<Came> {
+    fn receive_joined(&mut self, flags: RecvFlags) -> io::Result<Batch> {
         let mut buffers = [IoSliceMut::new(&mut self.incoming)];
         let control = Some(&mut self.control[..]);
         let flags = MsgFlags::from_bits_retain(flags.bits() as i32);
         let message =
             recvmsg::<SockaddrStorage>(self.socket.as_raw_fd(), &mut buffers, control, flags)?;
-        let mut came = Came {
+        let mut came = Batch {
             bytes: message.bytes,
             from: message.address.as_ref().and_then(address),
             stride: message.bytes.max(1),
@@ -470,7 +467,9 @@ impl Socket {
                 }
                 ControlMessageOwned::Ipv4Tos(bits) => came.ecn = Ecn::from_bits(bits),
                 ControlMessageOwned::Ipv6TClass(bits) => came.ecn = Ecn::from_bits(bits as u8),
-                ControlMessageOwned::RxqOvfl(drops) => self.drops = drops,
+                ControlMessageOwned::RxqOvfl(dropped_datagrams) => {
+                    self.dropped_datagrams = dropped_datagrams
+                }
                 _ => {}
             }
         }
@@ -478,15 +477,11 @@ impl Socket {
     }
 
     fn wait(&self, idle: Option<Duration>) -> io::Result<()> {
-        let timeout = idle.map(|idle| Timespec {
-            tv_sec: i64::try_from(idle.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: idle.subsec_nanos().into(),
-        });
-        let mut what = PollFlags::IN;
-        if self.unsent.is_some() {
-            what |= PollFlags::OUT;
-        }
-        match poll(&mut [PollFd::new(&self.socket, what)], timeout.as_ref()) {
+        // Longer than a timespec holds is without end.
+        let timeout = idle.and_then(|idle| Timespec::try_from(idle).ok());
+        let mut events = PollFlags::IN;
+        events.set(PollFlags::OUT, self.unsent.is_some());
+        match poll(&mut [PollFd::new(&self.socket, events)], timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -494,7 +489,7 @@ impl Socket {
 }
 
 /// What a call to receive gave.
-struct Came {
+struct Batch {
     bytes: usize,
     from: Option<SocketAddr>,
     /// The size of each datagram; the last may be shorter.
@@ -503,17 +498,16 @@ struct Came {
 }
 
 /// Whether nothing came, or what came is the news that a datagram was not taken: then it is lost.
-fn is_passing(error: &io::Error) -> bool {
+fn is_transient(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, Interrupted, WouldBlock};
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionRefused)
 }
 
-fn address(of: &SockaddrStorage) -> Option<SocketAddr> {
-    let v4 = of.as_sockaddr_in().map(|of| SocketAddrV4::from(*of).into());
-    v4.or_else(|| {
-        of.as_sockaddr_in6()
-            .map(|of| SocketAddrV6::from(*of).into())
-    })
+fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = storage.as_sockaddr_in();
+    let v6 = || storage.as_sockaddr_in6();
+    v4.map(|v4| SocketAddrV4::from(*v4).into())
+        .or_else(|| v6().map(|v6| SocketAddrV6::from(*v6).into()))
 }
 
 /// Marks what leaves, of whatever version of IP.
@@ -537,9 +531,10 @@ fn set_up(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     socket.set_write_timeout(Some(TICK))?;
     // What quinn-udp asks for and nobody reads here costs time with each datagram.
     setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
-    match socket.local_addr()?.is_ipv4() {
-        true => setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?,
-        false => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false)?,
+    if socket.local_addr()?.is_ipv4() {
+        setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?;
+    } else {
+        setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false)?;
     }
     setsockopt(socket, sockopt::RxqOvfl, &1)?;
     Ok(state)

@@ -15,7 +15,7 @@ pub struct Stats {
     pub packets_duplicate: u64,
     /// Packets that were damaged, forged, or against the rules: they changed nothing.
     pub packets_rejected: u64,
-    /// Packets sent that were taken for lost.
+    /// Packets sent that were declared lost.
     pub packets_lost: u64,
     /// Those of them that were lost while the round trip showed a queue: loss that this
     /// connection, or others on the path, caused.
@@ -25,7 +25,7 @@ pub struct Stats {
     /// Whether packets leave as from one who understands such marks; not where the path was seen
     /// to clear or to make up marks, or the caller sets or reads none.
     pub is_marking: bool,
-    /// Packets taken for lost that arrived after all.
+    /// Packets declared lost that arrived after all.
     pub packets_spuriously_lost: u64,
     /// Probe timeouts: times when nothing was heard for too long.
     pub probe_timeouts: u64,
@@ -33,15 +33,15 @@ pub struct Stats {
     pub round_trip: Duration,
     /// The shortest round trip; zero before the first.
     pub round_trip_least: Duration,
-    /// Bytes that may be under way; `u64::MAX` where only messages are counted.
+    /// Bytes that may be in flight; `u64::MAX` where only messages are counted.
     pub window_bytes: u64,
-    /// Bytes under way.
-    pub bytes_under_way: u64,
+    /// Bytes in flight.
+    pub bytes_in_flight: u64,
     /// Bytes that leave in a second at most; `None` where they are not spread.
     pub pacing_bytes_per_second: Option<f64>,
     /// Bytes of messages that wait to be sent or acknowledged.
     pub queued_bytes: u64,
-    /// Messages begun under way.
+    /// Messages begun in flight.
     pub queued_messages: u64,
     /// Bytes of messages that came, whole or in part, and were not taken yet.
     pub held_bytes: u64,

@@ -16,7 +16,7 @@
 //! let number = sender.send(b"hello".to_vec());
 //! assert!(sender.poll_transmit(sent_at, &mut request));
 //! // It is lost; a second later:
-//! let later = sender.poll_timeout().expect("a request is under way");
+//! let later = sender.poll_timeout().expect("a request is in flight");
 //! assert_eq!(later.since(sent_at).as_secs(), 1);
 //! assert!(sender.poll_transmit(later, &mut request));
 //! assert_eq!(receiver.handle_datagram(&request, &mut answer), Some(&b"hello"[..]));
@@ -24,7 +24,7 @@
 //! assert_eq!(sender.poll_acknowledged(), Some(number));
 //! ```
 
-use crate::ranges::Ranges;
+use crate::range_set::RangeSet;
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub struct Sender {
     requests: VecDeque<Request>,
     first: u64,
     acknowledged: VecDeque<u64>,
-    resent: u64,
+    retransmissions: u64,
 }
 
 #[derive(Debug)]
@@ -50,14 +50,14 @@ struct Request {
 }
 
 impl Sender {
-    /// With so many requests under way at most; 1 is the study's first version.
+    /// With so many requests in flight at most; 1 is the study's first version.
     pub fn new(window: usize) -> Sender {
         Sender {
             window: window.max(1),
             requests: VecDeque::new(),
             first: 0,
             acknowledged: VecDeque::new(),
-            resent: 0,
+            retransmissions: 0,
         }
     }
 
@@ -80,8 +80,8 @@ impl Sender {
     }
 
     /// How often a request was sent again.
-    pub fn resent(&self) -> u64 {
-        self.resent
+    pub fn retransmissions(&self) -> u64 {
+        self.retransmissions
     }
 
     /// A datagram came: an answer, or rubbish, which changes nothing.
@@ -123,7 +123,7 @@ impl Sender {
             if request.sent_at.is_some_and(|at| now < at + RETRY) {
                 continue;
             }
-            self.resent += u64::from(request.sent_at.is_some());
+            self.retransmissions += u64::from(request.sent_at.is_some());
             request.sent_at = Some(now);
             out.clear();
             out.extend_from_slice(&number.to_be_bytes());
@@ -154,11 +154,11 @@ impl Sender {
 /// The end that messages are sent to.
 #[derive(Debug, Default)]
 pub struct Receiver {
-    came: Ranges,
+    received: RangeSet,
 }
 
 /// How many ranges of sequence numbers are remembered; more gaps than any window has.
-const RANGES_MAX: usize = 1 << 16;
+const MAX_RANGES: usize = 1 << 16;
 
 impl Receiver {
     /// A datagram came. Writes the answer into the buffer; the message, if it is a new
@@ -173,12 +173,12 @@ impl Receiver {
         answer.extend_from_slice(number);
         let number = u64::from_be_bytes(*number);
         let end = number.checked_add(1)?;
-        if self.came.insert(number..end) == 0 {
+        if self.received.insert(number..end) == 0 {
             return None;
         }
-        if self.came.len() > RANGES_MAX {
-            let second = self.came.iter().nth(1).map(|range| range.start);
-            self.came.remove_below(second.unwrap_or(0));
+        if self.received.len() > MAX_RANGES {
+            let second = self.received.iter().nth(1).map(|range| range.start);
+            self.received.remove_below(second.unwrap_or(0));
         }
         Some(data)
     }
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(sent(&mut sender, at), [], "the first still holds its place");
         assert_eq!(sender.poll_timeout(), Some(at + RETRY));
         assert_eq!(sent(&mut sender, at + RETRY), [0]);
-        assert_eq!(sender.resent(), 1);
+        assert_eq!(sender.retransmissions(), 1);
         sender.handle_datagram(&0_u64.to_be_bytes());
         assert_eq!(sent(&mut sender, at + RETRY), [2, 3]);
     }

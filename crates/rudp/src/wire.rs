@@ -26,6 +26,14 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
+/// Appends numbers of 64 bits.
+#[inline]
+pub(crate) fn put_u64s(out: &mut Vec<u8>, values: &[u64]) {
+    for value in values {
+        out.extend_from_slice(&value.to_be_bytes());
+    }
+}
+
 /// Reads a datagram from its start to its end. What is not there is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
@@ -54,7 +62,7 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (these, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*these)
@@ -88,6 +96,11 @@ impl<'a> Reader<'a> {
             2 => Some(u64::from(self.u32()? & 0x3fff_ffff)),
             _ => Some(self.u64()? & VARINT_MAX),
         }
+    }
+
+    #[inline]
+    pub(crate) fn varint32(&mut self) -> Option<u32> {
+        self.varint()?.try_into().ok()
     }
 }
 

@@ -19,10 +19,7 @@ fn transfer(control: Control, datagram_bytes: usize, messages: u32, bytes: usize
         datagram_bytes,
         ..Config::default()
     };
-    let accept = Accept {
-        config: config.clone(),
-        ..Accept::default()
-    };
+    let accept = Accept::from(config.clone());
     let mut server = Socket::bind(ANY, [1; 16], Some(accept)).unwrap();
     let to = server.local_addr().unwrap();
     let receiver = std::thread::spawn(move || {

@@ -1,7 +1,7 @@
 //! The two ends of a connection by which calls go: they meet as all ends of probes do, and what has
 //! met them is given to the stack.
 
-use super::axes::{Call, Connection};
+use super::axes::Call;
 use super::served::Served;
 use crate::derived;
 use crate::net::axes::Over;
@@ -17,9 +17,6 @@ use costof_model::rows::State;
 use costof_os::meeting::{Address, Listener, Met, call as call_over};
 use costof_rpc::{Client, Options, RpcError, Socket};
 use std::io::{self, Write};
-use std::net::TcpStream;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 
 /// What keeps the processor awake meanwhile, and the connections of two ends that have met.
 pub(super) type Connected = (Option<Kept>, Vec<Socket>);
@@ -49,14 +46,10 @@ impl Called {
     ///
     /// # Errors
     /// Why nobody can be met.
-    fn accept(
-        &mut self,
-        over: Connection,
-        meter: &Meter<'_>,
-    ) -> Result<Option<Connected>, Failure> {
+    fn accept(&mut self, meter: &Meter<'_>) -> Result<Option<Connected>, Failure> {
         let listener = self.listener.take().expect("it is prepared");
         let token = self.end.meeting.token.as_bytes();
-        let said_back = |met: Met| said_back(connection(over, met.into_socket()?), token);
+        let said_back = |met: Met| said_back(met.into_socket()?.into(), token);
         let accepted = listener.accept(meter.stop());
         let accepted = accepted.and_then(|met| met.into_iter().map(said_back).collect());
         let kept = self.kept.take();
@@ -84,9 +77,9 @@ where
         Ok(offers)
     }
 
-    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, _: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let served = self.served.take().expect("it is prepared");
-        let Some((_kept, sockets)) = self.accept(Call::from(&point.axes).over, meter)? else {
+        let Some((_kept, sockets)) = self.accept(meter)? else {
             return Ok(());
         };
         meter.operation_allocates();
@@ -104,7 +97,7 @@ pub(super) fn connect(call: &Call, caller: &mut Caller) -> Result<Connected, Fai
     caller.call_by(|meeting: &Meeting, offers: &Offers| {
         let address: Address = meeting::offered(offers)?;
         let token = meeting.token.as_bytes();
-        let connected = |met: Met| Ok(connection(call.over, met.into_socket()?));
+        let connected = |met: Met| Ok(Socket::from(met.into_socket()?));
         let over = Over::from(call.over).into();
         let called = call_over(over, &address, call.connections, token);
         let sockets = called.and_then(|met| met.into_iter().map(connected).collect());
@@ -126,20 +119,9 @@ pub(super) fn client(call: &Call, caller: &mut Caller) -> Result<(Option<Kept>, 
     Ok((kept, client.map_err(|error| broken(&error))?))
 }
 
-/// A connected socket, as the stacks take it.
-fn connection(over: Connection, socket: OwnedFd) -> Socket {
-    match over {
-        Connection::Unix => Socket::Unix(UnixStream::from(socket)),
-        Connection::Tcp => Socket::Tcp(TcpStream::from(socket)),
-    }
-}
-
 /// The one who calls waits for its token.
 fn said_back(socket: Socket, token: &[u8]) -> io::Result<Socket> {
-    match &socket {
-        Socket::Tcp(stream) => (&*stream).write_all(token)?,
-        Socket::Unix(stream) => (&*stream).write_all(token)?,
-    }
+    (&socket).write_all(token)?;
     Ok(socket)
 }
 

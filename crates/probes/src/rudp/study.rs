@@ -76,7 +76,7 @@ impl<W: Wire> Asking<W> {
 
     /// How often a request was sent again.
     pub(crate) fn resent(&self) -> u64 {
-        self.sender.resent()
+        self.sender.retransmissions()
     }
 
     /// A message there, and back that it arrived.

@@ -3,7 +3,7 @@
 //! queue and a task, which each call would pass).
 
 use super::gathering::Gathering;
-use super::stream::Stream;
+use super::stream::tokio_stream;
 use super::wire::echo_client::EchoClient;
 use crate::{Options, Socket};
 use hyper::body::Incoming;
@@ -52,14 +52,13 @@ pub(super) async fn client(socket: Socket, options: &Options) -> io::Result<Echo
 }
 
 async fn channel(socket: Socket) -> io::Result<Channel> {
-    socket.set_nodelay()?;
-    let io = TokioIo::new(Gathering::new(Stream::new(socket)?));
+    let io = TokioIo::new(Gathering::new(tokio_stream(socket)?));
     let mut http2 = Builder::new(TokioExecutor::new());
     http2
         .timer(TokioTimer::new())
-        .max_frame_size(super::FRAME_MOST)
+        .max_frame_size(super::MAX_FRAME)
         // What is sent next is still in the cache, which hyper's own 1 MiB would fill.
-        .max_send_buf_size(super::FRAME_MOST as usize);
+        .max_send_buf_size(super::MAX_FRAME as usize);
     let handshake = http2.handshake(io).await;
     let (requests, connection) = handshake.map_err(io::Error::other)?;
     // Calls are told what it ends with.
@@ -72,7 +71,7 @@ mod tests {
     use super::*;
     use crate::RpcError;
     use crate::grpc::errors::failed;
-    use crate::grpc::{FRAME_MOST, Server, runtime};
+    use crate::grpc::{MAX_FRAME, Server, runtime};
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
     use tonic::client::Grpc;
@@ -105,7 +104,7 @@ mod tests {
         server.serve(its.into()).unwrap();
         ours.write_all(PREFACE).unwrap();
         ours.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).unwrap();
-        assert_eq!(longest_frame(&ours), Some(FRAME_MOST));
+        assert_eq!(longest_frame(&ours), Some(MAX_FRAME));
 
         let (ours, mut its) = UnixStream::pair().unwrap();
         let read = move || {
@@ -119,7 +118,7 @@ mod tests {
             // What a client says first leaves while it waits for something.
             tokio::task::spawn_blocking(read).await.unwrap()
         });
-        assert_eq!(longest, Some(FRAME_MOST));
+        assert_eq!(longest, Some(MAX_FRAME));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A client that waits for what it asked.
 
 use super::channel::{self, Channel};
-use super::echo::{Message, echo, in_time, request};
+use super::echo::{Message, echo, request, with_deadline};
 use super::errors::failed;
 use super::runtime;
 use super::wire::echo_client::EchoClient;
@@ -14,6 +14,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::runtime::Runtime;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 #[derive(Debug)]
@@ -50,7 +51,7 @@ impl Client {
     pub(crate) fn over(&mut self, socket: Socket) -> Result<(), RpcError> {
         let runtime = self.runtime.as_ref().map_err(no_runtime)?;
         let client = runtime.block_on(channel::client(socket, &self.options));
-        self.echo = Some(client.map_err(|error| RpcError::Failed(error.to_string()))?);
+        self.echo = Some(client.map_err(RpcError::failed)?);
         Ok(())
     }
 
@@ -65,12 +66,12 @@ impl Client {
     pub(crate) fn call(&mut self, payload: &Payload) -> Result<(), RpcError> {
         let (client, runtime) = connected(&mut self.echo, &self.runtime)?;
         let make = |payload: &Payload| Message::fitting(payload, &self.options);
-        let messages = Messages::of(&mut self.messages, payload, make)?;
-        let answer = runtime.block_on(in_time(
+        let messages = Messages::reuse(&mut self.messages, payload, make)?;
+        let answer = runtime.block_on(with_deadline(
             echo(client, messages.next(), &self.options),
             &self.options,
         ));
-        messages.came_back(answer.map_err(|status| failed(&status, &self.options))?)
+        messages.check_reply(answer.map_err(|status| failed(&status, &self.options))?)
     }
 
     pub(crate) fn upload(
@@ -88,13 +89,13 @@ impl Client {
             Some(chunk)
         }));
         let call = client.upload(request(chunks, &self.options));
-        let answer = runtime.block_on(in_time(call, &self.options));
+        let answer = runtime.block_on(with_deadline(call, &self.options));
         let answer = answer.map_err(|status| failed(&status, &self.options))?;
         let arrived = Summary {
             chunks: answer.get_ref().chunks,
             bytes: answer.get_ref().bytes,
         };
-        arrived.is_of(sent.load(Ordering::Relaxed), size)
+        arrived.verify(sent.load(Ordering::Relaxed), size)
     }
 
     pub(crate) fn download(
@@ -102,26 +103,27 @@ impl Client {
         size: usize,
         mut each: impl FnMut() -> bool,
     ) -> Result<Summary, RpcError> {
-        let (client, runtime) = connected(&mut self.echo, &self.runtime)?;
-        let options = &self.options;
         let wanted = Wanted {
             chunks: u64::MAX,
             size: size as u64,
         };
+        let (client, runtime) = connected(&mut self.echo, &self.runtime)?;
+        let options = &self.options;
+        let mut received = Received::new(size);
         let call = async {
-            let answer = client.download(request(wanted, options)).await?;
-            let (mut chunks, mut received) = (answer.into_inner(), Received::new(size));
+            let mut chunks = client
+                .download(request(wanted, options))
+                .await?
+                .into_inner();
             while let Some(chunk) = chunks.message().await? {
                 if !received.is_right(&chunk) || !each() {
                     break;
                 }
             }
-            Ok(received)
+            Ok(())
         };
-        let received = runtime.block_on(in_time(call, options));
-        received
-            .map_err(|status| failed(&status, options))?
-            .summary()
+        let done = runtime.block_on(with_deadline(call, options));
+        received.summary(done.map_err(|status| failed(&status, options)))
     }
 
     pub(crate) fn exchange(
@@ -134,16 +136,16 @@ impl Client {
         let options = &self.options;
         let chunk = fitting(size, options)?;
         let (sender, chunks) = tokio::sync::mpsc::unbounded_channel();
-        let send = |sender: &tokio::sync::mpsc::UnboundedSender<Chunk>| {
+        let send = |sender: &UnboundedSender<Chunk>| {
             // It fails where the call is over, whose end is seen below.
             let _ = sender.send(chunk.clone());
         };
         (0..ahead.max(1)).for_each(|_| send(&sender));
         let mut sender = Some(sender);
+        let mut received = Received::new(size);
         let call = async {
             let chunks = request(UnboundedReceiverStream::new(chunks), options);
-            let answer = client.exchange(chunks).await?;
-            let (mut chunks, mut received) = (answer.into_inner(), Received::new(size));
+            let mut chunks = client.exchange(chunks).await?.into_inner();
             while let Some(chunk) = chunks.message().await? {
                 if !received.is_right(&chunk) {
                     break;
@@ -154,12 +156,10 @@ impl Client {
                     _ => sender = None,
                 }
             }
-            Ok(received)
+            Ok(())
         };
-        let received = runtime.block_on(in_time(call, options));
-        received
-            .map_err(|status| failed(&status, options))?
-            .summary()
+        let done = runtime.block_on(with_deadline(call, options));
+        received.summary(done.map_err(|status| failed(&status, options)))
     }
 }
 
@@ -188,14 +188,16 @@ impl Received {
         self.wrong.is_none()
     }
 
-    fn summary(self) -> Result<Summary, RpcError> {
-        match self.wrong {
-            None => Ok(self.summary),
-            Some(length) => Err(RpcError::WrongAnswer(format!(
-                "a chunk of {length} B is not the one of {} B that was to come",
-                self.expected.len()
-            ))),
-        }
+    /// What came in all, where the call ended well.
+    fn summary(self, done: Result<(), RpcError>) -> Result<Summary, RpcError> {
+        done?;
+        let Some(length) = self.wrong else {
+            return Ok(self.summary);
+        };
+        Err(RpcError::WrongAnswer(format!(
+            "a chunk of {length} B is not the one of {} B that was to come",
+            self.expected.len()
+        )))
     }
 }
 

@@ -36,38 +36,39 @@ impl Message {
     /// # Errors
     /// [`RpcError::TooLong`].
     pub(super) fn fitting(payload: &Payload, options: &Options) -> Result<Self, RpcError> {
-        let message = Self::of(payload);
+        let message = Self::from(payload);
         let bytes = each!(&message, message => message.encoded_len());
         options.fits(bytes).map(|()| message)
     }
+}
 
-    /// What carries this payload.
-    pub(super) fn of(payload: &Payload) -> Self {
+impl From<&Payload> for Message {
+    fn from(payload: &Payload) -> Self {
         match payload.value() {
             &Value::Int(value) => Self::Int(IntMessage { value }),
             &Value::Double(value) => Self::Double(DoubleMessage { value }),
             Value::String(value) => Self::String(StringMessage {
                 value: value.clone(),
             }),
-            Value::Structure(of) => Self::Structure(Structure {
-                id: of.id,
-                name: of.name.clone(),
-                price: of.price,
-                sold: of.sold,
+            Value::Structure(value) => Self::Structure(Structure {
+                id: value.id,
+                name: value.name.clone(),
+                price: value.price,
+                sold: value.sold,
                 at: Some(Position {
-                    x: of.at.0,
-                    y: of.at.1,
+                    x: value.at.0,
+                    y: value.at.1,
                 }),
-                numbers: of.numbers.clone(),
-                notes: of.notes.clone(),
-                labels: of.labels.clone(),
+                numbers: value.numbers.clone(),
+                notes: value.notes.clone(),
+                labels: value.labels.clone(),
             }),
         }
     }
 }
 
 /// What comes of a call, no later than its deadline.
-pub(super) async fn in_time<T>(
+pub(super) async fn with_deadline<T>(
     call: impl Future<Output = Result<T, Status>>,
     options: &Options,
 ) -> Result<T, Status> {

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// More than this is not copied to be gathered.
-const GATHERED_MOST: usize = 4096;
+const MAX_GATHERED: usize = 4096;
 
 /// A connection whose small writes are gathered.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl<S: AsyncWrite + Unpin> Gathering<S> {
     pub(super) fn new(stream: S) -> Self {
         Self {
             stream,
-            held: Vec::with_capacity(GATHERED_MOST),
+            held: Vec::with_capacity(MAX_GATHERED),
             has_yielded: false,
         }
     }
@@ -69,7 +69,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathering<S> {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
-        if self.held.len() + bytes <= GATHERED_MOST {
+        if self.held.len() + bytes <= MAX_GATHERED {
             parts.iter().for_each(|part| self.held.extend(&**part));
             return Poll::Ready(Ok(bytes));
         }
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_long_write_follows_what_is_held_and_is_not_copied() {
-        let long = [7; GATHERED_MOST];
+        let long = [7; MAX_GATHERED];
         let calls = calls(usize::MAX, &[b"headers", &long]);
         assert_eq!(calls, [&b"headers"[..], &long]);
     }

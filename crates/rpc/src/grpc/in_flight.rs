@@ -1,7 +1,7 @@
 //! Many calls at once, multiplexed by HTTP/2.
 
 use super::channel::{self, Channel};
-use super::echo::{Message, echo, in_time};
+use super::echo::{Message, echo, with_deadline};
 use super::errors::failed;
 use super::runtime;
 use super::wire::echo_client::EchoClient;
@@ -34,18 +34,17 @@ pub(crate) struct InFlight {
 
 impl InFlight {
     pub(crate) fn over(sockets: Vec<Socket>, options: &Options) -> Result<Self, RpcError> {
-        let failed = |error: std::io::Error| RpcError::Failed(error.to_string());
-        let runtime = runtime().map_err(failed)?;
+        let runtime = runtime().map_err(RpcError::failed)?;
         let clients = runtime.block_on(async {
             let mut clients = Vec::with_capacity(sockets.len());
             for socket in sockets {
                 clients.push(channel::client(socket, options).await?);
             }
-            Ok(clients)
+            std::io::Result::Ok(clients)
         });
         Ok(Self {
             calls: FuturesUnordered::new(),
-            clients: clients.map_err(failed)?,
+            clients: clients.map_err(RpcError::failed)?,
             messages: None,
             runtime,
             options: Arc::new(options.clone()),
@@ -56,14 +55,14 @@ impl InFlight {
     pub(crate) fn begin(&mut self, payload: &Payload) -> Result<u64, RpcError> {
         let number = self.begun;
         let make = |payload: &Payload| Message::fitting(payload, &self.options);
-        let messages = Messages::of(&mut self.messages, payload, make)?;
+        let messages = Messages::reuse(&mut self.messages, payload, make)?;
         let message = messages.next();
         let client = (number % self.clients.len() as u64) as usize;
         let mut client = self.clients[client].clone();
         let options = Arc::clone(&self.options);
         self.calls.push(Box::pin(async move {
             let call = echo(&mut client, message, &options);
-            (number, in_time(call, &options).await)
+            (number, with_deadline(call, &options).await)
         }));
         self.begun += 1;
         Ok(number)
@@ -79,7 +78,10 @@ impl InFlight {
             let answer = answer.map_err(|status| failed(&status, options));
             let messages = messages.as_mut();
             let messages = messages.expect("a call that was begun has made them");
-            answered(number, answer.and_then(|answer| messages.came_back(answer)));
+            answered(
+                number,
+                answer.and_then(|answer| messages.check_reply(answer)),
+            );
         };
         self.runtime.block_on(async {
             let mut any = false;

@@ -19,7 +19,7 @@ pub(crate) struct Marshal {
 impl Marshal {
     pub(crate) fn new(payload: &Payload) -> Result<Self, RpcError> {
         let mut marshal = Self {
-            message: Message::of(payload),
+            message: Message::from(payload),
             buffer: Vec::new(),
         };
         marshal.encode()?;
@@ -29,7 +29,7 @@ impl Marshal {
         match decoded {
             Ok(true) => Ok(marshal),
             Ok(false) => Err(RpcError::WrongAnswer("it decodes to another".into())),
-            Err(error) => Err(RpcError::Failed(error.to_string())),
+            Err(error) => Err(RpcError::failed(error)),
         }
     }
 
@@ -56,16 +56,17 @@ impl Marshal {
         let decoded = each!(&self.message, message => decoded_like(message, bytes).map(|message| {
             black_box(&message);
         }));
-        decoded.map_err(|error| RpcError::Failed(error.to_string()))
+        decoded.map_err(RpcError::failed)
     }
 
     /// Behind the prefix, which must be right.
     fn message_bytes(&self) -> Result<&[u8], RpcError> {
         let mut bytes = &self.buffer[..];
         let (compressed, length) = (bytes.get_u8(), bytes.get_u32());
-        match compressed == 0 && length as usize == bytes.len() {
-            true => Ok(bytes),
-            false => Err(RpcError::WrongAnswer("its length is another".into())),
+        if compressed == 0 && length as usize == bytes.len() {
+            Ok(bytes)
+        } else {
+            Err(RpcError::WrongAnswer("its length is another".into()))
         }
     }
 }

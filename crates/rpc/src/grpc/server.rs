@@ -2,17 +2,17 @@
 
 use super::client::chunk;
 use super::runtime;
-use super::stream::Stream;
+use super::stream::{Stream, tokio_stream};
 use super::wire::echo_server::{Echo, EchoServer};
 use super::wire::{Chunk, DoubleMessage, IntMessage, StringMessage, Structure, Summary, Wanted};
-use crate::address::{Listener, Listens};
-use crate::server::{CONNECTIONS_MOST, GREETING, REST};
+use crate::address::{Listener, ListenerSocket};
+use crate::server::{ACCEPT_RETRY_DELAY, MAX_CONNECTIONS, TOKEN_TIMEOUT};
 use crate::{Options, Socket};
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use tokio::io::AsyncReadExt;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{sleep, timeout};
@@ -25,6 +25,8 @@ pub(crate) struct Server {
     sockets: UnboundedSender<Socket>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    /// Removes its path when it is dropped.
+    _listener: Option<Listener>,
 }
 
 impl Server {
@@ -32,12 +34,9 @@ impl Server {
     /// What the system says of one more thread, its descriptors, or the listener.
     pub(crate) fn start(listener: Option<Listener>, options: &Options) -> io::Result<Self> {
         let runtime = runtime()?;
-        let listener = match listener {
-            Some(listener) => {
-                let _within = runtime.enter();
-                Some(Accepts::new(listener)?)
-            }
-            None => None,
+        let accepts = {
+            let _within = runtime.enter();
+            listener.as_ref().map(TokioListener::new).transpose()?
         };
         let (sockets, given) = unbounded_channel();
         let (stop, stopped) = oneshot::channel();
@@ -46,7 +45,7 @@ impl Server {
         let thread = named.spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    () = serve(listener, given, &options) => {}
+                    () = serve(accepts, given, &options) => {}
                     // Or its sender has gone.
                     _ = stopped => {}
                 }
@@ -57,11 +56,11 @@ impl Server {
             sockets,
             stop: Some(stop),
             thread: Some(thread),
+            _listener: listener,
         })
     }
 
     pub(crate) fn serve(&self, socket: Socket) -> io::Result<()> {
-        socket.set_nodelay()?;
         let ended = |_| io::Error::other("the server has ended");
         self.sockets.send(socket).map_err(ended)
     }
@@ -77,81 +76,77 @@ impl Drop for Server {
     }
 }
 
-/// The listener as the runtime knows it.
-struct Accepts {
-    by: AcceptsBy,
-    /// Takes its path away when it goes.
-    _listener: Listener,
-}
-
-enum AcceptsBy {
+/// A listener as the runtime knows it.
+enum TokioListener {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-impl Accepts {
+impl TokioListener {
     /// Within the runtime.
-    fn new(listener: Listener) -> io::Result<Self> {
-        let by = match &listener.listens {
-            Listens::Tcp(listener) => {
-                let listener = listener.try_clone()?;
-                listener.set_nonblocking(true)?;
-                AcceptsBy::Tcp(TcpListener::from_std(listener)?)
+    fn new(listener: &Listener) -> io::Result<Self> {
+        Ok(match &listener.socket {
+            ListenerSocket::Tcp(socket) => {
+                let socket = socket.try_clone()?;
+                socket.set_nonblocking(true)?;
+                Self::Tcp(TcpListener::from_std(socket)?)
             }
-            Listens::Unix(listener) => {
-                let listener = listener.try_clone()?;
-                listener.set_nonblocking(true)?;
-                AcceptsBy::Unix(UnixListener::from_std(listener)?)
+            ListenerSocket::Unix(socket) => {
+                let socket = socket.try_clone()?;
+                socket.set_nonblocking(true)?;
+                Self::Unix(UnixListener::from_std(socket)?)
             }
-        };
-        Ok(Self {
-            by,
-            _listener: listener,
         })
     }
 
-    async fn accept(&self) -> io::Result<Stream> {
-        match &self.by {
-            AcceptsBy::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
-                stream.set_nodelay(true)?;
-                Ok(stream.into())
-            }
-            AcceptsBy::Unix(listener) => Ok(listener.accept().await?.0.into()),
-        }
+    async fn accept(&self) -> io::Result<TcpStream> {
+        let socket: Socket = match self {
+            Self::Tcp(listener) => listener.accept().await?.0.into_std()?.into(),
+            Self::Unix(listener) => listener.accept().await?.0.into_std()?.into(),
+        };
+        tokio_stream(socket)
     }
 }
 
-/// Serves who is let in, and the connections that are given, until it is dropped.
-async fn serve(listener: Option<Accepts>, given: UnboundedReceiver<Socket>, options: &Options) {
+/// Serves the clients that sent the token, and the connections that are given, until it is dropped.
+async fn serve(
+    listener: Option<TokioListener>,
+    given: UnboundedReceiver<Socket>,
+    options: &Options,
+) {
     let (admitted, incoming) = unbounded_channel();
     if let Some(listener) = listener {
         tokio::spawn(admit(listener, options.token.clone(), admitted.clone()));
     }
     // It stays open where nobody listens, too.
     let _open = admitted;
-    let given = UnboundedReceiverStream::new(given).map(Stream::new);
+    let given = UnboundedReceiverStream::new(given).map(|socket| {
+        Ok(Stream {
+            io: tokio_stream(socket)?,
+            _permit: None,
+        })
+    });
     let incoming = UnboundedReceiverStream::new(incoming).map(io::Result::Ok);
     let echo = EchoServer::new(Service {
-        chunk_most: options.message_most,
+        max_chunk: options.message_most,
     })
     .max_decoding_message_size(options.message_most)
     .max_encoding_message_size(options.message_most);
-    // It goes on whatever a connection does, and has nothing else to say.
+    // It goes on whatever a connection does, and reports nothing else.
     let _ = tonic::transport::Server::builder()
-        .max_frame_size(super::FRAME_MOST)
+        .max_frame_size(super::MAX_FRAME)
         .serve_with_incoming(echo, given.merge(incoming))
         .await;
 }
 
-/// Lets in who says the token.
-async fn admit(listener: Accepts, token: Vec<u8>, admitted: UnboundedSender<Stream>) {
+/// Admits the clients that send the token.
+async fn admit(listener: TokioListener, token: Vec<u8>, admitted: UnboundedSender<Stream>) {
     let token = Arc::new(token);
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MOST));
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
-        let Ok(mut stream) = listener.accept().await else {
+        let Ok(mut io) = listener.accept().await else {
             // No descriptors, perhaps: there may be some soon.
-            sleep(REST).await;
+            sleep(ACCEPT_RETRY_DELAY).await;
             continue;
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
@@ -159,18 +154,19 @@ async fn admit(listener: Accepts, token: Vec<u8>, admitted: UnboundedSender<Stre
         };
         let (token, admitted) = (Arc::clone(&token), admitted.clone());
         let greet = async move {
-            let mut said = vec![0; token.len()];
-            if stream.read_exact(&mut said).await.is_ok() && said == *token {
+            let mut received = vec![0; token.len()];
+            if io.read_exact(&mut received).await.is_ok() && received == *token {
+                let _permit = Some(place);
                 // It fails where the server has ended.
-                let _ = admitted.send(stream.in_place(place));
+                let _ = admitted.send(Stream { io, _permit });
             }
         };
-        tokio::spawn(timeout(GREETING, greet));
+        tokio::spawn(timeout(TOKEN_TIMEOUT, greet));
     }
 }
 
 struct Service {
-    chunk_most: usize,
+    max_chunk: usize,
 }
 
 /// One method that gives back what it is given.
@@ -227,14 +223,12 @@ impl Echo for Service {
     ) -> Result<Response<Self::DownloadStream>, Status> {
         let Wanted { chunks, size } = request.into_inner();
         let size = usize::try_from(size).ok();
-        let size = size
-            .filter(|size| *size <= self.chunk_most)
-            .ok_or_else(|| {
-                Status::out_of_range(format!(
-                    "chunks are {} B at most, as messages are",
-                    self.chunk_most
-                ))
-            })?;
+        let size = size.filter(|size| *size <= self.max_chunk).ok_or_else(|| {
+            Status::out_of_range(format!(
+                "chunks are {} B at most, as messages are",
+                self.max_chunk
+            ))
+        })?;
         let chunk = chunk(size);
         let chunks = Chunks {
             left: chunks,

@@ -1,60 +1,29 @@
-//! A connection of either kind, as the runtime knows it.
+//! A connection of a server, as the runtime knows it.
 
 use crate::Socket;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::transport::server::Connected;
 
-/// A connection.
+/// The socket of a connection. Within the runtime that it is to belong to.
+///
+/// # Errors
+/// What the system says of the socket.
+pub(super) fn tokio_stream(socket: Socket) -> io::Result<TcpStream> {
+    socket.set_nodelay()?;
+    socket.0.set_nonblocking(true)?;
+    TcpStream::from_std(socket.0)
+}
+
 #[derive(Debug)]
 pub(super) struct Stream {
-    io: Io,
-    /// Its place among those that a server has at once.
-    place: Option<OwnedSemaphorePermit>,
-}
-
-#[derive(Debug)]
-enum Io {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl From<TcpStream> for Stream {
-    fn from(stream: TcpStream) -> Self {
-        let io = Io::Tcp(stream);
-        Self { io, place: None }
-    }
-}
-
-impl From<UnixStream> for Stream {
-    fn from(stream: UnixStream) -> Self {
-        let io = Io::Unix(stream);
-        Self { io, place: None }
-    }
-}
-
-impl Stream {
-    /// Within the runtime that it is to be of.
-    ///
-    /// # Errors
-    /// What the system says of the socket.
-    pub(super) fn new(socket: Socket) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        Ok(match socket {
-            Socket::Tcp(stream) => TcpStream::from_std(stream)?.into(),
-            Socket::Unix(stream) => UnixStream::from_std(stream)?.into(),
-        })
-    }
-
-    /// It holds this place for as long as it lasts.
-    pub(super) fn in_place(mut self, place: OwnedSemaphorePermit) -> Self {
-        self.place = Some(place);
-        self
-    }
+    pub(super) io: TcpStream,
+    /// Its place among those that a server has at once, for as long as it lasts.
+    pub(super) _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Connected for Stream {
@@ -63,53 +32,43 @@ impl Connected for Stream {
     fn connect_info(&self) -> Self::ConnectInfo {}
 }
 
-/// Calls the same method of what is inside.
-macro_rules! inner {
-    ($self:ident, $stream:ident => $call:expr) => {
-        match &mut $self.get_mut().io {
-            Io::Tcp($stream) => $call,
-            Io::Unix($stream) => $call,
-        }
-    };
-}
-
 impl AsyncRead for Stream {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        inner!(self, stream => Pin::new(stream).poll_read(cx, buffer))
+        Pin::new(&mut self.io).poll_read(cx, buffer)
     }
 }
 
 impl AsyncWrite for Stream {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        inner!(self, stream => Pin::new(stream).poll_write(cx, bytes))
+        Pin::new(&mut self.io).poll_write(cx, bytes)
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        inner!(self, stream => Pin::new(stream).poll_write_vectored(cx, parts))
+        Pin::new(&mut self.io).poll_write_vectored(cx, parts)
     }
 
+    /// HTTP/2's frames have a head and a body: without it each would be two calls.
     fn is_write_vectored(&self) -> bool {
-        // HTTP/2's frames have a head and a body: without it each would be two calls.
-        true
+        self.io.is_write_vectored()
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        inner!(self, stream => Pin::new(stream).poll_flush(cx))
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        inner!(self, stream => Pin::new(stream).poll_shutdown(cx))
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
     }
 }

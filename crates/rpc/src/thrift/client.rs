@@ -1,10 +1,11 @@
 //! A client that waits for what it asked.
 
 use super::errors::failed;
-use super::line::{Line, protocols};
+use super::line::Line;
+use super::protocols::protocols;
 use super::wire::calls::{Chunk, Message, finish};
 use super::wire::{EchoSyncClient, TEchoSyncClient};
-use super::{BESIDES, FRAME_MOST, limits};
+use super::{MAX_FRAME, MAX_OVERHEAD, limits};
 use crate::messages::Messages;
 use crate::payload::Value;
 use crate::{Options, Payload, Protocol, RpcError, Socket, Stack, Summary, Transport};
@@ -51,10 +52,7 @@ impl Client {
             .and_then(|line| line.set_timeout(self.options.deadline).map(|()| line))
             .map_err(|error| RpcError::Failed(format!("cannot use the connection: {error}")))?;
         let limits = limits(&self.options);
-        let calls: Box<dyn Calls> =
-            protocols!(self.transport, self.protocol, &line, limits, |i, o| {
-                Box::new(EchoSyncClient::new(i, o))
-            });
+        let calls: Box<dyn Calls> = protocols!(self.transport, self.protocol, &line, limits, (i, o) => Box::new(EchoSyncClient::new(i, o)));
         self.connection = Some((calls, line));
         Ok(())
     }
@@ -68,9 +66,9 @@ impl Client {
     pub(crate) fn call(&mut self, payload: &Payload) -> Result<(), RpcError> {
         let deadline = self.options.deadline;
         let make = |payload: &Payload| fitting(payload, self.transport, &self.options);
-        let messages = Messages::of(&mut self.messages, payload, make)?;
+        let messages = Messages::reuse(&mut self.messages, payload, make)?;
         let (client, line) = self.connection.as_mut().ok_or(RpcError::NotConnected)?;
-        line.call_begins(deadline);
+        line.begin_call(deadline);
         let answer = match messages.next() {
             Message::Int(value) => client.echo_int(value).map(Message::Int),
             Message::Double(value) => client.echo_double(value).map(Message::Double),
@@ -78,7 +76,7 @@ impl Client {
             Message::Structure(value) => client.echo_structure(value).map(Message::Structure),
         };
         match answer {
-            Ok(answer) => messages.came_back(answer),
+            Ok(answer) => messages.check_reply(answer),
             Err(error) => Err(self.failed(error)),
         }
     }
@@ -90,7 +88,7 @@ impl Client {
     ) -> Result<Summary, RpcError> {
         fits(size, self.transport, &self.options)?;
         let (client, line) = self.connection.as_mut().ok_or(RpcError::NotConnected)?;
-        line.call_begins(self.options.deadline);
+        line.begin_call(self.options.deadline);
         let chunk = Chunk::new(crate::client::chunk(size));
         let mut sent = 0;
         let mut send = || {
@@ -106,7 +104,7 @@ impl Client {
                 chunks: arrived.chunks as u64,
                 bytes: arrived.bytes as u64,
             }
-            .is_of(sent, size),
+            .verify(sent, size),
             Err(error) => Err(self.failed(error)),
         }
     }
@@ -135,16 +133,16 @@ pub(super) fn fitting(
     if let Value::String(text) = payload.value() {
         fits(text.len(), transport, options)?;
     }
-    Ok(Message::of(payload))
+    Ok(Message::from(payload))
 }
 
 /// Whether a string or a chunk of so many bytes may be sent: those are what can be long.
 fn fits(bytes: usize, transport: Transport, options: &Options) -> Result<(), RpcError> {
     options.fits(bytes)?;
-    match transport == Transport::Framed && bytes > FRAME_MOST - BESIDES {
-        true => Err(RpcError::TooLong(format!(
-            "{bytes} B are to be sent, and Thrift's frames have {FRAME_MOST} B at most"
-        ))),
-        false => Ok(()),
+    if transport == Transport::Framed && bytes > MAX_FRAME - MAX_OVERHEAD {
+        return Err(RpcError::TooLong(format!(
+            "{bytes} B are to be sent, and Thrift's frames have {MAX_FRAME} B at most"
+        )));
     }
+    Ok(())
 }

@@ -3,14 +3,14 @@
 use super::client::fitting;
 use super::errors::failed;
 use super::marshal::{LENGTH_BYTES, write};
+use super::protocols::read;
 use super::wire::calls::{Call, Message};
-use super::{BESIDES, limits};
+use super::{MAX_OVERHEAD, limits};
 use crate::{Kind, Options, Payload, Protocol, RpcError, Socket, Stack, Transport};
-use ::thrift::protocol::{TBinaryInputProtocol, TCompactInputProtocol};
+use ::thrift::protocol::TInputProtocol;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// How much is read at once, at most.
@@ -18,7 +18,7 @@ const READ_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(crate) struct InFlight {
-    pipes: Vec<Pipe>,
+    pipelines: Vec<Pipeline>,
     protocol: Protocol,
     options: Options,
     begun: u64,
@@ -34,20 +34,20 @@ type ReadAnswer<'a> = dyn Fn(&[u8], u64) -> Result<Answer, RpcError> + 'a;
 
 /// A connection.
 #[derive(Debug)]
-struct Pipe {
+struct Pipeline {
     socket: Socket,
     /// What the kernel has not taken yet, from the place on that it has taken.
     outgoing: Vec<u8>,
     taken: usize,
     /// What is no whole frame yet.
     incoming: Vec<u8>,
-    waiting: VecDeque<Waiting>,
+    pending: VecDeque<Pending>,
     is_broken: bool,
 }
 
 /// A call that is not answered.
 #[derive(Debug)]
-struct Waiting {
+struct Pending {
     number: u64,
     until: Option<Instant>,
     /// It took too long, and has been said to. Its answer comes nevertheless.
@@ -60,21 +60,21 @@ impl InFlight {
         sockets: Vec<Socket>,
         options: &Options,
     ) -> Result<Self, RpcError> {
-        let pipes = sockets.into_iter().map(|socket| {
+        let pipelines = sockets.into_iter().map(|socket| {
             socket.set_nodelay()?;
-            socket.set_nonblocking(true)?;
-            Ok(Pipe {
+            socket.0.set_nonblocking(true)?;
+            Ok(Pipeline {
                 socket,
                 outgoing: Vec::new(),
                 taken: 0,
                 incoming: Vec::new(),
-                waiting: VecDeque::new(),
+                pending: VecDeque::new(),
                 is_broken: false,
             })
         });
-        let pipes: std::io::Result<Vec<Pipe>> = pipes.collect();
+        let pipelines: std::io::Result<Vec<Pipeline>> = pipelines.collect();
         Ok(Self {
-            pipes: pipes.map_err(|error| RpcError::Failed(error.to_string()))?,
+            pipelines: pipelines.map_err(RpcError::failed)?,
             protocol,
             options: options.clone(),
             begun: 0,
@@ -92,24 +92,24 @@ impl InFlight {
         };
         let number = self.begun;
         // Those that are broken are left out.
-        let count = self.pipes.len();
+        let count = self.pipelines.len();
         let next = (number % count as u64) as usize;
         let turn = (next..count).chain(0..next);
-        let mut turn = turn.filter(|&pipe| !self.pipes[pipe].is_broken);
-        let pipe = turn.next().ok_or(RpcError::NotConnected)?;
-        let pipe = &mut self.pipes[pipe];
+        let mut turn = turn.filter(|&pipeline| !self.pipelines[pipeline].is_broken);
+        let pipeline = turn.next().ok_or(RpcError::NotConnected)?;
+        let pipeline = &mut self.pipelines[pipeline];
         let way = (Transport::Framed, self.protocol);
-        write(call, short(number), way, &mut pipe.outgoing)
-            .map_err(|error| RpcError::Failed(error.to_string()))?;
+        write(call, sequence_number(number), way, &mut pipeline.outgoing)
+            .map_err(RpcError::failed)?;
         let until = self.options.deadline.map(|after| Instant::now() + after);
-        pipe.waiting.push_back(Waiting {
+        pipeline.pending.push_back(Pending {
             number,
             until,
             is_over: false,
         });
         self.begun += 1;
         // What breaks here is found broken by `poll`, which says so of every call.
-        let _ = pipe.send();
+        let _ = pipeline.send();
         Ok(number)
     }
 
@@ -118,49 +118,46 @@ impl InFlight {
         wait: Duration,
         answered: &mut dyn FnMut(u64, Answer),
     ) -> Result<(), RpcError> {
-        if self.look(answered) || wait.is_zero() {
+        if self.exchange(answered) || wait.is_zero() {
             return Ok(());
         }
-        if self.pipes.iter().all(|pipe| pipe.is_broken) {
+        if self.pipelines.iter().all(|pipeline| pipeline.is_broken) {
             return Err(RpcError::NotConnected);
         }
-        self.sleep(wait);
-        self.look(answered);
+        self.wait(wait);
+        self.exchange(answered);
         Ok(())
     }
 
     pub(crate) fn count(&self) -> usize {
-        let waiting = |pipe: &Pipe| pipe.waiting.iter().filter(|call| !call.is_over).count();
-        self.pipes.iter().map(waiting).sum()
+        let pending =
+            |pipeline: &Pipeline| pipeline.pending.iter().filter(|call| !call.is_over).count();
+        self.pipelines.iter().map(pending).sum()
     }
 
     /// Sends and receives what there is. Whether a call is over by that.
-    fn look(&mut self, answered: &mut dyn FnMut(u64, Answer)) -> bool {
+    fn exchange(&mut self, answered: &mut dyn FnMut(u64, Answer)) -> bool {
         let mut any = false;
         let mut over = |number, answer| {
             any = true;
             answered(number, answer);
         };
         let stack = Stack::Thrift(Transport::Framed, self.protocol);
-        for pipe in self.pipes.iter_mut().filter(|pipe| !pipe.is_broken) {
-            if pipe.waiting.is_empty() {
+        for pipeline in self
+            .pipelines
+            .iter_mut()
+            .filter(|pipeline| !pipeline.is_broken)
+        {
+            if pipeline.pending.is_empty() {
                 continue;
             }
             let Some((_, call, expected)) = &self.calls else {
                 continue;
             };
-            let read = |bytes: &[u8], number: u64| {
-                let limits = limits(&self.options);
-                let answer = match self.protocol {
-                    Protocol::Binary => {
-                        let mut i = TBinaryInputProtocol::with_config(bytes, true, limits);
-                        call.read_answer(short(number), &mut i)
-                    }
-                    Protocol::Compact => {
-                        let mut i = TCompactInputProtocol::with_config(bytes, limits);
-                        call.read_answer(short(number), &mut i)
-                    }
-                };
+            let read_frame = |bytes: &[u8], number: u64| {
+                let read_answer =
+                    |i: &mut dyn TInputProtocol| call.read_answer(sequence_number(number), i);
+                let answer = read(self.protocol, bytes, limits(&self.options), read_answer);
                 match answer {
                     Ok(answer) if answer == *expected => Ok(Ok(())),
                     Ok(_) => Ok(Err(RpcError::WrongAnswer("another value".into()))),
@@ -170,31 +167,27 @@ impl InFlight {
                     },
                 }
             };
-            let most = self.options.message_most + BESIDES;
-            let done = pipe
+            let most = self.options.message_most + MAX_OVERHEAD;
+            let done = pipeline
                 .send()
-                .and_then(|()| pipe.receive(stack, most, &read, &mut over));
+                .and_then(|()| pipeline.receive(stack, most, &read_frame, &mut over));
             if let Err(error) = done {
-                pipe.breaks(error, &mut over);
+                pipeline.fail_all(error, &mut over);
             }
             if let Some(deadline) = self.options.deadline {
-                pipe.expire(deadline, &mut over);
+                pipeline.expire(deadline, &mut over);
             }
         }
         any
     }
 
     /// Until something comes, or can be sent.
-    fn sleep(&self, wait: Duration) {
-        let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(self.pipes.len());
-        for pipe in self.pipes.iter().filter(|pipe| !pipe.is_broken) {
+    fn wait(&self, wait: Duration) {
+        let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(self.pipelines.len());
+        for pipeline in self.pipelines.iter().filter(|pipeline| !pipeline.is_broken) {
             let mut flags = PollFlags::IN;
-            flags.set(PollFlags::OUT, pipe.taken < pipe.outgoing.len());
-            let socket = match &pipe.socket {
-                Socket::Tcp(stream) => stream.as_fd(),
-                Socket::Unix(stream) => stream.as_fd(),
-            };
-            polled.push(PollFd::from_borrowed_fd(socket, flags));
+            flags.set(PollFlags::OUT, pipeline.taken < pipeline.outgoing.len());
+            polled.push(PollFd::new(&pipeline.socket.0, flags));
         }
         let wait = Timespec {
             tv_sec: wait.as_secs() as i64,
@@ -206,15 +199,15 @@ impl InFlight {
 }
 
 /// The number that a message has: Thrift's are of 31 bits.
-fn short(number: u64) -> i32 {
+fn sequence_number(number: u64) -> i32 {
     (number & i32::MAX as u64) as i32
 }
 
-impl Pipe {
+impl Pipeline {
     /// Sends what the kernel takes.
     fn send(&mut self) -> Result<(), RpcError> {
         while self.taken < self.outgoing.len() {
-            match self.socket.write(&self.outgoing[self.taken..]) {
+            match self.socket.0.write(&self.outgoing[self.taken..]) {
                 Ok(sent) => self.taken += sent,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -238,7 +231,7 @@ impl Pipe {
     ) -> Result<(), RpcError> {
         let filled = self.incoming.len();
         self.incoming.resize(filled + READ_BYTES, 0);
-        let received = self.socket.read(&mut self.incoming[filled..]);
+        let received = self.socket.0.read(&mut self.incoming[filled..]);
         self.incoming
             .truncate(filled + received.as_ref().map_or(0, |bytes| *bytes));
         match received {
@@ -259,7 +252,7 @@ impl Pipe {
             let Some(frame) = rest.get(..length) else {
                 break;
             };
-            let Some(call) = self.waiting.pop_front() else {
+            let Some(call) = self.pending.pop_front() else {
                 let reason = "an answer that nobody asked for".into();
                 return Err(RpcError::OtherProtocol { stack, reason });
             };
@@ -267,7 +260,7 @@ impl Pipe {
                 _ if call.is_over => {}
                 Ok(answer) => over(call.number, answer),
                 Err(error) => {
-                    self.waiting.push_front(call);
+                    self.pending.push_front(call);
                     return Err(error);
                 }
             }
@@ -278,11 +271,11 @@ impl Pipe {
     }
 
     /// Says of each call why it is not answered. The reason is the first one's alone.
-    fn breaks(&mut self, error: RpcError, over: &mut dyn FnMut(u64, Answer)) {
+    fn fail_all(&mut self, error: RpcError, over: &mut dyn FnMut(u64, Answer)) {
         self.is_broken = true;
         let said = error.to_string();
         let mut error = Some(error);
-        for call in self.waiting.drain(..).filter(|call| !call.is_over) {
+        for call in self.pending.drain(..).filter(|call| !call.is_over) {
             let why = error
                 .take()
                 .unwrap_or_else(|| RpcError::Closed(said.clone()));
@@ -293,7 +286,7 @@ impl Pipe {
     /// Says of those whose time is over that it is.
     fn expire(&mut self, deadline: Duration, over: &mut dyn FnMut(u64, Answer)) {
         let now = Instant::now();
-        for call in &mut self.waiting {
+        for call in &mut self.pending {
             if call.until.is_none_or(|until| until > now) {
                 return;
             }

@@ -1,8 +1,7 @@
 //! A connection under Thrift's transports: what is read of it is bounded, and takes no longer than
 //! it may.
 
-use super::FRAME_MOST;
-use crate::address::inner;
+use super::MAX_FRAME;
 use crate::{Socket, Transport};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
@@ -33,11 +32,11 @@ impl Line {
     /// What the system says of the socket.
     pub(super) fn new(socket: Socket, transport: Transport, most: usize) -> io::Result<Arc<Self>> {
         socket.set_nodelay()?;
-        socket.set_nonblocking(false)?;
+        socket.0.set_nonblocking(false)?;
         // A frame is read whole before its length is known to be a message's: the crate's own limit
         // of frames is the one that counts.
         let message = match transport {
-            Transport::Framed => most.max(FRAME_MOST),
+            Transport::Framed => most.max(MAX_FRAME),
             Transport::Buffered => most,
         };
         Ok(Arc::new(Self {
@@ -57,20 +56,18 @@ impl Line {
     pub(super) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         // None is no time at all to the system.
         let timeout = timeout.map(|timeout| timeout.max(Duration::from_micros(1)));
-        inner!(&self.socket, stream => {
-            stream.set_read_timeout(timeout)?;
-            stream.set_write_timeout(timeout)
-        })
+        self.socket.0.set_read_timeout(timeout)?;
+        self.socket.0.set_write_timeout(timeout)
     }
 
     /// A message begins: another one may be as long as this.
-    pub(super) fn message_begins(&self) {
+    pub(super) fn begin_message(&self) {
         self.taken.store(0, Ordering::Relaxed);
     }
 
     /// A call begins, which may take so long.
-    pub(super) fn call_begins(&self, deadline: Option<Duration>) {
-        self.message_begins();
+    pub(super) fn begin_call(&self, deadline: Option<Duration>) {
+        self.begin_message();
         let until = deadline.map_or(0, |deadline| {
             (self.made.elapsed() + deadline).as_nanos() as u64
         });
@@ -81,29 +78,27 @@ impl Line {
         &self.socket
     }
 
-    fn in_time(&self) -> io::Result<()> {
+    fn check_deadline(&self) -> io::Result<()> {
         let until = self.until.load(Ordering::Relaxed);
-        match until != 0 && self.made.elapsed().as_nanos() as u64 > until {
-            true => Err(ErrorKind::TimedOut.into()),
-            false => Ok(()),
+        if until != 0 && self.made.elapsed().as_nanos() as u64 > until {
+            return Err(ErrorKind::TimedOut.into());
         }
+        Ok(())
     }
 
-    fn take(&self, bytes: usize) -> io::Result<()> {
+    fn count(&self, bytes: usize) -> io::Result<()> {
         let taken = self.taken.load(Ordering::Relaxed) + bytes;
         self.taken.store(taken, Ordering::Relaxed);
-        match taken > self.most {
-            true => Err(io::Error::new(
-                ErrorKind::InvalidData,
-                format!("{TOO_LONG}{taken} B and not yet at its end"),
-            )),
-            false => Ok(()),
+        if taken <= self.most {
+            return Ok(());
         }
+        let reason = format!("{TOO_LONG}{taken} B and not yet at its end");
+        Err(io::Error::new(ErrorKind::InvalidData, reason))
     }
 }
 
-/// Says in one way what the system says in several.
-fn plain(error: io::Error) -> io::Error {
+/// Maps the several errors of the system for one condition to one.
+fn normalize(error: io::Error) -> io::Error {
     match error.kind() {
         // What a socket says whose time is over.
         ErrorKind::WouldBlock => ErrorKind::TimedOut.into(),
@@ -115,12 +110,12 @@ fn plain(error: io::Error) -> io::Error {
     }
 }
 
-/// Does it again where a signal came in between.
-fn again(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+/// Repeats a call that a signal interrupted.
+fn retry_interrupted(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match call() {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            done => return done.map_err(plain),
+            done => return done.map_err(normalize),
         }
     }
 }
@@ -131,12 +126,10 @@ pub(super) struct Incoming(pub(super) Arc<Line>);
 
 impl Read for Incoming {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = inner!(&self.0.socket, stream => {
-            let mut stream = stream;
-            again(|| stream.read(buffer))
-        })?;
-        self.0.in_time()?;
-        self.0.take(read)?;
+        let mut stream = &self.0.socket.0;
+        let read = retry_interrupted(|| stream.read(buffer))?;
+        self.0.check_deadline()?;
+        self.0.count(read)?;
         Ok(read)
     }
 }
@@ -155,16 +148,22 @@ impl Outgoing {
     }
 
     fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        let sent = inner!(&self.line.socket, stream => {
-            let mut stream = stream;
-            again(|| match parts {
-                // send(2) has less to look at than writev(2).
-                [part] => stream.write(part),
-                parts => stream.write_vectored(parts),
-            })
+        let mut stream = &self.line.socket.0;
+        let sent = retry_interrupted(|| match parts {
+            // send(2) has less to look at than writev(2).
+            [part] => stream.write(part),
+            parts => stream.write_vectored(parts),
         })?;
-        self.line.in_time()?;
+        self.line.check_deadline()?;
         Ok(sent)
+    }
+
+    fn send_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let sent = self.send(&[IoSlice::new(bytes)])?;
+            bytes = &bytes[sent..];
+        }
+        Ok(())
     }
 }
 
@@ -178,76 +177,15 @@ impl Write for Outgoing {
             return self.send(&[IoSlice::new(bytes)]);
         };
         let sent = self.send(&[IoSlice::new(&length), IoSlice::new(bytes)])?;
-        let mut left = &length[sent.min(length.len())..];
-        while !left.is_empty() {
-            let sent = self.send(&[IoSlice::new(left)])?;
-            left = &left[sent..];
-        }
+        self.send_all(&length[sent.min(length.len())..])?;
         Ok(sent.saturating_sub(length.len()))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // Four bytes that were no frame's length.
-        if let Some(bytes) = self.length.take() {
-            let mut left = &bytes[..];
-            while !left.is_empty() {
-                let sent = self.send(&[IoSlice::new(left)])?;
-                left = &left[sent..];
-            }
+        match self.length.take() {
+            // Four bytes that were no frame's length.
+            Some(bytes) => self.send_all(&bytes),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
-
-/// Makes the protocols of a connection, and does something with them: each of the four ways is a
-/// type of its own, as it is in the programs of those who choose one.
-macro_rules! protocols {
-    ($transport:expr, $protocol:expr, $line:expr, $limits:expr, |$i:ident, $o:ident| $do:expr) => {{
-        use ::thrift::protocol::{
-            TBinaryInputProtocol, TBinaryOutputProtocol, TCompactInputProtocol,
-            TCompactOutputProtocol,
-        };
-        use ::thrift::transport::{
-            TBufferedReadTransport, TBufferedWriteTransport, TFramedReadTransport,
-            TFramedWriteTransport,
-        };
-        use $crate::thrift::line::{AHEAD, Incoming, Outgoing};
-        let (line, limits): (&std::sync::Arc<Line>, ::thrift::TConfiguration) = ($line, $limits);
-        let (incoming, outgoing) = (
-            Incoming(std::sync::Arc::clone(line)),
-            Outgoing::new(std::sync::Arc::clone(line)),
-        );
-        // A frame's length and the frame are two reads: what stands between makes one call of them.
-        match ($transport, $protocol) {
-            ($crate::Transport::Framed, $crate::Protocol::Binary) => {
-                let incoming = std::io::BufReader::with_capacity(AHEAD, incoming);
-                let incoming = TFramedReadTransport::new(incoming);
-                let $i = TBinaryInputProtocol::with_config(incoming, true, limits);
-                let $o = TBinaryOutputProtocol::new(TFramedWriteTransport::new(outgoing), true);
-                $do
-            }
-            ($crate::Transport::Framed, $crate::Protocol::Compact) => {
-                let incoming = std::io::BufReader::with_capacity(AHEAD, incoming);
-                let incoming = TFramedReadTransport::new(incoming);
-                let $i = TCompactInputProtocol::with_config(incoming, limits);
-                let $o = TCompactOutputProtocol::new(TFramedWriteTransport::new(outgoing));
-                $do
-            }
-            ($crate::Transport::Buffered, $crate::Protocol::Binary) => {
-                let incoming = TBufferedReadTransport::with_capacity(AHEAD, incoming);
-                let outgoing = TBufferedWriteTransport::with_capacity(AHEAD, outgoing);
-                let $i = TBinaryInputProtocol::with_config(incoming, true, limits);
-                let $o = TBinaryOutputProtocol::new(outgoing, true);
-                $do
-            }
-            ($crate::Transport::Buffered, $crate::Protocol::Compact) => {
-                let incoming = TBufferedReadTransport::with_capacity(AHEAD, incoming);
-                let outgoing = TBufferedWriteTransport::with_capacity(AHEAD, outgoing);
-                let $i = TCompactInputProtocol::with_config(incoming, limits);
-                let $o = TCompactOutputProtocol::new(outgoing);
-                $do
-            }
-        }
-    }};
-}
-pub(super) use protocols;

@@ -1,12 +1,11 @@
 //! A request in memory.
 
 use super::limits;
+use super::protocols::read;
 use super::wire::calls::{Call, Message};
 use crate::{Options, Payload, Protocol, RpcError, Transport};
 use ::thrift::TConfiguration;
-use ::thrift::protocol::{
-    TBinaryInputProtocol, TBinaryOutputProtocol, TCompactInputProtocol, TCompactOutputProtocol,
-};
+use ::thrift::protocol::{TBinaryOutputProtocol, TCompactOutputProtocol, TInputProtocol};
 use std::hint::black_box;
 
 /// How many bytes a frame's length has.
@@ -30,7 +29,7 @@ impl Marshal {
         payload: &Payload,
     ) -> Result<Self, RpcError> {
         let mut marshal = Self {
-            call: Message::of(payload).into(),
+            call: Message::from(payload).into(),
             transport,
             protocol,
             limits: limits(&Options {
@@ -40,9 +39,10 @@ impl Marshal {
             buffer: Vec::new(),
         };
         marshal.encode()?;
-        match marshal.decoded()?.is_same(&marshal.call) {
-            true => Ok(marshal),
-            false => Err(RpcError::WrongAnswer("it decodes to another".into())),
+        if marshal.decoded()?.is_same(&marshal.call) {
+            Ok(marshal)
+        } else {
+            Err(RpcError::WrongAnswer("it decodes to another".into()))
         }
     }
 
@@ -59,7 +59,7 @@ impl Marshal {
             (self.transport, self.protocol),
             &mut self.buffer,
         )
-        .map_err(failed)?;
+        .map_err(RpcError::failed)?;
         Ok(self.buffer.len())
     }
 
@@ -74,19 +74,9 @@ impl Marshal {
             Transport::Framed => LENGTH_BYTES,
             Transport::Buffered => 0,
         };
-        let bytes = &self.buffer[from..];
         let limits = self.limits.clone();
-        match self.protocol {
-            Protocol::Binary => {
-                let mut i = TBinaryInputProtocol::with_config(bytes, true, limits);
-                self.call.read_like(&mut i)
-            }
-            Protocol::Compact => {
-                let mut i = TCompactInputProtocol::with_config(bytes, limits);
-                self.call.read_like(&mut i)
-            }
-        }
-        .map_err(failed)
+        let call = |i: &mut dyn TInputProtocol| self.call.read_like(i);
+        read(self.protocol, &self.buffer[from..], limits, call).map_err(RpcError::failed)
     }
 }
 
@@ -110,8 +100,4 @@ pub(super) fn write(
         buffer[from..from + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
     }
     Ok(())
-}
-
-fn failed(error: ::thrift::Error) -> RpcError {
-    RpcError::Failed(error.to_string())
 }

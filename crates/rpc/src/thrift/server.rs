@@ -1,10 +1,11 @@
 //! A server: one thread that accepts, and one for each connection.
 
 use super::limits;
-use super::line::{Line, TOO_LONG, protocols};
+use super::line::{Incoming, Line, TOO_LONG};
+use super::protocols::protocols;
 use super::wire::{EchoSyncHandler, Structure, Summary, TEchoProcessFunctions as Methods};
-use crate::address::{Listener, Listens};
-use crate::server::{CONNECTIONS_MOST, GREETING, REST};
+use crate::address::Listener;
+use crate::server::{ACCEPT_RETRY_DELAY, MAX_CONNECTIONS, TOKEN_TIMEOUT};
 use crate::{Address, Options, Protocol, Socket, Transport};
 use ::thrift::protocol::{
     TInputProtocol, TMessageIdentifier, TMessageType, TOutputProtocol, TType,
@@ -28,7 +29,7 @@ const REFUSAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Server {
     shared: Arc<Shared>,
-    accepts: Option<(Address, JoinHandle<()>)>,
+    accept_thread: Option<(Address, JoinHandle<()>)>,
 }
 
 /// What all threads know.
@@ -65,14 +66,14 @@ impl Server {
         });
         let mut server = Self {
             shared,
-            accepts: None,
+            accept_thread: None,
         };
         if let Some(listener) = listener {
             let address = listener.address.clone();
             let shared = Arc::clone(&server.shared);
             let named = thread::Builder::new().name("thrift accept".into());
             let thread = named.spawn(move || shared.accept(&listener))?;
-            server.accepts = Some((address, thread));
+            server.accept_thread = Some((address, thread));
         }
         Ok(server)
     }
@@ -85,13 +86,13 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.open().stopped = true;
-        if let Some((address, thread)) = self.accepts.take() {
+        if let Some((address, thread)) = self.accept_thread.take() {
             // It waits for somebody who connects. Where nobody can, it does not wait.
             let wake = Options {
-                connects: GREETING,
+                connects: TOKEN_TIMEOUT,
                 ..Options::default()
             };
-            let _ = address.as_called_from_here().connect(&wake);
+            let _ = address.loopback().connect(&wake);
             // A panic there was a bug, and has been reported on standard error.
             let _ = thread.join();
         }
@@ -114,17 +115,14 @@ impl Shared {
 
     fn accept(self: &Arc<Self>, listener: &Listener) {
         loop {
-            let accepted: io::Result<Socket> = match &listener.listens {
-                Listens::Tcp(listener) => listener.accept().map(|(stream, _)| stream.into()),
-                Listens::Unix(listener) => listener.accept().map(|(stream, _)| stream.into()),
-            };
+            let accepted = listener.accept();
             if self.open().stopped {
                 return;
             }
             let begun = accepted.and_then(|socket| self.begin(socket, true));
             if begun.is_err() {
                 // No descriptors or threads, perhaps: there may be some soon.
-                thread::sleep(REST);
+                thread::sleep(ACCEPT_RETRY_DELAY);
             }
         }
     }
@@ -134,7 +132,7 @@ impl Shared {
         let line = Line::new(socket, self.way.0, self.options.message_most)?;
         let number = {
             let mut open = self.open();
-            if open.stopped || open.lines.len() >= CONNECTIONS_MOST {
+            if open.stopped || open.lines.len() >= MAX_CONNECTIONS {
                 return Ok(());
             }
             open.made += 1;
@@ -142,15 +140,15 @@ impl Shared {
             open.lines.insert(number, Arc::clone(&line));
             number
         };
-        let ends = Ends {
+        let registered = Registered {
             shared: Arc::clone(self),
             number,
         };
         let named = thread::Builder::new().name("thrift".into());
         named.spawn(move || {
-            let ends = ends;
-            if !greets || ends.shared.is_greeted(&line) {
-                ends.shared.converse(&line);
+            let registered = registered;
+            if !greets || registered.shared.has_sent_token(&line) {
+                registered.shared.serve_connection(&line);
             }
             line.socket().shutdown(Shutdown::Both);
         })?;
@@ -158,25 +156,25 @@ impl Shared {
     }
 
     /// Whether the token is said, in time.
-    fn is_greeted(&self, line: &Arc<Line>) -> bool {
+    fn has_sent_token(&self, line: &Arc<Line>) -> bool {
         let token = &self.options.token;
         if token.is_empty() {
             return true;
         }
-        line.call_begins(Some(GREETING));
+        line.begin_call(Some(TOKEN_TIMEOUT));
         let mut said = vec![0; token.len()];
-        let read = line.set_timeout(Some(GREETING)).and_then(|()| {
-            super::line::Incoming(Arc::clone(line)).read_exact(&mut said)?;
+        let read = line.set_timeout(Some(TOKEN_TIMEOUT)).and_then(|()| {
+            Incoming(Arc::clone(line)).read_exact(&mut said)?;
             line.set_timeout(None)
         });
-        line.call_begins(None);
+        line.begin_call(None);
         read.is_ok() && said == *token
     }
 
     /// Answers until the connection ends.
-    fn converse(&self, line: &Arc<Line>) {
+    fn serve_connection(&self, line: &Arc<Line>) {
         let limits = limits(&self.options);
-        protocols!(self.way.0, self.way.1, line, limits, |i, o| {
+        protocols!(self.way.0, self.way.1, line, limits, (i, o) => {
             let (mut i, mut o) = (i, o);
             let handler = Handler::default();
             while answer(&handler, line, &mut i, &mut o).is_ok() {}
@@ -185,12 +183,12 @@ impl Shared {
 }
 
 /// A connection is forgotten when its thread ends, however it does.
-struct Ends {
+struct Registered {
     shared: Arc<Shared>,
     number: u64,
 }
 
-impl Drop for Ends {
+impl Drop for Registered {
     fn drop(&mut self) {
         self.shared.open().lines.remove(&self.number);
         self.shared.ended.notify_all();
@@ -205,7 +203,7 @@ fn answer(
     i: &mut dyn TInputProtocol,
     o: &mut dyn TOutputProtocol,
 ) -> Result<(), Error> {
-    line.message_begins();
+    line.begin_message();
     let begins = i.read_message_begin()?;
     let number = begins.sequence_number;
     let done = match &*begins.name {
@@ -267,14 +265,11 @@ fn refuse(
 /// and the other end would not read why.
 fn drain(socket: &Socket) {
     socket.shutdown(Shutdown::Write);
-    let Ok(mut socket) = socket.try_clone() else {
-        return;
-    };
     let began = Instant::now();
     let mut buffer = [0; 16 << 10];
-    let timeout = |socket: &Socket| crate::address::inner!(socket, stream => stream.set_read_timeout(Some(REFUSAL)));
-    if timeout(&socket).is_ok() {
-        while began.elapsed() < REFUSAL && socket.read(&mut buffer).is_ok_and(|read| read > 0) {}
+    let mut stream = &socket.0;
+    if stream.set_read_timeout(Some(REFUSAL)).is_ok() {
+        while began.elapsed() < REFUSAL && stream.read(&mut buffer).is_ok_and(|read| read > 0) {}
     }
 }
 

@@ -1,13 +1,12 @@
 //! What a datagram does to a connection. All of it is checked before any of it is
 //! acted upon, so that one that is not in order changes nothing.
 
-use super::timers::ACCEPT_LASTS;
-use super::{Connection, Finish, LateAck, State};
+use super::{ACCEPT_TIMEOUT, Connection, DeferredAck, Finish, State};
 use crate::control::Controller;
-use crate::ecn::{Ecn, Marks};
+use crate::ecn::{Ecn, EcnCounts};
 use crate::event::{Event, Reason};
 use crate::frame::{Ack, Frame, Piece};
-use crate::packet::{self, Data, Packet, Parameters};
+use crate::packet::{self, Data, Handshake, Step};
 use crate::time::Time;
 use crate::wire::Reader;
 use std::time::Duration;
@@ -15,85 +14,65 @@ use std::time::Duration;
 /// The frames of a packet, in order: most begin with some of these, in this order, and have no
 /// others.
 pub(super) struct Checked<'a> {
-    pub(super) marks: Option<Marks>,
+    pub(super) ecn: Option<EcnCounts>,
     pub(super) ack: Option<Ack<'a>>,
     pub(super) message: Option<Piece<'a>>,
     /// What follows those, to be read once more.
     pub(super) rest: Reader<'a>,
     /// Whether any of them is to be acknowledged.
-    pub(super) is_eliciting: bool,
+    pub(super) is_ack_eliciting: bool,
     /// Whether a message is among them, or a part of one.
     pub(super) has_message: bool,
 }
 
 impl Connection {
-    /// A packet of the handshake came for this connection, from the other end's address.
-    pub(crate) fn handle_handshake(&mut self, now: Time, packet: &Packet) {
-        match *packet {
-            // Also where there is a token: it may be too old by now.
-            Packet::Retry {
-                nonce, token: new, ..
-            } if nonce == self.ids.nonce => {
-                if let State::Connecting {
-                    token,
-                    asks_at,
-                    asked,
-                    ..
-                } = &mut self.state
-                {
-                    (*token, *asks_at, *asked) = (Some(new), now, 0);
-                }
-            }
-            Packet::Accept {
-                nonce,
-                server,
-                server_nonce,
-                parameters,
-                ..
-            } if nonce == self.ids.nonce => {
-                self.handle_accept(now, server, server_nonce, &parameters);
-            }
-            Packet::Hello { nonce, .. } if nonce == self.ids.nonce => {
-                if let State::Accepting { .. } = self.state {
-                    // Who still asks is still there.
-                    let until = now + self.idle.min(ACCEPT_LASTS);
-                    self.state = State::Accepting {
-                        is_answer_due: true,
-                        until,
-                    };
-                }
-            }
-            _ => self.stats.packets_rejected += 1,
-        }
-    }
-
-    fn handle_accept(&mut self, now: Time, server: u64, nonce: u64, parameters: &Parameters) {
-        let State::Connecting { asked, .. } = self.state else {
+    /// A handshake packet came from the other end's address.
+    pub(crate) fn handle_handshake(&mut self, now: Time, packet: &Handshake) {
+        if packet.nonce != self.ids.nonce {
+            self.stats.packets_rejected += 1;
             return;
-        };
-        self.ids.peer = server;
-        self.ids.server_nonce = nonce;
-        self.ids.seed = packet::seed(self.ids.nonce, nonce);
-        self.agree(parameters);
-        if asked == 1 {
-            self.recovery
-                .rtt
-                .sample(now.since(self.asked_at), Duration::ZERO);
         }
-        self.heard_at = now;
-        self.asked_at = now;
-        self.state = State::Open;
-        // So that the server knows that it was heard.
-        self.is_ping_due = true;
-        self.events.push_back(Event::Connected);
+        match (packet.step, &mut self.state) {
+            // Also where there is a token: it may have expired by now.
+            (Step::Retry(token), State::Connecting(hello)) => {
+                (hello.token, hello.next_at, hello.count) = (Some(token), now, 0);
+            }
+            (
+                Step::Accept {
+                    server,
+                    server_nonce,
+                    parameters,
+                },
+                State::Connecting(hello),
+            ) => {
+                if hello.count == 1 {
+                    let round_trip = now.since(self.last_ping_at);
+                    self.recovery.rtt.sample(round_trip, Duration::ZERO);
+                }
+                self.ids.peer = server;
+                self.ids.server_nonce = server_nonce;
+                self.ids.seed = packet::seed(self.ids.nonce, server_nonce);
+                self.negotiate(&parameters);
+                self.last_received_at = now;
+                self.last_ping_at = now;
+                self.state = State::Open;
+                // So that the server knows that its answer arrived.
+                self.is_ping_due = true;
+                self.events.push_back(Event::Connected);
+            }
+            (Step::Hello(..), State::Accepting { is_answer_due }) => {
+                *is_answer_due = true;
+                self.deadline = now + self.idle_timeout.min(ACCEPT_TIMEOUT);
+            }
+            _ => {}
+        }
     }
 
     /// A data packet came for this connection, from the other end's address.
     pub(crate) fn handle_data(&mut self, now: Time, ecn: Option<Ecn>, data: &Data<'_>) {
-        self.catch_up();
-        match self.state {
-            State::Connecting { .. } | State::Drained => return,
-            State::Accepting { .. } | State::Open | State::Lingering { .. } => {}
+        self.apply_deferred_ack();
+        if matches!(self.state, State::Connecting(_) | State::Drained) {
+            return;
         }
         if !data.has_tag(self.ids.seed) {
             self.stats.packets_rejected += 1;
@@ -108,25 +87,18 @@ impl Connection {
             return;
         };
         self.stats.packets_received += 1;
-        self.heard_at = now;
+        self.last_received_at = now;
         if let State::Accepting { .. } = self.state {
             self.state = State::Open;
             self.events.push_back(Event::Connected);
         }
-        let (number, waits_from) = (data.number, data.waits_from);
-        self.received.take(
-            now,
-            number,
-            waits_from,
-            checked.is_eliciting,
-            data.is_awaited,
-            ecn,
-        );
-        if let Some(marks) = checked.marks {
-            self.marking.told(marks);
+        self.received
+            .record(now, data, checked.is_ack_eliciting, ecn);
+        if let Some(counts) = checked.ecn {
+            self.ecn.report(counts);
         }
         if let Some(ack) = &checked.ack
-            && !(checked.has_message && self.put_off(now, ack))
+            && !(checked.has_message && self.defer_ack(now, ack))
         {
             self.apply_ack(now, ack);
         }
@@ -137,35 +109,30 @@ impl Connection {
         while let Some(frame) = Frame::read(&mut rest) {
             self.apply(now, &frame);
         }
-        if let State::Lingering {
-            abort: Some(_),
-            is_abort_due,
-            ..
-        } = &mut self.state
-        {
-            *is_abort_due = true;
+        if let State::Aborting { is_answer_due, .. } = &mut self.state {
+            *is_answer_due = true;
         }
     }
 
     /// What the frames are, if all of them are in order.
     pub(super) fn check<'a>(&self, frames: &'a [u8]) -> Option<Checked<'a>> {
         let mut reader = Reader(frames);
-        let marks = Frame::read_marks(&mut reader)?;
+        let ecn = Frame::read_ecn_counts(&mut reader)?;
         let ack = Frame::read_ack(&mut reader)?;
         let message = Frame::read_message(&mut reader)?;
         let mut checked = Checked {
-            marks,
+            ecn,
             ack,
             message,
             rest: reader,
-            is_eliciting: message.is_some(),
+            is_ack_eliciting: message.is_some(),
             has_message: message.is_some(),
         };
         let mut is_allowed = ack.is_none_or(|ack| self.allows_ack(&ack))
             && message.is_none_or(|piece| self.reassembly.check(&piece).is_ok());
         while is_allowed && !reader.is_empty() {
             let frame = Frame::read(&mut reader)?;
-            checked.is_eliciting |= frame.is_eliciting();
+            checked.is_ack_eliciting |= frame.is_ack_eliciting();
             checked.has_message |= matches!(frame, Frame::Message(_));
             is_allowed = match &frame {
                 Frame::Ack(ack) => self.allows_ack(ack),
@@ -173,9 +140,9 @@ impl Connection {
                 Frame::Finish { messages } => self.reassembly.has_all(*messages),
                 Frame::Padding
                 | Frame::Ping
-                | Frame::Credit { .. }
+                | Frame::Credit(_)
                 | Frame::Abort { .. }
-                | Frame::Marks(_) => true,
+                | Frame::EcnCounts(_) => true,
             };
         }
         is_allowed.then_some(checked)
@@ -186,31 +153,31 @@ impl Connection {
         ack.largest < self.recovery.next_number()
     }
 
-    /// Puts an acknowledgement off, if it may be: one of all that is under way, while nothing
-    /// that arrived is to go again. Not where how fast packets arrive is taken from when they left and what
-    /// had arrived by then. Whether it did.
-    fn put_off(&mut self, now: Time, ack: &Ack<'_>) -> bool {
+    /// Defers an acknowledgement of all that is in flight, while nothing that arrived is to be
+    /// retransmitted. Not for `Rate`, which takes the delivery rate from when packets left and what had
+    /// arrived by then. Whether it did.
+    fn defer_ack(&mut self, now: Time, ack: &Ack<'_>) -> bool {
         let Some(numbers) = ack.ranges().next() else {
             return false;
         };
-        let may_be_late = matches!(self.state, State::Open)
-            && self.late.is_none()
-            && self.recovery.is_all_there_is(&numbers)
-            && !self.sending.has_lost()
+        let may_defer = matches!(self.state, State::Open)
+            && self.deferred_ack.is_none()
+            && self.recovery.is_all_in_flight(&numbers)
+            && !self.sending.has_retransmissions()
             && !matches!(self.controller, Controller::Rate(_));
-        if may_be_late {
-            self.late = Some(LateAck {
-                came_at: now,
+        if may_defer {
+            self.deferred_ack = Some(DeferredAck {
+                received_at: now,
                 numbers,
                 delay: ack.delay,
                 is_overtaken: false,
             });
         }
-        may_be_late
+        may_defer
     }
 
     fn apply_ack(&mut self, now: Time, ack: &Ack<'_>) {
-        self.catch_up();
+        self.apply_deferred_ack();
         self.recovery
             .acknowledge(now, ack.ranges(), ack.delay, &mut self.outcome);
         self.apply_outcome(now);
@@ -228,30 +195,30 @@ impl Connection {
         match frame {
             Frame::Padding | Frame::Ping => {}
             Frame::Ack(ack) => self.apply_ack(now, ack),
-            Frame::Marks(marks) => self.marking.told(*marks),
-            Frame::Credit { bytes, messages } => {
-                self.credit.bytes = self.credit.bytes.max(*bytes);
-                self.credit.messages = self.credit.messages.max(*messages);
+            Frame::EcnCounts(counts) => self.ecn.report(*counts),
+            Frame::Credit(credit) => {
+                self.credit.bytes = self.credit.bytes.max(credit.bytes);
+                self.credit.messages = self.credit.messages.max(credit.messages);
             }
             Frame::Finish { messages } => {
-                self.catch_up();
+                self.apply_deferred_ack();
                 self.peer_finished = Some(*messages);
                 self.is_closing = true;
-                self.finish_if_all_is_said(now);
+                self.finish_if_done(now);
             }
             Frame::Abort { code } => {
-                self.catch_up();
+                self.apply_deferred_ack();
                 if let State::Open = self.state {
                     self.end(Reason::AbortedByPeer { code: *code });
-                    self.linger(now, None);
+                    self.linger(now);
                 }
             }
             Frame::Message(piece) => self.apply_message(piece),
         }
     }
 
-    /// Whether only this end's last word is not acknowledged.
-    pub(super) fn has_only_finish_open(&self) -> bool {
+    /// Whether nothing but this end's finish is unacknowledged.
+    pub(super) fn has_only_finish_unacked(&self) -> bool {
         self.finish == Finish::Sent
             && self.peer_finished.is_some()
             && self.sending.unacknowledged() == 0

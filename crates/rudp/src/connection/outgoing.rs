@@ -1,111 +1,132 @@
 //! What a connection sends, and when it may.
 
-use super::{Connection, Finish, Ids, Short, State};
+use super::{Connection, Finish, Nagle, State};
+use crate::ecn::Ecn;
 use crate::frame;
-use crate::packet::{self, HEADER_MAX, Packet, Parameters, TAG_LEN};
+use crate::packet::{self, Handshake, MAX_HEADER, Step, TAG_LEN};
 use crate::recovery::Carried;
 use crate::time::Time;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Where less than this is left of a datagram it is filled, so that datagrams that leave
 /// in one go are of one size (`UDP_SEGMENT`).
-const FILLED: usize = 100;
-/// With fewer packets than this under way a sender that sends no more, for now, cannot count
+const PAD_BELOW: usize = 100;
+/// With fewer packets than this in flight a sender that sends no more, for now, cannot count
 /// on two to arrive, which would be acknowledged at once.
-const PACKETS_AWAITED: u64 = 4;
-/// With so many packets under way the next acknowledgement is near. The end of a message that
+const ACK_REQUEST_BELOW: u64 = 4;
+/// With so many packets in flight the next acknowledgement is near. The end of a message that
 /// would leave a datagram more than half empty waits for it: by then the caller may have given
 /// what fills it. Messages a little longer than a datagram would otherwise cost two each.
-const PACKETS_WAITED_FOR: u64 = 8;
+const NAGLE_MIN_IN_FLIGHT: u64 = 8;
 /// It waits for this part of a round trip at most, and for this time.
-const FILLED_WITHIN: u32 = 8;
-const FILLED_WITHIN_MOST: Duration = Duration::from_millis(1);
+const NAGLE_RTT_FRACTION: u32 = 8;
+const NAGLE_MAX_DELAY: Duration = Duration::from_millis(1);
 /// What was lost and went again goes once more at once while there is nothing else to send: a second
 /// loss would cost a second round trip. One packet for so many others, so that a queue that overflows
 /// does not get twice as much; and so many others count.
 const PACKETS_PER_COPY: u32 = 4;
-const COPIES_EARNED_MOST: u32 = 64;
+const MAX_COPY_CREDIT: u32 = 64;
 /// The longest pause between two hellos.
-const HELLO_WAIT_MAX: Duration = Duration::from_millis(500);
+const MAX_HELLO_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Where the datagrams that [`Endpoint::poll_transmit`](crate::Endpoint::poll_transmit) wrote are to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The address.
+    pub to: SocketAddr,
+    /// The size of each datagram in the buffer; the last may be shorter.
+    pub datagram_bytes: usize,
+    /// The ECN codepoint to send them with. A caller that sets none is noticed. It loses nothing but
+    /// that queues which fill drop packets instead of marking them.
+    pub ecn: Option<Ecn>,
+}
 
 impl Connection {
-    /// Whether the datagrams that leave next are to be marked as from one who understands marks.
-    pub(crate) fn begin_batch(&mut self) -> bool {
-        self.recovery.is_marking = matches!(self.state, State::Open) && self.marking.may_mark();
-        self.recovery.is_marking
+    /// Appends the next datagrams that may leave in one go: of one size but for the last.
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Time,
+        datagrams: usize,
+        max_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let mut datagram_bytes = 0;
+        self.recovery.is_marking = matches!(self.state, State::Open) && self.ecn.may_send_ect();
+        let ecn = self.recovery.is_marking.then_some(Ecn::Ect0);
+        for _ in 0..datagrams.max(1) {
+            let start = out.len();
+            if !self.write_datagram(now, out) {
+                break;
+            }
+            let bytes = out.len() - start;
+            if start == 0 {
+                datagram_bytes = bytes;
+            }
+            // Only a full one may be followed by others, none of which is longer.
+            let has_room = out.len() + datagram_bytes <= max_bytes;
+            let is_last = bytes < datagram_bytes || bytes != self.datagram;
+            if is_last || !has_room || self.has_answered() {
+                break;
+            }
+        }
+        (datagram_bytes > 0).then_some(Transmit {
+            to: self.peer,
+            datagram_bytes,
+            ecn,
+        })
     }
 
     /// Appends the next datagram, if there is one to go now.
-    pub(crate) fn write_datagram(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
+    pub(super) fn write_datagram(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         match &mut self.state {
-            State::Connecting {
-                token,
-                asks_at,
-                wait,
-                asked,
-                ..
-            } => {
-                if now < *asks_at {
+            State::Connecting(hello) => {
+                if now < hello.next_at {
                     return false;
                 }
-                *asks_at = now + *wait;
-                *wait = (*wait * 3 / 2).min(HELLO_WAIT_MAX);
-                *asked += 1;
-                let token = *token;
-                self.asked_at = now;
-                self.write_handshake(out, |ids, parameters| Packet::Hello {
-                    client: ids.own,
-                    nonce: ids.nonce,
-                    parameters,
-                    token,
-                })
+                hello.next_at = now + hello.interval;
+                hello.interval = (hello.interval * 3 / 2).min(MAX_HELLO_INTERVAL);
+                hello.count += 1;
+                self.last_ping_at = now;
+                let step = Step::Hello((&self.config).into(), hello.token);
+                self.write_handshake(out, self.ids.own, step)
             }
-            State::Accepting { is_answer_due, .. } => {
-                if !std::mem::take(is_answer_due) {
-                    return false;
-                }
-                self.write_handshake(out, |ids, parameters| Packet::Accept {
-                    client: ids.peer,
-                    nonce: ids.nonce,
-                    server: ids.own,
-                    server_nonce: ids.server_nonce,
-                    parameters,
-                })
+            State::Accepting { is_answer_due } => {
+                let step = Step::Accept {
+                    server: self.ids.own,
+                    server_nonce: self.ids.server_nonce,
+                    parameters: (&self.config).into(),
+                };
+                std::mem::take(is_answer_due) && self.write_handshake(out, self.ids.peer, step)
             }
             State::Open => self.write_data(now, out),
-            State::Lingering {
-                abort: Some(code),
-                is_abort_due,
-                ..
+            State::Aborting {
+                code,
+                is_answer_due,
             } => {
                 let code = *code;
-                std::mem::take(is_abort_due) && self.write_abort(now, out, code)
+                std::mem::take(is_answer_due) && self.write_abort(now, out, code)
             }
-            State::Lingering { .. } => {
-                self.received.is_due(now) && self.write_packet(now, out, false)
-            }
+            State::Lingering => self.received.is_due(now) && self.write_packet(now, out, false),
             State::Drained => false,
         }
     }
 
-    /// Whether a datagram of this size is as long as any.
-    pub(crate) fn is_full(&self, bytes: usize) -> bool {
-        bytes == self.datagram
+    /// Whether an answer was all that was to be sent. What follows depends on the deferred
+    /// acknowledgement.
+    fn has_answered(&self) -> bool {
+        self.deferred_ack.is_some() && !self.sending.has_unsent()
     }
 
-    /// Whether an answer was all that was to be sent, so that nothing else may follow it but what is
-    /// known when it has left.
-    pub(crate) fn has_answered(&self) -> bool {
-        self.late.is_some() && !self.sending.has_unsent()
-    }
-
-    fn write_handshake(
-        &mut self,
-        out: &mut Vec<u8>,
-        packet: impl FnOnce(Ids, Parameters) -> Packet,
-    ) -> bool {
+    fn write_handshake(&mut self, out: &mut Vec<u8>, client: u64, step: Step) -> bool {
         let start = out.len();
-        packet(self.ids, self.config.parameters()).write(out);
+        let nonce = self.ids.nonce;
+        let packet = Handshake {
+            client,
+            nonce,
+            step,
+        };
+        packet.write(out);
         self.count_sent(out.len() - start);
         true
     }
@@ -114,47 +135,46 @@ impl Connection {
         let start = out.len();
         self.put_header(out);
         frame::put_abort(out, code);
-        self.seal_unanswered(now, out, start);
+        self.seal_non_eliciting(now, out, start);
         true
     }
 
     fn write_data(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
-        self.released_at = None;
-        if let Some(late) = &mut self.late {
-            let is_first = !std::mem::replace(&mut late.is_overtaken, true);
+        self.paced_until = None;
+        if let Some(ack) = &mut self.deferred_ack {
+            let is_first = !std::mem::replace(&mut ack.is_overtaken, true);
             if is_first && self.may_answer() {
                 self.pacer.begin_anew();
                 return self.write_packet(now, out, true);
             }
-            self.catch_up();
+            self.apply_deferred_ack();
         }
-        let may_send = match self.has_something_to_send() {
-            false => {
-                self.recovery.is_app_limited();
-                self.may_copy() && self.may_send(now)
-            }
-            true => self.probes > 0 || (!self.waits_to_be_filled(now) && self.may_send(now)),
+        let may_send = if self.has_something_to_send() {
+            self.probes > 0 || (!self.delays_partial_datagram(now) && self.may_send(now))
+        } else {
+            self.recovery.is_app_limited();
+            self.may_copy() && self.may_send(now)
         };
         (may_send || self.received.is_due(now)) && self.write_packet(now, out, may_send)
     }
 
-    /// Whether something new may leave before what came with the last message is worked through. Nothing
-    /// is under way then: the window lets one datagram go, and it may go whatever pacing says.
+    /// Whether something new may leave before the deferred acknowledgement is applied. Nothing
+    /// is in flight then: the window lets one datagram go, and it may go whatever pacing says.
     fn may_answer(&mut self) -> bool {
         self.sending
             .has_next(self.credit, self.controller.messages())
     }
 
-    fn waits_to_be_filled(&mut self, now: Time) -> bool {
-        let may_wait = self.short != Short::MayGo
-            && self.recovery.packets_under_way() >= PACKETS_WAITED_FOR
-            && self.sending.has_only_an_end(self.datagram as u64 / 2)
+    fn delays_partial_datagram(&mut self, now: Time) -> bool {
+        let may_wait = self.nagle != Nagle::Send
+            && self.recovery.packets_in_flight() >= NAGLE_MIN_IN_FLIGHT
+            && self.sending.has_only_a_tail(self.datagram as u64 / 2)
             && !(self.is_credit_due || self.is_ping_due || self.is_closing)
             // There it is messages that are counted, and each is to be complete.
             && self.controller.messages() == u64::MAX;
-        if may_wait && self.short == Short::Waits {
-            let wait = (self.recovery.rtt.smoothed / FILLED_WITHIN).min(FILLED_WITHIN_MOST);
-            self.short = Short::WaitsUntil(now + wait);
+        if may_wait && self.nagle == Nagle::Delay {
+            let wait = (self.recovery.rtt.smoothed / NAGLE_RTT_FRACTION).min(NAGLE_MAX_DELAY);
+            self.nagle = Nagle::DelayUntil(now + wait);
         }
         may_wait
     }
@@ -180,27 +200,27 @@ impl Connection {
             return false;
         }
         if let Some(rate) = self.controller.pacing(&self.recovery.rtt) {
-            self.released_at = self.pacer.waits_until(now, rate, self.datagram);
+            self.paced_until = self.pacer.waits_until(now, rate, self.datagram);
         }
-        self.released_at.is_none()
+        self.paced_until.is_none()
     }
 
-    /// Whether one more datagram may be under way after so many more bytes.
+    /// Whether one more datagram may be in flight after so many more bytes.
     fn has_room(&self, more: usize) -> bool {
-        let under_way = self.recovery.bytes_under_way() + more as u64;
-        under_way == 0 || under_way.saturating_add(self.datagram as u64) <= self.controller.window()
+        let in_flight = self.recovery.bytes_in_flight() + more as u64;
+        in_flight == 0 || in_flight.saturating_add(self.datagram as u64) <= self.controller.window()
     }
 
     fn put_header(&self, out: &mut Vec<u8>) {
-        let (number, from) = (self.recovery.next_number(), self.recovery.waits_from());
-        packet::put_header(out, self.ids.peer, number, from, false);
+        let (number, from) = (self.recovery.next_number(), self.recovery.least_unacked());
+        packet::put_header(out, self.ids.peer, number, from);
     }
 
     fn write_packet(&mut self, now: Time, out: &mut Vec<u8>, may_send: bool) -> bool {
         let start = out.len();
         let end = start + self.datagram - TAG_LEN;
         debug_assert!(
-            start + HEADER_MAX < end,
+            start + MAX_HEADER < end,
             "the shortest datagram holds a header"
         );
         self.put_header(out);
@@ -208,7 +228,7 @@ impl Connection {
         self.received.write_ack(now, out, room);
         let after_ack = out.len();
         if !may_send {
-            self.seal_unanswered(now, out, start);
+            self.seal_non_eliciting(now, out, start);
             return true;
         }
         let carried = self.put_controls(out, end);
@@ -220,29 +240,26 @@ impl Connection {
         }
         if out.len() == after_ack {
             // The acknowledgement left no room.
-            self.seal_unanswered(now, out, start);
+            self.seal_non_eliciting(now, out, start);
             return true;
         }
-        if !self.parts.is_empty() && end - out.len() < FILLED {
+        if !self.parts.is_empty() && end - out.len() < PAD_BELOW {
             let missing = end - out.len();
             frame::put_padding(out, missing);
         }
         self.probes = self.probes.saturating_sub(1);
-        self.short = Short::Waits;
+        self.nagle = Nagle::Delay;
         let bytes = out.len() + TAG_LEN - start;
         if is_probe || carried.finish || self.waits_after(bytes) {
-            packet::mark_awaited(out, start);
+            packet::request_ack(out, start);
         }
         packet::put_tag(out, start, self.ids.seed);
-        match is_copy {
-            true => {
-                self.recovery.sent_copy(now, bytes, &self.parts);
-                self.copies_earned -= PACKETS_PER_COPY;
-            }
-            false => {
-                self.recovery.sent(now, bytes, carried, &self.parts);
-                self.copies_earned = COPIES_EARNED_MOST.min(self.copies_earned + 1);
-            }
+        if is_copy {
+            self.recovery.sent_copy(now, bytes, &self.parts);
+            self.copy_credit -= PACKETS_PER_COPY;
+        } else {
+            self.recovery.sent(now, bytes, carried, &self.parts);
+            self.copy_credit = MAX_COPY_CREDIT.min(self.copy_credit + 1);
         }
         self.pacer.sent(bytes);
         self.count_sent(bytes);
@@ -256,8 +273,8 @@ impl Connection {
         let mut carried = Carried::default();
         if self.is_credit_due && end - out.len() >= ROOM {
             let credit = self.reassembly.credit();
-            frame::put_credit(out, credit.bytes, credit.messages);
-            self.told = credit;
+            frame::put_credit(out, credit);
+            self.advertised = credit;
             self.is_credit_due = false;
             carried.credit = true;
         }
@@ -286,7 +303,7 @@ impl Connection {
 
     /// Whether what went again may go once more.
     fn may_copy(&mut self) -> bool {
-        self.copies_earned >= PACKETS_PER_COPY && self.sending.has_copy()
+        self.copy_credit >= PACKETS_PER_COPY && self.sending.has_copy()
     }
 
     /// Appends what went again, once more. Whether there was any.
@@ -299,21 +316,22 @@ impl Connection {
 
     /// Whether nothing follows a packet of so many bytes before something arrives.
     fn waits_after(&mut self, bytes: usize) -> bool {
-        // All that counts as under way has arrived where that is not worked through yet.
-        if self.late.is_some() || self.recovery.packets_under_way() + 1 >= PACKETS_AWAITED {
+        // All that counts as in flight has arrived where an acknowledgement is deferred.
+        if self.deferred_ack.is_some() || self.recovery.packets_in_flight() + 1 >= ACK_REQUEST_BELOW
+        {
             return false;
         }
         let messages = self.controller.messages();
-        self.sending.has_nothing_left()
-            || self.sending.is_at(messages)
-            || self.sending.is_held_back(self.credit, messages)
+        self.sending.is_idle()
+            || self.sending.is_at_message_limit(messages)
+            || self.sending.is_blocked(self.credit, messages)
             || (self.sending.has_next(self.credit, messages) && !self.has_room(bytes))
     }
 
     /// Ends a packet that nobody acknowledges.
-    fn seal_unanswered(&mut self, now: Time, out: &mut Vec<u8>, start: usize) {
+    fn seal_non_eliciting(&mut self, now: Time, out: &mut Vec<u8>, start: usize) {
         packet::put_tag(out, start, self.ids.seed);
-        self.recovery.sent_unanswered(now);
+        self.recovery.sent_non_eliciting(now);
         self.count_sent(out.len() - start);
     }
 
@@ -321,7 +339,7 @@ impl Connection {
         self.stats.packets_sent += 1;
         self.stats.bytes_sent += bytes as u64;
         if self.recovery.is_marking {
-            self.marking.sent();
+            self.ecn.sent();
         }
     }
 }

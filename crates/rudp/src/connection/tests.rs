@@ -4,18 +4,21 @@
 use super::{Connection, Ids};
 use crate::config::{Config, Control};
 use crate::control::Controller;
-use crate::ecn::{Ecn, Marks};
-use crate::endpoint::transmit;
+use crate::ecn::{Ecn, EcnCounts};
 use crate::event::{Event, Reason, SendError};
-use crate::frame::{self, Frame, Piece};
-use crate::packet::{self, Data, Packet};
-use crate::ranges::Ranges;
+use crate::frame::{self, Credit, Frame, Piece};
+use crate::packet::{self, Data, Handshake, Step};
+use crate::range_set::RangeSet;
 use crate::received::Received;
 use crate::time::Time;
 use crate::wire::Reader;
 use std::time::Duration;
 
 const T: Time = Time::from_nanos(1_000_000_000);
+const CREDIT: Credit = Credit {
+    bytes: 1 << 50,
+    messages: 1 << 50,
+};
 const IDS: Ids = Ids {
     own: 7,
     peer: 8,
@@ -25,7 +28,7 @@ const IDS: Ids = Ids {
 };
 
 fn connection(config: Config) -> Connection {
-    let parameters = config.parameters();
+    let parameters = (&config).into();
     let peer = "192.0.2.1:1".parse().unwrap();
     let mut connection = Connection::accept(T, peer, config, IDS, &parameters);
     deliver(&mut connection, 0, &framed(frame::put_ping));
@@ -39,16 +42,29 @@ fn framed(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     frames
 }
 
-fn deliver(connection: &mut Connection, number: u64, frames: &[u8]) {
+fn datagram(number: u64, frames: &[u8]) -> Vec<u8> {
     let mut datagram = Vec::new();
-    packet::put_header(&mut datagram, IDS.own, number, 0, false);
+    packet::put_header(&mut datagram, IDS.own, number, 0);
     datagram.extend_from_slice(frames);
     packet::put_tag(&mut datagram, 0, IDS.seed);
-    connection.handle_data(T, None, &Data::read(&datagram).unwrap());
+    datagram
+}
+
+fn deliver(connection: &mut Connection, number: u64, frames: &[u8]) {
+    deliver_marked(connection, number, None, frames);
+}
+
+fn deliver_marked(connection: &mut Connection, number: u64, ecn: Option<Ecn>, frames: &[u8]) {
+    let datagram = datagram(number, frames);
+    connection.handle_data(T, ecn, &Data::read(&datagram).unwrap());
+}
+
+fn events(connection: &mut Connection) -> Vec<Event> {
+    std::iter::from_fn(|| connection.poll_event()).collect()
 }
 
 fn acknowledging(numbers: std::ops::Range<u64>) -> Vec<u8> {
-    let mut came = Ranges::new();
+    let mut came = RangeSet::new();
     came.insert(numbers);
     framed(|out| assert!(frame::put_ack(out, &came, Duration::ZERO, 99, 99)))
 }
@@ -75,16 +91,8 @@ fn an_acknowledgement_of_what_was_not_sent_changes_nothing_nor_does_what_comes_w
     let sent = connection.recovery.next_number();
     let before = standing(&connection);
     let mut frames = framed(|out| {
-        frame::put_credit(out, 1 << 50, 1 << 50);
-        frame::put_message(
-            out,
-            &Piece {
-                id: 0,
-                offset: 0,
-                total: 1,
-                data: &[1],
-            },
-        );
+        frame::put_credit(out, CREDIT);
+        frame::put_message(out, &Piece::whole(0, &[1]));
     });
     frames.extend(acknowledging(0..sent + 1));
     deliver(&mut connection, 1, &frames);
@@ -126,19 +134,13 @@ fn a_window_that_is_not_used_does_not_grow() {
     );
 }
 
-/// A connection whose one message is under way, and what acknowledges it together with a message.
+/// A connection whose one message is in flight, and what acknowledges it together with a message.
 fn asked() -> (Connection, Vec<u8>) {
     let mut connection = connection(Config::default());
     connection.send(vec![1; 100]).unwrap();
     leave(&mut connection, T);
     let mut frames = acknowledging(0..connection.recovery.next_number());
-    let answer = Piece {
-        id: 0,
-        offset: 0,
-        total: 1,
-        data: &[1],
-    };
-    frame::put_message(&mut frames, &answer);
+    frame::put_message(&mut frames, &Piece::whole(0, &[1]));
     (connection, frames)
 }
 
@@ -147,14 +149,17 @@ fn an_answer_leaves_before_what_came_with_its_question_is_worked_through() {
     let (mut connection, frames) = asked();
     deliver(&mut connection, 1, &frames);
     assert_eq!(connection.poll_event(), Some(Event::Message(vec![1])));
-    assert!(connection.late.is_some() && !connection.has_event());
+    assert!(connection.deferred_ack.is_some() && !connection.has_event());
     connection.send(vec![2; 100]).unwrap();
     connection.send(vec![3; 2000]).unwrap();
     let mut out = Vec::new();
     assert!(connection.write_datagram(T, &mut out));
-    assert!(connection.late.is_some());
+    assert!(connection.deferred_ack.is_some());
     assert!(connection.write_datagram(T, &mut out));
-    assert!(connection.late.is_none(), "one datagram, and no other");
+    assert!(
+        connection.deferred_ack.is_none(),
+        "one datagram, and no other"
+    );
     assert_eq!(connection.poll_event(), Some(Event::Acknowledged(0)));
     assert_eq!(connection.poll_event(), None);
 }
@@ -162,20 +167,20 @@ fn an_answer_leaves_before_what_came_with_its_question_is_worked_through() {
 #[test]
 fn who_has_nothing_left_to_send_asks_for_an_acknowledgement_but_not_with_an_answer() {
     let mut connection = connection(Config::default());
-    let is_awaited = |connection: &mut Connection| {
+    let wants_ack = |connection: &mut Connection| {
         let mut out = Vec::new();
         assert!(connection.write_datagram(T, &mut out));
-        Data::read(&out).unwrap().is_awaited
+        Data::read(&out).unwrap().wants_ack
     };
     connection.send(vec![1; 1400]).unwrap();
     connection.send(vec![1; 100]).unwrap();
-    assert!(!is_awaited(&mut connection), "another one follows");
-    assert!(is_awaited(&mut connection));
+    assert!(!wants_ack(&mut connection), "another one follows");
+    assert!(wants_ack(&mut connection));
     let (mut connection, frames) = asked();
     deliver(&mut connection, 1, &frames);
     connection.send(vec![2; 100]).unwrap();
     // Whoever asks again acknowledges with that.
-    assert!(!is_awaited(&mut connection));
+    assert!(!wants_ack(&mut connection));
 }
 
 #[test]
@@ -186,10 +191,10 @@ fn an_answer_that_fills_its_datagram_leaves_before_that_too_and_a_longer_one_in_
         assert_eq!(connection.poll_event(), Some(Event::Message(vec![1])));
         connection.send(vec![2; answer]).unwrap();
         let mut out = Vec::new();
-        let batch = transmit(&mut connection, T, 16, 65_000, &mut out).unwrap();
-        assert!(connection.is_full(batch.datagram_bytes));
+        let batch = connection.poll_transmit(T, 16, 65_000, &mut out).unwrap();
+        assert_eq!(batch.datagram_bytes, connection.datagram);
         assert_eq!(out.len().div_ceil(batch.datagram_bytes), datagrams);
-        assert_eq!(connection.late.is_some(), is_late);
+        assert_eq!(connection.deferred_ack.is_some(), is_late);
     }
 }
 
@@ -197,19 +202,13 @@ fn an_answer_that_fills_its_datagram_leaves_before_that_too_and_a_longer_one_in_
 fn who_answers_for_long_is_not_held_back_for_it_later() {
     let (mut connection, _) = asked();
     let mut out = Vec::new();
-    // Each time all that is under way arrives with a question, and the answer overtakes the news.
+    // Each time all that is in flight arrives with a question, and the answer overtakes the news.
     for number in 0..100 {
         let mut frames = acknowledging(0..connection.recovery.next_number());
-        let question = Piece {
-            id: number,
-            offset: 0,
-            total: 1,
-            data: &[1],
-        };
-        frame::put_message(&mut frames, &question);
+        frame::put_message(&mut frames, &Piece::whole(number, &[1]));
         deliver(&mut connection, number + 1, &frames);
         assert_eq!(connection.poll_event(), Some(Event::Message(vec![1])));
-        assert!(connection.late.is_some());
+        assert!(connection.deferred_ack.is_some());
         connection.send(vec![1; 1400]).unwrap();
         leave(&mut connection, T);
         while connection.poll_event().is_some() {}
@@ -217,22 +216,22 @@ fn who_answers_for_long_is_not_held_back_for_it_later() {
     connection.recovery.rtt.smoothed = Duration::from_millis(100);
     connection.send(vec![1; 1400]).unwrap();
     assert!(connection.write_datagram(T, &mut out));
-    assert_eq!(connection.released_at, None);
+    assert_eq!(connection.paced_until, None);
 }
 
 #[test]
 fn who_asks_what_happened_hears_of_what_is_acknowledged_whether_anything_leaves_or_not() {
     let (mut connection, frames) = asked();
     deliver(&mut connection, 1, &frames);
-    let events: Vec<Event> = std::iter::from_fn(|| connection.poll_event()).collect();
-    assert_eq!(events, [Event::Message(vec![1]), Event::Acknowledged(0)]);
+    let reported = events(&mut connection);
+    assert_eq!(reported, [Event::Message(vec![1]), Event::Acknowledged(0)]);
     // Nor is what arrived reported as undeliverable.
     let (mut connection, frames) = asked();
     deliver(&mut connection, 1, &frames);
     connection.abort(T, 1);
-    let events: Vec<Event> = std::iter::from_fn(|| connection.poll_event()).collect();
-    assert!(events.contains(&Event::Acknowledged(0)), "{events:?}");
-    assert!(!events.contains(&Event::Undeliverable(0)), "{events:?}");
+    let reported = events(&mut connection);
+    assert!(reported.contains(&Event::Acknowledged(0)), "{reported:?}");
+    assert!(!reported.contains(&Event::Undeliverable(0)), "{reported:?}");
 }
 
 #[test]
@@ -241,22 +240,16 @@ fn an_acknowledgement_that_may_change_what_leaves_next_is_worked_through_at_once
         let (mut connection, frames) = asked();
         before(&mut connection);
         deliver(&mut connection, 1, &frames);
-        connection.late.is_some()
+        connection.deferred_ack.is_some()
     };
     assert!(is_late(|_| {}));
     let is_one_more = is_late(|connection| {
         connection.send(vec![1; 100]).unwrap();
         leave(connection, T);
     });
-    assert!(!is_one_more, "another packet is under way");
-    let is_to_go_again = is_late(|connection| {
-        let part = connection.parts[0];
-        connection.sending.lose(part);
-    });
-    assert!(
-        !is_to_go_again,
-        "it would go again before it is known to be there"
-    );
+    assert!(!is_one_more, "another packet is in flight");
+    let is_lost = is_late(|connection| connection.sending.retransmit(connection.parts[0]));
+    assert!(!is_lost, "it would be retransmitted though it arrived");
     let is_rate = is_late(|connection| {
         connection.controller = Controller::new(Control::Rate, 1452);
     });
@@ -297,25 +290,28 @@ fn leave(connection: &mut Connection, now: Time) -> usize {
 #[test]
 fn a_short_end_of_a_message_waits_for_what_could_fill_its_datagram_but_not_for_long() {
     let long = 12_900;
-    let (mut connection, datagrams) = sent(&[long]);
+    let (connection, datagrams) = sent(&[long]);
     assert_eq!(datagrams, 9, "and some 150 bytes wait");
-    assert_eq!(connection.timeout_at(), Some(T + Duration::from_millis(1)));
     let later = T + Duration::from_millis(1);
-    connection.handle_timeout(later);
-    assert_eq!(leave(&mut connection, later), 1);
-
-    let (mut connection, _) = sent(&[long]);
-    deliver(&mut connection, 1, &acknowledging(0..1));
-    assert_eq!(leave(&mut connection, T), 1, "what it waited for has come");
-
-    let (mut connection, _) = sent(&[long]);
-    connection.send(vec![2; 1000]).unwrap();
-    assert_eq!(leave(&mut connection, T), 1, "and the datagram is filled");
-
-    let (mut connection, _) = sent(&[long]);
-    connection.close(T);
-    assert_eq!(leave(&mut connection, T), 1, "nothing more is to come");
-
+    assert_eq!(connection.timeout_at(), Some(later));
+    type Release = fn(&mut Connection);
+    let releases: [(&str, Release); 4] = [
+        ("time", |connection| {
+            connection.handle_timeout(T + Duration::from_millis(1));
+        }),
+        ("an acknowledgement", |connection| {
+            deliver(connection, 1, &acknowledging(0..1));
+        }),
+        ("what fills the datagram", |connection| {
+            connection.send(vec![2; 1000]).unwrap();
+        }),
+        ("the end", |connection| connection.close(T)),
+    ];
+    for (what, release) in releases {
+        let (mut connection, _) = sent(&[long]);
+        release(&mut connection);
+        assert_eq!(leave(&mut connection, later), 1, "{what} releases it");
+    }
     assert_eq!(sent(&[3000]).1, 3, "hardly anything is under way");
     let whole = [1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 100];
     assert_eq!(sent(&whole).1, 10, "a whole message does not wait");
@@ -343,30 +339,21 @@ fn a_window_does_not_leave_at_once() {
 #[test]
 fn marks_are_told_with_each_acknowledgement_and_a_queues_at_once() {
     let mut connection = connection(Config::default());
-    let packet = |number, ecn| {
-        let mut datagram = Vec::new();
-        packet::put_header(&mut datagram, IDS.own, number, 0, false);
-        frame::put_ping(&mut datagram);
-        packet::put_tag(&mut datagram, 0, IDS.seed);
-        (datagram, ecn)
-    };
     leave(&mut connection, T);
-    for (datagram, ecn) in [packet(1, Some(Ecn::Ect0)), packet(2, Some(Ecn::Ce))] {
-        connection.handle_data(T, ecn, &Data::read(&datagram).unwrap());
-    }
     // What comes twice is counted once.
-    let (datagram, ecn) = packet(2, Some(Ecn::Ce));
-    connection.handle_data(T, ecn, &Data::read(&datagram).unwrap());
+    for (number, ecn) in [(1, Ecn::Ect0), (2, Ecn::Ce), (2, Ecn::Ce)] {
+        deliver_marked(&mut connection, number, Some(ecn), &framed(frame::put_ping));
+    }
     let mut out = Vec::new();
     assert!(connection.write_datagram(T, &mut out));
     let data = Data::read(&out).unwrap();
     let mut reader = Reader(data.frames);
-    let marks = Marks {
+    let marks = EcnCounts {
         ect0: 1,
         ect1: 0,
         ce: 1,
     };
-    assert_eq!(Frame::read(&mut reader), Some(Frame::Marks(marks)));
+    assert_eq!(Frame::read(&mut reader), Some(Frame::EcnCounts(marks)));
     assert!(matches!(Frame::read(&mut reader), Some(Frame::Ack(ack)) if ack.largest == 2));
 }
 
@@ -433,27 +420,25 @@ fn one_that_is_over_still_acknowledges_the_other_ends_last_word() {
 #[test]
 fn answers_that_do_not_know_the_clients_nonce_are_not_believed() {
     let config = Config::default();
-    let parameters = config.parameters();
+    let parameters = (&config).into();
     let peer = "192.0.2.1:1".parse().unwrap();
     let mut client = Connection::connect(T, peer, config, IDS);
     let before = standing(&client);
     let answers = |nonce| {
-        let token = [9; 24];
-        let (client, server, server_nonce) = (IDS.own, IDS.peer, IDS.server_nonce);
-        [
-            Packet::Retry {
-                client,
-                nonce,
-                token,
-            },
-            Packet::Accept {
-                client,
-                nonce,
-                server,
-                server_nonce,
+        let steps = [
+            Step::Retry([9; 24]),
+            Step::Accept {
+                server: IDS.peer,
+                server_nonce: IDS.server_nonce,
                 parameters,
             },
-        ]
+        ];
+        let client = IDS.own;
+        steps.map(|step| Handshake {
+            client,
+            nonce,
+            step,
+        })
     };
     for packet in answers(IDS.nonce + 1) {
         client.handle_handshake(T, &packet);
@@ -480,11 +465,11 @@ fn put_any(random: &mut fastrand::Rng, out: &mut Vec<u8>) {
         1 => frame::put_padding(out, 2),
         // Of one packet more than was sent, now and then.
         2 | 3 => out.extend(acknowledging(0..random.u64(1..4))),
-        4 => frame::put_credit(out, 9, 9),
+        4 => frame::put_credit(out, CREDIT),
         5 => frame::put_finish(out, random.u64(..2)),
         6 | 7 => frame::put_message(out, &message(0, 1, &[1])),
         8 => frame::put_message(out, &message(1, 3, &[1])),
-        _ => assert!(frame::put_marks(out, Marks::default(), 99)),
+        _ => assert!(frame::put_ecn_counts(out, EcnCounts::default(), 99)),
     }
 }
 
@@ -523,7 +508,7 @@ fn frames_that_most_packets_begin_with_are_read_as_all_are() {
             continue;
         };
         let mut found: Vec<Frame<'_>> = Vec::new();
-        found.extend(checked.marks.map(Frame::Marks));
+        found.extend(checked.ecn.map(Frame::EcnCounts));
         found.extend(checked.ack.map(Frame::Ack));
         found.extend(checked.message.map(Frame::Message));
         let mut rest = checked.rest;
@@ -531,7 +516,10 @@ fn frames_that_most_packets_begin_with_are_read_as_all_are() {
         assert_eq!(found, all);
         let is_message = |frame: &Frame<'_>| matches!(frame, Frame::Message(_));
         assert_eq!(checked.has_message, all.iter().any(is_message));
-        assert_eq!(checked.is_eliciting, all.iter().any(Frame::is_eliciting));
+        assert_eq!(
+            checked.is_ack_eliciting,
+            all.iter().any(Frame::is_ack_eliciting)
+        );
         taken += 1;
     }
     assert!(taken > 20_000, "{taken} packets were in order");

@@ -1,104 +1,93 @@
 //! What a connection does when nothing comes.
 
-use super::{Connection, Finish, Short, State, TIMEOUTS_LAST_WORD, TIMEOUTS_PERSISTENT};
+use super::{Connection, Finish, MAX_FINISH_TIMEOUTS, Nagle, State};
 use crate::event::Reason;
 use crate::recovery::PROBES;
 use crate::time::{Time, earliest};
-use std::time::Duration;
 
-/// How long a hello waits for its answer at first.
-pub(super) const HELLO_WAIT: Duration = Duration::from_millis(250);
-/// How long an accepted client may take to be heard: at 30 % loss one in some hundred thousand
-/// takes more than ten seconds.
-pub(super) const ACCEPT_LASTS: Duration = Duration::from_secs(20);
+/// After so many probe timeouts without an answer the network is taken for congested (RFC 9002 section
+/// 7.6).
+const PERSISTENT_CONGESTION_TIMEOUTS: u32 = 3;
 
 impl Connection {
     /// When [`Connection::handle_timeout`] and [`Connection::write_datagram`] are to be called
     /// though nothing came.
     pub(crate) fn timeout_at(&self) -> Option<Time> {
-        match self.state {
-            State::Connecting { asks_at, until, .. } => Some(asks_at.min(until)),
-            State::Accepting { until, .. } => Some(until),
+        match &self.state {
+            State::Connecting(hello) => Some(hello.next_at.min(self.deadline)),
+            State::Accepting { .. } | State::Aborting { .. } => Some(self.deadline),
+            State::Lingering => earliest([Some(self.deadline), self.received.due()]),
             State::Open => earliest([
-                Some(self.heard_at + self.idle),
-                self.asks_at(),
+                Some(self.last_received_at + self.idle_timeout),
+                self.keep_alive_at(),
                 self.recovery.timeout_at(),
                 self.received.due(),
-                self.released_at,
-                match self.short {
-                    Short::WaitsUntil(at) => Some(at),
-                    Short::Waits | Short::MayGo => None,
+                self.paced_until,
+                match self.nagle {
+                    Nagle::DelayUntil(at) => Some(at),
+                    Nagle::Delay | Nagle::Send => None,
                 },
             ]),
-            State::Lingering {
-                until,
-                abort: Some(_),
-                ..
-            } => Some(until),
-            State::Lingering { until, .. } => earliest([Some(until), self.received.due()]),
             State::Drained => None,
         }
     }
 
-    /// When the other end is asked whether it is there.
-    fn asks_at(&self) -> Option<Time> {
+    fn keep_alive_at(&self) -> Option<Time> {
         let keep_alive = self.config.keep_alive?;
-        Some(self.heard_at.max(self.asked_at) + keep_alive)
+        Some(self.last_received_at.max(self.last_ping_at) + keep_alive)
     }
 
-    /// The time that was waited for has come, or not yet: then nothing happens but what was put off.
+    /// The time of [`Connection::timeout_at`] has come. Before that only what was deferred happens.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        self.catch_up();
+        self.apply_deferred_ack();
         match self.state {
-            State::Connecting { until, .. } if now >= until => {
-                self.end(Reason::TimedOut);
-                self.state = State::Drained;
-            }
-            State::Accepting { until, .. } | State::Lingering { until, .. } if now >= until => {
-                self.state = State::Drained;
-            }
             State::Open => self.handle_timeout_open(now),
-            _ => {}
+            State::Drained => {}
+            _ if now < self.deadline => {}
+            State::Connecting(_) => self.drop_as(Reason::TimedOut),
+            _ => self.state = State::Drained,
         }
     }
 
     fn handle_timeout_open(&mut self, now: Time) {
-        if now >= self.heard_at + self.idle {
-            let has_all = self.has_only_finish_open();
-            self.end(if has_all {
+        if now >= self.last_received_at + self.idle_timeout {
+            self.drop_as(if self.has_only_finish_unacked() {
                 Reason::Finished
             } else {
                 Reason::TimedOut
             });
-            self.state = State::Drained;
             return;
         }
-        if self.asks_at().is_some_and(|at| now >= at) {
-            self.asked_at = now;
+        if self.keep_alive_at().is_some_and(|at| now >= at) {
+            self.last_ping_at = now;
             self.is_ping_due = true;
         }
-        if matches!(self.short, Short::WaitsUntil(at) if now >= at) {
-            self.short = Short::MayGo;
+        if matches!(self.nagle, Nagle::DelayUntil(at) if now >= at) {
+            self.nagle = Nagle::Send;
         }
         if self.recovery.timeout(now, &mut self.outcome) {
-            self.probes = PROBES;
-            self.stats.probe_timeouts += 1;
-            self.marking.doubt();
-            let timeouts = self.recovery.timeouts();
-            if timeouts == TIMEOUTS_PERSISTENT {
-                self.controller.persistent();
-                self.marking.stop();
-            }
-            if self.has_only_finish_open() {
-                // The probes say it again, and those before it was first said do not count.
-                self.finish = Finish::NotSent;
-                self.last_words = timeouts.min(self.last_words + 1);
-                if self.last_words >= TIMEOUTS_LAST_WORD {
-                    self.end(Reason::Finished);
-                    self.linger(now, None);
-                }
-            }
+            self.handle_probe_timeout(now);
         }
         self.apply_outcome(now);
+    }
+
+    fn handle_probe_timeout(&mut self, now: Time) {
+        self.probes = PROBES;
+        self.stats.probe_timeouts += 1;
+        self.ecn.suspend();
+        let timeouts = self.recovery.timeouts();
+        if timeouts == PERSISTENT_CONGESTION_TIMEOUTS {
+            self.controller.persistent_congestion();
+            self.ecn.stop();
+        }
+        if self.has_only_finish_unacked() {
+            // The probes repeat it. Those before it was first sent do not count.
+            self.finish = Finish::NotSent;
+            self.finish_timeouts = timeouts.min(self.finish_timeouts + 1);
+            if self.finish_timeouts >= MAX_FINISH_TIMEOUTS {
+                self.end(Reason::Finished);
+                self.linger(now);
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! CUBIC (RFC 9438), with the start of HyStart++ (RFC 9406): shares a link fairly
 //! with TCP, and takes every loss for congestion.
 
-use super::{Acknowledged, INITIAL_PACKETS, LEAST_PACKETS, Lost};
+use super::{Acknowledged, INITIAL_PACKETS, MIN_PACKETS};
 use crate::rtt::Rtt;
 use crate::time::Time;
 use std::time::Duration;
@@ -98,10 +98,6 @@ impl Cubic {
         self.window = self.window.max(self.reno);
     }
 
-    pub(crate) fn lost(&mut self, what: &Lost) {
-        self.congested(what.now, what.sent_at);
-    }
-
     /// Something sent then was lost, or marked by a queue that fills.
     pub(crate) fn congested(&mut self, now: Time, sent_at: Time) {
         if self.recovering_since.is_some_and(|since| sent_at <= since) {
@@ -109,18 +105,19 @@ impl Cubic {
         }
         self.recovering_since = Some(now);
         // A flow that had to give way before gives way a little more (RFC 9438 section 4.7).
-        self.before_loss = match self.window < self.before_loss {
-            true => self.window * (1.0 + BETA) / 2.0,
-            false => self.window,
+        self.before_loss = if self.window < self.before_loss {
+            self.window * (1.0 + BETA) / 2.0
+        } else {
+            self.window
         };
-        self.window = (self.window * BETA).max(LEAST_PACKETS);
+        self.window = (self.window * BETA).max(MIN_PACKETS);
         self.threshold = self.window;
         self.epoch = None;
     }
 
-    pub(crate) fn persistent(&mut self) {
-        self.threshold = (self.window * BETA).max(LEAST_PACKETS);
-        self.window = LEAST_PACKETS;
+    pub(crate) fn persistent_congestion(&mut self) {
+        self.threshold = (self.window * BETA).max(MIN_PACKETS);
+        self.window = MIN_PACKETS;
         self.epoch = None;
     }
 }
@@ -131,7 +128,7 @@ impl Cubic {
 struct SlowStart {
     round_end: u64,
     last_least: Option<Duration>,
-    least: Option<Duration>,
+    min_rtt: Option<Duration>,
     samples: u32,
     /// The round trip at which growth became careful, and for how many rounds it has been.
     careful: Option<(Duration, u32)>,
@@ -148,7 +145,7 @@ impl SlowStart {
     fn growth(&mut self, what: &Acknowledged<'_>) -> f64 {
         if what.prior_delivered >= self.round_end {
             self.round_end = what.delivered;
-            self.last_least = self.least.take().or(self.last_least);
+            self.last_least = self.min_rtt.take().or(self.last_least);
             self.samples = 0;
             if let Some((_, rounds)) = &mut self.careful {
                 *rounds += 1;
@@ -157,16 +154,16 @@ impl SlowStart {
         if what.has_rtt {
             self.samples += 1;
             let latest = what.rtt.latest;
-            self.least = Some(self.least.map_or(latest, |least| least.min(latest)));
+            self.min_rtt = Some(self.min_rtt.map_or(latest, |min_rtt| min_rtt.min(latest)));
         }
-        if let (Some(last), Some(least)) = (self.last_least, self.least)
+        if let (Some(last), Some(min_rtt)) = (self.last_least, self.min_rtt)
             && self.samples >= SlowStart::SAMPLES
         {
             let rise = (last / 8).clamp(SlowStart::LEAST_RISE, SlowStart::MOST_RISE);
             match self.careful {
-                None if least >= last + rise => self.careful = Some((least, 0)),
+                None if min_rtt >= last + rise => self.careful = Some((min_rtt, 0)),
                 // It was no queue.
-                Some((at, _)) if least < at => self.careful = None,
+                Some((at, _)) if min_rtt < at => self.careful = None,
                 _ => {}
             }
         }
@@ -187,16 +184,13 @@ impl SlowStart {
 mod tests {
     use super::*;
 
-    fn round(cubic: &mut Cubic, now: &mut Time, rtt: &Rtt) {
-        let sent_at = *now;
-        *now = *now + rtt.smoothed;
-        let bytes = cubic.window();
+    fn acknowledge(cubic: &mut Cubic, now: Time, bytes: u64, sent_at: Time, rtt: &Rtt) {
         cubic.acknowledged(&Acknowledged {
-            now: *now,
+            now,
             bytes,
             sent_at,
-            prior_delivered: 0,
-            delivered: 0,
+            prior_delivered: sent_at.as_nanos(),
+            delivered: now.as_nanos(),
             rtt,
             has_rtt: true,
             delivery: None,
@@ -211,31 +205,30 @@ mod tests {
         rtt.sample(Duration::from_millis(100), Duration::ZERO);
         let mut cubic = Cubic::new(1000);
         let mut now = Time::from_nanos(1);
-        for _ in 0..4 {
-            round(&mut cubic, &mut now, &rtt);
+        let mut round = |cubic: &mut Cubic| {
+            let sent_at = now;
+            now = now + rtt.smoothed;
+            acknowledge(cubic, now, cubic.window(), sent_at, &rtt);
+            now
+        };
+        for _ in 0..3 {
+            round(&mut cubic);
         }
+        let lost_at = round(&mut cubic);
         assert_eq!(cubic.window(), 160_000);
-        cubic.lost(&Lost {
-            now,
-            bytes: 1000,
-            sent_at: now,
-        });
+        cubic.congested(lost_at, lost_at);
         assert_eq!(cubic.window(), 112_000);
         // A second loss of the same window is the same loss.
-        cubic.lost(&Lost {
-            now,
-            bytes: 1000,
-            sent_at: now,
-        });
+        cubic.congested(lost_at, lost_at);
         assert_eq!(cubic.window(), 112_000);
         // RFC 9438: back at the window before after the cube root of 48/0.4 = 4.9 s.
-        let before = now;
+        let mut back_at = lost_at;
         while cubic.window() < 158_000 {
-            round(&mut cubic, &mut now, &rtt);
+            back_at = round(&mut cubic);
         }
-        let took = now.since(before).as_secs_f64();
+        let took = back_at.since(lost_at).as_secs_f64();
         assert!((3.0..6.0).contains(&took), "{took} s");
-        cubic.persistent();
+        cubic.persistent_congestion();
         assert_eq!(cubic.window(), 2000);
     }
 
@@ -250,18 +243,8 @@ mod tests {
                 let prior_delivered = delivered;
                 for _ in 0..cubic.window() / 1000 {
                     delivered += 1000;
-                    cubic.acknowledged(&Acknowledged {
-                        now: Time::from_nanos(delivered),
-                        bytes: 1000,
-                        sent_at: Time::from_nanos(prior_delivered),
-                        prior_delivered,
-                        delivered,
-                        rtt: &rtt,
-                        has_rtt: true,
-                        delivery: None,
-                        is_app_limited: false,
-                        is_window_unused: false,
-                    });
+                    let sent_at = Time::from_nanos(prior_delivered);
+                    acknowledge(&mut cubic, Time::from_nanos(delivered), 1000, sent_at, &rtt);
                 }
             }
             cubic.threshold

@@ -26,15 +26,15 @@ const LOSS_PACKETS: f64 = 128.0;
 /// So much more than the lowest loss, while there is a queue, is its overflow.
 const LOSS_OVERFLOW: f64 = 0.1;
 /// No more loss than this is made up for.
-const LOSS_MAX: f64 = 0.6;
-/// How much of what the rate gives in a round trip may be under way.
+const MAX_LOSS: f64 = 0.6;
+/// How much of what the rate gives in a round trip may be in flight.
 const WINDOW_GAIN: f64 = 2.0;
 /// The smallest window: loss must be seen without a timeout.
-const WINDOW_LEAST_PACKETS: f64 = 8.0;
+const MIN_WINDOW_PACKETS: f64 = 8.0;
 /// The window before anything is known, where ten packets are less: 64 of an Ethernet's, which a
 /// link of 10 Mb/s carries in 75 ms. A thousand small messages so leave at once; of Chromium's QUIC,
 /// which begins with 32, or RFC 9002's ten the last would wait for a round trip or two.
-const FIRST_BYTES: f64 = 64.0 * 1452.0;
+const INITIAL_BYTES: f64 = 64.0 * 1452.0;
 /// By how much the rate grows at first, in each round trip.
 const START_GAIN: f64 = 2.0;
 /// The start is over when the rate did not grow by this factor in so many rounds.
@@ -50,10 +50,10 @@ const CRUISE_ROUNDS: u32 = 5;
 const UP_GAIN: f64 = 1.25;
 const DOWN_GAIN: f64 = 0.75;
 /// The shortest round trip is looked for again after so long.
-const LEAST_LASTS: Duration = Duration::from_secs(10);
+const MIN_RTT_EXPIRY: Duration = Duration::from_secs(10);
 /// A queue of this part of the shortest round trip, and of this time, is left alone.
 const QUEUE_SHARE: f64 = 0.1;
-const QUEUE_LEAST: Duration = Duration::from_millis(2);
+const MIN_QUEUE: Duration = Duration::from_millis(2);
 /// Of so many round trips the middle one counts: neither what is longer by chance nor a
 /// packet that overtook all others says how long it takes when nobody waits.
 const QUEUE_SAMPLES: usize = 16;
@@ -72,7 +72,7 @@ enum Phase {
 pub(crate) struct Rate {
     packet: f64,
     /// The window while no rate is known.
-    first_window: f64,
+    initial_window: f64,
     phase: Phase,
     /// Rounds in this phase.
     rounds: u32,
@@ -94,7 +94,7 @@ pub(crate) struct Rate {
     marked_packets: f64,
     marked: f64,
     /// The shortest round trip, and when it was seen last: of the middle ones, once there is one.
-    least: Option<(Duration, Time)>,
+    min_rtt: Option<(Duration, Time)>,
     has_middle: bool,
     /// The last few, and how many those are.
     recent: [Duration; QUEUE_SAMPLES],
@@ -108,7 +108,7 @@ impl Rate {
         let packet = packet as f64;
         Rate {
             packet,
-            first_window: (INITIAL_PACKETS * packet).max(FIRST_BYTES),
+            initial_window: (INITIAL_PACKETS * packet).max(INITIAL_BYTES),
             phase: Phase::Start,
             rounds: 0,
             round_end: 0,
@@ -124,7 +124,7 @@ impl Rate {
             lost_bytes: 0.0,
             marked_packets: 0.0,
             marked: 0.0,
-            least: None,
+            min_rtt: None,
             has_middle: false,
             recent: [Duration::ZERO; QUEUE_SAMPLES],
             samples: 0,
@@ -138,16 +138,15 @@ impl Rate {
     }
 
     pub(crate) fn pacing(&self) -> Option<f64> {
-        let least = self.least.map_or(1.0, |(least, _)| least.as_secs_f64());
-        let first = match self.is_first_window() {
-            true => self.first_window / least.max(1e-6),
-            false => 0.0,
+        let first = if self.is_initial_window() {
+            self.initial_window / self.min_rtt_s().unwrap_or(1.0)
+        } else {
+            0.0
         };
         (self.rate > 0.0).then(|| (self.full().max(first) * self.gain()).max(self.packet))
     }
 
     pub(crate) fn window(&self) -> u64 {
-        let least = self.least.map_or(0.0, |(least, _)| least.as_secs_f64());
         // And what leaves or is acknowledged in one go.
         let in_one_go = 0.005;
         let gain = if self.phase == Phase::Start {
@@ -155,17 +154,28 @@ impl Rate {
         } else {
             WINDOW_GAIN
         };
-        let window = self.full() * (gain * least + in_one_go);
-        let floor = match self.is_first_window() {
-            true => self.first_window,
-            false => WINDOW_LEAST_PACKETS * self.packet,
+        let window = self.full() * (gain * self.min_rtt_s().unwrap_or(0.0) + in_one_go);
+        let floor = if self.is_initial_window() {
+            self.initial_window
+        } else {
+            MIN_WINDOW_PACKETS * self.packet
         };
         window.max(floor) as u64
     }
 
+    fn min_rtt(&self) -> Duration {
+        self.min_rtt.map_or(Duration::ZERO, |(min_rtt, _)| min_rtt)
+    }
+
+    /// In seconds, and not zero.
+    fn min_rtt_s(&self) -> Option<f64> {
+        self.min_rtt
+            .map(|(min_rtt, _)| min_rtt.as_secs_f64().max(1e-6))
+    }
+
     /// Whether only what left at once has been acknowledged, if anything: its first packets tell of
     /// a part of it, and of a rate that is far too low.
-    fn is_first_window(&self) -> bool {
+    fn is_initial_window(&self) -> bool {
         self.phase == Phase::Start && self.rounds < 2
     }
 
@@ -177,19 +187,15 @@ impl Rate {
             Phase::Down => DOWN_GAIN,
             Phase::Cruise => {
                 // As much less as lets the queue go in two round trips.
-                let least = self
-                    .least
-                    .map_or(1.0, |(least, _)| least.as_secs_f64())
-                    .max(1e-6);
+                let min_rtt = self.min_rtt_s().unwrap_or(1.0);
                 let excess = self.queue.saturating_sub(self.slack()).as_secs_f64();
-                (1.0 - (excess / (2.0 * least)).max(self.marked / 2.0)).max(0.5)
+                (1.0 - (excess / (2.0 * min_rtt)).max(self.marked / 2.0)).max(0.5)
             }
         }
     }
 
     fn slack(&self) -> Duration {
-        let least = self.least.map_or(Duration::ZERO, |(least, _)| least);
-        least.mul_f64(QUEUE_SHARE).max(QUEUE_LEAST)
+        self.min_rtt().mul_f64(QUEUE_SHARE).max(MIN_QUEUE)
     }
 
     pub(crate) fn acknowledged(&mut self, what: &Acknowledged<'_>) {
@@ -239,16 +245,16 @@ impl Rate {
     }
 
     /// The path may be another one now.
-    pub(crate) fn persistent(&mut self) {
+    pub(crate) fn persistent_congestion(&mut self) {
         *self = Rate::new(self.packet as usize);
-        self.first_window = INITIAL_PACKETS * self.packet;
+        self.initial_window = INITIAL_PACKETS * self.packet;
     }
 
     fn measure_queue(&mut self, now: Time, latest: Duration) {
         self.recent[self.samples] = latest;
         self.samples += 1;
-        if !self.has_middle && self.least.is_none_or(|(least, _)| latest < least) {
-            self.least = Some((latest, now));
+        if !self.has_middle && self.min_rtt.is_none_or(|(min_rtt, _)| latest < min_rtt) {
+            self.min_rtt = Some((latest, now));
         }
         if self.samples < QUEUE_SAMPLES {
             return;
@@ -256,20 +262,23 @@ impl Rate {
         self.samples = 0;
         self.recent.sort_unstable();
         let middle = self.recent[QUEUE_SAMPLES / 2];
-        match &mut self.least {
-            Some((least, at)) if self.has_middle => {
+        match &mut self.min_rtt {
+            Some((min_rtt, at)) if self.has_middle => {
                 // What is nearly as short confirms it.
-                let is_over = now.since(*at) > LEAST_LASTS;
-                if middle <= *least + *least / 50 || is_over {
-                    *least = if is_over { middle } else { middle.min(*least) };
+                let is_over = now.since(*at) > MIN_RTT_EXPIRY;
+                if middle <= *min_rtt + *min_rtt / 50 || is_over {
+                    *min_rtt = if is_over {
+                        middle
+                    } else {
+                        middle.min(*min_rtt)
+                    };
                     *at = now;
                 }
             }
-            least => *least = Some((middle, now)),
+            min_rtt => *min_rtt = Some((middle, now)),
         }
         self.has_middle = true;
-        let least = self.least.map_or(middle, |(least, _)| least);
-        self.queue = middle.saturating_sub(least);
+        self.queue = middle.saturating_sub(self.min_rtt());
     }
 
     fn measure_loss(&mut self) {
@@ -282,12 +291,11 @@ impl Rate {
         }
         self.losses.push(self.lost_bytes / bytes);
         (self.acknowledged_bytes, self.lost_bytes) = (0.0, 0.0);
-        self.loss = self.losses.iter().copied().fold(LOSS_MAX, f64::min);
+        self.loss = self.losses.iter().copied().fold(MAX_LOSS, f64::min);
     }
 
     fn forget_rates_of_a_faster_link(&mut self) {
-        let least = self.least.map_or(Duration::ZERO, |(least, _)| least);
-        let is_doubled = self.queue > least.max(10 * QUEUE_LEAST);
+        let is_doubled = self.queue > self.min_rtt().max(10 * MIN_QUEUE);
         let last = self.losses.last().copied().unwrap_or(0.0);
         let overflows = self.queue > self.slack() && last > self.loss + LOSS_OVERFLOW;
         if is_doubled || overflows {

@@ -21,17 +21,14 @@ fn echoes(seed: u64, control: Control, loss: f64, all: usize) -> Vec<f64> {
         loss,
         rate: Some(12.5e6),
         queue: 1000,
-        ..Path::default()
+        ..Path::IDEAL
     };
     let config = Config {
         control,
         is_ordered: false,
         ..Config::default()
     };
-    let accept = Accept {
-        config: config.clone(),
-        ..Accept::default()
-    };
+    let accept = Accept::from(config.clone());
     let mut world = World::new(seed, [path; 2], accept);
     let client = world.connect(config);
     let mut asked = 0;
@@ -42,7 +39,7 @@ fn echoes(seed: u64, control: Control, loss: f64, all: usize) -> Vec<f64> {
         for (end, id, event) in happened.drain(..) {
             let now = world.now;
             let mut send = |id, message: Vec<u8>| {
-                let connection = world.ends[end].endpoint.connection(id).expect("it is open");
+                let connection = world.connection(end, id).expect("it is open");
                 connection.send(message).expect("there is room");
             };
             let mut ask = |at_once: usize| {

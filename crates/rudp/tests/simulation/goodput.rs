@@ -9,19 +9,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 const LINK: Path = Path {
     delay_ns: 95_000_000,
-    jitter_ns: 0,
-    loss: 0.0,
-    loses_late: false,
-    duplicate: 0.0,
-    reorder: 0.0,
-    overtakes: 0.0,
-    corrupt: 0.0,
-    truncate: 0.0,
     rate: Some(100e6 / 8.0),
     queue: 1000,
-    marks_from: None,
-    clears_marks: false,
-    drops_marked: false,
+    ..Path::IDEAL
 };
 const MESSAGE: usize = 64 << 10;
 const SECOND: u64 = 1_000_000_000;
@@ -88,10 +78,7 @@ fn share_changing(
             *seconds[flow].entry(second).or_default() += bytes;
         }
         for (flow, id) in ids.iter().enumerate() {
-            let connection = world.ends[CLIENT]
-                .endpoint
-                .connection(*id)
-                .expect("it is open");
+            let connection = world.client(*id);
             // Twice what fits into link and queue, and no more, so that each step stays cheap.
             while connection.stats().queued_bytes < 16 << 20 {
                 let mut message = vec![0; MESSAGE];
@@ -122,10 +109,7 @@ fn share_changing(
             let start_s = (0..to * 10)
                 .find(|start| is_at_speed(*start))
                 .unwrap_or(to * 10);
-            let connection = world.ends[CLIENT]
-                .endpoint
-                .connection(*id)
-                .expect("it is open");
+            let connection = world.client(*id);
             Flow {
                 bytes,
                 start_s: start_s as f64 / 10.0,
@@ -367,8 +351,8 @@ fn the_study_waits_a_second_for_each_loss() {
             }
             let megabits = bytes as f64 * 8e-6 / 60.0;
             println!(
-                "study, window {window}, loss {loss}: {megabits:.3} Mb/s, {} resent",
-                sender.resent()
+                "study, window {window}, loss {loss}: {megabits:.3} Mb/s, {} retransmissions",
+                sender.retransmissions()
             );
             assert!(megabits > 0.01);
         }

@@ -8,19 +8,7 @@ use std::time::Duration;
 const SECOND: u64 = 1_000_000_000;
 const PATH: Path = Path {
     delay_ns: 10_000_000,
-    jitter_ns: 0,
-    loss: 0.0,
-    loses_late: false,
-    duplicate: 0.0,
-    reorder: 0.0,
-    overtakes: 0.0,
-    corrupt: 0.0,
-    truncate: 0.0,
-    rate: None,
-    queue: 0,
-    marks_from: None,
-    clears_marks: false,
-    drops_marked: false,
+    ..Path::IDEAL
 };
 
 type Told = Vec<(usize, Event)>;
@@ -33,11 +21,7 @@ fn run(world: &mut World, until_ns: u64) -> Told {
 }
 
 fn connected(config: Config) -> (World, ConnectionId) {
-    let accept = Accept {
-        config: config.clone(),
-        ..Accept::default()
-    };
-    let mut world = World::new(1, [PATH, PATH], accept);
+    let mut world = World::new(1, [PATH, PATH], Accept::from(config.clone()));
     let id = world.connect(config);
     let told = run(&mut world, SECOND);
     assert_eq!(
@@ -55,7 +39,7 @@ fn who_is_not_heard_any_more_is_given_up_and_messages_are_reported() {
         ..Config::default()
     });
     world.network.paths = [Path { loss: 1.0, ..PATH }; 2];
-    let client = world.ends[CLIENT].endpoint.connection(id).unwrap();
+    let client = world.client(id);
     let message = client.send(vec![1; 3000]).unwrap();
     let told = run(&mut world, 60 * SECOND);
     assert_eq!(
@@ -84,10 +68,7 @@ fn a_silent_connection_is_kept_alive_where_that_was_asked_for() {
         });
         let told = run(&mut world, 600 * SECOND);
         assert_eq!(told.is_empty(), is_kept);
-        assert_eq!(
-            world.ends[CLIENT].endpoint.connection(id).is_some(),
-            is_kept
-        );
+        assert_eq!(world.connection(CLIENT, id).is_some(), is_kept);
     }
 }
 
@@ -111,7 +92,7 @@ fn the_longest_message_arrives_and_a_longer_one_is_refused() {
     let message: Vec<u8> = (0..16 << 20)
         .map(|at: u32| (at ^ (at >> 8)) as u8)
         .collect();
-    let client = world.ends[CLIENT].endpoint.connection(id).unwrap();
+    let client = world.client(id);
     let most = client.message_bytes_max();
     assert_eq!(most, message.len());
     let bytes = most + 1;
@@ -120,12 +101,7 @@ fn the_longest_message_arrives_and_a_longer_one_is_refused() {
         Err(SendError::TooLong { bytes, most })
     );
     client.send(message.clone()).unwrap();
-    let now = Time::from_nanos(world.now);
-    world.ends[CLIENT]
-        .endpoint
-        .connection(id)
-        .unwrap()
-        .close(now);
+    world.close(id);
     let told = run(&mut world, 2000 * SECOND);
     let came = told.iter().find_map(|(_, event)| match event {
         Event::Message(came) => Some(*came == message),
@@ -144,7 +120,7 @@ fn what_nobody_takes_stops_the_sender_and_goes_on_when_it_is_taken() {
         ..Config::default()
     };
     let (mut world, id) = connected(config);
-    let client = world.ends[CLIENT].endpoint.connection(id).unwrap();
+    let client = world.client(id);
     let mut sent = 0;
     while client.send(vec![sent; 10_000]).is_ok() {
         sent += 1;
@@ -176,7 +152,7 @@ fn a_window_hardly_longer_than_the_longest_message_lets_it_through() {
     });
     // What the first has taken of the window is less than what is told of otherwise.
     for bytes in [1_000, 10_000] {
-        let client = world.ends[CLIENT].endpoint.connection(id).unwrap();
+        let client = world.client(id);
         client.send(vec![1; bytes]).unwrap();
         let until = world.now + SECOND;
         let told = run(&mut world, until);
@@ -198,7 +174,7 @@ fn what_the_ends_agree_on_is_the_lesser_of_both() {
     let id = world.connect(Config::default());
     run(&mut world, SECOND);
     world.network.keeps = Some(Vec::new());
-    let client = world.ends[CLIENT].endpoint.connection(id).unwrap();
+    let client = world.client(id);
     client.send(vec![1; 20_000]).unwrap();
     run(&mut world, 2 * SECOND);
     let kept = world.network.keeps.take().unwrap();
@@ -217,7 +193,7 @@ fn connections_of_one_socket_take_turns() {
     let ids = [(); 2].map(|()| world.connect(Config::default()));
     run(&mut world, SECOND);
     for id in ids {
-        let client = world.ends[CLIENT].endpoint.connection(id).unwrap();
+        let client = world.client(id);
         client.send(vec![1; 20_000]).unwrap();
     }
     let now = Time::from_nanos(world.now);
@@ -242,12 +218,7 @@ fn who_has_everything_says_so_for_long_enough_whatever_it_could_not_say_before()
     // there; by then the client closes, and what the server sees last is that.
     world.network.paths[SERVER].loss = 1.0;
     run(&mut world, 10 * SECOND);
-    let now = world.time();
-    world.ends[CLIENT]
-        .endpoint
-        .connection(id)
-        .unwrap()
-        .close(now);
+    world.close(id);
     run(&mut world, 13 * SECOND);
     world.network.paths[SERVER].loss = 0.0;
     let told = run(&mut world, 60 * SECOND);

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![expect(clippy::print_stdout, reason = "a test says what it measured")]
 
+mod counters;
 mod echoes;
 mod goodput;
 mod lasting;
@@ -14,6 +15,7 @@ mod scenario;
 mod strangers;
 mod world;
 
+use network::Faults;
 use scenario::{Scenario, Totals};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -21,7 +23,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-fn run(seed: u64) -> Result<Totals, String> {
+fn run(seed: u64) -> Result<(Totals, Faults), String> {
     match catch_unwind(AssertUnwindSafe(|| Scenario::new(seed).run())) {
         Ok(result) => result,
         Err(_) => Err("panicked, see above".to_owned()),
@@ -37,44 +39,24 @@ fn every_message_arrives_once_unchanged_and_in_order_where_it_was_asked_for() {
     }
     let seeds = number("RUDP_SEEDS").unwrap_or(5_000);
     let half = |first: u64| {
-        let mut totals = Totals::default();
+        let mut sums = (Totals::default(), Faults::default());
         for seed in (first..seeds).step_by(2) {
-            totals += run(seed)?;
+            let (totals, faults) = run(seed)?;
+            sums.0 += totals;
+            sums.1 += faults;
         }
-        Ok::<Totals, String>(totals)
+        Ok::<_, String>(sums)
     };
-    let mut totals = Totals::default();
-    std::thread::scope(|scope| {
-        let other = scope.spawn(|| half(1));
-        let results = [half(0), other.join().expect("its panics are caught")];
-        for result in results {
-            totals += result.unwrap_or_else(|error| panic!("{error}"));
-        }
+    let (totals, faults) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| half(1).unwrap());
+        let (mut totals, mut faults) = half(0).unwrap();
+        let others = other.join().expect("its panics are caught");
+        totals += others.0;
+        faults += others.1;
+        (totals, faults)
     });
-    println!("{totals:#?}");
-    let faults = totals.faults;
-    for (what, count) in [
-        ("lost", faults.lost),
-        ("duplicated", faults.duplicated),
-        ("reordered", faults.reordered),
-        ("corrupted", faults.corrupted),
-        ("truncated", faults.truncated),
-        ("overflowed", faults.overflowed),
-        ("marked", faults.marked),
-        ("cleared of its mark", faults.cleared),
-        ("dropped for its mark", faults.dropped_for_marks),
-        ("known to be marked", totals.marked),
-        ("aborted", totals.aborted),
-        ("reported as undeliverable", totals.undeliverable),
-        ("rejected", totals.rejected),
-        ("recognised as a duplicate", totals.duplicates),
-        ("taken for lost", totals.taken_for_lost),
-        ("taken for lost too early", totals.spurious),
-        ("probed for", totals.timeouts),
-    ] {
-        assert!(
-            count > 0,
-            "nothing was {what}: the simulation does not simulate it"
-        );
+    println!("{totals:#?} {faults:#?}");
+    for (name, count) in totals.all().into_iter().chain(faults.all()) {
+        assert!(count > 0, "the simulation simulates no `{name}`");
     }
 }

@@ -1,14 +1,14 @@
 //! A network in virtual time that damages what it carries, as its seed says.
 
+use crate::counters::counters;
 use fastrand::Rng;
 use rudp::Ecn;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::SocketAddr;
-use std::ops::AddAssign;
 
 /// What one direction does to datagrams.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     pub(crate) delay_ns: u64,
     /// Each is held up for up to so much more, without overtaking.
@@ -38,33 +38,39 @@ pub(crate) struct Path {
     pub(crate) drops_marked: bool,
 }
 
-/// How many datagrams met which fate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Faults {
-    pub(crate) carried: u64,
-    pub(crate) lost: u64,
-    pub(crate) duplicated: u64,
-    pub(crate) reordered: u64,
-    pub(crate) corrupted: u64,
-    pub(crate) truncated: u64,
-    pub(crate) overflowed: u64,
-    pub(crate) marked: u64,
-    pub(crate) cleared: u64,
-    pub(crate) dropped_for_marks: u64,
+impl Path {
+    /// Does nothing to them.
+    pub(crate) const IDEAL: Path = Path {
+        delay_ns: 0,
+        jitter_ns: 0,
+        loss: 0.0,
+        loses_late: false,
+        duplicate: 0.0,
+        reorder: 0.0,
+        overtakes: 0.0,
+        corrupt: 0.0,
+        truncate: 0.0,
+        rate: None,
+        queue: 0,
+        marks_from: None,
+        clears_marks: false,
+        drops_marked: false,
+    };
 }
 
-impl AddAssign for Faults {
-    fn add_assign(&mut self, other: Faults) {
-        self.carried += other.carried;
-        self.lost += other.lost;
-        self.duplicated += other.duplicated;
-        self.reordered += other.reordered;
-        self.corrupted += other.corrupted;
-        self.truncated += other.truncated;
-        self.overflowed += other.overflowed;
-        self.marked += other.marked;
-        self.cleared += other.cleared;
-        self.dropped_for_marks += other.dropped_for_marks;
+counters! {
+    /// What happened to how many datagrams.
+    Faults {
+        carried,
+        lost,
+        duplicated,
+        reordered,
+        corrupted,
+        truncated,
+        overflowed,
+        marked,
+        cleared,
+        dropped_for_marks,
     }
 }
 
@@ -77,7 +83,7 @@ pub(crate) struct Network {
     lines: [Line; 2],
     random: Rng,
     /// When it arrives, its turn among those, and where it is kept.
-    under_way: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    in_flight: BinaryHeap<Reverse<(u64, u64, usize)>>,
     sent: u64,
     datagrams: Vec<Datagram>,
     free: Vec<usize>,
@@ -106,7 +112,7 @@ impl Network {
             keeps: None,
             lines: Default::default(),
             random: Rng::with_seed(seed),
-            under_way: BinaryHeap::new(),
+            in_flight: BinaryHeap::new(),
             sent: 0,
             datagrams: Vec::new(),
             free: Vec::new(),
@@ -163,7 +169,7 @@ impl Network {
             self.damage(&path, at);
             let arrives = self.arrival(&path, way, through);
             self.sent += 1;
-            self.under_way.push(Reverse((arrives, self.sent, at)));
+            self.in_flight.push(Reverse((arrives, self.sent, at)));
         }
     }
 
@@ -237,13 +243,13 @@ impl Network {
 
     /// When something arrives next.
     pub(crate) fn next_ns(&self) -> Option<u64> {
-        self.under_way.peek().map(|Reverse((at, _, _))| *at)
+        self.in_flight.peek().map(|Reverse((at, _, _))| *at)
     }
 
     /// What has arrived by now.
     pub(crate) fn receive(&mut self, now: u64) -> Option<&Datagram> {
         self.next_ns().filter(|at| *at <= now)?;
-        let Reverse((_, _, at)) = self.under_way.pop()?;
+        let Reverse((_, _, at)) = self.in_flight.pop()?;
         self.free.push(at);
         Some(&self.datagrams[at])
     }

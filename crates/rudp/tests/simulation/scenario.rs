@@ -1,48 +1,29 @@
 //! One seed: what is sent over which network, and what must hold of what arrives.
 
+use crate::counters::counters;
 use crate::network::{Faults, Path};
 use crate::world::{CLIENT, SERVER, World};
 use fastrand::Rng;
 use rudp::{Accept, Config, ConnectionId, Control, Event, Reason, SendError, Stats};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::AddAssign;
 use std::time::Duration;
 
-/// What a seed, or many, came to.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
-    pub(crate) seeds: u64,
-    pub(crate) connections: u64,
-    pub(crate) messages: u64,
-    pub(crate) bytes: u64,
-    pub(crate) aborted: u64,
-    pub(crate) undeliverable: u64,
-    pub(crate) steps: u64,
-    pub(crate) faults: Faults,
-    pub(crate) rejected: u64,
-    pub(crate) duplicates: u64,
-    pub(crate) taken_for_lost: u64,
-    pub(crate) spurious: u64,
-    pub(crate) timeouts: u64,
-    pub(crate) marked: u64,
-}
-
-impl AddAssign for Totals {
-    fn add_assign(&mut self, other: Totals) {
-        self.seeds += other.seeds;
-        self.connections += other.connections;
-        self.messages += other.messages;
-        self.bytes += other.bytes;
-        self.aborted += other.aborted;
-        self.undeliverable += other.undeliverable;
-        self.steps += other.steps;
-        self.faults += other.faults;
-        self.rejected += other.rejected;
-        self.duplicates += other.duplicates;
-        self.taken_for_lost += other.taken_for_lost;
-        self.spurious += other.spurious;
-        self.timeouts += other.timeouts;
-        self.marked += other.marked;
+counters! {
+    /// What a seed, or many, came to.
+    Totals {
+        seeds,
+        connections,
+        messages,
+        bytes,
+        aborted,
+        undeliverable,
+        steps,
+        rejected,
+        duplicates,
+        taken_for_lost,
+        spurious,
+        timeouts,
+        marked,
     }
 }
 
@@ -182,11 +163,7 @@ impl Scenario {
         let mut random = Rng::with_seed(seed);
         let paths = [path(&mut random), path(&mut random)];
         let configs = [config(&mut random), config(&mut random)];
-        let accept = Accept {
-            config: configs[SERVER].clone(),
-            ..Accept::default()
-        };
-        let mut world = World::new(seed, paths, accept);
+        let mut world = World::new(seed, paths, Accept::from(configs[SERVER].clone()));
         world.batch = pick(&mut random, &[1, 2, 16]);
         // Who does not fetch all that happened at once answers before it is worked out.
         world.events = pick(&mut random, &[1, 2, usize::MAX, usize::MAX]);
@@ -208,9 +185,9 @@ impl Scenario {
     }
 
     /// Runs to the end. What is wrong, if anything is.
-    pub(crate) fn run(mut self) -> Result<Totals, String> {
+    pub(crate) fn run(mut self) -> Result<(Totals, Faults), String> {
         match self.run_to_the_end() {
-            Ok(()) => Ok(self.totals),
+            Ok(()) => Ok((self.totals, self.world.network.faults)),
             Err(error) => Err(format!("{error}\n{}", self.standing())),
         }
     }
@@ -250,7 +227,6 @@ impl Scenario {
             }
         }
         self.check_end()?;
-        self.totals.faults = self.world.network.faults;
         for side in self.sides.values() {
             self.totals.rejected += side.stats.packets_rejected;
             self.totals.duplicates += side.stats.packets_duplicate;
@@ -324,7 +300,7 @@ impl Scenario {
         let now = self.world.time();
         let mut is_all_sent = self.sides.len() == 2 * self.connections;
         for ((end, id), side) in &mut self.sides {
-            let Some(connection) = self.world.ends[*end].endpoint.connection(*id) else {
+            let Some(connection) = self.world.connection(*end, *id) else {
                 continue;
             };
             while side.sent < side.to_send && side.closed.is_none() {
@@ -353,7 +329,7 @@ impl Scenario {
         if is_all_sent {
             for (end, id) in self.sides.keys() {
                 if *end == self.closer
-                    && let Some(connection) = self.world.ends[*end].endpoint.connection(*id)
+                    && let Some(connection) = self.world.connection(*end, *id)
                 {
                     connection.close(now);
                 }
@@ -364,7 +340,7 @@ impl Scenario {
 
     fn check_bounds(&mut self) -> Result<(), String> {
         for ((end, id), side) in &mut self.sides {
-            let Some(connection) = self.world.ends[*end].endpoint.connection(*id) else {
+            let Some(connection) = self.world.connection(*end, *id) else {
                 continue;
             };
             let stats = connection.stats();
@@ -387,7 +363,7 @@ impl Scenario {
                 ),
                 (
                     "bytes under way",
-                    stats.bytes_under_way,
+                    stats.bytes_in_flight,
                     side.window_most.saturating_add(slack),
                 ),
                 ("packets remembered", stats.packets_remembered as u64, 5_000),
@@ -444,7 +420,7 @@ impl Scenario {
     fn standing(&mut self) -> String {
         let mut text = format!("{:?}\n", self.world.network.paths);
         for ((end, id), side) in &self.sides {
-            let connection = self.world.ends[*end].endpoint.connection(*id);
+            let connection = self.world.connection(*end, *id);
             let stats = connection.map(|connection| connection.stats());
             text += &format!(
                 "end {end} {id:?} at {} ms: sent {} of {}, came {}, closed {:?}, {:?}, {stats:?}\n",

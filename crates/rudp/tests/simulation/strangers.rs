@@ -156,7 +156,7 @@ const SECOND: u64 = 1_000_000_000;
 fn world() -> World {
     let path = Path {
         delay_ns: 1_000_000,
-        ..Path::default()
+        ..Path::IDEAL
     };
     World::new(1, [path, path], Accept::default())
 }
@@ -167,9 +167,9 @@ fn packets_that_are_replayed_from_anywhere_or_of_an_older_connection_change_noth
     world.network.keeps = Some(Vec::new());
     let old = world.connect(Config::default());
     run(&mut world, SECOND / 10);
-    let client = world.ends[CLIENT].endpoint.connection(old).unwrap();
+    let client = world.client(old);
     client.send(vec![1; 5000]).unwrap();
-    client.close(Time::from_nanos(world.now));
+    world.close(old);
     let told = run(&mut world, SECOND);
     assert!(
         told.iter()
@@ -184,12 +184,8 @@ fn packets_that_are_replayed_from_anywhere_or_of_an_older_connection_change_noth
     assert!(kept.len() > 10);
     let now = Time::from_nanos(world.now);
     let stats = |world: &mut World| {
-        let server = world.ends[SERVER]
-            .endpoint
-            .connection(there)
-            .unwrap()
-            .stats();
-        let client = world.ends[CLIENT].endpoint.connection(new).unwrap().stats();
+        let server = world.connection(SERVER, there).unwrap().stats();
+        let client = world.client(new).stats();
         [server, client].map(|stats| (stats.packets_received, stats.held_bytes, stats.window_bytes))
     };
     let before = stats(&mut world);
@@ -211,7 +207,7 @@ fn packets_that_are_replayed_from_anywhere_or_of_an_older_connection_change_noth
         "an old hello lets nobody in"
     );
     // The new connection still works.
-    let client = world.ends[CLIENT].endpoint.connection(new).unwrap();
+    let client = world.client(new);
     client.send(vec![2; 100]).unwrap();
     let told = run(&mut world, 2 * SECOND);
     assert_eq!(told, [(there, Event::Message(vec![2; 100]))]);
@@ -223,7 +219,7 @@ fn a_packet_is_taken_from_the_other_ends_address_alone() {
     let id = world.connect(Config::default());
     let told = run(&mut world, SECOND / 10);
     let (there, _) = told[0].clone();
-    let client = world.ends[CLIENT].endpoint.connection(id).unwrap();
+    let client = world.client(id);
     client.send(vec![1; 100]).unwrap();
     let now = Time::from_nanos(world.now);
     let datagram = sent(&mut world.ends[CLIENT].endpoint, now).remove(0);

@@ -1,7 +1,7 @@
 //! Two endpoints and the network between them, step by step in virtual time.
 
 use crate::network::{Network, Path};
-use rudp::{Accept, Config, ConnectionId, Endpoint, Event, Time};
+use rudp::{Accept, Config, Connection, ConnectionId, Endpoint, Event, Time};
 use std::net::{Ipv4Addr, SocketAddr};
 
 pub(crate) struct World {
@@ -60,6 +60,20 @@ impl World {
         client
             .connect(now, to, config)
             .expect("the configuration is sound")
+    }
+
+    pub(crate) fn connection(&mut self, end: usize, id: ConnectionId) -> Option<&mut Connection> {
+        self.ends[end].endpoint.connection(id)
+    }
+
+    /// The client's end of a connection that is open.
+    pub(crate) fn client(&mut self, id: ConnectionId) -> &mut Connection {
+        self.connection(CLIENT, id).expect("it is open")
+    }
+
+    pub(crate) fn close(&mut self, id: ConnectionId) {
+        let now = self.time();
+        self.client(id).close(now);
     }
 
     /// Hands over what happened, then moves on. Whether anything is still to happen.

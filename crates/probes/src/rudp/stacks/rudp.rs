@@ -72,7 +72,7 @@ impl Sender {
             .ok_or(ErrorKind::UnexpectedEof)?;
         let stats = connection.stats();
         let mut room = QUEUED_LEAST
-            .max(2 * stats.bytes_under_way)
+            .max(2 * stats.bytes_in_flight)
             .min(WINDOW_BYTES.into())
             .saturating_sub(stats.queued_bytes);
         let size = outgoing.size() as u64;

@@ -62,7 +62,7 @@ impl Sends for Sender {
 
     fn counted(&self) -> io::Result<Sent> {
         Ok(Sent {
-            again: self.protocol.resent() as f64 / self.sent.max(1) as f64,
+            again: self.protocol.retransmissions() as f64 / self.sent.max(1) as f64,
             datagrams: Some(self.sent),
         })
     }

@@ -39,22 +39,21 @@ enum Args {
 #[derive(Debug)]
 pub(in crate::thrift) struct Chunk(EchoChunkArgs);
 
-impl Message {
-    /// What carries this payload.
-    pub(in crate::thrift) fn of(payload: &Payload) -> Self {
+impl From<&Payload> for Message {
+    fn from(payload: &Payload) -> Self {
         match payload.value() {
             &Value::Int(value) => Self::Int(value),
             &Value::Double(value) => Self::Double(value.into()),
             Value::String(value) => Self::String(value.clone()),
-            Value::Structure(of) => Self::Structure(Structure {
-                id: of.id,
-                name: of.name.clone(),
-                price: of.price.into(),
-                sold: of.sold,
-                at: Position::new(of.at.0.into(), of.at.1.into()),
-                numbers: of.numbers.clone(),
-                notes: of.notes.clone(),
-                labels: of.labels.clone(),
+            Value::Structure(value) => Self::Structure(Structure {
+                id: value.id,
+                name: value.name.clone(),
+                price: value.price.into(),
+                sold: value.sold,
+                at: Position::new(value.at.0.into(), value.at.1.into()),
+                numbers: value.numbers.clone(),
+                notes: value.notes.clone(),
+                labels: value.labels.clone(),
             }),
         }
     }

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 /// Numbers, as ranges that neither overlap nor touch, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ranges(Vec<Range<u64>>);
+pub(crate) struct RangeSet(Vec<Range<u64>>);
 
-impl Ranges {
-    pub(crate) const fn new() -> Ranges {
-        Ranges(Vec::new())
+impl RangeSet {
+    pub(crate) const fn new() -> RangeSet {
+        RangeSet(Vec::new())
     }
 
     /// How many ranges there are, which is what they cost.
@@ -31,11 +31,11 @@ impl Ranges {
     }
 
     pub(crate) fn contains(&self, number: u64) -> bool {
-        self.covers(&(number..number + 1))
+        self.contains_range(&(number..number + 1))
     }
 
     /// Whether all of these are in the set.
-    pub(crate) fn covers(&self, these: &Range<u64>) -> bool {
+    pub(crate) fn contains_range(&self, these: &Range<u64>) -> bool {
         if these.is_empty() {
             return true;
         }
@@ -116,7 +116,7 @@ mod tests {
             inserts in prop::collection::vec((0..200_u64, 0..12_u64), 0..60),
             below in 0..200_u64,
         ) {
-            let mut ranges = Ranges::new();
+            let mut ranges = RangeSet::new();
             let mut set = BTreeSet::new();
             for (start, count) in inserts {
                 let new = (start..start + count).filter(|number| set.insert(*number)).count();
@@ -132,7 +132,7 @@ mod tests {
             for number in 0..220 {
                 prop_assert_eq!(ranges.contains(number), set.contains(&number));
                 let both = set.contains(&number) && set.contains(&(number + 1));
-                prop_assert_eq!(ranges.covers(&(number..number + 2)), both);
+                prop_assert_eq!(ranges.contains_range(&(number..number + 2)), both);
             }
             prop_assert_eq!(ranges.is_empty(), set.is_empty());
         }
