@@ -20,7 +20,6 @@ mod prelude;
 mod rpc;
 mod rudp;
 mod sizes;
-mod sum;
 mod sync;
 mod table;
 #[cfg(test)]

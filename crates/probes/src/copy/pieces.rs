@@ -6,11 +6,10 @@ use super::parts::Part;
 use crate::arenas::Pages;
 use crate::os::syscall;
 use crate::sizes;
-use crate::sum::Range;
+use costof_model::cost::{Cost, Range};
 use costof_model::facts::Facts;
 use costof_model::prediction::Known;
 use costof_model::typed::Words;
-use costof_model::unit::Unit;
 
 /// The probes that have measured them.
 pub(super) const AFTER: &[&str] = &[
@@ -207,9 +206,9 @@ impl<'a> Pieces<'a> {
             [(size, ns)] => {
                 let more = (bytes - size).max(0.0);
                 let copies = self.copy_in(more, true) + self.copy_out(more);
-                Some(Range::exactly(ns) + copies * 2.0)
+                Some(Range::from(ns) + copies * 2.0)
             }
-            _ => along(points, bytes).map(Range::exactly),
+            _ => along(points, bytes).map(Range::from),
         };
         let (awake, idle) = (points("awake"), points("idle"));
         let Some(usual) = at(&awake, bytes) else {
@@ -262,13 +261,8 @@ impl<'a> Pieces<'a> {
     }
 
     /// What a congestion control adds that lets packets leave at a rate, by a timer for each: BBR.
-    /// As long as it lets them go as fast as they come, nothing. The outer None: it does, and no timer
-    /// is known.
-    pub(super) fn pacing(
-        &self,
-        control: Option<&str>,
-        bytes: f64,
-    ) -> Option<Option<(Range, String)>> {
+    /// As long as it lets them go as fast as they come, nothing. None: it does, and no timer is known.
+    pub(super) fn pacing(&self, control: Option<&str>, bytes: f64) -> Option<Cost> {
         let usual = self
             .facts
             .kernel
@@ -276,7 +270,7 @@ impl<'a> Pieces<'a> {
             .get("net.ipv4.tcp_congestion_control");
         let control = control.or(usual.map(String::as_str)).unwrap_or_default();
         if !control.starts_with("bbr") {
-            return Some(None);
+            return Some(Cost::default());
         }
         let late = |slack| {
             let of = |wake| {
@@ -291,11 +285,8 @@ impl<'a> Pieces<'a> {
         let late = late("least").or_else(less_slack)?;
         // Small messages that wait meanwhile fill a packet.
         let added = Range(0.0, late) * (bytes / PACKET_BYTES);
-        let words = format!(
-            "as {control} may have each 64 KiB wait for a timer, {} late by os.timer",
-            Unit::Nanoseconds.display(late)
-        );
-        Some(Some((added, words)))
+        let name = format!("as {control} may have each 64 KiB wait for a timer (os.timer)");
+        Some(Cost::new(added, name))
     }
 }
 
@@ -370,7 +361,6 @@ fn along(points: &[(f64, f64)], at: f64) -> Option<f64> {
 mod tests {
     use super::super::parts::{self, Parts};
     use super::*;
-    use crate::sum::Sum;
     use crate::testing::measured;
     use crate::{memory, os};
     use costof_model::rows::PointRow;
@@ -437,20 +427,5 @@ mod tests {
         let of = |rows: &[PointRow]| Pieces::of(&Known(rows), &facts).unwrap().reap(32);
         assert_eq!(of(&rows), Range(0.7 * 20.0, 1.3 * 80.0));
         assert_eq!(of(&rows[..2]), Range(200.0 / 32.0, 1000.0 / 32.0));
-    }
-
-    #[test]
-    fn a_sum_has_the_terms_that_there_are() {
-        let mut sum = Sum::new();
-        sum.add(Range(1.0, 2.0), "of this");
-        sum.add(Range::NONE, "of that");
-        sum.add(Range::exactly(3.0), "of those");
-        assert_eq!(sum.total(), Range(4.0, 5.0));
-        sum.add(Range(0.0, 9.0), "of others");
-        assert_eq!(
-            sum.in_words(),
-            "4.00–14.0 ns (1.00–2.00 ns of this + 3.00 ns of those + up to 9.00 ns of others)"
-        );
-        assert_eq!(sum.total().longer(Range(5.0, 7.0)), Range(5.0, 14.0));
     }
 }

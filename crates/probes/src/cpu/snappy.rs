@@ -1,6 +1,6 @@
 //! `cpu.snappy`: what compressing with Snappy costs.
 
-use crate::expect::at_the_clock;
+use crate::expect::cycles;
 use crate::prelude::*;
 use crate::{derived, english};
 use fastrand::Rng;
@@ -110,51 +110,28 @@ impl Measure for Snappy {
 
     fn predict(point: &At<Snappy>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         let size = point.size as f64;
-        let compresses = point.direction == Direction::Compress;
-        if point.data == Data::Text {
-            // Text is among the slowest inputs, which those figures are for.
-            let (then, what) = if compresses {
-                (250e6, "compress")
-            } else {
-                (500e6, "decompress")
-            };
-            let ns_then = size / then * 1e9;
-            return cost_ns(
-                ns_then / 5.0,
-                ns_then / 1.5,
-                format!(
-                    "a core of 2011 takes {} to {what} it at {}, and newer ones are 1.5 to 5 \
-                     times as fast",
-                    Unit::Nanoseconds.display(ns_then),
-                    Unit::BytesPerSecond.display(then)
-                ),
-            );
-        }
-        // What is copied or cleared, in a cache: 8 to 40 bytes a nanosecond.
-        let moves = |bytes: f64| (bytes / 40.0, bytes / 8.0);
-        if !compresses {
-            let (low, high) = moves(size);
-            return cost_ns(
-                5.0 + low,
-                40.0 + high,
-                "a copy at 8 to 40 GB/s, and 5 to 40 ns for the call",
-            );
-        }
-        let hz = known.primary("cpu.frequency", &[])?;
-        let work = Fruitless::search(point.size);
-        let (low, high) = moves(size + work.table_bytes);
-        let ns_per_cycle = 1e9 / hz;
-        cost_ns(
-            work.looks * 4.0 * ns_per_cycle + low,
-            work.looks * 12.0 * ns_per_cycle + high,
-            format!(
-                "{:.0} places are looked at, for 4 to 12 cycles each {}; the data are copied and \
-                 {} of tables cleared, at 8 to 40 GB/s",
-                work.looks,
-                at_the_clock(hz),
-                Unit::Bytes.display(work.table_bytes)
-            ),
-        )
+        // What is copied or cleared, in a cache.
+        const MOVES: (f64, f64) = (8.0, 40.0);
+        let cost = match (point.data, point.direction) {
+            // Text is among the slowest inputs, which those figures are for; newer cores are 1.5 to 5
+            // times as fast.
+            (Data::Text, direction) => {
+                let then = match direction {
+                    Direction::Compress => 250e6,
+                    Direction::Decompress => 500e6,
+                };
+                Cost::new(size / then * 1e9, "on a core of 2011") * (1.0 / 5.0, 1.0 / 1.5)
+            }
+            (Data::Random, Direction::Decompress) => {
+                Cost::bytes(size, MOVES, "copied") + Cost::new((5.0, 40.0), "for the call")
+            }
+            (Data::Random, Direction::Compress) => {
+                let Fruitless { looks, table_bytes } = Fruitless::search(point.size);
+                let looks = cycles(known, (4.0 * looks, 12.0 * looks), "places looked at")?;
+                looks + Cost::bytes(size + table_bytes, MOVES, "of data and tables moved")
+            }
+        };
+        cost.predict("cost")
     }
 
     fn derive(point: &At<Snappy>, reports: Vec<Report>) -> Report {

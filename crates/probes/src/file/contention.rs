@@ -4,7 +4,6 @@ use super::axes;
 use super::expect;
 use super::place::{self, Place, all_by_the_device, is_there};
 use crate::prelude::*;
-use crate::sum::{Range, Sum};
 use costof_measure::schedule::Precision;
 use costof_model::Text;
 use costof_os::file::contenders::Contenders;
@@ -102,24 +101,15 @@ impl Measure for Contention {
     }
 
     fn predict(point: &At<Contention>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let mut sum = Sum::new();
-        let contenders = point.contenders as f64;
         let blocks = expect::Blocks {
             dir: &point.dir,
             block: point.block,
             jump: true,
             by_read: false,
         };
-        let one = expect::request(&blocks, facts, known)?;
-        sum.add(one.range, one.name);
-        sum.add(
-            one.range * Range(0.0, contenders),
-            format!("for up to {contenders} others"),
-        );
-        let rest = expect::bytes(&blocks, facts)?;
-        sum.add(rest.range, rest.name);
-        let Range(low, high) = sum.total();
-        latency_ns(low, high, sum.in_words())
+        let all = 1.0 + point.contenders as f64;
+        let requests = expect::request(&blocks, facts, known)? * (1.0, all);
+        (requests + expect::bytes(&blocks, facts)?).predict("latency")
     }
 }
 

@@ -76,34 +76,16 @@ impl Measure for Metadata {
     }
 
     fn predict(point: &At<Metadata>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
-        let open_ns = syscall::one_thread_ns(known, syscall::Call::Open)?;
-        let (low, high, because) = match point.call {
-            Call::Stat => (
-                read_ns,
-                6.0 * read_ns,
-                format!(
-                    "a name to look up and 144 bytes to copy: 1 to 6 system calls of {read_ns:.0} ns"
-                ),
-            ),
-            Call::Create => (
-                2.0 * open_ns,
-                30.0 * open_ns,
-                format!(
-                    "an open and close of {open_ns:.0} ns, 2 to 30 of them with an inode to find and a \
-                     folder and a journal to note it in"
-                ),
-            ),
-            Call::Rename | Call::Unlink => (
-                open_ns,
-                30.0 * open_ns,
-                format!(
-                    "1 to 30 opens and closes of {open_ns:.0} ns, with a folder and a journal to note \
-                     it in"
-                ),
-            ),
+        let read = syscall::measured(known, syscall::Call::Read)?;
+        let open = syscall::measured(known, syscall::Call::Open)?;
+        let cost = match point.call {
+            // A name to look up, and 144 bytes to copy.
+            Call::Stat => read * (1.0, 6.0),
+            // An inode to find, and a folder and a journal to note it in.
+            Call::Create => open * (2.0, 30.0),
+            Call::Rename | Call::Unlink => open * (1.0, 30.0),
         };
-        cost_ns(low, high, because)
+        cost.predict("cost")
     }
 }
 

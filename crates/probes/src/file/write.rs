@@ -5,7 +5,6 @@ use super::expect;
 use super::place::{self, Place, all_by_the_device};
 use crate::derived::with_throughput;
 use crate::prelude::*;
-use crate::sum::{Range, Sum};
 use costof_model::Text;
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::file::order::Order;
@@ -112,23 +111,22 @@ impl Measure for Write {
         /// To make a page dirty.
         const MARK_PAGE_NS: Range = Range(30.0, 500.0);
         /// What a file system does for a write whatever its length: a lock, the file's time, a journal
-        /// that it tells of the write.
+        /// that learns of the write.
         const NOTE_NS: Range = Range(50.0, 2500.0);
-        let mut sum = Sum::new();
         let block = point.block as f64;
-        if point.is_direct() {
-            expect::device(&mut sum, &point.blocks(), facts, known)?;
+        let cost = if point.is_direct() {
+            let blocks = point.blocks();
+            expect::request(&blocks, facts, known)? + expect::bytes(&blocks, facts)?
         } else {
-            expect::call(&mut sum, known)?;
-            sum.add(NOTE_NS, "for what the file system notes");
-            sum.add(
-                MARK_PAGE_NS * expect::pages(block),
-                "to find pages and mark them",
-            );
-            sum.add(expect::copy(known, block)?, "to copy the block");
-        }
-        let Range(low, high) = sum.total();
-        cost_ns(low, high, sum.in_words())
+            expect::call(known)?
+                + Cost::new(NOTE_NS, "for what the file system notes")
+                + Cost::new(
+                    MARK_PAGE_NS * expect::pages(block),
+                    "to find pages and mark them",
+                )
+                + expect::copy(known, block)?
+        };
+        cost.predict("cost")
     }
 
     fn derive(point: &At<Write>, reports: Vec<Report>) -> Report {

@@ -2,8 +2,7 @@
 
 use crate::derived;
 use crate::ends::{self, Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps};
-use crate::expect;
-use crate::os::syscall;
+use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::wake::{self, Kept, Wake};
 use costof_os::flow::{Flow, MOST_BYTES, Through};
@@ -94,39 +93,19 @@ impl Measure for Bandwidth {
 
     fn predict(point: &At<Bandwidth>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         let bytes = point.size as f64;
-        // Bytes a nanosecond: within one processor's caches, and from one processor to another, where
-        // about ten lines of 64 B are on their way at a time, for 30 to 150 ns each.
-        let (least_ns, most_ns, mut because) = if point.cpus == Cpus::Same {
-            (
-                2.0 * bytes / 40.0,
-                2.0 * bytes / 8.0,
-                "two copies inside one processor's caches, one after the other, at 8 to 40 GB/s"
-                    .to_owned(),
-            )
-        } else {
-            (
-                bytes / 20.0,
-                2.0 * bytes / 5.0,
-                "two copies from one processor's caches to another's at 5 to 20 GB/s, at the same time \
-                 or one after the other"
-                    .to_owned(),
-            )
+        // Within one CPU's caches, and from one CPU to another, where about ten lines of 64 B are on
+        // their way at a time, for 30 to 150 ns each; both copies at the same time or one after the
+        // other.
+        let mut cost = match point.cpus {
+            Cpus::Same => Cost::bytes(2.0 * bytes, (8.0, 40.0), "copied in one CPU's caches"),
+            Cpus::Cross => Cost::bytes(2.0 * bytes, (5.0, 40.0), "copied from CPU to CPU"),
         };
-        let (mut calls_ns, mut switch_ns) = (0.0, 0.0);
         if point.over != Over::SharedMemory {
-            calls_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
-            switch_ns = ends::switch_ns(point.cpus, point.wake, known)?;
-            because += &format!(
-                "; one or both calls, like a read of {calls_ns:.0} ns; no or one context switch of \
-                 {:.2} µs every 64 KiB",
-                switch_ns / 1e3
-            );
+            cost += syscall::measured(known, syscall::Call::Read)? * (1.0, 2.0);
+            let switch = context_switch::measured(point.cpus, point.wake, known)?;
+            cost += switch * (0.0, bytes / 65536.0);
         }
-        expect::throughput(
-            bytes * 1e9 / (most_ns + 2.0 * calls_ns + switch_ns * bytes / 65536.0),
-            bytes * 1e9 / (least_ns + calls_ns),
-            because,
-        )
+        cost.predict_throughput(bytes)
     }
 
     /// Bytes a second, from the time of a message.

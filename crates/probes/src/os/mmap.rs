@@ -112,27 +112,20 @@ impl Measure for Mmap {
     }
 
     fn predict(point: &At<Mmap>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let open_ns = syscall::one_thread_ns(known, syscall::Call::Open)?;
         let fault_ns = known.primary("os.page_fault", &[("kind", "minor_anonymous")])?;
         let (pages, tables) = match point.populate {
             Populate::Yes => (point.size.div_ceil(4096), 0),
             Populate::No if point.size >= OWN_TABLES_BYTES => (1, 2),
             Populate::No => (1, 0),
         };
-        // Of many pages that come together each is cheaper; one that comes alone may be dearer.
+        // Of many pages that come together each is cheaper; one that comes alone may cost more.
         let times = if pages > 1 { (0.3, 1.2) } else { (0.5, 2.0) };
-        let brought = (pages + tables) as f64;
-        cost_ns(
-            0.5 * open_ns + times.0 * brought * fault_ns + FREEING_NS.0,
-            1.5 * open_ns + times.1 * brought * fault_ns + FREEING_NS.1,
-            format!(
-                "2 system calls that allocate and free a mapping, like 0.5 to 1.5 of an open and close \
-                 of {open_ns:.0} ns; {pages} pages and {tables} page tables of its own, each like {} \
-                 to {} of a page fault of {fault_ns:.0} ns; {:.0} to {:.0} ns to free pages and flush \
-                 the TLB",
-                times.0, times.1, FREEING_NS.0, FREEING_NS.1
-            ),
-        )
+        let fault = Cost::new(fault_ns, "for a page fault (os.page_fault)") * times;
+        // Two system calls that allocate and free a mapping, like those for a file.
+        let calls = syscall::measured(known, syscall::Call::Open)? * (0.5, 1.5);
+        let brought = (fault * (pages + tables) as f64).named("pages and page tables");
+        let freed = Cost::new((100.0, 600.0), "to free pages and flush the TLB");
+        (calls + brought + freed).predict("cost")
     }
 }
 
@@ -219,7 +212,5 @@ impl RoleAt<Mmap> for Mapping {
     }
 }
 
-/// Freeing a page and flushing the TLB.
-const FREEING_NS: (f64, f64) = (100.0, 600.0);
 /// A mapping of this size has page tables of its own, on two levels.
 const OWN_TABLES_BYTES: usize = 1 << 30;

@@ -150,37 +150,24 @@ impl Measure for Process {
     }
 
     fn predict(point: &At<Process>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let call_ns = syscall::one_thread_ns(known, syscall::Call::Getppid)?;
-        let (copies, made_ns, made) = match point.how {
-            How::Fork | How::Clone3 => (
-                true,
-                COPIED_NS,
-                "30 to 150 µs to make a small process and to end it",
-            ),
-            How::Vfork | How::PosixSpawn => (
-                false,
+        let mut cost = syscall::measured(known, syscall::Call::Getppid)? * 3.0;
+        let copies = matches!(point.how, How::Fork | How::Clone3);
+        cost += if copies {
+            Cost::new(COPIED_NS, "to make a small process and to end it")
+        } else {
+            Cost::new(
                 BORROWED_NS,
-                "8 to 50 µs to make a process that borrows its memory and to end it",
-            ),
+                "to make a process that borrows memory and to end it",
+            )
         };
-        let calls_ns = 3.0 * call_ns;
-        let (mut low, mut high) = (calls_ns + made_ns.0, calls_ns + made_ns.1);
-        let mut because = format!("3 system calls of {call_ns:.0} ns, {made}");
         if point.exec == Exec::Yes {
-            low += EXECUTED_NS.0;
-            high += EXECUTED_NS.1;
-            because.push_str(", 30 to 200 µs to execute a static program");
+            cost += Cost::new(EXECUTED_NS, "to execute a static program");
         }
-        let resident = point.resident;
-        if copies && resident > 0 {
-            let pages = (resident / facts.memory.page_bytes.unwrap_or(4096)) as f64;
-            low += pages * PAGE_NS.0;
-            high += pages * PAGE_NS.1;
-            because.push_str(&format!(
-            ", and {pages} pages of which each takes 20 to 100 ns to copy and to drop its entry, as the kernel's notes on it come from a cache or from main memory"
-        ));
+        if copies {
+            let pages = point.resident / facts.memory.page_bytes.unwrap_or(4096);
+            cost += Cost::new(PAGE_NS, "to copy and drop a page's entry") * pages as f64;
         }
-        latency_ns(low, high, because)
+        cost.predict("latency")
     }
 }
 

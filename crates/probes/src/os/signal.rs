@@ -53,34 +53,17 @@ impl Measure for Signal {
     }
 
     fn predict(point: &At<Signal>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let call_ns = syscall::one_thread_ns(known, syscall::Call::Getppid)?;
-        match point.how {
-            How::Install => cost_ns(
-                call_ns,
-                2.0 * call_ns + 100.0,
-                format!(
-                    "1 to 2 system calls of {call_ns:.0} ns, and up to 100 ns to copy two \
-                     structures"
-                ),
-            ),
-            How::Fault => cost_ns(
-                call_ns + FRAME_NS.0 + 100.0,
-                3.0 * call_ns + FRAME_NS.1 + 1000.0,
-                format!(
-                    "an exception and the call that returns, like 1 to 3 system calls of \
-                     {call_ns:.0} ns together, a look at the page of 0.1 to 1 µs, and a handler's \
-                     frame of 0.3 to 2 µs"
-                ),
-            ),
-            How::Deliver => cost_ns(
-                2.0 * call_ns + FRAME_NS.0,
-                2.0 * call_ns + FRAME_NS.1,
-                format!(
-                    "2 system calls of {call_ns:.0} ns, and a handler's frame of 0.3 to 2 µs with \
-                     the vector registers"
-                ),
-            ),
-        }
+        let call = syscall::measured(known, syscall::Call::Getppid)?;
+        let frame = Cost::new(FRAME_NS, "for a handler's frame with the vector registers");
+        let cost = match point.how {
+            How::Install => call * (1.0, 2.0) + Cost::new((0.0, 100.0), "to copy two structures"),
+            // An exception, and the call that returns.
+            How::Fault => {
+                call * (1.0, 3.0) + frame + Cost::new((100.0, 1000.0), "to look at the page")
+            }
+            How::Deliver => call * 2.0 + frame,
+        };
+        cost.predict("cost")
     }
 }
 

@@ -86,28 +86,20 @@ impl Measure for Thread {
     }
 
     fn predict(point: &At<Thread>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let call_ns = syscall::one_thread_ns(known, syscall::Call::Getppid)?;
-        let calls_ns = 6.0 * call_ns;
-        let made = format!(
-            "6 system calls of {call_ns:.0} ns (signals blocked and let in, clone, waiting, waking, \
-             the stack given back), 2 to 10 µs to make and to end a thread"
-        );
-        let (here, on_one) = switch_ns(known, ends::Cpus::Same, Wake::Awake, SWITCH_NS);
-        let low = calls_ns + MADE_NS.0 + 2.0 * here.0;
-        if point.cpus == Cpus::Same {
-            let high = calls_ns + MADE_NS.1 + 2.0 * here.1;
-            let because = format!("{made}, and two context switches of {on_one} on one processor");
-            return latency_ns(low, high, because);
-        }
-        let (there, to_idle) = switch_ns(known, ends::Cpus::Cross, Wake::Idle, SWITCH_TO_IDLE_NS);
-        latency_ns(
-            low.min(calls_ns + MADE_NS.0 + there.0),
-            calls_ns + MADE_NS.1 + 2.0 * there.1.max(here.1),
-            format!(
-                "{made}, and two context switches of {on_one} on one processor, or one or two of \
-                 {to_idle} to an idle one"
-            ),
-        )
+        // Signals blocked and let in, clone, waiting, waking, the stack given back.
+        let calls = syscall::measured(known, syscall::Call::Getppid)? * 6.0;
+        let made = calls + Cost::new(MADE_NS, "to make and to end a thread");
+        let here = switch(known, ends::Cpus::Same, Wake::Awake, SWITCH_NS);
+        let switches = match point.cpus {
+            Cpus::Same => here * 2.0,
+            // One or two to an idle CPU.
+            Cpus::Any => {
+                let there = switch(known, ends::Cpus::Cross, Wake::Idle, SWITCH_TO_IDLE_NS);
+                let least = (2.0 * here.range.0).min(there.range.0);
+                (here.max(there) * 2.0).at_least(least)
+            }
+        };
+        (made + switches).predict("latency")
     }
 }
 
@@ -191,15 +183,9 @@ const SWITCH_NS: (f64, f64) = (1_000.0, 5_000.0);
 /// One to an idle processor, where it was not measured.
 const SWITCH_TO_IDLE_NS: (f64, f64) = (2_000.0, 60_000.0);
 
-/// What a context switch takes at least and at most, and in words: as measured
-/// between threads, by a futex if there is one of it, as that does least beside;
-/// else between processes; else as usual.
-fn switch_ns(
-    known: &Known<'_>,
-    cpus: ends::Cpus,
-    wake: Wake,
-    usual: (f64, f64),
-) -> ((f64, f64), String) {
+/// A context switch: as measured between threads, by a futex if there is one of it, as that does least
+/// beside; else between processes; else as usual.
+fn switch(known: &Known<'_>, cpus: ends::Cpus, wake: Wake, usual: (f64, f64)) -> Cost {
     let measured = [
         (Between::Threads, Over::Futex),
         (Between::Threads, Over::Pipe),
@@ -207,23 +193,16 @@ fn switch_ns(
     ]
     .into_iter()
     .find_map(|(between, over)| {
-        let switch = ContextSwitch {
+        known.at(&ContextSwitch {
             between,
             over,
             cpus,
             wake,
-        };
-        Some((known.at(&switch)?, between.word()))
+        })
     });
     match measured {
-        Some((ns, between)) => (
-            (ns, ns),
-            format!(
-                "{}, as os.context_switch measured between {between},",
-                Unit::Nanoseconds.display(ns)
-            ),
-        ),
-        None => (usual, format!("{} to {} µs", usual.0 / 1e3, usual.1 / 1e3)),
+        Some(ns) => Cost::new(ns, "for a context switch (os.context_switch)"),
+        None => Cost::new(usual, "for a context switch"),
     }
 }
 

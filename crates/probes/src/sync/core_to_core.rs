@@ -265,23 +265,15 @@ impl Drop for Moved<'_> {
     }
 }
 
-/// The round trip to the neighbour on which a second thread is put, the nearest
-/// that has a core of its own: in nanoseconds, and as words.
-pub(crate) fn to_the_neighbour(facts: &Facts, known: &Known<'_>) -> Option<(f64, String)> {
+/// The round trip to the neighbour on which a second thread is put, the nearest that has a core of its
+/// own.
+pub(crate) fn to_the_neighbour(facts: &Facts, known: &Known<'_>) -> Option<Cost> {
     let pairs = neighbourhood::pairs(facts);
-    let (_, from, to) = pairs
-        .iter()
-        .find(|(neighbourhood, ..)| *neighbourhood != Neighbourhood::Core)
-        .or(pairs.first())?;
-    let ns = known.primary(
-        &PROBE.info.id,
-        &[("from", &from.to_string()), ("to", &to.to_string())],
-    )?;
-    let words = format!(
-        "a line takes {} from processor {from} to {to} and back",
-        Unit::Nanoseconds.display(ns)
-    );
-    Some((ns, words))
+    let other_core = |pair: &&(Neighbourhood, u64, u64)| pair.0 != Neighbourhood::Core;
+    let &(_, from, to) = pairs.iter().find(other_core).or(pairs.first())?;
+    let ns = known.at(&CoreToCore { from, to })?;
+    let name = format!("for a line from CPU {from} to {to} and back (sync.core_to_core)");
+    Some(Cost::new(ns, name))
 }
 
 #[cfg(test)]

@@ -81,30 +81,20 @@ impl Measure for FalseSharing {
     }
 
     fn predict(point: &At<FalseSharing>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let counter_ns = known.primary("cpu.loop", &[("body", "memory_counter")])?;
-        let counter = Unit::Nanoseconds.display(counter_ns);
+        let ns = known.primary("cpu.loop", &[("body", "memory_counter")])?;
+        let counter = Cost::new(ns, "to count in memory (cpu.loop)");
         let threads = point.threads;
         if threads == 1 || point.lines == Lines::Separate {
-            return cost_ns(
-                0.7 * counter_ns,
-                2.0 * counter_ns,
-                format!("cpu.loop counts in memory in {counter}, and nobody else wants the line"),
-            );
+            return (counter * (0.7, 2.0)).predict("cost");
         }
-        let (trip_ns, trip) = core_to_core::to_the_neighbour(facts, known)?;
-        // The line goes round all that have a counter in it.
+        let trip = core_to_core::to_the_neighbour(facts, known)?;
+        // The line goes round all that have a counter in it. At best each core has it for its part of
+        // the time; at worst it makes half a round trip for each core, for every 32 increments, which
+        // waited in the store buffer.
         let sharers = threads.min(IN_A_LINE) as f64;
-        cost_ns(
-            sharers * counter_ns,
-            counter_ns + sharers / 2.0 * trip_ns / 32.0,
-            format!(
-                "at best each of {sharers} cores has the line for its part of the time, in which \
-                 an increment takes {counter} by cpu.loop; at worst the line makes {} round trips, \
-                 half of one for each core, for every 32 increments, which waited in the store \
-                 buffer; {trip}",
-                sharers / 2.0
-            ),
-        )
+        let best = counter.clone() * sharers;
+        let worst = counter + trip * (sharers / 2.0 / 32.0);
+        best.up_to(worst).predict("cost")
     }
 }
 

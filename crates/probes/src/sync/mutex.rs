@@ -1,6 +1,6 @@
 //! `sync.mutex`: what locking and unlocking costs, alone and in a crowd.
 
-use crate::expect::cost_cycles;
+use crate::expect::{cost_cycles, cycles};
 use crate::os::syscall;
 use crate::prelude::*;
 use crate::sync::core_to_core;
@@ -150,33 +150,19 @@ impl Measure for Mutex {
             // When they get processors is the scheduler's affair.
             return None;
         }
-        let hz = known.primary("cpu.frequency", &[])?;
-        let (trip_ns, trip) = core_to_core::to_the_neighbour(facts, known)?;
         let atomics = if sleeps { 2.0 } else { 1.0 };
-        let fastest_ns = 2.0 * atomics * 8.0 / hz * 1e9;
-        let (call_ns, call) = if sleeps {
-            let call_ns = syscall::one_thread_ns(known, syscall::Call::Getppid)?;
-            let shown = Unit::Nanoseconds.display(call_ns);
-            (
-                call_ns,
-                format!(
-                    " and, assumed, a system call of {shown} to sleep or to wake in every fourth"
-                ),
-            )
-        } else {
-            (0.0, String::new())
-        };
-        let each = threads as f64;
-        cost_ns(
-            each * fastest_ns,
-            each * (trip_ns / 2.0 + call_ns / 4.0),
-            format!(
-                "{threads} threads' turns: each {}, twice the time of {atomics} atomic \
-                 instruction(s) of 8 cycles, if most turns stay on one processor; half of a line's \
-                 round trip{call}, if every turn is handed over; {trip}",
-                Unit::Nanoseconds.display(fastest_ns)
-            ),
-        )
+        let stays = 2.0 * atomics * 8.0;
+        let stays = cycles(
+            known,
+            (stays, stays),
+            "atomic instructions, half of the time",
+        )?;
+        let mut handed_over = core_to_core::to_the_neighbour(facts, known)? * 0.5;
+        if sleeps {
+            let call = syscall::measured(known, syscall::Call::Getppid)?;
+            handed_over += (call * 0.25).named("to sleep or to wake");
+        }
+        (stays.up_to(handed_over) * threads as f64).predict("cost")
     }
 }
 
