@@ -4,12 +4,12 @@
 //! `COSTOF_PLANTED_PERCENT` says by how much, from 0 to 100; each worker reads it for itself.
 
 use costof_measure::meter::Meter;
+use costof_measure::metrics;
 use costof_measure::probe::{Measure, Metric, Probe, StartRole, role};
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::prediction::{Known, Prediction};
 use costof_model::typed::{At, words};
-use costof_model::unit::{Better, Unit};
 use costof_model::{point, words};
 use costof_os::syscalls;
 use std::hint::black_box;
@@ -41,24 +41,26 @@ words! {
 }
 
 point! {
-    /// What `bench.planted` varies.
+    /// Is a known slow-down found?
+    ///
+    /// An operation is a hundred parts, and one more for each percent that is planted.
+    ///
+    /// # Predicted from
+    /// nothing
+    ///
+    /// # Sources
+    /// - bench/README.md
     struct Planted of "bench.planted" {
-        of: Of = words("what the operation is made of"),
+        /// what the operation is made of
+        of: Of = words(),
     }
 }
 
 impl Measure for Planted {
-    const QUESTION: &'static str = "Is a known slow-down found?";
-    const METRICS: &'static [Metric] = &[Metric {
-        name: "cost",
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        about: "one operation of a hundred parts, and those that are planted",
-    }];
-    const HOW: &'static str =
-        "An operation is a hundred parts, and one more for each percent that is planted.";
-    const SOURCES: &'static [&'static str] = &["bench/README.md"];
-    const PREDICTED_FROM: &'static str = "nothing";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one operation of a hundred parts, and those that are planted
+        cost: Nanoseconds Lower,
+    };
     const ROLES: &'static [StartRole] = &[|_| role::<Planted>(run)];
 
     fn predict(_: &At<Planted>, _: &Facts, _: &Known<'_>) -> Option<Prediction> {

@@ -60,23 +60,21 @@ pub struct Probe {
 
 /// One question with a number for an answer, and how it gets it: carried by the type of the probe's points.
 /// What has no default here must be said.
+///
+/// The doc comment of the type describes the probe for `list` and `explain`. Its first paragraph is the
+/// question, as a person asks it; what follows says how it is measured, and what the number contains. Three
+/// sections come after that; a probe without one of the first two does not compile:
+///
+/// - `# Predicted from`: what its predictions are made of, in words;
+/// - `# Sources`: a list of the papers, manuals and kernel documents that it rests on;
+/// - `# Needs`: a list of what the machine must offer, where that is not every machine.
 pub trait Measure: TypedPoint {
     /// The version of the method; numbers of different methods are not compared.
     const METHOD: u32 = 1;
-    /// The question, as a person asks it.
-    const QUESTION: &'static str;
     /// What it measures, the primary metric first.
     const METRICS: &'static [Metric];
-    /// How it is measured, and what the number contains.
-    const HOW: &'static str;
-    /// Papers, manuals and kernel documents that it rests on.
-    const SOURCES: &'static [&'static str];
-    /// What it predicts from, in words.
-    const PREDICTED_FROM: &'static str;
     /// Probes whose points its predictions use; they are measured before it.
     const AFTER: &'static [&'static str] = &[];
-    /// What the machine must offer.
-    const NEEDS: &'static [&'static str] = &[];
     /// As [`ProbeInfo::crossings`].
     const CROSSINGS: &'static [&'static [&'static str]] = &[];
     /// As [`Probe::rounds`].
@@ -146,9 +144,29 @@ pub struct Metric {
     pub about: &'static str,
 }
 
+/// Declares metrics, the primary one first: `/// what it is` and `name: Unit Better,` each.
+#[macro_export]
+macro_rules! metrics {
+    ($($(#[doc = $about:literal])+ $name:ident: $unit:ident $better:ident),+ $(,)?) => {
+        &[$($crate::probe::Metric {
+            name: stringify!($name),
+            unit: costof_model::unit::Unit::$unit,
+            better: costof_model::unit::Better::$better,
+            about: concat!($($about),+).trim_ascii(),
+        }),+]
+    };
+}
+
 impl Probe {
     /// The probe that measures so.
     pub const fn of<M: Measure>() -> Probe {
+        const {
+            assert!(
+                has_line(M::DOC, PREDICTED_FROM),
+                "no section `# Predicted from`"
+            );
+            assert!(has_line(M::DOC, SOURCES), "no section `# Sources`");
+        }
         Probe {
             info: LazyLock::new(describe::<M>),
             rounds: M::ROUNDS,
@@ -166,6 +184,53 @@ impl Probe {
     }
 }
 
+/// The sections of a probe's doc comment.
+const PREDICTED_FROM: &str = " # Predicted from";
+const SOURCES: &str = " # Sources";
+const NEEDS: &str = " # Needs";
+
+/// Whether one of the lines is `line`.
+const fn has_line(lines: &[&str], line: &str) -> bool {
+    let mut position = 0;
+    while position < lines.len() {
+        let (have, want) = (lines[position].as_bytes(), line.as_bytes());
+        let mut same = have.len() == want.len();
+        let mut byte = 0;
+        while same && byte < want.len() {
+            same = have[byte] == want[byte];
+            byte += 1;
+        }
+        if same {
+            return true;
+        }
+        position += 1;
+    }
+    false
+}
+
+/// The lines of a doc comment under a heading, up to the next one; without a heading, the first ones.
+fn section(doc: &'static [&'static str], heading: Option<&str>) -> Vec<&'static str> {
+    let lines = doc.iter().map(|line| line.trim_end());
+    let skipped = lines.skip_while(|line| heading.is_some_and(|heading| *line != heading));
+    let own = skipped.skip(usize::from(heading.is_some()));
+    own.take_while(|line| !line.starts_with(" # ")).collect()
+}
+
+/// Lines as one paragraph.
+fn paragraph(lines: &[&str]) -> Text {
+    let words = lines.iter().flat_map(|line| line.split_whitespace());
+    Text::Owned(words.collect::<Vec<_>>().join(" "))
+}
+
+/// The items of a list, each of which begins with a dash.
+fn items(lines: &[&str]) -> List<Text> {
+    let items = lines.chunk_by(|_, next| !next.starts_with(" - "));
+    let items = items.map(paragraph).filter(|item| !item.is_empty());
+    items
+        .map(|item| Text::Owned(item.trim_start_matches("- ").to_owned()))
+        .collect()
+}
+
 fn describe<M: Measure>() -> ProbeInfo {
     fn texts(texts: &'static [&'static str]) -> List<Text> {
         texts.iter().copied().map(Text::Borrowed).collect()
@@ -176,18 +241,21 @@ fn describe<M: Measure>() -> ProbeInfo {
         better: metric.better,
         about: Text::Borrowed(metric.about),
     };
+    let opening = section(M::DOC, None);
+    let end_of_question = opening.iter().position(|line| line.is_empty());
+    let (question, how) = opening.split_at(end_of_question.unwrap_or(opening.len()));
     ProbeInfo {
         id: Text::Borrowed(M::PROBE),
         method: M::METHOD,
-        question: Text::Borrowed(M::QUESTION),
+        question: paragraph(question),
         axes: List::Owned(M::axes()),
         crossings: M::CROSSINGS.iter().map(|axes| texts(axes)).collect(),
         metrics: M::METRICS.iter().map(metric).collect(),
-        how: Text::Borrowed(M::HOW),
-        sources: texts(M::SOURCES),
-        predicted_from: Text::Borrowed(M::PREDICTED_FROM),
+        how: paragraph(how),
+        sources: items(&section(M::DOC, Some(SOURCES))),
+        predicted_from: paragraph(&section(M::DOC, Some(PREDICTED_FROM))),
         after: texts(M::AFTER),
-        needs: texts(M::NEEDS),
+        needs: items(&section(M::DOC, Some(NEEDS))),
         roles: texts(M::ROLE_NAMES),
     }
 }

@@ -17,6 +17,9 @@ pub trait TypedPoint: Sized + 'static {
     /// The probe's id.
     const PROBE: &'static str;
 
+    /// The probe's documentation, line by line; [`point!`](crate::point!) takes it from the doc comment.
+    const DOC: &'static [&'static str];
+
     /// The axes, in the order of the fields.
     fn axes() -> Vec<Axis>;
 
@@ -111,7 +114,7 @@ pub trait Words: AxisType + Copy + 'static {
     fn word(self) -> &'static str;
 }
 
-/// What an axis of this type takes, and what it varies, in one sentence.
+/// What an axis of this type takes.
 pub struct AxisOf<T> {
     about: &'static str,
     domain: Domain,
@@ -119,18 +122,31 @@ pub struct AxisOf<T> {
 }
 
 impl<T> AxisOf<T> {
-    /// The axis called `name`.
-    pub fn named(self, name: &'static str) -> Axis {
+    /// What it varies, in one sentence, where several probes share the axis.
+    #[must_use]
+    pub fn about(self, about: &'static str) -> AxisOf<T> {
+        AxisOf { about, ..self }
+    }
+
+    /// The axis called `name`; `doc` says what it varies, unless [`AxisOf::about`] has.
+    pub fn named(self, name: &'static str, doc: &'static str) -> Axis {
         Axis {
             name: Text::Borrowed(name),
-            about: Text::Borrowed(self.about),
+            about: Text::Borrowed(if self.about.is_empty() {
+                doc.trim_ascii()
+            } else {
+                self.about
+            }),
             domain: self.domain,
         }
     }
 
-    fn new(about: &'static str, domain: Domain) -> AxisOf<T> {
-        let of = PhantomData;
-        AxisOf { about, domain, of }
+    fn new(domain: Domain) -> AxisOf<T> {
+        AxisOf {
+            about: "",
+            domain,
+            of: PhantomData,
+        }
     }
 }
 
@@ -140,78 +156,55 @@ pub fn axis_name(field: &'static str) -> &'static str {
 }
 
 /// All words of a type, the first one as the default.
-pub fn words<T: Words>(about: &'static str) -> AxisOf<T> {
-    words_of(about, T::ALL)
+pub fn words<T: Words>() -> AxisOf<T> {
+    words_of(T::ALL)
 }
 
 /// Some words of a type, in another order.
-pub fn words_of<T: Words>(about: &'static str, words: &[T]) -> AxisOf<T> {
+pub fn words_of<T: Words>(words: &[T]) -> AxisOf<T> {
     let choices = words.iter().map(|word| word.choice());
-    AxisOf::new(about, Domain::Choice(List::Owned(choices.collect())))
+    AxisOf::new(Domain::Choice(List::Owned(choices.collect())))
 }
 
 /// A count within bounds. A run takes the values of `defaults`, a point that says nothing the first.
-pub fn count<T>(about: &'static str, bounds: RangeInclusive<u64>, defaults: &[u64]) -> AxisOf<T> {
-    number(about, Unit::One, bounds, defaults)
+pub fn count<T>(bounds: RangeInclusive<u64>, defaults: &[u64]) -> AxisOf<T> {
+    number(Unit::One, bounds, defaults)
 }
 
 /// Bytes within bounds, as [`count`].
-pub fn bytes<T>(about: &'static str, bounds: RangeInclusive<u64>, defaults: &[u64]) -> AxisOf<T> {
-    number(about, Unit::Bytes, bounds, defaults)
+pub fn bytes<T>(bounds: RangeInclusive<u64>, defaults: &[u64]) -> AxisOf<T> {
+    number(Unit::Bytes, bounds, defaults)
 }
 
 /// Nanoseconds within bounds, as [`count`].
-pub fn nanoseconds<T>(
-    about: &'static str,
-    bounds: RangeInclusive<u64>,
-    defaults: &[u64],
-) -> AxisOf<T> {
-    number(about, Unit::Nanoseconds, bounds, defaults)
+pub fn nanoseconds<T>(bounds: RangeInclusive<u64>, defaults: &[u64]) -> AxisOf<T> {
+    number(Unit::Nanoseconds, bounds, defaults)
 }
 
 /// Numbers of processors, as [`count`].
-pub fn processor<T>(
-    about: &'static str,
-    bounds: RangeInclusive<u64>,
-    defaults: &[u64],
-) -> AxisOf<T> {
-    number(about, Unit::Processor, bounds, defaults)
+pub fn processor<T>(bounds: RangeInclusive<u64>, defaults: &[u64]) -> AxisOf<T> {
+    number(Unit::Processor, bounds, defaults)
 }
 
-fn number<T>(
-    about: &'static str,
-    unit: Unit,
-    bounds: RangeInclusive<u64>,
-    defaults: &[u64],
-) -> AxisOf<T> {
-    AxisOf::new(
-        about,
-        Domain::Number {
-            unit,
-            low: *bounds.start(),
-            high: *bounds.end(),
-            usual: List::Owned(defaults.to_vec()),
-        },
-    )
+fn number<T>(unit: Unit, bounds: RangeInclusive<u64>, defaults: &[u64]) -> AxisOf<T> {
+    AxisOf::new(Domain::Number {
+        unit,
+        low: *bounds.start(),
+        high: *bounds.end(),
+        usual: List::Owned(defaults.to_vec()),
+    })
 }
 
 /// A path, an URL of one of `schemes`, or one of these words with what they stand for.
-pub fn place(
-    about: &'static str,
-    words: &[(&'static str, &'static str)],
-    schemes: &'static [Text],
-) -> AxisOf<Text> {
+pub fn place(words: &[(&'static str, &'static str)], schemes: &'static [Text]) -> AxisOf<Text> {
     let choice = |(value, about): &(&'static str, &'static str)| Choice {
         value: Text::Borrowed(value),
         about: Text::Borrowed(about),
     };
-    AxisOf::new(
-        about,
-        Domain::Place {
-            words: words.iter().map(choice).collect(),
-            schemes: List::Borrowed(schemes),
-        },
-    )
+    AxisOf::new(Domain::Place {
+        words: words.iter().map(choice).collect(),
+        schemes: List::Borrowed(schemes),
+    })
 }
 
 impl AxisType for u64 {
@@ -303,28 +296,31 @@ macro_rules! words {
     };
 }
 
-/// Declares the point of a probe: a field for each axis, and what may stand there.
+/// Declares a probe and its point. The doc comment is what `explain` shows of the probe: its question, how it
+/// is measured, and the sections that `costof_measure::probe::Measure` names. A field for each axis follows: its
+/// doc comment says what it varies, and its value what may stand there.
 #[macro_export]
 macro_rules! point {
     (
-        $(#[$meta:meta])*
+        $(#[doc = $doc:literal])+
         $visibility:vis struct $name:ident of $probe:literal {
-            $($(#[$field_meta:meta])* $field:ident: $type:ty = $axis:expr),* $(,)?
+            $($(#[doc = $about:literal])* $field:ident: $type:ty = $axis:expr),* $(,)?
         }
     ) => {
-        $(#[$meta])*
+        #[doc = concat!("A point of `", $probe, "`.")]
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         $visibility struct $name {
-            $($(#[$field_meta])* pub(crate) $field: $type),*
+            $($(#[doc = $about])* pub(crate) $field: $type),*
         }
 
         impl $crate::typed::TypedPoint for $name {
             const PROBE: &'static str = $probe;
+            const DOC: &'static [&'static str] = &[$($doc),+];
 
             fn axes() -> Vec<$crate::axis::Axis> {
                 vec![$({
                     let axis: $crate::typed::AxisOf<$type> = $axis;
-                    axis.named($crate::typed::axis_name(stringify!($field)))
+                    axis.named($crate::typed::axis_name(stringify!($field)), concat!($($about),*))
                 }),*]
             }
 
@@ -381,10 +377,11 @@ mod tests {
     }
 
     point! {
-        /// What `test.point` varies.
+        /// What does a test cost?
         struct Sample of "test.point" {
-            r#type: Colour = words_of("the colour", &[Colour::Green, Colour::Red]),
-            size: usize = bytes("how long", 1..=64, &[8, 64]),
+            /// the colour
+            r#type: Colour = words_of(&[Colour::Green, Colour::Red]),
+            size: usize = bytes(1..=64, &[8, 64]).about("how long"),
         }
     }
 
@@ -394,6 +391,7 @@ mod tests {
             r#type: Colour::Red,
             size: 64,
         };
+        assert_eq!(Sample::DOC, [" What does a test cost?"]);
         assert_eq!(sample.write().to_string(), "size=64 type=red");
         assert_eq!(Sample::read(&sample.write()), Some(sample));
     }
@@ -405,6 +403,8 @@ mod tests {
         let axes = Sample::axes();
         let names: Vec<&str> = axes.iter().map(|axis| &*axis.name).collect();
         assert_eq!(names, ["type", "size"]);
+        let about: Vec<&str> = axes.iter().map(|axis| &*axis.about).collect();
+        assert_eq!(about, ["the colour", "how long"]);
         assert_eq!(axes[0].usual(), ["green".into(), "red".into()]);
         let Domain::Choice(choices) = &axes[0].domain else {
             panic!("{:?}", axes[0])

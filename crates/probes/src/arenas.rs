@@ -20,7 +20,7 @@ words! {
 impl Pages {
     /// The axis `pages`.
     pub(crate) fn axis() -> AxisOf<Pages> {
-        typed::words("the pages under the memory, seen in smaps")
+        typed::words().about("the pages under the memory, seen in smaps")
     }
 }
 

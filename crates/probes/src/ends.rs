@@ -28,22 +28,16 @@ impl Cpus {
 
     /// The axis `cpus`, for what is about one processor.
     pub(crate) fn same_first() -> AxisOf<Cpus> {
-        words(ABOUT_CPUS)
+        words().about(ABOUT_CPUS)
     }
 
     /// The axis `cpus`, for what is about two.
     pub(crate) fn cross_first() -> AxisOf<Cpus> {
-        words_of(ABOUT_CPUS, &[Cpus::Cross, Cpus::Same])
+        words_of(&[Cpus::Cross, Cpus::Same]).about(ABOUT_CPUS)
     }
 }
 
 const ABOUT_CPUS: &str = "where the two ends run";
-
-/// What such a probe needs of the machine.
-pub(crate) const NEEDS: &[&str] = &[
-    "cpus=cross: two processors (--cpu)",
-    "wake=polling: root, and a cpuidle driver whose shallowest state is POLL",
-];
 
 /// The processor of the other end. The first of `cpus` is this thread's own.
 ///

@@ -6,26 +6,28 @@ use std::hint::black_box;
 pub(crate) static PROBE: Probe = Probe::of::<Null>();
 
 point! {
-    /// What `null` varies: nothing.
+    /// What does the harness itself add to each timed batch?
+    ///
+    /// An empty batch is timed as every batch is: a reading of the clock that the work waits for,
+    /// an indirect call that does nothing, a reading that waits for the work. Many such empty
+    /// batches are the operation of an outer batch. A batch of any probe lasts at least 1,000 times
+    /// what a reading of the clock costs and holds many operations, so this cost stays below 0.2 %
+    /// of what is printed. Nothing is subtracted.
+    ///
+    /// # Predicted from
+    /// two fenced readings of the clock, which cpu.clock has measured
+    ///
+    /// # Sources
+    /// - G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 2010: the
+    ///   overhead of the two readings is measured before anything else
     pub(crate) struct Null of "null" {}
 }
 
 impl Measure for Null {
-    const QUESTION: &'static str = "What does the harness itself add to each timed batch?";
-    const METRICS: &'static [Metric] = &[cost(
-        "one empty batch: two readings of the clock and an indirect call",
-    )];
-    const HOW: &'static str = "An empty batch is timed as every batch is: a reading of the clock \
-         that the work waits for, an indirect call that does nothing, a reading that waits for the \
-         work. Many such empty batches are the operation of an outer batch. A batch of any probe \
-         lasts at least 1,000 times what a reading of the clock costs and holds many operations, \
-         so this cost stays below 0.2 % of what is printed. Nothing is subtracted.";
-    const SOURCES: &'static [&'static str] = &[
-        "G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 2010: the \
-         overhead of the two readings is measured before anything else",
-    ];
-    const PREDICTED_FROM: &'static str =
-        "two fenced readings of the clock, which cpu.clock has measured";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one empty batch: two readings of the clock and an indirect call
+        cost: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["cpu.clock"];
     const ROLES: &'static [StartRole] = &[|_| role::<Null>(run)];
 

@@ -2,6 +2,7 @@
 
 pub(crate) use crate::expect::cost_ns;
 pub(crate) use costof_measure::meter::Meter;
+pub(crate) use costof_measure::metrics;
 pub(crate) use costof_measure::probe::{
     Measure, Metric, Probe, RoleAt, StartRole, leading, only, role,
 };
@@ -14,30 +15,5 @@ pub(crate) use costof_model::protocol::{Launch, Offers, Report};
 pub(crate) use costof_model::typed::{
     At, TypedPoint, Words, bytes, count, nanoseconds, place, processor, words, words_of,
 };
-pub(crate) use costof_model::unit::{Better, Unit};
+pub(crate) use costof_model::unit::Unit;
 pub(crate) use costof_model::{point, words};
-
-/// The metric `cost`: nanoseconds per operation.
-pub(crate) const fn cost(about: &'static str) -> Metric {
-    metric("cost", Unit::Nanoseconds, Better::Lower, about)
-}
-
-/// The metric `latency`: nanoseconds of each operation, as a distribution.
-pub(crate) const fn latency(about: &'static str) -> Metric {
-    metric("latency", Unit::Nanoseconds, Better::Lower, about)
-}
-
-/// A metric of another kind.
-pub(crate) const fn metric(
-    name: &'static str,
-    unit: Unit,
-    better: Better,
-    about: &'static str,
-) -> Metric {
-    Metric {
-        name,
-        unit,
-        better,
-        about,
-    }
-}

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 /// The axis `threads`, with these values where a run is not told.
 pub(crate) fn axis<T>(about: &'static str, defaults: &[u64]) -> AxisOf<T> {
-    count(about, 1..=4096, defaults)
+    count(1..=4096, defaults).about(about)
 }
 
 /// 4, 8, 16 and so on, up to `most`.

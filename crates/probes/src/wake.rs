@@ -21,17 +21,12 @@ costof_model::words! {
 
 /// The axis `wake`, for what goes to and fro between two ends.
 pub(crate) fn of_two_ends() -> AxisOf<Wake> {
-    words(
-        "what a processor does while its end waits; with cpus=same there is always the other end to run",
-    )
+    words().about("what a processor does while its end waits; with cpus=same there is always the other end to run")
 }
 
 /// The axis `wake`, for a thread that sleeps.
 pub(crate) fn of_a_sleeper() -> AxisOf<Wake> {
-    words_of(
-        "what the processor does while the thread sleeps",
-        &[Wake::Idle, Wake::Awake],
-    )
+    words_of(&[Wake::Idle, Wake::Awake]).about("what the processor does while the thread sleeps")
 }
 
 /// What keeps processors awake, until dropped.

@@ -49,56 +49,57 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Parts>();
 
 point! {
-    /// What `copy.parts` varies.
+    /// What do the pieces cost of which a send with fewer copies is made?
+    ///
+    /// iovec: a message of 8 fields goes by sendmsg, and one of as many bytes in one field by send,
+    /// into a Unix datagram socket, out of which a receive of one byte takes it each time. The
+    /// difference of the two medians of a launch has the message header and its 8 entries read and
+    /// checked by the kernel, and 8 copies instead of one; nothing of the socket or of the copied
+    /// bytes, which are in both. serialise: the C library's memcpy for each field, always from the
+    /// same fields. reap: 256 UDP sockets have each sent so many datagrams with MSG_ZEROCOPY, and
+    /// what is timed is recvmsg on their error queues until there is nothing more: the kernel joins
+    /// neighbouring completions, so that is two calls for each batch, and the cost is a batch's
+    /// time ÷ its sends. plain_buffer: IORING_OP_SEND_ZC of one buffer less IORING_OP_SEND_ZC of a
+    /// registered one, over UDP to a socket of this machine that nobody reads: the page tables'
+    /// entries looked up and the pages' counts raised and lowered. The copy that the kernel makes
+    /// after all is in both. What pinning costs for long is os.pin.
+    ///
+    /// # Predicted from
+    /// serialise: copies of its fields' size as cpu.memcpy measured them; reap: system calls as
+    /// os.syscall has; plain_buffer: pages as os.pin has; iovec: a header in system calls, and
+    /// cycles for each entry at the clock of cpu.frequency
+    ///
+    /// # Sources
+    /// - sendmsg(2), unix(7), io_uring_prep_send_zc(3), io_uring_register_buffers(3)
+    /// - Documentation/networking/msg_zerocopy.rst of the kernel, on completions that are joined
+    /// - Network I/O primitives, a course report, 2026, which asserts 50 to 100 ns for eight
+    ///   entries, 1 to 2 µs for a batch of the error queue and 2 to 5 µs for pinning a message,
+    ///   unmeasured
+    ///
+    /// # Needs
+    /// - part=reap: zero-copy sends over UDP (Linux 5.0), and 300 descriptors (ulimit -n)
+    /// - part=plain_buffer: io_uring of Linux 6.2, not disabled, and locked memory for a message
+    ///   (ulimit -l)
     pub(crate) struct Parts of "copy.parts" {
-        part: Part = words("which piece"),
-        size: usize = bytes("bytes of a message", 64..=64_000, &[4 << 10]),
-        batch: u64 = count("of reap: after how many sends", 1..=128, &[16]),
+        /// which piece
+        part: Part = words(),
+        /// bytes of a message
+        size: usize = bytes(64..=64_000, &[4 << 10]),
+        /// of reap: after how many sends
+        batch: u64 = count(1..=128, &[16]),
     }
 }
 
 impl Measure for Parts {
-    const QUESTION: &'static str =
-        "What do the pieces cost of which a send with fewer copies is made?";
-    const METRICS: &'static [Metric] = &[
-        cost("what the part adds to one message"),
-        metric(
-            "with_part",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "of iovec and plain_buffer: a message with it, of which the cost is a difference",
-        ),
-        metric(
-            "without_part",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "of iovec and plain_buffer: a message without it",
-        ),
-    ];
-    const HOW: &'static str = "iovec: a message of 8 fields goes by sendmsg, and one of as many bytes in one field by \
-         send, into a Unix datagram socket, out of which a receive of one byte takes it each time. \
-         The difference of the two medians of a launch has the message header and its 8 entries \
-         read and checked by the kernel, and 8 copies instead of one; nothing of the socket or of \
-         the copied bytes, which are in both. serialise: the C library's memcpy for each field, \
-         always from the same fields. reap: 256 UDP sockets have each sent so many datagrams with \
-         MSG_ZEROCOPY, and what is timed is recvmsg on their error queues until there is nothing \
-         more: the kernel joins neighbouring completions, so that is two calls for each batch, \
-         and the cost is a batch's time ÷ its sends. plain_buffer: IORING_OP_SEND_ZC of one \
-         buffer less IORING_OP_SEND_ZC of a registered one, over UDP to a socket of this machine \
-         that nobody reads: the page tables' entries looked up and the pages' counts raised and \
-         lowered. The copy that the kernel makes after all \
-         is in both. What pinning costs for long is os.pin.";
-    const SOURCES: &'static [&'static str] = &[
-        "sendmsg(2), unix(7), io_uring_prep_send_zc(3), io_uring_register_buffers(3)",
-        "Documentation/networking/msg_zerocopy.rst of the kernel, on completions that are joined",
-        "Network I/O primitives, a course report, 2026, which asserts 50 to 100 ns for eight entries, 1 to 2 µs for a batch of the error queue and 2 to 5 µs for pinning a message, unmeasured",
-    ];
-    const PREDICTED_FROM: &'static str = "serialise: copies of its fields' size as cpu.memcpy measured them; reap: system calls as os.syscall has; plain_buffer: pages as os.pin has; iovec: a header in system calls, and cycles for each entry at the clock of cpu.frequency";
+    const METRICS: &'static [Metric] = metrics! {
+        /// what the part adds to one message
+        cost: Nanoseconds Lower,
+        /// of iovec and plain_buffer: a message with it, of which the cost is a difference
+        with_part: Nanoseconds Lower,
+        /// of iovec and plain_buffer: a message without it
+        without_part: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["cpu.frequency", "cpu.memcpy", "os.syscall", "os.pin"];
-    const NEEDS: &'static [&'static str] = &[
-        "part=reap: zero-copy sends over UDP (Linux 5.0), and 300 descriptors (ulimit -n)",
-        "part=plain_buffer: io_uring of Linux 6.2, not disabled, and locked memory for a message (ulimit -l)",
-    ];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| role::<Parts>(Sending(None))];
 

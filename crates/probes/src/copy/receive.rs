@@ -77,99 +77,79 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Receive>();
 
 point! {
-    /// What `copy.receive` varies.
+    /// What does receiving a message cost with two copies, one and none?
+    ///
+    /// The sender repeats one message as fast as it goes, of which only the number changes. The
+    /// receiver asks for what is left of one message at a time, but for multishot, where the kernel
+    /// fills 32 buffers of 4 to 64 KiB as it can. The ends run on a processor each where there are
+    /// two, for 50 ms and 20 round trips before anything is timed. Nothing reads the bytes while it
+    /// is timed: a copy leaves them in a cache and a mapping does not, so a program that reads what
+    /// it has mapped pays for that later. The number of messages is then known at both ends: the
+    /// next message must have it, and every other byte as it was sent, in its field. The kernel
+    /// maps nothing but what fills whole pages. Where the other end sends uncopied on this machine,
+    /// the copy of a packet is made after all, page by page and from a page's start: with a payload
+    /// that is no multiple of a page the rest of each packet is copied (of 65483 B, 15 pages are
+    /// mapped), and a message that begins in the midst of a page has all of that packet copied.
+    /// What plain sends have copied lies in larger pieces, which are never mapped.
+    ///
+    /// # Predicted from
+    /// each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts
+    /// and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as
+    /// os.timer; the slower end decides, or both on one processor
+    ///
+    /// # Sources
+    /// - recv(2), recvmsg(2), tcp(7) on MSG_TRUNC
+    /// - TCP_ZEROCOPY_RECEIVE: Linux net/ipv4/tcp.c, tools/testing/selftests/net/tcp_mmap.c
+    /// - io_uring_prep_recv_multishot(3), io_uring_register_buf_ring(3)
+    /// - Network I/O primitives, three course reports, 2026, which count the copies of a receiver
+    ///   and measure those of a sender
+    ///
+    /// # Needs
+    /// - how=zero_copy: TCP, and Linux 4.18
+    /// - how=multishot: io_uring of Linux 6.0, not disabled (kernel.io_uring_disabled)
+    /// - sent_by=zero_copy: TCP
+    /// - segments=pages: TCP, and a link whose MTU takes a page and its headers
+    /// - over=unix: both ends in one network namespace (--link loopback)
     pub(crate) struct Receive of "copy.receive" {
-        how: How = words("how the message's bytes come to its fields"),
-        size: usize = bytes(
-            "bytes of a message",
-            MESSAGE_LEAST_BYTES as u64..=16 << 20,
-            &[64 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 1 << 20],
-        ),
-        over: Over = words("what carries them"),
-        fields: usize = count(
-            "fields of a message, with equal shares and the rest in the last",
-            1..=FIELDS_MOST as u64,
-            &[8, 1],
-        ),
-        sent_by: SentBy = words("how the other end sends, which decides what can be mapped"),
-        segments: Segments = words("what TCP puts into a segment"),
+        /// how the message's bytes come to its fields
+        how: How = words(),
+        /// bytes of a message
+        size: usize =
+            bytes(MESSAGE_LEAST_BYTES as u64..=16 << 20, &[64 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 1 << 20]),
+        /// what carries them
+        over: Over = words(),
+        /// fields of a message, with equal shares and the rest in the last
+        fields: usize = count(1..=FIELDS_MOST as u64, &[8, 1]),
+        /// how the other end sends, which decides what can be mapped
+        sent_by: SentBy = words(),
+        /// what TCP puts into a segment
+        segments: Segments = words(),
     }
 }
 
 impl Measure for Receive {
-    const QUESTION: &'static str =
-        "What does receiving a message cost with two copies, one and none?";
-    const METRICS: &'static [Metric] = &[
-        metric(
-            "throughput",
-            Unit::BytesPerSecond,
-            Better::Higher,
-            "payload that the receiver has, by its own clock",
-        ),
-        cost("one message"),
-        ns_per_kib(
-            "cpu_receiver",
-            "processor time of the receiving thread for 1 KiB, the softirq work that runs inside it included",
-        ),
-        ns_per_kib(
-            "cpu_sender",
-            "processor time of the sending thread for 1 KiB",
-        ),
-        share(
-            "receiver_running",
-            "share of the time for which the receiving thread ran: 1 where it is what limits",
-        ),
-        share(
-            "sender_running",
-            "share of the time for which the sending thread ran: 1 where it is what limits",
-        ),
-        metric(
-            "mapped",
-            Unit::One,
-            Better::Higher,
-            "of zero_copy: share of the bytes that were mapped, not copied",
-        ),
-        metric(
-            "calls",
-            Unit::One,
-            Better::Lower,
-            "system calls of the receiver for one message, those included that only waited",
-        ),
-        metric(
-            "segment",
-            Unit::Bytes,
-            Better::Neither,
-            "payload of TCP's largest segment, at the end",
-        ),
-    ];
-    const HOW: &'static str = "The sender repeats one message as fast as it goes, of which only the number changes. The \
-         receiver asks for what is left of one message at a time, but for multishot, where the \
-         kernel fills 32 buffers of 4 to 64 KiB as it can. The ends run on a processor each where \
-         there are two, for 50 ms and 20 round trips before anything is timed. Nothing reads the \
-         bytes while it is timed: a copy leaves them in a cache and a mapping does not, so a \
-         program that reads what it has mapped pays for that later. The number of messages is \
-         then known at both ends: the next message must have it, and every other byte as it was \
-         sent, in its field. The kernel maps nothing but what fills whole pages. Where the other \
-         end sends uncopied on this machine, the copy of a packet is made after all, page by page \
-         and from a page's start: with a payload that is no multiple of a page the rest of each \
-         packet is copied (of 65483 B, 15 pages are mapped), and a message that begins in the \
-         midst of a page has all of that packet copied. What plain sends have copied lies in \
-         larger pieces, which are never mapped.";
-    const SOURCES: &'static [&'static str] = &[
-        "recv(2), recvmsg(2), tcp(7) on MSG_TRUNC",
-        "TCP_ZEROCOPY_RECEIVE: Linux net/ipv4/tcp.c, tools/testing/selftests/net/tcp_mmap.c",
-        "io_uring_prep_recv_multishot(3), io_uring_register_buf_ring(3)",
-        "Network I/O primitives, three course reports, 2026, which count the copies of a receiver and measure those of a sender",
-    ];
-    const PREDICTED_FROM: &'static str = "each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as os.timer; the slower end decides, or both on one processor";
+    const METRICS: &'static [Metric] = metrics! {
+        /// payload that the receiver has, by its own clock
+        throughput: BytesPerSecond Higher,
+        /// one message
+        cost: Nanoseconds Lower,
+        /// processor time of the receiving thread for 1 KiB, the softirq work that runs inside it
+        /// included
+        cpu_receiver: Nanoseconds Lower,
+        /// processor time of the sending thread for 1 KiB
+        cpu_sender: Nanoseconds Lower,
+        /// share of the time for which the receiving thread ran: 1 where it is what limits
+        receiver_running: One Neither,
+        /// share of the time for which the sending thread ran: 1 where it is what limits
+        sender_running: One Neither,
+        /// of zero_copy: share of the bytes that were mapped, not copied
+        mapped: One Higher,
+        /// system calls of the receiver for one message, those included that only waited
+        calls: One Lower,
+        /// payload of TCP's largest segment, at the end
+        segment: Bytes Neither,
+    };
     const AFTER: &'static [&'static str] = AFTER;
-    const NEEDS: &'static [&'static str] = &[
-        "how=zero_copy: TCP, and Linux 4.18",
-        "how=multishot: io_uring of Linux 6.0, not disabled (kernel.io_uring_disabled)",
-        "sent_by=zero_copy: TCP",
-        "segments=pages: TCP, and a link whose MTU takes a page and its headers",
-        "over=unix: both ends in one network namespace (--link loopback)",
-    ];
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["how", "size"], &["how", "over"], &["how", "sent_by"]];
     const ROUNDS: u32 = 2;
@@ -307,14 +287,6 @@ impl Measure for Receive {
         report.allocations += sender.allocations;
         report
     }
-}
-
-const fn ns_per_kib(name: &'static str, about: &'static str) -> Metric {
-    metric(name, Unit::Nanoseconds, Better::Lower, about)
-}
-
-const fn share(name: &'static str, about: &'static str) -> Metric {
-    metric(name, Unit::One, Better::Neither, about)
 }
 
 /// What mapping a page and taking it away again is, in reads of one byte.

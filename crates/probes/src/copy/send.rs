@@ -25,23 +25,8 @@ use std::time::Duration;
 pub(crate) static PROBE: Probe = Probe::of::<CopySend>();
 
 impl Measure for CopySend {
-    const QUESTION: &'static str = "Which way of sending a message of several fields pays here?";
     const METRICS: &'static [Metric] = describe::METRICS;
-    const HOW: &'static str = describe::HOW;
-    const SOURCES: &'static [&'static str] = &[
-        "Network I/O primitives, three course reports, 2026: a message of 8 fields, sent with two copies, one and none",
-        "Linux Documentation/networking/msg_zerocopy.rst; W. de Bruijn, E. Dumazet, sendmsg copy avoidance with MSG_ZEROCOPY, Netdev 2.1, 2017",
-        "send(2), sendmsg(2), sendfile(2), vmsplice(2), splice(2), io_uring_enter(2); udp(7)",
-    ];
-    const PREDICTED_FROM: &'static str = "each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as os.timer; the slower end decides, or both where they share a processor. An echo: net.rtt's round trip and the parts";
     const AFTER: &'static [&'static str] = pieces::AFTER;
-    const NEEDS: &'static [&'static str] = &[
-        "primitive=zero_copy: Linux 4.14, for UDP 5.0",
-        "over=udp_gso: Linux 5.0, and packets of 1500 B or more on the way",
-        "primitive=uring_send, uring_zero_copy: io_uring, Linux 5.3 and 6.2",
-        "over=unix: both ends in one network namespace (--link loopback)",
-        "pages=2MiB: transparent huge pages",
-    ];
     const ROUNDS: u32 = 2;
     // Ways of sending are compared: those of one message are in one block.
     const BLOCKS_BY: &'static [&'static str] = &[

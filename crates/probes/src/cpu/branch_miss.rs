@@ -34,59 +34,58 @@ const LEAST_MISSED: f64 = 0.45;
 pub(crate) static PROBE: Probe = Probe::of::<BranchMiss>();
 
 point! {
-    /// What `cpu.branch_miss` varies: nothing.
+    /// What does a branch cost that the processor predicts wrongly?
+    ///
+    /// Conditional jumps in assembly, ten in a loop, whose outcomes are bits loaded in order: in 0,
+    /// 2, … 10 of the ten places they are random, of which any predictor gets half wrong; in the
+    /// others fixed. Half of all jumps are taken at every share, both sides are alike, and the
+    /// outcomes repeat after ten million branches only, so that nothing but the misses differs. The
+    /// cost of a branch over the share of misses is a straight line, and its slope is the answer.
+    /// It is the time to begin anew at the right place when the outcome is known at once; a branch
+    /// that waits for memory costs the wait in addition. Checked: each jump goes where its bit
+    /// says; the line is straight; and where the processor counts mispredictions (a virtual one's
+    /// counter may count nothing, which is left out), that half are missed.
+    ///
+    /// # Predicted from
+    /// the usual depth of a pipeline from fetch to execution, at the core clock that cpu.frequency
+    /// measured
+    ///
+    /// # Sources
+    /// - Agner Fog, The microarchitecture of Intel, AMD and VIA CPUs, chapter 3
+    /// - Intel 64 and IA-32 Architectures Optimization Reference Manual, Branch Prediction
+    /// - CS 739 mini-project 1: 4 to 6 ns, looked up since measuring it was too hard; J. Dean,
+    ///   Numbers Everyone Should Know: 5 ns
+    ///
+    /// # Needs
+    /// - to have the rate of misses confirmed: a processor whose counters this process may read
     pub(crate) struct BranchMiss of "cpu.branch_miss" {}
 }
 
 impl Measure for BranchMiss {
-    const QUESTION: &'static str = "What does a branch cost that the processor predicts wrongly?";
-    const METRICS: &'static [Metric] = &[
-        cost(
-            "one misprediction: the cost of a branch at 100 % mispredicted less that at none, by \
-             the line through the costs below",
-        ),
-        at("cost_at_0", "a branch where none is mispredicted"),
-        at("cost_at_10", "a branch where 10 % are mispredicted"),
-        at("cost_at_20", "a branch where 20 % are mispredicted"),
-        at("cost_at_30", "a branch where 30 % are mispredicted"),
-        at("cost_at_40", "a branch where 40 % are mispredicted"),
-        at("cost_at_50", "a branch where 50 % are mispredicted"),
-        metric(
-            "off_line",
-            Unit::One,
-            Better::Lower,
-            "the greatest distance of a cost from the line, as a share of the line's rise from 0 \
-             to 50 %; above 0.1 there is no answer",
-        ),
-        metric(
-            "missed",
-            Unit::One,
-            Better::Neither,
-            "the share of random branches that the processor's own counter says it mispredicted; \
-             absent where it has none for us, or one that counts nothing",
-        ),
-    ];
-    const HOW: &'static str = "Conditional jumps in assembly, ten in a loop, whose outcomes are \
-         bits loaded in order: in 0, 2, … 10 of the ten places they are random, of which any \
-         predictor gets half wrong; in the others fixed. Half of all jumps are taken at every \
-         share, both sides are alike, and the outcomes repeat after ten million branches only, so \
-         that nothing but the misses differs. The cost of a branch over the share of misses is a \
-         straight line, and its slope is the answer. It is the time to begin anew at the right \
-         place when the outcome is known at once; a branch that waits for memory costs the wait in \
-         addition. Checked: each jump goes where its bit says; the line is straight; and where the \
-         processor counts mispredictions (a virtual one's counter may count nothing, which is left \
-         out), that half are missed.";
-    const SOURCES: &'static [&'static str] = &[
-        "Agner Fog, The microarchitecture of Intel, AMD and VIA CPUs, chapter 3",
-        "Intel 64 and IA-32 Architectures Optimization Reference Manual, Branch Prediction",
-        "CS 739 mini-project 1: 4 to 6 ns, looked up since measuring it was too hard; J. Dean, \
-         Numbers Everyone Should Know: 5 ns",
-    ];
-    const PREDICTED_FROM: &'static str = "the usual depth of a pipeline from fetch to execution, \
-         at the core clock that cpu.frequency measured";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one misprediction: the cost of a branch at 100 % mispredicted less that at none, by the
+        /// line through the costs below
+        cost: Nanoseconds Lower,
+        /// a branch where none is mispredicted
+        cost_at_0: Nanoseconds Lower,
+        /// a branch where 10 % are mispredicted
+        cost_at_10: Nanoseconds Lower,
+        /// a branch where 20 % are mispredicted
+        cost_at_20: Nanoseconds Lower,
+        /// a branch where 30 % are mispredicted
+        cost_at_30: Nanoseconds Lower,
+        /// a branch where 40 % are mispredicted
+        cost_at_40: Nanoseconds Lower,
+        /// a branch where 50 % are mispredicted
+        cost_at_50: Nanoseconds Lower,
+        /// the greatest distance of a cost from the line, as a share of the line's rise from 0 to
+        /// 50 %; above 0.1 there is no answer
+        off_line: One Lower,
+        /// the share of random branches that the processor's own counter says it mispredicted;
+        /// absent where it has none for us, or one that counts nothing
+        missed: One Neither,
+    };
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
-    const NEEDS: &'static [&'static str] =
-        &["to have the rate of misses confirmed: a processor whose counters this process may read"];
     const ROLES: &'static [StartRole] = &[|launch| role::<BranchMiss>(Branches::start(launch))];
 
     fn memory_bytes(_: &At<BranchMiss>) -> u64 {
@@ -106,10 +105,6 @@ impl Measure for BranchMiss {
              begun anew",
         )
     }
-}
-
-const fn at(name: &'static str, about: &'static str) -> Metric {
-    metric(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
 struct Branches {

@@ -21,31 +21,37 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Call>();
 
 point! {
-    /// What `cpu.call` varies.
+    /// What does a procedure call cost, by the type and number of its arguments?
+    ///
+    /// Calls of a function in assembly that cannot be inlined, eight to an iteration of the loop.
+    /// For each call the caller sets all arguments up again by the platform's calling convention,
+    /// and the callee adds them up; the sum is checked. Calls do not wait for each other, so this
+    /// is a throughput: what the core does beside call and return costs nothing, and arguments in
+    /// registers may be free. In the figure: arguments, call, return, one addition an argument, an
+    /// eighth of the loop.
+    ///
+    /// # Predicted from
+    /// the core clock; a call and a return every 2 to 6 cycles, and what copying arguments to the
+    /// stack adds
+    ///
+    /// # Sources
+    /// - CSE 221 System Measurement Project, 2014: 5.9 to 10.6 cycles for 0 to 7 arguments,
+    ///   unoptimised
+    /// - System V ABI for AMD64, section 3.2.3; Procedure Call Standard for the Arm 64-bit
+    ///   Architecture, section 6.8
     pub(crate) struct Call of "cpu.call" {
-        r#type: Arguments = words("what the arguments are"),
-        args: u64 = count("how many arguments", 0..=7, &[0, 1, 2, 3, 4, 5, 6, 7]),
+        /// what the arguments are
+        r#type: Arguments = words(),
+        /// how many arguments
+        args: u64 = count(0..=7, &[0, 1, 2, 3, 4, 5, 6, 7]),
     }
 }
 
 impl Measure for Call {
-    const QUESTION: &'static str =
-        "What does a procedure call cost, by the type and number of its arguments?";
-    const METRICS: &'static [Metric] = &[cost("one call and its return")];
-    const HOW: &'static str = "Calls of a function in assembly that cannot be inlined, eight to an \
-         iteration of the loop. For each call the caller sets all arguments up again by the \
-         platform's calling convention, and the callee adds them up; the sum is checked. Calls do \
-         not wait for each other, so this is a throughput: what the core does beside call and \
-         return costs nothing, and arguments in registers may be free. In the figure: arguments, \
-         call, return, one addition an argument, an eighth of the loop.";
-    const SOURCES: &'static [&'static str] = &[
-        "CSE 221 System Measurement Project, 2014: 5.9 to 10.6 cycles for 0 to 7 arguments, \
-         unoptimised",
-        "System V ABI for AMD64, section 3.2.3; Procedure Call Standard for the Arm 64-bit \
-         Architecture, section 6.8",
-    ];
-    const PREDICTED_FROM: &'static str = "the core clock; a call and a return every 2 to 6 cycles, \
-         and what copying arguments to the stack adds";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one call and its return
+        cost: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["type", "args"]];
     const ROUNDS: u32 = 2;

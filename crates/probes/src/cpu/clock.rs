@@ -31,40 +31,38 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Clock>();
 
 point! {
-    /// What `cpu.clock` varies.
+    /// What does reading the time cost, and how finely does each clock tell it?
+    ///
+    /// Readings in a loop, each result used, in batches: a throughput, so unordered readings
+    /// overlap and cost less than an ordered one. The resolution is the least positive difference
+    /// between successive readings, watched until the clock has moved at least twice. The clock
+    /// that costof itself measures by is the counter where it is invariant and the kernel's own
+    /// clock source, else CLOCK_MONOTONIC; every run says below its table which one it was, and
+    /// why.
+    ///
+    /// # Predicted from
+    /// the core clock and the latency of rdtsc; for the kernel's clocks, whether the vDSO can
+    /// answer with this clock source or a system call is needed
+    ///
+    /// # Sources
+    /// - clock_gettime(2), vdso(7)
+    /// - Linux Documentation/timers/timekeeping.rst
+    /// - Intel SDM vol. 2, RDTSC; uops.info for its latency
+    /// - G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 2010
     pub(crate) struct Clock of "cpu.clock" {
-        source: Source = words("which clock, by which call"),
+        /// which clock, by which call
+        source: Source = words(),
     }
 }
 
 impl Measure for Clock {
-    const QUESTION: &'static str =
-        "What does reading the time cost, and how finely does each clock tell it?";
-    const METRICS: &'static [Metric] = &[
-        cost("one reading"),
-        metric(
-            "resolution",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "the least step between two readings that differ; never below what a reading costs, \
-             except where readings overlap",
-        ),
-    ];
-    const HOW: &'static str = "Readings in a loop, each result used, in batches: a throughput, so \
-         unordered readings overlap and cost less than an ordered one. The resolution is the least \
-         positive difference between successive readings, watched until the clock has moved at \
-         least twice. The clock that costof itself measures by is the counter where it is \
-         invariant and the kernel's own clock source, else CLOCK_MONOTONIC; every run says below \
-         its table which one it was, and why.";
-    const SOURCES: &'static [&'static str] = &[
-        "clock_gettime(2), vdso(7)",
-        "Linux Documentation/timers/timekeeping.rst",
-        "Intel SDM vol. 2, RDTSC; uops.info for its latency",
-        "G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 2010",
-    ];
-    const PREDICTED_FROM: &'static str = "the core clock and the latency of rdtsc; for the \
-         kernel's clocks, whether the vDSO can answer with this clock source or a system call is \
-         needed";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one reading
+        cost: Nanoseconds Lower,
+        /// the least step between two readings that differ; never below what a reading costs,
+        /// except where readings overlap
+        resolution: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| role::<Clock>(run)];

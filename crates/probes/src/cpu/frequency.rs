@@ -7,47 +7,35 @@ use costof_measure::core_clock::CoreClock;
 pub(crate) static PROBE: Probe = Probe::of::<Frequency>();
 
 point! {
-    /// What `cpu.frequency` varies: nothing.
+    /// How fast does the core run while it works?
+    ///
+    /// Two chains of dependent instructions whose latency in cycles is known: rotations (1 cycle)
+    /// give the clock, multiplications (3 cycles on x86-64) must agree to a whole number within 2
+    /// %, or there is no answer. Additions of constants are not used: newer cores can fold them.
+    /// The chains run for the whole time of the point, and the median counts. Every launch of every
+    /// probe does the same for half a millisecond before and after, which is where estimated core
+    /// cycles come from.
+    ///
+    /// # Predicted from
+    /// the advertised base and maximum frequency; where neither is told, the TSC's rate
+    ///
+    /// # Sources
+    /// - A. Abel, J. Reineke, uops.info: Characterizing Latency, ASPLOS 2019
+    /// - Agner Fog, Instruction tables
+    /// - Arm software optimization guides of the Neoverse and Cortex cores
     pub(crate) struct Frequency of "cpu.frequency" {}
 }
 
 impl Measure for Frequency {
-    const QUESTION: &'static str = "How fast does the core run while it works?";
-    const METRICS: &'static [Metric] = &[
-        metric(
-            "frequency",
-            Unit::Hertz,
-            Better::Neither,
-            "core cycles per second",
-        ),
-        metric(
-            "multiply_cycles",
-            Unit::One,
-            Better::Neither,
-            "the multiply chain's time over the rotate chain's: a whole number (3 on x86-64, 2 or \
-             3 on aarch64) where the two chains agree",
-        ),
-        metric(
-            "per_counter_tick",
-            Unit::One,
-            Better::Neither,
-            "core cycles per tick of the clock that costof measures by, the TSC where it is \
-             trusted",
-        ),
-    ];
-    const HOW: &'static str = "Two chains of dependent instructions whose latency in cycles is \
-         known: rotations (1 cycle) give the clock, multiplications (3 cycles on x86-64) must \
-         agree to a whole number within 2 %, or there is no answer. Additions of constants are not \
-         used: newer cores can fold them. The chains run for the whole time of the point, and the \
-         median counts. Every launch of every probe does the same for half a millisecond before \
-         and after, which is where estimated core cycles come from.";
-    const SOURCES: &'static [&'static str] = &[
-        "A. Abel, J. Reineke, uops.info: Characterizing Latency, ASPLOS 2019",
-        "Agner Fog, Instruction tables",
-        "Arm software optimization guides of the Neoverse and Cortex cores",
-    ];
-    const PREDICTED_FROM: &'static str =
-        "the advertised base and maximum frequency; where neither is told, the TSC's rate";
+    const METRICS: &'static [Metric] = metrics! {
+        /// core cycles per second
+        frequency: Hertz Neither,
+        /// the multiply chain's time over the rotate chain's: a whole number (3 on x86-64, 2 or 3
+        /// on aarch64) where the two chains agree
+        multiply_cycles: One Neither,
+        /// core cycles per tick of the clock that costof measures by, the TSC where it is trusted
+        per_counter_tick: One Neither,
+    };
     const ROLES: &'static [StartRole] = &[|_| role::<Frequency>(run)];
 
     fn headlines(_: &Facts) -> Vec<Headline> {

@@ -14,64 +14,46 @@ const WATCH_NS: f64 = 1e9 / LEAST_LAUNCHES as f64;
 pub(crate) static PROBE: Probe = Probe::of::<Hiccup>();
 
 point! {
-    /// What `cpu.hiccup` varies: nothing.
+    /// For how much of each second does the processor stand still for a thread that has it to
+    /// itself?
+    ///
+    /// A thread does nothing but read the clock for a third of a second in each launch, so for one
+    /// second and more in all, and looks for gaps of more than a microsecond between two readings:
+    /// in them it did not run, because of interrupts (the timer's above all), the hypervisor, or
+    /// the firmware. A reading takes some 20 ns, and the shortest interrupt about a microsecond.
+    /// Gaps in which the kernel counts a switch to another thread are kept apart. What is lost is a
+    /// time, not a share, since the share is below a thousandth on most machines; the longest gap
+    /// is what a deadline meets.
+    ///
+    /// # Predicted from
+    /// the kernel's timer interrupts a second (CONFIG_HZ), each a few microseconds, and in a
+    /// virtual machine two to four exits, as cpu.vm_exit measured them
+    ///
+    /// # Sources
+    /// - Linux Documentation/trace/osnoise-tracer.rst, whose limit for a gap is 1 µs since Linux
+    ///   6.11
+    /// - D. Riddoch, sysjitter; G. Tene, jHiccup
+    ///
+    /// # Needs
+    /// - a clock that is read in less than a fifth of a microsecond
     pub(crate) struct Hiccup of "cpu.hiccup" {}
 }
 
 impl Measure for Hiccup {
-    const QUESTION: &'static str = "For how much of each second does the processor stand still for \
-         a thread that has it to itself?";
-    const METRICS: &'static [Metric] = &[
-        metric(
-            "lost",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "the sum of all gaps, per second in which no other thread ran",
-        ),
-        metric(
-            "rate",
-            Unit::Hertz,
-            Better::Lower,
-            "gaps per second in which no other thread ran",
-        ),
-        metric(
-            "longest",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "the longest gap of a launch, which watches for a third of a second",
-        ),
-        metric(
-            "gap",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "how long one gap lasts",
-        ),
-        metric(
-            "lost_to_threads",
-            Unit::Nanoseconds,
-            Better::Neither,
-            "the sum of those gaps in which another thread ran, per second watched: they are in \
-             none of the others",
-        ),
-    ];
-    const HOW: &'static str = "A thread does nothing but read the clock for a third of a second in \
-         each launch, so for one second and more in all, and looks for gaps of more than a \
-         microsecond between two readings: in them it did not run, because of interrupts (the \
-         timer's above all), the hypervisor, or the firmware. A reading takes some 20 ns, and the \
-         shortest interrupt about a microsecond. Gaps in which the kernel counts a switch to \
-         another thread are kept apart. What is lost is a time, not a share, since the share is \
-         below a thousandth on most machines; the longest gap is what a deadline meets.";
-    const SOURCES: &'static [&'static str] = &[
-        "Linux Documentation/trace/osnoise-tracer.rst, whose limit for a gap is 1 µs since Linux \
-         6.11",
-        "D. Riddoch, sysjitter; G. Tene, jHiccup",
-    ];
-    const PREDICTED_FROM: &'static str = "the kernel's timer interrupts a second (CONFIG_HZ), each \
-         a few microseconds, and in a virtual machine two to four exits, as cpu.vm_exit measured \
-         them";
+    const METRICS: &'static [Metric] = metrics! {
+        /// the sum of all gaps, per second in which no other thread ran
+        lost: Nanoseconds Lower,
+        /// gaps per second in which no other thread ran
+        rate: Hertz Lower,
+        /// the longest gap of a launch, which watches for a third of a second
+        longest: Nanoseconds Lower,
+        /// how long one gap lasts
+        gap: Nanoseconds Lower,
+        /// the sum of those gaps in which another thread ran, per second watched: they are in none
+        /// of the others
+        lost_to_threads: Nanoseconds Neither,
+    };
     const AFTER: &'static [&'static str] = &["cpu.vm_exit"];
-    const NEEDS: &'static [&'static str] =
-        &["a clock that is read in less than a fifth of a microsecond"];
     const ROLES: &'static [StartRole] = &[|_| role::<Hiccup>(run)];
 
     fn least_ns(_: &At<Hiccup>) -> f64 {

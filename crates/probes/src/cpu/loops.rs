@@ -20,27 +20,32 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Loop>();
 
 point! {
-    /// What `cpu.loop` varies.
+    /// What does one iteration of a loop cost?
+    ///
+    /// Loops in assembly, aligned to 64 bytes, so that no optimiser unrolls or removes them and
+    /// code placement does not move the number. The loop with a counter in memory is what the
+    /// course projects' unoptimised builds timed: cores that rename memory (Zen 2, Golden Cove and
+    /// later) do it in one cycle, older ones forward the store in 4 to 6.
+    ///
+    /// # Predicted from
+    /// the core clock and cycles per taken branch
+    ///
+    /// # Sources
+    /// - CSE 221 System Measurement Project, 2014: 6.5 cycles an iteration, unoptimised
+    /// - Agner Fog, The microarchitecture of Intel, AMD and VIA CPUs: store forwarding
+    /// - T. Mytkowicz et al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS
+    ///   2009: code placement
     pub(crate) struct Loop of "cpu.loop" {
-        body: Body = words("what the loop does besides counting"),
+        /// what the loop does besides counting
+        body: Body = words(),
     }
 }
 
 impl Measure for Loop {
-    const QUESTION: &'static str = "What does one iteration of a loop cost?";
-    const METRICS: &'static [Metric] = &[cost("one iteration")];
-    const HOW: &'static str = "Loops in assembly, aligned to 64 bytes, so that no optimiser \
-         unrolls or removes them and code placement does not move the number. The loop with a \
-         counter in memory is what the course projects' unoptimised builds timed: cores that \
-         rename memory (Zen 2, Golden Cove and later) do it in one cycle, older ones forward the \
-         store in 4 to 6.";
-    const SOURCES: &'static [&'static str] = &[
-        "CSE 221 System Measurement Project, 2014: 6.5 cycles an iteration, unoptimised",
-        "Agner Fog, The microarchitecture of Intel, AMD and VIA CPUs: store forwarding",
-        "T. Mytkowicz et al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS \
-         2009: code placement",
-    ];
-    const PREDICTED_FROM: &'static str = "the core clock and cycles per taken branch";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one iteration
+        cost: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| role::<Loop>(run)];

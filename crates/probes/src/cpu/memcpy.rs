@@ -69,53 +69,55 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Memcpy>();
 
 point! {
-    /// What `cpu.memcpy` varies.
+    /// What does copying memory cost, by how much and from where?
+    ///
+    /// The C library's memcpy, with a length that the compiler does not know. Copies do not wait
+    /// for each other, so the cost of short ones is what they add, not how long one takes. A hot
+    /// source is one buffer that is copied over and over. Cold sources are all places of a working
+    /// set in memory, in an order in which neighbours are far apart, so that no cache and no
+    /// prefetcher has them; with short ones, TLB misses of 4 KiB pages are in the cost. A cold
+    /// message's list of fields is cold too, and its fields were allocated in turn with those of
+    /// all others, so that they lie far apart. The destination is one buffer, which begins 1,088
+    /// bytes further in its page than the hot source does, so that of copies up to 1 KiB no load
+    /// has the last 12 address bits of a store just before it. Every source has other bytes, and
+    /// the destination must hold those of the last.
+    ///
+    /// # Predicted from
+    /// usual bytes a cycle for the claimed cache that holds source and destination, at the core
+    /// clock that cpu.frequency measured; for cold sources the latency that memory.latency measured
+    /// in the cache that holds the working set; where none does, the read that memory.bandwidth and
+    /// the latency that memory.latency measured for main memory
+    ///
+    /// # Sources
+    /// - ISO/IEC 9899:2018, 7.24.2.1 (memcpy); glibc
+    ///   sysdeps/x86_64/multiarch/memmove-vec-unaligned-erms.S
+    /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
+    ///   bw_mem bcopy
+    /// - Network I/O primitives, three course reports, 2026: a message of 8 fields, of which one
+    ///   hot buffer is sent again and again
+    ///
+    /// # Needs
+    /// - for cold sources, as much free memory as the working set
     pub(crate) struct Memcpy of "cpu.memcpy" {
-        size: u64 = bytes("the bytes that are copied at once", 1..=1 << 30, SIZES),
-        source: Source = words(
-            "where the bytes are before; the destination is always the same, hence cached",
-        ),
-        align: Align = words(
-            "which of the two begins at a cache line; the other begins one byte behind one",
-        ),
-        shape: Shape = words("what is copied"),
-        working_set: u64 = bytes(
-            "from how much memory cold sources come",
-            1 << 20..=1 << 40,
-            &[128 << 20],
-        ),
+        /// the bytes that are copied at once
+        size: u64 = bytes(1..=1 << 30, SIZES),
+        /// where the bytes are before; the destination is always the same, hence cached
+        source: Source = words(),
+        /// which of the two begins at a cache line; the other begins one byte behind one
+        align: Align = words(),
+        /// what is copied
+        shape: Shape = words(),
+        /// from how much memory cold sources come
+        working_set: u64 = bytes(1 << 20..=1 << 40, &[128 << 20]),
     }
 }
 
 impl Measure for Memcpy {
-    const QUESTION: &'static str = "What does copying memory cost, by how much and from where?";
-    const METRICS: &'static [Metric] = &[cost("one copy, or one message")];
-    const HOW: &'static str = "The C library's memcpy, with a length that the compiler does not \
-         know. Copies do not wait for each other, so the cost of short ones is what they add, not \
-         how long one takes. A hot source is one buffer that is copied over and over. Cold sources \
-         are all places of a working set in memory, in an order in which neighbours are far apart, \
-         so that no cache and no prefetcher has them; with short ones, TLB misses of 4 KiB pages \
-         are in the cost. A cold message's list of fields is cold too, and its fields were \
-         allocated in turn with those of all others, so that they lie far apart. The destination \
-         is one buffer, which begins 1,088 bytes further in its page than the hot source does, so \
-         that of copies up to 1 KiB no load has the last 12 address bits of a store just before \
-         it. Every source has other bytes, and the destination must hold those of the last.";
-    const SOURCES: &'static [&'static str] = &[
-        "ISO/IEC 9899:2018, 7.24.2.1 (memcpy); glibc \
-         sysdeps/x86_64/multiarch/memmove-vec-unaligned-erms.S",
-        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, \
-         bw_mem bcopy",
-        "Network I/O primitives, three course reports, 2026: a message of 8 fields, of which one \
-         hot buffer is sent again and again",
-    ];
-    const PREDICTED_FROM: &'static str = "usual bytes a cycle for the claimed cache that holds \
-         source and destination, at the core clock that cpu.frequency measured; for cold sources \
-         the latency that memory.latency measured in the cache that holds the working set; where \
-         none does, the read that memory.bandwidth and the latency that memory.latency measured \
-         for main memory";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one copy, or one message
+        cost: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["cpu.frequency", "memory.latency", "memory.bandwidth"];
-    const NEEDS: &'static [&'static str] =
-        &["for cold sources, as much free memory as the working set"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["source", "shape"]];
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: &'static [&'static str] = &["source", "shape", "working_set"];

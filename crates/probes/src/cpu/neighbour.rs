@@ -14,71 +14,52 @@ const TIMES: f64 = 2.0;
 pub(crate) static PROBE: Probe = Probe::of::<Neighbour>();
 
 point! {
-    /// What `cpu.neighbour` varies: nothing.
+    /// For how much of the time does something else use this core?
+    ///
+    /// The gauge of the core is read without pause for a quarter of a second in each launch. A
+    /// reading takes two to three microseconds: core cycles per independent addition, by the core
+    /// clock of a chain of dependent multiplications. It has a floor while the core is alone;
+    /// another hardware thread takes execution slots of the additions and leaves the chain as it
+    /// is. A visit begins with the first of two readings in a row that are at least 1.15 times the
+    /// floor, and ends before the first of two in a row that are not. Readings that were
+    /// interrupted (2.5 times as long as the shortest, or below the floor) are none: what the
+    /// kernel, the hypervisor or a preemption took is neither watched nor a visit, and neither
+    /// begins nor ends one. What is taken is 1 less the floor over the reading, the median of the
+    /// readings of visits. A neighbour that waits for memory takes few slots, and is not seen.
+    ///
+    /// # Predicted from
+    /// the share of batches during which the core was shared in what the run measured before;
+    /// nothing where a core of a bare machine runs one thread
+    ///
+    /// # Sources
+    /// - Intel 64 and IA-32 Architectures Optimization Reference Manual, Hyper-Threading
+    ///   Technology: shared execution resources
+    /// - AMD Software Optimization Guide for the Zen 4 Microarchitecture, publication 57647:
+    ///   Simultaneous Multi-Threading
+    /// - D. Tullsen, S. Eggers, H. Levy, Simultaneous Multithreading: Maximizing On-Chip
+    ///   Parallelism, ISCA 1995
+    /// - docs/decisions/2026-11-23-core-gauge.md
+    ///
+    /// # Needs
+    /// - a gauge whose floor is known: a design of core that costof knows, or a core that was alone
+    ///   at times
     pub(crate) struct Neighbour of "cpu.neighbour" {}
 }
 
 impl Measure for Neighbour {
-    const QUESTION: &'static str = "For how much of the time does something else use this core?";
-    const METRICS: &'static [Metric] = &[
-        metric(
-            "shared",
-            Unit::One,
-            Better::Lower,
-            "the share of the time in which something else used the core, from 0 to 1",
-        ),
-        metric(
-            "visit",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "how long one visit lasts; at most a launch's quarter of a second is seen of it",
-        ),
-        metric(
-            "longest",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "the longest visit of a launch, as far as it was seen",
-        ),
-        metric(
-            "taken",
-            Unit::One,
-            Better::Lower,
-            "the share of the core's execution slots that is taken during visits, from 0 to 1",
-        ),
-        metric(
-            "rate",
-            Unit::Hertz,
-            Better::Lower,
-            "visits that begin, per second",
-        ),
-    ];
-    const HOW: &'static str = "The gauge of the core is read without pause for a quarter of a \
-         second in each launch. A reading takes two to three microseconds: core cycles per \
-         independent addition, by the core clock of a chain of dependent multiplications. It has a \
-         floor while the core is alone; another hardware thread takes execution slots of the \
-         additions and leaves the chain as it is. A visit begins with the first of two readings in \
-         a row that are at least 1.15 times the floor, and ends before the first of two in a row \
-         that are not. Readings that were interrupted (2.5 times as long as the shortest, or below \
-         the floor) are none: what the kernel, the hypervisor or a preemption took is neither \
-         watched nor a visit, and neither begins nor ends one. What is taken is 1 less the floor \
-         over the reading, the median of the readings of visits. A neighbour that waits for memory \
-         takes few slots, and is not seen.";
-    const SOURCES: &'static [&'static str] = &[
-        "Intel 64 and IA-32 Architectures Optimization Reference Manual, Hyper-Threading \
-         Technology: shared execution resources",
-        "AMD Software Optimization Guide for the Zen 4 Microarchitecture, publication 57647: \
-         Simultaneous Multi-Threading",
-        "D. Tullsen, S. Eggers, H. Levy, Simultaneous Multithreading: Maximizing On-Chip \
-         Parallelism, ISCA 1995",
-        "docs/decisions/2026-11-23-core-gauge.md",
-    ];
-    const PREDICTED_FROM: &'static str = "the share of batches during which the core was shared in \
-         what the run measured before; nothing where a core of a bare machine runs one thread";
+    const METRICS: &'static [Metric] = metrics! {
+        /// the share of the time in which something else used the core, from 0 to 1
+        shared: One Lower,
+        /// how long one visit lasts; at most a launch's quarter of a second is seen of it
+        visit: Nanoseconds Lower,
+        /// the longest visit of a launch, as far as it was seen
+        longest: Nanoseconds Lower,
+        /// the share of the core's execution slots that is taken during visits, from 0 to 1
+        taken: One Lower,
+        /// visits that begin, per second
+        rate: Hertz Lower,
+    };
     const AFTER: &'static [&'static str] = &["cpu.loop", "cpu.call"];
-    const NEEDS: &'static [&'static str] = &[
-        "a gauge whose floor is known: a design of core that costof knows, or a core that was \
-         alone at times",
-    ];
     const ROLES: &'static [StartRole] = &[|_| role::<Neighbour>(run)];
 
     fn least_ns(_: &At<Neighbour>) -> f64 {

@@ -38,52 +38,44 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Snappy>();
 
 point! {
-    /// What `cpu.snappy` varies.
+    /// What does it cost to compress and decompress with Snappy?
+    ///
+    /// Pieces of one MiB of data in turn, each as a whole in the raw format, without the framing,
+    /// into a buffer that exists already: other data each time, since of one piece over and over a
+    /// processor learns all branches. Compressor, tables and buffers are used again, as a server
+    /// would. The data come from a second or third level cache. Every piece is decompressed and
+    /// compared before, and the last one after the timed batches.
+    ///
+    /// # Predicted from
+    /// for text, what Snappy's authors measured on a processor of 2011; for random bytes, how many
+    /// places Snappy looks at, at the core clock that cpu.frequency measured, and a copy
+    ///
+    /// # Sources
+    /// - google/snappy, README: about 250 MB/s to compress and 500 MB/s to decompress on a core of
+    ///   a Core i7 of 2011, for the slowest inputs
+    /// - google/snappy, snappy.cc, heuristic match skipping; format_description.txt
+    /// - crate snap 1.1, the compressor that is used here
+    /// - CS 739 mini-project 1: 3 µs for 1 KB, of random bytes; J. Dean, Numbers Everyone Should
+    ///   Know: 3 µs with a cheap compressor
     pub(crate) struct Snappy of "cpu.snappy" {
-        size: u64 = bytes(
-            "bytes that are compressed at once, uncompressed",
-            1 << 10..=ALL_BYTES,
-            &[1 << 10, 4 << 10, 64 << 10, 1 << 20],
-        ),
-        data: Data = words("what is compressed"),
-        direction: Direction = words("which way"),
+        /// bytes that are compressed at once, uncompressed
+        size: u64 = bytes(1 << 10..=ALL_BYTES, &[1 << 10, 4 << 10, 64 << 10, 1 << 20]),
+        /// what is compressed
+        data: Data = words(),
+        /// which way
+        direction: Direction = words(),
     }
 }
 
 impl Measure for Snappy {
-    const QUESTION: &'static str = "What does it cost to compress and decompress with Snappy?";
-    const METRICS: &'static [Metric] = &[
-        cost("one piece of the size"),
-        metric(
-            "throughput",
-            Unit::BytesPerSecond,
-            Better::Higher,
-            "uncompressed bytes per second, by the cost",
-        ),
-        metric(
-            "ratio",
-            Unit::One,
-            Better::Neither,
-            "how many times smaller the pieces become",
-        ),
-    ];
-    const HOW: &'static str = "Pieces of one MiB of data in turn, each as a whole in the raw \
-         format, without the framing, into a buffer that exists already: other data each time, \
-         since of one piece over and over a processor learns all branches. Compressor, tables and \
-         buffers are used again, as a server would. The data come from a second or third level \
-         cache. Every piece is decompressed and compared before, and the last one after the timed \
-         batches.";
-    const SOURCES: &'static [&'static str] = &[
-        "google/snappy, README: about 250 MB/s to compress and 500 MB/s to decompress on a core of \
-         a Core i7 of 2011, for the slowest inputs",
-        "google/snappy, snappy.cc, heuristic match skipping; format_description.txt",
-        "crate snap 1.1, the compressor that is used here",
-        "CS 739 mini-project 1: 3 µs for 1 KB, of random bytes; J. Dean, Numbers Everyone Should \
-         Know: 3 µs with a cheap compressor",
-    ];
-    const PREDICTED_FROM: &'static str = "for text, what Snappy's authors measured on a processor \
-         of 2011; for random bytes, how many places Snappy looks at, at the core clock that \
-         cpu.frequency measured, and a copy";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one piece of the size
+        cost: Nanoseconds Lower,
+        /// uncompressed bytes per second, by the cost
+        throughput: BytesPerSecond Higher,
+        /// how many times smaller the pieces become
+        ratio: One Neither,
+    };
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["size", "data", "direction"]];
     const ROUNDS: u32 = 2;

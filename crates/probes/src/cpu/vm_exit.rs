@@ -7,31 +7,36 @@ use costof_os::hypervisor::Hypervisor;
 pub(crate) static PROBE: Probe = Probe::of::<VmExit>();
 
 point! {
-    /// What `cpu.vm_exit` varies: nothing.
+    /// What does it cost to leave a virtual machine for its hypervisor and to come back?
+    ///
+    /// cpuid in a loop, which no hypervisor leaves to its guest. The leaf is the hypervisor's own,
+    /// 0x40000000: the answer holds its name, which the processor does not know, and is compared
+    /// after the last one. In the figure are exit and entry, the table look-up of the answer, and
+    /// in a nested or confidential machine all levels that the exit passes. It is of the order of
+    /// what an exit costs: an interrupt that is delivered, a timer that is set, a doorbell of a
+    /// virtual device; those that the hypervisor handles at once, on its fast path, cost less.
+    ///
+    /// # Predicted from
+    /// the cycles that exit, entry and the emulation of cpuid usually take, at the core clock that
+    /// cpu.frequency measured
+    ///
+    /// # Sources
+    /// - Intel SDM volume 3, Instructions That Cause VM Exits Unconditionally
+    /// - AMD APM volume 2, Instruction Intercepts
+    /// - kvm-unit-tests, x86/vmexit.c, test cpuid
+    /// - K. Chamarthy, Micro-Optimizing KVM VM-Exits, qemu.org, 2019
+    ///
+    /// # Needs
+    /// - a virtual machine on x86-64
     pub(crate) struct VmExit of "cpu.vm_exit" {}
 }
 
 impl Measure for VmExit {
-    const QUESTION: &'static str =
-        "What does it cost to leave a virtual machine for its hypervisor and to come back?";
-    const METRICS: &'static [Metric] = &[cost("one cpuid: exit, the hypervisor's answer, entry")];
-    const HOW: &'static str = "cpuid in a loop, which no hypervisor leaves to its guest. The leaf \
-         is the hypervisor's own, 0x40000000: the answer holds its name, which the processor does \
-         not know, and is compared after the last one. In the figure are exit and entry, the table \
-         look-up of the answer, and in a nested or confidential machine all levels that the exit \
-         passes. It is of the order of what an exit costs: an interrupt that is delivered, a timer \
-         that is set, a doorbell of a virtual device; those that the hypervisor handles at once, \
-         on its fast path, cost less.";
-    const SOURCES: &'static [&'static str] = &[
-        "Intel SDM volume 3, Instructions That Cause VM Exits Unconditionally",
-        "AMD APM volume 2, Instruction Intercepts",
-        "kvm-unit-tests, x86/vmexit.c, test cpuid",
-        "K. Chamarthy, Micro-Optimizing KVM VM-Exits, qemu.org, 2019",
-    ];
-    const PREDICTED_FROM: &'static str = "the cycles that exit, entry and the emulation of cpuid \
-         usually take, at the core clock that cpu.frequency measured";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one cpuid: exit, the hypervisor's answer, entry
+        cost: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
-    const NEEDS: &'static [&'static str] = &["a virtual machine on x86-64"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| role::<VmExit>(Exit { answered: false })];
 

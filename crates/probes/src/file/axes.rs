@@ -24,12 +24,12 @@ words! {
 impl Pattern {
     /// The axis `pattern` of reads.
     pub(crate) fn of_reads() -> AxisOf<Pattern> {
-        words(ABOUT_PATTERN)
+        words().about(ABOUT_PATTERN)
     }
 
     /// The axis `pattern` of writes.
     pub(crate) fn of_writes() -> AxisOf<Pattern> {
-        words_of(ABOUT_PATTERN, &[Pattern::Random, Pattern::Sequential])
+        words_of(&[Pattern::Random, Pattern::Sequential]).about(ABOUT_PATTERN)
     }
 
     /// Whether each block is somewhere else than the one before.
@@ -45,30 +45,20 @@ const ABOUT_PATTERN: &str = "which block comes next";
 
 /// The axis `dir`.
 pub(crate) fn dir() -> AxisOf<Text> {
-    place(
-        "the folder in which the file lies, which never has a name there",
-        &[(
+    place(&[(
             TEMPORARY,
             "the first of TMPDIR or else /tmp, the current folder, XDG_CACHE_HOME, HOME and /var/tmp that is on no file system in memory",
         )],
-        &[],
-    )
+        &[]).about("the folder in which the file lies, which never has a name there")
 }
 
 /// The axis `block`.
 pub(crate) fn block(defaults: &[u64]) -> AxisOf<u64> {
-    bytes(
-        "bytes that one operation reads or writes",
-        256..=1 << 20,
-        defaults,
-    )
+    bytes(256..=1 << 20, defaults).about("bytes that one operation reads or writes")
 }
 
 /// The axis `size`.
 pub(crate) fn size(defaults: &[u64]) -> AxisOf<u64> {
-    bytes(
-        "bytes of the file; nothing is made that would fill its disk",
-        64 << 10..=1 << 40,
-        defaults,
-    )
+    bytes(64 << 10..=1 << 40, defaults)
+        .about("bytes of the file; nothing is made that would fill its disk")
 }

@@ -32,61 +32,55 @@ const SHARES: [f64; 12] = [
 pub(crate) static PROBE: Probe = Probe::of::<CacheSize>();
 
 point! {
-    /// What `file.cache_size` varies.
+    /// Up to which size does a file that is read again come from memory?
+    ///
+    /// A file without a name is written, synced and evicted, so that none of it is dirty and no
+    /// limit on dirty pages (vm.dirty_ratio) can be what is found. It is read from its beginning to
+    /// its end, and then up to 512 MiB of it once more, from its beginning on, in blocks of 1 MiB.
+    /// The kernel lets go of what was read longest ago: of a file that is larger than what it may
+    /// keep, the beginning is gone, and what is read of it again drives out what comes next, so
+    /// that nothing comes from memory. A launch writes the largest size once. Where a control
+    /// group, or the machine, leaves up to 4 GiB, sizes around that are planned; else they are to
+    /// be named (--set size=), and the finding below the table says which: they take minutes, and
+    /// as much of the disk as there is memory.
+    ///
+    /// # Predicted from
+    /// what is available of memory, or the limit of the control group where that is less: below 0.8
+    /// of it the copy that cpu.memcpy has measured, above 1.15 of it a read of the device by its
+    /// kind, between either
+    ///
+    /// # Sources
+    /// - CSE 221 System Measurement Project, 2014: files of 0.5 to 14 GB, 8 GB/s inside the cache,
+    ///   whose size of 4 GB was that of dirty pages
+    /// - Linux Documentation/admin-guide/cgroup-v2.rst on memory.max; mm/workingset.c;
+    ///   admin-guide/sysctl/vm.rst
+    ///
+    /// # Needs
+    /// - a folder on a file system that is not in memory, with more free than there is memory
+    ///   (--set dir=), and minutes (--timeout for a slow disk); a control group with a memory limit
+    ///   makes it seconds
     pub(crate) struct CacheSize of "file.cache_size" {
-        size: u64 = bytes(
-            "bytes of the file; nothing is made that would fill its disk",
-            4 << 20..=1 << 40,
-            &[64 << 20],
-        ),
+        /// bytes of the file; nothing is made that would fill its disk
+        size: u64 = bytes(4 << 20..=1 << 40, &[64 << 20]),
         dir: Text = axes::dir(),
     }
 }
 
 impl Measure for CacheSize {
-    const QUESTION: &'static str =
-        "Up to which size does a file that is read again come from memory?";
-    const METRICS: &'static [Metric] = &[
-        cost("a block of 1 MiB of a file that was read just before, from its beginning on"),
-        metric(
-            "throughput",
-            Unit::BytesPerSecond,
-            Better::Higher,
-            "bytes of blocks by the time that they cost",
-        ),
-        metric(
-            "device_share",
-            Unit::One,
-            Better::Neither,
-            "bytes that came from the device for each that was read again, by /proc/self/io and the disk's own counter, whichever says less; absent where nobody can tell",
-        ),
-        metric(
-            "cached",
-            Unit::Bytes,
-            Better::Neither,
-            "bytes of the file that were in the page cache when it had been read once, by cachestat(2) or mincore(2)",
-        ),
-    ];
-    const HOW: &'static str = "A file without a name is written, synced and evicted, so that none of it is dirty and \
-         no limit on dirty pages (vm.dirty_ratio) can be what is found. It is read from its \
-         beginning to its end, and then up to 512 MiB of it once more, from its beginning on, in \
-         blocks of 1 MiB. The kernel lets go of what was read longest ago: of a file that is \
-         larger than what it may keep, the beginning is gone, and what is read of it again \
-         drives out what comes next, so that nothing comes from memory. A launch \
-         writes the largest size once. Where a control group, or the machine, leaves up to \
-         4 GiB, sizes around that are planned; else they are to be named (--set size=), and \
-         the finding below the table says which: they take minutes, and as much of the disk as \
-         there is memory.";
-    const SOURCES: &'static [&'static str] = &[
-        "CSE 221 System Measurement Project, 2014: files of 0.5 to 14 GB, 8 GB/s inside the cache, whose size of 4 GB was that of dirty pages",
-        "Linux Documentation/admin-guide/cgroup-v2.rst on memory.max; mm/workingset.c; admin-guide/sysctl/vm.rst",
-    ];
-    const PREDICTED_FROM: &'static str = "what is available of memory, or the limit of the control group where that is less: below 0.8 of it the copy that cpu.memcpy has measured, above 1.15 of it a read of the device by its kind, between either";
+    const METRICS: &'static [Metric] = metrics! {
+        /// a block of 1 MiB of a file that was read just before, from its beginning on
+        cost: Nanoseconds Lower,
+        /// bytes of blocks by the time that they cost
+        throughput: BytesPerSecond Higher,
+        /// bytes that came from the device for each that was read again, by /proc/self/io and the
+        /// disk's own counter, whichever says less; absent where nobody can tell
+        device_share: One Neither,
+        /// bytes of the file that were in the page cache when it had been read once, by
+        /// cachestat(2) or mincore(2)
+        cached: Bytes Neither,
+    };
     const AFTER: &'static [&'static str] =
         &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
-    const NEEDS: &'static [&'static str] = &[
-        "a folder on a file system that is not in memory, with more free than there is memory (--set dir=), and minutes (--timeout for a slow disk); a control group with a memory limit makes it seconds",
-    ];
     const BLOCKS_BY: &'static [&'static str] = &["dir"];
     const BUDGET: Option<fn(Precision) -> Duration> = Some(|precision| match precision {
         Precision::Quick => Duration::from_secs(10),

@@ -31,13 +31,31 @@ const CONTENDER_BYTES: u64 = 64 << 10;
 pub(crate) static PROBE: Probe = Probe::of::<Contention>();
 
 point! {
-    /// What `file.contention` varies.
+    /// What does a 4 KiB read of a disk cost while other processes read it too?
+    ///
+    /// Random direct reads of a file without a name, stamped one by one, while each contender reads
+    /// its own file from the beginning to the end over and over, a block at a time, by pread(2)
+    /// with O_DIRECT. Contenders run on the other processors of the run, where there are any: on
+    /// the measured one they would take its time too. Nothing is measured before each has read a
+    /// block. They are children of the measuring process, and the kernel ends them when that ends,
+    /// however it does.
+    ///
+    /// # Predicted from
+    /// what file.read or os.page_fault has read from the same device, or times by its kind: as much
+    /// where it answers several at once, and as often as there are processes where it answers one
+    /// at a time
+    ///
+    /// # Sources
+    /// - CSE 221 System Measurement Project, 2014: 4 KB reads, 1,000 times, while 0 to 9 processes
+    ///   each reread a 64 KB file of their own, cache off
+    /// - open(2) on O_DIRECT; Linux Documentation/block/ioprio.rst, bfq-iosched.rst
+    ///
+    /// # Needs
+    /// - a folder on a file system with O_DIRECT (--set dir=)
     pub(crate) struct Contention of "file.contention" {
-        contenders: u64 = count(
-            "other processes that each reread a file of their own, of 64 KiB, or of one block where that is more",
-            0..=64,
-            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
-        ),
+        /// other processes that each reread a file of their own, of 64 KiB, or of one block where
+        /// that is more
+        contenders: u64 = count(0..=64, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]),
         block: u64 = axes::block(&[4 << 10]),
         size: u64 = axes::size(&[64 << 20]),
         dir: Text = axes::dir(),
@@ -45,45 +63,17 @@ point! {
 }
 
 impl Measure for Contention {
-    const QUESTION: &'static str =
-        "What does a 4 KiB read of a disk cost while other processes read it too?";
-    const METRICS: &'static [Metric] = &[
-        latency(
-            "a direct read, from when it is asked for until it is there: 1,000 of them a launch",
-        ),
-        metric(
-            "rate",
-            Unit::One,
-            Better::Higher,
-            "reads a second of each contender, all of them together by their number",
-        ),
-        metric(
-            "rate_all",
-            Unit::One,
-            Better::Higher,
-            "reads a second of all together, the measured ones among them",
-        ),
-        metric(
-            "device_share",
-            Unit::One,
-            Better::Neither,
-            "bytes that came from the device for each that the measured process read",
-        ),
-    ];
-    const HOW: &'static str = "Random direct reads of a file without a name, stamped one by one, while each contender \
-         reads its own file from the beginning to the end over and over, a block at a time, by \
-         pread(2) with O_DIRECT. Contenders run on the other processors of the run, where there \
-         are any: on the measured one they would take its time too. Nothing is measured before \
-         each has read a block. They are children of the measuring process, and the kernel ends \
-         them when that ends, however it does.";
-    const SOURCES: &'static [&'static str] = &[
-        "CSE 221 System Measurement Project, 2014: 4 KB reads, 1,000 times, while 0 to 9 processes each reread a 64 KB file of their own, cache off",
-        "open(2) on O_DIRECT; Linux Documentation/block/ioprio.rst, bfq-iosched.rst",
-    ];
-    const PREDICTED_FROM: &'static str = "what file.read or os.page_fault has read from the same device, or times by its kind: as much where it answers several at once, and as often as there are processes where it answers one at a time";
+    const METRICS: &'static [Metric] = metrics! {
+        /// a direct read, from when it is asked for until it is there: 1,000 of them a launch
+        latency: Nanoseconds Lower,
+        /// reads a second of each contender, all of them together by their number
+        rate: One Higher,
+        /// reads a second of all together, the measured ones among them
+        rate_all: One Higher,
+        /// bytes that came from the device for each that the measured process read
+        device_share: One Neither,
+    };
     const AFTER: &'static [&'static str] = &["os.page_fault", "file.read"];
-    const NEEDS: &'static [&'static str] =
-        &["a folder on a file system with O_DIRECT (--set dir=)"];
     const BLOCKS_BY: &'static [&'static str] = &["size", "dir"];
     const BUDGET: Option<fn(Precision) -> Duration> = Some(|precision| match precision {
         Precision::Quick => Duration::from_secs(5),

@@ -32,32 +32,42 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Metadata>();
 
 point! {
-    /// What `file.metadata` varies.
+    /// What does it cost to make, look up, rename and remove a file?
+    ///
+    /// Up to 1,024 empty files in a folder of their own; create starts each batch without any,
+    /// unlink with as many as it removes, stat and rename with 128 that stay. Each answer is
+    /// checked. Nothing is synced: the file system writes later, and the room in its journal may
+    /// hold a batch up. The folder lies apart from those of other launches, since ext4 without a
+    /// journal passes over inodes that were removed within the last minutes: next to those of other
+    /// launches a file took up to 80 times as long (method 2). By method 1 stat met files just
+    /// made. A child process removes the folder when the probe ends, also when it is killed.
+    ///
+    /// # Predicted from
+    /// the system calls that os.syscall has measured: a read of a byte for stat, an open and close
+    /// of a file that is there for the others, with 1 to 30 times as much for what a file system
+    /// notes
+    ///
+    /// # Sources
+    /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
+    ///   lat_fs
+    /// - open(2), stat(2), rename(2), unlink(2); Linux Documentation/filesystems/path-lookup.rst
+    ///
+    /// # Needs
+    /// - a folder in which files can be made (--set dir=)
     pub(crate) struct Metadata of "file.metadata" {
-        call: Call = words("what is done to each file"),
+        /// what is done to each file
+        call: Call = words(),
         dir: Text = axes::dir(),
     }
 }
 
 impl Measure for Metadata {
     const METHOD: u32 = 3;
-    const QUESTION: &'static str = "What does it cost to make, look up, rename and remove a file?";
-    const METRICS: &'static [Metric] = &[cost("one file")];
-    const HOW: &'static str = "Up to 1,024 empty files in a folder of their own; create starts each batch without any, \
-         unlink with as many as it removes, stat and rename with 128 that stay. Each answer is \
-         checked. Nothing is synced: the file system writes later, and the room in its journal \
-         may hold a batch up. The folder lies apart from those of other launches, since ext4 \
-         without a journal passes over inodes that were removed within the last minutes: next \
-         to those of other launches a file took up to 80 times as long (method 2). By method 1 \
-         stat met files just made. A child process removes the folder when the probe ends, also \
-         when it is killed.";
-    const SOURCES: &'static [&'static str] = &[
-        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_fs",
-        "open(2), stat(2), rename(2), unlink(2); Linux Documentation/filesystems/path-lookup.rst",
-    ];
-    const PREDICTED_FROM: &'static str = "the system calls that os.syscall has measured: a read of a byte for stat, an open and close of a file that is there for the others, with 1 to 30 times as much for what a file system notes";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one file
+        cost: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall"];
-    const NEEDS: &'static [&'static str] = &["a folder in which files can be made (--set dir=)"];
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: &'static [&'static str] = &["dir"];
     const ROLES: &'static [StartRole] = &[|_| role::<Metadata>(Namer::default())];

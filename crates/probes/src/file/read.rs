@@ -83,78 +83,72 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Read>();
 
 point! {
-    /// What `file.read` varies.
+    /// What does reading a block of a file cost, from memory and from its device?
+    ///
+    /// A file without a name (O_TMPFILE) is written, synced and read, block by block, into memory
+    /// of the reader. Its words are what stands nowhere else, and once it is measured 64 blocks
+    /// more are read and compared, fewer where they come to 4 MiB. warm: all of it is read once
+    /// before, and must be in the page cache after; cold: evicted before each batch, until
+    /// cachestat(2) (mincore(2) before Linux 6.5) finds no page; direct: O_DIRECT, aligned as
+    /// STATX_DIOALIGN says. Where bytes should have come from the device and did not, or the other
+    /// way round, there is no number. The kernel reads ahead as it does for programs that say
+    /// nothing, but not where blocks come at random (POSIX_FADV_RANDOM, MADV_RANDOM); a cold file
+    /// is read in order in stretches of up to 32 MiB, each from its beginning. The file system's
+    /// own records of where the file lies are in memory always. A virtual disk may be served from
+    /// memory of its host, and a disk from its own: what device_share shows is that bytes left this
+    /// kernel.
+    ///
+    /// # Predicted from
+    /// warm: the system call that os.syscall has measured and the copy that cpu.memcpy has, with 20
+    /// to 150 ns a page to find it; from a device: the page that os.page_fault has read from the
+    /// same one, or times by its kind; cold: what finding room for the pages and copying them adds
+    ///
+    /// # Sources
+    /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
+    ///   bw_file_rd, lat_fs
+    /// - CSE 221 System Measurement Project, 2014: sequential and random reads of 4 KB with
+    ///   O_DIRECT
+    /// - open(2) on O_DIRECT, statx(2) on STATX_DIOALIGN, cachestat(2), posix_fadvise(2),
+    ///   io_uring_enter(2)
+    /// - fio(1), whose ioengine=psync, io_uring and mmap read alike
+    ///
+    /// # Needs
+    /// - a folder on a file system that is not in memory, with the file's size free (--set dir=)
+    /// - for io_uring: Linux 5.6, kernel.io_uring_disabled and seccomp filters that allow it
+    /// - for cache=direct: a file system that can, and blocks of whole sectors
     pub(crate) struct Read of "file.read" {
-        cache: Cache = words("where the file is before it is read"),
+        /// where the file is before it is read
+        cache: Cache = words(),
         pattern: Pattern = Pattern::of_reads(),
         block: u64 = axes::block(&[4 << 10, 256, 64 << 10, 1 << 20]),
         size: u64 = axes::size(&[SIZE, 128 << 10, 1 << 20, 16 << 20, 1 << 30]),
-        engine: Engine = words("how a block is read"),
-        depth: u64 = count(
-            "reads under way at once, by io_uring; of the others one is",
-            1..=64,
-            &[1],
-        ),
-        pages: Pages = words("the pages of the memory that is read into"),
+        /// how a block is read
+        engine: Engine = words(),
+        /// reads under way at once, by io_uring; of the others one is
+        depth: u64 = count(1..=64, &[1]),
+        /// the pages of the memory that is read into
+        pages: Pages = words(),
         dir: Text = axes::dir(),
     }
 }
 
 impl Measure for Read {
-    const QUESTION: &'static str =
-        "What does reading a block of a file cost, from memory and from its device?";
-    const METRICS: &'static [Metric] = &[
-        cost("one block, time of many by their number"),
-        latency(
-            "each read, from when it is asked for until it is seen to be there; where it takes 100 readings of the clock",
-        ),
-        metric(
-            "throughput",
-            Unit::BytesPerSecond,
-            Better::Higher,
-            "bytes of blocks by the time that they cost",
-        ),
-        metric(
-            "cpu",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "processor time of the reading thread for a KiB that it reads",
-        ),
-        metric(
-            "device_share",
-            Unit::One,
-            Better::Neither,
-            "bytes that came from the device for each that was read, by /proc/self/io and the \
-             disk's own counter, whichever says less: over 1 where more was read than asked \
-             for; absent where nobody can tell",
-        ),
-    ];
-    const HOW: &'static str = "A file without a name (O_TMPFILE) is written, synced and read, block by block, into \
-         memory of the reader. Its words are what stands nowhere else, and once it is measured \
-         64 blocks more are read and compared, fewer where they come to 4 MiB. warm: all of it \
-         is read once before, and must be in the page cache after; cold: evicted before each \
-         batch, until cachestat(2) (mincore(2) before Linux 6.5) finds no page; direct: \
-         O_DIRECT, aligned as STATX_DIOALIGN says. Where bytes \
-         should have come from the device and did not, or the other way round, there is no \
-         number. The kernel reads ahead as it does for programs that say nothing, but not \
-         where blocks come at random (POSIX_FADV_RANDOM, MADV_RANDOM); a cold file is read in \
-         order in stretches of up to 32 MiB, each from its beginning. The file system's own \
-         records of where the file lies are in memory always. A virtual disk may be served \
-         from memory of its host, and a disk from its own: what device_share shows is that \
-         bytes left this kernel.";
-    const SOURCES: &'static [&'static str] = &[
-        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, bw_file_rd, lat_fs",
-        "CSE 221 System Measurement Project, 2014: sequential and random reads of 4 KB with O_DIRECT",
-        "open(2) on O_DIRECT, statx(2) on STATX_DIOALIGN, cachestat(2), posix_fadvise(2), io_uring_enter(2)",
-        "fio(1), whose ioengine=psync, io_uring and mmap read alike",
-    ];
-    const PREDICTED_FROM: &'static str = "warm: the system call that os.syscall has measured and the copy that cpu.memcpy has, with 20 to 150 ns a page to find it; from a device: the page that os.page_fault has read from the same one, or times by its kind; cold: what finding room for the pages and copying them adds";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one block, time of many by their number
+        cost: Nanoseconds Lower,
+        /// each read, from when it is asked for until it is seen to be there; where it takes 100
+        /// readings of the clock
+        latency: Nanoseconds Lower,
+        /// bytes of blocks by the time that they cost
+        throughput: BytesPerSecond Higher,
+        /// processor time of the reading thread for a KiB that it reads
+        cpu: Nanoseconds Lower,
+        /// bytes that came from the device for each that was read, by /proc/self/io and the disk's
+        /// own counter, whichever says less: over 1 where more was read than asked for; absent
+        /// where nobody can tell
+        device_share: One Neither,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall", "cpu.memcpy", "os.page_fault"];
-    const NEEDS: &'static [&'static str] = &[
-        "a folder on a file system that is not in memory, with the file's size free (--set dir=)",
-        "for io_uring: Linux 5.6, kernel.io_uring_disabled and seccomp filters that allow it",
-        "for cache=direct: a file system that can, and blocks of whole sectors",
-    ];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["cache", "pattern"]];
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: &'static [&'static str] = &["size", "dir"];

@@ -28,80 +28,67 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Remote>();
 
 point! {
-    /// What `file.remote` varies.
+    /// How long does it take to read a file of another machine?
+    ///
+    /// An URL nfs://HOST[:PORT]/EXPORT/FILE is read by NFS version 3 over TCP from this process,
+    /// without a mount: the portmapper, MOUNT and LOOKUP are asked by the crate nfs3_client,
+    /// before; a READ is then written once and sent with another offset each time, and its answer
+    /// looked at where it was received, so that no block is copied but by the kernel. Each answer
+    /// must have the call's number and all bytes of the block. No memory of this machine holds the
+    /// file: each block crosses the link. The server's may: what is read is read before, for up to
+    /// half of the point's time, so that a file of some MiB comes from the server's memory, and of
+    /// a large one what fits the time. A path on a mounted file system that is remote (nfs, cifs,
+    /// sshfs and other FUSE, 9p, virtiofs, ceph …) is read by pread with O_DIRECT, past this
+    /// machine's page cache, so its client in the kernel is measured too. Calls that do nothing
+    /// take turns with the reads, four times in each launch. The handshake is timed by the kernels
+    /// at both ends: no process of the server has part in it. `device_share` is unknown here: a
+    /// server does not say whether its disk or its memory gave what it sends. Where --set path=…
+    /// holds a comma, it is written %2C in an URL.
+    ///
+    /// # Predicted from
+    /// an NFS call that does nothing, as file.remote_call has measured it; the rate of the
+    /// machine's fastest network device, where its driver tells; copies at both ends
+    ///
+    /// # Sources
+    /// - RFC 1813: NFS Version 3 Protocol; RFC 5531: RPC; RFC 2224: NFS URLs
+    /// - CSE 221 System Measurement Project, 2014: files of up to 3 MB over NFS and 100 Mb/s, near
+    ///   the link's 12.5 MB/s
+    /// - nfs(5), exports(5), open(2) on O_DIRECT; crate nfs3_client
+    ///
+    /// # Needs
+    /// - --set path=…: nothing says which remote file may be read
+    /// - an NFS server that exports the file to this machine; many ask for a port below 1024, which
+    ///   root has
     pub(crate) struct Remote of "file.remote" {
         path: Text = path(),
-        pattern: Pattern = words("which block comes next"),
-        block: usize = bytes(
-            "bytes that one call reads",
-            512..=BLOCK_MOST_BYTES,
-            &[4 << 10, 64 << 10, 1 << 20],
-        ),
-        depth: usize = count(
-            "calls under way at a time, each for a block of its own; of a mounted path 1",
-            1..=64,
-            &[1, 16],
-        ),
+        /// which block comes next
+        pattern: Pattern = words(),
+        /// bytes that one call reads
+        block: usize = bytes(512..=BLOCK_MOST_BYTES, &[4 << 10, 64 << 10, 1 << 20]),
+        /// calls under way at a time, each for a block of its own; of a mounted path 1
+        depth: usize = count(1..=64, &[1, 16]),
     }
 }
 
 impl Measure for Remote {
-    const QUESTION: &'static str = "How long does it take to read a file of another machine?";
-    const METRICS: &'static [Metric] = &[
-        latency(
-            "from before a block is asked for until it is there; with several under way, also what it waits for the others",
-        ),
-        metric(
-            "throughput",
-            Unit::BytesPerSecond,
-            Better::Higher,
-            "bytes of the file that arrived",
-        ),
-        metric(
-            "null_call",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "an NFS call that does nothing, between the reads, one at a time: the median; of a mounted path, asking the server for the file's attributes",
-        ),
-        HANDSHAKE,
-        metric(
-            "handshake_loaded",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "the same while the reads are under way: where it takes longer, packets wait in the link",
-        ),
-        metric(
-            "cpu",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "processor time of the reading thread for a KiB that it reads",
-        ),
-    ];
-    const HOW: &'static str = "An URL nfs://HOST[:PORT]/EXPORT/FILE is read by NFS version 3 over TCP from this process, \
-         without a mount: the portmapper, MOUNT and LOOKUP are asked by the crate nfs3_client, \
-         before; a READ is then written once and sent with another offset each time, and its \
-         answer looked at where it was received, so that no block is copied but by the kernel. \
-         Each answer must have the call's number and all bytes of the block. No memory of this \
-         machine holds the file: each block crosses the link. The server's may: what is read is \
-         read before, for up to half of the point's time, so that a file of some MiB comes from \
-         the server's memory, and of a large one what fits the time. A path on a mounted file \
-         system that is remote (nfs, cifs, sshfs and other FUSE, 9p, virtiofs, ceph …) is read \
-         by pread with O_DIRECT, past this machine's page cache, so its client in the kernel is \
-         measured too. Calls that do nothing take turns with the reads, four times in each launch. The \
-         handshake is timed by the kernels at both ends: no process of the server has part in \
-         it. `device_share` is unknown here: a server does not say whether its disk or its memory gave \
-         what it sends. Where --set path=… holds a comma, it is written %2C in an URL.";
-    const SOURCES: &'static [&'static str] = &[
-        "RFC 1813: NFS Version 3 Protocol; RFC 5531: RPC; RFC 2224: NFS URLs",
-        "CSE 221 System Measurement Project, 2014: files of up to 3 MB over NFS and 100 Mb/s, near the link's 12.5 MB/s",
-        "nfs(5), exports(5), open(2) on O_DIRECT; crate nfs3_client",
-    ];
-    const PREDICTED_FROM: &'static str = "an NFS call that does nothing, as file.remote_call has measured it; the rate of the machine's fastest network device, where its driver tells; copies at both ends";
+    const METRICS: &'static [Metric] = metrics! {
+        /// from before a block is asked for until it is there; with several under way, also what it
+        /// waits for the others
+        latency: Nanoseconds Lower,
+        /// bytes of the file that arrived
+        throughput: BytesPerSecond Higher,
+        /// an NFS call that does nothing, between the reads, one at a time: the median; of a
+        /// mounted path, asking the server for the file's attributes
+        null_call: Nanoseconds Lower,
+        /// a TCP handshake with the server's kernel, as this one timed it, while nothing else is
+        /// under way: the link's round trip, without a process of the server
+        handshake: Nanoseconds Lower,
+        /// the same while the reads are under way: where it takes longer, packets wait in the link
+        handshake_loaded: Nanoseconds Lower,
+        /// processor time of the reading thread for a KiB that it reads
+        cpu: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["file.remote_call"];
-    const NEEDS: &'static [&'static str] = &[
-        "--set path=…: nothing says which remote file may be read",
-        "an NFS server that exports the file to this machine; many ask for a port below 1024, which root has",
-    ];
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["pattern", "block"], &["block", "depth"]];
     // The patterns and blocks are held against each other.
@@ -126,19 +113,11 @@ const UNSET: &str = "unset";
 /// The axis `path`.
 fn path() -> AxisOf<Text> {
     place(
-        "the file, which is only read",
         &[(UNSET, "none: nothing is measured")],
         const { &[Text::Borrowed(url::SCHEME)] },
     )
+    .about("the file, which is only read")
 }
-
-/// The metric `handshake`.
-const HANDSHAKE: Metric = metric(
-    "handshake",
-    Unit::Nanoseconds,
-    Better::Lower,
-    "a TCP handshake with the server's kernel, as this one timed it, while nothing else is under way: the link's round trip, without a process of the server",
-);
 
 /// How a file is reached.
 ///

@@ -40,10 +40,33 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Sync>();
 
 point! {
-    /// What `file.sync` varies.
+    /// What does it cost to write a block so that it lasts?
+    ///
+    /// pwrite(2) of a block into the page cache of a file without a name (O_TMPFILE), and the call,
+    /// one after the other; nothing else of the file is dirty. Each write carries its number, and
+    /// the last one is read back. Appended blocks go to a file that is made empty, untimed, when it
+    /// has its size. What a file system does for it is in the cost: a journal's commit, which
+    /// whatever else writes there shares. Whether a device's word is good cannot be seen: a virtual
+    /// disk may have its host's memory behind it.
+    ///
+    /// # Predicted from
+    /// what file.read or os.page_fault has read from the same device, or times by its kind: 1 or 2
+    /// such requests for the data, up to 4 more for a journal; until the device has emptied its
+    /// cache, by its kind: up to 5 ms of flash, 10 ms of a virtual disk, two turns of one that
+    /// turns
+    ///
+    /// # Sources
+    /// - fsync(2), open(2) on O_DSYNC; Linux Documentation/block/writeback_cache_control.rst,
+    ///   admin-guide/iostats.rst
+    /// - T. Pillai et al., All File Systems Are Not Created Equal, OSDI 2014
+    ///
+    /// # Needs
+    /// - a folder on a file system that is not in memory, with the file's size free (--set dir=)
     pub(crate) struct Sync of "file.sync" {
-        call: Call = words("what makes it last"),
-        r#where: Where = words("where in the file the block goes"),
+        /// what makes it last
+        call: Call = words(),
+        /// where in the file the block goes
+        r#where: Where = words(),
         block: u64 = axes::block(&[4 << 10, 64 << 10, 1 << 20]),
         size: u64 = axes::size(&[16 << 20]),
         dir: Text = axes::dir(),
@@ -51,46 +74,20 @@ point! {
 }
 
 impl Measure for Sync {
-    const QUESTION: &'static str = "What does it cost to write a block so that it lasts?";
-    const METRICS: &'static [Metric] = &[
-        latency("the write and the call that makes it last, together, each stamped"),
-        metric(
-            "write",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "the write alone, each stamped; with dsync it is all",
-        ),
-        metric(
-            "device_share",
-            Unit::One,
-            Better::Neither,
-            "bytes that went to the device for each that was written, by /proc/self/io and the \
-             disk's own counter, whichever says less; absent where nobody can tell",
-        ),
-        metric(
-            "flushes",
-            Unit::One,
-            Better::Neither,
-            "how often the device was told to empty its own cache, for each write, by the \
-             disk's counter for everybody (Linux 5.5): 0 where it says that it has none",
-        ),
-    ];
-    const HOW: &'static str = "pwrite(2) of a block into the page cache of a file without a name (O_TMPFILE), and \
-         the call, one after the other; nothing else of the file is dirty. Each write carries \
-         its number, and the last one is read back. Appended blocks go to a file that is made \
-         empty, untimed, when it has its size. What a file system does for it is in the cost: \
-         a journal's commit, which whatever else writes there shares. Whether a device's word \
-         is good cannot be seen: a virtual disk may have its host's memory behind it.";
-    const SOURCES: &'static [&'static str] = &[
-        "fsync(2), open(2) on O_DSYNC; Linux Documentation/block/writeback_cache_control.rst, admin-guide/iostats.rst",
-        "T. Pillai et al., All File Systems Are Not Created Equal, OSDI 2014",
-    ];
-    const PREDICTED_FROM: &'static str = "what file.read or os.page_fault has read from the same device, or times by its kind: 1 or 2 such requests for the data, up to 4 more for a journal; until the device has emptied its cache, by its kind: up to 5 ms of flash, 10 ms of a virtual disk, two turns of one that turns";
+    const METRICS: &'static [Metric] = metrics! {
+        /// the write and the call that makes it last, together, each stamped
+        latency: Nanoseconds Lower,
+        /// the write alone, each stamped; with dsync it is all
+        write: Nanoseconds Lower,
+        /// bytes that went to the device for each that was written, by /proc/self/io and the disk's
+        /// own counter, whichever says less; absent where nobody can tell
+        device_share: One Neither,
+        /// how often the device was told to empty its own cache, for each write, by the disk's
+        /// counter for everybody (Linux 5.5): 0 where it says that it has none
+        flushes: One Neither,
+    };
     const AFTER: &'static [&'static str] =
         &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
-    const NEEDS: &'static [&'static str] = &[
-        "a folder on a file system that is not in memory, with the file's size free (--set dir=)",
-    ];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["call", "where"]];
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: &'static [&'static str] = &["size", "dir"];

@@ -31,9 +31,29 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Write>();
 
 point! {
-    /// What `file.write` varies.
+    /// What does writing a block of a file cost, before anybody waits for it to last?
+    ///
+    /// pwrite(2) over the blocks of a file without a name (O_TMPFILE) that was written and synced
+    /// before, so that no room has to be found. Each write carries its number, and what was written
+    /// last is read back and compared. cache=warm, for which all of the file is read before, is a
+    /// copy and a page marked: the kernel writes pages back when it likes, and a file that is
+    /// larger than what may be dirty (vm.dirty_ratio) would measure the device.
+    ///
+    /// # Predicted from
+    /// warm: the system call that os.syscall has measured, the copy that cpu.memcpy has, 30 to 500
+    /// ns to mark a page, and 50 to 2,500 ns for what the file system notes of a write; direct:
+    /// what file.read or os.page_fault has read from the same device, or times by its kind
+    ///
+    /// # Sources
+    /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lmdd
+    /// - pwrite(2), open(2) on O_DIRECT; Linux Documentation/admin-guide/sysctl/vm.rst on dirty
+    ///   pages
+    ///
+    /// # Needs
+    /// - a folder on a file system with the file's size free (--set dir=)
     pub(crate) struct Write of "file.write" {
-        cache: Cache = words("where the block goes"),
+        /// where the block goes
+        cache: Cache = words(),
         pattern: Pattern = Pattern::of_writes(),
         block: u64 = axes::block(&[4 << 10, 64 << 10, 1 << 20]),
         size: u64 = axes::size(&[16 << 20]),
@@ -42,47 +62,22 @@ point! {
 }
 
 impl Measure for Write {
-    const QUESTION: &'static str =
-        "What does writing a block of a file cost, before anybody waits for it to last?";
-    const METRICS: &'static [Metric] = &[
-        cost("one block, time of many by their number"),
-        latency("each write; where it takes 100 readings of the clock"),
-        metric(
-            "throughput",
-            Unit::BytesPerSecond,
-            Better::Higher,
-            "bytes of blocks by the time that they cost",
-        ),
-        metric(
-            "cpu",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "processor time of the writing thread for a KiB",
-        ),
-        metric(
-            "device_share",
-            Unit::One,
-            Better::Neither,
-            "of cache=direct: bytes that went to the device for each that was written, by \
-             /proc/self/io and the disk's own counter, whichever says less; absent where \
-             nobody can tell",
-        ),
-    ];
-    const HOW: &'static str = "pwrite(2) over the blocks of a file without a name (O_TMPFILE) that was written and \
-         synced before, so that no room has to be found. Each write carries its number, and \
-         what was written last is read back and compared. cache=warm, for which all of the \
-         file is read before, is a copy and a page marked: the kernel writes pages back when it \
-         likes, and a file that is larger than what may be dirty (vm.dirty_ratio) would measure \
-         the device.";
-    const SOURCES: &'static [&'static str] = &[
-        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lmdd",
-        "pwrite(2), open(2) on O_DIRECT; Linux Documentation/admin-guide/sysctl/vm.rst on dirty pages",
-    ];
-    const PREDICTED_FROM: &'static str = "warm: the system call that os.syscall has measured, the copy that cpu.memcpy has, 30 to 500 ns to mark a page, and 50 to 2,500 ns for what the file system notes of a write; direct: what file.read or os.page_fault has read from the same device, or times by its kind";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one block, time of many by their number
+        cost: Nanoseconds Lower,
+        /// each write; where it takes 100 readings of the clock
+        latency: Nanoseconds Lower,
+        /// bytes of blocks by the time that they cost
+        throughput: BytesPerSecond Higher,
+        /// processor time of the writing thread for a KiB
+        cpu: Nanoseconds Lower,
+        /// of cache=direct: bytes that went to the device for each that was written, by
+        /// /proc/self/io and the disk's own counter, whichever says less; absent where nobody can
+        /// tell
+        device_share: One Neither,
+    };
     const AFTER: &'static [&'static str] =
         &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
-    const NEEDS: &'static [&'static str] =
-        &["a folder on a file system with the file's size free (--set dir=)"];
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["cache", "block"], &["cache", "pattern"]];
     const ROUNDS: u32 = 2;

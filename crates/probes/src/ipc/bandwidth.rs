@@ -1,7 +1,7 @@
 //! `ipc.bandwidth`: how many bytes a second reach another process.
 
 use crate::derived;
-use crate::ends::{self, Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps};
+use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::wake::{self, Kept, Wake};
@@ -24,38 +24,45 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Bandwidth>();
 
 point! {
-    /// What `ipc.bandwidth` varies.
+    /// How many bytes a second can one process hand to another?
+    ///
+    /// Messages are written from one buffer as fast as they go; a fork of this process reads them
+    /// into a buffer of the same size. A batch has 4 MiB or more, or 1,024 messages, and ends when
+    /// the last byte has been read. Both buffers stay in the caches as far as they fit, and nothing
+    /// looks at the bytes while they are timed. After the batches three messages with contents of
+    /// their own are summed up at both ends.
+    ///
+    /// # Predicted from
+    /// two copies at what caches give, at the same time where each end has a processor; system
+    /// calls as os.syscall and context switches as os.context_switch have measured them, up to one
+    /// every 64 KiB
+    ///
+    /// # Sources
+    /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
+    ///   bw_pipe, bw_unix
+    /// - pipe(7), unix(7), sched_yield(2)
+    ///
+    /// # Needs
+    /// - cpus=cross: two processors (--cpu)
+    /// - wake=polling: root, and a cpuidle driver whose shallowest state is POLL
     pub(crate) struct Bandwidth of "ipc.bandwidth" {
-        over: Over = words("what they go through; an eventfd carries no bytes"),
-        size: u64 = bytes("bytes of each write", 1..=MOST_BYTES as u64, &[65536, 4096, 1 << 20]),
+        /// what they go through; an eventfd carries no bytes
+        over: Over = words(),
+        /// bytes of each write
+        size: u64 = bytes(1..=MOST_BYTES as u64, &[65536, 4096, 1 << 20]),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
     }
 }
 
 impl Measure for Bandwidth {
-    const QUESTION: &'static str = "How many bytes a second can one process hand to another?";
-    const METRICS: &'static [Metric] = &[
-        metric(
-            "throughput",
-            Unit::BytesPerSecond,
-            Better::Higher,
-            "bytes that arrived, copied in by the sender and out by the receiver",
-        ),
-        cost("one message of `size` bytes"),
-    ];
-    const HOW: &'static str = "Messages are written from one buffer as fast as they go; a fork of this process reads \
-         them into a buffer of the same size. A batch has 4 MiB or more, or 1,024 messages, and \
-         ends when the last byte has been read. Both buffers stay in the caches as far as they \
-         fit, and nothing looks at the bytes while they are timed. After the batches three \
-         messages with contents of their own are summed up at both ends.";
-    const SOURCES: &'static [&'static str] = &[
-        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, bw_pipe, bw_unix",
-        "pipe(7), unix(7), sched_yield(2)",
-    ];
-    const PREDICTED_FROM: &'static str = "two copies at what caches give, at the same time where each end has a processor; system calls as os.syscall and context switches as os.context_switch have measured them, up to one every 64 KiB";
+    const METRICS: &'static [Metric] = metrics! {
+        /// bytes that arrived, copied in by the sender and out by the receiver
+        throughput: BytesPerSecond Higher,
+        /// one message of `size` bytes
+        cost: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
-    const NEEDS: &'static [&'static str] = ends::NEEDS;
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "size"], &["over", "cpus"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|launch| {

@@ -1,7 +1,7 @@
 //! `ipc.latency`: how long a small message takes to another process and back.
 
 use crate::derived;
-use crate::ends::{self, Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps};
+use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::sync::core_to_core;
@@ -36,37 +36,50 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Latency>();
 
 point! {
-    /// What `ipc.latency` varies.
+    /// How long does a small message take to another process and back?
+    ///
+    /// A message goes to another process, a fork of this one, which answers with one of the same
+    /// size and the next number in its first and last byte; both ends are pinned. A round trip
+    /// contains two sends, two receives, and two wake-ups where an end blocks. `cost` is many round
+    /// trips over their number, `latency` stamps each, which adds a clock read. An end that spins
+    /// reads without a pause instruction.
+    ///
+    /// # Predicted from
+    /// context switches as os.context_switch has measured them, on the same processors and as
+    /// awake; where it spins, system calls as os.syscall has measured them, and a cache line's way
+    /// there and back as sync.core_to_core has, else 60 to 300 ns; two copies at each end at 5 to
+    /// 20 GB/s
+    ///
+    /// # Sources
+    /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
+    ///   lat_pipe, lat_unix
+    /// - perf-bench(1), sched pipe
+    /// - pipe(7), unix(7), eventfd(2), futex(2)
+    ///
+    /// # Needs
+    /// - cpus=cross: two processors (--cpu)
+    /// - wake=polling: root, and a cpuidle driver whose shallowest state is POLL
     pub(crate) struct Latency of "ipc.latency" {
-        over: Over = words("what the message goes through"),
-        size: usize = bytes("bytes of the message", 1..=MOST_BYTES as u64, &[1, 64, 4096]),
-        wait: Wait = words("how an end waits for it"),
+        /// what the message goes through
+        over: Over = words(),
+        /// bytes of the message
+        size: usize = bytes(1..=MOST_BYTES as u64, &[1, 64, 4096]),
+        /// how an end waits for it
+        wait: Wait = words(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
     }
 }
 
 impl Measure for Latency {
-    const QUESTION: &'static str =
-        "How long does a small message take to another process and back?";
-    const METRICS: &'static [Metric] = &[
-        cost("one round trip, there and back, in a row of many"),
-        latency("with wait=block: one round trip, each one stamped"),
-    ];
-    const HOW: &'static str = "A message goes to another process, a fork of this one, which answers with one of the \
-         same size and the next number in its first and last byte; both ends are pinned. A \
-         round trip contains two sends, two receives, and two wake-ups where an end blocks. \
-         `cost` is many round trips over their number, `latency` stamps each, which adds a clock \
-         read. An end that spins reads without a pause instruction.";
-    const SOURCES: &'static [&'static str] = &[
-        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_pipe, lat_unix",
-        "perf-bench(1), sched pipe",
-        "pipe(7), unix(7), eventfd(2), futex(2)",
-    ];
-    const PREDICTED_FROM: &'static str = "context switches as os.context_switch has measured them, on the same processors and as awake; where it spins, system calls as os.syscall has measured them, and a cache line's way there and back as sync.core_to_core has, else 60 to 300 ns; two copies at each end at 5 to 20 GB/s";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one round trip, there and back, in a row of many
+        cost: Nanoseconds Lower,
+        /// with wait=block: one round trip, each one stamped
+        latency: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] =
         &["os.syscall", "os.context_switch", "sync.core_to_core"];
-    const NEEDS: &'static [&'static str] = ends::NEEDS;
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["over", "wait"], &["over", "cpus"], &["over", "wake"]];
     const ROUNDS: u32 = 2;

@@ -37,82 +37,71 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Bandwidth>();
 
 point! {
-    /// What `memory.bandwidth` varies.
+    /// How many bytes a second are read, written or copied in order, by how much memory is in use?
+    ///
+    /// Loops in assembly, of several widths and with 4 or 8 vectors an iteration, go through memory
+    /// in ascending order and again from its start; larger sizes go on from block to block, so that
+    /// a byte comes again only after all others. In each launch every kernel that may be used is
+    /// tried five times, each time through the size (4 MiB at least, 32 MiB at most) after as much
+    /// untimed, and the one that is fastest in the median is measured: vector_bytes and nontemporal
+    /// say which kind it was, the axis kernel chooses one. All that is read is added up, and the
+    /// sum checked; what is written or copied is checked afterwards. No byte that is written is
+    /// zero: some machines move lines of zeroes three times as fast. Counted is what the program
+    /// moves. More crosses the bus: a written line is first read and later written back
+    /// (write-allocate), so a write moves twice, a copy three times what is counted, unless its
+    /// stores are non-temporal, or it is a large rep, which many processors treat alike. Threads
+    /// start each batch together, and the last one ends it. A size is used up to its last whole
+    /// KiB. 1 MiB that is read again comes from a cache; 1 MiB from memory is the cost of the
+    /// largest size.
+    ///
+    /// # Predicted from
+    /// the cache sizes that the processor claims and usual bytes a cycle for each level at the core
+    /// clock that cpu.frequency measured; for main memory the lines that a core keeps in flight and
+    /// the latency that memory.latency measured on 2 MiB pages, or on 4 KiB pages less up to a
+    /// third of it, which may be TLB misses; at most what the memory modules can by the firmware's
+    /// word
+    ///
+    /// # Sources
+    /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
+    ///   bw_mem
+    /// - J. McCalpin, Memory Bandwidth and Machine Balance in Current High Performance Computers,
+    ///   IEEE TCCA Newsletter 1995 (STREAM)
+    /// - Intel 64 and IA-32 Architectures Optimization Reference Manual, 3.7.6 (ERMSB)
+    /// - CSE 221 System Measurement Project, 2014: read 15.0, write 5.6 GB/s of 21.3 GB/s (256 MB)
+    /// - CS 739 mini-project 1: read 1 MB sequentially from memory 97 µs
+    ///
+    /// # Needs
+    /// - as much free memory as the size, for each thread, and twice that for a copy; for 2MiB,
+    ///   transparent huge pages not set to never
     pub(crate) struct Bandwidth of "memory.bandwidth" {
-        op: Op = words("what is done to memory"),
-        size: u64 = bytes(
-            "the memory that each thread goes through over and over; a copy has two areas of this \
-             size",
-            4 << 10..=1 << 40,
-            &[128 << 20, 16 << 10, 256 << 10, 4 << 20],
-        ),
+        /// what is done to memory
+        op: Op = words(),
+        /// the memory that each thread goes through over and over; a copy has two areas of this
+        /// size
+        size: u64 = bytes(4 << 10..=1 << 40, &[128 << 20, 16 << 10, 256 << 10, 4 << 20]),
         threads: u64 = threads::axis(
             "how many do it at the same time, each on a processor and in memory of its own",
             &[1, 2],
         ),
         pages: Pages = Pages::axis(),
-        kernel: Kernels = words("the instructions that do it"),
+        /// the instructions that do it
+        kernel: Kernels = words(),
     }
 }
 
 impl Measure for Bandwidth {
-    const QUESTION: &'static str = "How many bytes a second are read, written or copied in order, \
-         by how much memory is in use?";
-    const METRICS: &'static [Metric] = &[
-        metric(
-            "throughput",
-            Unit::BytesPerSecond,
-            Better::Higher,
-            "bytes read, written or copied, all threads together; a copied byte counts once (as \
-             lmbench and mbw count; STREAM counts it twice)",
-        ),
-        cost("each thread streaming one block: the whole size, or of more than 1 MiB about 1 MiB"),
-        metric(
-            "vector_bytes",
-            Unit::Bytes,
-            Better::Neither,
-            "bytes that an instruction of the kernel moves; 1 for rep",
-        ),
-        metric(
-            "nontemporal",
-            Unit::One,
-            Better::Neither,
-            "1 where the kernel's stores are non-temporal, else 0",
-        ),
-    ];
-    const HOW: &'static str = "Loops in assembly, of several widths and with 4 or 8 vectors an \
-         iteration, go through memory in ascending order and again from its start; larger sizes go \
-         on from block to block, so that a byte comes again only after all others. In each launch \
-         every kernel that may be used is tried five times, each time through the size (4 MiB at \
-         least, 32 MiB at most) after as much untimed, and the one that is fastest in the median \
-         is measured: vector_bytes and nontemporal say which kind it was, the axis kernel chooses \
-         one. All that is read is added up, and the sum checked; what is written or copied is \
-         checked afterwards. No byte that is written is zero: some machines move lines of zeroes \
-         three times as fast. Counted is what the program moves. More crosses the bus: a written \
-         line is first read and later written back (write-allocate), so a write moves twice, a \
-         copy three times what is counted, unless its stores are non-temporal, or it is a large \
-         rep, which many processors treat alike. Threads start each batch together, and the last \
-         one ends it. A size is used up to its last whole KiB. 1 MiB that is read again comes from \
-         a cache; 1 MiB from memory is the cost of the largest size.";
-    const SOURCES: &'static [&'static str] = &[
-        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, \
-         bw_mem",
-        "J. McCalpin, Memory Bandwidth and Machine Balance in Current High Performance Computers, \
-         IEEE TCCA Newsletter 1995 (STREAM)",
-        "Intel 64 and IA-32 Architectures Optimization Reference Manual, 3.7.6 (ERMSB)",
-        "CSE 221 System Measurement Project, 2014: read 15.0, write 5.6 GB/s of 21.3 GB/s (256 MB)",
-        "CS 739 mini-project 1: read 1 MB sequentially from memory 97 µs",
-    ];
-    const PREDICTED_FROM: &'static str = "the cache sizes that the processor claims and usual \
-         bytes a cycle for each level at the core clock that cpu.frequency measured; for main \
-         memory the lines that a core keeps in flight and the latency that memory.latency measured \
-         on 2 MiB pages, or on 4 KiB pages less up to a third of it, which may be TLB misses; at \
-         most what the memory modules can by the firmware's word";
+    const METRICS: &'static [Metric] = metrics! {
+        /// bytes read, written or copied, all threads together; a copied byte counts once (as
+        /// lmbench and mbw count; STREAM counts it twice)
+        throughput: BytesPerSecond Higher,
+        /// each thread streaming one block: the whole size, or of more than 1 MiB about 1 MiB
+        cost: Nanoseconds Lower,
+        /// bytes that an instruction of the kernel moves; 1 for rep
+        vector_bytes: Bytes Neither,
+        /// 1 where the kernel's stores are non-temporal, else 0
+        nontemporal: One Neither,
+    };
     const AFTER: &'static [&'static str] = &["cpu.frequency", "memory.latency"];
-    const NEEDS: &'static [&'static str] = &[
-        "as much free memory as the size, for each thread, and twice that for a copy; for 2MiB, \
-         transparent huge pages not set to never",
-    ];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["op", "size"]];
     const BLOCKS_BY: &'static [&'static str] = &["pages", "threads", "size"];
     const ROLES: &'static [StartRole] = &[|launch| role::<Bandwidth>(Streaming::start(launch))];

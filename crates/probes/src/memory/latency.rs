@@ -81,47 +81,48 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Latency>();
 
 point! {
-    /// What `memory.latency` varies.
+    /// What does a load cost that has to wait for the one before it, by how much memory is in use?
+    ///
+    /// A chain of pointers: each load gives the address of the next, so none overlaps. Every
+    /// element is visited once a lap. Before anything is timed, memory is touched and a lap is
+    /// walked and checked; of more than 2 Mi elements, 2 Mi loads are walked instead. One arena
+    /// serves all points of a block. The least pages are asked for with MADV_NOHUGEPAGE, the huge
+    /// ones with MADV_HUGEPAGE; a huge arena that is not at least nine tenths huge is absent. In
+    /// the cost of large sizes with 4 KiB pages are TLB misses.
+    ///
+    /// # Predicted from
+    /// the cache sizes that the processor claims, usual cycles for each level at the core clock
+    /// that cpu.frequency measured, and 60 to 180 ns for main memory
+    ///
+    /// # Sources
+    /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
+    ///   lat_mem_rd
+    /// - S. Sattolo, An Algorithm to Generate a Random Cyclic Permutation, 1986
+    /// - CSE 221 System Measurement Project, 2014, whose strided chase was prefetched
+    /// - Linux Documentation/admin-guide/mm/transhuge.rst
+    ///
+    /// # Needs
+    /// - as much free memory as the size; for 2MiB, transparent huge pages not set to never
     pub(crate) struct Latency of "memory.latency" {
-        size: u64 = bytes("the memory that is visited over and over", 4 << 10..=1 << 40, SIZES),
+        /// the memory that is visited over and over
+        size: u64 = bytes(4 << 10..=1 << 40, SIZES),
         pages: Pages = Pages::axis(),
-        pattern: Pattern = words("in which order the elements are visited"),
-        stride: u64 = bytes("bytes from one element to the next", 8..=1 << 30, &[64, 256, 512]),
+        /// in which order the elements are visited
+        pattern: Pattern = words(),
+        /// bytes from one element to the next
+        stride: u64 = bytes(8..=1 << 30, &[64, 256, 512]),
     }
 }
 
 impl Measure for Latency {
-    const QUESTION: &'static str = "What does a load cost that has to wait for the one before it, \
-         by how much memory is in use?";
-    const METRICS: &'static [Metric] = &[
-        cost("one load"),
-        metric(
-            "huge_share",
-            Unit::One,
-            Better::Neither,
-            "the share of the arena on huge pages, by smaps (in a virtual machine, the guest's \
-             half of it)",
-        ),
-    ];
-    const HOW: &'static str = "A chain of pointers: each load gives the address of the next, so \
-         none overlaps. Every element is visited once a lap. Before anything is timed, memory is \
-         touched and a lap is walked and checked; of more than 2 Mi elements, 2 Mi loads are \
-         walked instead. One arena serves all points of a block. The least pages are asked for \
-         with MADV_NOHUGEPAGE, the huge ones with MADV_HUGEPAGE; a huge arena that is not at least \
-         nine tenths huge is absent. In the cost of large sizes with 4 KiB pages are TLB misses.";
-    const SOURCES: &'static [&'static str] = &[
-        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, \
-         lat_mem_rd",
-        "S. Sattolo, An Algorithm to Generate a Random Cyclic Permutation, 1986",
-        "CSE 221 System Measurement Project, 2014, whose strided chase was prefetched",
-        "Linux Documentation/admin-guide/mm/transhuge.rst",
-    ];
-    const PREDICTED_FROM: &'static str = "the cache sizes that the processor claims, usual cycles \
-         for each level at the core clock that cpu.frequency measured, and 60 to 180 ns for main \
-         memory";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one load
+        cost: Nanoseconds Lower,
+        /// the share of the arena on huge pages, by smaps (in a virtual machine, the guest's half
+        /// of it)
+        huge_share: One Neither,
+    };
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
-    const NEEDS: &'static [&'static str] =
-        &["as much free memory as the size; for 2MiB, transparent huge pages not set to never"];
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["size", "pages"], &["pattern", "stride"]];
     const BLOCKS_BY: &'static [&'static str] = &["pages", "size"];

@@ -29,107 +29,83 @@ const MOST: Duration = Duration::from_secs(15);
 pub(crate) static PROBE: Probe = Probe::of::<Bandwidth>();
 
 point! {
-    /// What `net.bandwidth` varies.
+    /// How many bytes a second reach the other end of a link?
+    ///
+    /// One end connects and writes blocks of one size from the same buffer, the other reads up to
+    /// 128 KiB at once, whatever the size, for 300 ms or more, and by TCP for 40 round trips or
+    /// more. Flow by flow they run on every second of the run's processors, so that the ends share
+    /// none where there are enough, or in order where each has a machine of its own. Each end notes
+    /// every quarter of a millisecond how far it is and its threads' processor time
+    /// (CLOCK_THREAD_CPUTIME_ID). The first third is left out, since windows and buffers grow
+    /// meanwhile. Payload counts, not headers; a datagram that comes twice counts twice. Every
+    /// block begins with its number, no other byte is zeroed: the receiver compares the number of
+    /// the first block in each piece of a stream, of each datagram the first 64 bytes behind its
+    /// number and the last 8, and at the end the whole last piece. Buffers are the kernel's usual
+    /// ones, which TCP lets grow. The sender leads: it is the client's end, and all that there is
+    /// on a link that discards.
+    ///
+    /// # Predicted from
+    /// two copies as memory.bandwidth has measured them, at the same time or one after the other,
+    /// and the protocol's part of each packet in system calls as os.syscall has; on links with a
+    /// rate, that rate less headers
+    ///
+    /// # Sources
+    /// - iperf3(1), -l 128K; netperf, TCP_STREAM and UDP_STREAM; neper, tcp_stream
+    /// - tcp(7), udp(7), TCP_INFO; proc_stat(5)
+    /// - CSE 221 System Measurement Project, 2014: peak bandwidth on loopback and remote
+    ///
+    /// # Needs
+    /// - congestion_control: that the kernel has it, and lets this user choose it
+    /// - over=unix: both ends in one network namespace (--link loopback)
     pub(crate) struct Bandwidth of "net.bandwidth" {
-        over: Over = words("what carries them"),
-        size: usize = bytes(
-            "bytes of each write, and of a datagram, which has 65507 at most",
-            BLOCK_LEAST_BYTES as u64..=1 << 20,
-            &[128 << 10, 64, 1024, 16 << 10, 65507, 1 << 20],
-        ),
-        flows: usize = count(
-            "how many go at the same time, each with a connection and a thread at both ends",
-            1..=64,
-            &[1, 2, 4],
-        ),
+        /// what carries them
+        over: Over = words(),
+        /// bytes of each write, and of a datagram, which has 65507 at most
+        size: usize =
+            bytes(BLOCK_LEAST_BYTES as u64..=1 << 20, &[128 << 10, 64, 1024, 16 << 10, 65507, 1 << 20]),
+        /// how many go at the same time, each with a connection and a thread at both ends
+        flows: usize = count(1..=64, &[1, 2, 4]),
         congestion_control: CongestionControl = CongestionControl::axis(),
     }
 }
 
 impl Measure for Bandwidth {
-    const QUESTION: &'static str = "How many bytes a second reach the other end of a link?";
-    const METRICS: &'static [Metric] = &[
-        metric(
-            "throughput",
-            Unit::BytesPerSecond,
-            Better::Higher,
-            "payload that arrived, by the receiver's clock, all flows together, stalls included",
-        ),
-        cost("1 KiB of it, in each of up to 24 windows of equally many KiB"),
-        ns_per_kib(
-            "cpu_sender",
-            "processor time of the sending threads for 1 KiB",
-        ),
-        ns_per_kib(
-            "cpu_receiver",
-            "processor time of the receiving threads for 1 KiB",
-        ),
-        ns_per_kib(
-            "softirq",
-            "of both ends' processors in soft interrupts for 1 KiB, by the kernel's ticks; on these processors others' count too",
-        ),
-        ns_per_kib(
-            "softirq_error",
-            "how far off that may be: a tick of /proc/stat on each of these processors",
-        ),
-        share(
-            "sender_running",
-            "share of the time for which the sending threads ran: 1 where their processors are what limits",
-        ),
-        share(
-            "receiver_running",
-            "share of the time for which the receiving threads ran: 1 where their processors are what limits",
-        ),
-        metric(
-            "retransmissions",
-            Unit::One,
-            Better::Lower,
-            "payload that TCP sent again, as a share of all that it sent",
-        ),
-        metric(
-            "lost",
-            Unit::One,
-            Better::Lower,
-            "datagrams that did not arrive, as a share of those sent",
-        ),
-        metric(
-            "lost_in_queue",
-            Unit::One,
-            Better::Lower,
-            "of which the receiver's socket had no room for, as a share of those sent",
-        ),
-        in_bytes("mtu", "the largest packet, IP header included"),
-        in_bytes("segment", "payload of TCP's largest segment"),
-        in_bytes(
-            "send_buffer",
-            "the sender's socket's, at the end, as the kernel counts it",
-        ),
-        in_bytes("receive_buffer", "the receiver's socket's, at the end"),
-    ];
-    const HOW: &'static str = "One end connects and writes blocks of one size from the same buffer, the other reads \
-             up to 128 KiB at once, whatever the size, for 300 ms or more, and by TCP for 40 round \
-             trips or more. Flow by flow they run on every second of the run's processors, so that the ends \
-             share none where there are enough, or in order where each has a machine of its own. \
-             Each end notes every quarter of a millisecond how far it is and its threads' \
-             processor time (CLOCK_THREAD_CPUTIME_ID). The first third is left out, since windows \
-             and buffers grow meanwhile. Payload counts, not headers; a datagram that comes twice \
-             counts twice. Every block begins with its number, no other byte is zeroed: the \
-             receiver compares the number of the first block in each piece of a stream, of each \
-             datagram the first 64 bytes behind its number and the last 8, and at the end the whole \
-             last piece. Buffers are the kernel's usual \
-             ones, which TCP lets grow. The sender leads: it is the client's end, and all that there \
-             is on a link that discards.";
-    const SOURCES: &'static [&'static str] = &[
-        "iperf3(1), -l 128K; netperf, TCP_STREAM and UDP_STREAM; neper, tcp_stream",
-        "tcp(7), udp(7), TCP_INFO; proc_stat(5)",
-        "CSE 221 System Measurement Project, 2014: peak bandwidth on loopback and remote",
-    ];
-    const PREDICTED_FROM: &'static str = "two copies as memory.bandwidth has measured them, at the same time or one after the other, and the protocol's part of each packet in system calls as os.syscall has; on links with a rate, that rate less headers";
+    const METRICS: &'static [Metric] = metrics! {
+        /// payload that arrived, by the receiver's clock, all flows together, stalls included
+        throughput: BytesPerSecond Higher,
+        /// 1 KiB of it, in each of up to 24 windows of equally many KiB
+        cost: Nanoseconds Lower,
+        /// processor time of the sending threads for 1 KiB
+        cpu_sender: Nanoseconds Lower,
+        /// processor time of the receiving threads for 1 KiB
+        cpu_receiver: Nanoseconds Lower,
+        /// of both ends' processors in soft interrupts for 1 KiB, by the kernel's ticks; on these
+        /// processors others' count too
+        softirq: Nanoseconds Lower,
+        /// how far off that may be: a tick of /proc/stat on each of these processors
+        softirq_error: Nanoseconds Lower,
+        /// share of the time for which the sending threads ran: 1 where their processors are what
+        /// limits
+        sender_running: One Neither,
+        /// share of the time for which the receiving threads ran: 1 where their processors are what
+        /// limits
+        receiver_running: One Neither,
+        /// payload that TCP sent again, as a share of all that it sent
+        retransmissions: One Lower,
+        /// datagrams that did not arrive, as a share of those sent
+        lost: One Lower,
+        /// of which the receiver's socket had no room for, as a share of those sent
+        lost_in_queue: One Lower,
+        /// the largest packet, IP header included
+        mtu: Bytes Neither,
+        /// payload of TCP's largest segment
+        segment: Bytes Neither,
+        /// the sender's socket's, at the end, as the kernel counts it
+        send_buffer: Bytes Neither,
+        /// the receiver's socket's, at the end
+        receive_buffer: Bytes Neither,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall", "memory.bandwidth"];
-    const NEEDS: &'static [&'static str] = &[
-        "congestion_control: that the kernel has it, and lets this user choose it",
-        "over=unix: both ends in one network namespace (--link loopback)",
-    ];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "size"]];
     const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
     const ROLES: &'static [StartRole] = &[
@@ -165,18 +141,6 @@ impl Measure for Bandwidth {
     fn derive(_: &At<Bandwidth>, reports: Vec<Report>) -> Report {
         joined(reports)
     }
-}
-
-const fn ns_per_kib(name: &'static str, about: &'static str) -> Metric {
-    metric(name, Unit::Nanoseconds, Better::Lower, about)
-}
-
-const fn share(name: &'static str, about: &'static str) -> Metric {
-    metric(name, Unit::One, Better::Neither, about)
-}
-
-const fn in_bytes(name: &'static str, about: &'static str) -> Metric {
-    metric(name, Unit::Bytes, Better::Neither, about)
 }
 
 /// What cannot be, wherever it is tried.

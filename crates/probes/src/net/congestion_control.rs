@@ -21,7 +21,7 @@ costof_model::words! {
 impl CongestionControl {
     /// The axis.
     pub(crate) fn axis() -> AxisOf<CongestionControl> {
-        words("by what TCP decides how much may be under way")
+        words().about("by what TCP decides how much may be under way")
     }
 
     /// What the kernel calls it; `None` where nothing is asked for.

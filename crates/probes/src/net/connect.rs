@@ -18,7 +18,30 @@ use std::time::Instant;
 pub(crate) static PROBE: Probe = Probe::of::<Connect>();
 
 point! {
-    /// What `net.connect` varies.
+    /// How long does it take to set up a TCP connection, and to tear it down?
+    ///
+    /// The client connects and closes, connects again, and tears that down with shutdown(), recv()
+    /// and close(), so that the server is done with both before the next ones; the first connect()
+    /// of the two, its close() and the whole tear-down are stamped, socket() is not. The server
+    /// waits in poll(), accepts, reads until the client is done, and closes. No byte is sent. Both
+    /// ends say FIN, and the client's ports stay in TIME-WAIT for a minute: SO_LINGER of 0 would
+    /// spare them, but with a reset, which is another way to end. So at most 4,000 connections are
+    /// made to a port, and each launch listens on another one. On loopback, connect() contains what
+    /// both kernels do for three packets, and waking the server.
+    ///
+    /// # Predicted from
+    /// a spinning TCP round trip as net.rtt has measured it, and waking the server as
+    /// os.context_switch has; one round trip of what the link holds up
+    ///
+    /// # Sources
+    /// - CSE 221 System Measurement Project, 2014: set-up 9.5 µs and tear-down 7.7 µs on loopback,
+    ///   762 and 6.7 µs remote
+    /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
+    ///   lat_connect
+    /// - RFC 9293, section 3.6; connect(2), accept(2), shutdown(2)
+    ///
+    /// # Needs
+    /// - cpus=cross: two processors (--cpu)
     pub(crate) struct Connect of "net.connect" {
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
@@ -26,44 +49,21 @@ point! {
 }
 
 impl Measure for Connect {
-    const QUESTION: &'static str =
-        "How long does it take to set up a TCP connection, and to tear it down?";
-    const METRICS: &'static [Metric] = &[
-        latency("the client's connect(): until the other end's kernel has agreed"),
-        ns(
-            "close",
-            "the client's close() of a new connection, which sends FIN and returns",
-        ),
-        ns(
-            "tear_down",
-            "the client's shutdown() of a new connection, recv() until the other end is done too, and close()",
-        ),
-        ns(
-            "accept",
-            "the server's accept() of a connection that is there; those of warming up too, of which it knows nothing",
-        ),
-        ns(
-            "server_close",
-            "the server's close(), after the client has said that it is done; those of warming up too",
-        ),
-    ];
-    const HOW: &'static str = "The client connects and closes, connects again, and tears that down with shutdown(), \
-             recv() and close(), so that the server is done with both before the next ones; the \
-             first connect() of the two, its close() and the whole tear-down are stamped, socket() \
-             is not. The server waits in poll(), accepts, reads until the client is done, and \
-             closes. No byte is sent. Both ends say FIN, and the client's ports stay in TIME-WAIT \
-             for a minute: SO_LINGER of 0 would spare them, but with a reset, which is another way \
-             to end. So at most 4,000 connections are made to a port, and each launch listens on \
-             another one. On loopback, connect() contains what both kernels do for three packets, \
-             and waking the server.";
-    const SOURCES: &'static [&'static str] = &[
-        "CSE 221 System Measurement Project, 2014: set-up 9.5 µs and tear-down 7.7 µs on loopback, 762 and 6.7 µs remote",
-        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_connect",
-        "RFC 9293, section 3.6; connect(2), accept(2), shutdown(2)",
-    ];
-    const PREDICTED_FROM: &'static str = "a spinning TCP round trip as net.rtt has measured it, and waking the server as os.context_switch has; one round trip of what the link holds up";
+    const METRICS: &'static [Metric] = metrics! {
+        /// the client's connect(): until the other end's kernel has agreed
+        latency: Nanoseconds Lower,
+        /// the client's close() of a new connection, which sends FIN and returns
+        close: Nanoseconds Lower,
+        /// the client's shutdown() of a new connection, recv() until the other end is done too, and
+        /// close()
+        tear_down: Nanoseconds Lower,
+        /// the server's accept() of a connection that is there; those of warming up too, of which
+        /// it knows nothing
+        accept: Nanoseconds Lower,
+        /// the server's close(), after the client has said that it is done; those of warming up too
+        server_close: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch", "net.rtt"];
-    const NEEDS: &'static [&'static str] = &["cpus=cross: two processors (--cpu)"];
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Connect>(Server::start(launch)?),
@@ -112,10 +112,6 @@ impl Measure for Connect {
         }
         report
     }
-}
-
-const fn ns(name: &'static str, about: &'static str) -> Metric {
-    metric(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
 /// Accepts, and closes what the client is done with.

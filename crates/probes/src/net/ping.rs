@@ -16,44 +16,42 @@ use std::time::{Duration, Instant};
 pub(crate) static PROBE: Probe = Probe::of::<Ping>();
 
 point! {
-    /// What `net.ping` varies.
+    /// How long does the other end's kernel take to answer a ping?
+    ///
+    /// An ICMP echo request goes to the other end's address, one at a time, and its reply is
+    /// compared with it: what ping(8) does, without its pause, and stamped by this process rather
+    /// than by the kernel. The other end's kernel answers as it receives, without waking any
+    /// process: less than net.rtt, where one has to run. On loopback, all of it happens inside the
+    /// sending call. How many are sent is fixed before, since whoever stops when the time is over
+    /// stops at a loss. Over however slow a link, a launch has time for four.
+    ///
+    /// # Predicted from
+    /// system calls as os.syscall has measured them; what the link holds up, and bytes over its
+    /// rate
+    ///
+    /// # Sources
+    /// - CSE 221 System Measurement Project, 2014: ping 23 µs on loopback, 213 µs remote
+    /// - ping(8); RFC 792; RFC 4443; icmp(7)
+    ///
+    /// # Needs
+    /// - an ICMP socket: net.ipv4.ping_group_range with the user's group, or root (CAP_NET_RAW)
     pub(crate) struct Ping of "net.ping" {
-        size: usize = bytes(
-            "bytes that the echo carries after its header of 8",
-            0..=DATAGRAM_MOST_BYTES as u64,
-            &[56, 1024],
-        ),
-        wait: Wait = words("how an end waits for a message"),
+        /// bytes that the echo carries after its header of 8
+        size: usize = bytes(0..=DATAGRAM_MOST_BYTES as u64, &[56, 1024]),
+        /// how an end waits for a message
+        wait: Wait = words(),
     }
 }
 
 impl Measure for Ping {
-    const QUESTION: &'static str = "How long does the other end's kernel take to answer a ping?";
-    const METRICS: &'static [Metric] = &[
-        latency("from before the echo request is sent until its reply is there"),
-        metric(
-            "lost",
-            Unit::One,
-            Better::Lower,
-            "the share of requests that had no reply within a second, or twice the round trip of an \
-                 emulated link; they have no latency",
-        ),
-    ];
-    const HOW: &'static str = "An ICMP echo request goes to the other end's address, one at a time, and its reply is \
-             compared with it: what ping(8) does, without its pause, and stamped by this process \
-             rather than by the kernel. The other end's kernel answers as it receives, without \
-             waking any process: less than net.rtt, where one has to run. On loopback, all of it \
-             happens inside the sending call. How many are sent is fixed before, since whoever \
-             stops when the time is over stops at a loss. Over however slow a link, a launch has \
-             time for four.";
-    const SOURCES: &'static [&'static str] = &[
-        "CSE 221 System Measurement Project, 2014: ping 23 µs on loopback, 213 µs remote",
-        "ping(8); RFC 792; RFC 4443; icmp(7)",
-    ];
-    const PREDICTED_FROM: &'static str = "system calls as os.syscall has measured them; what the link holds up, and bytes over its rate";
+    const METRICS: &'static [Metric] = metrics! {
+        /// from before the echo request is sent until its reply is there
+        latency: Nanoseconds Lower,
+        /// the share of requests that had no reply within a second, or twice the round trip of an
+        /// emulated link; they have no latency
+        lost: One Lower,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall"];
-    const NEEDS: &'static [&'static str] =
-        &["an ICMP socket: net.ipv4.ping_group_range with the user's group, or root (CAP_NET_RAW)"];
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Ping>(Server(meeting::meeting(launch)?)),

@@ -19,22 +19,45 @@ use std::time::Instant;
 pub(crate) static PROBE: Probe = Probe::of::<Rtt>();
 
 point! {
-    /// What `net.rtt` varies.
+    /// How long does a message take to the other end of a link and back?
+    ///
+    /// A message goes to the other end, which sends it back. It carries a number, by which its
+    /// answer is known, and the last answer is compared whole. One at a time, each is stamped for
+    /// `latency`; `cost` is many round trips over their number. A datagram without an answer is
+    /// sent again after three round trips, or 200 ms if that is more, and counted as lost; how many
+    /// are sent is fixed before, since whoever stops when the time is over stops at a loss. With a
+    /// rate, the client spins so as to send in time, `wait` is the server's, and latency counts
+    /// from the time intended (no coordinated omission). Where ends block, a latency has two modes
+    /// where the other processor is awake at one time and at another has to be woken from idle,
+    /// which a virtual machine takes tens of microseconds for; `wake` and `wait` tell such cases
+    /// apart, `cpus=same` needs no waking. sockperf prints half of this round trip.
+    ///
+    /// # Predicted from
+    /// context switches as os.context_switch has measured them, and system calls that go through
+    /// the protocol; what the link holds up, and bytes over its rate
+    ///
+    /// # Sources
+    /// - CSE 221 System Measurement Project, 2014: 4.05 µs on loopback, 132.9 µs remote (465 by the
+    ///   cycles that it counted), 56 bytes
+    /// - sockperf(1), ping-pong; netperf, TCP_RR and UDP_RR
+    /// - G. Tene, How NOT to Measure Latency, 2013, on coordinated omission
+    /// - RFC 6298, section 2, on when to send again
+    ///
+    /// # Needs
+    /// - cpus=cross: two processors (--cpu)
+    /// - over=unix: both ends on one machine, --link loopback
     pub(crate) struct Rtt of "net.rtt" {
-        over: Over = words("what carries it"),
-        size: usize = bytes(
-            "bytes of the message, and of the answer; up to 65,507 over UDP",
-            1..=64 << 10,
-            &[56, 1, 1024, 16 << 10, 64 << 10],
-        ),
-        wait: Wait = words("how an end waits for a message"),
+        /// what carries it
+        over: Over = words(),
+        /// bytes of the message, and of the answer; up to 65,507 over UDP
+        size: usize = bytes(1..=64 << 10, &[56, 1, 1024, 16 << 10, 64 << 10]),
+        /// how an end waits for a message
+        wait: Wait = words(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
-        rate: u64 = count(
-            "messages a second, sent whether the ones before are answered or not; 0: one at a time, the next when the last is answered",
-            0..=1_000_000,
-            &[0, 1000, 10_000],
-        ),
+        /// messages a second, sent whether the ones before are answered or not; 0: one at a time,
+        /// the next when the last is answered
+        rate: u64 = count(0..=1_000_000, &[0, 1000, 10_000]),
     }
 }
 
@@ -80,52 +103,20 @@ impl From<Exchange> for Rtt {
 }
 
 impl Measure for Rtt {
-    const QUESTION: &'static str =
-        "How long does a message take to the other end of a link and back?";
-    const METRICS: &'static [Metric] = &[
-        latency(
-            "from before the message is sent until the whole answer is there; with a rate, from when it was to be sent",
-        ),
-        cost(
-            "one round trip, of many one after the other; not with a rate, and not over a link on which few fit into a launch",
-        ),
-        metric(
-            "lost",
-            Unit::One,
-            Better::Lower,
-            "over UDP: the share of messages that had no answer in time; one at a time, they were sent again, and their latency contains it",
-        ),
-        metric(
-            "rate",
-            Unit::One,
-            Better::Higher,
-            "with a rate: answers a second, from when the first one came until the last one did",
-        ),
-    ];
-    const HOW: &'static str = "A message goes to the other end, which sends it back. It carries a number, by which \
-             its answer is known, and the last answer is compared whole. One at a time, each is \
-             stamped for `latency`; `cost` is many round trips over their number. A datagram \
-             without an answer is sent again after three round trips, or 200 ms if that is more, \
-             and counted as lost; how many are sent is fixed before, since whoever stops when the \
-             time is over stops at a loss. With a rate, the client spins so as to send in time, \
-             `wait` is the server's, and latency counts from the time intended (no coordinated \
-             omission). \
-             Where ends block, a latency has two modes where the other processor is awake at one \
-             time and at another has to be woken from idle, which a virtual machine takes tens of \
-             microseconds for; `wake` and `wait` tell such cases apart, `cpus=same` needs no \
-             waking. sockperf prints half of this round trip.";
-    const SOURCES: &'static [&'static str] = &[
-        "CSE 221 System Measurement Project, 2014: 4.05 µs on loopback, 132.9 µs remote (465 by the cycles that it counted), 56 bytes",
-        "sockperf(1), ping-pong; netperf, TCP_RR and UDP_RR",
-        "G. Tene, How NOT to Measure Latency, 2013, on coordinated omission",
-        "RFC 6298, section 2, on when to send again",
-    ];
-    const PREDICTED_FROM: &'static str = "context switches as os.context_switch has measured them, and system calls that go through the protocol; what the link holds up, and bytes over its rate";
+    const METRICS: &'static [Metric] = metrics! {
+        /// from before the message is sent until the whole answer is there; with a rate, from when
+        /// it was to be sent
+        latency: Nanoseconds Lower,
+        /// one round trip, of many one after the other; not with a rate, and not over a link on
+        /// which few fit into a launch
+        cost: Nanoseconds Lower,
+        /// over UDP: the share of messages that had no answer in time; one at a time, they were
+        /// sent again, and their latency contains it
+        lost: One Lower,
+        /// with a rate: answers a second, from when the first one came until the last one did
+        rate: One Higher,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
-    const NEEDS: &'static [&'static str] = &[
-        "cpus=cross: two processors (--cpu)",
-        "over=unix: both ends on one machine, --link loopback",
-    ];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"], &["over", "wake"]];
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[

@@ -18,15 +18,35 @@ use std::time::Duration;
 pub(crate) static PROBE: Probe = Probe::of::<Stages>();
 
 point! {
-    /// What `net.stages` varies.
+    /// Where does a round trip spend its time?
+    ///
+    /// As net.rtt, one message at a time, on a socket whose packets the kernel stamps
+    /// (SO_TIMESTAMPING, in software: SCHED, SND and RX) with the clock that the process reads
+    /// before it sends and after it has received. The four stages of a message add up to its round
+    /// trip. All stamps are of the client's host, since the clocks of two hosts are never
+    /// subtracted: what the other end took is inside driver_to_stack. Stamping costs some
+    /// microseconds itself, so latency is more than net.rtt's. Of a message of several packets, the
+    /// last one is stamped.
+    ///
+    /// # Predicted from
+    /// the round trip as net.rtt has measured it over the same link, the same wait and size, and
+    /// system calls for the stamps
+    ///
+    /// # Sources
+    /// - Linux Documentation/networking/timestamping.rst
+    /// - CSE 221 System Measurement Project, 2014, which found no time of the protocol's own
+    ///   between ping and TCP
+    ///
+    /// # Needs
+    /// - software timestamps of the kernel (SO_TIMESTAMPING)
+    /// - cpus=cross: two processors (--cpu)
     pub(crate) struct Stages of "net.stages" {
-        over: Over = words_of("what carries the message", &[Over::Udp, Over::Tcp]),
-        size: usize = bytes(
-            "bytes of the message, and of the answer; up to 65,507 over UDP",
-            1..=64 << 10,
-            &[56, 1024, 16 << 10],
-        ),
-        wait: Wait = words("how an end waits for a message"),
+        /// what carries the message
+        over: Over = words_of(&[Over::Udp, Over::Tcp]),
+        /// bytes of the message, and of the answer; up to 65,507 over UDP
+        size: usize = bytes(1..=64 << 10, &[56, 1024, 16 << 10]),
+        /// how an end waits for a message
+        wait: Wait = words(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
     }
@@ -52,51 +72,26 @@ impl From<&Stages> for Exchange {
 }
 
 impl Measure for Stages {
-    const QUESTION: &'static str = "Where does a round trip spend its time?";
-    const METRICS: &'static [Metric] = &[
-        latency(
-            "the round trip, with the stamps: from before the message is sent until the whole answer is there",
-        ),
-        ns(
-            "send_to_queue",
-            "from before the send until the message's last packet enters the queue discipline: the call, the copy, UDP or TCP, and IP",
-        ),
-        ns(
-            "queue_to_driver",
-            "from there until the driver is given the packet",
-        ),
-        ns(
-            "driver_to_stack",
-            "from there until this host receives the answer: the wire, and all of the other end; on loopback also the rest of the send",
-        ),
-        ns(
-            "stack_to_receive",
-            "from there until the receiving process has the answer: IP, UDP or TCP, waking it, and the copy",
-        ),
-        metric(
-            "missing",
-            Unit::One,
-            Better::Lower,
-            "the share of messages of which an answer or a stamp was missing; they count for nothing else",
-        ),
-    ];
-    const HOW: &'static str = "As net.rtt, one message at a time, on a socket whose packets the kernel stamps \
-             (SO_TIMESTAMPING, in software: SCHED, SND and RX) with the clock that the process \
-             reads before it sends and after it has received. The four stages of a message add up \
-             to its round trip. All stamps are of the client's host, since the clocks of two \
-             hosts are never subtracted: what the other end took is inside driver_to_stack. \
-             Stamping costs some microseconds itself, so latency is more than net.rtt's. Of a \
-             message of several packets, the last one is stamped.";
-    const SOURCES: &'static [&'static str] = &[
-        "Linux Documentation/networking/timestamping.rst",
-        "CSE 221 System Measurement Project, 2014, which found no time of the protocol's own between ping and TCP",
-    ];
-    const PREDICTED_FROM: &'static str = "the round trip as net.rtt has measured it over the same link, the same wait and size, and system calls for the stamps";
+    const METRICS: &'static [Metric] = metrics! {
+        /// the round trip, with the stamps: from before the message is sent until the whole answer
+        /// is there
+        latency: Nanoseconds Lower,
+        /// from before the send until the message's last packet enters the queue discipline: the
+        /// call, the copy, UDP or TCP, and IP
+        send_to_queue: Nanoseconds Lower,
+        /// from there until the driver is given the packet
+        queue_to_driver: Nanoseconds Lower,
+        /// from there until this host receives the answer: the wire, and all of the other end; on
+        /// loopback also the rest of the send
+        driver_to_stack: Nanoseconds Lower,
+        /// from there until the receiving process has the answer: IP, UDP or TCP, waking it, and
+        /// the copy
+        stack_to_receive: Nanoseconds Lower,
+        /// the share of messages of which an answer or a stamp was missing; they count for nothing
+        /// else
+        missing: One Lower,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall", "net.rtt"];
-    const NEEDS: &'static [&'static str] = &[
-        "software timestamps of the kernel (SO_TIMESTAMPING)",
-        "cpus=cross: two processors (--cpu)",
-    ];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"]];
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
@@ -126,10 +121,6 @@ impl Measure for Stages {
     fn derive(_: &At<Stages>, reports: Vec<Report>) -> Report {
         leading(reports)
     }
-}
-
-const fn ns(name: &'static str, about: &'static str) -> Metric {
-    metric(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
 struct Client {

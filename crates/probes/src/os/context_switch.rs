@@ -2,7 +2,7 @@
 
 use crate::cpu::vm_exit;
 use crate::derived;
-use crate::ends::{Cpus, NEEDS, broken, cannot_start, keep, partner_cpu};
+use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu};
 use crate::os::syscall;
 use crate::prelude::*;
 use crate::wake::{self, Kept, Wake};
@@ -33,71 +33,60 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<ContextSwitch>();
 
 point! {
-    /// What `os.context_switch` varies.
+    /// What does a context switch cost, between processes or threads?
+    ///
+    /// A token goes to and fro between two ends that block until they have it. A round trip is two
+    /// switches and each switch contains one write and one read of a byte, or one FUTEX_WAKE and
+    /// one FUTEX_WAIT; perf bench sched pipe prints the round trip. Each end is pinned; the second
+    /// process is a fork of the first. The policy is the usual one (SCHED_OTHER): on one processor
+    /// the scheduler decides at each wake-up whether the woken end runs at once, and `preempted`
+    /// says how often it did. The ends check each other's numbers, and all switches are counted.
+    ///
+    /// # Predicted from
+    /// system calls as os.syscall has measured them: read twice for a pipe, getppid twice for a
+    /// futex; what the scheduler does usually takes; what waking another processor takes, in a
+    /// virtual machine with the exits that cpu.vm_exit measured
+    ///
+    /// # Sources
+    /// - CSE 221 System Measurement Project, 2014: 4.57 µs between processes, 2.4 µs between
+    ///   threads, blocking pipes on one core
+    /// - perf-bench(1), sched pipe
+    /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
+    ///   lat_ctx
+    /// - Linux Documentation/scheduler/sched-eevdf.rst; admin-guide/pm/cpuidle.rst
+    ///
+    /// # Needs
+    /// - cpus=cross: two processors (--cpu)
+    /// - wake=polling: root, and a cpuidle driver whose shallowest state is POLL
     pub(crate) struct ContextSwitch of "os.context_switch" {
-        between: Between = words("what runs in turn"),
-        over: Over = words("what makes one wait for the other"),
+        /// what runs in turn
+        between: Between = words(),
+        /// what makes one wait for the other
+        over: Over = words(),
         cpus: Cpus = Cpus::same_first(),
         wake: Wake = wake::of_two_ends(),
     }
 }
 
 impl Measure for ContextSwitch {
-    const QUESTION: &'static str = "What does a context switch cost, between processes or threads?";
-    const METRICS: &'static [Metric] = &[
-        cost(
-            "one switch: half of a round trip of the token, the pipe's or the futex's calls in it",
-        ),
-        metric(
-            "round_trip",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "with cpus=cross: a whole round trip, two switches, each one stamped",
-        ),
-        metric(
-            "over_alone",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "what the pipe or the futex costs of that by itself: one write and one read, or one \
-             FUTEX_WAKE and one FUTEX_WAIT, in one thread that never waits",
-        ),
-        metric(
-            "switch_alone",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "with cpus=same: `cost` less `over_alone`, which leaves waking, choosing and \
-             switching",
-        ),
-        metric(
-            "switches",
-            Unit::One,
-            Better::Neither,
-            "context switches that the kernel counted for both ends (getrusage), for each of those that are meant",
-        ),
-        metric(
-            "preempted",
-            Unit::One,
-            Better::Neither,
-            "which share of them took the processor from an end that had just woken the other, \
-             before it waited by itself",
-        ),
-    ];
-    const HOW: &'static str = "A token goes to and fro between two ends that block until they have it. A round trip \
-         is two switches and each switch contains one write and one read of a byte, or one \
-         FUTEX_WAKE and one FUTEX_WAIT; perf bench sched pipe prints the round trip. Each end is \
-         pinned; the second process is a fork of the first. The policy is the usual one \
-         (SCHED_OTHER): on one processor the scheduler decides at each wake-up whether the woken \
-         end runs at once, and `preempted` says how often it did. The ends check each other's \
-         numbers, and all switches are counted.";
-    const SOURCES: &'static [&'static str] = &[
-        "CSE 221 System Measurement Project, 2014: 4.57 µs between processes, 2.4 µs between threads, blocking pipes on one core",
-        "perf-bench(1), sched pipe",
-        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_ctx",
-        "Linux Documentation/scheduler/sched-eevdf.rst; admin-guide/pm/cpuidle.rst",
-    ];
-    const PREDICTED_FROM: &'static str = "system calls as os.syscall has measured them: read twice for a pipe, getppid twice for a futex; what the scheduler does usually takes; what waking another processor takes, in a virtual machine with the exits that cpu.vm_exit measured";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one switch: half of a round trip of the token, the pipe's or the futex's calls in it
+        cost: Nanoseconds Lower,
+        /// with cpus=cross: a whole round trip, two switches, each one stamped
+        round_trip: Nanoseconds Lower,
+        /// what the pipe or the futex costs of that by itself: one write and one read, or one
+        /// FUTEX_WAKE and one FUTEX_WAIT, in one thread that never waits
+        over_alone: Nanoseconds Lower,
+        /// with cpus=same: `cost` less `over_alone`, which leaves waking, choosing and switching
+        switch_alone: Nanoseconds Lower,
+        /// context switches that the kernel counted for both ends (getrusage), for each of those
+        /// that are meant
+        switches: One Neither,
+        /// which share of them took the processor from an end that had just woken the other, before
+        /// it waited by itself
+        preempted: One Neither,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall", "cpu.vm_exit"];
-    const NEEDS: &'static [&'static str] = NEEDS;
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["between", "over", "cpus"], &["cpus", "wake"]];
     const ROUNDS: u32 = 2;

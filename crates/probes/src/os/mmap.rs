@@ -26,61 +26,49 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Mmap>();
 
 point! {
-    /// What `os.mmap` varies.
+    /// What does it cost to map memory, touch one page of it and unmap it?
+    ///
+    /// Private anonymous memory is mapped (MAP_NORESERVE), its first byte is written, and it is
+    /// unmapped, in a loop, in 4 KiB pages also where huge ones are always on (PR_SET_THP_DISABLE).
+    /// Page and page tables are those given back just before, so they are in the caches. The three
+    /// parts come from 501 more repetitions with readings of the clock between them, less what a
+    /// reading costs. No other thread of the process runs: one on another processor would have to
+    /// be interrupted at munmap.
+    ///
+    /// # Predicted from
+    /// opening and closing a file, which os.syscall has measured: two system calls too, that
+    /// allocate and free an object; a page fault that os.page_fault has measured; and flushing the
+    /// TLB
+    ///
+    /// # Sources
+    /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
+    ///   lat_mmap
+    /// - mmap(2), munmap(2)
+    ///
+    /// # Needs
+    /// - Linux 3.15; with populate, as much free memory as the size
     pub(crate) struct Mmap of "os.mmap" {
-        size: usize = bytes(
-            "the size of the mapping, whatever of it is touched",
-            4 << 10..=1 << 40,
-            &[4 << 10, 1 << 20, 1 << 30],
-        ),
-        populate: Populate = words("whether the mapping comes with its pages"),
+        /// the size of the mapping, whatever of it is touched
+        size: usize = bytes(4 << 10..=1 << 40, &[4 << 10, 1 << 20, 1 << 30]),
+        /// whether the mapping comes with its pages
+        populate: Populate = words(),
     }
 }
 
 impl Measure for Mmap {
-    const QUESTION: &'static str =
-        "What does it cost to map memory, touch one page of it and unmap it?";
-    const METRICS: &'static [Metric] = &[
-        cost("mmap, one page touched, munmap: the three together"),
-        metric(
-            "map",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "mmap alone, stamped: the median",
-        ),
-        metric(
-            "touch",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "the touch alone, stamped: the median",
-        ),
-        metric(
-            "unmap",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "munmap alone, with the page and the page tables to be freed, stamped: the median",
-        ),
-        metric(
-            "faults",
-            Unit::One,
-            Better::Neither,
-            "pages that the kernel brought each time, as getrusage counts them",
-        ),
-    ];
-    const HOW: &'static str = "Private anonymous memory is mapped (MAP_NORESERVE), its first byte is written, and it \
-         is unmapped, in a loop, in 4 KiB pages also where huge ones are always on \
-         (PR_SET_THP_DISABLE). Page and page tables are those given back just before, so they \
-         are in the caches. The three parts come from 501 more repetitions with readings of \
-         the clock between them, less what a reading costs. No other thread of the process runs: \
-         one on another processor would have to be interrupted at munmap.";
-    const SOURCES: &'static [&'static str] = &[
-        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_mmap",
-        "mmap(2), munmap(2)",
-    ];
-    const PREDICTED_FROM: &'static str = "opening and closing a file, which os.syscall has measured: two system calls too, that allocate and free an object; a page fault that os.page_fault has measured; and flushing the TLB";
+    const METRICS: &'static [Metric] = metrics! {
+        /// mmap, one page touched, munmap: the three together
+        cost: Nanoseconds Lower,
+        /// mmap alone, stamped: the median
+        map: Nanoseconds Lower,
+        /// the touch alone, stamped: the median
+        touch: Nanoseconds Lower,
+        /// munmap alone, with the page and the page tables to be freed, stamped: the median
+        unmap: Nanoseconds Lower,
+        /// pages that the kernel brought each time, as getrusage counts them
+        faults: One Neither,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.page_fault"];
-    const NEEDS: &'static [&'static str] =
-        &["Linux 3.15; with populate, as much free memory as the size"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| {
         role::<Mmap>(Mapping {

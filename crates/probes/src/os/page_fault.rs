@@ -50,59 +50,58 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<PageFault>();
 
 point! {
-    /// What `os.page_fault` varies.
+    /// What does the first touch of a page cost?
+    ///
+    /// A fresh mapping is made for each batch, untimed, and one byte of each page is touched: of
+    /// 1,024 pages the last 256 or 512 are timed, of 128 MiB of huge ones (two at least) the last
+    /// quarter or half, of a device's up to 64. The pages are those that the batch before gave
+    /// back, so they are in part in the caches (huge ones only in one of more than 64 MiB), and in
+    /// a virtual machine the host has backed them already: the first use of memory since the
+    /// machine started costs more. In the cost are the kernel's accounting (memory control groups)
+    /// and, of 512 anonymous or 32 file pages, one page table. File pages lie 64 KiB apart with
+    /// holes between, so that one fault maps one page. The file has no name and lies in the first
+    /// of these folders that is on no file system in memory: TMPDIR or else /tmp, the current one,
+    /// XDG_CACHE_HOME, HOME, /var/tmp. For `major` it is evicted (fsync, POSIX_FADV_DONTNEED),
+    /// mapped with MADV_RANDOM and read in random order; a cache of the device or of the host may
+    /// still serve it.
+    ///
+    /// # Predicted from
+    /// the system call that os.syscall has measured, for entering the kernel and its handler;
+    /// clearing or copying a page at 8 to 32 bytes a cycle; 50 to 400 ns to find one; huge pages
+    /// cleared at 5 to 30 GB/s; a device by its kind
+    ///
+    /// # Sources
+    /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
+    ///   lat_pagefault
+    /// - CSE 221 System Measurement Project, 2014: 15.2 µs for two accesses to a mapped 40 GB file
+    ///   on a 7,200 rpm disk, which never reached the disk
+    /// - Linux Documentation/admin-guide/mm/transhuge.rst; mm/memory.c, do_fault_around
+    ///
+    /// # Needs
+    /// - for files: a folder on a file system that is not in memory, with 8 MiB free; for major:
+    ///   one that lets files be evicted, and /proc/thread-self/io
+    /// - for huge: transparent huge pages not set to never, and twice 128 MiB of memory (or twice
+    ///   two such pages, where they are larger), not fragmented
     pub(crate) struct PageFault of "os.page_fault" {
-        kind: Kind = words("what the kernel has to do for it"),
+        /// what the kernel has to do for it
+        kind: Kind = words(),
     }
 }
 
 impl Measure for PageFault {
-    const QUESTION: &'static str = "What does the first touch of a page cost?";
-    const METRICS: &'static [Metric] = &[
-        cost("one page fault; of `major`, in a row"),
-        latency("of `major`: single faults, each after the file was evicted"),
-        metric(
-            "faults",
-            Unit::One,
-            Better::Neither,
-            "page faults an access, as getrusage counts them: major ones for `major`",
-        ),
-        metric(
-            "mapped",
-            Unit::Bytes,
-            Better::Neither,
-            "what one fault has mapped, by smaps",
-        ),
-        metric(
-            "read_bytes",
-            Unit::Bytes,
-            Better::Neither,
-            "of `major`: read from a device for one fault, by /proc/thread-self/io",
-        ),
-    ];
-    const HOW: &'static str = "A fresh mapping is made for each batch, untimed, and one byte of each page is touched: \
-         of 1,024 pages the last 256 or 512 are timed, of 128 MiB of huge ones (two at least) \
-         the last quarter or half, of a device's up to 64. The pages are those that the batch \
-         before gave back, so they are in part in the caches (huge ones only in one of more \
-         than 64 MiB), and in a virtual machine the host has backed them already: the first \
-         use of memory since the machine started costs more. In the cost are the kernel's accounting (memory control groups) and, of \
-         512 anonymous or 32 file pages, one page table. File pages lie 64 KiB apart with holes \
-         between, so that one fault maps one page. The file has no name and lies in the first \
-         of these folders that is on no file system in memory: TMPDIR or else /tmp, the current \
-         one, XDG_CACHE_HOME, HOME, /var/tmp. For `major` it is evicted (fsync, \
-         POSIX_FADV_DONTNEED), mapped with MADV_RANDOM and read in random order; a cache of \
-         the device or of the host may still serve it.";
-    const SOURCES: &'static [&'static str] = &[
-        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_pagefault",
-        "CSE 221 System Measurement Project, 2014: 15.2 µs for two accesses to a mapped 40 GB file on a 7,200 rpm disk, which never reached the disk",
-        "Linux Documentation/admin-guide/mm/transhuge.rst; mm/memory.c, do_fault_around",
-    ];
-    const PREDICTED_FROM: &'static str = "the system call that os.syscall has measured, for entering the kernel and its handler; clearing or copying a page at 8 to 32 bytes a cycle; 50 to 400 ns to find one; huge pages cleared at 5 to 30 GB/s; a device by its kind";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one page fault; of `major`, in a row
+        cost: Nanoseconds Lower,
+        /// of `major`: single faults, each after the file was evicted
+        latency: Nanoseconds Lower,
+        /// page faults an access, as getrusage counts them: major ones for `major`
+        faults: One Neither,
+        /// what one fault has mapped, by smaps
+        mapped: Bytes Neither,
+        /// of `major`: read from a device for one fault, by /proc/thread-self/io
+        read_bytes: Bytes Neither,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall", "cpu.frequency"];
-    const NEEDS: &'static [&'static str] = &[
-        "for files: a folder on a file system that is not in memory, with 8 MiB free; for major: one that lets files be evicted, and /proc/thread-self/io",
-        "for huge: transparent huge pages not set to never, and twice 128 MiB of memory (or twice two such pages, where they are larger), not fragmented",
-    ];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|launch| role::<PageFault>(Toucher::start(launch))];
 

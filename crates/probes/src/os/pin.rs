@@ -24,56 +24,52 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Pin>();
 
 point! {
-    /// What `os.pin` varies.
+    /// What does it cost to pin a page for input and output?
+    ///
+    /// A buffer of the whole size, and one of a single page, is pinned and unpinned over and over;
+    /// its pages are in memory. The cost is the slope: the difference of the two medians of a
+    /// launch ÷ the pages that the larger one has more, so that the system calls and what they do
+    /// once are not in it. With huge pages it is the cost of each 4 KiB in them. That io_uring pins
+    /// is shown by VmPin; that vmsplice does not copy, by a byte that is changed after it was lent
+    /// and read changed.
+    ///
+    /// # Predicted from
+    /// an entry of the page table to read, two atomic changes of the page's count and lists of
+    /// pages to write: 60 to 400 cycles for a small page, 2 to 60 for each 4 KiB of a huge one with
+    /// io_uring, which counts many at once
+    ///
+    /// # Sources
+    /// - Linux Documentation/core-api/pin_user_pages.rst
+    /// - io_uring_register(2), vmsplice(2)
+    /// - a course report on zero-copy sends asserts 2 to 5 µs a message for pinning, unmeasured
+    ///
+    /// # Needs
+    /// - for io_uring: that it is not disabled (kernel.io_uring_disabled, seccomp), and locked
+    ///   memory (ulimit -l) for the buffer, whole pages of it
+    /// - for vmsplice: fs.pipe-max-size of at least the size
+    /// - for 2MiB: transparent huge pages not set to never
     pub(crate) struct Pin of "os.pin" {
-        how: How = words("by which system calls"),
+        /// by which system calls
+        how: How = words(),
         pages: Pages = Pages::axis(),
         // Several pages even where the smallest are of 64 KiB.
-        size: u64 = bytes("the size of the buffer", 64 << 10..=1 << 30, &[1 << 20, 256 << 10]),
+        /// the size of the buffer
+        size: u64 = bytes(64 << 10..=1 << 30, &[1 << 20, 256 << 10]),
     }
 }
 
 impl Measure for Pin {
-    const QUESTION: &'static str = "What does it cost to pin a page for input and output?";
-    const METRICS: &'static [Metric] = &[
-        cost("one page of the smallest size, pinned and unpinned, without the system calls"),
-        metric(
-            "whole_buffer",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "the whole buffer, pinned and unpinned, with both system calls",
-        ),
-        metric(
-            "one_page",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "a buffer of one page, pinned and unpinned, with both system calls",
-        ),
-        metric(
-            "pinned",
-            Unit::Bytes,
-            Better::Neither,
-            "of io_uring: what the buffer has pinned, by VmPin; with huge pages, all of them",
-        ),
-    ];
-    const HOW: &'static str = "A buffer of the whole size, and one of a single page, is pinned and unpinned over and \
-         over; its pages are in memory. The cost is the slope: the difference of the two \
-         medians of a launch ÷ the pages that the larger one has more, so that the system calls \
-         and what they do once are not in it. With huge pages it is the cost of each 4 KiB in \
-         them. That io_uring pins is shown by VmPin; that vmsplice does not copy, by a byte \
-         that is changed after it was lent and read changed.";
-    const SOURCES: &'static [&'static str] = &[
-        "Linux Documentation/core-api/pin_user_pages.rst",
-        "io_uring_register(2), vmsplice(2)",
-        "a course report on zero-copy sends asserts 2 to 5 µs a message for pinning, unmeasured",
-    ];
-    const PREDICTED_FROM: &'static str = "an entry of the page table to read, two atomic changes of the page's count and lists of pages to write: 60 to 400 cycles for a small page, 2 to 60 for each 4 KiB of a huge one with io_uring, which counts many at once";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one page of the smallest size, pinned and unpinned, without the system calls
+        cost: Nanoseconds Lower,
+        /// the whole buffer, pinned and unpinned, with both system calls
+        whole_buffer: Nanoseconds Lower,
+        /// a buffer of one page, pinned and unpinned, with both system calls
+        one_page: Nanoseconds Lower,
+        /// of io_uring: what the buffer has pinned, by VmPin; with huge pages, all of them
+        pinned: Bytes Neither,
+    };
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
-    const NEEDS: &'static [&'static str] = &[
-        "for io_uring: that it is not disabled (kernel.io_uring_disabled, seccomp), and locked memory (ulimit -l) for the buffer, whole pages of it",
-        "for vmsplice: fs.pipe-max-size of at least the size",
-        "for 2MiB: transparent huge pages not set to never",
-    ];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["how", "pages", "size"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| role::<Pin>(Pinning { buffer: None })];

@@ -40,65 +40,60 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Process>();
 
 point! {
-    /// What `os.process` varies.
+    /// What does it cost to start a process that does nothing, until it has ended, by how much
+    /// memory its parent has?
+    ///
+    /// One child after the other on the parent's processor, each stamped before the call, after it,
+    /// and after waitpid; its exit code shows what it did. In the figure are the child's page
+    /// faults and its end. The parent is a worker of one thread (by method 1 of two, for which the
+    /// C library's fork takes locks, and a third longer): a fork copies some forty mappings and
+    /// half a MiB, and takes a fifth longer than one of a program of a few lines. What is executed
+    /// lies in a memory file, is linked to nothing, and is given no environment: so execve is
+    /// measured, and not a dynamic linker, which takes most of the time of a usual program such as
+    /// /bin/true, nor a file system. A fork copies the page tables of touched memory and marks
+    /// every page as shared, so its cost grows with the pages and not with what is in them; memory
+    /// is on the smallest pages, since huge ones would hide that.
+    ///
+    /// # Predicted from
+    /// three of the smallest system calls, which os.syscall has measured; usual times for making
+    /// and ending a process and for executing a program; for every page of resident memory 20 to
+    /// 100 ns to copy and to drop its entry, where a fork copies it
+    ///
+    /// # Sources
+    /// - fork(2), vfork(2), clone(2), posix_spawn(3), execve(2)
+    /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
+    ///   lat_proc
+    /// - A. Baumann, J. Appavoo, O. Krieger, T. Roscoe, A fork() in the road, HotOS 2019
+    /// - CSE 221 System Measurement Project, 2014: creating a process 20.33 µs, sd 3.17
+    ///
+    /// # Needs
+    /// - as much free memory as resident says
+    /// - for clone3: Linux 5.3, and a container that lets it through
+    /// - for exec: /proc, and memory files that may be executed (vm.memfd_noexec)
     pub(crate) struct Process of "os.process" {
-        how: How = words("by which call"),
-        exec: Exec = words("whether the child executes a program"),
-        resident: u64 = bytes(
-            "touched memory that the parent has beside its own, on small pages",
-            0..=1 << 40,
-            &[0, MIB_64, GIB],
-        ),
+        /// by which call
+        how: How = words(),
+        /// whether the child executes a program
+        exec: Exec = words(),
+        /// touched memory that the parent has beside its own, on small pages
+        resident: u64 = bytes(0..=1 << 40, &[0, MIB_64, GIB]),
     }
 }
 
 impl Measure for Process {
     const METHOD: u32 = 2;
-    const QUESTION: &'static str = "What does it cost to start a process that does nothing, until it has ended, by how much memory its parent has?";
-    const METRICS: &'static [Metric] = &[
-        latency("from before the call until the child has ended and was waited for"),
-        metric(
-            "call",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "of that, until the call has returned in the parent, which for vfork and posix_spawn is after the child has ended or executed",
-        ),
-        metric(
-            "resident",
-            Unit::Bytes,
-            Better::Neither,
-            "the parent's resident memory, its own included (VmRSS)",
-        ),
-        metric(
-            "anonymous",
-            Unit::Bytes,
-            Better::Neither,
-            "of that, what is no file's (RssAnon): the memory whose page tables a fork copies",
-        ),
-    ];
-    const HOW: &'static str = "One child after the other on the parent's processor, each stamped before the call, \
-         after it, and after waitpid; its exit code shows what it did. In the figure are the \
-         child's page faults and its end. The parent is a worker of one thread (by method 1 of \
-         two, for which the C library's fork takes locks, and a third longer): a fork copies \
-         some forty mappings and half a MiB, and takes a fifth longer than one of a program of a \
-         few lines. What is executed lies in a memory file, is linked to nothing, and is given no environment: so execve is measured, and not a dynamic \
-         linker, which takes most of the time of a usual program such as /bin/true, nor a \
-         file system. A fork copies the page tables of touched memory and marks every page as \
-         shared, so its cost grows with the pages and not with what is in them; memory is on \
-         the smallest pages, since huge ones would hide that.";
-    const SOURCES: &'static [&'static str] = &[
-        "fork(2), vfork(2), clone(2), posix_spawn(3), execve(2)",
-        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_proc",
-        "A. Baumann, J. Appavoo, O. Krieger, T. Roscoe, A fork() in the road, HotOS 2019",
-        "CSE 221 System Measurement Project, 2014: creating a process 20.33 µs, sd 3.17",
-    ];
-    const PREDICTED_FROM: &'static str = "three of the smallest system calls, which os.syscall has measured; usual times for making and ending a process and for executing a program; for every page of resident memory 20 to 100 ns to copy and to drop its entry, where a fork copies it";
+    const METRICS: &'static [Metric] = metrics! {
+        /// from before the call until the child has ended and was waited for
+        latency: Nanoseconds Lower,
+        /// of that, until the call has returned in the parent, which for vfork and posix_spawn is
+        /// after the child has ended or executed
+        call: Nanoseconds Lower,
+        /// the parent's resident memory, its own included (VmRSS)
+        resident: Bytes Neither,
+        /// of that, what is no file's (RssAnon): the memory whose page tables a fork copies
+        anonymous: Bytes Neither,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall"];
-    const NEEDS: &'static [&'static str] = &[
-        "as much free memory as resident says",
-        "for clone3: Linux 5.3, and a container that lets it through",
-        "for exec: /proc, and memory files that may be executed (vm.memfd_noexec)",
-    ];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["how", "exec"]];
     // A worker keeps what it has measured, and a fork copies that: so that no point
     // stands behind another, each has its launches alone.

@@ -19,30 +19,35 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Signal>();
 
 point! {
-    /// What `os.signal` varies.
+    /// What do installing a signal handler, and having a signal handled, cost a program?
+    ///
+    /// In a loop, in one thread. The handler counts, and the count is checked. `deliver` enters the
+    /// kernel twice: tgkill, as which returns the handler runs, on the thread's own stack, and the
+    /// handler's return (rt_sigreturn). Both move the processor's state to and from that stack,
+    /// vector registers included. `fault` is made by a store that never happens: the handler goes
+    /// on behind it, so that there is no tgkill, and no mprotect, but an exception and the kernel's
+    /// look at the page.
+    ///
+    /// # Predicted from
+    /// the smallest system call, which os.syscall has measured, and 0.3 to 2 µs for building and
+    /// taking down the frame of a handler
+    ///
+    /// # Sources
+    /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
+    ///   lat_sig: install, catch, prot
+    /// - sigaction(2), sigreturn(2), signal(7)
     pub(crate) struct Signal of "os.signal" {
-        how: How = words("what is done"),
+        /// what is done
+        how: How = words(),
     }
 }
 
 impl Measure for Signal {
-    const QUESTION: &'static str =
-        "What do installing a signal handler, and having a signal handled, cost a program?";
-    const METRICS: &'static [Metric] = &[cost(
-        "one signal, from before it is made until the handler has returned; for `install`, one \
-         sigaction",
-    )];
-    const HOW: &'static str = "In a loop, in one thread. The handler counts, and the count is checked. `deliver` \
-         enters the kernel twice: tgkill, as which returns the handler runs, on the thread's own \
-         stack, and the handler's return (rt_sigreturn). Both move the processor's state to and \
-         from that stack, vector registers included. `fault` is made by a store that never \
-         happens: the handler goes on behind it, so that there is no tgkill, and no mprotect, but \
-         an exception and the kernel's look at the page.";
-    const SOURCES: &'static [&'static str] = &[
-        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_sig: install, catch, prot",
-        "sigaction(2), sigreturn(2), signal(7)",
-    ];
-    const PREDICTED_FROM: &'static str = "the smallest system call, which os.syscall has measured, and 0.3 to 2 µs for building and taking down the frame of a handler";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one signal, from before it is made until the handler has returned; for `install`, one
+        /// sigaction
+        cost: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|_| role::<Signal>(Signaller::default())];

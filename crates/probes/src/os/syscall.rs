@@ -29,56 +29,53 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Syscall>();
 
 point! {
-    /// What `os.syscall` varies.
+    /// What does a system call cost?
+    ///
+    /// The call in a loop, as a program makes it, through the C library, in a process of one
+    /// thread, or with threads=2 of two (before method 2 there were always two, which made reads
+    /// dearer); `getppid` is the definition of perf bench syscall basic. A second thread shares the
+    /// descriptor table, so that the kernel takes a reference to each file that is used, and makes
+    /// the C library look whether a call that may wait is to be cancelled. The forced call goes
+    /// through syscall(2), which adds a nanosecond or two. That the kernel was entered is shown
+    /// after the timed batches: 1,000 more operations are counted by raw_syscalls:sys_enter.
+    ///
+    /// # Predicted from
+    /// the mitigations in force, which decide what an entry costs; time() from the coarse clock
+    /// that cpu.clock has measured, since both only read the vDSO's memory
+    ///
+    /// # Sources
+    /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
+    ///   lat_syscall
+    /// - perf-bench(1), syscall basic
+    /// - CSE 221 System Measurement Project, 2014, whose getpid and time never entered the kernel
+    /// - Linux Documentation/admin-guide/hw-vuln, for what mitigations add at the entry
+    /// - Linux fs/file.c, __fget_light, and glibc sysdeps/unix/sysv/linux/sysdep-cancel.h, for the
+    ///   second thread
+    ///
+    /// # Needs
+    /// - to show that the kernel was entered: perf_event_paranoid and tracefs that let a tracepoint
+    ///   be counted
     pub(crate) struct Syscall of "os.syscall" {
-        call: Call = words("which call"),
-        threads: u64 = count(
-            "threads of the process that calls: the second one sleeps, as in a program that has any",
-            1..=2,
-            &[1, 2],
-        ),
+        /// which call
+        call: Call = words(),
+        /// threads of the process that calls: the second one sleeps, as in a program that has any
+        threads: u64 = count(1..=2, &[1, 2]),
     }
 }
 
 impl Measure for Syscall {
     const METHOD: u32 = 2;
-    const QUESTION: &'static str = "What does a system call cost?";
-    const METRICS: &'static [Metric] = &[
-        cost("one call; for `open`, an open and a close"),
-        metric(
-            "entries",
-            Unit::One,
-            Better::Neither,
-            "how often the kernel was entered per operation, by the tracepoint \
-             raw_syscalls:sys_enter; absent where that cannot be read",
-        ),
-        metric(
-            "times_vdso",
-            Unit::One,
-            Better::Neither,
-            "where the tracepoint cannot be read: the cost over that of time(), which stays in \
-             user space",
-        ),
-    ];
-    const HOW: &'static str = "The call in a loop, as a program makes it, through the C library, in a process of one \
-         thread, or with threads=2 of two (before method 2 there were always two, which made \
-         reads dearer); `getppid` is the definition of perf bench syscall basic. A second thread \
-         shares the descriptor table, so that the kernel takes a reference to each file that is \
-         used, and makes the C library look whether a call that may wait is to be cancelled. The forced call goes through syscall(2), which \
-         adds a nanosecond or two. That the kernel was entered is shown after the timed \
-         batches: 1,000 more operations are counted by raw_syscalls:sys_enter.";
-    const SOURCES: &'static [&'static str] = &[
-        "L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996, lat_syscall",
-        "perf-bench(1), syscall basic",
-        "CSE 221 System Measurement Project, 2014, whose getpid and time never entered the kernel",
-        "Linux Documentation/admin-guide/hw-vuln, for what mitigations add at the entry",
-        "Linux fs/file.c, __fget_light, and glibc sysdeps/unix/sysv/linux/sysdep-cancel.h, for the second thread",
-    ];
-    const PREDICTED_FROM: &'static str = "the mitigations in force, which decide what an entry costs; time() from the coarse clock that cpu.clock has measured, since both only read the vDSO's memory";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one call; for `open`, an open and a close
+        cost: Nanoseconds Lower,
+        /// how often the kernel was entered per operation, by the tracepoint
+        /// raw_syscalls:sys_enter; absent where that cannot be read
+        entries: One Neither,
+        /// where the tracepoint cannot be read: the cost over that of time(), which stays in user
+        /// space
+        times_vdso: One Neither,
+    };
     const AFTER: &'static [&'static str] = &["cpu.clock", "cpu.frequency"];
-    const NEEDS: &'static [&'static str] = &[
-        "to show that the kernel was entered: perf_event_paranoid and tracefs that let a tracepoint be counted",
-    ];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["call", "threads"]];
     const ROUNDS: u32 = 2;
     // The C library remembers for good that there was a second thread.

@@ -33,43 +33,44 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Thread>();
 
 point! {
-    /// What `os.thread` varies.
+    /// What does it cost to create a thread that does nothing, and to join it?
+    ///
+    /// One thread after the other, each stamped before its creation, after it, and after the join.
+    /// It returns the number of its processor, which shows that it ran. The C library keeps the
+    /// stacks of ended threads and gives them again, so that mapping one is not in the figure. On
+    /// one processor the figure has two context switches: to the new thread when its creator waits,
+    /// and back.
+    ///
+    /// # Predicted from
+    /// six of the smallest system calls, which os.syscall has measured; making and ending a thread;
+    /// and two context switches between threads, as os.context_switch has measured them on one
+    /// processor, or to another one that is idle
+    ///
+    /// # Sources
+    /// - pthread_create(3), pthread_join(3)
+    /// - CSE 221 System Measurement Project, 2014: creating and joining a kernel thread 7.37 µs, sd
+    ///   0.16
+    ///
+    /// # Needs
+    /// - for any: two processors
     pub(crate) struct Thread of "os.thread" {
-        how: How = words("by which interface"),
-        cpus: Cpus = words("where the thread may run"),
+        /// by which interface
+        how: How = words(),
+        /// where the thread may run
+        cpus: Cpus = words(),
     }
 }
 
 impl Measure for Thread {
-    const QUESTION: &'static str =
-        "What does it cost to create a thread that does nothing, and to join it?";
-    const METRICS: &'static [Metric] = &[
-        latency("from before the creation until the thread has ended and was joined"),
-        metric(
-            "call",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "of that, until the call that creates has returned",
-        ),
-        metric(
-            "crossed",
-            Unit::One,
-            Better::Neither,
-            "the share of threads that ran on another processor than their creator began on",
-        ),
-    ];
-    const HOW: &'static str = "One thread after the other, each stamped before its creation, after it, and after the \
-         join. It returns the number of its processor, which shows that it ran. The C library \
-         keeps the stacks of ended threads and gives them again, so that mapping one is not in \
-         the figure. On one processor the figure has two context switches: to the new thread \
-         when its creator waits, and back.";
-    const SOURCES: &'static [&'static str] = &[
-        "pthread_create(3), pthread_join(3)",
-        "CSE 221 System Measurement Project, 2014: creating and joining a kernel thread 7.37 µs, sd 0.16",
-    ];
-    const PREDICTED_FROM: &'static str = "six of the smallest system calls, which os.syscall has measured; making and ending a thread; and two context switches between threads, as os.context_switch has measured them on one processor, or to another one that is idle";
+    const METRICS: &'static [Metric] = metrics! {
+        /// from before the creation until the thread has ended and was joined
+        latency: Nanoseconds Lower,
+        /// of that, until the call that creates has returned
+        call: Nanoseconds Lower,
+        /// the share of threads that ran on another processor than their creator began on
+        crossed: One Neither,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
-    const NEEDS: &'static [&'static str] = &["for any: two processors"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["how", "cpus"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|launch| role::<Thread>(Creator::start(launch))];

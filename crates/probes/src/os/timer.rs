@@ -29,40 +29,45 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Timer>();
 
 point! {
-    /// What `os.timer` varies.
+    /// How late does a thread wake that sleeps until a given time?
+    ///
+    /// clock_nanosleep with an absolute time of CLOCK_MONOTONIC, one sleep after the other, as many
+    /// as the point's time allows, and 6 at least. In the figure: the timer slack, which is most of
+    /// it by default and can be switched off; the interrupt (in a virtual machine, through the
+    /// hypervisor); with wake=idle the processor's way out of its idle state, else a context switch
+    /// from the thread that kept it busy; and the return to the program. A sleep that is over
+    /// before it is asked for counts from when it was due.
+    ///
+    /// # Predicted from
+    /// the timer slack that the worker inherits; 1 to 15 µs for the interrupt and a context switch,
+    /// or 2 to 60 µs for the wake-up of an idle processor; in a virtual machine instead the exits
+    /// that cpu.vm_exit measured, to arm the timer and to take its interrupt, and 1 to 5 µs for the
+    /// context switch, or what runs a halted processor again
+    ///
+    /// # Sources
+    /// - clock_nanosleep(2); PR_SET_TIMERSLACK in prctl(2); SCHED_IDLE in sched(7)
+    /// - T. Gleixner, D. Niehaus, Hrtimers and Beyond: Transforming the Linux Time Subsystems,
+    ///   Ottawa Linux Symposium 2006
+    /// - cyclictest(8), which measures the same under a real-time policy
+    ///
+    /// # Needs
+    /// - for wake=awake: a processor that the worker is pinned to
     pub(crate) struct Timer of "os.timer" {
-        sleep: u64 = nanoseconds(
-            "how long it sleeps",
-            1..=1_000_000_000,
-            &[50_000, 1_000, 1_000_000],
-        ),
-        slack: Slack = words(
-            "by how much the kernel may let the timer be late, to serve several at once",
-        ),
+        /// how long it sleeps
+        sleep: u64 = nanoseconds(1..=1_000_000_000, &[50_000, 1_000, 1_000_000]),
+        /// by how much the kernel may let the timer be late, to serve several at once
+        slack: Slack = words(),
         wake: Wake = wake::of_a_sleeper(),
     }
 }
 
 impl Measure for Timer {
-    const QUESTION: &'static str = "How late does a thread wake that sleeps until a given time?";
-    const METRICS: &'static [Metric] = &[latency(
-        "how late: from the time for which the wake-up was asked until the thread's next reading of the clock",
-    )];
-    const HOW: &'static str = "clock_nanosleep with an absolute time of CLOCK_MONOTONIC, one sleep after the other, \
-         as many as the point's time allows, and 6 at least. In the figure: the timer slack, \
-         which is most of it by default and can be switched off; the interrupt (in a virtual \
-         machine, through the hypervisor); with wake=idle the processor's way out of its idle \
-         state, else a context switch from the thread that kept it busy; and the return to the \
-         program. A sleep that is over before it is asked for counts from when it was due.";
-    const SOURCES: &'static [&'static str] = &[
-        "clock_nanosleep(2); PR_SET_TIMERSLACK in prctl(2); SCHED_IDLE in sched(7)",
-        "T. Gleixner, D. Niehaus, Hrtimers and Beyond: Transforming the Linux Time Subsystems, Ottawa Linux Symposium 2006",
-        "cyclictest(8), which measures the same under a real-time policy",
-    ];
-    const PREDICTED_FROM: &'static str = "the timer slack that the worker inherits; 1 to 15 µs for the interrupt and a context switch, or 2 to 60 µs for the wake-up of an idle processor; in a virtual machine instead the exits that cpu.vm_exit measured, to arm the timer and to take its interrupt, and 1 to 5 µs for the context switch, or what runs a halted processor again";
+    const METRICS: &'static [Metric] = metrics! {
+        /// how late: from the time for which the wake-up was asked until the thread's next reading
+        /// of the clock
+        latency: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["cpu.vm_exit"];
-    const NEEDS: &'static [&'static str] =
-        &["for wake=awake: a processor that the worker is pinned to"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["sleep", "slack", "wake"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|launch| role::<Timer>(Sleeper::start(launch))];

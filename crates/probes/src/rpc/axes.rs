@@ -54,7 +54,7 @@ words! {
 impl Argument {
     /// The axis.
     pub(super) fn axis() -> AxisOf<Argument> {
-        words("the argument of a call, which is its answer too")
+        words().about("the argument of a call, which is its answer too")
     }
 
     pub(super) fn kind(self) -> Kind {

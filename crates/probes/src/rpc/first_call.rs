@@ -47,9 +47,31 @@ impl Stack {
 }
 
 point! {
-    /// What `rpc.first_call` varies.
+    /// How much longer than others does the first call of a process take?
+    ///
+    /// Each launch is of one point, so both ends are processes that have never called before. They
+    /// have greeted each other by a connection of another kind, and what a process makes once,
+    /// before there is any connection, is there: the runtime. The client connects, calls once, and
+    /// goes on calling. Then it connects again, and again: what that takes less is what the first
+    /// call pays for the process, whose code and tables come into its memory as they are first
+    /// used, and the rest is the connection's. gRPC does not wait for the other end's settings,
+    /// which come while the first call is under way. The answer is the argument. A launch has one
+    /// first call: a few launches say little of how it varies.
+    ///
+    /// # Predicted from
+    /// a call as rpc.rtt is predicted, and page faults as os.page_fault has measured them for code
+    /// that is in the page cache
+    ///
+    /// # Sources
+    /// - CS 739 mini-project 1, part 3: gRPC's first calls 4.9 to 14.9 ms, then 0.54 to 2.05;
+    ///   Thrift's with an int 221 µs, then 43, 31, 29, 30
+    /// - RFC 9113, section 3.4, HTTP/2 connection preface
+    ///
+    /// # Needs
+    /// - cpus=cross: two processors (--cpu)
     pub(crate) struct FirstCall of "rpc.first_call" {
-        stack: Stack = words("what carries a call, or as many bytes as its argument has"),
+        /// what carries a call, or as many bytes as its argument has
+        stack: Stack = words(),
         payload: Argument = Argument::axis(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
@@ -74,41 +96,18 @@ impl From<&FirstCall> for Rtt {
 }
 
 impl Measure for FirstCall {
-    const QUESTION: &'static str =
-        "How much longer than others does the first call of a process take?";
-    const METRICS: &'static [Metric] = &[
-        ns(
-            "first",
-            "the first call of both processes, over a new connection",
-        ),
-        ns(
-            "connection",
-            "that connection before: connect(), and what the stack says first without waiting",
-        ),
-        latency("later calls over it, each; twenty that follow the first are not counted"),
-        ns(
-            "connection_again",
-            "a further connection of the same processes, the median of a few",
-        ),
-        ns(
-            "first_again",
-            "the first call over such a further connection, the median of a few",
-        ),
-    ];
-    const HOW: &'static str = "Each launch is of one point, so both ends are processes that have never called \
-             before. They have greeted each other by a connection of another kind, and what a \
-             process makes once, before there is any connection, is there: the runtime. The client \
-             connects, calls once, and goes on calling. Then it connects again, and again: what \
-             that takes less is what the first call pays for the process, whose code and tables \
-             come into its memory as they are first used, and the rest is the connection's. gRPC \
-             does not wait for the other end's settings, which come while the first call is under \
-             way. The answer is the argument. A launch has one first call: a few launches say \
-             little of how it varies.";
-    const SOURCES: &'static [&'static str] = &[
-        "CS 739 mini-project 1, part 3: gRPC's first calls 4.9 to 14.9 ms, then 0.54 to 2.05; Thrift's with an int 221 µs, then 43, 31, 29, 30",
-        "RFC 9113, section 3.4, HTTP/2 connection preface",
-    ];
-    const PREDICTED_FROM: &'static str = "a call as rpc.rtt is predicted, and page faults as os.page_fault has measured them for code that is in the page cache";
+    const METRICS: &'static [Metric] = metrics! {
+        /// the first call of both processes, over a new connection
+        first: Nanoseconds Lower,
+        /// that connection before: connect(), and what the stack says first without waiting
+        connection: Nanoseconds Lower,
+        /// later calls over it, each; twenty that follow the first are not counted
+        latency: Nanoseconds Lower,
+        /// a further connection of the same processes, the median of a few
+        connection_again: Nanoseconds Lower,
+        /// the first call over such a further connection, the median of a few
+        first_again: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &[
         "cpu.frequency",
         "os.syscall",
@@ -117,7 +116,6 @@ impl Measure for FirstCall {
         "net.rtt",
         "rpc.marshal",
     ];
-    const NEEDS: &'static [&'static str] = &["cpus=cross: two processors (--cpu)"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "payload"]];
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     // A process has one first call.
@@ -168,10 +166,6 @@ impl Measure for FirstCall {
         }
         report
     }
-}
-
-const fn ns(name: &'static str, about: &'static str) -> Metric {
-    metric(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
 /// With what its predictions build on.

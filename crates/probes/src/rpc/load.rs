@@ -28,22 +28,38 @@ words! {
 }
 
 point! {
-    /// What `rpc.load` varies.
+    /// How long do calls take that are made at a rate, up to saturation?
+    ///
+    /// The client spins so as to make calls in time; latency counts from the time intended (no
+    /// coordinated omission), also where the call was made late. gRPC's calls share their
+    /// connections as streams of HTTP/2; Thrift's are written one behind the other, and answered in
+    /// that order. 4,096 calls are in flight at most, and no more than 16 MiB of arguments: what is
+    /// due beyond that waits, and its latency counts. Each end has a processor of its own; the
+    /// server sleeps where there is nothing to do, and its processor is kept awake. Calls are made
+    /// for 400 ms.
+    ///
+    /// # Predicted from
+    /// a call as rpc.rtt has measured it; below saturation by what the server uses for one, which
+    /// evenly spaced calls hardly wait for
+    ///
+    /// # Sources
+    /// - G. Tene, How NOT to Measure Latency, 2013, on coordinated omission
+    /// - B. Schroeder, A. Wierman, M. Harchol-Balter, Open Versus Closed: A Cautionary Tale, NSDI
+    ///   2006
+    /// - gRPC, Benchmarking, on QPS workers with open-loop load
+    ///
+    /// # Needs
+    /// - two processors (--cpu)
     pub(crate) struct Load of "rpc.load" {
-        stack: Stack = words("what carries a call"),
+        /// what carries a call
+        stack: Stack = words(),
         payload: Argument = Argument::axis(),
-        rate: u64 = count(
-            "calls a second, made whether the ones before are answered or not, evenly spaced",
-            1..=10_000_000,
-            &[
-                1000, 2000, 5000, 10_000, 15_000, 20_000, 30_000, 40_000, 60_000, 80_000, 120_000,
-            ],
-        ),
-        connections: usize = count(
-            "connections that the calls take in turn; gRPC's server has one thread for all, Thrift's one for each",
-            1..=CONNECTIONS_MOST,
-            &[1, 4],
-        ),
+        /// calls a second, made whether the ones before are answered or not, evenly spaced
+        rate: u64 =
+            count(1..=10_000_000, &[ 1000, 2000, 5000, 10_000, 15_000, 20_000, 30_000, 40_000, 60_000, 80_000, 120_000, ]),
+        /// connections that the calls take in turn; gRPC's server has one thread for all, Thrift's
+        /// one for each
+        connections: usize = count(1..=CONNECTIONS_MOST, &[1, 4]),
     }
 }
 
@@ -82,58 +98,26 @@ impl From<&Load> for Rtt {
 }
 
 impl Measure for Load {
-    const QUESTION: &'static str =
-        "How long do calls take that are made at a rate, up to saturation?";
-    const METRICS: &'static [Metric] = &[
-        latency("from when the call was to be made until its answer is there, unmarshalled"),
-        metric(
-            "rate",
-            Unit::One,
-            Better::Higher,
-            "answers a second, from when the first one came until the last one did: less than asked for where it is saturated",
-        ),
-        metric(
-            "in_flight",
-            Unit::One,
-            Better::Lower,
-            "calls that are under way when another one is made, on average",
-        ),
-        metric(
-            "in_flight_most",
-            Unit::One,
-            Better::Lower,
-            "the most of them",
-        ),
-        cpu(
-            "cpu_client",
-            "time of the client's thread for a call: in turns in which one was made or answered, not in those in which it asked for nothing",
-        ),
-        cpu(
-            "cpu_server",
-            "processor time of the server's thread for a call, in and out",
-        ),
-        metric(
-            "unanswered",
-            Unit::One,
-            Better::Lower,
-            "the share of calls without an answer when no more was waited for: a quarter of a second behind the last one",
-        ),
-    ];
-    const HOW: &'static str = "The client spins so as to make calls in time; latency counts from the time intended \
-             (no coordinated omission), also where the call was made late. gRPC's calls share \
-             their connections as streams of HTTP/2; Thrift's are written one behind the other, and \
-             answered in that order. 4,096 calls are in flight at most, and no more than 16 MiB of arguments: what is due beyond that \
-             waits, and its latency counts. Each end has a processor of its own; the server \
-             sleeps where there is nothing to do, and its processor is kept awake. Calls \
-             are made for 400 ms.";
-    const SOURCES: &'static [&'static str] = &[
-        "G. Tene, How NOT to Measure Latency, 2013, on coordinated omission",
-        "B. Schroeder, A. Wierman, M. Harchol-Balter, Open Versus Closed: A Cautionary Tale, NSDI 2006",
-        "gRPC, Benchmarking, on QPS workers with open-loop load",
-    ];
-    const PREDICTED_FROM: &'static str = "a call as rpc.rtt has measured it; below saturation by what the server uses for one, which evenly spaced calls hardly wait for";
+    const METRICS: &'static [Metric] = metrics! {
+        /// from when the call was to be made until its answer is there, unmarshalled
+        latency: Nanoseconds Lower,
+        /// answers a second, from when the first one came until the last one did: less than asked
+        /// for where it is saturated
+        rate: One Higher,
+        /// calls that are under way when another one is made, on average
+        in_flight: One Lower,
+        /// the most of them
+        in_flight_most: One Lower,
+        /// time of the client's thread for a call: in turns in which one was made or answered, not
+        /// in those in which it asked for nothing
+        cpu_client: Nanoseconds Lower,
+        /// processor time of the server's thread for a call, in and out
+        cpu_server: Nanoseconds Lower,
+        /// the share of calls without an answer when no more was waited for: a quarter of a second
+        /// behind the last one
+        unanswered: One Lower,
+    };
     const AFTER: &'static [&'static str] = &["rpc.rtt"];
-    const NEEDS: &'static [&'static str] = &["two processors (--cpu)"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "rate"]];
     const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
     const BUDGET: Option<fn(Precision) -> Duration> = Some(budget);
@@ -201,10 +185,6 @@ const IN_FLIGHT_BYTES: u64 = 16 << 20;
 const CALL_BYTES: u64 = 4096;
 /// How long answers are waited for in the end, so that the other end is not cut off.
 const DRAINS: Duration = Duration::from_secs(2);
-
-const fn cpu(name: &'static str, about: &'static str) -> Metric {
-    metric(name, Unit::Nanoseconds, Better::Lower, about)
-}
 
 fn budget(precision: Precision) -> Duration {
     match precision {

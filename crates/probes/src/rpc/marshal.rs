@@ -51,37 +51,39 @@ words! {
 }
 
 point! {
-    /// What `rpc.marshal` varies.
+    /// What does it cost to marshal an argument of a call, and to unmarshal it?
+    ///
+    /// The request of a call, as the generated code of each stack has it, into a buffer that exists
+    /// already and is long enough, and back into a new value, whose strings and lists are
+    /// allocated, as for every call. No socket and no HTTP/2. The same bytes again and again, so
+    /// they and the branches are cached. Before the timed batches, what comes back is compared with
+    /// the argument.
+    ///
+    /// # Predicted from
+    /// the fields of the argument, at the core clock that cpu.frequency has measured, and copies of
+    /// its bytes
+    ///
+    /// # Sources
+    /// - Protocol Buffers, Encoding; crate prost 0.14
+    /// - Apache Thrift, doc/specs/thrift-binary-protocol.md and thrift-compact-protocol.md
+    /// - CS 739 mini-project 1, part 3: marshalling and unmarshalling by type, by gRPC and Thrift
     pub(crate) struct Marshalling of "rpc.marshal" {
-        stack: Stack = words("whose bytes it becomes"),
+        /// whose bytes it becomes
+        stack: Stack = words(),
         payload: Argument = Argument::axis(),
-        direction: Direction = words("which way"),
+        /// which way
+        direction: Direction = words(),
     }
 }
 
 impl Measure for Marshalling {
-    const QUESTION: &'static str =
-        "What does it cost to marshal an argument of a call, and to unmarshal it?";
-    const METRICS: &'static [Metric] = &[
-        cost("one argument, in memory"),
-        metric(
-            "wire_bytes",
-            Unit::Bytes,
-            Better::Lower,
-            "bytes that the argument becomes: of Thrift those of the whole call, of gRPC without HTTP/2's frames and headers",
-        ),
-    ];
-    const HOW: &'static str = "The request of a call, as the generated code of each stack has it, into a buffer that \
-             exists already and is long enough, and back into a new value, whose strings and lists \
-             are allocated, as for every call. No socket and no HTTP/2. The same bytes again \
-             and again, so they and the branches are cached. Before the timed batches, what comes \
-             back is compared with the argument.";
-    const SOURCES: &'static [&'static str] = &[
-        "Protocol Buffers, Encoding; crate prost 0.14",
-        "Apache Thrift, doc/specs/thrift-binary-protocol.md and thrift-compact-protocol.md",
-        "CS 739 mini-project 1, part 3: marshalling and unmarshalling by type, by gRPC and Thrift",
-    ];
-    const PREDICTED_FROM: &'static str = "the fields of the argument, at the core clock that cpu.frequency has measured, and copies of its bytes";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one argument, in memory
+        cost: Nanoseconds Lower,
+        /// bytes that the argument becomes: of Thrift those of the whole call, of gRPC without
+        /// HTTP/2's frames and headers
+        wire_bytes: Bytes Lower,
+    };
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "payload", "direction"]];
     const ROUNDS: u32 = 2;

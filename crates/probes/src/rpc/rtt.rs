@@ -37,12 +37,37 @@ words! {
 }
 
 point! {
-    /// What `rpc.rtt` varies.
+    /// How long does a remote procedure call take, by gRPC and by Thrift?
+    ///
+    /// A procedure that gives back its argument is called, one call at a time, each stamped, over
+    /// one connection; its client looks that the answer is the argument, and sends it again. The
+    /// first call and twenty more are not counted: rpc.first_call has them. Both ends block, each
+    /// with one thread, on which everything of the stack runs: gRPC's ends have a tokio runtime of
+    /// that one thread, which waits in epoll_wait(2). Thrift sends a frame by one system call. The
+    /// server's processor has a thread besides, which looks every 10 ms whether it is over.
+    /// stack=tcp, rudp and udp are what rudp.rtt measures: messages as long as the argument is by
+    /// itself, 4 B of an int and 8 of a double, with nothing to marshal. The stacks take turns in
+    /// each launch. Where a processor is at rest when a message comes, waking it takes longer than
+    /// most stacks: see `wake`.
+    ///
+    /// # Predicted from
+    /// the TCP round trip of the run as net.rtt has measured it; marshalling there and back as
+    /// rpc.marshal has; and the system calls and frames that the stack adds
+    ///
+    /// # Sources
+    /// - CS 739 mini-project 1, part 3: gRPC 0.9 to 1.3 ms on one machine, 1.5 to 1.9 over a LAN,
+    ///   optimised; Thrift 34 to 106 µs; its own reliable UDP 12 to 20 µs
+    /// - gRPC over HTTP/2, doc/PROTOCOL-HTTP2.md; RFC 9113; tonic 0.14
+    /// - Apache Thrift, doc/specs/thrift-rpc.md and thrift-binary-protocol.md; crate thrift
+    ///
+    /// # Needs
+    /// - cpus=cross: two processors (--cpu)
+    /// - over=unix: both ends on one machine, --link loopback
     pub(crate) struct Rtt of "rpc.rtt" {
-        stack: Stack = words("what carries a call, or as many bytes as its argument has"),
-        over: Connection = words(
-            "what a connection goes through; the stacks of datagrams have none, and go by UDP",
-        ),
+        /// what carries a call, or as many bytes as its argument has
+        stack: Stack = words(),
+        /// what a connection goes through; the stacks of datagrams have none, and go by UDP
+        over: Connection = words(),
         payload: Argument = Argument::axis(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
@@ -107,48 +132,23 @@ impl Rtt {
 }
 
 impl Measure for Rtt {
-    const QUESTION: &'static str =
-        "How long does a remote procedure call take, by gRPC and by Thrift?";
-    const METRICS: &'static [Metric] = &[
-        latency(
-            "from before the call until its answer is there, unmarshalled; of a socket or rudp, until all of its bytes are",
-        ),
-        cpu("cpu_client"),
-        cpu("cpu_server"),
-        metric(
-            "lost",
-            Unit::One,
-            Better::Lower,
-            "of datagrams: the share for which something was sent again; their latency contains it",
-        ),
-    ];
-    const HOW: &'static str = "A procedure that gives back its argument is called, one call at a time, each stamped, \
-             over one connection; its client looks that the answer is the argument, and sends it \
-             again. The first call and twenty more are not counted: rpc.first_call has \
-             them. Both ends block, each with one thread, on which everything of the stack runs: \
-             gRPC's ends have a tokio runtime of that one thread, which waits in epoll_wait(2). \
-             Thrift sends a frame by one system call. The server's processor has a thread besides, \
-             which looks every 10 ms whether it is over. stack=tcp, rudp and udp are what rudp.rtt \
-             measures: messages as long as the argument is by itself, 4 B of an int and 8 of a \
-             double, with nothing to marshal. The stacks take turns in each launch. Where a \
-             processor is at rest when a message comes, waking it takes longer than most stacks: \
-             see `wake`.";
-    const SOURCES: &'static [&'static str] = &[
-        "CS 739 mini-project 1, part 3: gRPC 0.9 to 1.3 ms on one machine, 1.5 to 1.9 over a LAN, optimised; Thrift 34 to 106 µs; its own reliable UDP 12 to 20 µs",
-        "gRPC over HTTP/2, doc/PROTOCOL-HTTP2.md; RFC 9113; tonic 0.14",
-        "Apache Thrift, doc/specs/thrift-rpc.md and thrift-binary-protocol.md; crate thrift",
-    ];
-    const PREDICTED_FROM: &'static str = "the TCP round trip of the run as net.rtt has measured it; marshalling there and back as rpc.marshal has; and the system calls and frames that the stack adds";
+    const METRICS: &'static [Metric] = metrics! {
+        /// from before the call until its answer is there, unmarshalled; of a socket or rudp, until
+        /// all of its bytes are
+        latency: Nanoseconds Lower,
+        /// processor time of that end's thread for a call, in and out
+        cpu_client: Nanoseconds Lower,
+        /// processor time of that end's thread for a call, in and out
+        cpu_server: Nanoseconds Lower,
+        /// of datagrams: the share for which something was sent again; their latency contains it
+        lost: One Lower,
+    };
     const AFTER: &'static [&'static str] = &[
         "os.syscall",
         "os.context_switch",
         "net.rtt",
         "rpc.marshal",
         "cpu.memcpy",
-    ];
-    const NEEDS: &'static [&'static str] = &[
-        "cpus=cross: two processors (--cpu)",
-        "over=unix: both ends on one machine, --link loopback",
     ];
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["stack", "payload"], &["stack", "wake"]];
@@ -219,15 +219,6 @@ impl Measure for Rtt {
         }
         report
     }
-}
-
-const fn cpu(name: &'static str) -> Metric {
-    metric(
-        name,
-        Unit::Nanoseconds,
-        Better::Lower,
-        "processor time of that end's thread for a call, in and out",
-    )
 }
 
 /// With what its predictions build on.

@@ -42,14 +42,31 @@ impl From<Stack> for Carrier {
 }
 
 point! {
-    /// What `rpc.stream` varies.
+    /// How many bytes of messages a second does a stream of calls carry?
+    ///
+    /// One end sends messages of one size over one connection for 300 ms, or 40 times the link's
+    /// delay, or what 20 of them take at its rate, as fast as the stack takes them; in the end the
+    /// other one says how much has come, which is what was sent. The second half of the time
+    /// counts. gRPC: a client stream, closed by one answer, with HTTP/2's usual windows. Thrift has
+    /// no streams: its messages are one-way calls, which nobody answers, and the last call is
+    /// answered. stack=tcp and rudp are what rudp.bandwidth measures, with messages of any length:
+    /// TCP's are a write each, and it keeps no ends of them. One thread at each end, on a processor
+    /// of its own where there are two.
+    ///
+    /// # Predicted from
+    /// system calls as os.syscall has measured them for each message, and no more than
+    /// net.bandwidth's TCP of the run, or the link's rate less headers
+    ///
+    /// # Sources
+    /// - CS 739 mini-project 1, part 3: client streaming by message size, gRPC and Thrift, local
+    ///   and over a LAN, beside its reliable UDP's 19,284 and 663 Mib/s
+    /// - RFC 9113, section 5.2, flow control; gRPC over HTTP/2, doc/PROTOCOL-HTTP2.md
+    /// - Apache Thrift, doc/specs/thrift-rpc.md, on oneway
     pub(crate) struct Stream of "rpc.stream" {
-        stack: Stack = words("what carries the messages"),
-        size: usize = bytes(
-            "bytes of a message, the stack's own not counted",
-            1..=4 << 20,
-            &[64 << 10, 1, 64, 1024, 8 << 10, 512 << 10, 4 << 20],
-        ),
+        /// what carries the messages
+        stack: Stack = words(),
+        /// bytes of a message, the stack's own not counted
+        size: usize = bytes(1..=4 << 20, &[64 << 10, 1, 64, 1024, 8 << 10, 512 << 10, 4 << 20]),
     }
 }
 
@@ -67,82 +84,37 @@ impl From<&Stream> for Transfer {
 
 impl Measure for Stream {
     const METHOD: u32 = 2;
-    const QUESTION: &'static str =
-        "How many bytes of messages a second does a stream of calls carry?";
-    const METRICS: &'static [Metric] = &[
-        metric(
-            "throughput",
-            Unit::BytesPerSecond,
-            Better::Higher,
-            "bytes of messages in the second half of the time, stalls included: that arrived, by the receiver's clock; of calls, that the stack took, which waits where the other end is slower",
-        ),
-        metric(
-            "rate",
-            Unit::One,
-            Better::Higher,
-            "messages a second, by the throughput",
-        ),
-        metric(
-            "start_up",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "from the first message that came until a tenth of the time goes at nine tenths of that rate, to a fortieth of the time",
-        ),
-        ns(
-            "cpu_sender",
-            "processor time of the sending thread for 1 KiB in that half",
-        ),
-        ns(
-            "cpu_receiver",
-            "processor time of the receiving thread for 1 KiB in that half; of calls, in all of the time",
-        ),
-        share(
-            "sender_running",
-            "share of that half for which the sending thread ran: 1 where its processor is what limits",
-        ),
-        share(
-            "receiver_running",
-            "share of that half for which the receiving thread ran; not of calls",
-        ),
-        metric(
-            "retransmissions",
-            Unit::One,
-            Better::Lower,
-            "what was sent again or taken for lost, as a share of all that was sent: bytes of TCP, datagrams of rudp",
-        ),
-        metric(
-            "lost",
-            Unit::One,
-            Better::Lower,
-            "of rudp: datagrams that did not arrive, those still under way at the end among them, as a share of those sent",
-        ),
-        metric(
-            "lost_in_queue",
-            Unit::One,
-            Better::Lower,
-            "of rudp: of which the receiver's socket had no room for, as a share of those sent",
-        ),
-        metric(
-            "mtu",
-            Unit::Bytes,
-            Better::Neither,
-            "the largest packet of the way, IP header included",
-        ),
-    ];
-    const HOW: &'static str = "One end sends messages of one size over one connection for 300 ms, or 40 times the \
-             link's delay, or what 20 of them take at its rate, as fast as the stack takes them; in the end the other one says how much \
-             has come, which is what was sent. The second half of the time counts. gRPC: a client stream, closed by one answer, with \
-             HTTP/2's usual windows. Thrift has no streams: its messages are one-way calls, which \
-             nobody answers, and the last call is answered. stack=tcp and rudp are what \
-             rudp.bandwidth measures, with messages of any length: TCP's are a write each, and it \
-             keeps no ends of them. One thread at each end, on a processor of its own where there \
-             are two.";
-    const SOURCES: &'static [&'static str] = &[
-        "CS 739 mini-project 1, part 3: client streaming by message size, gRPC and Thrift, local and over a LAN, beside its reliable UDP's 19,284 and 663 Mib/s",
-        "RFC 9113, section 5.2, flow control; gRPC over HTTP/2, doc/PROTOCOL-HTTP2.md",
-        "Apache Thrift, doc/specs/thrift-rpc.md, on oneway",
-    ];
-    const PREDICTED_FROM: &'static str = "system calls as os.syscall has measured them for each message, and no more than net.bandwidth's TCP of the run, or the link's rate less headers";
+    const METRICS: &'static [Metric] = metrics! {
+        /// bytes of messages in the second half of the time, stalls included: that arrived, by the
+        /// receiver's clock; of calls, that the stack took, which waits where the other end is
+        /// slower
+        throughput: BytesPerSecond Higher,
+        /// messages a second, by the throughput
+        rate: One Higher,
+        /// from the first message that came until a tenth of the time goes at nine tenths of that
+        /// rate, to a fortieth of the time
+        start_up: Nanoseconds Lower,
+        /// processor time of the sending thread for 1 KiB in that half
+        cpu_sender: Nanoseconds Lower,
+        /// processor time of the receiving thread for 1 KiB in that half; of calls, in all of the
+        /// time
+        cpu_receiver: Nanoseconds Lower,
+        /// share of that half for which the sending thread ran: 1 where its processor is what
+        /// limits
+        sender_running: One Neither,
+        /// share of that half for which the receiving thread ran; not of calls
+        receiver_running: One Neither,
+        /// what was sent again or taken for lost, as a share of all that was sent: bytes of TCP,
+        /// datagrams of rudp
+        retransmissions: One Lower,
+        /// of rudp: datagrams that did not arrive, those still under way at the end among them, as
+        /// a share of those sent
+        lost: One Lower,
+        /// of rudp: of which the receiver's socket had no room for, as a share of those sent
+        lost_in_queue: One Lower,
+        /// the largest packet of the way, IP header included
+        mtu: Bytes Neither,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall", "net.bandwidth"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"]];
     const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
@@ -221,14 +193,6 @@ fn message(point: &Stream, known: &Known<'_>) -> Option<Cost> {
     };
     let read = syscall::measured(known, syscall::Call::Read)?;
     Some((read * reads).named(what) + Cost::bytes(point.size as f64, rate, "copied"))
-}
-
-const fn ns(name: &'static str, about: &'static str) -> Metric {
-    metric(name, Unit::Nanoseconds, Better::Lower, about)
-}
-
-const fn share(name: &'static str, about: &'static str) -> Metric {
-    metric(name, Unit::One, Better::Neither, about)
 }
 
 /// With what its predictions build on.

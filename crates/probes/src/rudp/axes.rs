@@ -31,7 +31,7 @@ words! {
 impl Stack {
     /// The axis.
     pub(super) fn axis() -> AxisOf<Stack> {
-        words("what carries the messages")
+        words().about("what carries the messages")
     }
 }
 
@@ -50,26 +50,20 @@ words! {
 impl Control {
     /// The axis.
     pub(super) fn axis() -> AxisOf<Control> {
-        words("by what rudp decides how much may be under way")
+        words().about("by what rudp decides how much may be under way")
     }
 }
 
 /// The axis `size`.
 pub(super) fn size_axis(defaults: &[u64]) -> AxisOf<usize> {
-    bytes(
-        "bytes of a message; the study's has 65499 at most, in one datagram",
-        MESSAGE_LEAST_BYTES as u64..=1 << 20,
-        defaults,
-    )
+    bytes(MESSAGE_LEAST_BYTES as u64..=1 << 20, defaults)
+        .about("bytes of a message; the study's has 65499 at most, in one datagram")
 }
 
 /// The axis `window`.
 pub(super) fn window_axis(defaults: &[u64]) -> AxisOf<u64> {
-    count(
-        "messages under way at most; 0: as many as the stack itself lets, which is one with stack=study and control=fixed",
-        0..=4096,
-        defaults,
-    )
+    count(0..=4096,
+        defaults).about("messages under way at most; 0: as many as the stack itself lets, which is one with stack=study and control=fixed")
 }
 
 /// What carries a transfer, of these probes and of those that have the same ends.

@@ -13,7 +13,40 @@ use std::time::Duration;
 pub(crate) static PROBE: Probe = Probe::of::<Bandwidth>();
 
 point! {
-    /// What `rudp.bandwidth` varies.
+    /// How many bytes of messages a second reach the other end, by rudp, TCP, QUIC and the study's
+    /// protocol?
+    ///
+    /// One end connects and hands over messages of one size, as many as the stack takes or the
+    /// window allows; the other takes them. The time, 300 ms or 40 round trips if that is more
+    /// (QUIC 1 s, the study 2.4 s at least), begins when the connection is there. The receiver
+    /// notes every quarter of a millisecond or more seldom how much has come, and counts the second
+    /// half of the time, which the sender tells it, from one arrival to another; the first is there
+    /// to settle in. One thread at each end, on a processor of its own where there are two. Each
+    /// message begins with its number, and none comes twice; the first 64 bytes and the last 8 of
+    /// each are compared. QUIC encrypts and authenticates every packet (TLS 1.3, AES-256-GCM, a
+    /// certificate made for the launch), which the others do not: its processor time has that in
+    /// it. quinn sends one stream, on a runtime of one thread at each end; its windows are those of
+    /// rudp, 32 MiB, its datagrams as long as the path's MTU allows, like rudp's. TCP's buffers are
+    /// the kernel's usual ones, and it has bytes without ends. With a window, TCP's and QUIC's
+    /// receiver sends back how many messages it has, in 8 B each time; rudp's and the study's
+    /// acknowledgements say so by themselves. The study's protocol sends what was not answered for
+    /// a second again.
+    ///
+    /// # Predicted from
+    /// where a window limits, window times size over the round trip, as net.rtt has measured it or
+    /// the link's delays give it; over a link with a rate, that rate less headers, of which who
+    /// sends no more than that loses the share that is lost; on loopback, net.bandwidth's UDP of
+    /// the run, or its TCP
+    ///
+    /// # Sources
+    /// - CS 739 mini-project 1, part 2: 20,000 B datagrams one at a time, 8473 Mib/s on one
+    ///   machine, 61.9 over a 1 Gb/s LAN, 0.80 over its WAN; 28.4 with a sliding window
+    /// - RFC 9438, CUBIC; RFC 9002, QUIC loss detection and congestion control
+    /// - quinn, perf: one stream of bytes; iperf3(1)
+    ///
+    /// # Needs
+    /// - stack=quic: a build with quinn, as is usual (--features quic)
+    /// - congestion_control: that the kernel has it, and lets this user choose it
     pub(crate) struct Bandwidth of "rudp.bandwidth" {
         stack: Stack = Stack::axis(),
         size: usize = size_axis(&[STUDY_MOST_BYTES, 1400, 20_000, 64 << 10, 1 << 20]),
@@ -37,96 +70,36 @@ impl From<&Bandwidth> for Transfer {
 
 impl Measure for Bandwidth {
     const METHOD: u32 = 2;
-    const QUESTION: &'static str = "How many bytes of messages a second reach the other end, by rudp, TCP, QUIC and the study's protocol?";
-    const METRICS: &'static [Metric] = &[
-        metric(
-            "throughput",
-            Unit::BytesPerSecond,
-            Better::Higher,
-            "bytes of messages that arrived, each once, by the receiver's clock, in the second half of the time, stalls included; in all of it where that half is one stall",
-        ),
-        metric(
-            "start_up",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "from the first byte that came until a tenth of the time goes at nine tenths of that rate, to a fortieth of the time",
-        ),
-        metric(
-            "cpu_sender",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "processor time of the sending thread for 1 KiB in that half",
-        ),
-        metric(
-            "cpu_receiver",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "processor time of the receiving thread for 1 KiB in that half",
-        ),
-        metric(
-            "sender_running",
-            Unit::One,
-            Better::Neither,
-            "share of that half for which the sending thread ran: 1 where its processor is what limits",
-        ),
-        metric(
-            "receiver_running",
-            Unit::One,
-            Better::Neither,
-            "share of that half for which the receiving thread ran",
-        ),
-        metric(
-            "retransmissions",
-            Unit::One,
-            Better::Lower,
-            "what was sent again or taken for lost, as a share of all that was sent: bytes of TCP, datagrams of the others",
-        ),
-        metric(
-            "lost",
-            Unit::One,
-            Better::Lower,
-            "datagrams that did not arrive, those still under way at the end among them, as a share of those sent",
-        ),
-        metric(
-            "lost_in_queue",
-            Unit::One,
-            Better::Lower,
-            "of which the receiver's socket had no room for, as a share of those sent; of several that came at once it counts one",
-        ),
-        metric(
-            "mtu",
-            Unit::Bytes,
-            Better::Neither,
-            "the largest packet of the way, IP header included; rudp and QUIC send datagrams as long as that allows",
-        ),
-    ];
-    const HOW: &'static str = "One end connects and hands over messages of one size, as many as the stack takes or \
-             the window allows; the other takes them. The time, 300 ms or 40 round trips if that is \
-             more (QUIC 1 s, the study 2.4 s at least), begins when the connection is there. The \
-             receiver notes every quarter of a millisecond or more seldom how much has come, and \
-             counts the second half of the time, which the sender tells it, from one arrival to \
-             another; the first is there to settle in. One thread at each end, on a processor of \
-             its own where there are two. Each message begins with its number, and none comes \
-             twice; the first 64 bytes and the last 8 of each are compared. QUIC encrypts and \
-             authenticates every packet (TLS 1.3, AES-256-GCM, a certificate made for the launch), \
-             which the others do not: its processor time has that in it. quinn sends one stream, on \
-             a runtime of one thread at each end; its windows are those of rudp, 32 MiB, its \
-             datagrams as long as the path's MTU allows, like rudp's. TCP's buffers are the \
-             kernel's usual ones, and it has bytes without ends. With a window, TCP's and QUIC's \
-             receiver sends back how many messages it has, in 8 B each time; rudp's and the study's \
-             acknowledgements say so by themselves. The study's protocol sends what was not \
-             answered for a second again.";
-    const SOURCES: &'static [&'static str] = &[
-        "CS 739 mini-project 1, part 2: 20,000 B datagrams one at a time, 8473 Mib/s on one machine, 61.9 over a 1 Gb/s LAN, 0.80 over its WAN; 28.4 with a sliding window",
-        "RFC 9438, CUBIC; RFC 9002, QUIC loss detection and congestion control",
-        "quinn, perf: one stream of bytes; iperf3(1)",
-    ];
-    const PREDICTED_FROM: &'static str = "where a window limits, window times size over the round trip, as net.rtt has measured it or the link's delays give it; over a link with a rate, that rate less headers, of which who sends no more than that loses the share that is lost; on loopback, net.bandwidth's UDP of the run, or its TCP";
+    const METRICS: &'static [Metric] = metrics! {
+        /// bytes of messages that arrived, each once, by the receiver's clock, in the second half
+        /// of the time, stalls included; in all of it where that half is one stall
+        throughput: BytesPerSecond Higher,
+        /// from the first byte that came until a tenth of the time goes at nine tenths of that
+        /// rate, to a fortieth of the time
+        start_up: Nanoseconds Lower,
+        /// processor time of the sending thread for 1 KiB in that half
+        cpu_sender: Nanoseconds Lower,
+        /// processor time of the receiving thread for 1 KiB in that half
+        cpu_receiver: Nanoseconds Lower,
+        /// share of that half for which the sending thread ran: 1 where its processor is what
+        /// limits
+        sender_running: One Neither,
+        /// share of that half for which the receiving thread ran
+        receiver_running: One Neither,
+        /// what was sent again or taken for lost, as a share of all that was sent: bytes of TCP,
+        /// datagrams of the others
+        retransmissions: One Lower,
+        /// datagrams that did not arrive, those still under way at the end among them, as a share
+        /// of those sent
+        lost: One Lower,
+        /// of which the receiver's socket had no room for, as a share of those sent; of several
+        /// that came at once it counts one
+        lost_in_queue: One Lower,
+        /// the largest packet of the way, IP header included; rudp and QUIC send datagrams as long
+        /// as that allows
+        mtu: Bytes Neither,
+    };
     const AFTER: &'static [&'static str] = &["net.rtt", "net.bandwidth"];
-    const NEEDS: &'static [&'static str] = &[
-        "stack=quic: a build with quinn, as is usual (--features quic)",
-        "congestion_control: that the kernel has it, and lets this user choose it",
-    ];
     const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Bandwidth>(Receiving::start(launch, Asks::Rate)?),

@@ -33,7 +33,34 @@ const LONG: [&str; 5] = [
 pub(crate) static PROBE: Probe = Probe::of::<Loss>();
 
 point! {
-    /// What `rudp.loss` varies.
+    /// What does a link that loses packets do to messages, by rudp, TCP, QUIC and the study's
+    /// protocol?
+    ///
+    /// The transfer of rudp.bandwidth over a link that loses packets (--link
+    /// rate=100Mbit,up.loss=10% and so on; up. is the data's direction). With a window, a hundred
+    /// messages or more, and four windows or more, are sent, so many at a time, and each is stamped
+    /// when it is handed over and when its sender knows that it has arrived; how many is fixed
+    /// before, and 12 s are given them. What has no answer by then is counted as such, and as
+    /// starved where it has waited for a second. With window=0 the stack sends what it can for 40
+    /// round trips, of which the second half counts. QUIC encrypts every packet, which the others
+    /// do not. Its own plan is over the study's losses, 0 to 30 % of the data's packets, on a short
+    /// way with a window of ten and on a long way with none.
+    ///
+    /// # Predicted from
+    /// the link's rate less headers, of which who sends no more than that loses the share that is
+    /// lost; where a window limits, window times size over the round trip with the retries of the
+    /// share that is lost; CUBIC's rate at a loss by RFC 9438
+    ///
+    /// # Sources
+    /// - CS 739 mini-project 1, part 2: of 100 packets with 0, 10, 20, 30 % dropped, 0, 10, 20, 27
+    ///   round trips above 1 s
+    /// - RFC 9438, section 5, on CUBIC's rate at a loss; RFC 6298, on TCP's timeouts
+    /// - N. Cardwell and others, BBR: Congestion-Based Congestion Control, 2016
+    ///
+    /// # Needs
+    /// - a link that loses packets: netem, or the right to make a TUN device
+    /// - stack=quic: a build with quinn, as is usual (--features quic)
+    /// - congestion_control: that the kernel has it, and lets this user choose it
     pub(crate) struct Loss of "rudp.loss" {
         stack: Stack = Stack::axis(),
         control: Control = Control::axis(),
@@ -57,123 +84,44 @@ impl From<&Loss> for Transfer {
 
 impl Measure for Loss {
     const METHOD: u32 = 2;
-    const QUESTION: &'static str = "What does a link that loses packets do to messages, by rudp, TCP, QUIC and the study's protocol?";
-    const METRICS: &'static [Metric] = &[
-        metric(
-            "throughput",
-            Unit::BytesPerSecond,
-            Better::Higher,
-            "bytes of messages that arrived, each once, by the receiver's clock, stalls included; with a window, after the first window of them; without, in the second half of the time",
-        ),
-        metric(
-            "goodput_share",
-            Unit::One,
-            Better::Higher,
-            "that as a share of the link's rate times the share of packets that it does not lose, headers included; more than 1 where more is sent than the rate, since what is lost is lost before it",
-        ),
-        metric(
-            "start_up",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "without a window: until a tenth of the time goes at nine tenths of that rate",
-        ),
-        latency(
-            "with a window: from when a message is handed over until it is known to have arrived",
-        ),
-        metric(
-            "starved",
-            Unit::One,
-            Better::Lower,
-            "of messages with a window, the share that takes a second or more, those without an answer among them",
-        ),
-        metric(
-            "starved_count",
-            Unit::One,
-            Better::Lower,
-            "how many those are in a launch",
-        ),
-        metric(
-            "unanswered",
-            Unit::One,
-            Better::Lower,
-            "the share that had no answer when the time was over",
-        ),
-        metric(
-            "asked",
-            Unit::One,
-            Better::Neither,
-            "how many messages there were in a launch",
-        ),
-        metric(
-            "cpu_sender",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "without a window: processor time of the sending thread for 1 KiB",
-        ),
-        metric(
-            "cpu_receiver",
-            Unit::Nanoseconds,
-            Better::Lower,
-            "without a window: processor time of the receiving thread for 1 KiB",
-        ),
-        metric(
-            "sender_running",
-            Unit::One,
-            Better::Neither,
-            "share of the time for which the sending thread ran",
-        ),
-        metric(
-            "receiver_running",
-            Unit::One,
-            Better::Neither,
-            "share of the time for which the receiving thread ran",
-        ),
-        metric(
-            "retransmissions",
-            Unit::One,
-            Better::Lower,
-            "what was sent again or taken for lost, as a share of all that was sent",
-        ),
-        metric(
-            "lost",
-            Unit::One,
-            Better::Lower,
-            "datagrams that did not arrive, as a share of those sent",
-        ),
-        metric(
-            "lost_in_queue",
-            Unit::One,
-            Better::Lower,
-            "of which the receiver's socket had no room for, as a share of those sent",
-        ),
-        metric(
-            "mtu",
-            Unit::Bytes,
-            Better::Neither,
-            "the largest packet of the way, IP header included",
-        ),
-    ];
-    const HOW: &'static str = "The transfer of rudp.bandwidth over a link that loses packets (--link \
-             rate=100Mbit,up.loss=10% and so on; up. is the data's direction). With a window, a \
-             hundred messages or more, and four windows or more, are sent, so many at a time, and \
-             each is stamped when it is handed over and when its sender knows that it has \
-             arrived; how many is fixed before, and 12 s are given them. What has no answer by \
-             then is counted as such, and as starved where it has waited for a second. With \
-             window=0 the stack sends what it can for 40 round trips, of which the second half \
-             counts. QUIC encrypts every packet, which the others do not. Its own plan is over \
-             the study's losses, 0 to 30 % of the data's packets, on a short way with a window of \
-             ten and on a long way with none.";
-    const SOURCES: &'static [&'static str] = &[
-        "CS 739 mini-project 1, part 2: of 100 packets with 0, 10, 20, 30 % dropped, 0, 10, 20, 27 round trips above 1 s",
-        "RFC 9438, section 5, on CUBIC's rate at a loss; RFC 6298, on TCP's timeouts",
-        "N. Cardwell and others, BBR: Congestion-Based Congestion Control, 2016",
-    ];
-    const PREDICTED_FROM: &'static str = "the link's rate less headers, of which who sends no more than that loses the share that is lost; where a window limits, window times size over the round trip with the retries of the share that is lost; CUBIC's rate at a loss by RFC 9438";
-    const NEEDS: &'static [&'static str] = &[
-        "a link that loses packets: netem, or the right to make a TUN device",
-        "stack=quic: a build with quinn, as is usual (--features quic)",
-        "congestion_control: that the kernel has it, and lets this user choose it",
-    ];
+    const METRICS: &'static [Metric] = metrics! {
+        /// bytes of messages that arrived, each once, by the receiver's clock, stalls included;
+        /// with a window, after the first window of them; without, in the second half of the time
+        throughput: BytesPerSecond Higher,
+        /// that as a share of the link's rate times the share of packets that it does not lose,
+        /// headers included; more than 1 where more is sent than the rate, since what is lost is
+        /// lost before it
+        goodput_share: One Higher,
+        /// without a window: until a tenth of the time goes at nine tenths of that rate
+        start_up: Nanoseconds Lower,
+        /// with a window: from when a message is handed over until it is known to have arrived
+        latency: Nanoseconds Lower,
+        /// of messages with a window, the share that takes a second or more, those without an
+        /// answer among them
+        starved: One Lower,
+        /// how many those are in a launch
+        starved_count: One Lower,
+        /// the share that had no answer when the time was over
+        unanswered: One Lower,
+        /// how many messages there were in a launch
+        asked: One Neither,
+        /// without a window: processor time of the sending thread for 1 KiB
+        cpu_sender: Nanoseconds Lower,
+        /// without a window: processor time of the receiving thread for 1 KiB
+        cpu_receiver: Nanoseconds Lower,
+        /// share of the time for which the sending thread ran
+        sender_running: One Neither,
+        /// share of the time for which the receiving thread ran
+        receiver_running: One Neither,
+        /// what was sent again or taken for lost, as a share of all that was sent
+        retransmissions: One Lower,
+        /// datagrams that did not arrive, as a share of those sent
+        lost: One Lower,
+        /// of which the receiver's socket had no room for, as a share of those sent
+        lost_in_queue: One Lower,
+        /// the largest packet of the way, IP header included
+        mtu: Bytes Neither,
+    };
     const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Loss>(Receiving::start(launch, Asks::RoundTrips)?),

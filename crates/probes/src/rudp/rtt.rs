@@ -40,20 +40,47 @@ words! {
 impl Stack {
     /// The axis.
     pub(crate) fn axis() -> AxisOf<Stack> {
-        words("what carries the message")
+        words().about("what carries the message")
     }
 }
 
 point! {
-    /// What `rudp.rtt` varies.
+    /// How long does a reliable datagram take to the other end of a link and back?
+    ///
+    /// A message goes to the other end, which sends it back, one at a time, each stamped.
+    /// stack=rudp is the library as it comes: its driver over a UDP socket, told to favour latency
+    /// where a datagram holds the message, its default control, messages in order; an
+    /// acknowledgement travels with the answer. On loopback its datagrams are as long as UDP's,
+    /// elsewhere as long as Ethernet carries, so that a longer message is cut by the library, and
+    /// by IP with stack=udp. stack=study is the study's protocol: the message goes there, and an
+    /// acknowledgement of 8 B comes back; what is lost is sent again after a second, for the end of
+    /// which its sender spins. stack=udp has the messages of net.rtt over=udp, and what is lost is
+    /// sent again after three round trips, or 200 ms. The stacks are measured in turn in each
+    /// launch. How many messages are sent is fixed before, since whoever stops when the time is
+    /// over stops at a loss.
+    ///
+    /// # Predicted from
+    /// the round trip by UDP as net.rtt has measured it over the same link, or system calls and
+    /// context switches; and what the library adds: its state and memory a datagram, tags and
+    /// copies of the bytes, and system calls
+    ///
+    /// # Sources
+    /// - CS 739 mini-project 1, part 2: 14.97 µs (median 10) between two processes, 68.25 (64) over
+    ///   a gigabit LAN, 189.9 ms over a WAN
+    /// - CS 739 mini-project 1, part 3: 12 to 20 µs for an int, a double, a structure and strings
+    ///   of 512 to 2048 B, by reliable UDP
+    /// - RFC 9002, on when something is lost
+    ///
+    /// # Needs
+    /// - cpus=cross: two processors (--cpu)
     pub(crate) struct Rtt of "rudp.rtt" {
         stack: Stack = Stack::axis(),
-        size: usize = bytes(
-            "bytes of the message, and of the answer, which the study's protocol has none of; 4, 8, 32, 512, 1024 and 2048 as for an int, a double, a structure and strings in a remote procedure call",
-            1..=64 << 10,
-            &[56, 4, 8, 32, 512, 1024, 2048],
-        ),
-        wait: Wait = words("how an end waits for a message"),
+        /// bytes of the message, and of the answer, which the study's protocol has none of; 4, 8,
+        /// 32, 512, 1024 and 2048 as for an int, a double, a structure and strings in a remote
+        /// procedure call
+        size: usize = bytes(1..=64 << 10, &[56, 4, 8, 32, 512, 1024, 2048]),
+        /// how an end waits for a message
+        wait: Wait = words(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
     }
@@ -73,41 +100,18 @@ impl From<&Rtt> for Messages {
 
 impl Measure for Rtt {
     const METHOD: u32 = 2;
-    const QUESTION: &'static str =
-        "How long does a reliable datagram take to the other end of a link and back?";
-    const METRICS: &'static [Metric] = &[
-        latency(
-            "from before the message is sent until the whole answer is there; with stack=study, until it is acknowledged",
-        ),
-        metric(
-            "lost",
-            Unit::One,
-            Better::Lower,
-            "the share of messages for which something was sent again; their latency contains it",
-        ),
-        cpu("cpu_client"),
-        cpu("cpu_server"),
-    ];
-    const HOW: &'static str = "A message goes to the other end, which sends it back, one at a time, each stamped. \
-             stack=rudp is the library as it comes: its driver over a UDP socket, told to favour \
-             latency where a datagram holds the message, its default \
-             control, messages in order; an acknowledgement travels with the answer. On loopback \
-             its datagrams are as long as UDP's, elsewhere as long as Ethernet carries, so that a \
-             longer message is cut by the library, and by IP with stack=udp. stack=study is the \
-             study's protocol: the message goes there, and an acknowledgement of 8 B comes back; \
-             what is lost is sent again after a second, for the end of which its sender spins. \
-             stack=udp has the messages of net.rtt over=udp, and what is lost is sent again after \
-             three round trips, or 200 ms. The stacks are measured in turn in each launch. How \
-             many messages are sent is fixed before, since whoever stops when the time is over \
-             stops at a loss.";
-    const SOURCES: &'static [&'static str] = &[
-        "CS 739 mini-project 1, part 2: 14.97 µs (median 10) between two processes, 68.25 (64) over a gigabit LAN, 189.9 ms over a WAN",
-        "CS 739 mini-project 1, part 3: 12 to 20 µs for an int, a double, a structure and strings of 512 to 2048 B, by reliable UDP",
-        "RFC 9002, on when something is lost",
-    ];
-    const PREDICTED_FROM: &'static str = "the round trip by UDP as net.rtt has measured it over the same link, or system calls and context switches; and what the library adds: its state and memory a datagram, tags and copies of the bytes, and system calls";
+    const METRICS: &'static [Metric] = metrics! {
+        /// from before the message is sent until the whole answer is there; with stack=study, until
+        /// it is acknowledged
+        latency: Nanoseconds Lower,
+        /// the share of messages for which something was sent again; their latency contains it
+        lost: One Lower,
+        /// with wait=block: processor time of that end's thread for a message, in and out
+        cpu_client: Nanoseconds Lower,
+        /// with wait=block: processor time of that end's thread for a message, in and out
+        cpu_server: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch", "net.rtt"];
-    const NEEDS: &'static [&'static str] = &["cpus=cross: two processors (--cpu)"];
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["stack", "size"], &["stack", "wait"], &["stack", "wake"]];
     // The stacks are held against each other.
@@ -153,15 +157,6 @@ pub(super) fn with_the_servers(reports: Vec<Report>) -> Report {
         client.metrics.extend(server.metrics);
     }
     client
-}
-
-const fn cpu(name: &'static str) -> Metric {
-    metric(
-        name,
-        Unit::Nanoseconds,
-        Better::Lower,
-        "with wait=block: processor time of that end's thread for a message, in and out",
-    )
 }
 
 /// What carries messages, of this probe and of those that have the same ends.

@@ -27,15 +27,37 @@ use std::time::Duration;
 pub(crate) static PROBE: Probe = Probe::of::<Stages>();
 
 point! {
-    /// What `rudp.stages` varies.
+    /// What does making a datagram reliable take at either end?
+    ///
+    /// As rudp.rtt, one message at a time, on sockets whose datagrams the kernel stamps
+    /// (SO_TIMESTAMPING, in software: SND and RX), where the study captured them with a sniffer.
+    /// Either end subtracts stamps of its own host alone, since the clocks of two hosts are never
+    /// subtracted. stack=udp is what the kernel and the waiting take, so that the difference to it
+    /// is what the library takes. All stacks send each message as one datagram, which IP cuts where
+    /// the link's packets are shorter; then the kernel stamps one of them. The library's state
+    /// machine is driven here by a loop like that of its own driver, one datagram at a time.
+    /// Stamping costs some microseconds itself, most of them between the stages; the stamps of what
+    /// left are fetched after the answer.
+    ///
+    /// # Predicted from
+    /// half of the two sends, receives and context switches of a UDP round trip, from system calls
+    /// and context switches as this run has measured them; and half of what the library adds to a
+    /// round trip
+    ///
+    /// # Sources
+    /// - CS 739 mini-project 1, part 2: server and client 9.9 and 8.4 µs for 1400 B on one machine,
+    ///   17.2 and 24.6 µs for the largest datagram; over a LAN 95.7 and 28.8, 83.7 and 180.9 µs
+    /// - Linux Documentation/networking/timestamping.rst
+    ///
+    /// # Needs
+    /// - software timestamps of the kernel (SO_TIMESTAMPING)
+    /// - cpus=cross: two processors (--cpu)
     pub(crate) struct Stages of "rudp.stages" {
         stack: Stack = Stack::axis(),
-        size: usize = bytes(
-            "bytes of the message, which is one datagram; 65,400 and its headers are the largest",
-            1..=DATAGRAM_MOST_BYTES as u64,
-            &[1400, 56, LIBRARY_MOST as u64],
-        ),
-        wait: Wait = words("how an end waits for a message"),
+        /// bytes of the message, which is one datagram; 65,400 and its headers are the largest
+        size: usize = bytes(1..=DATAGRAM_MOST_BYTES as u64, &[1400, 56, LIBRARY_MOST as u64]),
+        /// how an end waits for a message
+        wait: Wait = words(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
     }
@@ -54,59 +76,31 @@ impl From<&Stages> for Messages {
 }
 
 impl Measure for Stages {
-    const QUESTION: &'static str = "What does making a datagram reliable take at either end?";
-    const METRICS: &'static [Metric] = &[
-        ns(
-            "client",
-            "at the end that asks, its two stages together: the round trip less what lies between the datagram's leaving and its answer's coming; the study's T4 - T1 - (T3 - T2)",
-        ),
-        ns(
-            "client_send",
-            "from before the process sends the message until the driver is given its datagram; T2 - T1",
-        ),
-        ns(
-            "client_receive",
-            "from when the stack received the answer's datagram until the process has the answer; T4 - T3",
-        ),
-        ns(
-            "server",
-            "at the end that answers, from when the stack received the datagram until the driver is given its answer's; S2 - S1",
-        ),
-        ns(
-            "server_receive",
-            "of that, until the process has the message and begins to answer",
-        ),
-        ns("server_send", "of that, from there on"),
-        latency(
-            "the round trip, with the stamps: from before the message is sent until the whole answer is there, or with stack=study its acknowledgement",
-        ),
-        metric(
-            "missing",
-            Unit::One,
-            Better::Lower,
-            "the share of messages of which an answer or a stamp was missing at the end that asks; they count for nothing else there",
-        ),
-    ];
-    const HOW: &'static str = "As rudp.rtt, one message at a time, on sockets whose datagrams the kernel stamps \
-             (SO_TIMESTAMPING, in software: SND and RX), where the study captured them with a \
-             sniffer. Either end subtracts stamps of its own host alone, since the clocks of two \
-             hosts are never subtracted. stack=udp is what the kernel and the waiting take, so \
-             that the difference to it is what the library takes. All stacks send each message as \
-             one datagram, which IP cuts where the link's packets are shorter; then the kernel \
-             stamps one of them. The library's state machine is driven here by a loop like that \
-             of its own driver, one datagram at a time. Stamping costs some microseconds itself, \
-             most of them between the stages; the stamps of what left are fetched after the \
-             answer.";
-    const SOURCES: &'static [&'static str] = &[
-        "CS 739 mini-project 1, part 2: server and client 9.9 and 8.4 µs for 1400 B on one machine, 17.2 and 24.6 µs for the largest datagram; over a LAN 95.7 and 28.8, 83.7 and 180.9 µs",
-        "Linux Documentation/networking/timestamping.rst",
-    ];
-    const PREDICTED_FROM: &'static str = "half of the two sends, receives and context switches of a UDP round trip, from system calls and context switches as this run has measured them; and half of what the library adds to a round trip";
+    const METRICS: &'static [Metric] = metrics! {
+        /// at the end that asks, its two stages together: the round trip less what lies between the
+        /// datagram's leaving and its answer's coming; the study's T4 - T1 - (T3 - T2)
+        client: Nanoseconds Lower,
+        /// from before the process sends the message until the driver is given its datagram; T2 -
+        /// T1
+        client_send: Nanoseconds Lower,
+        /// from when the stack received the answer's datagram until the process has the answer; T4
+        /// - T3
+        client_receive: Nanoseconds Lower,
+        /// at the end that answers, from when the stack received the datagram until the driver is
+        /// given its answer's; S2 - S1
+        server: Nanoseconds Lower,
+        /// of that, until the process has the message and begins to answer
+        server_receive: Nanoseconds Lower,
+        /// of that, from there on
+        server_send: Nanoseconds Lower,
+        /// the round trip, with the stamps: from before the message is sent until the whole answer
+        /// is there, or with stack=study its acknowledgement
+        latency: Nanoseconds Lower,
+        /// the share of messages of which an answer or a stamp was missing at the end that asks;
+        /// they count for nothing else there
+        missing: One Lower,
+    };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
-    const NEEDS: &'static [&'static str] = &[
-        "software timestamps of the kernel (SO_TIMESTAMPING)",
-        "cpus=cross: two processors (--cpu)",
-    ];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"], &["stack", "wait"]];
     // The stacks are held against each other.
     const ROUNDS: u32 = 2;
@@ -138,10 +132,6 @@ impl Measure for Stages {
     fn derive(_: &At<Stages>, reports: Vec<Report>) -> Report {
         with_the_servers(reports)
     }
-}
-
-const fn ns(name: &'static str, about: &'static str) -> Metric {
-    metric(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
 /// After how long without an answer a plain datagram is taken for lost, at least.

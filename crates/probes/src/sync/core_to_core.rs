@@ -18,39 +18,46 @@ const PARTNERS_OF_THE_FIRST: usize = 24;
 pub(crate) static PROBE: Probe = Probe::of::<CoreToCore>();
 
 point! {
-    /// What `sync.core_to_core` varies.
+    /// How long does a cache line take to another processor and back?
+    ///
+    /// A thread on each processor. One writes an odd number into a word that has its cache line to
+    /// itself, and looks until it is even; the other looks until it is odd, and writes the next
+    /// even one. So there is one line, and each way it moves twice: whoever looks fetches a copy of
+    /// what was written, and then takes the line over to write in turn. Neither gives the processor
+    /// a hint between two looks, which on some cores takes as long as the journey. In a virtual
+    /// machine the hypervisor may move both processors to other cores during a run, which makes
+    /// modes. The word's last value shows that every round trip was made. The probe's own plan has
+    /// every pair of up to 8 processors of the run; of more, one pair for each neighbourhood (a
+    /// core's two threads, one last-level cache, one socket, two sockets) and the first processor
+    /// with up to 24 others, evenly chosen.
+    ///
+    /// # Predicted from
+    /// what the two processors share as the machine claims it (a hypervisor may claim what it
+    /// likes): a core 20 to 80 cycles, a last-level cache 30 to 120 ns, a socket 100 to 300 ns, the
+    /// machine 200 to 700 ns
+    ///
+    /// # Sources
+    /// - D. Molka, D. Hackenberg, R. Schöne, W. E. Nagel, Cache Coherence Protocol and Memory
+    ///   Performance of the Intel Haswell-EP Architecture, ICPP 2015
+    /// - T. David, R. Guerraoui, V. Trigonakis, Everything You Always Wanted to Know About
+    ///   Synchronization but Were Afraid to Ask, SOSP 2013
+    ///
+    /// # Needs
+    /// - two processors, both among those of the run (--cpu)
     pub(crate) struct CoreToCore of "sync.core_to_core" {
-        from: u64 = processor("the processor that sends the line and waits", 0..=65_535, &[0]),
-        to: u64 = processor("the processor that sends it back", 0..=65_535, &[1]),
+        /// the processor that sends the line and waits
+        from: u64 = processor(0..=65_535, &[0]),
+        /// the processor that sends it back
+        to: u64 = processor(0..=65_535, &[1]),
     }
 }
 
 impl Measure for CoreToCore {
-    const QUESTION: &'static str = "How long does a cache line take to another processor and back?";
-    const METRICS: &'static [Metric] = &[cost(
-        "one round trip: a store seen by the other processor, and its store seen in return",
-    )];
-    const HOW: &'static str = "A thread on each processor. One writes an odd number into a word \
-         that has its cache line to itself, and looks until it is even; the other looks until it \
-         is odd, and writes the next even one. So there is one line, and each way it moves twice: \
-         whoever looks fetches a copy of what was written, and then takes the line over to write \
-         in turn. Neither gives the processor a hint between two looks, which on some cores takes \
-         as long as the journey. In a virtual machine the hypervisor may move both processors to \
-         other cores during a run, which makes modes. The word's last value shows that every round \
-         trip was made. The probe's own plan has every pair of up to 8 processors of the run; of \
-         more, one pair for each neighbourhood (a core's two threads, one last-level cache, one \
-         socket, two sockets) and the first processor with up to 24 others, evenly chosen.";
-    const SOURCES: &'static [&'static str] = &[
-        "D. Molka, D. Hackenberg, R. Schöne, W. E. Nagel, Cache Coherence Protocol and Memory \
-         Performance of the Intel Haswell-EP Architecture, ICPP 2015",
-        "T. David, R. Guerraoui, V. Trigonakis, Everything You Always Wanted to Know About \
-         Synchronization but Were Afraid to Ask, SOSP 2013",
-    ];
-    const PREDICTED_FROM: &'static str = "what the two processors share as the machine claims it \
-         (a hypervisor may claim what it likes): a core 20 to 80 cycles, a last-level cache 30 to \
-         120 ns, a socket 100 to 300 ns, the machine 200 to 700 ns";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one round trip: a store seen by the other processor, and its store seen in return
+        cost: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
-    const NEEDS: &'static [&'static str] = &["two processors, both among those of the run (--cpu)"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|launch| role::<CoreToCore>(Pair::start(launch)?)];
 

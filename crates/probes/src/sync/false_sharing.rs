@@ -25,38 +25,45 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<FalseSharing>();
 
 point! {
-    /// What `sync.false_sharing` varies.
+    /// What does it cost that the counters of several threads lie in one cache line?
+    ///
+    /// Each thread adds one to its own counter in memory, over and over: load, add and store in
+    /// assembly, not atomic, as in a program where nobody else writes that counter. All threads do
+    /// n increments at the same time, and the cost is the time until the last is done over n. Every
+    /// counter is compared with what its thread has done. Stores wait in the store buffer while the
+    /// line is away and reach it together when it comes, so an increment costs a part of the line's
+    /// journey, not all of it.
+    ///
+    /// # Predicted from
+    /// the counter in memory of cpu.loop; in one line, from each core's part of the time to the
+    /// journey that sync.core_to_core measured, shared by 32 increments, as many as a small store
+    /// buffer holds
+    ///
+    /// # Sources
+    /// - J. Torrellas, M. Lam, J. Hennessy, False Sharing and Spatial Locality in Multiprocessor
+    ///   Caches, IEEE Transactions on Computers 1994
+    /// - Linux Documentation/kernel-hacking/false-sharing.rst
+    /// - Intel 64 and IA-32 Architectures Optimization Reference Manual, the spatial prefetcher,
+    ///   which fetches pairs of lines
+    ///
+    /// # Needs
+    /// - as many processors as threads
     pub(crate) struct FalseSharing of "sync.false_sharing" {
         threads: u64 = threads::axis(
             "how many threads count, each on a processor of its own; 1 is the base",
             &[2, 1],
         ),
-        lines: Lines = words("where the counters lie"),
+        /// where the counters lie
+        lines: Lines = words(),
     }
 }
 
 impl Measure for FalseSharing {
-    const QUESTION: &'static str =
-        "What does it cost that the counters of several threads lie in one cache line?";
-    const METRICS: &'static [Metric] = &[cost("one increment of a thread's own counter")];
-    const HOW: &'static str = "Each thread adds one to its own counter in memory, over and over: \
-         load, add and store in assembly, not atomic, as in a program where nobody else writes \
-         that counter. All threads do n increments at the same time, and the cost is the time \
-         until the last is done over n. Every counter is compared with what its thread has done. \
-         Stores wait in the store buffer while the line is away and reach it together when it \
-         comes, so an increment costs a part of the line's journey, not all of it.";
-    const SOURCES: &'static [&'static str] = &[
-        "J. Torrellas, M. Lam, J. Hennessy, False Sharing and Spatial Locality in Multiprocessor \
-         Caches, IEEE Transactions on Computers 1994",
-        "Linux Documentation/kernel-hacking/false-sharing.rst",
-        "Intel 64 and IA-32 Architectures Optimization Reference Manual, the spatial prefetcher, \
-         which fetches pairs of lines",
-    ];
-    const PREDICTED_FROM: &'static str = "the counter in memory of cpu.loop; in one line, from \
-         each core's part of the time to the journey that sync.core_to_core measured, shared by 32 \
-         increments, as many as a small store buffer holds";
+    const METRICS: &'static [Metric] = metrics! {
+        /// one increment of a thread's own counter
+        cost: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["cpu.loop", "sync.core_to_core"];
-    const NEEDS: &'static [&'static str] = &["as many processors as threads"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|launch| role::<FalseSharing>(Counting::start(launch))];
 

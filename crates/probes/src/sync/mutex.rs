@@ -30,9 +30,41 @@ words! {
 pub(crate) static PROBE: Probe = Probe::of::<Mutex>();
 
 point! {
-    /// What `sync.mutex` varies.
+    /// What does it cost to lock and unlock a mutex?
+    ///
+    /// Threads lock, count in memory that lies in the lock's own cache line, and unlock, without
+    /// work in between: the lock is contended as much as it can be. A batch of n ends when all
+    /// threads together have done n for each, however they shared it out, so that it is contended
+    /// to its end: with each doing its own n, an unfair lock would leave the last ones alone. The
+    /// cost is the time over n. That no count is lost shows that the lock excludes. Contended locks
+    /// have several modes: who finds the lock taken sleeps or spins, by the kind and by chance, and
+    /// who releases it often takes it again before another's request for its line arrives. The
+    /// handovers tell the modes apart; where the line's journey is longer, more turns stay where
+    /// they are, so a contended lock need not cost more there. With more threads than processors, a
+    /// batch lasts 20 ms at least, for all to come to their turn; who spins then takes time from a
+    /// holder that waits for its processor, and until the scheduler's next tick nobody gets
+    /// further.
+    ///
+    /// # Predicted from
+    /// alone, two atomic instructions of 4 to 25 cycles at the core clock that cpu.frequency
+    /// measured; contended, each thread's turns: from twice that, if most turns stay where they
+    /// are, to the cache line's journey one way that sync.core_to_core measured, if every turn is
+    /// handed over, and, assumed for every fourth turn, a system call of who sleeps or wakes, by
+    /// os.syscall
+    ///
+    /// # Sources
+    /// - pthread_mutex_lock(3p); futex(2)
+    /// - U. Drepper, Futexes Are Tricky, 2011
+    /// - T. E. Anderson, The Performance of Spin Lock Alternatives for Shared-Memory
+    ///   Multiprocessors, IEEE TPDS 1990
+    /// - Numbers everyone should know, measured as a course project: mutex lock and unlock 10 to 20
+    ///   ns
+    ///
+    /// # Needs
+    /// - for more than one thread, two processors
     pub(crate) struct Mutex of "sync.mutex" {
-        kind: Kind = words("which lock"),
+        /// which lock
+        kind: Kind = words(),
         threads: u64 = threads::axis(
             "how many threads lock it over and over, each on a processor of its own as far as \
              there are so many",
@@ -42,58 +74,20 @@ point! {
 }
 
 impl Measure for Mutex {
-    const QUESTION: &'static str = "What does it cost to lock and unlock a mutex?";
-    const METRICS: &'static [Metric] = &[
-        cost("what one thread pays for lock and unlock, on average over the threads"),
-        metric(
-            "handovers",
-            Unit::One,
-            Better::Neither,
-            "the share of turns that were another thread's turn than the one before: near 1 where \
-             threads take turns, near 0 where each has the lock for many turns",
-        ),
-        metric(
-            "least_share",
-            Unit::One,
-            Better::Neither,
-            "the turns of the thread that had the fewest over those of the average thread: 1 where \
-             all get the same, 0 where one starved",
-        ),
-        metric(
-            "processors",
-            Unit::One,
-            Better::Neither,
-            "how many processors the threads run on; where there are more threads, they share \
-             processors",
-        ),
-    ];
-    const HOW: &'static str = "Threads lock, count in memory that lies in the lock's own cache \
-         line, and unlock, without work in between: the lock is contended as much as it can be. A \
-         batch of n ends when all threads together have done n for each, however they shared it \
-         out, so that it is contended to its end: with each doing its own n, an unfair lock would \
-         leave the last ones alone. The cost is the time over n. That no count is lost shows that \
-         the lock excludes. Contended locks have several modes: who finds the lock taken sleeps or \
-         spins, by the kind and by chance, and who releases it often takes it again before \
-         another's request for its line arrives. The handovers tell the modes apart; where the \
-         line's journey is longer, more turns stay where they are, so a contended lock need not \
-         cost more there. With more threads than processors, a batch lasts 20 ms at least, for all \
-         to come to their turn; who spins then takes time from a holder that waits for its \
-         processor, and until the scheduler's next tick nobody gets further.";
-    const SOURCES: &'static [&'static str] = &[
-        "pthread_mutex_lock(3p); futex(2)",
-        "U. Drepper, Futexes Are Tricky, 2011",
-        "T. E. Anderson, The Performance of Spin Lock Alternatives for Shared-Memory \
-         Multiprocessors, IEEE TPDS 1990",
-        "Numbers everyone should know, measured as a course project: mutex lock and unlock 10 to \
-         20 ns",
-    ];
-    const PREDICTED_FROM: &'static str = "alone, two atomic instructions of 4 to 25 cycles at the \
-         core clock that cpu.frequency measured; contended, each thread's turns: from twice that, \
-         if most turns stay where they are, to the cache line's journey one way that \
-         sync.core_to_core measured, if every turn is handed over, and, assumed for every fourth \
-         turn, a system call of who sleeps or wakes, by os.syscall";
+    const METRICS: &'static [Metric] = metrics! {
+        /// what one thread pays for lock and unlock, on average over the threads
+        cost: Nanoseconds Lower,
+        /// the share of turns that were another thread's turn than the one before: near 1 where
+        /// threads take turns, near 0 where each has the lock for many turns
+        handovers: One Neither,
+        /// the turns of the thread that had the fewest over those of the average thread: 1 where
+        /// all get the same, 0 where one starved
+        least_share: One Neither,
+        /// how many processors the threads run on; where there are more threads, they share
+        /// processors
+        processors: One Neither,
+    };
     const AFTER: &'static [&'static str] = &["cpu.frequency", "os.syscall", "sync.core_to_core"];
-    const NEEDS: &'static [&'static str] = &["for more than one thread, two processors"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["kind", "threads"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[|launch| role::<Mutex>(Contenders::start(launch)?)];

@@ -122,43 +122,80 @@ pub(super) const SIZES: &[u64] = &[
 ];
 
 point! {
-    /// What `copy.send` varies.
+    /// Which way of sending a message of several fields pays here?
+    ///
+    /// One end connects and sends messages of several fields, each field at a place of its own and
+    /// the list of places made beforehand; the other reads up to 128 KiB at once. Fields begin at a
+    /// cache line and not at a page, as an allocator has them, so that on small pages a message has
+    /// more pieces than pages. Thread by thread they run on every second of the run's processors,
+    /// so that the ends share none where there are enough. Each end notes every quarter of a
+    /// millisecond how far it is and its threads' processor time (CLOCK_THREAD_CPUTIME_ID); the
+    /// first third is left out. With --full a stream to a receiver goes on for six times as long as
+    /// the precision asks for, 0.3 s a round and not 0.05: the first tenths of a second of a
+    /// connection may be slower than what follows, and count for most of a shorter stream. Into a
+    /// sink, where nothing receives, it does not. Ways of sending the same message take turns in
+    /// one launch, in random order, twice, and once in a quick run. Every message holds other
+    /// bytes, which follow from its number; whoever receives messages or answers compares a word of
+    /// each piece, and the whole last piece. An echo of several messages that are more than 64 KiB,
+    /// with 1 KiB for each besides, would have both ends wait for each other: there the sender's
+    /// socket does not block, and where it takes nothing it reads answers and waits by poll(2).
+    /// Completions of MSG_ZEROCOPY and IORING_OP_SEND_ZC say whether the kernel copied after all,
+    /// and processor time says what that took. On the link sink the sender's half alone is there:
+    /// what leaves is dropped, and a thread on another processor acknowledges it. A congestion
+    /// control that paces, as BBR does, is there most of what sending takes, so that
+    /// congestion_control=reno, which every kernel and user has, tells more; it is chosen before
+    /// the connection begins, since one that BBR has begun stays paced. When a message's bytes
+    /// could be changed is seen at nine single messages beforehand, three where they are larger
+    /// than 1 MiB, and what sending threw out of the sender's caches at arrays that had filled
+    /// them; a first connection has these before its stream, and they count for no other metric.
+    ///
+    /// # Predicted from
+    /// each end's copies as cpu.memcpy and memory.bandwidth measured them, its parts as copy.parts
+    /// and os.pin, calls as os.syscall, and its share of a packet as net.rtt; BBR's pacing as
+    /// os.timer; the slower end decides, or both where they share a processor. An echo: net.rtt's
+    /// round trip and the parts
+    ///
+    /// # Sources
+    /// - Network I/O primitives, three course reports, 2026: a message of 8 fields, sent with two
+    ///   copies, one and none
+    /// - Linux Documentation/networking/msg_zerocopy.rst; W. de Bruijn, E. Dumazet, sendmsg copy
+    ///   avoidance with MSG_ZEROCOPY, Netdev 2.1, 2017
+    /// - send(2), sendmsg(2), sendfile(2), vmsplice(2), splice(2), io_uring_enter(2); udp(7)
+    ///
+    /// # Needs
+    /// - primitive=zero_copy: Linux 4.14, for UDP 5.0
+    /// - over=udp_gso: Linux 5.0, and packets of 1500 B or more on the way
+    /// - primitive=uring_send, uring_zero_copy: io_uring, Linux 5.3 and 6.2
+    /// - over=unix: both ends in one network namespace (--link loopback)
+    /// - pages=2MiB: transparent huge pages
     pub(crate) struct CopySend of "copy.send" {
-        primitive: Primitive = words("how a message goes into the socket"),
-        size: u64 = bytes(
-            "bytes of a message; a datagram has 65507 at most",
-            MESSAGE_LEAST_BYTES as u64..=16 << 20,
-            SIZES,
-        ),
-        pattern: Pattern = words("what goes the other way"),
-        /// How many messages may be unanswered, or are asked for at once.
-        in_flight: u64 = count(
-            "echo: how many messages may be unanswered at a time; trigger: how many are asked for at once",
-            1..=1024,
-            &[1],
-        ),
-        threads: usize = count(
-            "how many connections, each with a thread at both ends",
-            1..=64,
-            &[1, 2, 4, 8],
-        ),
-        source: Source = words("where the messages are before"),
+        /// how a message goes into the socket
+        primitive: Primitive = words(),
+        /// bytes of a message; a datagram has 65507 at most
+        size: u64 = bytes(MESSAGE_LEAST_BYTES as u64..=16 << 20, SIZES),
+        /// what goes the other way
+        pattern: Pattern = words(),
+        /// echo: how many messages may be unanswered at a time; trigger: how many are asked for at
+        /// once
+        in_flight: u64 = count(1..=1024, &[1]),
+        /// how many connections, each with a thread at both ends
+        threads: usize = count(1..=64, &[1, 2, 4, 8]),
+        /// where the messages are before
+        source: Source = words(),
         pages: Pages = Pages::axis(),
-        over: Over = words("what carries them"),
+        /// what carries them
+        over: Over = words(),
         congestion_control: CongestionControl = CongestionControl::axis(),
-        nagle: Nagle = words("whether TCP holds back what does not fill a packet (RFC 896)"),
-        fields: usize = count(
-            "separately allocated fields of a message: equal shares, the rest in the last",
-            1..=MESSAGE_LEAST_BYTES as u64,
-            &[8, 1],
-        ),
-        allocate: Allocate = words("when two_copy's buffer is allocated"),
-        buffers: Buffers = words("what io_uring knows of the messages before"),
-        working_set: u64 = bytes(
-            "from how much memory cold messages come, all threads together",
-            1 << 20..=1 << 40,
-            &[128 << 20],
-        ),
+        /// whether TCP holds back what does not fill a packet (RFC 896)
+        nagle: Nagle = words(),
+        /// separately allocated fields of a message: equal shares, the rest in the last
+        fields: usize = count(1..=MESSAGE_LEAST_BYTES as u64, &[8, 1]),
+        /// when two_copy's buffer is allocated
+        allocate: Allocate = words(),
+        /// what io_uring knows of the messages before
+        buffers: Buffers = words(),
+        /// from how much memory cold messages come, all threads together
+        working_set: u64 = bytes(1 << 20..=1 << 40, &[128 << 20]),
     }
 }
 

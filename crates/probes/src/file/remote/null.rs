@@ -1,39 +1,46 @@
 //! `file.remote_call`: a call to a file server that does nothing.
 
 use super::reads;
-use super::{HANDSHAKE, path, way};
+use super::{path, way};
 use crate::prelude::*;
 use costof_model::Text;
 
 pub(crate) static PROBE: Probe = Probe::of::<RemoteCall>();
 
 point! {
-    /// What `file.remote_call` varies.
+    /// How long does a file server take for a call that does nothing?
+    ///
+    /// NFS version 3 has a procedure that does nothing, NULL: it is called over TCP, one call at a
+    /// time, of the server that an URL nfs://HOST[:PORT]/EXPORT/FILE names, where that file is. Of
+    /// a path on a mounted remote file system, the server is asked for the file's attributes
+    /// instead (statx(2) with AT_STATX_FORCE_SYNC), which the kernel's client does not answer from
+    /// memory (the process of a FUSE file system may). The handshake beside it is what the link and
+    /// both kernels take; what is more, the server's process takes, and being woken.
+    ///
+    /// # Predicted from
+    /// where the server is on this machine, the round trip by TCP that net.rtt has measured on
+    /// loopback; of another machine's network nothing is known
+    ///
+    /// # Sources
+    /// - RFC 1813, section 3.3.0: NULL, to allow server response testing and timing
+    /// - RFC 5531; statx(2)
+    ///
+    /// # Needs
+    /// - --set path=…: nothing says which server may be asked
     pub(crate) struct RemoteCall of "file.remote_call" {
         path: Text = path(),
     }
 }
 
 impl Measure for RemoteCall {
-    const QUESTION: &'static str = "How long does a file server take for a call that does nothing?";
-    const METRICS: &'static [Metric] = &[
-        latency("from before the call is sent until its answer is there"),
-        HANDSHAKE,
-    ];
-    const HOW: &'static str = "NFS version 3 has a procedure that does nothing, NULL: it is called over TCP, one call \
-         at a time, of the server that an URL nfs://HOST[:PORT]/EXPORT/FILE names, where that \
-         file is. Of a path on a mounted remote file system, the server is asked for the file's \
-         attributes instead (statx(2) with AT_STATX_FORCE_SYNC), which the kernel's client does \
-         not answer from memory (the process of a FUSE file system may). The handshake beside it is what the link and both kernels take; \
-         what is more, the server's process takes, and being woken.";
-    const SOURCES: &'static [&'static str] = &[
-        "RFC 1813, section 3.3.0: NULL, to allow server response testing and timing",
-        "RFC 5531; statx(2)",
-    ];
-    const PREDICTED_FROM: &'static str = "where the server is on this machine, the round trip by TCP that net.rtt has measured on loopback; of another machine's network nothing is known";
+    const METRICS: &'static [Metric] = metrics! {
+        /// from before the call is sent until its answer is there
+        latency: Nanoseconds Lower,
+        /// a TCP handshake with the server's kernel, as this one timed it, while nothing else is
+        /// under way: the link's round trip, without a process of the server
+        handshake: Nanoseconds Lower,
+    };
     const AFTER: &'static [&'static str] = &["net.rtt"];
-    const NEEDS: &'static [&'static str] =
-        &["--set path=…: nothing says which server may be asked"];
     const BLOCKS_BY: &'static [&'static str] = &["path"];
     const ROLES: &'static [StartRole] = &[|_| role::<RemoteCall>(Caller)];
 
