@@ -19,6 +19,7 @@ mod os;
 mod prelude;
 mod rpc;
 mod rudp;
+mod setup;
 mod sizes;
 mod sync;
 mod table;

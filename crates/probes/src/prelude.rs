@@ -1,6 +1,7 @@
 //! What every probe needs.
 
 pub(crate) use crate::expect::cost_ns;
+pub(crate) use crate::setup::{FirstError, Setup, alone};
 pub(crate) use costof_measure::meter::Meter;
 pub(crate) use costof_measure::metrics;
 pub(crate) use costof_measure::probe::{

@@ -121,7 +121,7 @@ impl Measure for Memcpy {
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["source", "shape"]];
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: &'static [&'static str] = &["source", "shape", "working_set"];
-    const ROLES: &'static [StartRole] = &[|launch| role::<Memcpy>(Copying::start(launch))];
+    const ROLES: &'static [StartRole] = &[alone::<_, Copying>];
 
     fn memory_bytes(point: &At<Memcpy>) -> u64 {
         let size = point.size;
@@ -240,13 +240,8 @@ fn offsets(point: &Memcpy) -> (usize, usize) {
     }
 }
 
-struct Copying {
-    random: Rng,
-    prepared: Option<Prepared>,
-}
-
 /// What the copies of a point are made of.
-struct Prepared {
+struct Copying {
     sources: Sources,
     walk: Walk,
     destination: Arena,
@@ -257,19 +252,8 @@ enum Sources {
     Messages(Vec<Message>),
 }
 
-impl Copying {
-    fn start(launch: &Launch) -> Copying {
-        Copying {
-            random: Rng::with_seed(launch.seed),
-            prepared: None,
-        }
-    }
-}
-
-impl RoleAt<Memcpy> for Copying {
-    fn prepare(&mut self, point: &At<Memcpy>, _: &Offers) -> Result<Offers, Failure> {
-        // What an earlier point has used is given back first.
-        self.prepared = None;
+impl Setup<Memcpy> for Copying {
+    fn set_up(point: &At<Memcpy>, launch: &Launch) -> Result<Copying, Failure> {
         let size = point.size;
         let places = places(point);
         if places == 0 {
@@ -283,42 +267,43 @@ impl RoleAt<Memcpy> for Copying {
         if !arenas::fits(needed) {
             return Err(arenas::does_not_fit(needed));
         }
-        let sources = if point.shape == Shape::Message {
-            if point.align != Align::Both {
+        let sources = match point.shape {
+            Shape::Message if point.align != Align::Both => {
                 return Err(Failure::unsupported(
                     "a message's fields begin where the allocator puts them (leave align out)",
                 ));
             }
-            let random = &mut self.random;
-            let shuffle = &mut |order: &mut [usize]| random.shuffle(order);
-            let mut messages = Message::many(places as usize, size as usize, shuffle);
-            for message in &mut messages {
-                message.fill(&mut |field| random.fill(field));
+            Shape::Message => {
+                let mut random = Rng::with_seed(launch.seed);
+                let shuffle = &mut |order: &mut [usize]| random.shuffle(order);
+                let mut messages = Message::many(places as usize, size as usize, shuffle);
+                for message in &mut messages {
+                    message.fill(&mut |field| random.fill(field));
+                }
+                Sources::Messages(messages)
             }
-            Sources::Messages(messages)
-        } else {
-            let mut arena = arenas::in_memory(places * apart(point), Pages::Base)?;
-            let all = 0..arena.len();
-            arena.number_words(all);
-            Sources::Pieces(arena)
+            Shape::One => {
+                let mut arena = arenas::in_memory(places * apart(point), Pages::Base)?;
+                let all = 0..arena.len();
+                arena.number_words(all);
+                Sources::Pieces(arena)
+            }
         };
-        self.prepared = Some(Prepared {
+        Ok(Copying {
             sources,
             walk: Walk::new(places as usize),
             destination: arenas::in_memory(DESTINATION_AT + size + 1, Pages::Base)?,
-        });
-        Ok(Offers::new())
+        })
     }
 
-    fn run(&mut self, point: &At<Memcpy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let Prepared {
+    fn measure(&mut self, point: &At<Memcpy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let Copying {
             sources,
             walk,
             destination,
-        } = self.prepared.as_mut().expect("a point is prepared");
-        let size = point.size as usize;
+        } = self;
         let (from, to) = offsets(point);
-        let to = &mut destination.as_mut_slice()[to..][..size];
+        let to = &mut destination.as_mut_slice()[to..][..point.size as usize];
         match sources {
             Sources::Pieces(arena) => {
                 let from = &arena.as_slice()[from..];
@@ -332,13 +317,12 @@ impl RoleAt<Memcpy> for Copying {
         Ok(())
     }
 
-    fn finish(&mut self, point: &At<Memcpy>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        let prepared = self.prepared.as_ref().expect("a point is measured");
+    fn check(self, point: &At<Memcpy>, _: &mut Meter<'_>) -> Result<(), Failure> {
         let size = point.size as usize;
         let (from, to) = offsets(point);
-        let copied = &prepared.destination.as_slice()[to..][..size];
-        let place = prepared.walk.at();
-        let same = match &prepared.sources {
+        let copied = &self.destination.as_slice()[to..][..size];
+        let place = self.walk.at();
+        let same = match &self.sources {
             Sources::Pieces(arena) => {
                 let place = from + place * apart(point) as usize;
                 copied == &arena.as_slice()[place..][..size]

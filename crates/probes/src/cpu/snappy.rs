@@ -79,7 +79,7 @@ impl Measure for Snappy {
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["size", "data", "direction"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|_| role::<Snappy>(Compressor::start())];
+    const ROLES: &'static [StartRole] = &[alone::<_, Compressor>];
 
     fn memory_bytes(_: &At<Snappy>) -> u64 {
         4 * ALL_BYTES
@@ -146,20 +146,8 @@ struct Piece {
     compressed: Vec<u8>,
 }
 
-impl Compressor {
-    fn start() -> Compressor {
-        Compressor {
-            encoder: Encoder::new(),
-            decoder: Decoder::new(),
-            pieces: Vec::new(),
-            output: Vec::new(),
-            last: None,
-        }
-    }
-}
-
-impl RoleAt<Snappy> for Compressor {
-    fn prepare(&mut self, point: &At<Snappy>, _: &Offers) -> Result<Offers, Failure> {
+impl Setup<Snappy> for Compressor {
+    fn set_up(point: &At<Snappy>, _: &Launch) -> Result<Compressor, Failure> {
         let size = point.size as usize;
         let data = match point.data {
             Data::Text => english::text(ALL_BYTES as usize, SEED),
@@ -169,21 +157,27 @@ impl RoleAt<Snappy> for Compressor {
                 data
             }
         };
-        self.pieces.clear();
+        let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new());
+        let mut pieces = Vec::new();
         for plain in data.chunks_exact(size) {
-            let compressed = self.encoder.compress_vec(plain).map_err(failed)?;
-            let back = self.decoder.decompress_vec(&compressed).map_err(failed)?;
+            let compressed = encoder.compress_vec(plain).map_err(failed)?;
+            let back = decoder.decompress_vec(&compressed).map_err(failed)?;
             is_the_same(plain, &back)?;
-            self.pieces.push(Piece {
+            pieces.push(Piece {
                 plain: plain.to_vec(),
                 compressed,
             });
         }
-        self.output = vec![0; max_compress_len(size)];
-        Ok(Offers::new())
+        Ok(Compressor {
+            encoder,
+            decoder,
+            pieces,
+            output: vec![0; max_compress_len(size)],
+            last: None,
+        })
     }
 
-    fn run(&mut self, point: &At<Snappy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Snappy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let Compressor {
             encoder,
             decoder,
@@ -212,7 +206,7 @@ impl RoleAt<Snappy> for Compressor {
         Ok(())
     }
 
-    fn finish(&mut self, point: &At<Snappy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(mut self, point: &At<Snappy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (piece, written) = self.last.take().expect("a measured point has a result");
         let result = &self.output[..written.map_err(failed)?];
         let plain = &self.pieces[piece].plain;

@@ -6,7 +6,6 @@ use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::wake::{self, Kept, Wake};
 use costof_os::flow::{Flow, MOST_BYTES, Through};
-use std::io;
 
 words! {
     /// What messages go through.
@@ -65,12 +64,7 @@ impl Measure for Bandwidth {
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "size"], &["over", "cpus"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch| {
-        role::<Bandwidth>(Sender {
-            cpus: launch.cpus.clone(),
-            open: None,
-        })
-    }];
+    const ROLES: &'static [StartRole] = &[alone::<_, Sender>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         [
@@ -153,57 +147,41 @@ impl From<Over> for Through {
 }
 
 struct Sender {
-    /// The first is this thread's.
-    cpus: Vec<usize>,
-    open: Option<Open>,
-}
-
-/// A point that is prepared.
-struct Open {
     flow: Flow,
-    _kept: Kept,
+    _awake: Kept,
 }
 
-impl RoleAt<Bandwidth> for Sender {
-    fn blocks(&self, point: &At<Bandwidth>) -> bool {
+impl Setup<Bandwidth> for Sender {
+    fn blocks(point: &At<Bandwidth>) -> bool {
         !point.spins()
     }
 
-    fn prepare(&mut self, point: &At<Bandwidth>, _: &Offers) -> Result<Offers, Failure> {
-        // Another round's receiver ends before this one's begins.
-        self.open = None;
-        let cpu = partner_cpu(point.cpus, &self.cpus)?;
-        // The axis ends at what a flow takes.
-        let size = point.size as usize;
-        let kept = if point.spins() {
+    fn set_up(point: &At<Bandwidth>, launch: &Launch) -> Result<Sender, Failure> {
+        let cpu = partner_cpu(point.cpus, &launch.cpus)?;
+        let awake = if point.spins() {
             spinning_keeps(point.cpus, point.wake)?
         } else {
-            keep(point.cpus, point.wake, &self.cpus)?
+            keep(point.cpus, point.wake, &launch.cpus)?
         };
+        // The axis ends at what a flow takes.
+        let size = point.size as usize;
         let flow = Flow::start(point.over.into(), size, cpu, point.cpus == Cpus::Same);
-        self.open = Some(Open {
+        Ok(Sender {
             flow: flow.map_err(|error| cannot_start(&error))?,
-            _kept: kept,
-        });
-        Ok(Offers::new())
+            _awake: awake,
+        })
     }
 
-    fn run(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let flow = &mut self.open.as_mut().expect("it is prepared").flow;
-        let mut failed: Option<io::Error> = None;
+    fn measure(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut failed = FirstError::default();
         // A group counts as one operation here; `derive` makes it messages.
         let group = point.group();
-        meter.repeatable("cost", |n| {
-            if let Err(error) = flow.send(n * group) {
-                failed.get_or_insert(error);
-            }
-        });
-        failed.map_or(Ok(()), |error| Err(broken(&error)))
+        meter.repeatable("cost", |n| failed.note(self.flow.send(n * group)));
+        failed.into_result().map_err(|error| broken(&error))
     }
 
-    fn finish(&mut self, _: &At<Bandwidth>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut open = self.open.take().expect("it is prepared");
-        if open.flow.check().map_err(|error| broken(&error))? {
+    fn check(mut self, _: &At<Bandwidth>, _: &mut Meter<'_>) -> Result<(), Failure> {
+        if self.flow.check().map_err(|error| broken(&error))? {
             Ok(())
         } else {
             Err(Failure::error("other bytes arrived than were sent"))

@@ -7,7 +7,6 @@ use crate::prelude::*;
 use crate::sync::core_to_core;
 use crate::wake::{self, Kept, Wake};
 use costof_os::token::{self, Between, Exchange, Leader, MOST_BYTES};
-use std::io;
 
 words! {
     /// What a message goes through.
@@ -83,12 +82,7 @@ impl Measure for Latency {
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["over", "wait"], &["over", "cpus"], &["over", "wake"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch| {
-        role::<Latency>(Caller {
-            cpus: launch.cpus.clone(),
-            open: None,
-        })
-    }];
+    const ROLES: &'static [StartRole] = &[alone::<_, Client>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         [
@@ -156,73 +150,49 @@ impl From<Wait> for token::Wait {
     }
 }
 
-struct Caller {
-    /// The first is this thread's.
-    cpus: Vec<usize>,
-    open: Option<Open>,
-}
-
-/// A point that is prepared.
-struct Open {
+struct Client {
     leader: Leader,
-    failed: Option<io::Error>,
-    _kept: Kept,
+    _awake: Kept,
 }
 
-impl RoleAt<Latency> for Caller {
-    fn blocks(&self, point: &At<Latency>) -> bool {
+impl Setup<Latency> for Client {
+    fn blocks(point: &At<Latency>) -> bool {
         point.wait == Wait::Block
     }
 
-    fn prepare(&mut self, point: &At<Latency>, _: &Offers) -> Result<Offers, Failure> {
-        // Another round's partner ends before this one's begins.
-        self.open = None;
+    fn set_up(point: &At<Latency>, launch: &Launch) -> Result<Client, Failure> {
         let exchange = Exchange {
             between: Between::Processes,
             over: point.over.into(),
             wait: point.wait.into(),
             // The axis ends at what the exchange takes.
             size: point.size,
-            cpu: partner_cpu(point.cpus, &self.cpus)?,
+            cpu: partner_cpu(point.cpus, &launch.cpus)?,
         };
         if point.over == Over::Eventfd && point.size > 8 {
             return Err(Failure::unsupported(
                 "an eventfd carries one number of 8 bytes (--set size=8)",
             ));
         }
-        let kept = if point.wait == Wait::Spin {
-            spinning_keeps(point.cpus, point.wake)?
-        } else {
-            keep(point.cpus, point.wake, &self.cpus)?
+        let awake = match point.wait {
+            Wait::Spin => spinning_keeps(point.cpus, point.wake)?,
+            Wait::Block => keep(point.cpus, point.wake, &launch.cpus)?,
         };
-        self.open = Some(Open {
+        Ok(Client {
             leader: Leader::start(&exchange).map_err(|error| cannot_start(&error))?,
-            failed: None,
-            _kept: kept,
-        });
-        Ok(Offers::new())
+            _awake: awake,
+        })
     }
 
-    fn run(&mut self, point: &At<Latency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let open = self.open.as_mut().expect("it is prepared");
-        let mut round_trips = |n| {
-            if let Err(error) = open.leader.round_trips(n) {
-                open.failed.get_or_insert(error);
-            }
-        };
+    /// Every answer is checked when it comes.
+    fn measure(&mut self, point: &At<Latency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut failed = FirstError::default();
+        let mut round_trips = |n| failed.note(self.leader.round_trips(n));
         meter.repeatable("cost", &mut round_trips);
         if point.wait == Wait::Block {
             meter.single("latency", || round_trips(1));
         }
-        Ok(())
-    }
-
-    fn finish(&mut self, _: &At<Latency>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        // Every answer was checked when it came.
-        match self.open.take().and_then(|open| open.failed) {
-            Some(error) => Err(broken(&error)),
-            None => Ok(()),
-        }
+        failed.into_result().map_err(|error| broken(&error))
     }
 }
 

@@ -8,7 +8,6 @@ use crate::prelude::*;
 use crate::wake::{self, Kept, Wake};
 use costof_measure::statistics::quantile::median;
 use costof_os::token::{self, Alone, Exchange, Leader, Wait};
-use std::io;
 
 words! {
     /// What runs in turn.
@@ -90,12 +89,7 @@ impl Measure for ContextSwitch {
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["between", "over", "cpus"], &["cpus", "wake"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch: &Launch| {
-        role::<ContextSwitch>(Switcher {
-            cpus: launch.cpus.clone(),
-            open: None,
-        })
-    }];
+    const ROLES: &'static [StartRole] = &[alone::<_, Switcher>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         [
@@ -183,30 +177,20 @@ pub(crate) fn measured(cpus: Cpus, wake: Wake, known: &Known<'_>) -> Option<Cost
 }
 
 struct Switcher {
-    /// The first is this thread's.
-    cpus: Vec<usize>,
-    open: Option<Open>,
-}
-
-/// A point that is prepared.
-struct Open {
     exchange: Exchange,
     leader: Leader,
     /// Context switches of both ends before.
     before: (u64, u64),
     round_trips: u64,
-    failed: Option<io::Error>,
-    _kept: Kept,
+    _awake: Kept,
 }
 
-impl RoleAt<ContextSwitch> for Switcher {
-    fn blocks(&self, _: &At<ContextSwitch>) -> bool {
+impl Setup<ContextSwitch> for Switcher {
+    fn blocks(_: &At<ContextSwitch>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &At<ContextSwitch>, _: &Offers) -> Result<Offers, Failure> {
-        // Another round's partner ends before this one's begins.
-        self.open = None;
+    fn set_up(point: &At<ContextSwitch>, launch: &Launch) -> Result<Switcher, Failure> {
         let exchange = Exchange {
             between: match point.between {
                 Between::Processes => token::Between::Processes,
@@ -218,48 +202,40 @@ impl RoleAt<ContextSwitch> for Switcher {
             },
             wait: Wait::Block,
             size: 1,
-            cpu: partner_cpu(point.cpus, &self.cpus)?,
+            cpu: partner_cpu(point.cpus, &launch.cpus)?,
         };
-        let kept = keep(point.cpus, point.wake, &self.cpus)?;
+        let awake = keep(point.cpus, point.wake, &launch.cpus)?;
         let mut leader = Leader::start(&exchange).map_err(|error| cannot_start(&error))?;
-        self.open = Some(Open {
+        Ok(Switcher {
             exchange,
             before: leader.switches().map_err(|error| broken(&error))?,
             leader,
             round_trips: 0,
-            failed: None,
-            _kept: kept,
-        });
-        Ok(Offers::new())
+            _awake: awake,
+        })
     }
 
-    fn run(&mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let open = self.open.as_mut().expect("it is prepared");
+    fn measure(&mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut failed = FirstError::default();
         let mut round_trips = |n| {
-            open.round_trips += n;
-            if let Err(error) = open.leader.round_trips(n) {
-                open.failed.get_or_insert(error);
-            }
+            self.round_trips += n;
+            failed.note(self.leader.round_trips(n));
         };
         // A round trip counts as one here; `derive` makes it two switches.
         meter.repeatable("cost", &mut round_trips);
         if point.cpus == Cpus::Cross {
             meter.single("round_trip", || round_trips(1));
         }
-        Ok(())
+        failed.into_result().map_err(|error| broken(&error))
     }
 
-    fn finish(&mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut open = self.open.take().expect("it is prepared");
-        if let Some(error) = &open.failed {
-            return Err(broken(error));
-        }
-        let after = open.leader.switches().map_err(|error| broken(&error))?;
-        let voluntary = (after.0 - open.before.0) as f64;
-        let involuntary = (after.1 - open.before.1) as f64;
-        let switches = (voluntary + involuntary) / (2 * open.round_trips) as f64;
-        // On two processors a busy machine may run the end that waits so late that it finds the
-        // token there.
+    fn check(mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let after = self.leader.switches().map_err(|error| broken(&error))?;
+        let voluntary = (after.0 - self.before.0) as f64;
+        let involuntary = (after.1 - self.before.1) as f64;
+        let switches = (voluntary + involuntary) / (2 * self.round_trips) as f64;
+        // On two CPUs a busy machine may run the end that waits so late that it finds the token
+        // there.
         let least = match point.cpus {
             Cpus::Same => 0.9,
             Cpus::Cross => 0.5,
@@ -272,7 +248,7 @@ impl RoleAt<ContextSwitch> for Switcher {
         }
         meter.value("switches", switches);
         meter.value("preempted", involuntary / (voluntary + involuntary));
-        meter.value("over_alone", over_alone_ns(&open.exchange, meter)?);
+        meter.value("over_alone", over_alone_ns(&self.exchange, meter)?);
         Ok(())
     }
 }

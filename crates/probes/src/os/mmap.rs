@@ -70,12 +70,7 @@ impl Measure for Mmap {
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.page_fault"];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|_| {
-        role::<Mmap>(Mapping {
-            no_huge_pages: None,
-            failed: None,
-        })
-    }];
+    const ROLES: &'static [StartRole] = &[alone::<_, Mapping>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new(
@@ -118,9 +113,7 @@ impl Measure for Mmap {
 }
 
 struct Mapping {
-    no_huge_pages: Option<NoHugePages>,
-    /// What a call answered, where it failed.
-    failed: Option<io::Error>,
+    _no_huge_pages: NoHugePages,
 }
 
 fn pages(point: &At<Mmap>) -> Pages {
@@ -130,41 +123,37 @@ fn pages(point: &At<Mmap>) -> Pages {
     }
 }
 
-impl RoleAt<Mmap> for Mapping {
-    fn prepare(&mut self, point: &At<Mmap>, _: &Offers) -> Result<Offers, Failure> {
+fn failed(error: io::Error) -> Failure {
+    Failure::error(format!("mapping memory failed: {error}"))
+}
+
+impl Setup<Mmap> for Mapping {
+    fn set_up(point: &At<Mmap>, _: &Launch) -> Result<Mapping, Failure> {
         let (size, pages) = (point.size, pages(point));
         if pages == Pages::Populated && !arenas::fits(size as u64) {
             return Err(arenas::does_not_fit(size as u64));
         }
-        if self.no_huge_pages.is_none() {
-            self.no_huge_pages = Some(NoHugePages::begin().map_err(|error| {
-                Failure::unsupported(format!("cannot keep to small pages: {error}"))
-            })?);
-        }
-        // So that a mapping that is refused (ulimit -v) is told before it is timed.
+        let no_huge_pages = NoHugePages::begin().map_err(|error| {
+            Failure::unsupported(format!("cannot keep to small pages: {error}"))
+        })?;
+        // So that a mapping that is refused (ulimit -v) is known before it is timed.
         map_touch_unmap(size, pages, 1).map_err(|error| {
             let size = display_bytes(size as u64);
             Failure::unsupported(format!("cannot map {size}: {error} (ulimit -v limits it)"))
         })?;
-        Ok(Offers::new())
+        Ok(Mapping {
+            _no_huge_pages: no_huge_pages,
+        })
     }
 
-    fn run(&mut self, point: &At<Mmap>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Mmap>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (size, pages) = (point.size, pages(point));
-        let failed = &mut self.failed;
-        meter.repeatable("cost", |n| {
-            if let Err(error) = map_touch_unmap(size, pages, n) {
-                *failed = Some(error);
-            }
-        });
-        Ok(())
+        let mut first = FirstError::default();
+        meter.repeatable("cost", |n| first.note(map_touch_unmap(size, pages, n)));
+        first.into_result().map_err(failed)
     }
 
-    fn finish(&mut self, point: &At<Mmap>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let failed = |error| Failure::error(format!("mapping memory failed: {error}"));
-        if let Some(error) = self.failed.take() {
-            return Err(failed(error));
-        }
+    fn check(self, point: &At<Mmap>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (size, pages) = (point.size, pages(point));
         let each = match pages {
             Pages::OnTouch => 1,

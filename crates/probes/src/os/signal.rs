@@ -50,7 +50,7 @@ impl Measure for Signal {
     };
     const AFTER: &'static [&'static str] = &["os.syscall"];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|_| role::<Signal>(Signaller::default())];
+    const ROLES: &'static [StartRole] = &[alone::<_, Signaller>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         let how = How::Deliver;
@@ -76,34 +76,25 @@ impl Measure for Signal {
 /// bytes to kilobytes of registers, by the processor's vector extensions.
 const FRAME_NS: (f64, f64) = (300.0, 2000.0);
 
-#[derive(Default)]
 struct Signaller {
-    handler: Option<Handler>,
+    handler: Handler,
     /// How many signals were made.
     made: u64,
 }
 
-impl RoleAt<Signal> for Signaller {
-    fn prepare(&mut self, point: &At<Signal>, _: &Offers) -> Result<Offers, Failure> {
+impl Setup<Signal> for Signaller {
+    fn set_up(point: &At<Signal>, _: &Launch) -> Result<Signaller, Failure> {
         let cause = match point.how {
             How::Fault => Cause::Fault,
             How::Deliver | How::Install => Cause::Sent,
         };
-        // There is one at a time.
-        self.handler = None;
-        self.made = 0;
         let handler = Handler::install(cause)
             .map_err(|error| Failure::unsupported(format!("cannot install a handler: {error}")))?;
-        self.handler = Some(handler);
-        Ok(Offers::new())
+        Ok(Signaller { handler, made: 0 })
     }
 
-    fn run(&mut self, point: &At<Signal>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let handler = self
-            .handler
-            .as_mut()
-            .expect("a prepared point has its handler");
-        let made = &mut self.made;
+    fn measure(&mut self, point: &At<Signal>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let Signaller { handler, made } = self;
         match point.how {
             How::Install => meter.repeatable("cost", |n| handler.reinstall(n)),
             How::Deliver | How::Fault => meter.repeatable("cost", |n| {
@@ -114,21 +105,17 @@ impl RoleAt<Signal> for Signaller {
         Ok(())
     }
 
-    fn finish(&mut self, _: &At<Signal>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        let handler = self
-            .handler
-            .take()
-            .expect("a measured point has its handler");
+    fn check(self, _: &At<Signal>, _: &mut Meter<'_>) -> Result<(), Failure> {
+        let Signaller { handler, made } = self;
         if !handler.is_installed() {
             return Err(Failure::error(
                 "another handler is installed than was asked for",
             ));
         }
-        if handler.handled() != self.made {
+        let handled = handler.handled();
+        if handled != made {
             return Err(Failure::error(format!(
-                "{} signals were made, and {} handled",
-                self.made,
-                handler.handled()
+                "{made} signals were made, and {handled} handled"
             )));
         }
         Ok(())

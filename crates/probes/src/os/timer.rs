@@ -70,7 +70,7 @@ impl Measure for Timer {
     const AFTER: &'static [&'static str] = &["cpu.vm_exit"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["sleep", "slack", "wake"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch| role::<Timer>(Sleeper::start(launch))];
+    const ROLES: &'static [StartRole] = &[alone::<_, Sleeper>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         let sleep = |sleep| Timer {
@@ -103,37 +103,27 @@ impl Measure for Timer {
 }
 
 struct Sleeper {
-    cpus: Vec<usize>,
-    kept: Kept,
+    _awake: Kept,
 }
 
-impl Sleeper {
-    fn start(launch: &Launch) -> Sleeper {
-        Sleeper {
-            cpus: launch.cpus.clone(),
-            kept: Kept::AsTheyAre,
-        }
-    }
-}
-
-impl RoleAt<Timer> for Sleeper {
-    fn blocks(&self, _: &At<Timer>) -> bool {
+impl Setup<Timer> for Sleeper {
+    fn blocks(_: &At<Timer>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &At<Timer>, _: &Offers) -> Result<Offers, Failure> {
+    fn set_up(point: &At<Timer>, launch: &Launch) -> Result<Sleeper, Failure> {
         let least = point.slack == Slack::Least;
         set_timer_slack(least.then_some(LEAST_SLACK_NS)).map_err(|error| {
             Failure::unsupported(format!("cannot set the timer slack by prctl(2): {error}"))
         })?;
-        let wake = point.wake;
-        if wake != Wake::Idle {
-            self.kept = wake::keep(wake, threads::on(1, &self.cpus)?)?;
-        }
-        Ok(Offers::new())
+        let awake = match point.wake {
+            Wake::Idle => Kept::AsTheyAre,
+            wake => wake::keep(wake, threads::on(1, &launch.cpus)?)?,
+        };
+        Ok(Sleeper { _awake: awake })
     }
 
-    fn run(&mut self, point: &At<Timer>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Timer>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let sleep_ns = point.sleep;
         let failed = |error: io::Error| Failure::unsupported(format!("cannot sleep: {error}"));
         for _ in 0..WARM_UP_SLEEPS {
@@ -153,11 +143,6 @@ impl RoleAt<Timer> for Sleeper {
                 .ok()
         });
         answer.map_err(failed)
-    }
-
-    fn finish(&mut self, _: &At<Timer>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        self.kept = Kept::AsTheyAre;
-        Ok(())
     }
 }
 

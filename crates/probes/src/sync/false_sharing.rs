@@ -65,7 +65,7 @@ impl Measure for FalseSharing {
     };
     const AFTER: &'static [&'static str] = &["cpu.loop", "sync.core_to_core"];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch| role::<FalseSharing>(Counting::start(launch))];
+    const ROLES: &'static [StartRole] = &[alone::<_, Counting>];
 
     fn processors(point: &At<FalseSharing>) -> usize {
         point.threads as usize
@@ -105,63 +105,40 @@ impl Measure for FalseSharing {
     }
 }
 
-struct Counting {
-    cpus: Vec<usize>,
-    counted: Option<Counted>,
-}
-
 /// The counters of a point, and those who count.
-struct Counted {
+struct Counting {
     counters: Arc<LineCounters>,
     /// What each thread should have counted.
     done: Arc<[AtomicU64]>,
     crew: Crew,
 }
 
-impl Counting {
-    fn start(launch: &Launch) -> Counting {
-        Counting {
-            cpus: launch.cpus.clone(),
-            counted: None,
-        }
-    }
-}
-
-impl RoleAt<FalseSharing> for Counting {
-    fn prepare(&mut self, point: &At<FalseSharing>, _: &Offers) -> Result<Offers, Failure> {
+impl Setup<FalseSharing> for Counting {
+    fn set_up(point: &At<FalseSharing>, launch: &Launch) -> Result<Counting, Failure> {
         let threads = point.threads as usize;
         let counters = Arc::new(match point.lines {
             Lines::Same => LineCounters::side_by_side(threads),
             Lines::Separate => LineCounters::apart(threads),
         });
-        // Those of another point are gone before new ones start.
-        self.counted = None;
-        let cpus = threads::on(threads, &self.cpus)?;
+        let cpus = threads::on(threads, &launch.cpus)?;
         let done: Arc<[AtomicU64]> = (0..threads).map(|_| AtomicU64::new(0)).collect();
-        let jobs = (0..threads)
-            .map(|thread| job(&counters, &done, thread))
-            .collect();
-        self.counted = Some(Counted {
+        let jobs = (0..threads).map(|thread| job(&counters, &done, thread));
+        let crew = Crew::start(jobs.collect(), cpus)?;
+        Ok(Counting {
             counters,
             done,
-            crew: Crew::start(jobs, cpus)?,
-        });
-        Ok(Offers::new())
+            crew,
+        })
     }
 
-    fn run(&mut self, _: &At<FalseSharing>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let counted = self
-            .counted
-            .as_mut()
-            .expect("a prepared point has counters");
-        meter.crew("cost", &mut counted.crew);
+    fn measure(&mut self, _: &At<FalseSharing>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        meter.crew("cost", &mut self.crew);
         Ok(())
     }
 
-    fn finish(&mut self, _: &At<FalseSharing>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        let counted = self.counted.take().expect("a measured point has counters");
-        for (thread, done) in counted.done.iter().enumerate() {
-            let (done, count) = (done.load(Ordering::Relaxed), counted.counters.count(thread));
+    fn check(self, _: &At<FalseSharing>, _: &mut Meter<'_>) -> Result<(), Failure> {
+        for (thread, done) in self.done.iter().enumerate() {
+            let (done, count) = (done.load(Ordering::Relaxed), self.counters.count(thread));
             if count != done {
                 return Err(Failure::error(format!(
                     "thread {} counted {done} times, but its counter says {count}",

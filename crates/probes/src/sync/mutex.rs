@@ -90,7 +90,7 @@ impl Measure for Mutex {
     const AFTER: &'static [&'static str] = &["cpu.frequency", "os.syscall", "sync.core_to_core"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["kind", "threads"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch| role::<Mutex>(Contenders::start(launch)?)];
+    const ROLES: &'static [StartRole] = &[alone::<_, Contention>];
 
     fn processors(point: &At<Mutex>) -> usize {
         point.threads as usize
@@ -160,16 +160,11 @@ impl Measure for Mutex {
     }
 }
 
-struct Contenders {
-    cpus: Vec<usize>,
+/// One lock, and those who want it.
+struct Contention {
     /// glibc locks without an atomic instruction where a process has one thread, and whoever has
     /// a lock has more.
     _second: Sleeper,
-    contention: Option<Contention>,
-}
-
-/// One lock, and those who want it.
-struct Contention {
     lock: Arc<dyn Lock>,
     /// How often each thread had it.
     turns: Arc<[AtomicU64]>,
@@ -177,65 +172,43 @@ struct Contention {
     crew: Crew,
 }
 
-impl Contenders {
-    fn start(launch: &Launch) -> Result<Contenders, Failure> {
-        Ok(Contenders {
-            cpus: launch.cpus.clone(),
-            _second: Sleeper::start()?,
-            contention: None,
-        })
-    }
-}
-
-impl RoleAt<Mutex> for Contenders {
-    fn blocks(&self, point: &At<Mutex>) -> bool {
+impl Setup<Mutex> for Contention {
+    fn blocks(point: &At<Mutex>) -> bool {
         point.threads > 1
     }
 
-    fn prepare(&mut self, point: &At<Mutex>, _: &Offers) -> Result<Offers, Failure> {
+    fn set_up(point: &At<Mutex>, launch: &Launch) -> Result<Contention, Failure> {
         let lock: Arc<dyn Lock> = match point.kind {
             Kind::Std => Arc::new(Std::default()),
             Kind::Pthread => Arc::new(Pthread::default()),
             Kind::Spin => Arc::new(Spin::default()),
         };
-        // Those of another point are gone before new ones start.
-        self.contention = None;
         let threads = point.threads as usize;
-        let cpus = threads::sharing(threads, &self.cpus)?;
+        let cpus = threads::sharing(threads, &launch.cpus)?;
         let turns: Arc<[AtomicU64]> = (0..threads).map(|_| AtomicU64::new(0)).collect();
-        let jobs = (0..threads)
-            .map(|thread| job(&lock, &turns, thread))
-            .collect();
-        self.contention = Some(Contention {
+        let jobs = (0..threads).map(|thread| job(&lock, &turns, thread));
+        Ok(Contention {
+            _second: Sleeper::start()?,
+            crew: Crew::start(jobs.collect(), cpus)?,
             lock,
             turns,
             processors: cpus.len(),
-            crew: Crew::start(jobs, cpus)?,
-        });
-        Ok(Offers::new())
+        })
     }
 
-    fn run(&mut self, _: &At<Mutex>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let contention = self
-            .contention
-            .as_mut()
-            .expect("a prepared point has a lock");
-        if contention.turns.len() > contention.processors {
+    fn measure(&mut self, _: &At<Mutex>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        if self.turns.len() > self.processors {
             meter.batches_last(SHARED_BATCH_NS);
         }
-        meter.crew("cost", &mut contention.crew);
+        meter.crew("cost", &mut self.crew);
         Ok(())
     }
 
-    fn finish(&mut self, _: &At<Mutex>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let contention = self.contention.take().expect("a measured point has a lock");
-        let turns: Vec<u64> = contention
-            .turns
-            .iter()
-            .map(|turns| turns.load(Ordering::Relaxed))
-            .collect();
+    fn check(self, _: &At<Mutex>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let turns = self.turns.iter().map(|turns| turns.load(Ordering::Relaxed));
+        let turns: Vec<u64> = turns.collect();
         let all: u64 = turns.iter().sum();
-        let guarded = contention.lock.guarded();
+        let guarded = self.lock.guarded();
         if guarded.count != all {
             return Err(Failure::error(format!(
                 "{all} times a thread had the lock and counted, but the count is {}: two had it at \
@@ -247,7 +220,7 @@ impl RoleAt<Mutex> for Contenders {
         let average = all as f64 / turns.len() as f64;
         meter.value("handovers", guarded.handovers as f64 / all as f64);
         meter.value("least_share", least as f64 / average);
-        meter.value("processors", contention.processors as f64);
+        meter.value("processors", self.processors as f64);
         Ok(())
     }
 }
