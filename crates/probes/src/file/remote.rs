@@ -5,6 +5,7 @@ mod expect;
 mod mounted;
 pub(crate) mod null;
 mod reads;
+mod reply;
 mod server;
 mod url;
 mod wire;
@@ -170,10 +171,10 @@ impl RoleAt<Remote> for Reader {
 
     fn run(&mut self, point: &At<Remote>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let mut reading = self.reading.take().expect("it is prepared");
-        let drawn = match point.pattern {
+        let random = match point.pattern {
             Pattern::Random => Some(self.random.fork()),
             Pattern::Sequential => None,
         };
-        reads::measure(&mut reading, drawn, meter)
+        reads::measure(&mut reading, random, meter)
     }
 }

@@ -98,7 +98,7 @@ impl Measure for Process {
     // A worker keeps what it has measured, and a fork copies that: so that no point
     // stands behind another, each has its launches alone.
     const BLOCKS_BY: &'static [&'static str] = &["how", "exec", "resident"];
-    const ROLES: &'static [StartRole] = &[|_| role::<Process>(Parent::default())];
+    const ROLES: &'static [StartRole] = &[alone::<_, Parent>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         let fork = Process::default();
@@ -166,60 +166,47 @@ impl Measure for Process {
     }
 }
 
-#[derive(Default)]
 struct Parent {
+    starter: Starter,
     /// What is resident beside the worker's own.
-    arena: Option<Arena>,
-    starter: Option<Starter>,
+    _resident: Option<Arena>,
 }
 
-impl RoleAt<Process> for Parent {
-    fn blocks(&self, _: &At<Process>) -> bool {
+impl Setup<Process> for Parent {
+    fn blocks(_: &At<Process>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &At<Process>, _: &Offers) -> Result<Offers, Failure> {
+    fn set_up(point: &At<Process>, _: &Launch) -> Result<Parent, Failure> {
         let how = match point.how {
             How::Vfork => Starting::Vfork,
             How::PosixSpawn => Starting::PosixSpawn,
             How::Clone3 => Starting::Clone3,
             How::Fork => Starting::Fork,
         };
-        self.hold(point.resident)?;
-        let mut starter =
-            Starter::new(how, point.exec == Exec::Yes).map_err(|error| refused(point, &error))?;
+        let resident = hold(point.resident)?;
+        let refused = |error| refused(point, &error);
+        let mut starter = Starter::new(how, point.exec == Exec::Yes).map_err(refused)?;
         // What it does once it does again.
-        starter
-            .start()
-            .and_then(Child::wait)
-            .map_err(|error| refused(point, &error))?;
-        self.starter = Some(starter);
-        Ok(Offers::new())
+        starter.start().and_then(Child::wait).map_err(refused)?;
+        Ok(Parent {
+            starter,
+            _resident: resident,
+        })
     }
 
-    fn run(&mut self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let starter = self
-            .starter
-            .as_mut()
-            .expect("a prepared point has its starter");
-        let mut failed = None;
+    fn measure(&mut self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut failed = FirstError::default();
         meter.stages(
             "call",
             "latency",
-            || starter.start(),
-            |child| {
-                if let Err(error) = child.and_then(Child::wait) {
-                    failed = Some(error);
-                }
-            },
+            || self.starter.start(),
+            |child| failed.note(child.and_then(Child::wait)),
         );
-        match failed {
-            None => Ok(()),
-            Some(error) => Err(refused(point, &error)),
-        }
+        failed.into_result().map_err(|error| refused(point, &error))
     }
 
-    fn finish(&mut self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let resident = resident()
             .map_err(|error| Failure::error(format!("cannot tell what is resident: {error}")))?;
         let wanted = point.resident;
@@ -239,24 +226,16 @@ impl RoleAt<Process> for Parent {
     }
 }
 
-impl Parent {
-    /// Has `bytes` bytes of memory, all of them touched.
-    fn hold(&mut self, bytes: u64) -> Result<(), Failure> {
-        let held = self.arena.as_ref().map_or(0, Arena::len) as u64;
-        if held == bytes {
-            return Ok(());
-        }
-        self.arena = None;
-        if bytes == 0 {
-            return Ok(());
-        }
-        // What is left is for page tables too, a fork's among them.
-        if !arenas::fits(bytes) {
-            return Err(arenas::does_not_fit(bytes));
-        }
-        self.arena = Some(arenas::in_memory(bytes, arenas::Pages::Base)?);
-        Ok(())
+/// So much memory, all of it touched.
+fn hold(bytes: u64) -> Result<Option<Arena>, Failure> {
+    if bytes == 0 {
+        return Ok(None);
     }
+    // What is left is for page tables too, a fork's among them.
+    if !arenas::fits(bytes) {
+        return Err(arenas::does_not_fit(bytes));
+    }
+    arenas::in_memory(bytes, arenas::Pages::Base).map(Some)
 }
 
 /// Why the point's call cannot start a process here.

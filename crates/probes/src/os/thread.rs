@@ -73,7 +73,7 @@ impl Measure for Thread {
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["how", "cpus"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch| role::<Thread>(Creator::start(launch))];
+    const ROLES: &'static [StartRole] = &[alone::<_, Creator>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new("thread: create and join", Thread::default())]
@@ -104,75 +104,65 @@ impl Measure for Thread {
     }
 }
 
+#[derive(Default)]
 struct Creator {
-    cpus: Vec<usize>,
+    /// The worker's own CPU.
+    home: Option<usize>,
     started: u64,
     crossed: u64,
 }
 
-impl Creator {
-    fn start(launch: &Launch) -> Creator {
-        Creator {
-            cpus: launch.cpus.clone(),
-            started: 0,
-            crossed: 0,
-        }
-    }
-}
-
-impl RoleAt<Thread> for Creator {
-    fn blocks(&self, _: &At<Thread>) -> bool {
+impl Setup<Thread> for Creator {
+    fn blocks(_: &At<Thread>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &At<Thread>, _: &Offers) -> Result<Offers, Failure> {
+    fn set_up(point: &At<Thread>, launch: &Launch) -> Result<Creator, Failure> {
         let wanted = Thread::processors(point);
-        if wanted > 1 || !self.cpus.is_empty() {
-            let cpus = threads::on(wanted, &self.cpus)?;
+        if wanted > 1 || !launch.cpus.is_empty() {
+            let cpus = threads::on(wanted, &launch.cpus)?;
             affinity::pin(cpus).map_err(|error| {
                 Failure::error(format!("cannot run on processors {cpus:?}: {error}"))
             })?;
         }
-        Ok(Offers::new())
+        Ok(Creator {
+            home: launch.cpus.first().copied(),
+            ..Creator::default()
+        })
     }
 
-    fn run(&mut self, point: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let api = match point.how {
             How::Std => ThreadApi::Std,
             How::Pthread => ThreadApi::Pthread,
         };
         // As std starts threads, and the C library keeps what it knows of one.
         meter.operation_allocates();
-        (self.started, self.crossed) = (0, 0);
-        let mut failed = None;
+        let mut failed = FirstError::default();
         meter.stages(
             "call",
             "latency",
             || (affinity::current_cpu(), start(api)),
-            |(here, started)| match started {
-                Ok(thread) => {
+            |(here, started)| {
+                failed.note(started.map(|thread| {
                     self.crossed += u64::from(thread.join() != here);
                     self.started += 1;
-                }
-                Err(error) => failed = Some(error),
+                }));
             },
         );
-        match failed {
-            None => Ok(()),
-            Some(error) => Err(Failure::unsupported(format!(
+        failed.into_result().map_err(|error| {
+            Failure::unsupported(format!(
                 "cannot start a thread: {error} (ulimit -u and the cgroup's pids.max limit them)"
-            ))),
-        }
+            ))
+        })
     }
 
-    fn finish(&mut self, _: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, _: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         meter.value("crossed", self.crossed as f64 / self.started as f64);
         // The next point may be of another probe's making.
-        match self.cpus.first() {
-            Some(cpu) => affinity::pin(&[*cpu])
-                .map_err(|error| Failure::error(format!("cannot go back to {cpu}: {error}"))),
-            None => Ok(()),
-        }
+        let Some(cpu) = self.home else { return Ok(()) };
+        affinity::pin(&[cpu])
+            .map_err(|error| Failure::error(format!("cannot go back to {cpu}: {error}")))
     }
 }
 
