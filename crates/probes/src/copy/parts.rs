@@ -1,6 +1,6 @@
 //! `copy.parts`: what the pieces cost of which a send with one copy or none is made.
 
-use super::pieces::fields_ns;
+use super::by_size::fields_ns;
 use crate::arenas::{self, Pages};
 use crate::derived;
 use crate::expect;

@@ -2,7 +2,7 @@
 
 use super::axes;
 use super::expect;
-use super::place::{Place, is_there};
+use super::target_file::{TargetFile, is_there};
 use crate::derived::with_throughput;
 use crate::prelude::*;
 use costof_measure::schedule::Precision;
@@ -140,7 +140,7 @@ impl Measure for CacheSize {
 
 #[derive(Default)]
 struct Rereader {
-    place: Option<Place>,
+    place: Option<TargetFile>,
     reader: Option<Reader>,
     cached: u64,
     share: Option<f64>,
@@ -155,7 +155,7 @@ impl RoleAt<CacheSize> for Rereader {
     fn prepare(&mut self, point: &At<CacheSize>, _: &Offers) -> Result<Offers, Failure> {
         self.reader = None;
         let size = point.size;
-        let place = Place::again(&mut self.place, &point.dir)?;
+        let place = TargetFile::again(&mut self.place, &point.dir)?;
         place.must_have_a_device("nothing else holds them")?;
         place.extend(size)?;
         let failed = |error: io::Error| place.failed("read", &error);

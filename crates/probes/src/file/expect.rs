@@ -2,8 +2,8 @@
 //! it has answered already.
 
 use super::axes::TEMPORARY;
-use super::place::medium;
-use crate::copy::pieces::memcpy_ns;
+use super::target_file::medium;
+use crate::copy::by_size::memcpy_ns;
 use crate::os::syscall;
 use costof_model::cost::{Cost, Range};
 use costof_model::facts::{Facts, Medium};

@@ -1,7 +1,7 @@
 //! `file.metadata`: what it costs to make, look up, rename and remove a file.
 
 use super::axes;
-use super::place::Place;
+use super::target_file::TargetFile;
 use crate::os::syscall;
 use crate::prelude::*;
 use costof_model::Text;
@@ -104,7 +104,6 @@ struct Namer {
     /// A folder's files, for all points of the launch.
     names: Option<Names>,
     folder: String,
-    failed: Option<io::Error>,
 }
 
 impl Namer {
@@ -118,9 +117,8 @@ impl Namer {
 
 impl RoleAt<Metadata> for Namer {
     fn prepare(&mut self, point: &At<Metadata>, _: &Offers) -> Result<Offers, Failure> {
-        self.failed = None;
         if self.names.is_none() {
-            let place = Place::of(&point.dir)?;
+            let place = TargetFile::of(&point.dir)?;
             self.folder = place.folder();
             let names = Names::new(place.data.folder(), FILES);
             self.names = Some(names.map_err(|error| self.refused(&error))?);
@@ -132,7 +130,7 @@ impl RoleAt<Metadata> for Namer {
         let call = point.call;
         let mut names = self.names.take().expect("a prepared point has files");
         let cell = RefCell::new(&mut names);
-        let mut failed = None;
+        let mut failed = FirstError::default();
         let most = match call {
             Call::Stat | Call::Rename => STAYING_FILES,
             Call::Create | Call::Unlink => FILES,
@@ -154,27 +152,18 @@ impl RoleAt<Metadata> for Namer {
             },
             |n| {
                 let mut names = cell.borrow_mut();
-                let done = match call {
+                failed.note(match call {
                     Call::Create => names.create(n),
                     Call::Stat => names.stat(n),
                     Call::Rename => names.rename(n),
                     Call::Unlink => names.unlink(n),
-                };
-                if let Err(error) = done {
-                    failed.get_or_insert(error);
-                }
+                });
             },
         );
-        self.failed = failed;
         self.names = Some(names);
-        measured
-    }
-
-    fn finish(&mut self, _: &At<Metadata>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        match self.failed.take() {
-            Some(error) => Err(self.refused(&error)),
-            None => Ok(()),
-        }
+        measured?;
+        let done = failed.into_result();
+        done.map_err(|error| self.refused(&error))
     }
 }
 

@@ -95,7 +95,12 @@ impl Measure for Remote {
     // The patterns and blocks are held against each other.
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: &'static [&'static str] = &["path"];
-    const ROLES: &'static [StartRole] = &[|launch| role::<Remote>(Reader::start(launch))];
+    const ROLES: &'static [StartRole] = &[|launch| {
+        role::<Remote>(Reader {
+            random: Rng::with_seed(launch.seed),
+            ..Reader::default()
+        })
+    }];
 
     fn memory_bytes(point: &At<Remote>) -> u64 {
         4 * point.block as u64
@@ -136,21 +141,12 @@ fn way(path: &str) -> Result<Way, Failure> {
 }
 
 /// Reads one file, by however many points.
+#[derive(Default)]
 struct Reader {
     random: Rng,
     /// Why the file cannot be read: a server that is silent is not waited for at each point.
     refused: Option<Failure>,
     reading: Option<Reading>,
-}
-
-impl Reader {
-    fn start(launch: &Launch) -> Reader {
-        Reader {
-            random: Rng::with_seed(launch.seed),
-            refused: None,
-            reading: None,
-        }
-    }
 }
 
 impl RoleAt<Remote> for Reader {

@@ -2,7 +2,7 @@
 
 use super::axes;
 use super::expect;
-use super::place::{self, Place, all_by_the_device, temporary_name};
+use super::target_file::{self, TargetFile, all_by_the_device, temporary_name};
 use crate::prelude::*;
 use costof_model::Text;
 use costof_model::facts::Medium;
@@ -122,7 +122,7 @@ impl Measure for Sync {
 
 #[derive(Default)]
 struct Syncing {
-    place: Option<Place>,
+    place: Option<TargetFile>,
     writer: Option<Writer>,
     share: Option<f64>,
 }
@@ -160,11 +160,11 @@ impl RoleAt<Sync> for Syncing {
         self.writer = None;
         self.share = None;
         let (size, block) = (point.size, point.block);
-        place::has_blocks(size, block)?;
+        target_file::has_blocks(size, block)?;
         let place = match point.r#where {
             // What was emptied is as long as its length says no more.
-            Where::Append => self.place.insert(Place::of(&point.dir)?),
-            Where::Overwrite => Place::again(&mut self.place, &point.dir)?,
+            Where::Append => self.place.insert(TargetFile::of(&point.dir)?),
+            Where::Overwrite => TargetFile::again(&mut self.place, &point.dir)?,
         };
         place.must_have_a_device("nothing lasts there")?;
         place.extend(size)?;
@@ -243,7 +243,7 @@ impl RoleAt<Sync> for Syncing {
 
 /// What it takes until the device has emptied its own cache, once or twice.
 fn flush(dir: &str, facts: &Facts) -> Cost {
-    match place::medium(dir, facts) {
+    match target_file::medium(dir, facts) {
         Medium::Rotational => Cost::new((2e6, 24e6), "until a disk has turned once or twice"),
         // Of capacitors that keep it, or of cells that must be programmed.
         Medium::Flash => Cost::new((0.0, 5e6), "until flash has emptied its cache"),
@@ -272,7 +272,7 @@ mod tests {
                     Ok(report) => {
                         let share = value(&report, "device_share");
                         assert!(
-                            share.is_none_or(|share| share >= crate::file::place::ALL),
+                            share.is_none_or(|share| share >= crate::file::target_file::ALL),
                             "{axes:?}"
                         );
                     }
