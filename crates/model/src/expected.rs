@@ -3,6 +3,7 @@
 use crate::Text;
 use crate::metric::Estimate;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The range in which a metric was expected before it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,6 +19,17 @@ pub struct Prediction {
 }
 
 impl Prediction {
+    /// With this limit where it is less: then at least this share of it is expected.
+    #[must_use]
+    pub fn at_most(mut self, limit: f64, share: f64, why: impl fmt::Display) -> Prediction {
+        if limit < self.high {
+            self.high = limit;
+            self.low = self.low.min(share * limit);
+            self.because += &format!("; at most {why}");
+        }
+        self
+    }
+
     /// How far the interval of what was measured lies outside of what was expected: the ratio of the
     /// ends next to each other, over 1 where it is more and below where it is less. None where they
     /// meet.

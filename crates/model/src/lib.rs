@@ -6,6 +6,7 @@
 
 pub mod axis;
 pub mod comparison;
+pub mod cost;
 mod expected;
 pub mod facts;
 pub mod failure;

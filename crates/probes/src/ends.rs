@@ -1,11 +1,9 @@
 //! What probes between two ends share: where the other end runs, and whether
 //! the processors between which something goes to and fro are kept awake.
 
-use crate::os::context_switch::{Between, ContextSwitch, Over};
 use crate::threads;
 use crate::wake::{self, Kept, Wake};
 use costof_model::failure::Failure;
-use costof_model::prediction::Known;
 use costof_model::typed::{AxisOf, words, words_of};
 use std::io;
 
@@ -61,17 +59,6 @@ pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Kept, Failu
             "the processor that both ends share is never idle (--set cpus=cross, or wake=awake)",
         )),
     }
-}
-
-/// What a context switch between two processes by a pipe has cost where two ends run so, with processors
-/// kept awake so, in nanoseconds; `None` where it was not measured.
-pub(crate) fn switch_ns(ends: Cpus, wake: Wake, known: &Known<'_>) -> Option<f64> {
-    known.at(&ContextSwitch {
-        between: Between::Processes,
-        over: Over::Pipe,
-        cpus: ends,
-        wake,
-    })
 }
 
 /// Two ends that spin need a processor each, and keep them awake themselves.

@@ -1,5 +1,6 @@
 //! Short forms for predictions.
 
+use costof_model::cost::{Cost, Range};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::unit::Unit;
 
@@ -22,31 +23,28 @@ pub(crate) fn cost_ns(low: f64, high: f64, because: impl Into<String>) -> Option
     between("cost", (low, high), because)
 }
 
-/// The metric `latency` between two values in nanoseconds.
-pub(crate) fn latency_ns(low: f64, high: f64, because: impl Into<String>) -> Option<Prediction> {
-    between("latency", (low, high), because)
-}
-
 /// The metric `throughput` between two values in bytes a second.
 pub(crate) fn throughput(low: f64, high: f64, because: impl Into<String>) -> Option<Prediction> {
     between("throughput", (low, high), because)
 }
 
-/// The metric `cost` between two numbers of core cycles, at the core clock
-/// that this run has measured; none where it has not.
+/// The metric `cost` between two numbers of core cycles.
 pub(crate) fn cost_cycles(
     known: &Known<'_>,
     low: f64,
     high: f64,
     because: &str,
 ) -> Option<Prediction> {
+    cycles(known, (low, high), because)?.predict("cost")
+}
+
+/// So many core cycles for something, at the core clock that this run has measured; none where it has
+/// not.
+pub(crate) fn cycles(known: &Known<'_>, cycles: (f64, f64), name: &str) -> Option<Cost> {
     let hz = known.primary("cpu.frequency", &[])?;
-    let ns_per_cycle = 1e9 / hz;
-    cost_ns(
-        low * ns_per_cycle,
-        high * ns_per_cycle,
-        format!("{because}: {low} to {high} cycles, {}", at_the_clock(hz)),
-    )
+    let cycles = Range::from(cycles);
+    let name = format!("for {cycles} cycles {}: {name}", at_the_clock(hz));
+    Some(Cost::new(cycles * (1e9 / hz), name))
 }
 
 /// Where cycles become nanoseconds.

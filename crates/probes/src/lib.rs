@@ -19,8 +19,8 @@ mod os;
 mod prelude;
 mod rpc;
 mod rudp;
+mod setup;
 mod sizes;
-mod sum;
 mod sync;
 mod table;
 #[cfg(test)]

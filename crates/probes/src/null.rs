@@ -35,16 +35,10 @@ impl Measure for Null {
         vec![Headline::new("empty batch (harness)", Null {})]
     }
 
+    /// The readings share a fence; a call of a few cycles partly hides behind them.
     fn predict(_: &At<Null>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         let read_ns = known.primary("cpu.clock", &[("source", "tsc_fenced")])?;
-        cost_ns(
-            1.2 * read_ns,
-            2.2 * read_ns,
-            format!(
-                "two readings of {read_ns:.1} ns that share a fence, and a call of a few cycles \
-                 that partly hides behind them"
-            ),
-        )
+        (Cost::new(read_ns, "for a fenced reading of the clock") * (1.2, 2.2)).predict("cost")
     }
 }
 

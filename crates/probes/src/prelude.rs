@@ -1,11 +1,13 @@
 //! What every probe needs.
 
-pub(crate) use crate::expect::{cost_ns, latency_ns};
+pub(crate) use crate::expect::cost_ns;
+pub(crate) use crate::setup::{FirstError, Setup, alone};
 pub(crate) use costof_measure::meter::Meter;
 pub(crate) use costof_measure::metrics;
 pub(crate) use costof_measure::probe::{
     Measure, Metric, Probe, RoleAt, StartRole, leading, only, role,
 };
+pub(crate) use costof_model::cost::{Cost, Range};
 pub(crate) use costof_model::facts::Facts;
 pub(crate) use costof_model::failure::Failure;
 pub(crate) use costof_model::point::{Headline, Planned};

@@ -1,5 +1,6 @@
 //! Copies on the way of a message, and what it is worth to leave them out.
 
+pub(crate) mod by_size;
 pub(crate) mod parts;
 pub(crate) mod pieces;
 pub(crate) mod receive;

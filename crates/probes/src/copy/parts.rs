@@ -1,9 +1,9 @@
 //! `copy.parts`: what the pieces cost of which a send with one copy or none is made.
 
-use super::pieces::fields_ns;
+use super::by_size::fields_ns;
 use crate::arenas::{self, Pages};
 use crate::derived;
-use crate::expect::at_the_clock;
+use crate::expect;
 use crate::os::syscall;
 use crate::prelude::*;
 use costof_os::arena::{PageSize, base_page_bytes};
@@ -120,62 +120,36 @@ impl Measure for Parts {
 
     fn predict(point: &At<Parts>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         let bytes = point.size;
-        match point.part {
+        let read = || syscall::measured(known, syscall::Call::Read);
+        let cost = match point.part {
             Part::Serialise => {
                 let copies_ns = fields_ns(known, bytes as f64, FIELDS as f64)?;
-                cost_ns(
-                    0.8 * copies_ns,
-                    1.4 * copies_ns,
-                    format!(
-                        "{FIELDS} copies of {} B as cpu.memcpy measured them, or one of all where that \
-                         takes longer: {}",
-                        bytes / FIELDS,
-                        Unit::Nanoseconds.display(copies_ns)
-                    ),
-                )
+                let name = format!(
+                    "for {FIELDS} copies of {} B, or one of all where that takes longer (cpu.memcpy)",
+                    bytes / FIELDS
+                );
+                Cost::new(copies_ns, name) * (0.8, 1.4)
             }
-            Part::Reap => {
-                let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
-                let batch = point.batch() as f64;
-                cost_ns(
-                    2.0 * read_ns / batch,
-                    10.0 * read_ns / batch,
-                    format!(
-                        "two calls for {batch} send{}, one of which copies a control message out, like 1 \
-                         to 5 reads of {read_ns:.0} ns each",
-                        if batch == 1.0 { "" } else { "s" },
-                    ),
-                )
-            }
+            // Two calls for a batch, one of which copies a control message out.
+            Part::Reap => read()? * (2.0, 10.0) * (1.0 / point.batch() as f64),
             Part::PlainBuffer => {
                 let axes = [("how", "vmsplice"), ("pages", "4KiB")];
                 let page_ns = known.primary("os.pin", &axes)?;
                 // A buffer that does not begin at a page lies on one more.
                 let pages = bytes.div_ceil(base_page_bytes()) as f64 + 1.0;
-                cost_ns(
-                    0.2 * pages * page_ns,
-                    2.0 * pages * page_ns,
-                    format!(
-                        "{pages} pages at 0.2 to 2 times the {page_ns:.0} ns that os.pin measured for one \
-                         that vmsplice holds"
-                    ),
-                )
+                Cost::new(page_ns, "for a page that vmsplice holds (os.pin)") * pages * (0.2, 2.0)
             }
             Part::Iovec => {
-                let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
-                let hz = known.primary("cpu.frequency", &[])?;
-                let entries_ns = 1e9 / hz * FIELDS as f64;
-                cost_ns(
-                    0.2 * read_ns + 20.0 * entries_ns,
-                    read_ns + 100.0 * entries_ns,
-                    format!(
-                        "{FIELDS} entries of 20 to 100 cycles each to read, to check and to begin a copy \
-                         of, {}; and the message's header, 0.2 to 1 times a read of {read_ns:.0} ns",
-                        at_the_clock(hz)
-                    ),
-                )
+                let entries = FIELDS as f64;
+                let cycles = (20.0 * entries, 100.0 * entries);
+                expect::cycles(
+                    known,
+                    cycles,
+                    "entries to read, to check and to begin a copy of",
+                )? + (read()? * (0.2, 1.0)).named("the message's header")
             }
-        }
+        };
+        cost.predict("cost")
     }
 
     /// What the part adds: a difference, or a batch's share.

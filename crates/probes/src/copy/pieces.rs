@@ -2,15 +2,15 @@
 //! terms of the sums that `copy.send` and `copy.receive` expect. A piece that is not measured comes
 //! from a simpler cost; nothing here is fitted to what it predicts.
 
+use super::by_size::{along, fields_ns, memcpy_ns, points};
 use super::parts::Part;
 use crate::arenas::Pages;
 use crate::os::syscall;
 use crate::sizes;
-use crate::sum::Range;
+use costof_model::cost::{Cost, Range};
 use costof_model::facts::Facts;
 use costof_model::prediction::Known;
 use costof_model::typed::Words;
-use costof_model::unit::Unit;
 
 /// The probes that have measured them.
 pub(super) const AFTER: &[&str] = &[
@@ -207,9 +207,9 @@ impl<'a> Pieces<'a> {
             [(size, ns)] => {
                 let more = (bytes - size).max(0.0);
                 let copies = self.copy_in(more, true) + self.copy_out(more);
-                Some(Range::exactly(ns) + copies * 2.0)
+                Some(Range::from(ns) + copies * 2.0)
             }
-            _ => along(points, bytes).map(Range::exactly),
+            _ => along(points, bytes).map(Range::from),
         };
         let (awake, idle) = (points("awake"), points("idle"));
         let Some(usual) = at(&awake, bytes) else {
@@ -262,13 +262,8 @@ impl<'a> Pieces<'a> {
     }
 
     /// What a congestion control adds that lets packets leave at a rate, by a timer for each: BBR.
-    /// As long as it lets them go as fast as they come, nothing. The outer None: it does, and no timer
-    /// is known.
-    pub(super) fn pacing(
-        &self,
-        control: Option<&str>,
-        bytes: f64,
-    ) -> Option<Option<(Range, String)>> {
+    /// As long as it lets them go as fast as they come, nothing. None: it does, and no timer is known.
+    pub(super) fn pacing(&self, control: Option<&str>, bytes: f64) -> Option<Cost> {
         let usual = self
             .facts
             .kernel
@@ -276,7 +271,7 @@ impl<'a> Pieces<'a> {
             .get("net.ipv4.tcp_congestion_control");
         let control = control.or(usual.map(String::as_str)).unwrap_or_default();
         if !control.starts_with("bbr") {
-            return Some(None);
+            return Some(Cost::default());
         }
         let late = |slack| {
             let of = |wake| {
@@ -291,51 +286,9 @@ impl<'a> Pieces<'a> {
         let late = late("least").or_else(less_slack)?;
         // Small messages that wait meanwhile fill a packet.
         let added = Range(0.0, late) * (bytes / PACKET_BYTES);
-        let words = format!(
-            "as {control} may have each 64 KiB wait for a timer, {} late by os.timer",
-            Unit::Nanoseconds.display(late)
-        );
-        Some(Some((added, words)))
+        let name = format!("as {control} may have each 64 KiB wait for a timer (os.timer)");
+        Some(Cost::new(added, name))
     }
-}
-
-/// What the points of a probe say whose axes are these, by their size.
-fn points(
-    known: &Known<'_>,
-    probe: &str,
-    axes: &[(&str, &str)],
-    link: Option<&str>,
-) -> Vec<(f64, f64)> {
-    let rows = known.0.iter().filter(|row| {
-        row.point.probe == probe
-            && link.is_none_or(|link| row.point.link == link)
-            && axes.iter().all(|(name, value)| {
-                let have = row.point.axes.0.get(*name);
-                have.is_some_and(|have| have.to_string() == *value)
-            })
-    });
-    let mut points: Vec<(f64, f64)> = rows
-        .filter_map(|row| {
-            let size = row.point.axes.find_number("size")? as f64;
-            Some((size, row.estimate(&row.primary)?.median))
-        })
-        .collect();
-    points.sort_by(|one, other| one.0.total_cmp(&other.0));
-    points.dedup_by_key(|(size, _)| *size);
-    points
-}
-
-/// A copy to a cached destination, as cpu.memcpy has measured it.
-pub(crate) fn memcpy_ns(known: &Known<'_>, bytes: f64, source: &str) -> Option<f64> {
-    let axes = [("source", source), ("shape", "one"), ("align", "both")];
-    along(&points(known, "cpu.memcpy", &axes, None), bytes)
-}
-
-/// Fields that are cached copied one by one: as copies of their size, or of all together where the
-/// cache decides.
-pub(super) fn fields_ns(known: &Known<'_>, bytes: f64, fields: f64) -> Option<f64> {
-    let each = memcpy_ns(known, bytes / fields, "hot")?;
-    Some((fields * each).max(memcpy_ns(known, bytes, "hot")?))
 }
 
 /// How many packets a message is whose bytes are so many pieces of pages at most. A small one waits
@@ -347,45 +300,13 @@ pub(super) fn packets(bytes: f64, pieces: f64) -> Range {
     Range(least, least.max(pieces / PIECES))
 }
 
-/// What lies between points, or beyond the last ones in the same direction; from one alone, in
-/// proportion.
-fn along(points: &[(f64, f64)], at: f64) -> Option<f64> {
-    let line = |[one, other]: [(f64, f64); 2]| {
-        let slope = (other.1 - one.1) / (other.0 - one.0);
-        one.1 + slope * (at - one.0)
-    };
-    match *points {
-        [] => None,
-        [(size, value)] => Some(value * at / size),
-        [first, ..] if at <= first.0 => Some(first.1),
-        [.., before, last] if at >= last.0 => Some(line([before, last]).max(last.1)),
-        _ => {
-            let beyond = points.iter().position(|(size, _)| *size > at)?;
-            Some(line([points[beyond - 1], points[beyond]]))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::parts::{self, Parts};
     use super::*;
-    use crate::sum::Sum;
     use crate::testing::measured;
     use crate::{memory, os};
     use costof_model::rows::PointRow;
-
-    #[test]
-    fn between_points_is_a_line_and_beyond_them_its_end() {
-        let points = [(1.0, 10.0), (3.0, 30.0), (5.0, 90.0)];
-        for (at, value) in [(0.5, 10.0), (2.0, 20.0), (4.0, 60.0), (6.0, 120.0)] {
-            assert_eq!(along(&points, at), Some(value), "{at}");
-        }
-        assert_eq!(along(&points[..1], 4.0), Some(40.0));
-        assert_eq!(along(&[], 4.0), None);
-        // What falls towards the end says nothing of what lies beyond.
-        assert_eq!(along(&[(1.0, 30.0), (2.0, 20.0)], 9.0), Some(20.0));
-    }
 
     #[test]
     fn pages_cost_what_a_larger_buffer_adds_or_what_pinning_does() {
@@ -437,20 +358,5 @@ mod tests {
         let of = |rows: &[PointRow]| Pieces::of(&Known(rows), &facts).unwrap().reap(32);
         assert_eq!(of(&rows), Range(0.7 * 20.0, 1.3 * 80.0));
         assert_eq!(of(&rows[..2]), Range(200.0 / 32.0, 1000.0 / 32.0));
-    }
-
-    #[test]
-    fn a_sum_has_the_terms_that_there_are() {
-        let mut sum = Sum::new();
-        sum.add(Range(1.0, 2.0), "of this");
-        sum.add(Range::NONE, "of that");
-        sum.add(Range::exactly(3.0), "of those");
-        assert_eq!(sum.total(), Range(4.0, 5.0));
-        sum.add(Range(0.0, 9.0), "of others");
-        assert_eq!(
-            sum.in_words(),
-            "4.00–14.0 ns (1.00–2.00 ns of this + 3.00 ns of those + up to 9.00 ns of others)"
-        );
-        assert_eq!(sum.total().longer(Range(5.0, 7.0)), Range(5.0, 14.0));
     }
 }

@@ -3,10 +3,8 @@
 use super::pieces::{AFTER, Pieces, packets};
 use crate::arenas::Pages;
 use crate::derived;
-use crate::expect::throughput;
 use crate::net::meeting::{self, broken, cannot_reach};
 use crate::prelude::*;
-use crate::sum::{Range, Sum};
 use costof_model::link::Link;
 use costof_model::protocol::Meeting;
 use costof_model::rows::State;
@@ -222,66 +220,56 @@ impl Measure for Receive {
         let packets = packets(bytes, if uncopied { pages + 1.0 } else { 0.0 });
         let (sends, receives, packet) = pieces.packet(&point.link, point.over.word());
 
-        let mut sender = Sum::new();
-        sender.add(pieces.calls(Range::exactly(1.0)), "of calls");
+        let mut sender = Cost::default();
+        sender += Cost::new(pieces.calls(Range::from(1.0)), "of calls");
         if uncopied {
             // They are copied after all, into others.
             let references = pieces.references(2.0 * (pages + 1.0), Pages::Base);
-            sender.add(references, "for references to pages and from them");
+            sender += Cost::new(references, "for references to pages and from them");
         }
-        sender.add(pieces.copy_in(bytes, true), "of copying into the kernel");
-        sender.add(packets * sends, format!("for its packets, {packet}"));
-        if point.over == Over::Tcp
-            && let Some((paced, words)) = pieces.pacing(None, bytes)?
-        {
-            sender.add(paced, words);
+        sender += Cost::new(pieces.copy_in(bytes, true), "of copying into the kernel");
+        sender += Cost::new(packets * sends, format!("for its packets, {packet}"));
+        if point.over == Over::Tcp {
+            sender += pieces.pacing(None, bytes)?;
         }
 
-        let mut receiver = Sum::new();
+        let mut receiver = Cost::default();
         // Whole messages at best, else what has come.
         let calls = match point.how {
             How::Multishot => Range(0.1, 1.0),
             How::Recv | How::Recvmsg | How::ZeroCopy | How::Discard => Range(1.0, 2.0),
         };
-        receiver.add(pieces.calls(calls), "of calls");
-        receiver.add(packets * receives, "for its packets");
+        receiver += Cost::new(pieces.calls(calls), "of calls");
+        receiver += Cost::new(packets * receives, "for its packets");
         let copy = pieces.copy_out(bytes);
         match point.how {
             How::Discard => {}
             How::ZeroCopy if uncopied => {
-                receiver.add(Range(0.0, copy.1), "of copying what is not mapped");
+                receiver += Cost::new(Range(0.0, copy.1), "of copying what is not mapped");
                 let mapped = PAGE_READS * (pages * pieces.read_ns);
-                receiver.add(mapped, format!("for {pages:.0} mapped pages"));
+                receiver += Cost::new(mapped, format!("for {pages:.0} mapped pages"));
             }
             How::Recv | How::Recvmsg | How::ZeroCopy | How::Multishot => {
-                receiver.add(copy, "of copying out of the kernel");
+                receiver += Cost::new(copy, "of copying out of the kernel");
             }
         }
         match point.how {
             How::Recv | How::Multishot => {
                 let copied = pieces.serialise(bytes, fields, true);
-                receiver.add(copied, "of copying into the fields");
+                receiver += Cost::new(copied, "of copying into the fields");
             }
             How::Recvmsg if fields > 1.0 => {
-                receiver.add(pieces.entries(bytes, fields), "for iovec entries");
+                receiver += Cost::new(pieces.entries(bytes, fields), "for iovec entries");
             }
             How::Recvmsg | How::ZeroCopy | How::Discard => {}
         }
 
-        let (one, other) = (sender.total(), receiver.total());
-        let (takes, together) = match facts.planned_cpus().len() {
-            1 => (one + other, "one after the other on one processor"),
-            _ => (one.longer(other), "at the same time"),
+        let (sender, receiver) = (sender.named("the sender"), receiver.named("the receiver"));
+        let message = match facts.planned_cpus().len() {
+            1 => sender + receiver,
+            _ => receiver.max(sender),
         };
-        throughput(
-            bytes / takes.1 * 1e9,
-            bytes / takes.0 * 1e9,
-            format!(
-                "for a message the receiver needs {}; the sender {}, {together}",
-                receiver.in_words(),
-                sender.in_words(),
-            ),
-        )
+        message.predict_throughput(bytes)
     }
 
     /// The receiver's report with what the sender has to add.

@@ -86,7 +86,7 @@ impl Measure for BranchMiss {
         missed: One Neither,
     };
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
-    const ROLES: &'static [StartRole] = &[|launch| role::<BranchMiss>(Branches::start(launch))];
+    const ROLES: &'static [StartRole] = &[alone::<_, Branches>];
 
     fn memory_bytes(_: &At<BranchMiss>) -> u64 {
         2 << 20
@@ -111,17 +111,15 @@ struct Branches {
     outcomes: Outcomes,
 }
 
-impl Branches {
-    fn start(launch: &Launch) -> Branches {
+impl Setup<BranchMiss> for Branches {
+    fn set_up(_: &At<BranchMiss>, launch: &Launch) -> Result<Branches, Failure> {
         let mut random = Rng::with_seed(launch.seed);
-        Branches {
+        Ok(Branches {
             outcomes: Outcomes::random(|| random.u16(..)),
-        }
+        })
     }
-}
 
-impl RoleAt<BranchMiss> for Branches {
-    fn run(&mut self, _: &At<BranchMiss>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, _: &At<BranchMiss>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let parts = PASSES * RATES.len() as u32;
         for _ in 0..PASSES {
             for (random, metric) in RATES {
@@ -134,7 +132,7 @@ impl RoleAt<BranchMiss> for Branches {
         Ok(())
     }
 
-    fn finish(&mut self, _: &At<BranchMiss>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(mut self, _: &At<BranchMiss>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         for (random, _) in RATES {
             self.outcomes.rewind();
             let foretold = self.outcomes.foretell(EVIDENCE, random);

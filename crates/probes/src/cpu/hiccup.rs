@@ -1,6 +1,6 @@
 //! `cpu.hiccup`: for how long a processor stands still for who uses it.
 
-use crate::expect;
+use crate::cpu::vm_exit;
 use crate::prelude::*;
 use costof_measure::gaps::{GAP_NS, READINGS_PER_GAP, Watch};
 use costof_measure::schedule::LEAST_LAUNCHES;
@@ -66,33 +66,16 @@ impl Measure for Hiccup {
 
     fn predict(_: &At<Hiccup>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
         let hz = facts.kernel.config.get("HZ");
-        let hz: Option<f64> = hz.and_then(|hz| hz.parse().ok());
-        let (least_hz, most_hz) = hz.map_or((100.0, 1000.0), |hz| (hz, hz));
-        let ticks = match hz {
-            Some(hz) => format!("{hz:.0} timer interrupts a second (CONFIG_HZ)"),
-            None => "100 to 1,000 timer interrupts a second".to_owned(),
+        let hz = hz.and_then(|hz| hz.parse().ok());
+        let hz = hz.map_or(Range(100.0, 1000.0), |hz: f64| hz.into());
+        let interrupt = match vm_exit::measured(known) {
+            Some(exit) => exit * (2.0, 4.0) + Cost::new((1_000.0, 4_000.0), "in the kernel"),
+            None if facts.virtualization.virtual_machine == Some(true) => {
+                Cost::new((2_000.0, 20_000.0), "with the hypervisor's part")
+            }
+            None => Cost::new((1_000.0, 6_000.0), "in the kernel"),
         };
-        let (low_ns, high_ns, each) = match known.primary("cpu.vm_exit", &[]) {
-            Some(exit_ns) => (
-                1_000.0 + 2.0 * exit_ns,
-                4_000.0 + 4.0 * exit_ns,
-                format!(
-                    "1 to 4 µs each in the kernel and 2 to 4 exits of {}, as cpu.vm_exit measured",
-                    Unit::Nanoseconds.display(exit_ns)
-                ),
-            ),
-            None if facts.virtualization.virtual_machine == Some(true) => (
-                2_000.0,
-                20_000.0,
-                "2 to 20 µs each with the hypervisor's part".to_owned(),
-            ),
-            None => (1_000.0, 6_000.0, "1 to 6 µs each".to_owned()),
-        };
-        expect::between(
-            "lost",
-            (least_hz * low_ns, most_hz * high_ns),
-            format!("{ticks}, {each}"),
-        )
+        (interrupt.named("timer interrupts a second") * hz).predict("lost")
     }
 }
 
@@ -153,6 +136,6 @@ mod tests {
             .insert("HZ".to_owned(), "250".to_owned());
         let prediction = Hiccup::predict(&Hiccup {}.into(), &facts, &Known(&[])).unwrap();
         assert_eq!((prediction.low, prediction.high), (250e3, 1500e3));
-        assert!(prediction.because.contains("250 timer interrupts"));
+        assert!(prediction.because.contains("250 × timer interrupts"));
     }
 }

@@ -1,10 +1,10 @@
 //! `cpu.memcpy`: what copying memory costs.
 
 use crate::arenas::{self, Pages};
-use crate::expect::at_the_clock;
+use crate::expect::cycles;
 use crate::prelude::*;
 use crate::sizes;
-use costof_model::unit::{Unit, display_bytes};
+use costof_model::unit::display_bytes;
 use costof_os::arena::Arena;
 use costof_os::copies::{self, Walk};
 use costof_os::message::{FIELDS, Message};
@@ -121,7 +121,7 @@ impl Measure for Memcpy {
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["source", "shape"]];
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: &'static [&'static str] = &["source", "shape", "working_set"];
-    const ROLES: &'static [StartRole] = &[|launch| role::<Memcpy>(Copying::start(launch))];
+    const ROLES: &'static [StartRole] = &[alone::<_, Copying>];
 
     fn memory_bytes(point: &At<Memcpy>) -> u64 {
         let size = point.size;
@@ -155,86 +155,50 @@ impl Measure for Memcpy {
     }
 
     fn predict(point: &At<Memcpy>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let hz = known.primary("cpu.frequency", &[])?;
-        let size = point.size;
+        let bytes = point.size as f64;
         let pieces = match point.shape {
             Shape::Message => FIELDS as f64,
             Shape::One => 1.0,
         };
-        let bytes = size as f64;
+        let calls = cycles(known, (5.0 * pieces, 25.0 * pieces), "calls")?;
         let beyond = sizes::beyond(facts).to_string();
-        let memory = |op| {
+        let memory = |op: &'static str| {
             let axes = [("op", op), ("size", &*beyond), ("threads", "1")];
-            known.primary("memory.bandwidth", &axes)
+            let ns = bytes / known.primary("memory.bandwidth", &axes)? * 1e9;
+            let name = format!("to {op} as much of main memory (memory.bandwidth)");
+            Some(Cost::new(ns, name))
         };
-        let Some(level) = level_of(2 * size, facts) else {
-            // Neither source nor destination stays in a cache.
-            let copy = memory("copy")?;
-            let copy_ns = bytes / copy * 1e9;
-            return cost_ns(
-                0.7 * copy_ns,
-                2.0 * copy_ns,
-                format!(
-                    "main memory: 0.7 to 2 times the {} that copying as much takes at the {} that \
-                     memory.bandwidth measured",
-                    Unit::Nanoseconds.display(copy_ns),
-                    Unit::BytesPerSecond.display(copy)
-                ),
-            );
-        };
-        let (fast, slow, level) = RATES[level as usize - 1];
-        // One that begins behind a cache line touches two with every other vector.
-        let aligned = point.align == Align::Both;
-        let slow = if aligned { slow } else { slow / 2.0 };
-        let ns = 1e9 / hz;
-        let calls = (5.0 * pieces * ns, 25.0 * pieces * ns);
-        let called = format!(
-            "{pieces} {} of 5 to 25 cycles {}",
-            if pieces > 1.0 { "calls" } else { "call" },
-            at_the_clock(hz)
-        );
-        if point.source == Source::Hot {
-            return cost_ns(
-                calls.0 + bytes / fast * ns,
-                calls.1 + bytes / slow * ns,
-                format!("{called}, and {slow} to {fast} bytes a cycle from {level}"),
-            );
-        }
         let latency = |size: u64| {
             let size = size.to_string();
             let axes = [("size", &*size), ("pattern", "random"), ("stride", "64")];
-            known.primary("memory.latency", &axes)
+            let ns = known.primary("memory.latency", &axes)?;
+            Some(Cost::new(ns, "for a load from there (memory.latency)"))
         };
-        // A working set that a cache holds comes from there, however cold it is called.
-        if let Some(level) = level_of(Memcpy::memory_bytes(point), facts) {
-            let (fast, slow, words) = RATES[level as usize - 1];
+        let cached = |level: u32| {
+            let (fast, slow, level) = RATES[level as usize - 1];
+            // One that begins behind a cache line touches two with every other vector.
+            let aligned = point.align == Align::Both;
             let slow = if aligned { slow } else { slow / 2.0 };
-            let latency_ns = latency(sizes::inside(facts, level)?)?;
-            return cost_ns(
-                calls.0 + bytes / fast * ns,
-                calls.1 + bytes / slow * ns + pieces * latency_ns,
-                format!(
-                    "{called}; the working set fits into {words}: {slow} to {fast} bytes a cycle, \
-                     and {pieces} times none to all of the {} that memory.latency measured there",
-                    Unit::Nanoseconds.display(latency_ns)
-                ),
-            );
-        }
-        let read = memory("read")?;
-        let latency_ns = latency(sizes::beyond(facts))?;
-        let read_ns = bytes / read * 1e9;
-        cost_ns(
-            calls.0 + read_ns + pieces * latency_ns / 10.0,
-            calls.1 + 2.0 * read_ns + pieces * latency_ns,
-            format!(
-                "{called}, once or twice the {} that reading as much takes at the {} that \
-                 memory.bandwidth measured, and {pieces} times a tenth to all of the {} that \
-                 memory.latency measured, as copies overlap",
-                Unit::Nanoseconds.display(read_ns),
-                Unit::BytesPerSecond.display(read),
-                Unit::Nanoseconds.display(latency_ns)
-            ),
-        )
+            cycles(known, (bytes / fast, bytes / slow), level)
+        };
+        let cost = match (level_of(2 * point.size, facts), point.source) {
+            // Neither source nor destination stays in a cache.
+            (None, _) => memory("copy")? * (0.7, 2.0),
+            (Some(level), Source::Hot) => calls + cached(level)?,
+            (Some(_), Source::Cold) => match level_of(Memcpy::memory_bytes(point), facts) {
+                // A working set that a cache holds comes from there, however cold it is called.
+                Some(level) => {
+                    let latency = latency(sizes::inside(facts, level)?)?;
+                    calls + cached(level)? + latency * (0.0, pieces)
+                }
+                // Copies overlap.
+                None => {
+                    let latency = latency(sizes::beyond(facts))?;
+                    calls + memory("read")? * (1.0, 2.0) + latency * (pieces / 10.0, pieces)
+                }
+            },
+        };
+        cost.predict("cost")
     }
 }
 
@@ -276,13 +240,8 @@ fn offsets(point: &Memcpy) -> (usize, usize) {
     }
 }
 
-struct Copying {
-    random: Rng,
-    prepared: Option<Prepared>,
-}
-
 /// What the copies of a point are made of.
-struct Prepared {
+struct Copying {
     sources: Sources,
     walk: Walk,
     destination: Arena,
@@ -293,19 +252,8 @@ enum Sources {
     Messages(Vec<Message>),
 }
 
-impl Copying {
-    fn start(launch: &Launch) -> Copying {
-        Copying {
-            random: Rng::with_seed(launch.seed),
-            prepared: None,
-        }
-    }
-}
-
-impl RoleAt<Memcpy> for Copying {
-    fn prepare(&mut self, point: &At<Memcpy>, _: &Offers) -> Result<Offers, Failure> {
-        // What an earlier point has used is given back first.
-        self.prepared = None;
+impl Setup<Memcpy> for Copying {
+    fn set_up(point: &At<Memcpy>, launch: &Launch) -> Result<Copying, Failure> {
         let size = point.size;
         let places = places(point);
         if places == 0 {
@@ -319,42 +267,43 @@ impl RoleAt<Memcpy> for Copying {
         if !arenas::fits(needed) {
             return Err(arenas::does_not_fit(needed));
         }
-        let sources = if point.shape == Shape::Message {
-            if point.align != Align::Both {
+        let sources = match point.shape {
+            Shape::Message if point.align != Align::Both => {
                 return Err(Failure::unsupported(
                     "a message's fields begin where the allocator puts them (leave align out)",
                 ));
             }
-            let random = &mut self.random;
-            let shuffle = &mut |order: &mut [usize]| random.shuffle(order);
-            let mut messages = Message::many(places as usize, size as usize, shuffle);
-            for message in &mut messages {
-                message.fill(&mut |field| random.fill(field));
+            Shape::Message => {
+                let mut random = Rng::with_seed(launch.seed);
+                let shuffle = &mut |order: &mut [usize]| random.shuffle(order);
+                let mut messages = Message::many(places as usize, size as usize, shuffle);
+                for message in &mut messages {
+                    message.fill(&mut |field| random.fill(field));
+                }
+                Sources::Messages(messages)
             }
-            Sources::Messages(messages)
-        } else {
-            let mut arena = arenas::in_memory(places * apart(point), Pages::Base)?;
-            let all = 0..arena.len();
-            arena.number_words(all);
-            Sources::Pieces(arena)
+            Shape::One => {
+                let mut arena = arenas::in_memory(places * apart(point), Pages::Base)?;
+                let all = 0..arena.len();
+                arena.number_words(all);
+                Sources::Pieces(arena)
+            }
         };
-        self.prepared = Some(Prepared {
+        Ok(Copying {
             sources,
             walk: Walk::new(places as usize),
             destination: arenas::in_memory(DESTINATION_AT + size + 1, Pages::Base)?,
-        });
-        Ok(Offers::new())
+        })
     }
 
-    fn run(&mut self, point: &At<Memcpy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let Prepared {
+    fn measure(&mut self, point: &At<Memcpy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let Copying {
             sources,
             walk,
             destination,
-        } = self.prepared.as_mut().expect("a point is prepared");
-        let size = point.size as usize;
+        } = self;
         let (from, to) = offsets(point);
-        let to = &mut destination.as_mut_slice()[to..][..size];
+        let to = &mut destination.as_mut_slice()[to..][..point.size as usize];
         match sources {
             Sources::Pieces(arena) => {
                 let from = &arena.as_slice()[from..];
@@ -368,13 +317,12 @@ impl RoleAt<Memcpy> for Copying {
         Ok(())
     }
 
-    fn finish(&mut self, point: &At<Memcpy>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        let prepared = self.prepared.as_ref().expect("a point is measured");
+    fn check(self, point: &At<Memcpy>, _: &mut Meter<'_>) -> Result<(), Failure> {
         let size = point.size as usize;
         let (from, to) = offsets(point);
-        let copied = &prepared.destination.as_slice()[to..][..size];
-        let place = prepared.walk.at();
-        let same = match &prepared.sources {
+        let copied = &self.destination.as_slice()[to..][..size];
+        let place = self.walk.at();
+        let same = match &self.sources {
             Sources::Pieces(arena) => {
                 let place = from + place * apart(point) as usize;
                 copied == &arena.as_slice()[place..][..size]

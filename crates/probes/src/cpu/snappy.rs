@@ -1,6 +1,6 @@
 //! `cpu.snappy`: what compressing with Snappy costs.
 
-use crate::expect::at_the_clock;
+use crate::expect::cycles;
 use crate::prelude::*;
 use crate::{derived, english};
 use fastrand::Rng;
@@ -79,7 +79,7 @@ impl Measure for Snappy {
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["size", "data", "direction"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|_| role::<Snappy>(Compressor::start())];
+    const ROLES: &'static [StartRole] = &[alone::<_, Compressor>];
 
     fn memory_bytes(_: &At<Snappy>) -> u64 {
         4 * ALL_BYTES
@@ -102,51 +102,28 @@ impl Measure for Snappy {
 
     fn predict(point: &At<Snappy>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         let size = point.size as f64;
-        let compresses = point.direction == Direction::Compress;
-        if point.data == Data::Text {
-            // Text is among the slowest inputs, which those figures are for.
-            let (then, what) = if compresses {
-                (250e6, "compress")
-            } else {
-                (500e6, "decompress")
-            };
-            let ns_then = size / then * 1e9;
-            return cost_ns(
-                ns_then / 5.0,
-                ns_then / 1.5,
-                format!(
-                    "a core of 2011 takes {} to {what} it at {}, and newer ones are 1.5 to 5 \
-                     times as fast",
-                    Unit::Nanoseconds.display(ns_then),
-                    Unit::BytesPerSecond.display(then)
-                ),
-            );
-        }
-        // What is copied or cleared, in a cache: 8 to 40 bytes a nanosecond.
-        let moves = |bytes: f64| (bytes / 40.0, bytes / 8.0);
-        if !compresses {
-            let (low, high) = moves(size);
-            return cost_ns(
-                5.0 + low,
-                40.0 + high,
-                "a copy at 8 to 40 GB/s, and 5 to 40 ns for the call",
-            );
-        }
-        let hz = known.primary("cpu.frequency", &[])?;
-        let work = Fruitless::search(point.size);
-        let (low, high) = moves(size + work.table_bytes);
-        let ns_per_cycle = 1e9 / hz;
-        cost_ns(
-            work.looks * 4.0 * ns_per_cycle + low,
-            work.looks * 12.0 * ns_per_cycle + high,
-            format!(
-                "{:.0} places are looked at, for 4 to 12 cycles each {}; the data are copied and \
-                 {} of tables cleared, at 8 to 40 GB/s",
-                work.looks,
-                at_the_clock(hz),
-                Unit::Bytes.display(work.table_bytes)
-            ),
-        )
+        // What is copied or cleared, in a cache.
+        const MOVES: (f64, f64) = (8.0, 40.0);
+        let cost = match (point.data, point.direction) {
+            // Text is among the slowest inputs, which those figures are for; newer cores are 1.5 to 5
+            // times as fast.
+            (Data::Text, direction) => {
+                let then = match direction {
+                    Direction::Compress => 250e6,
+                    Direction::Decompress => 500e6,
+                };
+                Cost::new(size / then * 1e9, "on a core of 2011") * (1.0 / 5.0, 1.0 / 1.5)
+            }
+            (Data::Random, Direction::Decompress) => {
+                Cost::bytes(size, MOVES, "copied") + Cost::new((5.0, 40.0), "for the call")
+            }
+            (Data::Random, Direction::Compress) => {
+                let Fruitless { looks, table_bytes } = Fruitless::search(point.size);
+                let looks = cycles(known, (4.0 * looks, 12.0 * looks), "places looked at")?;
+                looks + Cost::bytes(size + table_bytes, MOVES, "of data and tables moved")
+            }
+        };
+        cost.predict("cost")
     }
 
     fn derive(point: &At<Snappy>, reports: Vec<Report>) -> Report {
@@ -169,20 +146,8 @@ struct Piece {
     compressed: Vec<u8>,
 }
 
-impl Compressor {
-    fn start() -> Compressor {
-        Compressor {
-            encoder: Encoder::new(),
-            decoder: Decoder::new(),
-            pieces: Vec::new(),
-            output: Vec::new(),
-            last: None,
-        }
-    }
-}
-
-impl RoleAt<Snappy> for Compressor {
-    fn prepare(&mut self, point: &At<Snappy>, _: &Offers) -> Result<Offers, Failure> {
+impl Setup<Snappy> for Compressor {
+    fn set_up(point: &At<Snappy>, _: &Launch) -> Result<Compressor, Failure> {
         let size = point.size as usize;
         let data = match point.data {
             Data::Text => english::text(ALL_BYTES as usize, SEED),
@@ -192,21 +157,27 @@ impl RoleAt<Snappy> for Compressor {
                 data
             }
         };
-        self.pieces.clear();
+        let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new());
+        let mut pieces = Vec::new();
         for plain in data.chunks_exact(size) {
-            let compressed = self.encoder.compress_vec(plain).map_err(failed)?;
-            let back = self.decoder.decompress_vec(&compressed).map_err(failed)?;
+            let compressed = encoder.compress_vec(plain).map_err(failed)?;
+            let back = decoder.decompress_vec(&compressed).map_err(failed)?;
             is_the_same(plain, &back)?;
-            self.pieces.push(Piece {
+            pieces.push(Piece {
                 plain: plain.to_vec(),
                 compressed,
             });
         }
-        self.output = vec![0; max_compress_len(size)];
-        Ok(Offers::new())
+        Ok(Compressor {
+            encoder,
+            decoder,
+            pieces,
+            output: vec![0; max_compress_len(size)],
+            last: None,
+        })
     }
 
-    fn run(&mut self, point: &At<Snappy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Snappy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let Compressor {
             encoder,
             decoder,
@@ -235,7 +206,7 @@ impl RoleAt<Snappy> for Compressor {
         Ok(())
     }
 
-    fn finish(&mut self, point: &At<Snappy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(mut self, point: &At<Snappy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (piece, written) = self.last.take().expect("a measured point has a result");
         let result = &self.output[..written.map_err(failed)?];
         let plain = &self.pieces[piece].plain;

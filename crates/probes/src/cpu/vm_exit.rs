@@ -58,6 +58,12 @@ impl Measure for VmExit {
     }
 }
 
+/// An exit and entry, as measured.
+pub(crate) fn measured(known: &Known<'_>) -> Option<Cost> {
+    let ns = known.primary("cpu.vm_exit", &[])?;
+    Some(Cost::new(ns, "for a VM exit (cpu.vm_exit)"))
+}
+
 struct Exit {
     /// Whether the last answer was the hypervisor's.
     answered: bool,

@@ -2,10 +2,9 @@
 
 use super::axes;
 use super::expect;
-use super::place::{Place, is_there};
+use super::target_file::{TargetFile, is_there};
 use crate::derived::with_throughput;
 use crate::prelude::*;
-use crate::sum::{Range, Sum};
 use costof_measure::schedule::Precision;
 use costof_model::Text;
 use costof_os::file::cache;
@@ -118,37 +117,20 @@ impl Measure for CacheSize {
     fn predict(point: &At<CacheSize>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
         /// Below the first share of what may be kept all comes from memory; above the second, nothing.
         const SURE: (f64, f64) = (0.8, 1.15);
-        let most = facts.most_cached_bytes()? as f64;
-        let share = point.size as f64 / most;
-        let block = BLOCK as f64;
-        let mut warm = Sum::new();
-        expect::call(&mut warm, known)?;
-        warm.add(expect::FIND_PAGE_NS * expect::pages(block), "to find pages");
-        warm.add(expect::copy(known, block)?, "to copy the block");
-        let (fast, slow) = expect::rates(&point.dir, facts)?;
-        let device = Range(block / fast, block / slow);
-        let kept = format!("{share:.2} of what may be kept");
-        if share < SURE.0 {
-            let Range(low, high) = warm.total();
-            return cost_ns(
-                low,
-                high,
-                format!("{kept}: from memory, {}", warm.in_words()),
-            );
-        }
-        let by_device = format!("from the device at {slow} to {fast} GB/s");
-        if share > SURE.1 {
-            return cost_ns(
-                device.0,
-                device.1 + warm.total().1,
-                format!("{kept}: {by_device}, and {}", warm.in_words()),
-            );
-        }
-        cost_ns(
-            warm.total().0,
-            device.1 + warm.total().1,
-            format!("{kept}: from memory, {}, or {by_device}", warm.in_words()),
-        )
+        let share = point.size as f64 / facts.most_cached_bytes()? as f64;
+        let memory = expect::cached(known, BLOCK as f64)?;
+        let rates = expect::rates(&point.dir, facts)?;
+        let device = Cost::bytes(BLOCK as f64, rates, "from the device");
+        let device = device + memory.clone() * (0.0, 1.0);
+        let cost = if share < SURE.0 {
+            memory
+        } else if share > SURE.1 {
+            device
+        } else {
+            memory.up_to(device)
+        };
+        let name = format!("at {share:.2} of what may be kept");
+        cost.named(name).predict("cost")
     }
 
     fn derive(_: &At<CacheSize>, reports: Vec<Report>) -> Report {
@@ -158,7 +140,7 @@ impl Measure for CacheSize {
 
 #[derive(Default)]
 struct Rereader {
-    place: Option<Place>,
+    place: Option<TargetFile>,
     reader: Option<Reader>,
     cached: u64,
     share: Option<f64>,
@@ -173,7 +155,7 @@ impl RoleAt<CacheSize> for Rereader {
     fn prepare(&mut self, point: &At<CacheSize>, _: &Offers) -> Result<Offers, Failure> {
         self.reader = None;
         let size = point.size;
-        let place = Place::again(&mut self.place, &point.dir)?;
+        let place = TargetFile::again(&mut self.place, &point.dir)?;
         place.must_have_a_device("nothing else holds them")?;
         place.extend(size)?;
         let failed = |error: io::Error| place.failed("read", &error);

@@ -2,9 +2,8 @@
 
 use super::axes;
 use super::expect;
-use super::place::{self, Place, all_by_the_device, is_there};
+use super::target_file::{self, TargetFile, all_by_the_device, is_there};
 use crate::prelude::*;
-use crate::sum::{Range, Sum};
 use costof_measure::schedule::Precision;
 use costof_model::Text;
 use costof_os::file::contenders::Contenders;
@@ -81,7 +80,13 @@ impl Measure for Contention {
         Precision::Default => Duration::from_secs(15),
         Precision::Full => Duration::from_secs(30),
     });
-    const ROLES: &'static [StartRole] = &[|launch| role::<Contention>(Contended::start(launch))];
+    const ROLES: &'static [StartRole] = &[|launch| {
+        role::<Contention>(Contended {
+            random: Rng::with_seed(launch.seed),
+            others: launch.cpus.get(1..).unwrap_or_default().to_vec(),
+            ..Contended::default()
+        })
+    }];
 
     fn least_ns(point: &At<Contention>) -> f64 {
         READS as f64 * 100e3 * (1.0 + point.contenders as f64 / 2.0)
@@ -92,48 +97,27 @@ impl Measure for Contention {
     }
 
     fn predict(point: &At<Contention>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let mut sum = Sum::new();
-        let contenders = point.contenders as f64;
         let blocks = expect::Blocks {
             dir: &point.dir,
             block: point.block,
             jump: true,
             by_read: false,
         };
-        let one = expect::request(&blocks, facts, known)?;
-        sum.add(one.range, one.name);
-        sum.add(
-            one.range * Range(0.0, contenders),
-            format!("for up to {contenders} others"),
-        );
-        let rest = expect::bytes(&blocks, facts)?;
-        sum.add(rest.range, rest.name);
-        let Range(low, high) = sum.total();
-        latency_ns(low, high, sum.in_words())
+        let all = 1.0 + point.contenders as f64;
+        let requests = expect::request(&blocks, facts, known)? * (1.0, all);
+        (requests + expect::bytes(&blocks, facts)?).predict("latency")
     }
 }
 
+#[derive(Default)]
 struct Contended {
     random: Rng,
     /// Where contenders run.
     others: Vec<usize>,
-    place: Option<Place>,
+    place: Option<TargetFile>,
     reader: Option<Reader>,
     contenders: Option<Contenders>,
     share: Option<f64>,
-}
-
-impl Contended {
-    fn start(launch: &Launch) -> Contended {
-        Contended {
-            random: Rng::with_seed(launch.seed),
-            others: launch.cpus.get(1..).unwrap_or_default().to_vec(),
-            place: None,
-            reader: None,
-            contenders: None,
-            share: None,
-        }
-    }
 }
 
 impl RoleAt<Contention> for Contended {
@@ -146,14 +130,14 @@ impl RoleAt<Contention> for Contended {
         self.contenders = None;
         self.reader = None;
         let (size, block) = (point.size, point.block);
-        place::has_blocks(size, block)?;
-        let place = Place::again(&mut self.place, &point.dir)?;
+        target_file::has_blocks(size, block)?;
+        let place = TargetFile::again(&mut self.place, &point.dir)?;
         place.must_have_a_device("nobody waits for another there")?;
         place.must_be_direct(block, "--set dir= for another folder")?;
         place.extend(size)?;
         let failed = |error: io::Error| place.failed("read", &error);
         let file = place.data.open(Access::Direct).map_err(failed)?;
-        let order = place::random_order(size, block, block, &mut self.random);
+        let order = target_file::random_order(size, block, block, &mut self.random);
         let reader = Reader::new(Engine::Pread, file, order, true).map_err(failed)?;
         let files = (0..point.contenders).map(|_| {
             let mut data = DataFile::create(Some(place.data.folder()))?;
@@ -245,7 +229,7 @@ fn ended(error: io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::tried::{launch, run, value};
+    use crate::file::tried::{run, value};
     use costof_model::failure::FailureKind;
 
     #[test]
@@ -274,7 +258,7 @@ mod tests {
                 ..Contention::default()
             });
             let _alone = crate::file::tried::alone();
-            let mut role = Contended::start(&launch());
+            let mut role = Contended::default();
             if let Err(failure) = role.prepare(&point, &Offers::new()) {
                 assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
                 eprintln!("skipped: {failure}");

@@ -2,13 +2,12 @@
 //! it has answered already.
 
 use super::axes::TEMPORARY;
-use super::place::medium;
-use crate::copy::pieces::memcpy_ns;
+use super::target_file::medium;
+use crate::copy::by_size::memcpy_ns;
 use crate::os::syscall;
-use crate::sum::{Range, Sum};
+use costof_model::cost::{Cost, Range};
 use costof_model::facts::{Facts, Medium};
 use costof_model::prediction::Known;
-use costof_model::unit::Unit;
 
 const PAGE_BYTES: f64 = 4096.0;
 /// What a call takes that finds a file and a page, beside one that reads a byte.
@@ -19,13 +18,7 @@ const OF_A_FAULT: Range = Range(0.5, 1.4);
 const OF_A_READ: Range = Range(0.4, 2.5);
 
 /// To find a page of the page cache and to take it, of a large folio and of one alone.
-pub(super) const FIND_PAGE_NS: Range = Range(5.0, 150.0);
-
-/// What something takes, and what it is.
-pub(super) struct Term {
-    pub(super) range: Range,
-    pub(super) name: String,
-}
+const FIND_PAGE_NS: Range = Range(5.0, 150.0);
 
 /// Blocks that are read from a device, or written to it.
 pub(super) struct Blocks<'a> {
@@ -38,15 +31,19 @@ pub(super) struct Blocks<'a> {
     pub(super) by_read: bool,
 }
 
-/// Adds a system call that reads or writes a file; none where none is known.
-pub(super) fn call(sum: &mut Sum, known: &Known<'_>) -> Option<f64> {
-    let call_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
-    let name = format!(
-        "for a system call of {}",
-        Unit::Nanoseconds.display(call_ns)
-    );
-    sum.add(CALLS * call_ns, name);
-    Some(call_ns)
+/// A system call that reads or writes a file.
+pub(super) fn call(known: &Known<'_>) -> Option<Cost> {
+    Some(syscall::measured(known, syscall::Call::Read)? * CALLS)
+}
+
+/// A block of the page cache, found and copied by a call.
+pub(super) fn cached(known: &Known<'_>, block: f64) -> Option<Cost> {
+    Some(call(known)? + find(block) + copy(known, block)?)
+}
+
+/// To find a block's pages in the page cache.
+pub(super) fn find(block: f64) -> Cost {
+    Cost::new(FIND_PAGE_NS * pages(block), "to find pages")
 }
 
 /// How many pages of the page cache a block is.
@@ -55,29 +52,17 @@ pub(super) fn pages(block: f64) -> f64 {
 }
 
 /// A copy from a cached source, or from one that is in memory, with TLB misses.
-pub(super) fn copy(known: &Known<'_>, block: f64) -> Option<Range> {
+pub(super) fn copy(known: &Known<'_>, block: f64) -> Option<Cost> {
     let hot = memcpy_ns(known, block, "hot")?;
     let cold = memcpy_ns(known, block, "cold").unwrap_or(4.0 * hot);
-    Some(Range(hot.min(cold), 2.0 * cold.max(hot) + 100.0))
-}
-
-/// Adds a request to the device, and what its bytes take.
-pub(super) fn device(
-    sum: &mut Sum,
-    blocks: &Blocks<'_>,
-    facts: &Facts,
-    known: &Known<'_>,
-) -> Option<()> {
-    for term in [request(blocks, facts, known)?, bytes(blocks, facts)?] {
-        sum.add(term.range, term.name);
-    }
-    Some(())
+    let range = (hot.min(cold), 2.0 * cold.max(hot) + 100.0);
+    Some(Cost::new(range, "to copy the block"))
 }
 
 /// A request to the device under the folder, of few bytes: by what the same device has
 /// answered already, where that is known, else by its kind. None where nothing is known of it.
-pub(super) fn request(blocks: &Blocks<'_>, facts: &Facts, known: &Known<'_>) -> Option<Term> {
-    let by_kind = match (medium(blocks.dir, facts), blocks.jump) {
+pub(super) fn request(blocks: &Blocks<'_>, facts: &Facts, known: &Known<'_>) -> Option<Cost> {
+    let (by_kind, name) = match (medium(blocks.dir, facts), blocks.jump) {
         (Medium::Rotational, true) => (Range(3e6, 20e6), "for a seek and half a turn of a disk"),
         (Medium::Rotational, false) => (Range(20e3, 500e3), "for a request to a disk"),
         (Medium::Flash, _) => (Range(8e3, 200e3), "for a request to flash"),
@@ -92,18 +77,11 @@ pub(super) fn request(blocks: &Blocks<'_>, facts: &Facts, known: &Known<'_>) -> 
             ("depth", "1"),
         ];
         let ns = known.primary("file.read", &direct)?;
-        Some((
-            OF_A_READ * ns,
-            format!("a direct read took {}", Unit::Nanoseconds.display(ns)),
-        ))
+        Some(Cost::new(ns, "for a direct read (file.read)") * OF_A_READ)
     };
     let fault = || {
         let ns = known.primary("os.page_fault", &[("kind", "major")])?;
-        let name = format!(
-            "a page fault that read took {}",
-            Unit::Nanoseconds.display(ns)
-        );
-        Some((OF_A_FAULT * ns, name))
+        Some(Cost::new(ns, "for a page fault that read (os.page_fault)") * OF_A_FAULT)
     };
     // Both were in the temporary folder.
     let answered = if blocks.dir != TEMPORARY {
@@ -113,33 +91,20 @@ pub(super) fn request(blocks: &Blocks<'_>, facts: &Facts, known: &Known<'_>) -> 
     } else {
         read().or_else(fault)
     };
-    Some(match answered {
-        Some((range, name)) => Term {
-            range,
-            name: format!("for a request, as {name}"),
-        },
-        None => Term {
-            range: by_kind.0,
-            name: by_kind.1.to_owned(),
-        },
-    })
+    Some(answered.unwrap_or_else(|| Cost::new(by_kind, name)))
 }
 
-/// Bytes a nanosecond of the device under the folder, fast and slow, by its kind.
+/// Bytes a nanosecond of the device under the folder, slow and fast, by its kind.
 pub(super) fn rates(dir: &str, facts: &Facts) -> Option<(f64, f64)> {
     match medium(dir, facts) {
-        Medium::Rotational => Some((0.3, 0.08)),
-        Medium::Flash | Medium::Virtual => Some((8.0, 0.3)),
+        Medium::Rotational => Some((0.08, 0.3)),
+        Medium::Flash | Medium::Virtual => Some((0.3, 8.0)),
         Medium::Memory | Medium::Unknown => None,
     }
 }
 
 /// What the bytes of a block take beside the request, beyond the first page.
-pub(super) fn bytes(blocks: &Blocks<'_>, facts: &Facts) -> Option<Term> {
-    let (fast, slow) = rates(blocks.dir, facts)?;
+pub(super) fn bytes(blocks: &Blocks<'_>, facts: &Facts) -> Option<Cost> {
     let more = (blocks.block as f64 - PAGE_BYTES).max(0.0);
-    Some(Term {
-        range: Range(more / fast, more / slow),
-        name: format!("for the bytes at {slow} to {fast} GB/s"),
-    })
+    Some(Cost::bytes(more, rates(blocks.dir, facts)?, "more"))
 }

@@ -1,7 +1,7 @@
 //! `file.metadata`: what it costs to make, look up, rename and remove a file.
 
 use super::axes;
-use super::place::Place;
+use super::target_file::TargetFile;
 use crate::os::syscall;
 use crate::prelude::*;
 use costof_model::Text;
@@ -86,34 +86,16 @@ impl Measure for Metadata {
     }
 
     fn predict(point: &At<Metadata>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
-        let open_ns = syscall::one_thread_ns(known, syscall::Call::Open)?;
-        let (low, high, because) = match point.call {
-            Call::Stat => (
-                read_ns,
-                6.0 * read_ns,
-                format!(
-                    "a name to look up and 144 bytes to copy: 1 to 6 system calls of {read_ns:.0} ns"
-                ),
-            ),
-            Call::Create => (
-                2.0 * open_ns,
-                30.0 * open_ns,
-                format!(
-                    "an open and close of {open_ns:.0} ns, 2 to 30 of them with an inode to find and a \
-                     folder and a journal to note it in"
-                ),
-            ),
-            Call::Rename | Call::Unlink => (
-                open_ns,
-                30.0 * open_ns,
-                format!(
-                    "1 to 30 opens and closes of {open_ns:.0} ns, with a folder and a journal to note \
-                     it in"
-                ),
-            ),
+        let read = syscall::measured(known, syscall::Call::Read)?;
+        let open = syscall::measured(known, syscall::Call::Open)?;
+        let cost = match point.call {
+            // A name to look up, and 144 bytes to copy.
+            Call::Stat => read * (1.0, 6.0),
+            // An inode to find, and a folder and a journal to note it in.
+            Call::Create => open * (2.0, 30.0),
+            Call::Rename | Call::Unlink => open * (1.0, 30.0),
         };
-        cost_ns(low, high, because)
+        cost.predict("cost")
     }
 }
 
@@ -122,7 +104,6 @@ struct Namer {
     /// A folder's files, for all points of the launch.
     names: Option<Names>,
     folder: String,
-    failed: Option<io::Error>,
 }
 
 impl Namer {
@@ -136,9 +117,8 @@ impl Namer {
 
 impl RoleAt<Metadata> for Namer {
     fn prepare(&mut self, point: &At<Metadata>, _: &Offers) -> Result<Offers, Failure> {
-        self.failed = None;
         if self.names.is_none() {
-            let place = Place::of(&point.dir)?;
+            let place = TargetFile::of(&point.dir)?;
             self.folder = place.folder();
             let names = Names::new(place.data.folder(), FILES);
             self.names = Some(names.map_err(|error| self.refused(&error))?);
@@ -150,7 +130,7 @@ impl RoleAt<Metadata> for Namer {
         let call = point.call;
         let mut names = self.names.take().expect("a prepared point has files");
         let cell = RefCell::new(&mut names);
-        let mut failed = None;
+        let mut failed = FirstError::default();
         let most = match call {
             Call::Stat | Call::Rename => STAYING_FILES,
             Call::Create | Call::Unlink => FILES,
@@ -172,27 +152,18 @@ impl RoleAt<Metadata> for Namer {
             },
             |n| {
                 let mut names = cell.borrow_mut();
-                let done = match call {
+                failed.note(match call {
                     Call::Create => names.create(n),
                     Call::Stat => names.stat(n),
                     Call::Rename => names.rename(n),
                     Call::Unlink => names.unlink(n),
-                };
-                if let Err(error) = done {
-                    failed.get_or_insert(error);
-                }
+                });
             },
         );
-        self.failed = failed;
         self.names = Some(names);
-        measured
-    }
-
-    fn finish(&mut self, _: &At<Metadata>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        match self.failed.take() {
-            Some(error) => Err(self.refused(&error)),
-            None => Ok(()),
-        }
+        measured?;
+        let done = failed.into_result();
+        done.map_err(|error| self.refused(&error))
     }
 }
 

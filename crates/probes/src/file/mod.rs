@@ -5,10 +5,10 @@ pub(crate) mod cache_size;
 pub(crate) mod contention;
 pub(crate) mod expect;
 pub(crate) mod metadata;
-pub(crate) mod place;
 pub(crate) mod read;
 pub(crate) mod remote;
 pub(crate) mod sync;
+pub(crate) mod target_file;
 #[cfg(test)]
 pub(crate) mod tried;
 pub(crate) mod write;

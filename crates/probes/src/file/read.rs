@@ -3,7 +3,7 @@
 mod predict;
 
 use super::axes::{self, Pattern};
-use super::place::{self, ALL, Place, has_blocks, is_there, temporary_name};
+use super::target_file::{self, ALL, TargetFile, has_blocks, is_there, temporary_name};
 use crate::arenas;
 use crate::derived::with_throughput;
 use crate::prelude::*;
@@ -152,7 +152,12 @@ impl Measure for Read {
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["cache", "pattern"]];
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: &'static [&'static str] = &["size", "dir"];
-    const ROLES: &'static [StartRole] = &[|launch| role::<Read>(Reading::start(launch))];
+    const ROLES: &'static [StartRole] = &[|launch| {
+        role::<Read>(Reading {
+            random: Rng::with_seed(launch.seed),
+            ..Reading::default()
+        })
+    }];
 
     fn headlines(facts: &Facts) -> Vec<Headline> {
         let disk = temporary_name(facts).unwrap_or_else(|| "its disk".to_owned());
@@ -222,27 +227,14 @@ fn at(cache: Cache, pattern: Pattern, block: u64) -> Read {
     }
 }
 
+#[derive(Default)]
 struct Reading {
     random: Rng,
     /// Made once, for all points of the launch.
-    place: Option<Place>,
+    place: Option<TargetFile>,
     reader: Option<Reader>,
     /// Which share of what was read in the timed batches came from the device.
     share: Option<f64>,
-    /// What a read has answered, where it failed.
-    failed: Option<io::Error>,
-}
-
-impl Reading {
-    fn start(launch: &Launch) -> Reading {
-        Reading {
-            random: Rng::with_seed(launch.seed),
-            place: None,
-            reader: None,
-            share: None,
-            failed: None,
-        }
-    }
 }
 
 impl RoleAt<Read> for Reading {
@@ -253,16 +245,15 @@ impl RoleAt<Read> for Reading {
 
     fn prepare(&mut self, point: &At<Read>, _: &Offers) -> Result<Offers, Failure> {
         self.reader = None;
-        self.failed = None;
         self.share = None;
         can_be(point)?;
         let size = point.size;
-        let place = Place::again(&mut self.place, &point.dir)?;
+        let place = TargetFile::again(&mut self.place, &point.dir)?;
         fits_the_place(point, place)?;
         place.extend(size)?;
         let is_random = point.pattern.jumps();
         let order = if is_random {
-            place::random_order(size, point.block, apart(point), &mut self.random)
+            target_file::random_order(size, point.block, apart(point), &mut self.random)
         } else {
             Order::sequential(size, point.block)
         };
@@ -308,12 +299,8 @@ impl RoleAt<Read> for Reading {
         let most = most_at_once(point, reader);
         // Preparing and reading take turns.
         let reader = RefCell::new(reader);
-        let failed = RefCell::new(&mut self.failed);
-        let read = |n: u64| {
-            if let Err(error) = reader.borrow_mut().read(n) {
-                failed.borrow_mut().get_or_insert(error);
-            }
-        };
+        let failed = RefCell::new(FirstError::default());
+        let read = |n: u64| failed.borrow_mut().note(reader.borrow_mut().read(n));
         let prepare = || {
             if is_cold {
                 evict(place, &reader.borrow())?;
@@ -358,16 +345,14 @@ impl RoleAt<Read> for Reading {
         }
         let bytes = reader.borrow().read_bytes() - before.1;
         self.share = place.share_read(&before.0, bytes);
-        Ok(())
+        let read = failed.into_inner().into_result();
+        read.map_err(|error| place.failed("read", &error))
     }
 
     /// That the file was read, where it came from, and what that took of the processor.
     fn finish(&mut self, point: &At<Read>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let place = self.place.as_ref().expect("a measured point has a file");
         let mut reader = self.reader.take().expect("a measured point has a reader");
-        if let Some(error) = self.failed.take() {
-            return Err(place.failed("read", &error));
-        }
         let failed = |error| place.failed("read", &error);
         is_there(&reader)?;
         let is_cold = point.cache == Cache::Cold;
@@ -456,7 +441,7 @@ fn can_be(point: &At<Read>) -> Result<(), Failure> {
 }
 
 /// Whether what the file lies on can answer the point, before anything is written there.
-fn fits_the_place(point: &At<Read>, place: &Place) -> Result<(), Failure> {
+fn fits_the_place(point: &At<Read>, place: &TargetFile) -> Result<(), Failure> {
     if point.pattern == Pattern::Seek {
         if place.medium != Medium::Rotational {
             return Err(Failure::unsupported(format!(
@@ -483,7 +468,7 @@ fn fits_the_place(point: &At<Read>, place: &Place) -> Result<(), Failure> {
 }
 
 /// Has all of the file in the page cache, and its mapping's pages mapped.
-fn warm(place: &Place, reader: &mut Reader, size: u64) -> Result<(), Failure> {
+fn warm(place: &TargetFile, reader: &mut Reader, size: u64) -> Result<(), Failure> {
     place.read_into_cache(size)?;
     let read = reader.read(reader.blocks());
     read.map_err(|error| place.failed("read", &error))?;
@@ -492,7 +477,7 @@ fn warm(place: &Place, reader: &mut Reader, size: u64) -> Result<(), Failure> {
 }
 
 /// Has none of the file in the page cache.
-fn evict(place: &Place, reader: &Reader) -> Result<(), Failure> {
+fn evict(place: &TargetFile, reader: &Reader) -> Result<(), Failure> {
     let failed = |error: io::Error| place.failed("evict", &error);
     reader.unmap_pages().map_err(failed)?;
     let left = cache::evict(place.data.file(), place.data.len()).map_err(failed)?;
@@ -508,7 +493,11 @@ fn evict(place: &Place, reader: &Reader) -> Result<(), Failure> {
     }
 }
 
-fn came_from_where_it_should(point: &At<Read>, place: &Place, share: f64) -> Result<(), Failure> {
+fn came_from_where_it_should(
+    point: &At<Read>,
+    place: &TargetFile,
+    share: f64,
+) -> Result<(), Failure> {
     let (meant, right) = match point.cache {
         Cache::Warm => ("from memory", share <= NONE),
         Cache::Cold | Cache::Direct => ("from the device", share >= ALL),

@@ -5,6 +5,7 @@ mod expect;
 mod mounted;
 pub(crate) mod null;
 mod reads;
+mod reply;
 mod server;
 mod url;
 mod wire;
@@ -94,7 +95,12 @@ impl Measure for Remote {
     // The patterns and blocks are held against each other.
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: &'static [&'static str] = &["path"];
-    const ROLES: &'static [StartRole] = &[|launch| role::<Remote>(Reader::start(launch))];
+    const ROLES: &'static [StartRole] = &[|launch| {
+        role::<Remote>(Reader {
+            random: Rng::with_seed(launch.seed),
+            ..Reader::default()
+        })
+    }];
 
     fn memory_bytes(point: &At<Remote>) -> u64 {
         4 * point.block as u64
@@ -135,21 +141,12 @@ fn way(path: &str) -> Result<Way, Failure> {
 }
 
 /// Reads one file, by however many points.
+#[derive(Default)]
 struct Reader {
     random: Rng,
     /// Why the file cannot be read: a server that is silent is not waited for at each point.
     refused: Option<Failure>,
     reading: Option<Reading>,
-}
-
-impl Reader {
-    fn start(launch: &Launch) -> Reader {
-        Reader {
-            random: Rng::with_seed(launch.seed),
-            refused: None,
-            reading: None,
-        }
-    }
 }
 
 impl RoleAt<Remote> for Reader {
@@ -170,10 +167,10 @@ impl RoleAt<Remote> for Reader {
 
     fn run(&mut self, point: &At<Remote>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let mut reading = self.reading.take().expect("it is prepared");
-        let drawn = match point.pattern {
+        let random = match point.pattern {
             Pattern::Random => Some(self.random.fork()),
             Pattern::Sequential => None,
         };
-        reads::measure(&mut reading, drawn, meter)
+        reads::measure(&mut reading, random, meter)
     }
 }

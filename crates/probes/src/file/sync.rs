@@ -2,9 +2,8 @@
 
 use super::axes;
 use super::expect;
-use super::place::{self, Place, all_by_the_device, temporary_name};
+use super::target_file::{self, TargetFile, all_by_the_device, temporary_name};
 use crate::prelude::*;
-use crate::sum::{Range, Sum};
 use costof_model::Text;
 use costof_model::facts::Medium;
 use costof_os::file::order::Order;
@@ -105,36 +104,25 @@ impl Measure for Sync {
     }
 
     fn predict(point: &At<Sync>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        /// A write of the data, and one more where its place in the file is noted too.
-        const DATA: Range = Range(1.0, 2.0);
-        /// To commit a journal, or write a log, behind that.
-        const JOURNAL: Range = Range(1.0, 4.0);
         let request = expect::request(&point.blocks(), facts, known)?;
-        let mut sum = Sum::new();
-        sum.add(
-            DATA * request.range,
-            format!("to write the data, {}", request.name),
-        );
-        if point.r#where == Where::Append || point.call == Call::Fsync {
-            // Times of files are kept by the tick: not every fsync finds one that has changed.
-            let least = match point.r#where {
-                Where::Append => JOURNAL.0,
-                Where::Overwrite => 0.0,
-            };
-            sum.add(Range(least, JOURNAL.1) * request.range, "for a journal");
-        }
-        let (flush, name) = flush(&point.dir, facts);
-        sum.add(flush, name);
-        let rest = expect::bytes(&point.blocks(), facts)?;
-        sum.add(rest.range, rest.name);
-        let Range(low, high) = sum.total();
-        latency_ns(low, high, sum.in_words())
+        // A write of the data, and one more where its place in the file is noted too.
+        let mut cost = (request.clone() * (1.0, 2.0)).named("to write the data");
+        // To commit a journal, or write a log, behind that. Times of files are kept by the tick: not
+        // every fsync finds one that has changed.
+        let journal = match (point.r#where, point.call) {
+            (Where::Append, _) => (1.0, 4.0),
+            (Where::Overwrite, Call::Fsync) => (0.0, 4.0),
+            (Where::Overwrite, _) => (0.0, 0.0),
+        };
+        cost += (request * journal).named("a journal");
+        cost += flush(&point.dir, facts) + expect::bytes(&point.blocks(), facts)?;
+        cost.predict("latency")
     }
 }
 
 #[derive(Default)]
 struct Syncing {
-    place: Option<Place>,
+    place: Option<TargetFile>,
     writer: Option<Writer>,
     share: Option<f64>,
 }
@@ -172,11 +160,11 @@ impl RoleAt<Sync> for Syncing {
         self.writer = None;
         self.share = None;
         let (size, block) = (point.size, point.block);
-        place::has_blocks(size, block)?;
+        target_file::has_blocks(size, block)?;
         let place = match point.r#where {
             // What was emptied is as long as its length says no more.
-            Where::Append => self.place.insert(Place::of(&point.dir)?),
-            Where::Overwrite => Place::again(&mut self.place, &point.dir)?,
+            Where::Append => self.place.insert(TargetFile::of(&point.dir)?),
+            Where::Overwrite => TargetFile::again(&mut self.place, &point.dir)?,
         };
         place.must_have_a_device("nothing lasts there")?;
         place.extend(size)?;
@@ -254,13 +242,13 @@ impl RoleAt<Sync> for Syncing {
 }
 
 /// What it takes until the device has emptied its own cache, once or twice.
-fn flush(dir: &str, facts: &Facts) -> (Range, &'static str) {
-    match place::medium(dir, facts) {
-        Medium::Rotational => (Range(2e6, 24e6), "until a disk has turned once or twice"),
+fn flush(dir: &str, facts: &Facts) -> Cost {
+    match target_file::medium(dir, facts) {
+        Medium::Rotational => Cost::new((2e6, 24e6), "until a disk has turned once or twice"),
         // Of capacitors that keep it, or of cells that must be programmed.
-        Medium::Flash => (Range(0.0, 5e6), "until flash has emptied its cache"),
+        Medium::Flash => Cost::new((0.0, 5e6), "until flash has emptied its cache"),
         // Nothing, or an fsync of the host's on a disk of whatever kind.
-        _ => (Range(0.0, 10e6), "until the host has emptied its cache"),
+        _ => Cost::new((0.0, 10e6), "until the host has emptied its cache"),
     }
 }
 
@@ -284,7 +272,7 @@ mod tests {
                     Ok(report) => {
                         let share = value(&report, "device_share");
                         assert!(
-                            share.is_none_or(|share| share >= crate::file::place::ALL),
+                            share.is_none_or(|share| share >= crate::file::target_file::ALL),
                             "{axes:?}"
                         );
                     }

@@ -2,10 +2,9 @@
 
 use super::axes::{self, Pattern};
 use super::expect;
-use super::place::{self, Place, all_by_the_device};
+use super::target_file::{self, TargetFile, all_by_the_device};
 use crate::derived::with_throughput;
 use crate::prelude::*;
-use crate::sum::{Range, Sum};
 use costof_model::Text;
 use costof_os::clock::{ClockId, now_ns};
 use costof_os::file::order::Order;
@@ -83,7 +82,12 @@ impl Measure for Write {
         &[&["cache", "block"], &["cache", "pattern"]];
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: &'static [&'static str] = &["size", "dir"];
-    const ROLES: &'static [StartRole] = &[|launch| role::<Write>(Writing::start(launch))];
+    const ROLES: &'static [StartRole] = &[|launch| {
+        role::<Write>(Writing {
+            random: Rng::with_seed(launch.seed),
+            ..Writing::default()
+        })
+    }];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new(
@@ -107,23 +111,22 @@ impl Measure for Write {
         /// To make a page dirty.
         const MARK_PAGE_NS: Range = Range(30.0, 500.0);
         /// What a file system does for a write whatever its length: a lock, the file's time, a journal
-        /// that it tells of the write.
+        /// that learns of the write.
         const NOTE_NS: Range = Range(50.0, 2500.0);
-        let mut sum = Sum::new();
         let block = point.block as f64;
-        if point.is_direct() {
-            expect::device(&mut sum, &point.blocks(), facts, known)?;
+        let cost = if point.is_direct() {
+            let blocks = point.blocks();
+            expect::request(&blocks, facts, known)? + expect::bytes(&blocks, facts)?
         } else {
-            expect::call(&mut sum, known)?;
-            sum.add(NOTE_NS, "for what the file system notes");
-            sum.add(
-                MARK_PAGE_NS * expect::pages(block),
-                "to find pages and mark them",
-            );
-            sum.add(expect::copy(known, block)?, "to copy the block");
-        }
-        let Range(low, high) = sum.total();
-        cost_ns(low, high, sum.in_words())
+            expect::call(known)?
+                + Cost::new(NOTE_NS, "for what the file system notes")
+                + Cost::new(
+                    MARK_PAGE_NS * expect::pages(block),
+                    "to find pages and mark them",
+                )
+                + expect::copy(known, block)?
+        };
+        cost.predict("cost")
     }
 
     fn derive(point: &At<Write>, reports: Vec<Report>) -> Report {
@@ -140,24 +143,12 @@ fn at(cache: Cache, pattern: Pattern, block: u64) -> Write {
     }
 }
 
+#[derive(Default)]
 struct Writing {
     random: Rng,
-    place: Option<Place>,
+    place: Option<TargetFile>,
     writer: Option<Writer>,
     share: Option<f64>,
-    failed: Option<io::Error>,
-}
-
-impl Writing {
-    fn start(launch: &Launch) -> Writing {
-        Writing {
-            random: Rng::with_seed(launch.seed),
-            place: None,
-            writer: None,
-            share: None,
-            failed: None,
-        }
-    }
 }
 
 impl Write {
@@ -181,7 +172,7 @@ impl Write {
 
 /// Has all of the file in the page cache: writes past it, of a point before, have dropped what was
 /// there.
-fn warm(place: &Place, size: u64) -> Result<(), Failure> {
+fn warm(place: &TargetFile, size: u64) -> Result<(), Failure> {
     place.read_into_cache(size)?;
     // None of what was just read: the kernel counts another file's pages, as of overlayfs, or the
     // file system has a cache of its own.
@@ -199,11 +190,10 @@ impl RoleAt<Write> for Writing {
 
     fn prepare(&mut self, point: &At<Write>, _: &Offers) -> Result<Offers, Failure> {
         self.writer = None;
-        self.failed = None;
         self.share = None;
         let (size, block) = (point.size, point.block);
-        place::has_blocks(size, block)?;
-        let place = Place::again(&mut self.place, &point.dir)?;
+        target_file::has_blocks(size, block)?;
+        let place = TargetFile::again(&mut self.place, &point.dir)?;
         if point.is_direct() {
             place.must_have_a_device("--set cache=warm")?;
             place.must_be_direct(block, "--set dir= for another folder, or --set cache=warm")?;
@@ -213,7 +203,7 @@ impl RoleAt<Write> for Writing {
             warm(place, size)?;
         }
         let order = if point.pattern.jumps() {
-            place::random_order(size, block, block, &mut self.random)
+            target_file::random_order(size, block, block, &mut self.random)
         } else {
             Order::sequential(size, block)
         };
@@ -231,12 +221,8 @@ impl RoleAt<Write> for Writing {
         let writer = self.writer.as_mut().expect("a prepared point has a writer");
         let before = (place.counters(), writer.written_bytes());
         let writer = RefCell::new(writer);
-        let failed = &mut self.failed;
-        let mut write = |n: u64| {
-            if let Err(error) = writer.borrow_mut().write(n) {
-                failed.get_or_insert(error);
-            }
-        };
+        let mut failed = FirstError::default();
+        let mut write = |n: u64| failed.note(writer.borrow_mut().write(n));
         let mut half = meter.share(2);
         half.repeatable("cost", &mut write);
         let each_ns = half.cost_ns("cost").unwrap_or(0.0);
@@ -247,16 +233,15 @@ impl RoleAt<Write> for Writing {
             let bytes = writer.borrow().written_bytes() - before.1;
             self.share = place.share_written(&before.0, bytes);
         }
-        Ok(())
+        failed
+            .into_result()
+            .map_err(|error| place.failed("write", &error))
     }
 
     fn finish(&mut self, point: &At<Write>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let place = self.place.as_ref().expect("a measured point has a file");
         let mut writer = self.writer.take().expect("a measured point has a writer");
         let failed = |error: io::Error| place.failed("write", &error);
-        if let Some(error) = self.failed.take() {
-            return Err(failed(error));
-        }
         let each_ns = meter.cost_ns("cost").unwrap_or(1.0);
         let count = ((meter.time_ns() / 4.0 / each_ns) as u64).max(COUNTED);
         let before = now_ns(ClockId::ThreadCpu);
@@ -282,7 +267,7 @@ impl RoleAt<Write> for Writing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::tried::{alone, launch, measure, value};
+    use crate::file::tried::{alone, measure, value};
     use costof_model::failure::FailureKind;
     use costof_os::file::cache;
 
@@ -318,7 +303,7 @@ mod tests {
             ..at(Cache::Warm, Pattern::Random, 4096)
         });
         let _alone = alone();
-        let mut role = Writing::start(&launch());
+        let mut role = Writing::default();
         for _ in 0..2 {
             if let Err(failure) = role.prepare(&point, &Offers::new()) {
                 assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");

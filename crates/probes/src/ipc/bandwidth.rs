@@ -1,13 +1,11 @@
 //! `ipc.bandwidth`: how many bytes a second reach another process.
 
 use crate::derived;
-use crate::ends::{self, Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps};
-use crate::expect;
-use crate::os::syscall;
+use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps};
+use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::wake::{self, Kept, Wake};
 use costof_os::flow::{Flow, MOST_BYTES, Through};
-use std::io;
 
 words! {
     /// What messages go through.
@@ -66,12 +64,7 @@ impl Measure for Bandwidth {
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "size"], &["over", "cpus"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch| {
-        role::<Bandwidth>(Sender {
-            cpus: launch.cpus.clone(),
-            open: None,
-        })
-    }];
+    const ROLES: &'static [StartRole] = &[alone::<_, Sender>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         [
@@ -101,39 +94,19 @@ impl Measure for Bandwidth {
 
     fn predict(point: &At<Bandwidth>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
         let bytes = point.size as f64;
-        // Bytes a nanosecond: within one processor's caches, and from one processor to another, where
-        // about ten lines of 64 B are on their way at a time, for 30 to 150 ns each.
-        let (least_ns, most_ns, mut because) = if point.cpus == Cpus::Same {
-            (
-                2.0 * bytes / 40.0,
-                2.0 * bytes / 8.0,
-                "two copies inside one processor's caches, one after the other, at 8 to 40 GB/s"
-                    .to_owned(),
-            )
-        } else {
-            (
-                bytes / 20.0,
-                2.0 * bytes / 5.0,
-                "two copies from one processor's caches to another's at 5 to 20 GB/s, at the same time \
-                 or one after the other"
-                    .to_owned(),
-            )
+        // Within one CPU's caches, and from one CPU to another, where about ten lines of 64 B are on
+        // their way at a time, for 30 to 150 ns each; both copies at the same time or one after the
+        // other.
+        let mut cost = match point.cpus {
+            Cpus::Same => Cost::bytes(2.0 * bytes, (8.0, 40.0), "copied in one CPU's caches"),
+            Cpus::Cross => Cost::bytes(2.0 * bytes, (5.0, 40.0), "copied from CPU to CPU"),
         };
-        let (mut calls_ns, mut switch_ns) = (0.0, 0.0);
         if point.over != Over::SharedMemory {
-            calls_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
-            switch_ns = ends::switch_ns(point.cpus, point.wake, known)?;
-            because += &format!(
-                "; one or both calls, like a read of {calls_ns:.0} ns; no or one context switch of \
-                 {:.2} µs every 64 KiB",
-                switch_ns / 1e3
-            );
+            cost += syscall::measured(known, syscall::Call::Read)? * (1.0, 2.0);
+            let switch = context_switch::measured(point.cpus, point.wake, known)?;
+            cost += switch * (0.0, bytes / 65536.0);
         }
-        expect::throughput(
-            bytes * 1e9 / (most_ns + 2.0 * calls_ns + switch_ns * bytes / 65536.0),
-            bytes * 1e9 / (least_ns + calls_ns),
-            because,
-        )
+        cost.predict_throughput(bytes)
     }
 
     /// Bytes a second, from the time of a message.
@@ -174,57 +147,41 @@ impl From<Over> for Through {
 }
 
 struct Sender {
-    /// The first is this thread's.
-    cpus: Vec<usize>,
-    open: Option<Open>,
-}
-
-/// A point that is prepared.
-struct Open {
     flow: Flow,
-    _kept: Kept,
+    _awake: Kept,
 }
 
-impl RoleAt<Bandwidth> for Sender {
-    fn blocks(&self, point: &At<Bandwidth>) -> bool {
+impl Setup<Bandwidth> for Sender {
+    fn blocks(point: &At<Bandwidth>) -> bool {
         !point.spins()
     }
 
-    fn prepare(&mut self, point: &At<Bandwidth>, _: &Offers) -> Result<Offers, Failure> {
-        // Another round's receiver ends before this one's begins.
-        self.open = None;
-        let cpu = partner_cpu(point.cpus, &self.cpus)?;
-        // The axis ends at what a flow takes.
-        let size = point.size as usize;
-        let kept = if point.spins() {
+    fn set_up(point: &At<Bandwidth>, launch: &Launch) -> Result<Sender, Failure> {
+        let cpu = partner_cpu(point.cpus, &launch.cpus)?;
+        let awake = if point.spins() {
             spinning_keeps(point.cpus, point.wake)?
         } else {
-            keep(point.cpus, point.wake, &self.cpus)?
+            keep(point.cpus, point.wake, &launch.cpus)?
         };
+        // The axis ends at what a flow takes.
+        let size = point.size as usize;
         let flow = Flow::start(point.over.into(), size, cpu, point.cpus == Cpus::Same);
-        self.open = Some(Open {
+        Ok(Sender {
             flow: flow.map_err(|error| cannot_start(&error))?,
-            _kept: kept,
-        });
-        Ok(Offers::new())
+            _awake: awake,
+        })
     }
 
-    fn run(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let flow = &mut self.open.as_mut().expect("it is prepared").flow;
-        let mut failed: Option<io::Error> = None;
+    fn measure(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut failed = FirstError::default();
         // A group counts as one operation here; `derive` makes it messages.
         let group = point.group();
-        meter.repeatable("cost", |n| {
-            if let Err(error) = flow.send(n * group) {
-                failed.get_or_insert(error);
-            }
-        });
-        failed.map_or(Ok(()), |error| Err(broken(&error)))
+        meter.repeatable("cost", |n| failed.note(self.flow.send(n * group)));
+        failed.into_result().map_err(|error| broken(&error))
     }
 
-    fn finish(&mut self, _: &At<Bandwidth>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut open = self.open.take().expect("it is prepared");
-        if open.flow.check().map_err(|error| broken(&error))? {
+    fn check(mut self, _: &At<Bandwidth>, _: &mut Meter<'_>) -> Result<(), Failure> {
+        if self.flow.check().map_err(|error| broken(&error))? {
             Ok(())
         } else {
             Err(Failure::error("other bytes arrived than were sent"))

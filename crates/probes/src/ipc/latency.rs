@@ -1,13 +1,12 @@
 //! `ipc.latency`: how long a small message takes to another process and back.
 
 use crate::derived;
-use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps, switch_ns};
-use crate::os::syscall;
+use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps};
+use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::sync::core_to_core;
 use crate::wake::{self, Kept, Wake};
 use costof_os::token::{self, Between, Exchange, Leader, MOST_BYTES};
-use std::io;
 
 words! {
     /// What a message goes through.
@@ -83,12 +82,7 @@ impl Measure for Latency {
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["over", "wait"], &["over", "cpus"], &["over", "wake"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch| {
-        role::<Latency>(Caller {
-            cpus: launch.cpus.clone(),
-            open: None,
-        })
-    }];
+    const ROLES: &'static [StartRole] = &[alone::<_, Client>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         [
@@ -117,21 +111,14 @@ impl Measure for Latency {
     }
 
     fn predict(point: &At<Latency>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let (low, high, because) = if point.wait == Wait::Spin {
-            spinning_ns(point, facts, known)?
-        } else {
-            blocking_ns(point, known)?
+        let mut cost = match point.wait {
+            Wait::Spin => spinning(point, facts, known)?,
+            Wait::Block => blocking(point, known)?,
         };
-        let bytes = point.size;
-        if bytes <= 64 {
-            return cost_ns(low, high, because);
+        if point.size > 64 {
+            cost += Cost::bytes(4.0 * point.size as f64, (5.0, 20.0), "copied");
         }
-        let copied = 4.0 * bytes as f64;
-        cost_ns(
-            low + copied / 20.0,
-            high + copied / 5.0,
-            format!("{because}; four copies of {bytes} B at 5 to 20 GB/s"),
-        )
+        cost.predict("cost")
     }
 
     fn derive(point: &At<Latency>, reports: Vec<Report>) -> Report {
@@ -163,134 +150,75 @@ impl From<Wait> for token::Wait {
     }
 }
 
-struct Caller {
-    /// The first is this thread's.
-    cpus: Vec<usize>,
-    open: Option<Open>,
-}
-
-/// A point that is prepared.
-struct Open {
+struct Client {
     leader: Leader,
-    failed: Option<io::Error>,
-    _kept: Kept,
+    _awake: Kept,
 }
 
-impl RoleAt<Latency> for Caller {
-    fn blocks(&self, point: &At<Latency>) -> bool {
+impl Setup<Latency> for Client {
+    fn blocks(point: &At<Latency>) -> bool {
         point.wait == Wait::Block
     }
 
-    fn prepare(&mut self, point: &At<Latency>, _: &Offers) -> Result<Offers, Failure> {
-        // Another round's partner ends before this one's begins.
-        self.open = None;
+    fn set_up(point: &At<Latency>, launch: &Launch) -> Result<Client, Failure> {
         let exchange = Exchange {
             between: Between::Processes,
             over: point.over.into(),
             wait: point.wait.into(),
             // The axis ends at what the exchange takes.
             size: point.size,
-            cpu: partner_cpu(point.cpus, &self.cpus)?,
+            cpu: partner_cpu(point.cpus, &launch.cpus)?,
         };
         if point.over == Over::Eventfd && point.size > 8 {
             return Err(Failure::unsupported(
                 "an eventfd carries one number of 8 bytes (--set size=8)",
             ));
         }
-        let kept = if point.wait == Wait::Spin {
-            spinning_keeps(point.cpus, point.wake)?
-        } else {
-            keep(point.cpus, point.wake, &self.cpus)?
+        let awake = match point.wait {
+            Wait::Spin => spinning_keeps(point.cpus, point.wake)?,
+            Wait::Block => keep(point.cpus, point.wake, &launch.cpus)?,
         };
-        self.open = Some(Open {
+        Ok(Client {
             leader: Leader::start(&exchange).map_err(|error| cannot_start(&error))?,
-            failed: None,
-            _kept: kept,
-        });
-        Ok(Offers::new())
+            _awake: awake,
+        })
     }
 
-    fn run(&mut self, point: &At<Latency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let open = self.open.as_mut().expect("it is prepared");
-        let mut round_trips = |n| {
-            if let Err(error) = open.leader.round_trips(n) {
-                open.failed.get_or_insert(error);
-            }
-        };
+    /// Every answer is checked when it comes.
+    fn measure(&mut self, point: &At<Latency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut failed = FirstError::default();
+        let mut round_trips = |n| failed.note(self.leader.round_trips(n));
         meter.repeatable("cost", &mut round_trips);
         if point.wait == Wait::Block {
             meter.single("latency", || round_trips(1));
         }
-        Ok(())
-    }
-
-    fn finish(&mut self, _: &At<Latency>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        // Every answer was checked when it came.
-        match self.open.take().and_then(|open| open.failed) {
-            Some(error) => Err(broken(&error)),
-            None => Ok(()),
-        }
+        failed.into_result().map_err(|error| broken(&error))
     }
 }
 
-fn blocking_ns(point: &At<Latency>, known: &Known<'_>) -> Option<(f64, f64, String)> {
-    let switch_ns = switch_ns(point.cpus, point.wake, known)?;
-    let two = format!(
-        "two context switches of {:.2} µs by a pipe",
-        switch_ns / 1e3
-    );
-    let (low, high, beside) = match point.over {
-        Over::Pipe => (0.8, 1.25, ""),
-        Over::Unix => (
-            0.9,
-            2.0,
-            "; a socket allocates and queues a buffer for each message",
-        ),
-        Over::Eventfd => (0.6, 1.2, "; an eventfd has no buffer and does less"),
-        Over::SharedMemory => (0.5, 1.2, "; a futex has no buffer and does less"),
+/// Two context switches, by what does more for a message than a pipe, or less.
+fn blocking(point: &At<Latency>, known: &Known<'_>) -> Option<Cost> {
+    let times = match point.over {
+        Over::Pipe => Range(0.8, 1.25),
+        // It allocates and queues a buffer for each message.
+        Over::Unix => Range(0.9, 2.0),
+        // They have no buffer.
+        Over::Eventfd => Range(0.6, 1.2),
+        Over::SharedMemory => Range(0.5, 1.2),
     };
-    Some((
-        2.0 * low * switch_ns,
-        2.0 * high * switch_ns,
-        format!("{two}, times {low} to {high}{beside}"),
-    ))
+    Some(context_switch::measured(point.cpus, point.wake, known)? * (times * 2.0))
 }
 
-fn spinning_ns(
-    point: &At<Latency>,
-    facts: &Facts,
-    known: &Known<'_>,
-) -> Option<(f64, f64, String)> {
-    let ((least_ns, most_ns), line) = match core_to_core::to_the_neighbour(facts, known) {
-        Some((trip_ns, line)) => ((trip_ns, trip_ns), line),
-        None => (
-            (60.0, 300.0),
-            "a line takes 60 to 300 ns to another core and back".to_owned(),
-        ),
-    };
+fn spinning(point: &At<Latency>, facts: &Facts, known: &Known<'_>) -> Option<Cost> {
+    let line = core_to_core::to_the_neighbour(facts, known)
+        .unwrap_or_else(|| Cost::new((60.0, 300.0), "for a line to another core and back"));
     if point.over == Over::SharedMemory {
         // A message of more than the word's byte lies behind it, in a line of its own.
-        let (high, lines) = if point.size == 1 {
-            (1.6, "one line")
-        } else {
-            (3.2, "one line, or one after the other two")
-        };
-        return Some((
-            0.8 * least_ns,
-            high * most_ns,
-            format!("{lines} there and back: {line}, times 0.8 to {high}"),
-        ));
+        let high = if point.size == 1 { 1.6 } else { 3.2 };
+        return Some(line * (0.8, high));
     }
-    let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
     // The channel's lock, its state and its buffer are lines that both ends write.
-    Some((
-        4.0 * read_ns + least_ns,
-        12.0 * read_ns + 5.0 * most_ns,
-        format!(
-            "two writes and two reads like that of {read_ns:.0} ns, or three times that, and 1 to \
-             5 lines that go there and back: {line}"
-        ),
-    ))
+    Some(syscall::measured(known, syscall::Call::Read)? * (4.0, 12.0) + line * (1.0, 5.0))
 }
 
 #[cfg(test)]
@@ -307,9 +235,6 @@ mod tests {
         let prediction =
             Latency::predict(&spinning.into(), &Facts::default(), &Known(&[])).unwrap();
         assert_eq!((prediction.low, prediction.high), (48.0, 480.0));
-        assert!(
-            prediction.because.contains("60 to 300 ns"),
-            "{prediction:?}"
-        );
+        assert!(prediction.because.contains("60.0–300 ns"), "{prediction:?}");
     }
 }

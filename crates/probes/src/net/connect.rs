@@ -1,10 +1,11 @@
 //! `net.connect`: what it takes to set up a TCP connection, and to tear it down.
 
 use crate::derived;
-use crate::ends::{Cpus, switch_ns};
+use crate::ends::Cpus;
 use crate::net::caller::Caller;
 use crate::net::meeting::{self, broken};
 use crate::net::path::{self, End, TCP_HEADERS};
+use crate::os::context_switch;
 use crate::prelude::*;
 use crate::wake::{self, Kept, Wake};
 use costof_os::connections::{Acceptor, Connection, Unconnected};
@@ -92,19 +93,11 @@ impl Measure for Connect {
             ("rate", "0"),
         ];
         let rtt_ns = known.primary_over("loopback", "net.rtt", &spinning)?;
-        let switch_ns = switch_ns(point.cpus, point.wake, known)?;
-        let shown = |ns| Unit::Nanoseconds.display(ns);
-        let (link_low, link_high, link) = path::adds(&point.link, 0, TCP_HEADERS)?;
-        latency_ns(
-            rtt_ns + link_low,
-            3.0 * rtt_ns + switch_ns + link_high,
-            format!(
-                "three packets rather than two, a port to find and a socket for the other end: 1 to 3 \
-                 spinning round trips of {}; up to a context switch of {} to wake the server{link}",
-                shown(rtt_ns),
-                shown(switch_ns)
-            ),
-        )
+        let packets = Cost::new(rtt_ns, "for a spinning round trip") * (1.0, 3.0);
+        let packets = packets
+            .named("three packets rather than two, a port to find and a socket for the other end");
+        let wakes = context_switch::measured(point.cpus, point.wake, known)? * (0.0, 1.0);
+        (packets + wakes + path::cost(&point.link, 0, TCP_HEADERS)?).predict("latency")
     }
 
     /// What both ends report is the point's.

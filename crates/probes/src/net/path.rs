@@ -4,12 +4,11 @@ use crate::ends::{self, Cpus};
 use crate::net::meeting;
 use crate::threads;
 use crate::wake::{self, Kept, Wake};
+use costof_model::cost::{Cost, Range};
 use costof_model::failure::Failure;
 use costof_model::link::Link;
 use costof_model::protocol::{Launch, Meeting};
-use costof_model::unit::Unit;
 use costof_os::affinity;
-use std::ops::Range;
 use std::time::Duration;
 
 /// The header of an IP packet over IPv4, in bytes.
@@ -21,7 +20,7 @@ pub(crate) const UDP_HEADERS: u64 = IP_HEADER + 8;
 pub(crate) const MTU: u64 = 1500;
 /// What passing a packet on takes whatever makes an emulated link, there and back, in nanoseconds:
 /// two wake-ups, of a timer or a process, which a virtual machine takes longer for.
-const MADE_NS: Range<f64> = 1e3..250e3;
+const EMULATED_NS: Range = Range(1e3, 250e3);
 
 /// The link of this name.
 fn parse(link: &str) -> Option<Link> {
@@ -55,48 +54,34 @@ pub(crate) fn loses(link: &str) -> bool {
     }
 }
 
-/// What the link adds to a round trip of `bytes` bytes each way, in nanoseconds, and the sum in
-/// words; nothing where it holds nothing up. `None` where it is a network of which nothing is known.
-pub(crate) fn adds(link: &str, bytes: u64, headers: u64) -> Option<(f64, f64, String)> {
+/// What the link adds to a round trip of `bytes` bytes each way: nothing where it holds nothing up;
+/// `None` where it is a network of which nothing is known.
+pub(crate) fn cost(link: &str, bytes: u64, headers: u64) -> Option<Cost> {
     if parse(link) == Some(Link::Remote) {
         return None;
     }
     let Some(link @ Link::Emulated { up, down }) = parse(link) else {
-        return Some((0.0, 0.0, String::new()));
+        return Some(Cost::default());
     };
     let (delays_ns, delays) = link.round_trip_ns().unwrap_or_default();
     let jitter_ns = up.jitter_ns + down.jitter_ns;
+    let delay = ((delays_ns - jitter_ns).max(0.0), delays_ns + jitter_ns);
+    let mut cost = Cost::new(delay, format!("for the link's delay, {delays}"));
     let on_the_wire = bytes + bytes.div_ceil(MTU - headers).max(1) * headers;
-    let mut sending_ns = 0.0;
-    let mut why = format!("; the link's delay, {delays}");
-    for (there, rate) in [("there", up.rate), ("back", down.rate)] {
+    for (way, rate) in [("there", up.rate), ("back", down.rate)] {
         if let Some(rate) = rate {
-            let ns = on_the_wire as f64 * 8e9 / rate;
-            sending_ns += ns;
-            why += &format!(
-                ", {on_the_wire} B {there} at {} Mbit/s in {}",
-                rate / 1e6,
-                Unit::Nanoseconds.display(ns)
-            );
+            let name = format!("for {on_the_wire} B {way} at {} Mbit/s", rate / 1e6);
+            cost += Cost::new(on_the_wire as f64 * 8e9 / rate, name);
         }
     }
-    why += &format!(
-        ", and {} to {} for what makes the link",
-        Unit::Nanoseconds.display(MADE_NS.start),
-        Unit::Nanoseconds.display(MADE_NS.end)
-    );
-    Some((
-        (delays_ns - jitter_ns).max(0.0) + sending_ns + MADE_NS.start,
-        delays_ns + jitter_ns + sending_ns + MADE_NS.end,
-        why,
-    ))
+    Some(cost + Cost::new(EMULATED_NS, "for what emulates the link"))
 }
 
 /// How long the link may hold up a round trip of `bytes` bytes each way; nothing where nothing is
 /// known of it.
 pub(crate) fn may_take(link: &str, bytes: u64, headers: u64) -> Duration {
-    let (_, high_ns, _) = adds(link, bytes, headers).unwrap_or_default();
-    Duration::from_nanos(high_ns as u64)
+    let cost = cost(link, bytes, headers).unwrap_or_default();
+    Duration::from_nanos(cost.range.1 as u64)
 }
 
 /// How many round trips a launch has time for, over however slow a link: three launches have a dozen
@@ -108,7 +93,7 @@ const LASTS_MOST_NS: f64 = 20e9;
 /// How long a point is measured at least, so that some round trips of `bytes` bytes each way fit,
 /// in nanoseconds; 0 where nothing is known of the link.
 pub(crate) fn least_ns(link: &str, bytes: u64, headers: u64) -> f64 {
-    let (low, high, _) = adds(link, bytes, headers).unwrap_or_default();
+    let Range(low, high) = cost(link, bytes, headers).unwrap_or_default().range;
     lasts_ns((low + high) / 2.0)
 }
 
@@ -117,20 +102,17 @@ pub(crate) fn lasts_ns(round_trip_ns: f64) -> f64 {
     (ROUND_TRIPS * round_trip_ns).min(LASTS_MOST_NS)
 }
 
-/// What a link adds at most to a TCP round trip of `bytes` bytes each way, because a connection
-/// begins with ten packets (RFC 6928) and has twice as many with each round trip; and why.
-pub(crate) fn window_adds(link: &str, bytes: u64) -> (f64, String) {
+/// What slow start adds at most to a TCP round trip of `bytes` bytes each way: a connection begins with
+/// ten packets (RFC 6928) and has twice as many with each round trip.
+pub(crate) fn slow_start(link: &str, bytes: u64) -> Cost {
     const FIRST: u64 = 10 * (MTU - TCP_HEADERS);
-    let delays_ns = parse(link).and_then(|link| link.round_trip_ns());
-    let Some((delays_ns, _)) = delays_ns.filter(|_| bytes > FIRST) else {
-        return (0.0, String::new());
-    };
+    if bytes <= FIRST {
+        return Cost::default();
+    }
     // After n round trips, FIRST * (2^n - 1) bytes are there.
     let rounds = (bytes as f64 / FIRST as f64 + 1.0).log2().ceil() - 1.0;
-    (
-        2.0 * rounds * delays_ns,
-        format!(", and up to {rounds} more round trips each way until the window holds {bytes} B"),
-    )
+    let name = format!("for {rounds} more round trips each way until the window holds {bytes} B");
+    Cost::new((0.0, 2.0 * rounds * delays_ns(link)), name)
 }
 
 /// Where one end of a launch is.

@@ -70,19 +70,11 @@ impl Measure for Ping {
     }
 
     fn predict(point: &At<Ping>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
-        let size = point.size as f64;
+        let calls = syscall::measured(known, syscall::Call::Read)? * (8.0, 50.0);
         // A reply is made of the request in place; the message is copied in and out.
-        let (low, high) = (8.0 * read_ns + size / 10.0, 50.0 * read_ns + size);
-        let (link_low, link_high, link) = path::adds(&point.link, point.size as u64, UDP_HEADERS)?;
-        latency_ns(
-            low + link_low,
-            high + link_high,
-            format!(
-                "a send and a receive through ICMP and IP, there and back, 8 to 50 reads of \
-                 {read_ns:.0} ns, and two copies of {size} B{link}"
-            ),
-        )
+        let copies = Cost::bytes(point.size as f64, (1.0, 10.0), "copied");
+        let link = path::cost(&point.link, point.size as u64, UDP_HEADERS)?;
+        (calls.named("through ICMP and IP, there and back") + copies + link).predict("latency")
     }
 
     fn derive(_: &At<Ping>, reports: Vec<Report>) -> Report {

@@ -1,7 +1,7 @@
 //! `net.rtt`: how long a message takes to the other end of a link and back.
 
 use crate::derived;
-use crate::ends::{Cpus, switch_ns};
+use crate::ends::Cpus;
 use crate::net::axes::{Exchange, Over, Wait};
 use crate::net::caller::Caller;
 use crate::net::echo::Echo;
@@ -9,7 +9,7 @@ use crate::net::load::Load;
 use crate::net::lost::share_lost;
 use crate::net::meeting::broken;
 use crate::net::path::{self, TCP_HEADERS, UDP_HEADERS};
-use crate::os::syscall;
+use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::wake::{self, Wake};
 use costof_os::conversation::Conversation;
@@ -369,54 +369,48 @@ fn number_of(answer: &[u8]) -> Option<u64> {
     answer.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// What a message of this size takes through the protocol and back where no processor has to be
-/// woken, and because of what.
-pub(crate) fn kernel_ns(over: Over, size: usize, read_ns: f64) -> (f64, f64, String) {
-    let size = size as f64;
-    let (low, high, words) = match over {
-        Over::Tcp => (6.0, 25.0, "TCP, IP and the device"),
-        Over::Udp => (5.0, 20.0, "UDP, IP and the device"),
-        Over::Unix => (2.0, 8.0, "a queue of buffers"),
+/// What a message of this size takes through the protocol and back where no CPU has to be woken.
+pub(crate) fn kernel(over: Over, size: usize, read: Cost) -> Cost {
+    let (reads, through) = match over {
+        Over::Tcp => ((12.0, 50.0), "TCP, IP and the device"),
+        Over::Udp => ((10.0, 40.0), "UDP, IP and the device"),
+        Over::Unix => ((4.0, 16.0), "a queue of buffers"),
     };
+    let calls = (read * reads).named(format!("two sends and two receives through {through}"));
     // Two copies each way, and beyond 4 KiB pages have to be found for them.
-    (
-        2.0 * low * read_ns + 4.0 * size / 20.0,
-        2.0 * high * read_ns + 4.0 * size / 2.0,
-        format!(
-            "two sends and two receives through {words}, {low} to {high} reads of {read_ns:.0} ns \
-             each way, and four copies of {size} B at 2 to 20 GB/s"
-        ),
-    )
+    calls + Cost::bytes(4.0 * size as f64, (2.0, 20.0), "copied")
+}
+
+/// A round trip from what it consists of, in which so many ends wait in the kernel.
+pub(crate) fn round_trip(
+    link: &str,
+    exchange: Exchange,
+    headers: u64,
+    waits: f64,
+    known: &Known<'_>,
+) -> Option<Cost> {
+    let bytes = exchange.size as u64;
+    let read = syscall::measured(known, syscall::Call::Read)?;
+    let mut cost = Cost::default();
+    if waits > 0.0 {
+        let switch = context_switch::measured(exchange.cpus, exchange.wake, known)?;
+        cost += switch * (0.8 * waits, 1.25 * waits);
+    }
+    cost += kernel(exchange.over, exchange.size, read);
+    cost += path::cost(link, bytes, headers)?;
+    if exchange.over == Over::Tcp {
+        cost += path::slow_start(link, bytes);
+    }
+    Some(cost)
 }
 
 fn predict(point: &At<Rtt>, known: &Known<'_>) -> Option<Prediction> {
-    let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
-    let (mut low, mut high, mut because) = kernel_ns(point.over, point.size, read_ns);
-    if point.wait == Wait::Block {
-        let switch_ns = switch_ns(point.cpus, point.wake, known)?;
+    let waits = match point.wait {
+        Wait::Spin => 0.0,
+        Wait::Block if point.rate == 0 => 2.0,
         // With a rate only the server waits in the kernel.
-        let (switches, count) = if point.rate == 0 {
-            (2.0, "two")
-        } else {
-            (1.0, "one")
-        };
-        low += 0.8 * switches * switch_ns;
-        high += 1.25 * switches * switch_ns;
-        because = format!(
-            "{count} context switch{} of {} by a pipe, times 0.8 to 1.25; {because}",
-            if point.rate == 0 { "es" } else { "" },
-            Unit::Nanoseconds.display(switch_ns)
-        );
-    }
-    let bytes = point.size as u64;
-    let (link_low, link_high, link) = path::adds(&point.link, bytes, point.headers())?;
-    let (window_ns, window) = match point.over {
-        Over::Tcp => path::window_adds(&point.link, bytes),
-        Over::Udp | Over::Unix => (0.0, String::new()),
+        Wait::Block => 1.0,
     };
-    latency_ns(
-        low + link_low,
-        high + link_high + window_ns,
-        format!("{because}{link}{window}"),
-    )
+    let exchange = Exchange::from(&point.axes);
+    round_trip(&point.link, exchange, point.headers(), waits, known)?.predict("latency")
 }

@@ -1,6 +1,6 @@
 //! `net.stages`: where a round trip spends its time, by the kernel's own stamps.
 
-use crate::ends::{Cpus, switch_ns};
+use crate::ends::Cpus;
 use crate::net::axes::{Exchange, Over, Wait};
 use crate::net::caller::Caller;
 use crate::net::echo::Echo;
@@ -259,48 +259,18 @@ fn record(stages: &timestamping::Stages, meter: &mut Meter<'_>) {
 }
 
 fn predict(point: &At<Stages>, known: &Known<'_>) -> Option<Prediction> {
-    let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
+    let exchange = Exchange::from(&point.axes);
+    let round_trip = if let Some(ns) = known.at_over(&point.link, &Rtt::from(exchange)) {
+        Cost::new(ns, "for the round trip without stamps (net.rtt)") * (0.9, 1.3)
+    } else {
+        let waits = if exchange.wait == Wait::Block {
+            2.0
+        } else {
+            0.0
+        };
+        rtt::round_trip(&point.link, exchange, TCP_HEADERS, waits, known)?
+    };
     // Two clones of the packet are stamped and queued, and one more call fetches each.
-    let (stamps_low, stamps_high) = (2.0 * read_ns, 80.0 * read_ns);
-    let stamps = format!("2 to 80 reads of {read_ns:.0} ns for the stamps");
-    let ends = Exchange::from(&point.axes);
-    let Exchange {
-        over,
-        size,
-        wait,
-        cpus,
-        wake,
-    } = ends;
-    if let Some(rtt_ns) = known.at_over(&point.link, &Rtt::from(ends)) {
-        return latency_ns(
-            0.9 * rtt_ns + stamps_low,
-            1.3 * rtt_ns + stamps_high,
-            format!(
-                "the round trip without stamps, {} as net.rtt measured, times 0.9 to 1.3; {stamps}",
-                Unit::Nanoseconds.display(rtt_ns)
-            ),
-        );
-    }
-    let (low, high, because) = rtt::kernel_ns(over, size, read_ns);
-    let (link_low, link_high, link) = path::adds(&point.link, size as u64, TCP_HEADERS)?;
-    let (window_ns, window) = match over {
-        Over::Tcp => path::window_adds(&point.link, size as u64),
-        Over::Udp | Over::Unix => (0.0, String::new()),
-    };
-    let (wait_ns, waits) = match wait {
-        Wait::Spin => (0.0, String::new()),
-        Wait::Block => {
-            let switch_ns = switch_ns(cpus, wake, known)?;
-            let shown = Unit::Nanoseconds.display(switch_ns);
-            (
-                switch_ns,
-                format!("; two context switches of {shown}, times 0.8 to 1.25"),
-            )
-        }
-    };
-    latency_ns(
-        low + link_low + 1.6 * wait_ns + stamps_low,
-        high + link_high + window_ns + 2.5 * wait_ns + stamps_high,
-        format!("{because}{waits}; {stamps}{link}{window}"),
-    )
+    let stamps = syscall::measured(known, syscall::Call::Read)? * (2.0, 80.0);
+    (round_trip + stamps.named("the stamps")).predict("latency")
 }

@@ -1,5 +1,6 @@
 //! `os.context_switch`: what it costs that another thread or process runs.
 
+use crate::cpu::vm_exit;
 use crate::derived;
 use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu};
 use crate::os::syscall;
@@ -7,7 +8,6 @@ use crate::prelude::*;
 use crate::wake::{self, Kept, Wake};
 use costof_os::token::{self, Alone, Exchange, Leader, Wait};
 use costof_stats::median;
-use std::io;
 
 words! {
     /// What runs in turn.
@@ -89,12 +89,7 @@ impl Measure for ContextSwitch {
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["between", "over", "cpus"], &["cpus", "wake"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch: &Launch| {
-        role::<ContextSwitch>(Switcher {
-            cpus: launch.cpus.clone(),
-            open: None,
-        })
-    }];
+    const ROLES: &'static [StartRole] = &[alone::<_, Switcher>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         [
@@ -141,36 +136,17 @@ impl Measure for ContextSwitch {
     }
 
     fn predict(point: &At<ContextSwitch>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let (calls_ns, calls) = match point.over {
-            Over::Pipe => {
-                let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
-                (
-                    2.0 * read_ns,
-                    format!("a write and a read like that of {read_ns:.0} ns"),
-                )
-            }
-            Over::Futex => {
-                let call_ns = syscall::one_thread_ns(known, syscall::Call::Getppid)?;
-                (
-                    2.0 * call_ns,
-                    format!("two system calls of {call_ns:.0} ns"),
-                )
-            }
+        let call = match point.over {
+            Over::Pipe => syscall::Call::Read,
+            Over::Futex => syscall::Call::Getppid,
         };
-        let tables = match point.between {
-            Between::Processes => (50.0, 500.0, ", 0.05 to 0.5 µs for other page tables"),
-            Between::Threads => (0.0, 0.0, ""),
-        };
-        let (wake_low, wake_high, wake) = waking_ns(point, facts, known);
-        cost_ns(
-            calls_ns + 300.0 + tables.0 + wake_low,
-            // A pipe locks, copies and wakes beyond what a call into /dev/zero does.
-            2.0 * calls_ns + 2000.0 + tables.1 + wake_high,
-            format!(
-                "{calls}, or twice that; 0.3 to 2 µs for the scheduler{}{wake}",
-                tables.2
-            ),
-        )
+        // A pipe locks, copies and wakes beyond what a call into /dev/zero does.
+        let mut cost = syscall::measured(known, call)? * (2.0, 4.0);
+        cost += Cost::new((300.0, 2000.0), "for the scheduler");
+        if point.between == Between::Processes {
+            cost += Cost::new((50.0, 500.0), "for other page tables");
+        }
+        (cost + waking(point, facts, known)).predict("cost")
     }
 
     /// A round trip is two switches; what is left of one without its calls.
@@ -189,31 +165,32 @@ impl Measure for ContextSwitch {
     }
 }
 
-struct Switcher {
-    /// The first is this thread's.
-    cpus: Vec<usize>,
-    open: Option<Open>,
+/// A context switch between two processes by a pipe, on such CPUs, as measured.
+pub(crate) fn measured(cpus: Cpus, wake: Wake, known: &Known<'_>) -> Option<Cost> {
+    let ns = known.at(&ContextSwitch {
+        between: Between::Processes,
+        over: Over::Pipe,
+        cpus,
+        wake,
+    })?;
+    Some(Cost::new(ns, "for a context switch by a pipe"))
 }
 
-/// A point that is prepared.
-struct Open {
+struct Switcher {
     exchange: Exchange,
     leader: Leader,
     /// Context switches of both ends before.
     before: (u64, u64),
     round_trips: u64,
-    failed: Option<io::Error>,
-    _kept: Kept,
+    _awake: Kept,
 }
 
-impl RoleAt<ContextSwitch> for Switcher {
-    fn blocks(&self, _: &At<ContextSwitch>) -> bool {
+impl Setup<ContextSwitch> for Switcher {
+    fn blocks(_: &At<ContextSwitch>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &At<ContextSwitch>, _: &Offers) -> Result<Offers, Failure> {
-        // Another round's partner ends before this one's begins.
-        self.open = None;
+    fn set_up(point: &At<ContextSwitch>, launch: &Launch) -> Result<Switcher, Failure> {
         let exchange = Exchange {
             between: match point.between {
                 Between::Processes => token::Between::Processes,
@@ -225,48 +202,40 @@ impl RoleAt<ContextSwitch> for Switcher {
             },
             wait: Wait::Block,
             size: 1,
-            cpu: partner_cpu(point.cpus, &self.cpus)?,
+            cpu: partner_cpu(point.cpus, &launch.cpus)?,
         };
-        let kept = keep(point.cpus, point.wake, &self.cpus)?;
+        let awake = keep(point.cpus, point.wake, &launch.cpus)?;
         let mut leader = Leader::start(&exchange).map_err(|error| cannot_start(&error))?;
-        self.open = Some(Open {
+        Ok(Switcher {
             exchange,
             before: leader.switches().map_err(|error| broken(&error))?,
             leader,
             round_trips: 0,
-            failed: None,
-            _kept: kept,
-        });
-        Ok(Offers::new())
+            _awake: awake,
+        })
     }
 
-    fn run(&mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let open = self.open.as_mut().expect("it is prepared");
+    fn measure(&mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut failed = FirstError::default();
         let mut round_trips = |n| {
-            open.round_trips += n;
-            if let Err(error) = open.leader.round_trips(n) {
-                open.failed.get_or_insert(error);
-            }
+            self.round_trips += n;
+            failed.note(self.leader.round_trips(n));
         };
         // A round trip counts as one here; `derive` makes it two switches.
         meter.repeatable("cost", &mut round_trips);
         if point.cpus == Cpus::Cross {
             meter.single("round_trip", || round_trips(1));
         }
-        Ok(())
+        failed.into_result().map_err(|error| broken(&error))
     }
 
-    fn finish(&mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut open = self.open.take().expect("it is prepared");
-        if let Some(error) = &open.failed {
-            return Err(broken(error));
-        }
-        let after = open.leader.switches().map_err(|error| broken(&error))?;
-        let voluntary = (after.0 - open.before.0) as f64;
-        let involuntary = (after.1 - open.before.1) as f64;
-        let switches = (voluntary + involuntary) / (2 * open.round_trips) as f64;
-        // On two processors a busy machine may run the end that waits so late that it finds the
-        // token there.
+    fn check(mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let after = self.leader.switches().map_err(|error| broken(&error))?;
+        let voluntary = (after.0 - self.before.0) as f64;
+        let involuntary = (after.1 - self.before.1) as f64;
+        let switches = (voluntary + involuntary) / (2 * self.round_trips) as f64;
+        // On two CPUs a busy machine may run the end that waits so late that it finds the token
+        // there.
         let least = match point.cpus {
             Cpus::Same => 0.9,
             Cpus::Cross => 0.5,
@@ -279,7 +248,7 @@ impl RoleAt<ContextSwitch> for Switcher {
         }
         meter.value("switches", switches);
         meter.value("preempted", involuntary / (voluntary + involuntary));
-        meter.value("over_alone", over_alone_ns(&open.exchange, meter)?);
+        meter.value("over_alone", over_alone_ns(&self.exchange, meter)?);
         Ok(())
     }
 }
@@ -303,51 +272,33 @@ fn over_alone_ns(exchange: &Exchange, meter: &Meter<'_>) -> Result<f64, Failure>
     Ok(median(&costs).expect("there are batches"))
 }
 
-/// What it takes beside exits until a halted processor of a virtual machine runs
-/// again: its host's scheduler, and its host's processor that leaves an idle state.
-pub(super) const HALTED_NS: (f64, f64) = (4e3, 20e3);
-pub(super) const HALTED: &str = "until the hypervisor runs the halted processor again";
+/// What it takes beside exits until a halted CPU of a virtual machine runs again: its host's scheduler,
+/// and its host's CPU that leaves an idle state.
+pub(super) fn resumed() -> Cost {
+    Cost::new(
+        (4e3, 20e3),
+        "until the hypervisor runs the halted CPU again",
+    )
+}
 
-/// What waking another processor takes.
-fn waking_ns(point: &At<ContextSwitch>, facts: &Facts, known: &Known<'_>) -> (f64, f64, String) {
-    let virtual_machine = facts.virtualization.virtual_machine == Some(true);
-    let (low, high, why) = match (point.cpus, point.wake) {
-        (Cpus::Same, _) => return (0.0, 0.0, String::new()),
-        (Cpus::Cross, Wake::Polling) => (100.0, 1e3, "until an idle loop that polls sees it"),
-        (Cpus::Cross, Wake::Awake) => match known.primary("cpu.vm_exit", &[]) {
-            Some(exit_ns) => {
-                let why = format!(
-                    "; 1 to 5 µs for an interrupt to the other processor, and 1 to 3 exits of {}, \
-                     as cpu.vm_exit measured, to send and to take it",
-                    Unit::Nanoseconds.display(exit_ns)
-                );
-                return (1e3 + exit_ns, 5e3 + 3.0 * exit_ns, why);
-            }
-            None if virtual_machine => (
-                2e3,
-                20e3,
-                "for an interrupt to the other processor with the hypervisor's part",
-            ),
-            None => (1e3, 5e3, "for an interrupt to the other processor"),
-        },
-        (Cpus::Cross, Wake::Idle) if virtual_machine => match known.primary("cpu.vm_exit", &[]) {
-            Some(exit_ns) => {
-                let why = format!(
-                    "; 2 to 4 exits of {}, as cpu.vm_exit measured, to send the interrupt, to halt \
-                     and to run again, and {} to {} µs {HALTED}",
-                    Unit::Nanoseconds.display(exit_ns),
-                    HALTED_NS.0 / 1e3,
-                    HALTED_NS.1 / 1e3
-                );
-                let (low, high) = HALTED_NS;
-                return (low + 2.0 * exit_ns, high + 4.0 * exit_ns, why);
-            }
-            None => (5e3, 60e3, HALTED),
-        },
-        (Cpus::Cross, Wake::Idle) => (1e3, 60e3, "to leave an idle state"),
-    };
-    let range = format!("; {} to {} µs {why}", low / 1e3, high / 1e3);
-    (low, high, range)
+/// What waking another CPU takes.
+fn waking(point: &At<ContextSwitch>, facts: &Facts, known: &Known<'_>) -> Cost {
+    const INTERRUPT: &str = "for an interrupt to the other CPU";
+    let is_virtual = facts.virtualization.virtual_machine == Some(true);
+    if point.cpus == Cpus::Same {
+        return Cost::default();
+    }
+    match (point.wake, vm_exit::measured(known)) {
+        (Wake::Polling, _) => Cost::new((100.0, 1e3), "until an idle loop that polls sees it"),
+        // Exits to send the interrupt and to take it.
+        (Wake::Awake, Some(exit)) => exit * (1.0, 3.0) + Cost::new((1e3, 5e3), INTERRUPT),
+        (Wake::Awake, None) if is_virtual => Cost::new((2e3, 20e3), INTERRUPT),
+        (Wake::Awake, None) => Cost::new((1e3, 5e3), INTERRUPT),
+        // Exits to send the interrupt, to halt and to run again.
+        (Wake::Idle, Some(exit)) if is_virtual => exit * (2.0, 4.0) + resumed(),
+        (Wake::Idle, None) if is_virtual => Cost::new((5e3, 60e3), "to run a halted CPU again"),
+        (Wake::Idle, _) => Cost::new((1e3, 60e3), "to leave an idle state"),
+    }
 }
 
 #[cfg(test)]

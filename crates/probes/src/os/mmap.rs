@@ -70,12 +70,7 @@ impl Measure for Mmap {
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.page_fault"];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|_| {
-        role::<Mmap>(Mapping {
-            no_huge_pages: None,
-            failed: None,
-        })
-    }];
+    const ROLES: &'static [StartRole] = &[alone::<_, Mapping>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new(
@@ -100,34 +95,25 @@ impl Measure for Mmap {
     }
 
     fn predict(point: &At<Mmap>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let open_ns = syscall::one_thread_ns(known, syscall::Call::Open)?;
         let fault_ns = known.primary("os.page_fault", &[("kind", "minor_anonymous")])?;
         let (pages, tables) = match point.populate {
             Populate::Yes => (point.size.div_ceil(4096), 0),
             Populate::No if point.size >= OWN_TABLES_BYTES => (1, 2),
             Populate::No => (1, 0),
         };
-        // Of many pages that come together each is cheaper; one that comes alone may be dearer.
+        // Of many pages that come together each is cheaper; one that comes alone may cost more.
         let times = if pages > 1 { (0.3, 1.2) } else { (0.5, 2.0) };
-        let brought = (pages + tables) as f64;
-        cost_ns(
-            0.5 * open_ns + times.0 * brought * fault_ns + FREEING_NS.0,
-            1.5 * open_ns + times.1 * brought * fault_ns + FREEING_NS.1,
-            format!(
-                "2 system calls that allocate and free a mapping, like 0.5 to 1.5 of an open and close \
-                 of {open_ns:.0} ns; {pages} pages and {tables} page tables of its own, each like {} \
-                 to {} of a page fault of {fault_ns:.0} ns; {:.0} to {:.0} ns to free pages and flush \
-                 the TLB",
-                times.0, times.1, FREEING_NS.0, FREEING_NS.1
-            ),
-        )
+        let fault = Cost::new(fault_ns, "for a page fault (os.page_fault)") * times;
+        // Two system calls that allocate and free a mapping, like those for a file.
+        let calls = syscall::measured(known, syscall::Call::Open)? * (0.5, 1.5);
+        let brought = (fault * (pages + tables) as f64).named("pages and page tables");
+        let freed = Cost::new((100.0, 600.0), "to free pages and flush the TLB");
+        (calls + brought + freed).predict("cost")
     }
 }
 
 struct Mapping {
-    no_huge_pages: Option<NoHugePages>,
-    /// What a call answered, where it failed.
-    failed: Option<io::Error>,
+    _no_huge_pages: NoHugePages,
 }
 
 fn pages(point: &At<Mmap>) -> Pages {
@@ -137,41 +123,37 @@ fn pages(point: &At<Mmap>) -> Pages {
     }
 }
 
-impl RoleAt<Mmap> for Mapping {
-    fn prepare(&mut self, point: &At<Mmap>, _: &Offers) -> Result<Offers, Failure> {
+fn failed(error: io::Error) -> Failure {
+    Failure::error(format!("mapping memory failed: {error}"))
+}
+
+impl Setup<Mmap> for Mapping {
+    fn set_up(point: &At<Mmap>, _: &Launch) -> Result<Mapping, Failure> {
         let (size, pages) = (point.size, pages(point));
         if pages == Pages::Populated && !arenas::fits(size as u64) {
             return Err(arenas::does_not_fit(size as u64));
         }
-        if self.no_huge_pages.is_none() {
-            self.no_huge_pages = Some(NoHugePages::begin().map_err(|error| {
-                Failure::unsupported(format!("cannot keep to small pages: {error}"))
-            })?);
-        }
-        // So that a mapping that is refused (ulimit -v) is told before it is timed.
+        let no_huge_pages = NoHugePages::begin().map_err(|error| {
+            Failure::unsupported(format!("cannot keep to small pages: {error}"))
+        })?;
+        // So that a mapping that is refused (ulimit -v) is known before it is timed.
         map_touch_unmap(size, pages, 1).map_err(|error| {
             let size = display_bytes(size as u64);
             Failure::unsupported(format!("cannot map {size}: {error} (ulimit -v limits it)"))
         })?;
-        Ok(Offers::new())
+        Ok(Mapping {
+            _no_huge_pages: no_huge_pages,
+        })
     }
 
-    fn run(&mut self, point: &At<Mmap>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Mmap>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (size, pages) = (point.size, pages(point));
-        let failed = &mut self.failed;
-        meter.repeatable("cost", |n| {
-            if let Err(error) = map_touch_unmap(size, pages, n) {
-                *failed = Some(error);
-            }
-        });
-        Ok(())
+        let mut first = FirstError::default();
+        meter.repeatable("cost", |n| first.note(map_touch_unmap(size, pages, n)));
+        first.into_result().map_err(failed)
     }
 
-    fn finish(&mut self, point: &At<Mmap>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let failed = |error| Failure::error(format!("mapping memory failed: {error}"));
-        if let Some(error) = self.failed.take() {
-            return Err(failed(error));
-        }
+    fn check(self, point: &At<Mmap>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let (size, pages) = (point.size, pages(point));
         let each = match pages {
             Pages::OnTouch => 1,
@@ -207,7 +189,5 @@ impl RoleAt<Mmap> for Mapping {
     }
 }
 
-/// Freeing a page and flushing the TLB.
-const FREEING_NS: (f64, f64) = (100.0, 600.0);
 /// A mapping of this size has page tables of its own, on two levels.
 const OWN_TABLES_BYTES: usize = 1 << 30;

@@ -103,7 +103,12 @@ impl Measure for PageFault {
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "cpu.frequency"];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch| role::<PageFault>(Toucher::start(launch))];
+    const ROLES: &'static [StartRole] = &[|launch| {
+        role::<PageFault>(Toucher {
+            random: Rng::with_seed(launch.seed),
+            ..Toucher::default()
+        })
+    }];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         [
@@ -128,6 +133,7 @@ impl Measure for PageFault {
     }
 }
 
+#[derive(Default)]
 struct Toucher {
     random: Rng,
     /// Made once, for all points that need it.
@@ -137,14 +143,6 @@ struct Toucher {
 }
 
 impl Toucher {
-    fn start(launch: &Launch) -> Toucher {
-        Toucher {
-            random: Rng::with_seed(launch.seed),
-            file: None,
-            faults: None,
-        }
-    }
-
     fn file(&mut self) -> Result<Rc<Scratch>, Failure> {
         let file = match self.file.take() {
             Some(file) => file,

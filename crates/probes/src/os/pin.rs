@@ -72,7 +72,7 @@ impl Measure for Pin {
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["how", "pages", "size"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|_| role::<Pin>(Pinning { buffer: None })];
+    const ROLES: &'static [StartRole] = &[alone::<_, Pinning>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new(
@@ -119,7 +119,8 @@ impl Measure for Pin {
 }
 
 struct Pinning {
-    buffer: Option<(Arena, Pinner)>,
+    arena: Arena,
+    pinner: Pinner,
 }
 
 /// What pins.
@@ -159,22 +160,21 @@ impl Pinner {
     }
 }
 
-impl RoleAt<Pin> for Pinning {
-    fn prepare(&mut self, point: &At<Pin>, _: &Offers) -> Result<Offers, Failure> {
-        self.buffer = None;
-        pages(point.size, base_page_bytes())?;
+impl Setup<Pin> for Pinning {
+    fn set_up(point: &At<Pin>, _: &Launch) -> Result<Pinning, Failure> {
+        let size = point.size;
+        pages(size, base_page_bytes())?;
         let pinner = Pinner::open(point)?;
-        let (size, pages) = (point.size, point.pages);
         if !arenas::fits(size) {
             return Err(arenas::does_not_fit(size));
         }
-        let mut arena = arenas::in_memory(size, pages)?;
+        let mut arena = arenas::in_memory(size, point.pages)?;
         // A few small pages among them would cost more than all the others.
-        arenas::check(&arena, pages, 1.0)?;
-        let memory = &mut arena.as_mut_slice()[..size as usize];
-        // So that a limit is told before anything is timed.
-        pinner.pin(memory, 1).map_err(|error| {
-            let size = display_bytes(memory.len() as u64);
+        arenas::check(&arena, point.pages, 1.0)?;
+        // So that a limit is known before anything is timed.
+        let pinned = pinner.pin(&mut arena.as_mut_slice()[..size as usize], 1);
+        pinned.map_err(|error| {
+            let size = display_bytes(size);
             Failure::unsupported(match pinner {
                 Pinner::IoUring(_) => format!(
                     "cannot register {size}: {error} (locked memory is limited, per user and in \
@@ -183,32 +183,23 @@ impl RoleAt<Pin> for Pinning {
                 Pinner::Vmsplice(_) => format!("cannot lend {size} to a pipe: {error}"),
             })
         })?;
-        self.buffer = Some((arena, pinner));
-        Ok(Offers::new())
+        Ok(Pinning { arena, pinner })
     }
 
-    fn run(&mut self, point: &At<Pin>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (arena, pinner) = self
-            .buffer
-            .as_mut()
-            .expect("a prepared point has its buffer");
-        let mut failed = None;
+    fn measure(&mut self, point: &At<Pin>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut failed = FirstError::default();
         let size = point.size as usize;
         for (metric, bytes) in [("one_page", base_page_bytes()), ("whole_buffer", size)] {
-            let memory = &mut arena.as_mut_slice()[..bytes];
-            meter.repeatable(metric, |n| {
-                if let Err(error) = pinner.pin(memory, n) {
-                    failed = Some(error);
-                }
-            });
+            let memory = &mut self.arena.as_mut_slice()[..bytes];
+            meter.repeatable(metric, |n| failed.note(self.pinner.pin(memory, n)));
         }
-        failed.map_or(Ok(()), |error| {
-            Err(Failure::error(format!("pinning failed: {error}")))
-        })
+        failed
+            .into_result()
+            .map_err(|error| Failure::error(format!("pinning failed: {error}")))
     }
 
-    fn finish(&mut self, point: &At<Pin>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (mut arena, pinner) = self.buffer.take().expect("a measured point has its buffer");
+    fn check(self, point: &At<Pin>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let Pinning { mut arena, pinner } = self;
         let memory = &mut arena.as_mut_slice()[..point.size as usize];
         let unseen =
             |error| Failure::unsupported(format!("cannot see that pages are pinned: {error}"));

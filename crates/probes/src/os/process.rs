@@ -98,7 +98,7 @@ impl Measure for Process {
     // A worker keeps what it has measured, and a fork copies that: so that no point
     // stands behind another, each has its launches alone.
     const BLOCKS_BY: &'static [&'static str] = &["how", "exec", "resident"];
-    const ROLES: &'static [StartRole] = &[|_| role::<Process>(Parent::default())];
+    const ROLES: &'static [StartRole] = &[alone::<_, Parent>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         let fork = Process::default();
@@ -145,94 +145,68 @@ impl Measure for Process {
     }
 
     fn predict(point: &At<Process>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let call_ns = syscall::one_thread_ns(known, syscall::Call::Getppid)?;
-        let (copies, made_ns, made) = match point.how {
-            How::Fork | How::Clone3 => (
-                true,
-                COPIED_NS,
-                "30 to 150 µs to make a small process and to end it",
-            ),
-            How::Vfork | How::PosixSpawn => (
-                false,
+        let mut cost = syscall::measured(known, syscall::Call::Getppid)? * 3.0;
+        let copies = matches!(point.how, How::Fork | How::Clone3);
+        cost += if copies {
+            Cost::new(COPIED_NS, "to make a small process and to end it")
+        } else {
+            Cost::new(
                 BORROWED_NS,
-                "8 to 50 µs to make a process that borrows its memory and to end it",
-            ),
+                "to make a process that borrows memory and to end it",
+            )
         };
-        let calls_ns = 3.0 * call_ns;
-        let (mut low, mut high) = (calls_ns + made_ns.0, calls_ns + made_ns.1);
-        let mut because = format!("3 system calls of {call_ns:.0} ns, {made}");
         if point.exec == Exec::Yes {
-            low += EXECUTED_NS.0;
-            high += EXECUTED_NS.1;
-            because.push_str(", 30 to 200 µs to execute a static program");
+            cost += Cost::new(EXECUTED_NS, "to execute a static program");
         }
-        let resident = point.resident;
-        if copies && resident > 0 {
-            let pages = (resident / facts.memory.page_bytes.unwrap_or(4096)) as f64;
-            low += pages * PAGE_NS.0;
-            high += pages * PAGE_NS.1;
-            because.push_str(&format!(
-            ", and {pages} pages of which each takes 20 to 100 ns to copy and to drop its entry, as the kernel's notes on it come from a cache or from main memory"
-        ));
+        if copies {
+            let pages = point.resident / facts.memory.page_bytes.unwrap_or(4096);
+            cost += Cost::new(PAGE_NS, "to copy and drop a page's entry") * pages as f64;
         }
-        latency_ns(low, high, because)
+        cost.predict("latency")
     }
 }
 
-#[derive(Default)]
 struct Parent {
+    starter: Starter,
     /// What is resident beside the worker's own.
-    arena: Option<Arena>,
-    starter: Option<Starter>,
+    _resident: Option<Arena>,
 }
 
-impl RoleAt<Process> for Parent {
-    fn blocks(&self, _: &At<Process>) -> bool {
+impl Setup<Process> for Parent {
+    fn blocks(_: &At<Process>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &At<Process>, _: &Offers) -> Result<Offers, Failure> {
+    fn set_up(point: &At<Process>, _: &Launch) -> Result<Parent, Failure> {
         let how = match point.how {
             How::Vfork => Starting::Vfork,
             How::PosixSpawn => Starting::PosixSpawn,
             How::Clone3 => Starting::Clone3,
             How::Fork => Starting::Fork,
         };
-        self.hold(point.resident)?;
-        let mut starter =
-            Starter::new(how, point.exec == Exec::Yes).map_err(|error| refused(point, &error))?;
+        let resident = hold(point.resident)?;
+        let refused = |error| refused(point, &error);
+        let mut starter = Starter::new(how, point.exec == Exec::Yes).map_err(refused)?;
         // What it does once it does again.
-        starter
-            .start()
-            .and_then(Child::wait)
-            .map_err(|error| refused(point, &error))?;
-        self.starter = Some(starter);
-        Ok(Offers::new())
+        starter.start().and_then(Child::wait).map_err(refused)?;
+        Ok(Parent {
+            starter,
+            _resident: resident,
+        })
     }
 
-    fn run(&mut self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let starter = self
-            .starter
-            .as_mut()
-            .expect("a prepared point has its starter");
-        let mut failed = None;
+    fn measure(&mut self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mut failed = FirstError::default();
         meter.stages(
             "call",
             "latency",
-            || starter.start(),
-            |child| {
-                if let Err(error) = child.and_then(Child::wait) {
-                    failed = Some(error);
-                }
-            },
+            || self.starter.start(),
+            |child| failed.note(child.and_then(Child::wait)),
         );
-        match failed {
-            None => Ok(()),
-            Some(error) => Err(refused(point, &error)),
-        }
+        failed.into_result().map_err(|error| refused(point, &error))
     }
 
-    fn finish(&mut self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let resident = resident()
             .map_err(|error| Failure::error(format!("cannot tell what is resident: {error}")))?;
         let wanted = point.resident;
@@ -252,24 +226,16 @@ impl RoleAt<Process> for Parent {
     }
 }
 
-impl Parent {
-    /// Has `bytes` bytes of memory, all of them touched.
-    fn hold(&mut self, bytes: u64) -> Result<(), Failure> {
-        let held = self.arena.as_ref().map_or(0, Arena::len) as u64;
-        if held == bytes {
-            return Ok(());
-        }
-        self.arena = None;
-        if bytes == 0 {
-            return Ok(());
-        }
-        // What is left is for page tables too, a fork's among them.
-        if !arenas::fits(bytes) {
-            return Err(arenas::does_not_fit(bytes));
-        }
-        self.arena = Some(arenas::in_memory(bytes, arenas::Pages::Base)?);
-        Ok(())
+/// So much memory, all of it touched.
+fn hold(bytes: u64) -> Result<Option<Arena>, Failure> {
+    if bytes == 0 {
+        return Ok(None);
     }
+    // What is left is for page tables too, a fork's among them.
+    if !arenas::fits(bytes) {
+        return Err(arenas::does_not_fit(bytes));
+    }
+    arenas::in_memory(bytes, arenas::Pages::Base).map(Some)
 }
 
 /// Why the point's call cannot start a process here.

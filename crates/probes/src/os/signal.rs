@@ -50,7 +50,7 @@ impl Measure for Signal {
     };
     const AFTER: &'static [&'static str] = &["os.syscall"];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|_| role::<Signal>(Signaller::default())];
+    const ROLES: &'static [StartRole] = &[alone::<_, Signaller>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         let how = How::Deliver;
@@ -58,34 +58,17 @@ impl Measure for Signal {
     }
 
     fn predict(point: &At<Signal>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let call_ns = syscall::one_thread_ns(known, syscall::Call::Getppid)?;
-        match point.how {
-            How::Install => cost_ns(
-                call_ns,
-                2.0 * call_ns + 100.0,
-                format!(
-                    "1 to 2 system calls of {call_ns:.0} ns, and up to 100 ns to copy two \
-                     structures"
-                ),
-            ),
-            How::Fault => cost_ns(
-                call_ns + FRAME_NS.0 + 100.0,
-                3.0 * call_ns + FRAME_NS.1 + 1000.0,
-                format!(
-                    "an exception and the call that returns, like 1 to 3 system calls of \
-                     {call_ns:.0} ns together, a look at the page of 0.1 to 1 µs, and a handler's \
-                     frame of 0.3 to 2 µs"
-                ),
-            ),
-            How::Deliver => cost_ns(
-                2.0 * call_ns + FRAME_NS.0,
-                2.0 * call_ns + FRAME_NS.1,
-                format!(
-                    "2 system calls of {call_ns:.0} ns, and a handler's frame of 0.3 to 2 µs with \
-                     the vector registers"
-                ),
-            ),
-        }
+        let call = syscall::measured(known, syscall::Call::Getppid)?;
+        let frame = Cost::new(FRAME_NS, "for a handler's frame with the vector registers");
+        let cost = match point.how {
+            How::Install => call * (1.0, 2.0) + Cost::new((0.0, 100.0), "to copy two structures"),
+            // An exception, and the call that returns.
+            How::Fault => {
+                call * (1.0, 3.0) + frame + Cost::new((100.0, 1000.0), "to look at the page")
+            }
+            How::Deliver => call * 2.0 + frame,
+        };
+        cost.predict("cost")
     }
 }
 
@@ -93,34 +76,25 @@ impl Measure for Signal {
 /// bytes to kilobytes of registers, by the processor's vector extensions.
 const FRAME_NS: (f64, f64) = (300.0, 2000.0);
 
-#[derive(Default)]
 struct Signaller {
-    handler: Option<Handler>,
+    handler: Handler,
     /// How many signals were made.
     made: u64,
 }
 
-impl RoleAt<Signal> for Signaller {
-    fn prepare(&mut self, point: &At<Signal>, _: &Offers) -> Result<Offers, Failure> {
+impl Setup<Signal> for Signaller {
+    fn set_up(point: &At<Signal>, _: &Launch) -> Result<Signaller, Failure> {
         let cause = match point.how {
             How::Fault => Cause::Fault,
             How::Deliver | How::Install => Cause::Sent,
         };
-        // There is one at a time.
-        self.handler = None;
-        self.made = 0;
         let handler = Handler::install(cause)
             .map_err(|error| Failure::unsupported(format!("cannot install a handler: {error}")))?;
-        self.handler = Some(handler);
-        Ok(Offers::new())
+        Ok(Signaller { handler, made: 0 })
     }
 
-    fn run(&mut self, point: &At<Signal>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let handler = self
-            .handler
-            .as_mut()
-            .expect("a prepared point has its handler");
-        let made = &mut self.made;
+    fn measure(&mut self, point: &At<Signal>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let Signaller { handler, made } = self;
         match point.how {
             How::Install => meter.repeatable("cost", |n| handler.reinstall(n)),
             How::Deliver | How::Fault => meter.repeatable("cost", |n| {
@@ -131,21 +105,17 @@ impl RoleAt<Signal> for Signaller {
         Ok(())
     }
 
-    fn finish(&mut self, _: &At<Signal>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        let handler = self
-            .handler
-            .take()
-            .expect("a measured point has its handler");
+    fn check(self, _: &At<Signal>, _: &mut Meter<'_>) -> Result<(), Failure> {
+        let Signaller { handler, made } = self;
         if !handler.is_installed() {
             return Err(Failure::error(
                 "another handler is installed than was asked for",
             ));
         }
-        if handler.handled() != self.made {
+        let handled = handler.handled();
+        if handled != made {
             return Err(Failure::error(format!(
-                "{} signals were made, and {} handled",
-                self.made,
-                handler.handled()
+                "{made} signals were made, and {handled} handled"
             )));
         }
         Ok(())

@@ -132,6 +132,16 @@ pub(crate) fn one_thread_ns(known: &Known<'_>, call: Call) -> Option<f64> {
     known.at(&Syscall { call, threads: 1 })
 }
 
+/// The same as a term of a prediction.
+pub(crate) fn measured(known: &Known<'_>, call: Call) -> Option<Cost> {
+    let name = match call {
+        Call::Read => "for a read",
+        Call::Open => "for an open and close",
+        Call::Getppid | Call::Getpid | Call::Time | Call::TimeForced => "for a system call",
+    };
+    Some(Cost::new(one_thread_ns(known, call)?, name))
+}
+
 #[derive(Default)]
 struct Caller {
     /// The second thread, where the point has one.

@@ -73,7 +73,7 @@ impl Measure for Thread {
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["how", "cpus"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch| role::<Thread>(Creator::start(launch))];
+    const ROLES: &'static [StartRole] = &[alone::<_, Creator>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new("thread: create and join", Thread::default())]
@@ -87,100 +87,82 @@ impl Measure for Thread {
     }
 
     fn predict(point: &At<Thread>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let call_ns = syscall::one_thread_ns(known, syscall::Call::Getppid)?;
-        let calls_ns = 6.0 * call_ns;
-        let made = format!(
-            "6 system calls of {call_ns:.0} ns (signals blocked and let in, clone, waiting, waking, \
-             the stack given back), 2 to 10 µs to make and to end a thread"
-        );
-        let (here, on_one) = switch_ns(known, ends::Cpus::Same, Wake::Awake, SWITCH_NS);
-        let low = calls_ns + MADE_NS.0 + 2.0 * here.0;
-        if point.cpus == Cpus::Same {
-            let high = calls_ns + MADE_NS.1 + 2.0 * here.1;
-            let because = format!("{made}, and two context switches of {on_one} on one processor");
-            return latency_ns(low, high, because);
-        }
-        let (there, to_idle) = switch_ns(known, ends::Cpus::Cross, Wake::Idle, SWITCH_TO_IDLE_NS);
-        latency_ns(
-            low.min(calls_ns + MADE_NS.0 + there.0),
-            calls_ns + MADE_NS.1 + 2.0 * there.1.max(here.1),
-            format!(
-                "{made}, and two context switches of {on_one} on one processor, or one or two of \
-                 {to_idle} to an idle one"
-            ),
-        )
+        // Signals blocked and let in, clone, waiting, waking, the stack given back.
+        let calls = syscall::measured(known, syscall::Call::Getppid)? * 6.0;
+        let made = calls + Cost::new(MADE_NS, "to make and to end a thread");
+        let here = switch(known, ends::Cpus::Same, Wake::Awake, SWITCH_NS);
+        let switches = match point.cpus {
+            Cpus::Same => here * 2.0,
+            // One or two to an idle CPU.
+            Cpus::Any => {
+                let there = switch(known, ends::Cpus::Cross, Wake::Idle, SWITCH_TO_IDLE_NS);
+                let least = (2.0 * here.range.0).min(there.range.0);
+                (here.max(there) * 2.0).at_least(least)
+            }
+        };
+        (made + switches).predict("latency")
     }
 }
 
+#[derive(Default)]
 struct Creator {
-    cpus: Vec<usize>,
+    /// The worker's own CPU.
+    home: Option<usize>,
     started: u64,
     crossed: u64,
 }
 
-impl Creator {
-    fn start(launch: &Launch) -> Creator {
-        Creator {
-            cpus: launch.cpus.clone(),
-            started: 0,
-            crossed: 0,
-        }
-    }
-}
-
-impl RoleAt<Thread> for Creator {
-    fn blocks(&self, _: &At<Thread>) -> bool {
+impl Setup<Thread> for Creator {
+    fn blocks(_: &At<Thread>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &At<Thread>, _: &Offers) -> Result<Offers, Failure> {
+    fn set_up(point: &At<Thread>, launch: &Launch) -> Result<Creator, Failure> {
         let wanted = Thread::processors(point);
-        if wanted > 1 || !self.cpus.is_empty() {
-            let cpus = threads::on(wanted, &self.cpus)?;
+        if wanted > 1 || !launch.cpus.is_empty() {
+            let cpus = threads::on(wanted, &launch.cpus)?;
             affinity::pin(cpus).map_err(|error| {
                 Failure::error(format!("cannot run on processors {cpus:?}: {error}"))
             })?;
         }
-        Ok(Offers::new())
+        Ok(Creator {
+            home: launch.cpus.first().copied(),
+            ..Creator::default()
+        })
     }
 
-    fn run(&mut self, point: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let api = match point.how {
             How::Std => ThreadApi::Std,
             How::Pthread => ThreadApi::Pthread,
         };
         // As std starts threads, and the C library keeps what it knows of one.
         meter.operation_allocates();
-        (self.started, self.crossed) = (0, 0);
-        let mut failed = None;
+        let mut failed = FirstError::default();
         meter.stages(
             "call",
             "latency",
             || (affinity::current_cpu(), start(api)),
-            |(here, started)| match started {
-                Ok(thread) => {
+            |(here, started)| {
+                failed.note(started.map(|thread| {
                     self.crossed += u64::from(thread.join() != here);
                     self.started += 1;
-                }
-                Err(error) => failed = Some(error),
+                }));
             },
         );
-        match failed {
-            None => Ok(()),
-            Some(error) => Err(Failure::unsupported(format!(
+        failed.into_result().map_err(|error| {
+            Failure::unsupported(format!(
                 "cannot start a thread: {error} (ulimit -u and the cgroup's pids.max limit them)"
-            ))),
-        }
+            ))
+        })
     }
 
-    fn finish(&mut self, _: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, _: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         meter.value("crossed", self.crossed as f64 / self.started as f64);
         // The next point may be of another probe's making.
-        match self.cpus.first() {
-            Some(cpu) => affinity::pin(&[*cpu])
-                .map_err(|error| Failure::error(format!("cannot go back to {cpu}: {error}"))),
-            None => Ok(()),
-        }
+        let Some(cpu) = self.home else { return Ok(()) };
+        affinity::pin(&[cpu])
+            .map_err(|error| Failure::error(format!("cannot go back to {cpu}: {error}")))
     }
 }
 
@@ -192,15 +174,9 @@ const SWITCH_NS: (f64, f64) = (1_000.0, 5_000.0);
 /// One to an idle processor, where it was not measured.
 const SWITCH_TO_IDLE_NS: (f64, f64) = (2_000.0, 60_000.0);
 
-/// What a context switch takes at least and at most, and in words: as measured
-/// between threads, by a futex if there is one of it, as that does least beside;
-/// else between processes; else as usual.
-fn switch_ns(
-    known: &Known<'_>,
-    cpus: ends::Cpus,
-    wake: Wake,
-    usual: (f64, f64),
-) -> ((f64, f64), String) {
+/// A context switch: as measured between threads, by a futex if there is one of it, as that does least
+/// beside; else between processes; else as usual.
+fn switch(known: &Known<'_>, cpus: ends::Cpus, wake: Wake, usual: (f64, f64)) -> Cost {
     let measured = [
         (Between::Threads, Over::Futex),
         (Between::Threads, Over::Pipe),
@@ -208,23 +184,16 @@ fn switch_ns(
     ]
     .into_iter()
     .find_map(|(between, over)| {
-        let switch = ContextSwitch {
+        known.at(&ContextSwitch {
             between,
             over,
             cpus,
             wake,
-        };
-        Some((known.at(&switch)?, between.word()))
+        })
     });
     match measured {
-        Some((ns, between)) => (
-            (ns, ns),
-            format!(
-                "{}, as os.context_switch measured between {between},",
-                Unit::Nanoseconds.display(ns)
-            ),
-        ),
-        None => (usual, format!("{} to {} µs", usual.0 / 1e3, usual.1 / 1e3)),
+        Some(ns) => Cost::new(ns, "for a context switch (os.context_switch)"),
+        None => Cost::new(usual, "for a context switch"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `os.timer`: how late a sleeping thread wakes.
 
-use crate::os::context_switch::{HALTED, HALTED_NS};
+use crate::cpu::vm_exit;
+use crate::os::context_switch::resumed;
 use crate::prelude::*;
 use crate::threads;
 use crate::wake::{self, Kept, Wake};
@@ -69,7 +70,7 @@ impl Measure for Timer {
     const AFTER: &'static [&'static str] = &["cpu.vm_exit"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["sleep", "slack", "wake"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch| role::<Timer>(Sleeper::start(launch))];
+    const ROLES: &'static [StartRole] = &[alone::<_, Sleeper>];
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         let sleep = |sleep| Timer {
@@ -97,50 +98,32 @@ impl Measure for Timer {
             Slack::Least => u64::from(LEAST_SLACK_NS),
             Slack::Default => facts.inherited.timer_slack_ns.unwrap_or(USUAL_SLACK_NS),
         } as f64;
-        let (low, high, wake_up) = waking_ns(point.wake, known);
-        latency_ns(
-            slack_ns + low,
-            slack_ns + high,
-            format!(
-                "{} of timer slack, and {wake_up}",
-                Unit::Nanoseconds.display(slack_ns)
-            ),
-        )
+        (Cost::new(slack_ns, "of timer slack") + waking(point.wake, known)).predict("latency")
     }
 }
 
 struct Sleeper {
-    cpus: Vec<usize>,
-    kept: Kept,
+    _awake: Kept,
 }
 
-impl Sleeper {
-    fn start(launch: &Launch) -> Sleeper {
-        Sleeper {
-            cpus: launch.cpus.clone(),
-            kept: Kept::AsTheyAre,
-        }
-    }
-}
-
-impl RoleAt<Timer> for Sleeper {
-    fn blocks(&self, _: &At<Timer>) -> bool {
+impl Setup<Timer> for Sleeper {
+    fn blocks(_: &At<Timer>) -> bool {
         true
     }
 
-    fn prepare(&mut self, point: &At<Timer>, _: &Offers) -> Result<Offers, Failure> {
+    fn set_up(point: &At<Timer>, launch: &Launch) -> Result<Sleeper, Failure> {
         let least = point.slack == Slack::Least;
         set_timer_slack(least.then_some(LEAST_SLACK_NS)).map_err(|error| {
             Failure::unsupported(format!("cannot set the timer slack by prctl(2): {error}"))
         })?;
-        let wake = point.wake;
-        if wake != Wake::Idle {
-            self.kept = wake::keep(wake, threads::on(1, &self.cpus)?)?;
-        }
-        Ok(Offers::new())
+        let awake = match point.wake {
+            Wake::Idle => Kept::AsTheyAre,
+            wake => wake::keep(wake, threads::on(1, &launch.cpus)?)?,
+        };
+        Ok(Sleeper { _awake: awake })
     }
 
-    fn run(&mut self, point: &At<Timer>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Timer>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let sleep_ns = point.sleep;
         let failed = |error: io::Error| Failure::unsupported(format!("cannot sleep: {error}"));
         for _ in 0..WARM_UP_SLEEPS {
@@ -161,50 +144,24 @@ impl RoleAt<Timer> for Sleeper {
         });
         answer.map_err(failed)
     }
-
-    fn finish(&mut self, _: &At<Timer>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        self.kept = Kept::AsTheyAre;
-        Ok(())
-    }
 }
 
-/// What the interrupt and the wake-up take, and in words.
-fn waking_ns(wake: Wake, known: &Known<'_>) -> (f64, f64, String) {
+/// What the interrupt and the wake-up take.
+fn waking(wake: Wake, known: &Known<'_>) -> Cost {
+    const INTERRUPT: &str = "for the interrupt and a context switch";
     let idle = wake == Wake::Idle;
-    let Some(exit_ns) = known.primary("cpu.vm_exit", &[]) else {
-        let (low, high, why) = if idle {
-            (2e3, 60e3, "to wake an idle processor")
-        } else {
-            (1e3, 15e3, "for the interrupt and a context switch")
-        };
-        return (
-            low,
-            high,
-            format!("{} to {} µs {why}", low / 1e3, high / 1e3),
-        );
-    };
-    let ((low, high), why) = if idle {
-        (HALTED_NS, HALTED)
-    } else {
-        ((1e3, 5e3), "for the interrupt and a context switch")
-    };
-    (
-        2.0 * exit_ns + low,
-        4.0 * exit_ns + high,
-        format!(
-            "2 to 4 exits of {}, as cpu.vm_exit measured, to arm the timer and to take its \
-             interrupt, and {} to {} µs {why}",
-            Unit::Nanoseconds.display(exit_ns),
-            low / 1e3,
-            high / 1e3
-        ),
-    )
+    match vm_exit::measured(known) {
+        None if idle => Cost::new((2e3, 60e3), "to wake an idle CPU"),
+        None => Cost::new((1e3, 15e3), INTERRUPT),
+        // Exits to arm the timer and to take its interrupt.
+        Some(exit) if idle => exit * (2.0, 4.0) + resumed(),
+        Some(exit) => exit * (2.0, 4.0) + Cost::new((1e3, 5e3), INTERRUPT),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::vm_exit;
     use crate::testing::measured;
     use costof_model::axis::Axes;
 

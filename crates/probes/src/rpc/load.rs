@@ -2,7 +2,7 @@
 
 use super::axes::{Argument, Call, Connection};
 use super::ends::{CALLS, Called, broken, connect, joined};
-use super::expect::loaded_ns;
+use super::expect::call;
 use super::rtt::{self, Rtt};
 use crate::ends::Cpus;
 use crate::net::caller::Caller;
@@ -146,9 +146,24 @@ impl Measure for Load {
         )]
     }
 
+    /// A call that is made at a rate, where that is less than saturates the server.
     fn predict(point: &At<Load>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let (low, high, because) = loaded_ns(point, known)?;
-        latency_ns(low, high, because)
+        let alone = Rtt::from(&point.axes);
+        let server_ns = known.metric_at(&alone, "cpu_server")?;
+        let used = server_ns * point.rate as f64 / 1e9;
+        if used >= UNSATURATED {
+            return None;
+        }
+        let call = match known.at_over(&point.link, &alone) {
+            // The client waits in the kernel there.
+            Some(ns) => Cost::new(ns, "for one call at a time (rpc.rtt)") * (0.3, 1.3),
+            None => call(&point.link, &Call::from(&point.axes), known)?,
+        };
+        let name = format!(
+            "for calls before it at a server that uses {:.0} % of its CPU",
+            100.0 * used
+        );
+        (call + Cost::new((0.0, server_ns / (1.0 - used)), name)).predict("latency")
     }
 
     fn derive(_: &At<Load>, reports: Vec<Report>) -> Report {
@@ -156,6 +171,8 @@ impl Measure for Load {
     }
 }
 
+/// How much of a CPU a load may use for its calls to wait for nothing that lasts.
+const UNSATURATED: f64 = 0.7;
 /// How many connections a point has at most.
 const CONNECTIONS_MOST: u64 = 64;
 /// How long calls are made, in nanoseconds.

@@ -1,9 +1,9 @@
 //! `rpc.marshal`: what it costs to turn an argument into bytes, and back.
 
 use super::axes::Argument;
-use super::expect::marshal_ns;
+use crate::expect::cycles;
 use crate::prelude::*;
-use costof_rpc::{Marshal, Protocol, RpcError, Transport};
+use costof_rpc::{Kind, Marshal, Protocol, RpcError, Transport};
 
 pub(crate) static PROBE: Probe = Probe::of::<Marshalling>();
 
@@ -101,9 +101,32 @@ impl Measure for Marshalling {
     }
 
     fn predict(point: &At<Marshalling>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let (low, high, because) = marshal_ns(point.payload, known)?;
-        cost_ns(low, high, because)
+        expected(point.payload, known)?.predict("cost")
     }
+}
+
+/// Values that the structure has, those of its lists and of what it holds among them.
+const STRUCTURE_VALUES: f64 = 25.0;
+/// Cycles that a message takes of any stack, its name and length, and each value in it.
+const MESSAGE_CYCLES: Range = Range(10.0, 600.0);
+const VALUE_CYCLES: Range = Range(4.0, 150.0);
+/// How fast strings are copied and checked to be UTF-8: at the most a cache line a cycle, and at the
+/// least in bytes a nanosecond.
+const LINE_BYTES: f64 = 64.0;
+const COPIES_LEAST: f64 = 3.0;
+
+/// Marshalling or unmarshalling an argument.
+pub(super) fn expected(payload: Argument, known: &Known<'_>) -> Option<Cost> {
+    let hz = known.primary("cpu.frequency", &[])?;
+    let (values, bytes) = match payload.kind() {
+        Kind::Structure => (STRUCTURE_VALUES, payload.bytes() as f64),
+        Kind::String(bytes) => (1.0, bytes as f64),
+        Kind::Int | Kind::Double => (1.0, 0.0),
+    };
+    let Range(low, high) = MESSAGE_CYCLES + VALUE_CYCLES * values;
+    let message = cycles(known, (low, high), "a message and the values in it")?;
+    let strings = Cost::bytes(bytes, (COPIES_LEAST, LINE_BYTES * hz / 1e9), "of strings");
+    Some((message + strings).named("marshalling"))
 }
 
 struct Marshals(Option<Marshal>);

@@ -2,7 +2,7 @@
 
 use super::axes::{Argument, Call, Carried, Connection};
 use super::ends::{CALLS, Called, broken, client, joined};
-use super::expect::{call_ns, carried_ns};
+use super::expect::carried;
 use crate::derived;
 use crate::ends::Cpus;
 use crate::net::axes::{Over, Wait};
@@ -206,11 +206,7 @@ impl Measure for Rtt {
     }
 
     fn predict(point: &At<Rtt>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let (low, high, because) = match Carried::from(&point.axes) {
-            Carried::Calls(call) => call_ns(&point.link, &call, known)?,
-            Carried::Bytes(messages) => carried_ns(&point.link, &messages, known)?,
-        };
-        latency_ns(low, high, because)
+        carried(&point.link, &Carried::from(&point.axes), known)?.predict("latency")
     }
 
     fn derive(point: &At<Rtt>, reports: Vec<Report>) -> Report {

@@ -1,14 +1,16 @@
 //! `rpc.stream`: how many bytes of messages a second a stream of calls carries.
 
-use super::expect::streamed;
 use crate::derived;
-use crate::expect::throughput;
+use crate::net::axes::Over;
 use crate::net::both_ends::{joined, take};
 use crate::net::congestion_control::CongestionControl;
+use crate::os::syscall;
 use crate::prelude::*;
 use crate::rudp::axes::{Carrier, Control, Transfer};
+use crate::rudp::predict;
 use crate::rudp::roles::{Asks, BYTES, CPU_OF_ALL, Receiving, Sending, least_ns};
 use costof_measure::schedule::Precision;
+use costof_model::link::Link;
 use costof_model::metric::Data;
 use std::time::Duration;
 
@@ -142,13 +144,55 @@ impl Measure for Stream {
     }
 
     fn predict(point: &At<Stream>, _: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let (low, high, because) = streamed(point, known)?;
-        throughput(low, high, because)
+        let cost = message(point, known)?;
+        let prediction = cost.predict_throughput(point.size as f64)?;
+        match point.link.parse().ok()? {
+            Link::Loopback | Link::Veth => {
+                let over = [("over", Over::Tcp.word())];
+                Some(
+                    match known.primary_over(&point.link, "net.bandwidth", &over) {
+                        Some(tcp) => prediction.at_most(1.5 * tcp, 0.7, "1.5 times net.bandwidth"),
+                        None => prediction,
+                    },
+                )
+            }
+            // What loss makes of it is TCP's congestion control's affair.
+            Link::Emulated { up, .. } if up.loss == 0.0 => {
+                let (limit, why) = predict::limit(&(&point.axes).into(), &up)?;
+                Some(prediction.at_most(limit, 0.7, why))
+            }
+            Link::Emulated { .. } | Link::Remote | Link::Sink => None,
+        }
     }
 
     fn derive(point: &At<Stream>, reports: Vec<Report>) -> Report {
         derive(point, reports)
     }
+}
+
+/// What a message takes of the thread that has more to do, in reads, and its bytes, copied at so many GB/s.
+fn message(point: &Stream, known: &Known<'_>) -> Option<Cost> {
+    let (reads, rate, what) = match point.stack {
+        // Many small ones go into one write.
+        Stack::Grpc => (
+            (0.3, 20.0),
+            (0.5, 10.0),
+            "a frame of HTTP/2, a buffer and a task that wakes another",
+        ),
+        Stack::Thrift => (
+            (1.0, 15.0),
+            (0.5, 10.0),
+            "a call in a frame, written at once",
+        ),
+        Stack::Tcp => ((0.7, 12.0), (1.0, 20.0), "a write through TCP"),
+        Stack::Rudp => (
+            (0.1, 15.0),
+            (0.4, 10.0),
+            "a message in packets with a tag each",
+        ),
+    };
+    let read = syscall::measured(known, syscall::Call::Read)?;
+    Some((read * reads).named(what) + Cost::bytes(point.size as f64, rate, "copied"))
 }
 
 /// With what its predictions build on.

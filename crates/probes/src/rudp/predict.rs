@@ -6,6 +6,7 @@ use crate::net::axes::{Over, Wait};
 use crate::net::congestion_control::CongestionControl;
 use crate::net::path::{IP_HEADER, MTU, TCP_HEADERS, UDP_HEADERS, delays_ns};
 use ::rudp::study;
+use costof_model::cost::Cost;
 use costof_model::link::{Emulation, Link};
 use costof_model::prediction::{Known, Prediction};
 use costof_model::typed::{At, Words};
@@ -18,7 +19,7 @@ const COPIES: (f64, f64) = (2.5, 20.0);
 const ENCRYPTS: f64 = 0.25;
 /// What passing packets on takes there and back at most, beside the link's delays, in nanoseconds: an
 /// emulated link's wake-ups and those of both ends.
-const MADE_NS: f64 = 600e3;
+const EMULATED_NS: f64 = 600e3;
 /// Up to which loss CUBIC's response function holds, which knows no timeouts.
 const RESPONDS: f64 = 0.05;
 /// Up to which loss BBR, which does not take it for congestion, keeps its rate.
@@ -74,38 +75,20 @@ fn shown(bytes_per_second: f64) -> String {
     Unit::BytesPerSecond.display(bytes_per_second)
 }
 
-fn ns(ns: f64) -> String {
-    Unit::Nanoseconds.display(ns)
-}
-
 /// A window of messages, and the round trip of a small one within the machine.
 fn within_the_machine(point: &At<Transfer>, window: u64, known: &Known<'_>) -> Option<Prediction> {
     let waits = [("wait", Wait::Block.word())];
     let rtt = known.primary_over(&point.link, "net.rtt", &waits)?;
-    let (bytes, window) = (point.size as f64, window as f64);
-    let is_encrypted = point.carrier == Carrier::Quic;
-    let encrypts = if is_encrypted { bytes / ENCRYPTS } else { 0.0 };
-    let least = 0.7 * rtt + 2.0 * bytes / COPIES.1;
-    let most = 4.0 * rtt + 8.0 * bytes / COPIES.0 + encrypts;
-    throughput(
-        bytes / most * 1e9,
-        window * bytes / least * 1e9,
-        format!(
-            "{window} × {bytes} B under way, in a round trip of 0.7 to 4 times the {} that net.rtt \
-             measured of a small message and 2 to 8 copies of the bytes at {} to {} GB/s{}: {} to {}; \
-             at least as fast as one after the other",
-            ns(rtt),
-            COPIES.1,
-            COPIES.0,
-            if is_encrypted {
-                format!(", encrypted and decrypted at {ENCRYPTS} GB/s or more")
-            } else {
-                String::new()
-            },
-            ns(least),
-            ns(most),
-        ),
-    )
+    let bytes = point.size as f64;
+    let mut cost = Cost::new(rtt, "for a round trip of a small message (net.rtt)") * (0.7, 4.0);
+    let copies = (2.0 * bytes / COPIES.1, 8.0 * bytes / COPIES.0);
+    cost += Cost::new(copies, format!("for 2 to 8 copies of {bytes} B"));
+    if point.carrier == Carrier::Quic {
+        cost += Cost::new((0.0, bytes / ENCRYPTS), "to encrypt and decrypt it");
+    }
+    // At least as fast as one after the other.
+    cost.named(format!("{window} × {bytes} B in flight, in a round trip"))
+        .predict_throughput((bytes, window as f64 * bytes))
 }
 
 /// What processors limit, beside what net.bandwidth has measured of the kernel alone.
@@ -166,58 +149,61 @@ fn on_a_way(
     let jitter = up.jitter_ns + down.jitter_ns;
     let sending = up.rate.map_or(0.0, |rate| on_the_wire(point) * 8e9 / rate);
     let delays = delays_ns(&point.link);
-    let mut least = (delays - jitter).max(0.0) + sending;
-    let mut most = delays + jitter + sending + MADE_NS;
-    let mut why = format!(
-        "{} of delays and {} to send a message",
-        ns(delays),
-        ns(sending)
-    );
+    let delay = ((delays - jitter).max(0.0), delays + jitter);
+    let mut cost = Cost::new(delay, "of delays")
+        + Cost::new(sending, "to send a message")
+        + Cost::new(
+            (0.0, EMULATED_NS),
+            "for what emulates the link, and wake-ups",
+        );
     let lost = lost(point, up, down);
     if lost > 0.0 {
         if point.carrier != Carrier::Study || lost > 0.9 {
             // How soon they notice is theirs, and decides.
             return None;
         }
-        let retry = study::RETRY.as_nanos() as f64;
-        // Of as many as the window has, the one that is lost most often holds up the others.
-        let (each, longest) = (retries(lost, 1), retries(lost, window));
-        // By chance there are two standard deviations more or fewer, those of how often a message is
-        // sent that is lost so often, of as many windows as there is time for.
-        let windows = (timed_least(window) / window) as f64;
-        let windows = windows.min(TIMED.as_nanos() as f64 / (delays + longest * retry));
-        let by_chance = |mean: f64, times: f64| 2.0 * (mean * (1.0 + each) / times).sqrt();
-        least += (each - by_chance(each, windows * window as f64)).max(0.0) * retry;
-        most += (longest + by_chance(longest, windows)) * retry;
-        why += &format!(
-            ", and a second for each retry: {each:.2} of a message and {longest:.2} of the one of a \
-             window that has most, since {:.1} % are lost, or the answer",
-            100.0 * lost
-        );
+        cost += retried(lost, window, delays);
     }
     let is_controlled = point.carrier != Carrier::Study && point.control != Control::Fixed;
     if is_controlled && window as f64 * packets(point) > 1.0 {
-        most += delays + jitter;
-        why += ", and up to a round trip more over which congestion control spreads what has more \
-                packets than one";
+        let spread = (0.0, delays + jitter);
+        cost += Cost::new(
+            spread,
+            "over which congestion control spreads several packets",
+        );
     }
-    let bytes = window as f64 * point.size as f64;
-    let (mut low, mut high) = (bytes / most * 1e9, bytes / least.max(1.0) * 1e9);
-    if let Some((limit, limited)) = limit(point, up).filter(|(limit, _)| *limit < high) {
-        high = limit;
-        low = low.min(0.8 * limit);
-        why += &format!("; {limited}");
-    }
-    throughput(
-        low,
-        high,
-        format!(
-            "{window} × {} B under way, in a round trip of {} to {}: {why}",
-            point.size,
-            ns(least),
-            ns(most)
-        ),
-    )
+    let least_ns = cost.range.0.max(1.0);
+    let prediction = cost
+        .at_least(least_ns)
+        .named(format!(
+            "{window} × {} B in flight, in a round trip",
+            point.size
+        ))
+        .predict_throughput(window as f64 * point.size as f64)?;
+    Some(match limit(point, up) {
+        Some((limit, why)) => prediction.at_most(limit, 0.8, why),
+        None => prediction,
+    })
+}
+
+/// What the study's retries add to a window of which this share of messages, or their answers, is lost.
+fn retried(lost: f64, window: u64, delays: f64) -> Cost {
+    let retry = study::RETRY.as_nanos() as f64;
+    // Of as many as the window has, the one that is lost most often holds up the others.
+    let (each, longest) = (retries(lost, 1), retries(lost, window));
+    // By chance there are two standard deviations more or fewer, those of how often a message is
+    // sent that is lost so often, of as many windows as there is time for.
+    let windows = (timed_least(window) / window) as f64;
+    let windows = windows.min(TIMED.as_nanos() as f64 / (delays + longest * retry));
+    let by_chance = |mean: f64, times: f64| 2.0 * (mean * (1.0 + each) / times).sqrt();
+    let least = (each - by_chance(each, windows * window as f64)).max(0.0);
+    let most = longest + by_chance(longest, windows);
+    let name = format!(
+        "for retries after a second: {each:.2} of a message and {longest:.2} of the one of a window \
+         that has most, since {:.1} % are lost, or the answer",
+        100.0 * lost
+    );
+    Cost::new((least * retry, most * retry), name)
 }
 
 /// The share of messages that are lost, in any of their packets, or their answers.
@@ -258,26 +244,18 @@ fn at_a_rate(point: &At<Transfer>, up: &Emulation) -> Option<Prediction> {
         );
     }
     let arrives = 1.0 - up.loss;
-    let less = || {
-        format!(
-            "{:.3} % are lost before that, so that who sends no more than the link's rate has that \
-             much less, and who sends more may fill it",
-            100.0 * up.loss
-        )
-    };
+    let loss = format!("{:.3} % of loss", 100.0 * up.loss);
+    // The link loses packets before its rate: who sends more than that may fill it.
     match responds(point)? {
         Responds::NotAtAll => throughput(
             0.8 * arrives * limit,
             limit,
-            format!("{why}; {}; up to a fifth stays unused", less()),
+            format!("{why}, less up to {loss}; up to a fifth stays unused"),
         ),
         Responds::AsBbr if up.loss <= BBR_KEEPS => throughput(
             0.5 * arrives * limit,
             limit,
-            format!(
-                "{why}; {}; BBR does not take so little loss for congestion",
-                less()
-            ),
+            format!("{why}, less up to {loss}, which BBR does not take for congestion"),
         ),
         Responds::AsCubic if up.loss <= RESPONDS && delays_ns(&point.link) > 0.0 => {
             let seconds = delays_ns(&point.link) / 1e9;
@@ -287,12 +265,10 @@ fn at_a_rate(point: &At<Transfer>, up: &Emulation) -> Option<Prediction> {
                 0.3 * rate.min(limit),
                 (2.0 * rate).min(limit),
                 format!(
-                    "CUBIC's mean window at {:.3} % of loss and a round trip of {}, {packets:.1} \
-                     packets (RFC 9438, equation 5, or NewReno's where that is more), 0.3 to 2 times \
-                     {}; at most {why}",
-                    100.0 * up.loss,
-                    ns(1e9 * seconds),
+                    "0.3–2 × {}, CUBIC's mean window of {packets:.1} packets at {loss} (RFC 9438, \
+                     equation 5, or NewReno's where that is more) in a round trip of {}; at most {why}",
                     shown(rate),
+                    Unit::Nanoseconds.display(1e9 * seconds),
                 ),
             )
         }

@@ -10,7 +10,7 @@ use crate::net::meeting::{self, broken};
 use crate::net::path::{self, End, UDP_HEADERS};
 use crate::prelude::*;
 use crate::rudp::ends::{self, Talk};
-use crate::rudp::expect::{library_ns, udp_ns};
+use crate::rudp::expect::{library, udp};
 use crate::rudp::study::{self, Answering, Asking};
 use crate::wake::{self, Kept, Wake};
 use costof_model::protocol::Meeting;
@@ -514,20 +514,17 @@ impl Asks {
 }
 
 fn predict(point: &At<Rtt>, known: &Known<'_>) -> Option<Prediction> {
-    let ends = Messages::from(&point.axes).exchange();
-    let (low, high, because) = udp_ns(&point.link, ends, known)?;
-    match point.stack {
-        Stack::Udp => latency_ns(low, high, because),
+    let udp = udp(&point.link, Messages::from(&point.axes).exchange(), known)?;
+    let cost = match point.stack {
+        Stack::Udp => udp,
         Stack::Study => {
-            let link_ns =
-                |bytes: u64| path::adds(&point.link, bytes, UDP_HEADERS).map(|(low, _, _)| low);
+            let link_ns = |bytes: u64| Some(path::cost(&point.link, bytes, UDP_HEADERS)?.range.0);
             let whole_ns = link_ns(point.size as u64)? - link_ns(study::NUMBER as u64)?;
-            let because = because + "; what comes back is 8 B";
-            latency_ns(low - whole_ns / 2.0, high, because)
+            let low_ns = udp.range.0 - whole_ns / 2.0;
+            udp.named("a round trip of which 8 B come back")
+                .at_least(low_ns)
         }
-        Stack::Rudp => {
-            let (more_low, more_high, more) = library_ns(&point.link, point.size, known)?;
-            latency_ns(low + more_low, high + more_high, because + &more)
-        }
-    }
+        Stack::Rudp => udp + library(&point.link, point.size, known)?,
+    };
+    cost.predict("latency")
 }

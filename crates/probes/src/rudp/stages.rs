@@ -1,7 +1,6 @@
 //! `rudp.stages`: what making datagrams reliable takes at either end, by the kernel's own stamps.
 
-use crate::ends::{Cpus, switch_ns};
-use crate::expect::between;
+use crate::ends::Cpus;
 use crate::net::axes::{Over, Wait};
 use crate::net::caller::Caller;
 use crate::net::echo::serve;
@@ -10,10 +9,10 @@ use crate::net::meeting::{self, broken};
 use crate::net::path::{self, End, UDP_HEADERS};
 use crate::net::rtt;
 use crate::net::stages::{SWITCHED_ON, UNSTAMPED_MOST, absent, first_stamped};
-use crate::os::syscall;
+use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::rudp::ends;
-use crate::rudp::expect::library_ns;
+use crate::rudp::expect::library;
 use crate::rudp::rtt::{Messages, Stack, with_the_servers};
 use crate::rudp::stamped::{Answered, Asked, Ends, LIBRARY_MOST, fits_one};
 use crate::wake::{self, Kept, Wake};
@@ -309,25 +308,14 @@ fn record(asked: &Asked, meter: &mut Meter<'_>) {
 }
 
 fn predict(point: &At<Stages>, known: &Known<'_>) -> Option<Prediction> {
-    let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
-    let (low, high, because) = rtt::kernel_ns(Over::Udp, point.size, read_ns);
-    let (mut low, mut high) = (low / 3.0, high / 2.0 + 16.0 * read_ns);
-    let mut because = format!("a third to a half of {because}; up to 16 reads for the stamps");
+    let read = syscall::measured(known, syscall::Call::Read)?;
+    let kernel = rtt::kernel(Over::Udp, point.size, read.clone());
+    let mut cost = kernel * (1.0 / 3.0, 0.5) + (read * (0.0, 16.0)).named("the stamps");
     if point.wait == Wait::Block {
-        let switch_ns = switch_ns(point.cpus, point.wake, known)?;
-        low += 0.4 * switch_ns;
-        high += 1.25 * switch_ns;
-        because += &format!(
-            "; a context switch of {} by a pipe, times 0.4 to 1.25",
-            Unit::Nanoseconds.display(switch_ns)
-        );
+        cost += context_switch::measured(point.cpus, point.wake, known)? * (0.4, 1.25);
     }
     if point.stack == Stack::Rudp {
-        let (more_low, more_high, more) = library_ns(&point.link, point.size, known)?;
-        low += more_low / 2.0;
-        high += more_high / 2.0;
-        because += &more;
-        because += ", of which half is at one end";
+        cost += library(&point.link, point.size, known)? * 0.5;
     }
-    between("client", (low, high), because)
+    cost.predict("client")
 }

@@ -59,7 +59,7 @@ impl Measure for CoreToCore {
     };
     const AFTER: &'static [&'static str] = &["cpu.frequency"];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch| role::<CoreToCore>(Pair::start(launch)?)];
+    const ROLES: &'static [StartRole] = &[alone::<_, Pair>];
 
     /// Which ones a point needs is in its axes, so all must be at hand.
     fn processors(_: &At<CoreToCore>) -> usize {
@@ -160,50 +160,31 @@ fn more_pairs(facts: &Facts) -> Vec<CoreToCore> {
 }
 
 struct Pair {
-    /// The run's processors.
-    cpus: Vec<usize>,
-    /// Where this thread is between points.
+    /// Where this thread is between points, and while the point is measured.
     home: Vec<usize>,
+    cpus: [usize; 2],
     line: Arc<Line>,
     /// How many round trips the line should have made.
     sent: Arc<AtomicU64>,
 }
 
-impl Pair {
-    fn start(launch: &Launch) -> Result<Pair, Failure> {
-        let home = affinity::allowed().map_err(|error| {
-            Failure::error(format!("cannot read the allowed processors: {error}"))
-        })?;
-        Ok(Pair {
-            cpus: if launch.cpus.is_empty() {
-                home.clone()
-            } else {
-                launch.cpus.clone()
-            },
-            home,
-            line: Arc::default(),
-            sent: Arc::default(),
-        })
+/// The point's two CPUs, where they are two of the run's.
+fn two_of(point: &CoreToCore, cpus: &[usize]) -> Result<[usize; 2], Failure> {
+    let two = [point.from as usize, point.to as usize];
+    let [from, to] = two;
+    if from == to {
+        return Err(Failure::unsupported(format!(
+            "from and to are both processor {from}: a line does not leave it (choose two, by \
+             --set from=… --set to=…)"
+        )));
     }
-
-    /// The point's two processors, where they are two of the run's.
-    fn ends(&self, point: &CoreToCore) -> Result<[usize; 2], Failure> {
-        let ends = [point.from as usize, point.to as usize];
-        let [from, to] = ends;
-        if from == to {
-            return Err(Failure::unsupported(format!(
-                "from and to are both processor {from}: a line does not leave it (choose two, by \
-                 --set from=… --set to=…)"
-            )));
-        }
-        match ends.iter().find(|end| !self.cpus.contains(end)) {
-            None => Ok(ends),
-            Some(absent) => Err(Failure::unsupported(format!(
-                "processor {absent} is not one of this run's ({}): choose others by --set from=… \
-                 --set to=…, or by --cpu",
-                listed(&self.cpus)
-            ))),
-        }
+    match two.iter().find(|cpu| !cpus.contains(cpu)) {
+        None => Ok(two),
+        Some(absent) => Err(Failure::unsupported(format!(
+            "processor {absent} is not one of this run's ({}): choose others by --set from=… \
+             --set to=…, or by --cpu",
+            listed(cpus)
+        ))),
     }
 }
 
@@ -212,18 +193,39 @@ fn listed(cpus: &[usize]) -> String {
     cpus.to_string()
 }
 
-impl RoleAt<CoreToCore> for Pair {
-    fn run(&mut self, point: &At<CoreToCore>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let [from, to] = self.ends(point)?;
-        let _moved = Moved::to(from, &self.home)?;
-        self.line = Arc::default();
-        self.sent = Arc::default();
-        let mut crew = Crew::start(vec![self.send(), self.answer()], &[from, to])?;
+impl Setup<CoreToCore> for Pair {
+    fn set_up(point: &At<CoreToCore>, launch: &Launch) -> Result<Pair, Failure> {
+        let home = affinity::allowed().map_err(|error| {
+            Failure::error(format!("cannot read the allowed processors: {error}"))
+        })?;
+        let all = if launch.cpus.is_empty() {
+            &home
+        } else {
+            &launch.cpus
+        };
+        Ok(Pair {
+            cpus: two_of(point, all)?,
+            home,
+            line: Arc::default(),
+            sent: Arc::default(),
+        })
+    }
+
+    fn measure(&mut self, _: &At<CoreToCore>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let _moved = Moved::to(self.cpus[0], &self.home)?;
+        let (line, sent) = (Arc::clone(&self.line), Arc::clone(&self.sent));
+        let send: Job = Box::new(move |n| {
+            line.send(n);
+            sent.fetch_add(n, Ordering::Relaxed);
+        });
+        let line = Arc::clone(&self.line);
+        let answer: Job = Box::new(move |n| line.answer(n));
+        let mut crew = Crew::start(vec![send, answer], &self.cpus)?;
         meter.crew("cost", &mut crew);
         Ok(())
     }
 
-    fn finish(&mut self, _: &At<CoreToCore>, _: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, _: &At<CoreToCore>, _: &mut Meter<'_>) -> Result<(), Failure> {
         let (made, sent) = (self.line.round_trips(), self.sent.load(Ordering::Relaxed));
         if made != sent {
             return Err(Failure::error(format!(
@@ -231,21 +233,6 @@ impl RoleAt<CoreToCore> for Pair {
             )));
         }
         Ok(())
-    }
-}
-
-impl Pair {
-    fn send(&self) -> Job {
-        let (line, sent) = (Arc::clone(&self.line), Arc::clone(&self.sent));
-        Box::new(move |n| {
-            line.send(n);
-            sent.fetch_add(n, Ordering::Relaxed);
-        })
-    }
-
-    fn answer(&self) -> Job {
-        let line = Arc::clone(&self.line);
-        Box::new(move |n| line.answer(n))
     }
 }
 
@@ -272,23 +259,15 @@ impl Drop for Moved<'_> {
     }
 }
 
-/// The round trip to the neighbour on which a second thread is put, the nearest
-/// that has a core of its own: in nanoseconds, and as words.
-pub(crate) fn to_the_neighbour(facts: &Facts, known: &Known<'_>) -> Option<(f64, String)> {
+/// The round trip to the neighbour on which a second thread is put, the nearest that has a core of its
+/// own.
+pub(crate) fn to_the_neighbour(facts: &Facts, known: &Known<'_>) -> Option<Cost> {
     let pairs = neighbourhood::pairs(facts);
-    let (_, from, to) = pairs
-        .iter()
-        .find(|(neighbourhood, ..)| *neighbourhood != Neighbourhood::Core)
-        .or(pairs.first())?;
-    let ns = known.primary(
-        &PROBE.info.id,
-        &[("from", &from.to_string()), ("to", &to.to_string())],
-    )?;
-    let words = format!(
-        "a line takes {} from processor {from} to {to} and back",
-        Unit::Nanoseconds.display(ns)
-    );
-    Some((ns, words))
+    let other_core = |pair: &&(Neighbourhood, u64, u64)| pair.0 != Neighbourhood::Core;
+    let &(_, from, to) = pairs.iter().find(other_core).or(pairs.first())?;
+    let ns = known.at(&CoreToCore { from, to })?;
+    let name = format!("for a line from CPU {from} to {to} and back (sync.core_to_core)");
+    Some(Cost::new(ns, name))
 }
 
 #[cfg(test)]
@@ -320,13 +299,7 @@ mod tests {
 
     #[test]
     fn a_line_does_not_go_where_the_run_may_not() {
-        let pair = Pair {
-            cpus: vec![4, 5, 7],
-            home: vec![4],
-            line: Arc::default(),
-            sent: Arc::default(),
-        };
-        let ends = |from, to| pair.ends(&CoreToCore { from, to });
+        let ends = |from, to| two_of(&CoreToCore { from, to }, &[4, 5, 7]);
         assert_eq!(ends(5, 4).unwrap(), [5, 4]);
         for (from, to, reason) in [(5, 5, "both"), (5, 6, "processor 6"), (0, 4, "4-5,7")] {
             let failure = ends(from, to).unwrap_err();

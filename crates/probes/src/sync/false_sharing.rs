@@ -65,7 +65,7 @@ impl Measure for FalseSharing {
     };
     const AFTER: &'static [&'static str] = &["cpu.loop", "sync.core_to_core"];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch| role::<FalseSharing>(Counting::start(launch))];
+    const ROLES: &'static [StartRole] = &[alone::<_, Counting>];
 
     fn processors(point: &At<FalseSharing>) -> usize {
         point.threads as usize
@@ -88,90 +88,57 @@ impl Measure for FalseSharing {
     }
 
     fn predict(point: &At<FalseSharing>, facts: &Facts, known: &Known<'_>) -> Option<Prediction> {
-        let counter_ns = known.primary("cpu.loop", &[("body", "memory_counter")])?;
-        let counter = Unit::Nanoseconds.display(counter_ns);
+        let ns = known.primary("cpu.loop", &[("body", "memory_counter")])?;
+        let counter = Cost::new(ns, "to count in memory (cpu.loop)");
         let threads = point.threads;
         if threads == 1 || point.lines == Lines::Separate {
-            return cost_ns(
-                0.7 * counter_ns,
-                2.0 * counter_ns,
-                format!("cpu.loop counts in memory in {counter}, and nobody else wants the line"),
-            );
+            return (counter * (0.7, 2.0)).predict("cost");
         }
-        let (trip_ns, trip) = core_to_core::to_the_neighbour(facts, known)?;
-        // The line goes round all that have a counter in it.
+        let trip = core_to_core::to_the_neighbour(facts, known)?;
+        // The line goes round all that have a counter in it. At best each core has it for its part of
+        // the time; at worst it makes half a round trip for each core, for every 32 increments, which
+        // waited in the store buffer.
         let sharers = threads.min(IN_A_LINE) as f64;
-        cost_ns(
-            sharers * counter_ns,
-            counter_ns + sharers / 2.0 * trip_ns / 32.0,
-            format!(
-                "at best each of {sharers} cores has the line for its part of the time, in which \
-                 an increment takes {counter} by cpu.loop; at worst the line makes {} round trips, \
-                 half of one for each core, for every 32 increments, which waited in the store \
-                 buffer; {trip}",
-                sharers / 2.0
-            ),
-        )
+        let best = counter.clone() * sharers;
+        let worst = counter + trip * (sharers / 2.0 / 32.0);
+        best.up_to(worst).predict("cost")
     }
 }
 
-struct Counting {
-    cpus: Vec<usize>,
-    counted: Option<Counted>,
-}
-
 /// The counters of a point, and those who count.
-struct Counted {
+struct Counting {
     counters: Arc<LineCounters>,
     /// What each thread should have counted.
     done: Arc<[AtomicU64]>,
     crew: Crew,
 }
 
-impl Counting {
-    fn start(launch: &Launch) -> Counting {
-        Counting {
-            cpus: launch.cpus.clone(),
-            counted: None,
-        }
-    }
-}
-
-impl RoleAt<FalseSharing> for Counting {
-    fn prepare(&mut self, point: &At<FalseSharing>, _: &Offers) -> Result<Offers, Failure> {
+impl Setup<FalseSharing> for Counting {
+    fn set_up(point: &At<FalseSharing>, launch: &Launch) -> Result<Counting, Failure> {
         let threads = point.threads as usize;
         let counters = Arc::new(match point.lines {
             Lines::Same => LineCounters::side_by_side(threads),
             Lines::Separate => LineCounters::apart(threads),
         });
-        // Those of another point are gone before new ones start.
-        self.counted = None;
-        let cpus = threads::on(threads, &self.cpus)?;
+        let cpus = threads::on(threads, &launch.cpus)?;
         let done: Arc<[AtomicU64]> = (0..threads).map(|_| AtomicU64::new(0)).collect();
-        let jobs = (0..threads)
-            .map(|thread| job(&counters, &done, thread))
-            .collect();
-        self.counted = Some(Counted {
+        let jobs = (0..threads).map(|thread| job(&counters, &done, thread));
+        let crew = Crew::start(jobs.collect(), cpus)?;
+        Ok(Counting {
             counters,
             done,
-            crew: Crew::start(jobs, cpus)?,
-        });
-        Ok(Offers::new())
+            crew,
+        })
     }
 
-    fn run(&mut self, _: &At<FalseSharing>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let counted = self
-            .counted
-            .as_mut()
-            .expect("a prepared point has counters");
-        meter.crew("cost", &mut counted.crew);
+    fn measure(&mut self, _: &At<FalseSharing>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        meter.crew("cost", &mut self.crew);
         Ok(())
     }
 
-    fn finish(&mut self, _: &At<FalseSharing>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        let counted = self.counted.take().expect("a measured point has counters");
-        for (thread, done) in counted.done.iter().enumerate() {
-            let (done, count) = (done.load(Ordering::Relaxed), counted.counters.count(thread));
+    fn check(self, _: &At<FalseSharing>, _: &mut Meter<'_>) -> Result<(), Failure> {
+        for (thread, done) in self.done.iter().enumerate() {
+            let (done, count) = (done.load(Ordering::Relaxed), self.counters.count(thread));
             if count != done {
                 return Err(Failure::error(format!(
                     "thread {} counted {done} times, but its counter says {count}",

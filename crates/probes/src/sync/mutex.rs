@@ -1,6 +1,6 @@
 //! `sync.mutex`: what locking and unlocking costs, alone and in a crowd.
 
-use crate::expect::cost_cycles;
+use crate::expect::{cost_cycles, cycles};
 use crate::os::syscall;
 use crate::prelude::*;
 use crate::sync::core_to_core;
@@ -90,7 +90,7 @@ impl Measure for Mutex {
     const AFTER: &'static [&'static str] = &["cpu.frequency", "os.syscall", "sync.core_to_core"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["kind", "threads"]];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[|launch| role::<Mutex>(Contenders::start(launch)?)];
+    const ROLES: &'static [StartRole] = &[alone::<_, Contention>];
 
     fn processors(point: &At<Mutex>) -> usize {
         point.threads as usize
@@ -144,46 +144,27 @@ impl Measure for Mutex {
             // When they get processors is the scheduler's affair.
             return None;
         }
-        let hz = known.primary("cpu.frequency", &[])?;
-        let (trip_ns, trip) = core_to_core::to_the_neighbour(facts, known)?;
         let atomics = if sleeps { 2.0 } else { 1.0 };
-        let fastest_ns = 2.0 * atomics * 8.0 / hz * 1e9;
-        let (call_ns, call) = if sleeps {
-            let call_ns = syscall::one_thread_ns(known, syscall::Call::Getppid)?;
-            let shown = Unit::Nanoseconds.display(call_ns);
-            (
-                call_ns,
-                format!(
-                    " and, assumed, a system call of {shown} to sleep or to wake in every fourth"
-                ),
-            )
-        } else {
-            (0.0, String::new())
-        };
-        let each = threads as f64;
-        cost_ns(
-            each * fastest_ns,
-            each * (trip_ns / 2.0 + call_ns / 4.0),
-            format!(
-                "{threads} threads' turns: each {}, twice the time of {atomics} atomic \
-                 instruction(s) of 8 cycles, if most turns stay on one processor; half of a line's \
-                 round trip{call}, if every turn is handed over; {trip}",
-                Unit::Nanoseconds.display(fastest_ns)
-            ),
-        )
+        let stays = 2.0 * atomics * 8.0;
+        let stays = cycles(
+            known,
+            (stays, stays),
+            "atomic instructions, half of the time",
+        )?;
+        let mut handed_over = core_to_core::to_the_neighbour(facts, known)? * 0.5;
+        if sleeps {
+            let call = syscall::measured(known, syscall::Call::Getppid)?;
+            handed_over += (call * 0.25).named("to sleep or to wake");
+        }
+        (stays.up_to(handed_over) * threads as f64).predict("cost")
     }
-}
-
-struct Contenders {
-    cpus: Vec<usize>,
-    /// glibc locks without an atomic instruction where a process has one thread, and whoever has
-    /// a lock has more.
-    _second: Sleeper,
-    contention: Option<Contention>,
 }
 
 /// One lock, and those who want it.
 struct Contention {
+    /// glibc locks without an atomic instruction where a process has one thread, and whoever has
+    /// a lock has more.
+    _second: Sleeper,
     lock: Arc<dyn Lock>,
     /// How often each thread had it.
     turns: Arc<[AtomicU64]>,
@@ -191,65 +172,43 @@ struct Contention {
     crew: Crew,
 }
 
-impl Contenders {
-    fn start(launch: &Launch) -> Result<Contenders, Failure> {
-        Ok(Contenders {
-            cpus: launch.cpus.clone(),
-            _second: Sleeper::start()?,
-            contention: None,
-        })
-    }
-}
-
-impl RoleAt<Mutex> for Contenders {
-    fn blocks(&self, point: &At<Mutex>) -> bool {
+impl Setup<Mutex> for Contention {
+    fn blocks(point: &At<Mutex>) -> bool {
         point.threads > 1
     }
 
-    fn prepare(&mut self, point: &At<Mutex>, _: &Offers) -> Result<Offers, Failure> {
+    fn set_up(point: &At<Mutex>, launch: &Launch) -> Result<Contention, Failure> {
         let lock: Arc<dyn Lock> = match point.kind {
             Kind::Std => Arc::new(Std::default()),
             Kind::Pthread => Arc::new(Pthread::default()),
             Kind::Spin => Arc::new(Spin::default()),
         };
-        // Those of another point are gone before new ones start.
-        self.contention = None;
         let threads = point.threads as usize;
-        let cpus = threads::sharing(threads, &self.cpus)?;
+        let cpus = threads::sharing(threads, &launch.cpus)?;
         let turns: Arc<[AtomicU64]> = (0..threads).map(|_| AtomicU64::new(0)).collect();
-        let jobs = (0..threads)
-            .map(|thread| job(&lock, &turns, thread))
-            .collect();
-        self.contention = Some(Contention {
+        let jobs = (0..threads).map(|thread| job(&lock, &turns, thread));
+        Ok(Contention {
+            _second: Sleeper::start()?,
+            crew: Crew::start(jobs.collect(), cpus)?,
             lock,
             turns,
             processors: cpus.len(),
-            crew: Crew::start(jobs, cpus)?,
-        });
-        Ok(Offers::new())
+        })
     }
 
-    fn run(&mut self, _: &At<Mutex>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let contention = self
-            .contention
-            .as_mut()
-            .expect("a prepared point has a lock");
-        if contention.turns.len() > contention.processors {
+    fn measure(&mut self, _: &At<Mutex>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        if self.turns.len() > self.processors {
             meter.batches_last(SHARED_BATCH_NS);
         }
-        meter.crew("cost", &mut contention.crew);
+        meter.crew("cost", &mut self.crew);
         Ok(())
     }
 
-    fn finish(&mut self, _: &At<Mutex>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let contention = self.contention.take().expect("a measured point has a lock");
-        let turns: Vec<u64> = contention
-            .turns
-            .iter()
-            .map(|turns| turns.load(Ordering::Relaxed))
-            .collect();
+    fn check(self, _: &At<Mutex>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let turns = self.turns.iter().map(|turns| turns.load(Ordering::Relaxed));
+        let turns: Vec<u64> = turns.collect();
         let all: u64 = turns.iter().sum();
-        let guarded = contention.lock.guarded();
+        let guarded = self.lock.guarded();
         if guarded.count != all {
             return Err(Failure::error(format!(
                 "{all} times a thread had the lock and counted, but the count is {}: two had it at \
@@ -261,7 +220,7 @@ impl RoleAt<Mutex> for Contenders {
         let average = all as f64 / turns.len() as f64;
         meter.value("handovers", guarded.handovers as f64 / all as f64);
         meter.value("least_share", least as f64 / average);
-        meter.value("processors", contention.processors as f64);
+        meter.value("processors", self.processors as f64);
         Ok(())
     }
 }

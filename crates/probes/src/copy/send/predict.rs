@@ -3,9 +3,7 @@
 use super::axes::{Buffers, CopySend, Over, Pattern, Primitive, Source};
 use crate::arenas::Pages;
 use crate::copy::pieces::{Pieces, packets};
-use crate::expect::throughput;
 use crate::prelude::*;
-use crate::sum::{Range, Sum};
 use costof_model::link::Link;
 
 /// The payload of the largest datagram that a cable takes whole.
@@ -52,11 +50,11 @@ fn stream(
 ) -> Option<Prediction> {
     let bytes = point.size as f64;
     let packets = match point.over {
-        Over::Udp | Over::UdpGso => Range::exactly(1.0),
+        Over::Udp | Over::UdpGso => Range::from(1.0),
         // Each field that is sent for itself leaves at once.
         Over::Tcp | Over::Unix if field_by_field(point) => {
             let fields = point.fields as f64;
-            packets(bytes, references(point)).longer(Range::exactly(fields))
+            packets(bytes, references(point)).max(Range::from(fields))
         }
         Over::Tcp | Over::Unix => packets(bytes, references(point)),
     };
@@ -64,60 +62,47 @@ fn stream(
         pieces.packet(&point.link, point.over.word())
     } else {
         let sends = pieces.packet_into_sink();
-        (sends, Range::NONE, "like 3 to 12.5 reads")
+        (sends, Range::default(), "like 3 to 12.5 reads")
     };
     let mut sender = prepared(point, pieces, received);
     let copy = sender_copies(point, pieces, received);
-    sender.add(copy, "of copying into the kernel");
-    sender.add(sends * packets, format!("for its packets, {packet}"));
-    if point.over == Over::Tcp
-        && let Some((paced, words)) = pieces.pacing(point.congestion_control.name(), bytes)?
-    {
-        sender.add(paced, words);
+    sender += Cost::new(copy, "of copying into the kernel");
+    sender += Cost::new(sends * packets, format!("for its packets, {packet}"));
+    if point.over == Over::Tcp {
+        sender += pieces.pacing(point.congestion_control.name(), bytes)?;
     }
-    let mut receiver = Sum::new();
+    let mut receiver = Cost::default();
     if received {
-        receiver.add(pieces.copy_out(bytes), "of copying out of it");
-        receiver.add(receives * packets, "for its packets");
-        receiver.add(pieces.calls(packets), "of calls");
+        receiver += Cost::new(pieces.copy_out(bytes), "of copying out of it");
+        receiver += Cost::new(receives * packets, "for its packets");
+        receiver += Cost::new(pieces.calls(packets), "of calls");
     }
-    let (one, other) = (sender.total(), receiver.total());
-    let ends = if received { 2 } else { 1 };
-    let (takes, together) = match (received, apart(point, facts, ends)) {
-        (false, _) => (one, ""),
-        (true, 0) => (one + other, ", one after the other on one processor"),
-        (true, _) => (one.longer(other), ", at the same time"),
+    let flows = apart(point, facts, if received { 2 } else { 1 });
+    let message = match (received, flows) {
+        (false, _) => sender.named("the sender"),
+        (true, 0) => sender.named("the sender") + receiver.named("the receiver, in turn"),
+        (true, _) => sender
+            .named("the sender")
+            .max(receiver.named("the receiver")),
     };
-    let at_once = apart(point, facts, ends).max(1);
-    let receiver = if received {
-        format!("; the receiver {}{together}", receiver.in_words())
+    let at_once = flows.max(1) as f64;
+    let message = if flows > 1 {
+        message.named(format!("{flows} flows at a time"))
     } else {
-        String::new()
+        message
     };
-    let flows = match at_once {
-        1 => String::new(),
-        flows => format!("; {flows} flows at a time"),
-    };
-    let at_once = at_once as f64;
-    throughput(
-        at_once * bytes / takes.1 * 1e9,
-        at_once * bytes / takes.0 * 1e9,
-        format!(
-            "for a message the sender needs {}{receiver}{flows}",
-            sender.in_words()
-        ),
-    )
+    message.predict_throughput(at_once * bytes)
 }
 
 /// What is done for a message before its bytes are copied into the kernel, or instead.
-fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Sum {
+fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Cost {
     let bytes = point.size as f64;
     let fields = point.fields as f64;
     let registered = point.buffers == Buffers::Registered;
-    let mut sum = Sum::new();
+    let mut sum = Cost::default();
     let calls = match point.primitive {
-        Primitive::WriteEach => Range::exactly(fields),
-        Primitive::Splice => Range::exactly(2.0),
+        Primitive::WriteEach => Range::from(fields),
+        Primitive::Splice => Range::from(2.0),
         // io_uring does for each request what a call does, and is entered once.
         Primitive::UringSend | Primitive::UringZeroCopy if registered => {
             Range(0.5 * fields, fields + 1.0)
@@ -127,12 +112,12 @@ fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Sum {
         | Primitive::OneCopy
         | Primitive::ZeroCopy
         | Primitive::SendfileMemory
-        | Primitive::SendfileFile => Range::exactly(1.0),
+        | Primitive::SendfileFile => Range::from(1.0),
     };
-    sum.add(pieces.calls(calls), "of calls");
+    sum += Cost::new(pieces.calls(calls), "of calls");
     if point.primitive == Primitive::TwoCopy {
         let serialised = pieces.serialise(bytes, fields, point.source == Source::Hot);
-        sum.add(serialised, "of serialising");
+        sum += Cost::new(serialised, "of serialising");
     }
     let by_entries = match point.primitive {
         Primitive::OneCopy
@@ -146,19 +131,19 @@ fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Sum {
         | Primitive::SendfileFile => false,
     };
     if by_entries && !registered && fields > 1.0 {
-        sum.add(pieces.entries(bytes, fields), "for iovec entries");
+        sum += Cost::new(pieces.entries(bytes, fields), "for iovec entries");
     }
     let pages = references(point);
     let referenced = pieces.references(pages, point.pages);
     if !registered {
-        sum.add(referenced, format!("for {pages:.0} references to pages"));
+        sum += Cost::new(referenced, format!("for {pages:.0} references to pages"));
     }
     if point.primitive == Primitive::ZeroCopy {
-        sum.add(pieces.reap(REAPED), "for its completion");
+        sum += Cost::new(pieces.reap(REAPED), "for its completion");
     }
     // The copy that is made later is made page by page, into new ones.
     if received && point.primitive.asks_for_no_copy() {
-        sum.add(
+        sum += Cost::new(
             pieces.references(pages, Pages::Base),
             "for pages to copy them into",
         );
@@ -193,9 +178,9 @@ fn sender_copies(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> R
     match point.primitive {
         // What has just been written is cached.
         Primitive::TwoCopy => pieces.copy_in(bytes, true),
-        Primitive::SendfileMemory | Primitive::SendfileFile | Primitive::Splice => Range::NONE,
+        Primitive::SendfileMemory | Primitive::SendfileFile | Primitive::Splice => Range::default(),
         // A receiver on this machine has the copy made after all (msg_zerocopy.rst, "Loopback").
-        Primitive::ZeroCopy | Primitive::UringZeroCopy if !received => Range::NONE,
+        Primitive::ZeroCopy | Primitive::UringZeroCopy if !received => Range::default(),
         Primitive::OneCopy
         | Primitive::ZeroCopy
         | Primitive::WriteEach
@@ -211,20 +196,10 @@ fn echo(point: &At<CopySend>, facts: &Facts, pieces: &Pieces<'_>) -> Option<Pred
     if point.in_flight > 1 || apart(point, facts, 2) < point.threads {
         return None;
     }
-    let bytes = point.size as f64;
-    let measured = pieces.echo(&point.link, point.over.word(), bytes)?;
-    let added = prepared(point, pieces, true);
-    let both = added.total() * 2.0;
-    latency_ns(
-        0.8 * measured.0,
-        1.25 * measured.1 + both.1,
-        format!(
-            "0.8 to 1.25 times the {} that net.rtt measured for so much and back, blocked, and at most \
-             {} each way",
-            measured.in_words(),
-            added.in_words(),
-        ),
-    )
+    let round_trip = pieces.echo(&point.link, point.over.word(), point.size as f64)?;
+    let round_trip = Cost::new(round_trip, "for a round trip, blocked (net.rtt)") * (0.8, 1.25);
+    let added = prepared(point, pieces, true).named("what is done for a message");
+    (round_trip + added * 2.0 * (0.0, 1.0)).predict("latency")
 }
 
 #[cfg(test)]
@@ -336,7 +311,7 @@ mod tests {
             "of serialising",
             "of copying into",
             "net.rtt",
-            "at the same time",
+            "the longer of",
         ] {
             assert!(two_copy.because.contains(words), "{}", two_copy.because);
         }

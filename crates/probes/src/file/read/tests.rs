@@ -1,6 +1,6 @@
 use super::*;
 use crate::cpu::memcpy;
-use crate::file::tried::{alone, launch, measure, run, value};
+use crate::file::tried::{alone, measure, run, value};
 use crate::os::page_fault::{self, Kind, PageFault};
 use crate::os::syscall::{self, Call, Syscall};
 use crate::testing::measured;
@@ -165,7 +165,7 @@ fn files_in_memory_are_read_warm_and_nothing_else() {
 #[test]
 fn nothing_seeks_where_nothing_turns() {
     let axes = small(Cache::Direct, Pattern::Seek, 4096);
-    let Ok(place) = Place::of(&axes.dir) else {
+    let Ok(place) = TargetFile::of(&axes.dir) else {
         eprintln!("skipped: no folder on a disk to write to");
         return;
     };
@@ -188,7 +188,10 @@ fn a_file_that_gets_shorter_is_a_failure_row() {
             ..small(cache, Pattern::Random, 4096)
         });
         let _alone = alone();
-        let mut role = Reading::start(&launch());
+        let mut role = Reading {
+            random: Rng::with_seed(1),
+            ..Reading::default()
+        };
         if let Err(failure) = role.prepare(&point, &Offers::new()) {
             assert_eq!(failure.kind, FailureKind::Unsupported);
             eprintln!("checked less: {failure}");
@@ -257,7 +260,7 @@ fn a_warm_read_is_a_call_and_a_copy_and_a_seek_takes_milliseconds() {
         &rows,
     );
     assert!(warm.low > 200.0 && warm.high < 2000.0, "{warm:?}");
-    assert!(warm.because.contains("system call"), "{warm:?}");
+    assert!(warm.because.contains("for a read"), "{warm:?}");
     let mapped = Read {
         engine: Engine::Mmap,
         ..at(Cache::Warm, Pattern::Random, 4096)

@@ -1,13 +1,14 @@
-//! What is measured of an NFS server: calls that do nothing, and reads, several under way where that is
+//! What is measured of an NFS server: calls that do nothing, and reads, several in flight where that is
 //! asked for. A call is written once and sent with another number and offset each time; an answer is
 //! looked at where it was received. Nothing is allocated, and of system calls there are one to send a
 //! call and those that receive.
 //!
 //! Source: RFC 5531, sections 9 and 11; RFC 1813, section 3.3.6; RFC 4506.
 
-use super::server::RemoteFile;
+use super::reply::{Malformed, Reply};
+use super::server::{self, RemoteFile};
 use costof_model::failure::Failure;
-use nfs3_client::nfs3_types::nfs3::{self, NFS_PROGRAM, READ3args, nfs_fh3, nfsstat3};
+use nfs3_client::nfs3_types::nfs3::{self, NFS_PROGRAM, READ3args, nfsstat3};
 use nfs3_client::nfs3_types::rpc::{
     RPC_VERSION_2, call_body, fragment_header, msg_body, opaque_auth, rpc_msg,
 };
@@ -24,8 +25,6 @@ const AROUND_MOST_BYTES: usize = 1024;
 const SMALL_BYTES: usize = 16 << 10;
 /// A file's attributes in an answer. Source: RFC 1813, section 2.5, `fattr3`.
 const ATTRIBUTES_BYTES: usize = 84;
-/// The longest verifier. Source: RFC 5531, section 8.2.
-pub(super) const VERIFIER_MOST_BYTES: usize = 400;
 
 /// A connection to a server over which one file is read.
 #[derive(Debug)]
@@ -38,13 +37,13 @@ pub(super) struct Calls {
     block: usize,
     /// The number of the next call.
     number: u32,
-    under_way: Vec<Asked>,
+    in_flight: Vec<Asked>,
     received: Vec<u8>,
     /// What of `received` was received and not yet looked at.
     left: Range<usize>,
 }
 
-/// A read that is under way.
+/// A read that is in flight.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     number: u32,
@@ -63,11 +62,11 @@ pub(super) struct Answered {
 
 /// Why there is no answer, or none that counts.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum ReadError {
     /// What the connection says.
     Connection(io::Error),
     /// The answer is none.
-    Nonsense(&'static str),
+    ProtocolError(&'static str),
     /// The server would not.
     Refused(nfsstat3),
     /// Other bytes were read than were asked for.
@@ -78,14 +77,23 @@ pub(super) enum Trouble {
     },
 }
 
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Trouble {
-        Trouble::Connection(error)
+impl From<Malformed> for ReadError {
+    fn from(malformed: Malformed) -> ReadError {
+        ReadError::ProtocolError(match malformed {
+            Malformed::Short => "an answer that ends too early",
+            Malformed::Rejected(what) | Malformed::Invalid(what) => what,
+        })
+    }
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> ReadError {
+        ReadError::Connection(error)
     }
 }
 
 impl Calls {
-    /// Calls over `stream` that read `block` bytes of `file` each, at most `depth` under way; an answer
+    /// Calls over `stream` that read `block` bytes of `file` each, at most `depth` in flight; an answer
     /// may take `limit`.
     ///
     /// # Errors
@@ -100,15 +108,9 @@ impl Calls {
         stream.set_read_timeout(Some(limit))?;
         stream.set_write_timeout(Some(limit))?;
         let arguments = READ3args {
-            file: nfs_fh3 {
-                data: Opaque::borrowed(&[]),
-            },
+            file: file.handle.clone(),
             offset: 0,
             count: block as u32,
-        };
-        let arguments = READ3args {
-            file: file.handle.clone(),
-            ..arguments
         };
         Ok(Calls {
             stream,
@@ -121,45 +123,45 @@ impl Calls {
             ),
             block,
             number: fastrand::u32(..),
-            under_way: Vec::with_capacity(depth),
+            in_flight: Vec::with_capacity(depth),
             received: vec![0; 2 * (block + AROUND_MOST_BYTES) + SMALL_BYTES],
             left: 0..0,
         })
     }
 
-    /// How many reads are under way.
-    pub(super) fn under_way(&self) -> usize {
-        self.under_way.len()
+    /// How many reads are in flight.
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight.len()
     }
 
-    /// Measured: a call that does nothing, while nothing else is under way.
+    /// Measured: a call that does nothing, while nothing else is in flight.
     ///
     /// # Errors
     /// Why it was not answered.
-    pub(super) fn null(&mut self) -> Result<(), Trouble> {
-        debug_assert!(self.under_way.is_empty());
+    pub(super) fn null(&mut self) -> Result<(), ReadError> {
+        debug_assert!(self.in_flight.is_empty());
         let number = self.next_number();
         put(&mut self.null, NUMBER_AT, &number.to_be_bytes());
         self.stream.write_all(&self.null)?;
         let mut answer = self.answer()?;
-        if answer.number()? != number {
+        if answer.word()? != number {
             return Err(OTHER_CALL);
         }
         answer.accepted()?;
-        answer.end(0)
+        end(&answer, 0)
     }
 
     /// Measured: asks for a block at `offset`. `began` is kept for whoever asks.
     ///
     /// # Errors
     /// What the connection says.
-    pub(super) fn ask(&mut self, offset: u64, began: u64) -> Result<(), Trouble> {
+    pub(super) fn ask(&mut self, offset: u64, began: u64) -> Result<(), ReadError> {
         let number = self.next_number();
         put(&mut self.read, NUMBER_AT, &number.to_be_bytes());
         let offset_at = self.read.len() - OFFSET_BEFORE_END;
         put(&mut self.read, offset_at, &offset.to_be_bytes());
         self.stream.write_all(&self.read)?;
-        self.under_way.push(Asked {
+        self.in_flight.push(Asked {
             number,
             offset,
             began,
@@ -171,19 +173,19 @@ impl Calls {
     ///
     /// # Errors
     /// What the connection says.
-    pub(super) fn arriving(&mut self) -> Result<(), Trouble> {
+    pub(super) fn arriving(&mut self) -> Result<(), ReadError> {
         if self.left.is_empty() {
             self.stream.peek(&mut [0])?;
         }
         Ok(())
     }
 
-    /// Measured: waits for the answer of one of the reads that are under way, and looks that it has the
+    /// Measured: waits for the answer of one of the reads that are in flight, and looks that it has the
     /// bytes that were asked for.
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) fn answered(&mut self) -> Result<Answered, Trouble> {
+    pub(super) fn answered(&mut self) -> Result<Answered, ReadError> {
         Ok(self.answered_with()?.0)
     }
 
@@ -191,28 +193,33 @@ impl Calls {
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) fn answered_with(&mut self) -> Result<(Answered, &[u8]), Trouble> {
+    pub(super) fn answered_with(&mut self) -> Result<(Answered, &[u8]), ReadError> {
         let block = self.block;
         let mut answer = self.answer()?;
-        let number = answer.number()?;
+        let number = answer.word()?;
         answer.accepted()?;
         let status = answer.word()?;
         if answer.word()? != 0 {
-            answer.skip(ATTRIBUTES_BYTES)?;
+            answer.bytes(ATTRIBUTES_BYTES)?;
         }
-        let offset_of = |asked: &[Asked]| asked.iter().position(|asked| asked.number == number);
         if status != nfsstat3::NFS3_OK as u32 {
             let (status, _) = nfsstat3::unpack(&mut &status.to_be_bytes()[..])
-                .map_err(|_| Trouble::Nonsense("a status that NFS does not have"))?;
-            return Err(Trouble::Refused(status));
+                .map_err(|_| ReadError::ProtocolError("a status that NFS does not have"))?;
+            return Err(ReadError::Refused(status));
         }
         let (count, _end_of_file, length) = (answer.word()?, answer.word()?, answer.word()?);
         let data = answer.bytes(length as usize)?;
-        answer.end(padding(length as usize))?;
-        let at = offset_of(&self.under_way).ok_or(OTHER_CALL)?;
-        let Asked { offset, began, .. } = self.under_way.swap_remove(at);
+        end(
+            &answer,
+            length.next_multiple_of(4) as usize - length as usize,
+        )?;
+        let mut asked = self.in_flight.iter();
+        let at = asked
+            .position(|asked| asked.number == number)
+            .ok_or(OTHER_CALL)?;
+        let Asked { offset, began, .. } = self.in_flight.swap_remove(at);
         if count != length || count as usize != block {
-            return Err(Trouble::Count {
+            return Err(ReadError::Count {
                 offset,
                 count: count.min(length),
                 block,
@@ -227,7 +234,7 @@ impl Calls {
     }
 
     /// The next answer, all of it.
-    fn answer(&mut self) -> Result<Answer<'_>, Trouble> {
+    fn answer(&mut self) -> Result<Reply<'_>, ReadError> {
         let longest = self.block + AROUND_MOST_BYTES;
         let mut until = None;
         loop {
@@ -238,20 +245,17 @@ impl Calls {
                     let mark = fragment_header::from(*mark);
                     let length = mark.fragment_length() as usize;
                     if !mark.eof() {
-                        return Err(Trouble::Nonsense("an answer in fragments"));
+                        return Err(ReadError::ProtocolError("an answer in fragments"));
                     }
                     if length > longest {
-                        return Err(Trouble::Nonsense(
+                        return Err(ReadError::ProtocolError(
                             "an answer longer than what was asked for",
                         ));
                     }
                     if have >= 4 + length {
                         let answer = self.left.start + 4..self.left.start + 4 + length;
                         self.left.start = answer.end;
-                        return Ok(Answer {
-                            all: &self.received,
-                            left: answer,
-                        });
+                        return Ok(Reply::new(&self.received, answer));
                     }
                     4 + length - have
                 }
@@ -261,7 +265,7 @@ impl Calls {
     }
 
     /// Receives some of the `missing` bytes; where answers are small, also of the next.
-    fn receive(&mut self, missing: usize, until: &mut Option<Instant>) -> Result<(), Trouble> {
+    fn receive(&mut self, missing: usize, until: &mut Option<Instant>) -> Result<(), ReadError> {
         if self.left.is_empty() {
             self.left = 0..0;
         } else if self.received.len() - self.left.end < missing.max(SMALL_BYTES) {
@@ -275,9 +279,10 @@ impl Calls {
             return Err(io::Error::from(ErrorKind::TimedOut).into());
         }
         let room = &mut self.received[self.left.end..];
-        let most = match self.block > SMALL_BYTES {
-            true => missing,
-            false => room.len(),
+        let most = if self.block > SMALL_BYTES {
+            missing
+        } else {
+            room.len()
         };
         match self.stream.read(&mut room[..most]) {
             Ok(0) => return Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
@@ -298,7 +303,17 @@ impl Calls {
 const NUMBER_AT: usize = 4;
 /// Where the offset of a read stands: it and the count are the end.
 const OFFSET_BEFORE_END: usize = 12;
-const OTHER_CALL: Trouble = Trouble::Nonsense("an answer to a call that was not made");
+const OTHER_CALL: ReadError = ReadError::ProtocolError("an answer to a call that was not made");
+
+/// Nothing but so many bytes of padding must be left.
+fn end(reply: &Reply<'_>, padding: usize) -> Result<(), ReadError> {
+    if reply.len() == padding {
+        return Ok(());
+    }
+    Err(ReadError::ProtocolError(
+        "an answer of another length than it says",
+    ))
+}
 
 fn put(call: &mut [u8], at: usize, bytes: &[u8]) {
     call[at..at + bytes.len()].copy_from_slice(bytes);
@@ -335,91 +350,23 @@ fn call(
     call
 }
 
-/// What fills up to a multiple of four.
-const fn padding(length: usize) -> usize {
-    length.next_multiple_of(4) - length
-}
-
-/// An answer, or what is left of it.
-struct Answer<'r> {
-    all: &'r [u8],
-    left: Range<usize>,
-}
-
-impl Answer<'_> {
-    fn bytes(&mut self, count: usize) -> Result<Range<usize>, Trouble> {
-        if count > self.left.len() {
-            return Err(Trouble::Nonsense("an answer that ends too early"));
-        }
-        let taken = self.left.start..self.left.start + count;
-        self.left.start = taken.end;
-        Ok(taken)
-    }
-
-    fn skip(&mut self, count: usize) -> Result<(), Trouble> {
-        self.bytes(count).map(drop)
-    }
-
-    fn word(&mut self) -> Result<u32, Trouble> {
-        let bytes = self.bytes(4)?;
-        let word = self.all[bytes].first_chunk().expect("four bytes");
-        Ok(u32::from_be_bytes(*word))
-    }
-
-    fn number(&mut self) -> Result<u32, Trouble> {
-        self.word()
-    }
-
-    /// Reads on to the results of a call that was accepted and carried out.
-    fn accepted(&mut self) -> Result<(), Trouble> {
-        const REPLY: u32 = 1;
-        const ACCEPTED: u32 = 0;
-        const SUCCESS: u32 = 0;
-        if self.word()? != REPLY {
-            return Err(Trouble::Nonsense("a call where an answer should be"));
-        }
-        if self.word()? != ACCEPTED {
-            return Err(Trouble::Nonsense("that it does not accept the call"));
-        }
-        let (_flavour, length) = (self.word()?, self.word()? as usize);
-        if length > VERIFIER_MOST_BYTES {
-            return Err(Trouble::Nonsense("a verifier that is too long"));
-        }
-        self.skip(length + padding(length))?;
-        match self.word()? {
-            SUCCESS => Ok(()),
-            _ => Err(Trouble::Nonsense("that it cannot carry the call out")),
-        }
-    }
-
-    /// Nothing but so many bytes of padding must be left.
-    fn end(&mut self, padding: usize) -> Result<(), Trouble> {
-        match self.left.len() == padding {
-            true => Ok(()),
-            false => Err(Trouble::Nonsense(
-                "an answer of another length than it says",
-            )),
-        }
-    }
-}
-
-impl Trouble {
+impl ReadError {
     /// As the failure of a point, of the file of this name.
     pub(super) fn failure(&self, file: &str, limit: Duration) -> Failure {
         Failure::error(match self {
-            Trouble::Connection(error) => {
-                format!("reading {file}: {}", super::server::why(error, limit))
+            ReadError::Connection(error) => {
+                format!("reading {file}: {}", server::why(error, limit))
             }
-            Trouble::Nonsense(what) => format!("reading {file}: the server sends {what}"),
-            Trouble::Refused(nfsstat3::NFS3ERR_STALE) => {
+            ReadError::ProtocolError(what) => format!("reading {file}: the server sends {what}"),
+            ReadError::Refused(nfsstat3::NFS3ERR_STALE) => {
                 format!("{file} was removed while it was read (NFS3ERR_STALE)")
             }
-            Trouble::Refused(nfsstat3::NFS3ERR_ACCES) => format!(
+            ReadError::Refused(nfsstat3::NFS3ERR_ACCES) => format!(
                 "{file} may not be read by this user (NFS3ERR_ACCES; a server takes root for \
                  nobody unless its export says otherwise)"
             ),
-            Trouble::Refused(status) => format!("reading {file}: the server answers {status}"),
-            Trouble::Count {
+            ReadError::Refused(status) => format!("reading {file}: the server answers {status}"),
+            ReadError::Count {
                 offset,
                 count,
                 block,
@@ -435,6 +382,7 @@ impl Trouble {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nfs3_client::nfs3_types::nfs3::nfs_fh3;
     use std::net::TcpListener;
     use std::thread;
 
@@ -554,7 +502,7 @@ mod tests {
             for offset in offsets {
                 calls.ask(offset, offset + 1).unwrap();
             }
-            assert_eq!(calls.under_way(), 4);
+            assert_eq!(calls.in_flight(), 4);
             for offset in offsets.into_iter().rev() {
                 let (answered, data) = calls.answered_with().unwrap();
                 assert_eq!(
@@ -566,7 +514,7 @@ mod tests {
                 );
                 assert!(data == content(offset), "the block at {offset}");
             }
-            assert_eq!(calls.under_way(), 0);
+            assert_eq!(calls.in_flight(), 0);
         }
     }
 
@@ -582,8 +530,8 @@ mod tests {
     fn failure(limit: Duration, answer: impl Fn(&Asked) -> Sent + Send + 'static) -> String {
         let mut calls = calls(1, limit, move |asked| answer(&asked[0]));
         calls.ask(8192, 0).unwrap();
-        let trouble = calls.answered().unwrap_err();
-        trouble.failure("nfs://h/e/f", limit).reason
+        let error = calls.answered().unwrap_err();
+        error.failure("nfs://h/e/f", limit).reason
     }
 
     #[test]

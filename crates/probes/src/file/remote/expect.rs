@@ -3,7 +3,6 @@
 use super::Remote;
 use super::url::{Url, is_url};
 use crate::prelude::*;
-use costof_model::unit::display_bytes;
 use std::net::IpAddr;
 
 /// How fast a processor copies, in bytes per nanosecond: least and most.
@@ -13,21 +12,15 @@ const LINK_LEAST: f64 = 0.125;
 /// What of a link's rate is headers.
 const HEADERS: f64 = 1.06;
 
-/// A call that does nothing, of a server on this machine.
+/// A call that does nothing, of a server on this machine: it hands a call on from the thread that
+/// received it, and wakes others for it.
 pub(super) fn null_call(path: &str, known: &Known<'_>) -> Option<Prediction> {
     if !is_here(path) {
         return None;
     }
     let rtt = known.primary_over("loopback", "net.rtt", &[("over", "tcp")])?;
-    latency_ns(
-        0.8 * rtt,
-        6.0 * rtt,
-        format!(
-            "0.8 to 6 times the {} that net.rtt measured for a round trip by TCP on loopback: a \
-             server hands a call on from the thread that received it, and wakes others for it",
-            Unit::Nanoseconds.display(rtt)
-        ),
-    )
+    (Cost::new(rtt, "for a round trip by TCP on loopback (net.rtt)") * (0.8, 6.0))
+        .predict("latency")
 }
 
 /// A block, of a server that answers a call that does nothing in the time that was measured.
@@ -35,51 +28,28 @@ pub(super) fn read(point: &Remote, facts: &Facts, known: &Known<'_>) -> Option<P
     let call = known.primary("file.remote_call", &[("path", &point.path)])?;
     let (bytes, depth) = (point.block as f64, point.depth as f64);
     let copies = (2.0 * bytes / COPIES.1, 5.0 * bytes / COPIES.0);
-    let (link, over) = link_ns(&point.path, bytes, facts);
-    let low = 0.7 * call + copies.0 + link.0;
-    let high = 2.5 * call + copies.1 + link.1;
-    let waits = if depth > 1.0 {
-        format!("; and with {depth} under way, each waits for up to all others")
-    } else {
-        String::new()
-    };
-    latency_ns(
-        low,
-        depth * high,
-        format!(
-            "0.7 to 2.5 times the {} of a call that does nothing, as file.remote_call measured it, \
-             with the link's round trip and the server's part in it; 2 to 5 copies of {} at {} to {} \
-             GB/s{over}{waits}",
-            Unit::Nanoseconds.display(call),
-            display_bytes(bytes as u64),
-            COPIES.1,
-            COPIES.0,
-        ),
-    )
+    let one = Cost::new(call, "for a call that does nothing (file.remote_call)") * (0.7, 2.5)
+        + Cost::new(copies, format!("for 2 to 5 copies of {bytes} B"))
+        + link(&point.path, bytes, facts);
+    // Each waits for up to all others that are in flight.
+    (one * (1.0, depth)).predict("latency")
 }
 
-/// What the bytes take on the link, at least and at most, in nanoseconds, and why.
-fn link_ns(path: &str, bytes: f64, facts: &Facts) -> ((f64, f64), String) {
+/// What the bytes take on the link.
+fn link(path: &str, bytes: f64, facts: &Facts) -> Cost {
     if is_here(path) {
-        return ((0.0, 0.0), String::new());
+        return Cost::default();
     }
-    let rates = facts
-        .network_devices
-        .iter()
-        .filter_map(|device| device.speed_bits_per_s);
-    match rates.max() {
+    let devices = facts.network_devices.iter();
+    match devices.filter_map(|device| device.speed_bits_per_s).max() {
         Some(rate) => {
-            let ns = HEADERS * bytes * 8.0 / rate as f64 * 1e9;
-            let shown = rate as f64 / 1e9;
-            (
-                (ns, 2.0 * ns),
-                format!("; the bytes at {shown} Gb/s, which the driver tells, or half of it"),
-            )
+            let rate = rate as f64 / 8e9;
+            Cost::bytes(HEADERS * bytes, (rate / 2.0, rate), "on the fastest link")
         }
-        None => (
-            (0.0, HEADERS * bytes / LINK_LEAST),
-            "; the bytes at 1 Gb/s at least, since no driver tells a rate".into(),
-        ),
+        None => {
+            let least = Cost::new(HEADERS * bytes / LINK_LEAST, "for the bytes at 1 Gb/s");
+            least * (0.0, 1.0)
+        }
     }
 }
 
@@ -129,11 +99,7 @@ mod tests {
         let facts = Facts::default();
         let small = expected(&of(FAR), &facts);
         assert!(small.low < 40_000.0 && small.high > 60_000.0, "{small:?}");
-        assert!(
-            small.because.contains("1 Gb/s at least"),
-            "{}",
-            small.because
-        );
+        assert!(small.because.contains("at 1 Gb/s"), "{}", small.because);
         let large = expected(&with_mib(FAR), &facts);
         assert!(
             large.low > 100_000.0 && large.high > 8_000_000.0,

@@ -1,6 +1,6 @@
 //! A file on a mounted remote file system, read past the page cache.
 
-use super::calls::{Answered, Trouble};
+use super::calls::{Answered, ReadError};
 use costof_measure::facts;
 use costof_model::failure::Failure;
 use costof_os::arena::{Arena, PageSize, base_page_bytes};
@@ -139,7 +139,7 @@ pub(super) struct MountedCalls {
 }
 
 impl MountedCalls {
-    pub(super) fn under_way(&self) -> usize {
+    pub(super) fn in_flight(&self) -> usize {
         usize::from(self.asked.is_some())
     }
 
@@ -151,7 +151,7 @@ impl MountedCalls {
         ask_for_attributes(&self.file)
     }
 
-    /// Notes that the block at `offset` is to be read: nothing is under way before [`Self::answered`],
+    /// Notes that the block at `offset` is to be read: nothing is in flight before [`Self::answered`],
     /// so that what is counted from some moment on is read after it.
     pub(super) fn ask(&mut self, offset: u64, began: u64) {
         self.asked = Some(Answered { began, offset });
@@ -164,13 +164,13 @@ impl MountedCalls {
     ///
     /// # Panics
     /// Where none is asked for is a bug.
-    pub(super) fn answered(&mut self) -> Result<Answered, Trouble> {
+    pub(super) fn answered(&mut self) -> Result<Answered, ReadError> {
         let asked = self.asked.take().expect("a block is asked for");
         let offset = asked.offset;
         let block = &mut self.memory.as_mut_slice()[..self.block];
         let count = self.file.read_at(block, offset)?;
         if count != self.block {
-            return Err(Trouble::Count {
+            return Err(ReadError::Count {
                 offset,
                 count: count as u32,
                 block: self.block,
@@ -221,22 +221,22 @@ mod tests {
             asked: None,
         };
         calls.ask(0, 7);
-        assert_eq!(calls.under_way(), 1);
+        assert_eq!(calls.in_flight(), 1);
         assert!(
             calls.memory.as_mut_slice()[..4] == [0; 4],
             "nothing is read yet"
         );
         let answered = calls.answered().unwrap();
         assert_eq!((answered.began, answered.offset), (7, 0));
-        assert_eq!(calls.under_way(), 0);
+        assert_eq!(calls.in_flight(), 0);
         assert_eq!(&calls.memory.as_mut_slice()[..4], b"\x7fELF");
         // Past the end, it is the answer that says so.
         calls.ask(1 << 40, 0);
         assert!(matches!(
             calls.answered(),
-            Err(Trouble::Count { count: 0, .. })
+            Err(ReadError::Count { count: 0, .. })
         ));
-        assert_eq!(calls.under_way(), 0);
+        assert_eq!(calls.in_flight(), 0);
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Measure for RemoteCall {
         /// from before the call is sent until its answer is there
         latency: Nanoseconds Lower,
         /// a TCP handshake with the server's kernel, as this one timed it, while nothing else is
-        /// under way: the link's round trip, without a process of the server
+        /// in flight: the link's round trip, without a process of the server
         handshake: Nanoseconds Lower,
     };
     const AFTER: &'static [&'static str] = &["net.rtt"];

@@ -1,6 +1,6 @@
 //! Reading a remote file block by block, and what goes on beside it.
 
-use super::calls::{Answered, Calls};
+use super::calls::{Answered, Calls, ReadError};
 use super::mounted::{Mounted, MountedCalls};
 use super::server::{self, LIMIT, RemoteFile};
 use super::url::Url;
@@ -13,7 +13,6 @@ use costof_os::clock::{ClockId, now_ns};
 use costof_os::handshake::Handshake;
 use costof_os::reserved_port;
 use fastrand::Rng;
-use std::io;
 use std::net::SocketAddr;
 
 /// How a file is reached.
@@ -121,43 +120,38 @@ impl Found {
 
 impl Reading {
     fn null(&mut self) -> Result<(), Failure> {
-        match &mut self.by {
-            By::Calls(calls) => calls
-                .null()
-                .map_err(|trouble| trouble.failure(&self.name, LIMIT)),
-            By::Mounted(calls) => calls.null().map_err(|error| failed(&self.name, &error)),
-        }
+        let answered = match &mut self.by {
+            By::Calls(calls) => calls.null(),
+            By::Mounted(calls) => calls.null().map_err(ReadError::Connection),
+        };
+        answered.map_err(|error| self.failed(&error))
     }
 
     #[inline]
     fn ask(&mut self, offset: u64, began: u64) -> Result<(), Failure> {
-        match &mut self.by {
-            By::Calls(calls) => calls
-                .ask(offset, began)
-                .map_err(|trouble| trouble.failure(&self.name, LIMIT)),
+        let asked = match &mut self.by {
+            By::Calls(calls) => calls.ask(offset, began),
             By::Mounted(calls) => {
                 calls.ask(offset, began);
                 Ok(())
             }
-        }
+        };
+        asked.map_err(|error| self.failed(&error))
     }
 
     #[inline]
     fn answered(&mut self) -> Result<Answered, Failure> {
-        match &mut self.by {
-            By::Calls(calls) => calls
-                .answered()
-                .map_err(|trouble| trouble.failure(&self.name, LIMIT)),
-            By::Mounted(calls) => calls
-                .answered()
-                .map_err(|trouble| trouble.failure(&self.name, LIMIT)),
-        }
+        let answered = match &mut self.by {
+            By::Calls(calls) => calls.answered(),
+            By::Mounted(calls) => calls.answered(),
+        };
+        answered.map_err(|error| self.failed(&error))
     }
 
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         match &self.by {
-            By::Calls(calls) => calls.under_way(),
-            By::Mounted(calls) => calls.under_way(),
+            By::Calls(calls) => calls.in_flight(),
+            By::Mounted(calls) => calls.in_flight(),
         }
     }
 
@@ -172,16 +166,16 @@ impl Reading {
     /// in the link.
     fn begin_handshake_loaded(&mut self) -> Result<Option<Handshake>, Failure> {
         if let By::Calls(calls) = &mut self.by {
-            calls
-                .arriving()
-                .map_err(|trouble| trouble.failure(&self.name, LIMIT))?;
+            let arriving = calls.arriving();
+            arriving.map_err(|error| self.failed(&error))?;
         }
         Ok(self.begin_handshake())
     }
-}
 
-fn failed(name: &str, error: &io::Error) -> Failure {
-    Failure::error(format!("reading {name}: {error}"))
+    #[cold]
+    fn failed(&self, error: &ReadError) -> Failure {
+        error.failure(&self.name, LIMIT)
+    }
 }
 
 /// Which block is read next.
@@ -189,31 +183,28 @@ struct Blocks {
     count: u64,
     bytes: u64,
     next: u64,
-    drawn: Option<Rng>,
+    random: Option<Rng>,
 }
 
 impl Blocks {
-    /// One behind the other, or as they are drawn.
-    fn of(reading: &Reading, drawn: Option<Rng>) -> Blocks {
+    /// One behind the other, or at random.
+    fn new(reading: &Reading, random: Option<Rng>) -> Blocks {
         Blocks {
             count: reading.size_bytes / reading.block as u64,
             bytes: reading.block as u64,
             next: 0,
-            drawn,
+            random,
         }
     }
 
     #[inline]
     fn next(&mut self) -> u64 {
-        let block = match &mut self.drawn {
-            Some(drawn) => drawn.u64(..self.count),
+        let block = match &mut self.random {
+            Some(random) => random.u64(..self.count),
             None => {
                 let block = self.next;
-                self.next = if block + 1 == self.count {
-                    0
-                } else {
-                    block + 1
-                };
+                let next = block + 1;
+                self.next = if next == self.count { 0 } else { next };
                 block
             }
         };
@@ -227,7 +218,7 @@ const TURNS: u32 = 4;
 const CALLS_SHARE: f64 = 0.2;
 /// Reads in a turn at least.
 const READS_LEAST: u64 = 4;
-/// Handshakes with nothing else under way, and after the reads of a turn.
+/// Handshakes with nothing else in flight, and after the reads of a turn.
 const HANDSHAKES: u32 = 4;
 /// How long a turn lasts at least over a slow link, in nanoseconds.
 const SLOW_LEAST_NS: f64 = 50e6;
@@ -235,13 +226,13 @@ const SLOW_LEAST_NS: f64 = 50e6;
 const READS_PER_POINT: f64 = 40.0;
 
 /// Measures a point: handshakes, then calls that do nothing and reads in turns, of blocks one behind the
-/// other or as they are `drawn`.
+/// other or as they are `random`.
 ///
 /// # Errors
 /// What the server does not answer, or answers.
 pub(super) fn measure(
     reading: &mut Reading,
-    drawn: Option<Rng>,
+    random: Option<Rng>,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let each_ns = warm_up(reading, meter)?;
@@ -253,12 +244,12 @@ pub(super) fn measure(
         (1, SLOW_LEAST_NS)
     };
     let mut meter = meter.lasting(least_ns);
-    let mut blocks = Blocks::of(reading, drawn);
+    let mut blocks = Blocks::new(reading, random);
     let mut sum = Stretch::default();
     for _ in 0..turns {
         let mut turn = meter.share(turns);
-        // Those of the turn before; what is under way after the last is not waited for.
-        while reading.under_way() > 0 {
+        // Those of the turn before; what is in flight after the last is not waited for.
+        while reading.in_flight() > 0 {
             reading.answered()?;
         }
         calls(reading, &mut turn)?;
@@ -272,9 +263,9 @@ pub(super) fn measure(
 }
 
 /// Reads before those that count, one at a time, for up to half of the time; how long each took. Each
-/// block is read once, whatever order comes later: of blocks that are drawn, a third would be left out.
+/// block is read once, whatever order comes later: of blocks at random, a third would be left out.
 fn warm_up(reading: &mut Reading, meter: &Meter<'_>) -> Result<f64, Failure> {
-    let mut blocks = Blocks::of(reading, None);
+    let mut blocks = Blocks::new(reading, None);
     let clock = meter.clock();
     let (start, mut done, mut ns) = (clock.start(), 0_u64, 0.0);
     while done < blocks.count && (done == 0 || ns < meter.time_ns() / 2.0) {
@@ -286,7 +277,7 @@ fn warm_up(reading: &mut Reading, meter: &Meter<'_>) -> Result<f64, Failure> {
     Ok(ns / done as f64)
 }
 
-/// The link's round trip, as the kernels time it, while nothing else is under way. Nothing where the
+/// The link's round trip, as the kernels time it, while nothing else is in flight. Nothing where the
 /// server's address is not known, or it takes no more connections.
 ///
 /// # Errors
@@ -369,7 +360,7 @@ impl Stretch {
     }
 }
 
-/// Reads for what is left of the time, as many under way as the point asks for. What counts begins with
+/// Reads for what is left of the time, as many in flight as the point asks for. What counts begins with
 /// the last of the answers to the first of them: each that is asked for later finds as many before it.
 fn reads(
     reading: &mut Reading,
@@ -380,7 +371,7 @@ fn reads(
     let allocated = allocations();
     let start = clock.start();
     let end_ns = (1.0 - CALLS_SHARE) * meter.time_ns();
-    keep_under_way(reading, blocks, clock)?;
+    keep_in_flight(reading, blocks, clock)?;
     for _ in 0..reading.depth {
         reading.answered()?;
         reading.ask(blocks.next(), clock.start())?;
@@ -405,12 +396,12 @@ fn reads(
     Ok(stretch)
 }
 
-fn keep_under_way(
+fn keep_in_flight(
     reading: &mut Reading,
     blocks: &mut Blocks,
     clock: &dyn Clock,
 ) -> Result<(), Failure> {
-    while reading.under_way() < reading.depth {
+    while reading.in_flight() < reading.depth {
         reading.ask(blocks.next(), clock.start())?;
     }
     Ok(())
@@ -426,14 +417,14 @@ fn handshakes_loaded(
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     for _ in 0..HANDSHAKES {
-        keep_under_way(reading, blocks, meter.clock())?;
+        keep_in_flight(reading, blocks, meter.clock())?;
         let Some(handshake) = reading.begin_handshake_loaded()? else {
             break;
         };
         // Where packets wait in the link, those that were before it come first.
         for _ in 0..reading.depth + 1 {
             reading.answered()?;
-            keep_under_way(reading, blocks, meter.clock())?;
+            keep_in_flight(reading, blocks, meter.clock())?;
             if over(&handshake, "handshake_loaded", meter)? {
                 break;
             }
@@ -448,22 +439,22 @@ mod tests {
 
     #[test]
     fn blocks_come_each_once_or_as_the_seed_draws_them() {
-        let offsets = |drawn| {
+        let offsets = |random| {
             let (count, bytes, next) = (5, 4, 0);
             let mut blocks = Blocks {
                 count,
                 bytes,
                 next,
-                drawn,
+                random,
             };
             [(); 12].map(|()| blocks.next())
         };
         assert_eq!(offsets(None)[..6], [0, 4, 8, 12, 16, 0]);
-        let drawn = |seed| offsets(Some(Rng::with_seed(seed)));
-        assert_eq!(drawn(1), drawn(1));
-        assert_ne!(drawn(1), drawn(2));
+        let random = |seed| offsets(Some(Rng::with_seed(seed)));
+        assert_eq!(random(1), random(1));
+        assert_ne!(random(1), random(2));
         assert!(
-            drawn(1)
+            random(1)
                 .iter()
                 .all(|offset| [0, 4, 8, 12, 16].contains(offset))
         );

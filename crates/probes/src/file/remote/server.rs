@@ -3,6 +3,7 @@
 //!
 //! Source: RFC 1813 (NFS version 3, and appendix I on MOUNT), RFC 1833 on the portmapper, RFC 5531.
 
+use super::reply::HANDLE_MOST_BYTES;
 use super::url::Url;
 use super::wire::{Wire, at_once};
 use costof_model::failure::Failure;
@@ -24,8 +25,6 @@ use std::time::Duration;
 
 /// How long a server may take for one answer.
 pub(super) const LIMIT: Duration = Duration::from_secs(5);
-/// The longest handle. Source: RFC 1813, `NFS3_FHSIZE`.
-pub(super) const HANDLE_MOST_BYTES: usize = 64;
 /// How many groups a caller may say that it is in. Source: RFC 5531, appendix A.
 const GROUPS_MOST: usize = 16;
 
@@ -231,9 +230,7 @@ fn root(mounted: mountres3_ok<'_>, shown: &str) -> Result<nfs_fh3, String> {
 fn handle(handle: nfs_fh3) -> Result<nfs_fh3, String> {
     match handle.data.len() {
         0..=HANDLE_MOST_BYTES => Ok(handle),
-        length => Err(format!(
-            "the server gives a handle of {length} B, which is none"
-        )),
+        length => Err(format!("invalid file handle length: {length} B")),
     }
 }
 

@@ -125,21 +125,21 @@ fn name(text: &str) -> Result<Vec<u8>, &'static str> {
     if name.contains(&0) || name.contains(&b'/') {
         return Err("a name has neither NUL nor a slash in it");
     }
-    match name.len() <= NAME_MOST_BYTES {
-        true => Ok(name),
-        false => Err("a name has at most 255 bytes"),
+    if name.len() > NAME_MOST_BYTES {
+        return Err("a name has at most 255 bytes");
     }
+    Ok(name)
 }
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.folder(self.names.len());
         let path = String::from_utf8_lossy(&path);
-        let [open, close] = match self.host.contains(':') {
-            true => ["[", "]"],
-            false => ["", ""],
-        };
-        write!(f, "nfs://{open}{}{close}", self.host)?;
+        if self.host.contains(':') {
+            write!(f, "nfs://[{}]", self.host)?;
+        } else {
+            write!(f, "nfs://{}", self.host)?;
+        }
         if let Some(port) = self.port {
             write!(f, ":{port}")?;
         }

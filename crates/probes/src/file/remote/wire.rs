@@ -2,12 +2,11 @@
 //! needed, ends in time, and takes no answer that is longer than an answer can be, nor one with a part that
 //! says it is: unpacking would reserve that much memory.
 
-use super::calls::VERIFIER_MOST_BYTES;
-use super::server::HANDLE_MOST_BYTES;
+use super::reply::{HANDLE_MOST_BYTES, Malformed, Reply};
 use nfs3_client::io::{AsyncRead, AsyncWrite};
 use nfs3_client::nfs3_types::mount::{self, MOUNT_PROGRAM};
 use nfs3_client::nfs3_types::nfs3::{self, NFS_PROGRAM};
-use nfs3_client::nfs3_types::rpc::{accept_stat, fragment_header, msg_type, reply_stat};
+use nfs3_client::nfs3_types::rpc::fragment_header;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::pin::pin;
@@ -69,24 +68,19 @@ impl AsyncRead for Wire {
                 Err(error) => return Err(error),
             }
         }
+        let invalid = |what| Err(io::Error::new(ErrorKind::InvalidData, what));
         if self.before_mark
             && let Ok(mark) = <[u8; 4]>::try_from(&*buffer)
         {
             let length = fragment_header::from(mark).fragment_length();
             if length > ANSWER_MOST_BYTES {
-                return Err(io::Error::new(
-                    ErrorKind::InvalidData,
-                    format!("an answer of {length} B, which is no NFS server's"),
-                ));
+                return invalid(format!("invalid length of an answer: {length} B"));
             }
         }
         if !self.before_mark
             && let Some(what) = too_long(self.called, buffer)
         {
-            return Err(io::Error::new(
-                ErrorKind::InvalidData,
-                format!("the server sends {what}"),
-            ));
+            return invalid(format!("the server sends {what}"));
         }
         self.before_mark = false;
         Ok(())
@@ -117,64 +111,37 @@ type Procedure = (u32, u32);
 const MNT: Procedure = (mount::PROGRAM, MOUNT_PROGRAM::MOUNTPROC3_MNT as u32);
 const LOOKUP: Procedure = (nfs3::PROGRAM, NFS_PROGRAM::NFSPROC3_LOOKUP as u32);
 
-/// What a call calls. Source: RFC 5531, section 9.
-fn called(mut call: &[u8]) -> Option<Procedure> {
-    let [_mark, _number, _kind, _rpc, program, _version, procedure] = words(&mut call)?;
-    Some((program, procedure))
+/// What a call calls, behind the mark, its number, its kind and the version of RPC. Source: RFC 5531,
+/// section 9.
+fn called(call: &[u8]) -> Option<Procedure> {
+    let word = |at: usize| {
+        let bytes = call.get(4 * at..)?.first_chunk()?;
+        Some(u32::from_be_bytes(*bytes))
+    };
+    Some((word(4)?, word(6)?))
 }
 
-/// What in an answer says that it is longer than it can be, if anything does. What ends too early is left
-/// to whoever unpacks it.
-///
-/// Source: RFC 5531, section 9; RFC 1813, section 3.3.3 and appendix I.
-fn too_long(called: Procedure, mut answer: &[u8]) -> Option<&'static str> {
-    let left = &mut answer;
-    let [_number, kind] = words(left)?;
-    if kind != msg_type::REPLY as u32 {
-        return Some("a call where an answer should be");
+/// What in an answer says that it is longer than it can be, if anything does. What ends too early, or
+/// rejects the call, is left to whoever unpacks it.
+fn too_long(called: Procedure, answer: &[u8]) -> Option<&'static str> {
+    match check(called, Reply::new(answer, 0..answer.len())) {
+        Err(Malformed::Invalid(what)) => Some(what),
+        Ok(()) | Err(Malformed::Short | Malformed::Rejected(_)) => None,
     }
-    let [stat] = words(left)?;
-    if stat != reply_stat::MSG_ACCEPTED as u32 {
-        return None;
-    }
-    let [_flavour, verifier] = words(left)?;
-    if verifier as usize > VERIFIER_MOST_BYTES {
-        return Some("a verifier that is too long");
-    }
-    skip(left, verifier)?;
-    let [stat] = words(left)?;
-    if stat != accept_stat::SUCCESS as u32 || ![MNT, LOOKUP].contains(&called) {
-        return None;
-    }
-    let [status] = words(left)?;
-    if status != 0 {
-        return None;
-    }
-    let [handle] = words(left)?;
-    if handle as usize > HANDLE_MOST_BYTES {
-        return Some("a handle that is too long");
-    }
-    skip(left, handle)?;
-    if called != MNT {
-        return None;
-    }
-    let [flavours] = words(left)?;
-    (flavours as usize > left.len() / 4).then_some("a list that is longer than the answer")
 }
 
-fn words<const COUNT: usize>(left: &mut &[u8]) -> Option<[u32; COUNT]> {
-    let mut words = [0; COUNT];
-    for word in &mut words {
-        let (bytes, rest) = left.split_first_chunk()?;
-        (*word, *left) = (u32::from_be_bytes(*bytes), rest);
+/// Source: RFC 1813, section 3.3.3 and appendix I.
+fn check(called: Procedure, mut answer: Reply<'_>) -> Result<(), Malformed> {
+    let _xid = answer.word()?;
+    answer.accepted()?;
+    if ![MNT, LOOKUP].contains(&called) || answer.word()? != 0 {
+        return Ok(());
     }
-    Some(words)
-}
-
-/// Passes over so many bytes and what fills them up to a multiple of four.
-fn skip(left: &mut &[u8], bytes: u32) -> Option<()> {
-    *left = left.get((bytes as usize).next_multiple_of(4)..)?;
-    Some(())
+    answer.opaque(HANDLE_MOST_BYTES, "a handle that is too long")?;
+    if called == MNT && answer.word()? as usize > answer.len() / 4 {
+        return Err(Malformed::Invalid("a list that is longer than the answer"));
+    }
+    Ok(())
 }
 
 /// What comes of a call over a [`Wire`], which never waits for anything but by blocking.

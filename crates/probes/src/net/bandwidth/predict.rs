@@ -5,6 +5,7 @@ use crate::expect::throughput;
 use crate::net::axes::Over;
 use crate::net::path::{IP_HEADER, MTU, TCP_HEADERS, UDP_HEADERS};
 use crate::os::syscall;
+use costof_model::cost::Cost;
 use costof_model::facts::Facts;
 use costof_model::link::Link;
 use costof_model::prediction::{Known, Prediction};
@@ -66,11 +67,9 @@ fn within_the_machine(
     facts: &Facts,
     known: &Known<'_>,
 ) -> Option<Prediction> {
-    let read_ns = syscall::one_thread_ns(known, syscall::Call::Read)?;
-    let (copy, whence) = match known.primary("memory.bandwidth", &[("op", "copy")]) {
-        Some(measured) => (measured / 1e9, "that memory.bandwidth measured"),
-        None => (10.0, "that are usual"),
-    };
+    let read = syscall::measured(known, syscall::Call::Read)?;
+    let measured = known.primary("memory.bandwidth", &[("op", "copy")]);
+    let copy = measured.map_or(10.0, |measured| measured / 1e9);
     let bytes = point.size as f64;
     // What both ends do once for each packet, in reads: half of a round trip, as net.rtt expects it.
     let (packet, each) = match point.over {
@@ -80,23 +79,16 @@ fn within_the_machine(
         Over::Unix => (PACKET_BYTES, (1.0, 15.0)),
     };
     let packets = (bytes / packet).max(1.0);
-    // What the receiver copies lies in another processor's cache, which is no nearer than memory.
-    let least_ns = bytes / copy + packets * each.0 * read_ns;
-    let most_ns = 2.0 * bytes / (copy / 2.0) + packets * each.1 * read_ns;
-    // As many at the same time as there are processors for both ends.
+    // What the receiver copies lies in another CPU's cache, which is no nearer than memory.
+    let copies = Cost::bytes(
+        bytes,
+        (copy / 4.0, copy),
+        "copied twice, in turn or at once,",
+    );
+    let calls = (read * each * packets).named("for its packets");
+    // As many at the same time as there are CPUs for both ends.
     let at_once = point.flows.min(facts.usable_cpus().len() / 2).max(1) as f64;
-    throughput(
-        bytes / most_ns * 1e9,
-        at_once * bytes / least_ns * 1e9,
-        format!(
-            "two copies at half of to all of the {} {whence}, one after the other or at the same time, \
-             and {} to {} reads of {read_ns:.0} ns for each packet of up to {} B",
-            Unit::BytesPerSecond.display(copy * 1e9),
-            each.0,
-            each.1,
-            bytes.min(packet),
-        ),
-    )
+    (copies + calls).predict_throughput((bytes, at_once * bytes))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ const RANDOM_MOST: u64 = 1 << 18;
 
 /// A file that the launch has made, and what it lies on.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct TargetFile {
     pub(super) data: DataFile,
     /// As its points name it.
     dir: String,
@@ -39,13 +39,13 @@ pub(super) struct Place {
     disk: Option<String>,
 }
 
-impl Place {
+impl TargetFile {
     /// An empty file in this folder.
     ///
     /// # Errors
     ///
     /// Why there is none.
-    pub(super) fn of(dir: &str) -> Result<Place, Failure> {
+    pub(super) fn of(dir: &str) -> Result<TargetFile, Failure> {
         let folder = (dir != TEMPORARY).then(|| Path::new(dir));
         let data = DataFile::create(folder).map_err(|error| no_file(dir, &error))?;
         let facts = facts::storage();
@@ -61,7 +61,7 @@ impl Place {
         } else {
             storage.map_or(Medium::Unknown, |storage| storage.medium)
         };
-        Ok(Place {
+        Ok(TargetFile {
             dir: dir.to_owned(),
             name: storage.map_or_else(|| "an unknown disk".to_owned(), |storage| storage.name()),
             medium,
@@ -76,11 +76,11 @@ impl Place {
     ///
     /// Why there is none.
     pub(super) fn again<'a>(
-        place: &'a mut Option<Place>,
+        place: &'a mut Option<TargetFile>,
         dir: &str,
-    ) -> Result<&'a mut Place, Failure> {
+    ) -> Result<&'a mut TargetFile, Failure> {
         let same = place.take().filter(|place| place.dir == dir);
-        let found = same.map_or_else(|| Place::of(dir), Ok)?;
+        let found = same.map_or_else(|| TargetFile::of(dir), Ok)?;
         Ok(place.insert(found))
     }
 

@@ -1,0 +1,95 @@
+//! A role of a probe of one process: what is set up for a point, measured with and checked.
+
+use costof_measure::meter::Meter;
+use costof_measure::probe::{Role, RoleAt, role};
+use costof_model::failure::Failure;
+use costof_model::protocol::{Launch, Offers};
+use costof_model::typed::{At, TypedPoint};
+use std::io;
+
+/// What a point of `P` is measured with. There is one at a time: that of an earlier point is gone before
+/// the next is set up.
+pub(crate) trait Setup<P>: Sized {
+    /// As [`RoleAt::blocks`].
+    fn blocks(point: &At<P>) -> bool {
+        let _ = point;
+        false
+    }
+
+    /// Sets the point up, untimed.
+    ///
+    /// # Errors
+    /// Why the point cannot be measured here.
+    fn set_up(point: &At<P>, launch: &Launch) -> Result<Self, Failure>;
+
+    /// Measures the point.
+    ///
+    /// # Errors
+    /// Why it has no number.
+    fn measure(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure>;
+
+    /// Checks that the work was done, and adds the evidence as metrics.
+    ///
+    /// # Errors
+    /// What shows that it was not.
+    fn check(self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let _ = (point, meter);
+        Ok(())
+    }
+}
+
+struct Alone<S> {
+    launch: Launch,
+    ready: Option<S>,
+}
+
+/// Starts the only role of a probe, which measures with an `S`.
+pub(crate) fn alone<P: TypedPoint, S: Setup<P> + 'static>(
+    launch: &Launch,
+) -> Result<Box<dyn Role>, Failure> {
+    role::<P>(Alone::<S> {
+        launch: launch.clone(),
+        ready: None,
+    })
+}
+
+impl<P, S: Setup<P>> RoleAt<P> for Alone<S> {
+    fn blocks(&self, point: &At<P>) -> bool {
+        S::blocks(point)
+    }
+
+    fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
+        self.ready = None;
+        self.ready = Some(S::set_up(point, &self.launch)?);
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let ready = self.ready.as_mut().expect("it is set up before");
+        ready.measure(point, meter)
+    }
+
+    fn finish(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let ready = self.ready.take().expect("it is set up before");
+        ready.check(point, meter)
+    }
+}
+
+/// The first error of operations that are timed in batches, which cannot return it.
+#[derive(Debug, Default)]
+pub(crate) struct FirstError(Option<io::Error>);
+
+impl FirstError {
+    #[inline]
+    pub(crate) fn note(&mut self, result: io::Result<()>) {
+        if let Err(error) = result {
+            self.0.get_or_insert(error);
+        }
+    }
+
+    /// # Errors
+    /// The first one, if any.
+    pub(crate) fn into_result(self) -> io::Result<()> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
