@@ -104,7 +104,7 @@ fn differences(run: &Run, machines: &Machines) -> Vec<&'static str> {
     let all = [
         ("costof", is_other_build),
         ("host", differs(|facts| &facts.host_name)),
-        ("CPU model", differs(|facts| &facts.cpu.model_name)),
+        ("processor", differs(|facts| &facts.cpu.model_name)),
         ("kernel", differs(|facts| &facts.kernel.release)),
     ];
     let differing = all.into_iter().filter(|(_, differs)| *differs);
