@@ -2,7 +2,7 @@
 //! have grade A or B, how wide intervals are, and which change two of the runs could show.
 
 use crate::bench::Bench;
-use crate::costof::{self, failures};
+use crate::costof::failures;
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::verdict::Verdict;
@@ -85,7 +85,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let cpus = bench.cpu_list();
     let runs: Vec<Run> = (1..=runs)
         .map(|number| {
-            let run = costof::run(bench, &format!("run-{number}.jsonl"), &["--cpu", &cpus])?;
+            let run = bench.run(&format!("run-{number}.jsonl"), &["--cpu", &cpus])?;
             println!("run {number}: {} rows{}", run.points.len(), failures(&run));
             Ok(run)
         })
@@ -462,7 +462,7 @@ fn judge_widths(runs: &[Run]) -> Verdict {
 /// What `costof compare` of the first run and the last could see.
 fn judge_visible(runs: &[Run]) -> Verdict {
     let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
-        return Verdict::CannotBeTold("there is no run".to_owned());
+        return Verdict::Undecided("there is no run".to_owned());
     };
     let compared = compare::compare(first, last, Metrics::Primary);
     let visible: Vec<f64> = compared.rows.iter().map(|row| row.visible).collect();
