@@ -5,7 +5,7 @@
 //! buffers into a sink: there costof's own plain send is the other side, measured in the same launches.
 
 use crate::bench::Bench;
-use crate::contests::Contest;
+use crate::contest::Contest;
 use crate::costof::failures;
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};

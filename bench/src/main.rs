@@ -9,6 +9,7 @@
 
 mod bench;
 mod compare;
+mod contest;
 mod contests;
 mod copy;
 mod costof;
