@@ -37,7 +37,7 @@ use clap::{Parser, Subcommand};
 use costof_peers::{child, error, server};
 use std::process::ExitCode;
 
-/// costof beside its peers, interleaved. Each comparison prints its rounds, its
+/// costof against its peers, interleaved. Each comparison prints its rounds, its
 /// numbers, and a verdict for each bound.
 #[derive(Debug, Parser)]
 #[command(
@@ -77,17 +77,17 @@ enum Comparison {
         /// Under which loads; without, all
         loads: Vec<neighbours::Neighbour>,
     },
-    /// costof compare beside itself: false alarms in at most 5 % of tries, 5 % planted found in at least 90 %
+    /// costof compare against itself: false alarms in at most 5 % of tries, 5 % planted found in at least 90 %
     Compare {
         /// What of it; without, same and planted
         part: Option<compare::Part>,
     },
-    /// rudp beside raw UDP, TCP and quinn on loopback, and what it makes of links that lose
+    /// rudp against raw UDP, TCP and quinn on loopback, and what it makes of links that lose
     Rudp {
         /// What of it; without, all
         part: Option<rudp::Part>,
     },
-    /// gRPC beside Go's and C++'s, Thrift beside Apache's C++: at most 1.05 times, streams at least 0.95
+    /// gRPC against Go's and C++'s, Thrift against Apache's C++: at most 1.05 times, streams at least 0.95
     Rpc {
         /// What of it; without, all but `build`
         part: Option<rpc::Part>,
