@@ -1,11 +1,12 @@
 //! What every comparison is given: costof, a processor, a place for run files,
 //! and the word that the user wants to stop.
 
-use crate::child::{self, Interrupt};
+use crate::child::{self, Finished, Interrupt};
 use crate::costof;
 use crate::error::{Result, failed};
 use crate::machine;
 use clap::Args;
+use costof_model::run_file::Run;
 use costof_os::affinity;
 use costof_peers::costof::Costof;
 use std::fs;
@@ -18,6 +19,10 @@ use std::time::{Duration, SystemTime};
 /// What the C programs of this bench have in common.
 const SHARED: &str = include_str!("peer.h");
 const COMPILE_LIMIT: Duration = Duration::from_secs(60);
+/// How long a run may take that is not full: twice what `costof run` alone promises.
+pub(crate) const RUN_LIMIT: Duration = Duration::from_secs(120);
+/// How often a run is looked at that is watched.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -51,7 +56,7 @@ impl Bench {
         let flag = Arc::clone(&interrupted);
         ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
             .map_err(|error| failed(format!("cannot watch for interrupts: {error}")))?;
-        let interrupt = Interrupt::by(interrupted);
+        let interrupt = Interrupt::from_flag(interrupted);
         let target = target_folder()?;
         let costof = costof::find(options.costof, &target)?;
         let cpus = affinity::allowed()
@@ -98,6 +103,56 @@ impl Bench {
         cpus.join(",")
     }
 
+    /// The measured CPU and the next one.
+    ///
+    /// Errors: there is no other.
+    pub(crate) fn two_cpus(&self) -> Result<[usize; 2]> {
+        match self.measured_first()[..] {
+            [first, second, ..] => Ok([first, second]),
+            _ => Err(failed("it takes a second CPU")),
+        }
+    }
+
+    /// `costof run` with these arguments, and what its run file says, which is kept under `name`.
+    pub(crate) fn run(&self, name: &str, arguments: &[&str]) -> Result<Run> {
+        self.run_within(name, arguments, RUN_LIMIT)
+    }
+
+    /// The same of a run that may take so long.
+    pub(crate) fn run_within(
+        &self,
+        name: &str,
+        arguments: &[&str],
+        limit: Duration,
+    ) -> Result<Run> {
+        let file = self.file(name);
+        self.costof.run(&file, arguments, limit, &self.interrupt)
+    }
+
+    /// The same, watched while it runs: its process id is handed to `glance`.
+    pub(crate) fn run_watched(
+        &self,
+        name: &str,
+        arguments: &[&str],
+        glance: &mut dyn FnMut(u32),
+    ) -> Result<(Run, Finished)> {
+        let (file, interrupt) = (self.file(name), &self.interrupt);
+        let watch = (POLL_INTERVAL, glance);
+        self.costof
+            .run_watched(&file, arguments, RUN_LIMIT, interrupt, watch)
+    }
+
+    /// costof with these arguments, run to its end.
+    pub(crate) fn costof(&self, arguments: &[&str]) -> Result<Finished> {
+        let mut command = self.costof.command(arguments);
+        child::finish(&mut command, RUN_LIMIT, &self.interrupt)
+    }
+
+    /// Where the files of this bench are.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// A file of this bench.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
@@ -108,16 +163,16 @@ impl Bench {
         self.folder.with_file_name(name)
     }
 
-    /// The program that is compiled from `source`, and from what all of them
-    /// include; once.
+    /// The program that is compiled from the file `name`, which is to hold `source`, and from what all of
+    /// them include; once.
     ///
     /// Errors: there is no C compiler.
     pub(crate) fn compiled(&self, name: &str, source: &str) -> Result<PathBuf> {
-        let program = self.file(name);
+        let written = self.file(name);
+        let program = written.with_extension("");
         if program.is_file() {
             return Ok(program);
         }
-        let written = self.file(&format!("{name}.c"));
         for (file, text) in [(&written, source), (&self.file("peer.h"), SHARED)] {
             fs::write(file, text)
                 .map_err(|error| failed(format!("cannot write {}: {error}", file.display())))?;

@@ -184,7 +184,7 @@ fn apart(bench: &Bench) -> Result<Judged> {
     let run = |name: &str| -> Result<PathBuf> {
         let mut words = CHEAP.to_vec();
         words.extend(["--quick", "--cpu", &cpus]);
-        costof::run(bench, name, &words)?;
+        bench.run(name, &words)?;
         Ok(bench.file(name))
     };
     let mut before = run("apart-0.jsonl")?;
@@ -203,7 +203,7 @@ fn apart(bench: &Bench) -> Result<Judged> {
 fn wait(bench: &Bench, time: Duration) -> Result<()> {
     let until = Instant::now() + time;
     while Instant::now() < until {
-        if bench.interrupt.came() {
+        if bench.interrupt.is_set() {
             return Err(Error::Interrupted);
         }
         std::thread::sleep(Duration::from_millis(200));

@@ -1,159 +1,131 @@
-//! `copy.send` beside programs that send, and its sends without a copy beside its own
-//! with one.
+//! `copy.send` against programs that send, and its sends without a copy against its own with one.
 //!
-//! A stream over TCP on loopback beside iperf3, an exchange beside `sockperf ping-pong`,
-//! both as far as they go the same way: the same congestion control, the same processors,
-//! the same bytes. Nothing else sends registered buffers into a sink: there costof's own
-//! plain send is the other side, and both are measured in the same launches.
+//! A stream over TCP on loopback against iperf3, an exchange against `sockperf ping-pong`, both as far as they
+//! do the same: the same congestion control, the same CPUs, the same bytes. No other program sends registered
+//! buffers into a sink: there costof's own plain send is the other side, measured in the same launches.
 
 use crate::bench::Bench;
-use crate::contest::{self, Contest};
-use crate::costof::{self, failures};
+use crate::contest::Contest;
+use crate::costof::failures;
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
-use crate::net::SECONDS as IPERF3_SECONDS;
-use crate::rounds::ratio;
-use crate::rtt::SECONDS as SOCKPERF_SECONDS;
-use crate::verdict::{Bounds, Verdict};
-use costof_model::rows::PointRow;
+use crate::verdict::{self, Verdict};
 use costof_model::run_file::Run;
-use costof_peers::costof::settings;
-use costof_peers::tool::words;
+use costof_peers::agreement::{Agreement, Band};
+use costof_peers::checks::{Check, Effort, Peer};
 use costof_peers::tools::{iperf3, sockperf};
-use costof_stats::{median, ratio_interval};
 
 const PROBE: &str = "copy.send";
 const ECHO_BYTES: u32 = 64;
 /// As fast as registered buffers must be at least, in times of a copying send.
-const WITHOUT_A_COPY: Bounds = Bounds {
-    low: 1.4,
-    high: f64::INFINITY,
-};
+const WITHOUT_A_COPY: Band = Band::at_least(1.4);
 const SINK_ROUNDS: usize = 9;
 
-pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
-    let contests = vec![stream(), echo("one_copy", 1), echo("two_copy", 8)];
-    let what = "copy.send beside iperf3 and sockperf ping-pong, and without a copy beside with one";
-    let mut verdicts = contest::hold(bench, what, contests)?;
-    for pages in ["4KiB", "2MiB"] {
-        verdicts.push(registered(bench, pages)?);
-    }
-    Ok(verdicts)
+pub(crate) fn contests(effort: Effort) -> Vec<Contest> {
+    vec![
+        stream(effort),
+        echo("one_copy", 1, effort),
+        echo("two_copy", 8, effort),
+    ]
 }
 
 /// Eight fields of 16 KiB in one sendmsg(2); iperf3 writes one buffer of 128 KiB.
-fn stream() -> Contest<'static> {
+fn stream(effort: Effort) -> Contest {
     let axes =
         "primitive=one_copy size=128KiB pattern=stream over=tcp congestion_control=cubic nagle=on";
-    Contest {
-        processors: 2,
-        // The first half second of a connection may be slower than what follows, here by a third or
-        // more: iperf3 leaves its first second out.
-        full: true,
-        rounds: 31,
-        ..Contest::throughput(
-            PROBE,
-            words(axes),
-            vec![iperf3::tcp("cubic", IPERF3_SECONDS)],
-        )
-    }
+    let peer = Peer::new(
+        iperf3::tcp("cubic", effort.seconds),
+        0.95,
+        f64::INFINITY,
+        "",
+    );
+    // The first half second of a connection may be slower than what follows, here by a third or more:
+    // iperf3 leaves its first second out.
+    Contest::new(Check {
+        cpus: 2,
+        ..Check::new(PROBE, axes, "throughput", vec![peer])
+    })
+    .rounds(31)
+    .full()
 }
 
 /// Both ends block in recv(2), as sockperf's do unless they are told not to. sockperf's message lies in
 /// one piece, and so does a field; eight of them are put together first, or are eight entries of an I/O
 /// vector, which take either end half a microsecond that sockperf does not have.
-fn echo(primitive: &str, fields: u32) -> Contest<'static> {
-    let axes = words(&format!(
-        "primitive={primitive} size={ECHO_BYTES} fields={fields} pattern=echo over=tcp"
-    ));
-    let peer = sockperf::ping_pong("tcp", false, ECHO_BYTES, SOCKPERF_SECONDS);
-    Contest {
-        processors: 2,
-        // What it takes to wake a processor that sleeps differs more than anything else here.
+fn echo(primitive: &str, fields: u32, effort: Effort) -> Contest {
+    let axes =
+        format!("primitive={primitive} size={ECHO_BYTES} fields={fields} pattern=echo over=tcp");
+    let tool = sockperf::ping_pong("tcp", false, ECHO_BYTES, effort.seconds);
+    Contest::new(Check {
+        cpus: 2,
+        // What it takes to wake a CPU that sleeps varies more than anything else here.
         awake: true,
-        rounds: 81,
-        ..Contest::time(PROBE, "latency", axes, vec![peer])
-    }
+        ..Check::new(PROBE, axes, "latency", vec![Peer::new(tool, 0.0, 1.05, "")])
+    })
+    .rounds(81)
 }
 
-/// One contiguous message that stays in the caches, as datagrams into a sink: from
-/// registered buffers, and copied by one sendmsg(2).
+/// One contiguous message that stays in the caches, as datagrams into a sink: from registered buffers, and
+/// copied by one sendmsg(2).
+pub(crate) fn registered_buffers(bench: &Bench) -> Result<Vec<Verdict>> {
+    ["4KiB", "2MiB"]
+        .into_iter()
+        .map(|pages| registered(bench, pages))
+        .collect()
+}
+
 fn registered(bench: &Bench, pages: &str) -> Result<Verdict> {
     let point = format!("over=udp size=65000 fields=1 source=hot pages={pages}");
-    let ways = "primitive=one_copy,uring_zero_copy buffers=plain,registered";
-    let axes = words(&format!("{point} {ways}"));
+    let axes = format!("{point} primitive=one_copy,uring_zero_copy buffers=plain,registered");
     let cpus = bench.cpu_list();
     let mut arguments = vec![PROBE, "--link", "sink", "--quick", "--cpu", &cpus];
-    arguments.extend(settings(&axes));
+    arguments.extend(axes.split(' ').flat_map(|axis| ["--set", axis]));
     println!("copy.send {point} over sink: throughput in GB/s");
     println!("round  registered     one_copy   ratio  copied  ratio of cpu_sender");
     let watch = Watch::start();
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for round in 1..=bench.rounds(SINK_ROUNDS) {
-        let run = costof::run(
-            bench,
-            &format!("registered-{pages}-{round}.jsonl"),
-            &arguments,
-        )?;
-        let registered = Sent::of(&run, "uring_zero_copy", "registered")?;
-        let copied = Sent::of(&run, "one_copy", "plain")?;
+        let run = bench.run(&format!("registered-{pages}-{round}.jsonl"), &arguments)?;
+        let median = |primitive, buffers, metric| median(&run, primitive, buffers, metric);
+        let registered = |metric| median("uring_zero_copy", "registered", metric);
+        let plain = |metric| median("one_copy", "plain", metric);
+        let (ours, theirs) = (registered("throughput")?, plain("throughput")?);
         println!(
             "{round:>5}  {:>10.2}  {:>11.2}  {:>6.3}  {:>4.0} %  {:>19.3}",
-            registered.throughput / 1e9,
-            copied.throughput / 1e9,
-            registered.throughput / copied.throughput,
-            100.0 * registered.copied.unwrap_or(f64::NAN),
-            registered.cpu / copied.cpu,
+            ours / 1e9,
+            theirs / 1e9,
+            ours / theirs,
+            100.0 * registered("copied").unwrap_or(f64::NAN),
+            registered("cpu_sender")? / plain("cpu_sender")?,
         );
-        without.push(registered.throughput);
-        with.push(copied.throughput);
+        without.push(ours);
+        with.push(theirs);
     }
-    let middle = |numbers: &[f64]| median(numbers).unwrap_or(f64::NAN) / 1e9;
+    let agreement = Agreement::new(without, with).ok_or_else(|| failed("there was no round"))?;
+    let (ours, theirs) = agreement.medians();
     println!(
-        "\nmedian over rounds: registered {:.2} GB/s, one_copy {:.2}; the one over the other: {}; \
+        "\nmedian over rounds: registered {:.2} GB/s, one_copy {:.2}; the one over the other: {agreement}; \
          bound: {WITHOUT_A_COPY}",
-        middle(&without),
-        middle(&with),
-        ratio(&without, &with)
+        ours / 1e9,
+        theirs / 1e9,
     );
     // Both sides are in the same launches: what disturbs them disturbs both.
     machine::was_quiet(&watch);
-    let verdict = WITHOUT_A_COPY.judge(ratio_interval(&without, &with));
-    println!("verdict on registered buffers into a sink, pages={pages}: {verdict}\n");
-    Ok(verdict)
+    let verdict = verdict::judge(WITHOUT_A_COPY, agreement.interval);
+    Ok(verdict.report(&format!("registered buffers into a sink, pages={pages}")))
 }
 
-/// What a way of sending came to in a run.
-#[derive(Debug, PartialEq)]
-struct Sent {
-    /// Bytes a second.
-    throughput: f64,
-    /// Processor time of the sender for 1 KiB, in nanoseconds.
-    cpu: f64,
-    /// Share of the sends that were copied after all, where they asked for no copy.
-    copied: Option<f64>,
-}
-
-impl Sent {
-    fn of(run: &Run, primitive: &str, buffers: &str) -> Result<Sent> {
-        let is = |row: &&PointRow| {
-            row.axes().find_word("primitive") == Some(primitive)
-                && row.axes().find_word("buffers") == Some(buffers)
-        };
-        let row = run.points.iter().find(is);
-        let value = |metric| Some(row?.estimate(metric)?.median);
-        let sent = || {
-            Some(Sent {
-                throughput: value("throughput")?,
-                cpu: value("cpu_sender")?,
-                copied: value("copied"),
-            })
-        };
-        sent().ok_or_else(|| {
-            failed(format!(
-                "costof has no number of {primitive} with buffers={buffers}{}",
-                failures(run)
-            ))
-        })
-    }
+/// The median of a metric of one way to send.
+fn median(run: &Run, primitive: &str, buffers: &str, metric: &str) -> Result<f64> {
+    let row = run.points.iter().find(|row| {
+        let is = |axis: &str, word: &str| row.axes().find_word(axis) == Some(word);
+        is("primitive", primitive) && is("buffers", buffers)
+    });
+    let estimate = row.and_then(|row| row.estimate(metric));
+    estimate.map(|estimate| estimate.median).ok_or_else(|| {
+        let failures = failures(run);
+        failed(format!(
+            "costof has no {metric} of {primitive} with buffers={buffers}{failures}"
+        ))
+    })
 }

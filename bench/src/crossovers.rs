@@ -6,7 +6,7 @@
 //! which size on, and how surely.
 
 use crate::bench::Bench;
-use crate::costof::{self, failures};
+use crate::costof::failures;
 use crate::error::Result;
 use crate::machine::{self, Watch};
 use crate::verdict::Verdict;
@@ -105,12 +105,9 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     println!();
     let quiet = machine::was_quiet(&watch);
     let verdicts = MESSAGES.iter().zip(&all).map(|(messages, said)| {
-        let verdict = match judge(said) {
-            Verdict::DoesNotHold => Verdict::DoesNotHold.only_if_quiet(quiet),
-            verdict => verdict,
-        };
-        println!("verdict on {messages}: {verdict}");
-        verdict
+        judge(said)
+            .refuted_only_if_quiet(quiet)
+            .report(&messages.to_string())
     });
     let verdicts = verdicts.collect();
     bench.conclude();
@@ -137,9 +134,9 @@ impl Messages {
         let cpus = bench.cpu_list();
         let mut arguments = vec!["copy.send", "--link", "sink", "--cpu", &cpus];
         arguments.extend(precision);
-        arguments.extend(costof_peers::costof::settings(&settings));
+        arguments.extend(settings.iter().flat_map(|axis| ["--set", axis]));
         let name = format!("{source}-{pages}-{name}.jsonl");
-        costof::run_within(bench, &name, &arguments, LIMIT)
+        bench.run_within(&name, &arguments, LIMIT)
     }
 }
 
@@ -188,7 +185,7 @@ fn around(about: f64, times: &[f64; 7]) -> [u64; 7] {
 fn judge(runs: &[Said]) -> Verdict {
     let found: Vec<Found> = runs.iter().filter_map(|said| said.clone().ok()).collect();
     if runs.len() < 2 || found.len() < runs.len() {
-        return Verdict::CannotBeTold(format!(
+        return Verdict::Undecided(format!(
             "{} of {} runs have found one",
             found.len(),
             runs.len()
@@ -261,7 +258,7 @@ mod tests {
         let narrow = found(90.0, 100.0, 120.0);
         let none: Said = Err("none".to_owned());
         for runs in [vec![], vec![narrow.clone()], vec![narrow, none]] {
-            assert!(matches!(judge(&runs), Verdict::CannotBeTold(_)), "{runs:?}");
+            assert!(matches!(judge(&runs), Verdict::Undecided(_)), "{runs:?}");
         }
     }
 

@@ -2,12 +2,11 @@
 //! on every other, each turn grades to C or D; without them most are A or B.
 
 use crate::bench::Bench;
-use crate::costof;
 use crate::error::Result;
 use crate::load::{Load as Neighbour, Running};
 use crate::machine::{self, Watch};
 use crate::variation::good_share;
-use crate::verdict::{self, Verdict};
+use crate::verdict::Verdict;
 use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -102,7 +101,7 @@ fn under(bench: &Bench, load: &Load, round: usize) -> Result<Run> {
     let mut arguments = PROBES.to_vec();
     arguments.extend(["--quick", "--cpu", &cpu]);
     let name = format!("{}-{round}.jsonl", load.name.replace(' ', "-"));
-    costof::run(bench, &name, &arguments)
+    bench.run(&name, &arguments)
 }
 
 impl Load {
@@ -117,8 +116,8 @@ impl Load {
     fn judge(&self, quiet: bool) -> Verdict {
         let share = good_share(self.rows.iter().map(|row| &row.grade));
         match (share, self.on.is_empty()) {
-            (None, _) => Verdict::CannotBeTold("costof measured no row".to_owned()),
-            (Some(share), true) => verdict::on_a_quiet_machine(share >= GOOD_SHARE, quiet),
+            (None, _) => Verdict::Undecided("costof measured no row".to_owned()),
+            (Some(share), true) => Verdict::from(share >= GOOD_SHARE).refuted_only_if_quiet(quiet),
             (Some(share), false) => Verdict::from(share == 0.0),
         }
     }
@@ -199,7 +198,7 @@ mod tests {
         assert_eq!(judge(&[], &[A, B, A, C, D], true), Verdict::DoesNotHold);
         assert!(matches!(
             judge(&[], &[A, B, A, C, D], false),
-            Verdict::CannotBeTold(_)
+            Verdict::Undecided(_)
         ));
     }
 
@@ -208,7 +207,7 @@ mod tests {
         use Grade::{B, C, D};
         assert_eq!(judge(&[1], &[C, D, D], false), Verdict::Holds);
         assert_eq!(judge(&[1], &[C, D, B], true), Verdict::DoesNotHold);
-        assert!(matches!(judge(&[1], &[], true), Verdict::CannotBeTold(_)));
+        assert!(matches!(judge(&[1], &[], true), Verdict::Undecided(_)));
     }
 
     #[test]

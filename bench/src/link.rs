@@ -8,10 +8,11 @@ use crate::child;
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::server::{Server, Transport};
-use crate::verdict::{self, Bounds, Verdict};
+use crate::verdict::Verdict;
+use costof_stats::{median, median_interval, quantile};
+use costof_peers::agreement::Band;
 use costof_peers::tools::iperf3::{kilobits_received, lost_of};
 use costof_peers::tools::ping::round_trip_ms;
-use costof_stats::{median, median_interval, quantile};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -23,24 +24,15 @@ const LIMIT: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_secs(2);
 
 /// 95 ms there and 95 back, and what ping and the kernel add.
-const ROUND_TRIP_MS: Bounds = Bounds {
-    low: 190.0,
-    high: 190.3,
-};
+const ROUND_TRIP_MS: Band = Band::new(190.0, 190.3);
 const PINGS: usize = 25;
 /// How long a flow may take until it flows.
 const START: Duration = Duration::from_secs(3);
 
-const LOSS_PERCENT: Bounds = Bounds {
-    low: 9.8,
-    high: 10.2,
-};
+const LOSS_PERCENT: Band = Band::new(9.8, 10.2);
 const SEEDS: usize = 5;
 
-const RATE_SHARE: Bounds = Bounds {
-    low: 0.97,
-    high: 1.0,
-};
+const RATE_SHARE: Band = Band::new(0.97, 1.0);
 const RATE: f64 = 100e6;
 /// The payload of a packet of the MTU, and that packet.
 const PAYLOAD_BYTES: f64 = 1472.0;
@@ -58,9 +50,9 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     Ok(found
         .into_iter()
         .map(|(what, holds)| {
-            let verdict = verdict::on_a_quiet_machine(holds, quiet);
-            println!("verdict on {what}: {verdict}");
-            verdict
+            Verdict::from(holds)
+                .refuted_only_if_quiet(quiet)
+                .report(&what)
         })
         .collect())
 }
@@ -80,7 +72,7 @@ fn delays(bench: &Bench) -> Result<Vec<Found>> {
     let idle = up.round_trips("idle")?;
     let server = up.iperf3_server()?;
     let arguments = "--udp --bitrate 50M --length 1400 --time 3600";
-    let mut flow = child::background(&mut up.iperf3(&server, arguments))?;
+    let mut flow = child::start_silent(&mut up.iperf3(&server, arguments))?;
     std::thread::sleep(START);
     let beside = up.round_trips("beside 50 Mb/s")?;
     if flow.status()?.is_some() {
@@ -98,7 +90,7 @@ fn losses(bench: &Bench) -> Result<Found> {
         let arguments = "--udp --length 100 --blockcount 100000 --bitrate 10M";
         let (lost, sent) = up.finish(&mut up.iperf3(&server, arguments), lost_of)?;
         let percent = 100.0 * lost / sent;
-        let holds = LOSS_PERCENT.holds(percent);
+        let holds = LOSS_PERCENT.contains(percent);
         println!("up.loss=10%, seed {seed}: {lost} of {sent} packets lost, {percent:.2} %");
         if !holds {
             up.say_what_it_did()?;
@@ -120,7 +112,7 @@ fn rate(bench: &Bench) -> Result<Found> {
         "rate=100Mbit: {:.2} Mb/s of payload received, which is {share:.4} of the rate in IP bytes",
         kilobits / 1e3
     );
-    let holds = RATE_SHARE.holds(share);
+    let holds = RATE_SHARE.contains(share);
     Ok((format!("the rate's share, {RATE_SHARE}"), holds))
 }
 
@@ -132,21 +124,14 @@ struct Up<'a> {
 
 impl<'a> Up<'a> {
     fn new(bench: &'a Bench, link: &'a str, seed: usize) -> Result<Up<'a>> {
-        let costof = |arguments: &[&str]| {
-            child::finish(
-                &mut bench.costof.command(arguments),
-                LIMIT,
-                &bench.interrupt,
-            )
-        };
-        let status = costof(&["link", "status"])?.output;
+        let status = bench.costof(&["link", "status"])?.output;
         if !status.starts_with("no link is up") {
             return Err(failed(format!(
                 "a link is up that is not the bench's (costof link down): {status}"
             )));
         }
         let up = Up { bench, link };
-        costof(&["link", "up", link, "--seed", &seed.to_string()])?;
+        bench.costof(&["link", "up", link, "--seed", &seed.to_string()])?;
         Ok(up)
     }
 
@@ -200,15 +185,13 @@ impl<'a> Up<'a> {
             at(0.0),
             at(1.0)
         );
-        let holds = ROUND_TRIP_MS.holds(middle);
+        let holds = ROUND_TRIP_MS.contains(middle);
         Ok((format!("the round trip {when}, {ROUND_TRIP_MS} ms"), holds))
     }
 
     /// Prints what costof says of the link.
     fn say_what_it_did(&self) -> Result<()> {
-        let mut status = self.bench.costof.command(&["link", "status"]);
-        let says = child::finish(&mut status, LIMIT, &self.bench.interrupt)?;
-        print!("{}", says.output);
+        print!("{}", self.bench.costof(&["link", "status"])?.output);
         Ok(())
     }
 }

@@ -6,14 +6,14 @@
 //! clock alone, so that all that is measured under one seed meets the same load.
 
 use crate::error::{Result, failed};
-use crate::throttle;
 use clap::Subcommand;
 use costof_os::affinity;
 use costof_peers::caches::BeyondCaches;
 use fastrand::Rng;
-use std::io::{BufRead, BufReader, Read};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,8 @@ const READY: &str = "loaded\n";
 /// The shortest busy time, and by how many times the longest is longer.
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST_OVER_SHORTEST: f64 = 100.0;
+/// For how long what has ended may still be in a group.
+const EMPTY_LIMIT: Duration = Duration::from_secs(30);
 /// What is copied, at least.
 const LEAST_MIB: u64 = 128;
 
@@ -90,18 +92,17 @@ impl Load {
 
     /// The command line of the child.
     fn words(&self) -> Vec<String> {
-        let words = match self {
-            Load::Busy { cpu, percent, seed } => format!("busy {cpu} {percent} {seed}"),
-            Load::Copy { cpu } => format!("copy {cpu}"),
-            Load::Remove { group } => {
-                let group = group.display().to_string();
-                return vec!["load".to_owned(), "remove".to_owned(), group];
-            }
+        let (name, rest) = match self {
+            Load::Busy { cpu, percent, seed } => (
+                "busy",
+                vec![cpu.to_string(), percent.to_string(), seed.to_string()],
+            ),
+            Load::Copy { cpu } => ("copy", vec![cpu.to_string()]),
+            Load::Remove { group } => ("remove", vec![group.display().to_string()]),
         };
-        format!("load {words}")
-            .split(' ')
-            .map(str::to_owned)
-            .collect()
+        let mut words = ["load", name].map(str::to_owned).to_vec();
+        words.extend(rest);
+        words
     }
 
     /// The child's side: does it until standard input closes.
@@ -113,7 +114,7 @@ impl Load {
             Load::Remove { group } => {
                 begin();
                 wait_for_the_bench();
-                throttle::remove(&group)
+                remove_group(&group)
             }
         };
         match done {
@@ -219,6 +220,26 @@ fn wait_for_the_bench() {
     let _ = std::io::stdin().read(&mut [0]);
 }
 
+/// Removes a group, once all that was in it has ended.
+///
+/// Errors: something in it goes on.
+fn remove_group(group: &Path) -> Result<()> {
+    let end = Instant::now() + EMPTY_LIMIT;
+    loop {
+        match fs::remove_dir(group) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if Instant::now() > end => {
+                return Err(failed(format!(
+                    "cannot remove {}: {error}",
+                    group.display()
+                )));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,5 +310,10 @@ mod tests {
             assert_eq!(format!("{read:?}"), format!("{load:?}"));
         }
         assert!(Words::try_parse_from(["load", "busy", "0", "0", "1"]).is_err());
+    }
+
+    #[test]
+    fn a_group_that_is_gone_is_removed() {
+        assert!(remove_group(Path::new("/nowhere/at/all")).is_ok());
     }
 }

@@ -9,6 +9,10 @@ use std::time::SystemTime;
 const QUIET_OTHERS: f64 = 0.03;
 const QUIET_STEAL: f64 = 0.02;
 
+/// Why the memory of costof's workers is not known.
+pub(crate) const NO_CHILDREN: &str = "the memory of costof or of its workers could not be read (it takes a kernel \
+     with CONFIG_PROC_CHILDREN)";
+
 /// The time, the kernel and the processor, in one line.
 pub(crate) fn describe(now: SystemTime) -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();

@@ -7,34 +7,26 @@
     reason = "a program that prints tables for people"
 )]
 
-mod bandwidth;
 mod bench;
-mod chase;
 mod compare;
-mod connect;
 mod contest;
+mod contests;
 mod copy;
 mod costof;
 mod crossovers;
-mod files;
 mod grades;
+mod huge_pages;
 mod link;
 mod load;
 mod machine;
-mod mutex;
 mod neighbours;
-mod net;
 mod part;
 mod process;
 mod rounds;
 mod rpc;
-mod rtt;
 mod rudp;
 mod share;
 mod speed;
-mod switch;
-mod syscall;
-mod thread;
 mod throttle;
 mod variation;
 mod verdict;
@@ -45,7 +37,7 @@ use clap::{Parser, Subcommand};
 use costof_peers::{child, error, server};
 use std::process::ExitCode;
 
-/// costof beside its peers, interleaved. Each comparison prints its rounds, its
+/// costof against its peers, interleaved. Each comparison prints its rounds, its
 /// numbers, and a verdict for each bound.
 #[derive(Debug, Parser)]
 #[command(
@@ -66,30 +58,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Comparison {
-    /// os.syscall call=getppid beside `perf bench syscall basic`: at most 1.05 times
-    Syscall,
-    /// memory.latency in 512 MiB beside a chase written independently in C: within 10 %
-    Chase,
-    /// os.context_switch beside `perf bench sched pipe`: at most 1.05 times
-    Switch,
-    /// os.process beside fork and vfork in C: at most 1.05 times
-    Process,
-    /// os.thread beside pthread_create in C: at most 1.05 times
-    Thread,
-    /// memory.bandwidth beside the best of sysbench, mbw and stress-ng: at least 0.95 times
-    Bandwidth,
-    /// sync.mutex with one thread beside a pthread mutex in C: at most 1.05 times
-    Mutex,
-    /// net.rtt over TCP and UDP beside `sockperf ping-pong`: at most 1.05 times
-    Rtt,
-    /// net.bandwidth over TCP beside iperf3: at least 0.95 times
-    Net,
-    /// net.connect beside a loop of connect() in C: at most 1.05 times
-    Connect,
-    /// copy.send beside iperf3 and sockperf, and without a copy beside with one: at least 1.4 times
-    Copy,
-    /// file.read beside fio: at most 1.05 times, and at least 0.95 times of its throughput
-    Files,
+    #[command(flatten)]
+    Pairs(contests::Pairs),
     /// Where sends without a copy begin to pay, into a sink: three runs that agree within 1.5 times
     Crossovers,
     /// A link's delay by ping, idle and beside 50 Mb/s, its losses and its rate by iperf3
@@ -107,17 +77,17 @@ enum Comparison {
         /// Under which loads; without, all
         loads: Vec<neighbours::Neighbour>,
     },
-    /// costof compare beside itself: false alarms in at most 5 % of tries, 5 % planted found in at least 90 %
+    /// costof compare against itself: false alarms in at most 5 % of tries, 5 % planted found in at least 90 %
     Compare {
         /// What of it; without, same and planted
         part: Option<compare::Part>,
     },
-    /// rudp beside raw UDP, TCP and quinn on loopback, and what it makes of links that lose
+    /// rudp against raw UDP, TCP and quinn on loopback, and what it makes of links that lose
     Rudp {
         /// What of it; without, all
         part: Option<rudp::Part>,
     },
-    /// gRPC beside Go's and C++'s, Thrift beside Apache's C++: at most 1.05 times, streams at least 0.95
+    /// gRPC against Go's and C++'s, Thrift against Apache's C++: at most 1.05 times, streams at least 0.95
     Rpc {
         /// What of it; without, all but `build`
         part: Option<rpc::Part>,
@@ -153,18 +123,9 @@ fn main() -> ExitCode {
         options,
     } = Cli::parse();
     let compare: fn(&Bench) -> error::Result<Vec<verdict::Verdict>> = match comparison {
-        Comparison::Syscall => syscall::compare,
-        Comparison::Chase => chase::compare,
-        Comparison::Switch => switch::compare,
-        Comparison::Process => process::compare,
-        Comparison::Thread => thread::compare,
-        Comparison::Bandwidth => bandwidth::compare,
-        Comparison::Mutex => mutex::compare,
-        Comparison::Rtt => rtt::compare,
-        Comparison::Net => net::compare,
-        Comparison::Connect => connect::compare,
-        Comparison::Copy => copy::compare,
-        Comparison::Files => files::compare,
+        Comparison::Pairs(pairs) => {
+            return conclude(options, |bench| contests::compare(bench, pairs));
+        }
         Comparison::Crossovers => crossovers::compare,
         Comparison::Link => link::compare,
         Comparison::Variation => variation::compare,

@@ -3,22 +3,20 @@
 //! is without a load.
 
 use crate::bench::Bench;
-use crate::costof;
-use crate::error::{Error, Result, failed};
+use crate::error::{Error, Result};
 use crate::load::{Load, Running};
 use crate::machine::{self, Watch};
 use crate::throttle::Throttle;
 use crate::variation::coefficient;
 use crate::verdict::Verdict;
 use clap::ValueEnum;
+use costof_stats::{median, median_interval};
 use costof_model::noise::Grade;
 use costof_model::unit::Unit;
-use costof_peers::caches::BeyondCaches;
-use costof_peers::costof::{settings, the_only};
-use costof_peers::tool::{On, Tool, words};
-use costof_peers::tools::fio::{self, Wanted};
-use costof_peers::tools::{perf, stress_ng, sysbench};
-use costof_stats::{median, median_interval};
+use costof_peers::checks::{self, Check, Effort, FILE_READS, Peer};
+use costof_peers::costof::the_only;
+use costof_peers::tool::Conditions;
+use costof_peers::tools::sysbench;
 use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -26,16 +24,9 @@ use std::time::{Duration, Instant};
 const ROUNDS: usize = 9;
 /// How far from its quiet value a row of grade A to C may be, as a share.
 const NEAR: f64 = 0.03;
-const LEAST_MIB: u64 = 128;
-/// For how long each tool that has to be told works.
-const SECONDS: u32 = 1;
-/// stress-ng goes through some twenty ways in that time, also where it gets half of a CPU.
-const STRESS_NG_SECONDS: u32 = 2;
-const ROUND_TRIPS: u32 = 200_000;
-const FILE_MIB: u64 = 64;
 const TOOL_LIMIT: Duration = Duration::from_secs(60);
 
-/// What runs beside a measurement.
+/// What runs alongside a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Neighbour {
     /// One that wants the measured CPU for 25 % of the time
@@ -58,17 +49,8 @@ pub(crate) enum Neighbour {
 /// A load that lasts until this is dropped.
 enum Loaded {
     Quiet,
-    Beside { _child: Running },
+    Alongside { _child: Running },
     Throttled { _group: Throttle },
-}
-
-/// One point of costof, and the tools that measure the same.
-struct Operation {
-    probe: &'static str,
-    axes: Vec<String>,
-    metric: &'static str,
-    unit: Unit,
-    tools: Vec<Tool<'static>>,
 }
 
 /// One measurement.
@@ -138,84 +120,50 @@ fn name(load: Option<Neighbour>) -> String {
 impl Neighbour {
     /// Errors: this machine cannot have it, or it does not begin.
     fn start(self, bench: &Bench, seed: u64) -> Result<Loaded> {
-        let another = || {
-            let cpus = bench.measured_first();
-            let next = cpus.get(1).copied();
-            next.ok_or_else(|| failed("this process may use one CPU only"))
-        };
         let busy = |cpu, percent| Load::Busy { cpu, percent, seed };
         let load = match self {
             Neighbour::Quarter => busy(bench.cpu, 25),
             Neighbour::Half => busy(bench.cpu, 50),
             Neighbour::Whole => busy(bench.cpu, 100),
-            Neighbour::OtherCpu => busy(another()?, 100),
-            Neighbour::Memory => Load::Copy { cpu: another()? },
+            Neighbour::OtherCpu => busy(bench.two_cpus()?[1], 100),
+            Neighbour::Memory => Load::Copy {
+                cpu: bench.two_cpus()?[1],
+            },
             Neighbour::Throttled => {
                 let _group = Throttle::half()?;
                 return Ok(Loaded::Throttled { _group });
             }
         };
         let _child = load.start()?;
-        Ok(Loaded::Beside { _child })
+        Ok(Loaded::Alongside { _child })
     }
 }
 
 /// What can be measured on this machine.
-fn operations() -> Vec<Operation> {
-    let time = |probe, axes: &str, tools| Operation {
-        probe,
-        axes: words(axes),
-        metric: "cost",
-        unit: Unit::Nanoseconds,
-        tools,
-    };
-    let read = |mib: u64, tools| Operation {
-        metric: "throughput",
-        unit: Unit::BytesPerSecond,
-        ..time(
-            "memory.bandwidth",
-            &format!("op=read size={mib}MiB threads=1 pages=4KiB kernel=best"),
-            tools,
-        )
-    };
-    let file = fio::Read {
-        options: "--rw=randread --bs=4k --ioengine=psync --direct=0 --invalidate=0",
-        bytes: FILE_MIB << 20,
-        seconds: SECONDS,
-        wanted: Wanted::Latency,
-    };
+fn operations() -> Vec<Check> {
+    let effort = Effort::QUICK;
+    let mutex = Peer::new(sysbench::mutex(), 0.0, f64::INFINITY, "");
     let mut operations = vec![
-        time("os.syscall", "call=getppid", vec![perf::syscall()]),
-        time(
-            "os.context_switch",
-            "between=processes over=pipe cpus=same wake=awake",
-            vec![perf::sched_pipe(false, ROUND_TRIPS)],
-        ),
-        time(
-            "sync.mutex",
-            "kind=pthread threads=1",
-            vec![sysbench::mutex()],
-        ),
-        time(
-            "file.read",
-            &format!(
-                "cache=warm pattern=random block=4KiB engine=pread depth=1 size={FILE_MIB}MiB"
-            ),
-            vec![fio::read(file)],
-        ),
-        read(1, vec![sysbench::memory("read", 1, SECONDS)]),
+        checks::syscall().without_lmbench(),
+        checks::context_switch("processes").without_lmbench(),
+        Check::new("sync.mutex", "kind=pthread threads=1", "cost", vec![mutex]),
+        checks::file_read(&FILE_READS[0], effort),
+        checks::cached_reads(1, effort),
     ];
-    match BeyondCaches::at_least(LEAST_MIB).to_spare() {
-        Ok(mib) => operations.push(read(
-            mib,
-            vec![
-                sysbench::memory("read", mib, SECONDS),
-                stress_ng::reads(mib, STRESS_NG_SECONDS),
-            ],
-        )),
-        Err(why) => println!("reads of main memory are skipped: {why}"),
+    let reads = checks::main_memory("read", effort);
+    match &reads.lacks {
+        None => operations.push(reads),
+        Some(why) => println!("reads of main memory are skipped: {why}"),
     }
     operations
+}
+
+/// Who measures an operation: costof first, and then the tools.
+fn side_name(operation: &Check, side: usize) -> &'static str {
+    let tool = side
+        .checked_sub(1)
+        .and_then(|tool| operation.peers.get(tool));
+    tool.map_or("costof", |peer| peer.tool.name)
 }
 
 /// Measures everything once a round, in an order drawn for each; all of a round meets the same turns of
@@ -224,12 +172,12 @@ fn operations() -> Vec<Operation> {
 /// Errors: the user ended it.
 fn measure(
     bench: &Bench,
-    operations: &mut [Operation],
+    operations: &mut [Check],
     loads: &[Option<Neighbour>],
 ) -> Result<Readings> {
     let mut cells: Vec<Cell> = Vec::new();
     for (number, operation) in operations.iter().enumerate() {
-        let sides = 0..=operation.tools.len();
+        let sides = 0..=operation.peers.len();
         cells.extend(sides.flat_map(|side| (0..loads.len()).map(move |load| (number, side, load))));
     }
     let mut random = Rng::new();
@@ -242,13 +190,17 @@ fn measure(
             let load = loads[*load];
             let file = format!("{}-{number}-{round}.jsonl", name(load));
             let loaded = load.map_or(Ok(Loaded::Quiet), |load| load.start(bench, round as u64));
-            match loaded.and_then(|_loaded| operation.measure(bench, *side, &file)) {
+            match loaded.and_then(|_loaded| measure_once(operation, bench, *side, &file)) {
                 Ok(reading) => readings.entry(*cell).or_default().push(reading),
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
                 Err(Error::Failed(why)) => {
-                    let side = operation.side(*side);
+                    let side = side_name(operation, *side);
                     let why = why.lines().next().unwrap_or_default();
-                    println!("{side}, {operation}, {}: no number: {why}", name(load));
+                    println!(
+                        "{side}, {}, {}: no number: {why}",
+                        operation.point(),
+                        name(load)
+                    );
                 }
             }
         }
@@ -263,41 +215,24 @@ fn measure(
     Ok(readings)
 }
 
-impl Operation {
-    fn measure(&mut self, bench: &Bench, side: usize, file: &str) -> Result<Reading> {
-        let Some(tool) = side.checked_sub(1) else {
-            return self.costof(bench, file);
-        };
-        let value = self.tools[tool].measure(On {
+fn measure_once(operation: &mut Check, bench: &Bench, side: usize, file: &str) -> Result<Reading> {
+    if let Some(tool) = side.checked_sub(1) {
+        let value = operation.peers[tool].tool.measure(Conditions {
             cpu: bench.cpu,
             next: None,
             limit: TOOL_LIMIT,
             interrupt: &bench.interrupt,
         })?;
-        Ok(Reading { value, grade: None })
+        return Ok(Reading { value, grade: None });
     }
-
-    fn costof(&self, bench: &Bench, file: &str) -> Result<Reading> {
-        let cpu = bench.cpu.to_string();
-        let mut arguments = vec![self.probe, "--quick", "--cpu", &cpu];
-        arguments.extend(settings(&self.axes));
-        let run = costof::run(bench, file, &arguments)?;
-        Ok(Reading {
-            value: the_only(&run, self.metric)?.median,
-            grade: run.points.first().map(|point| point.grade),
-        })
-    }
-
-    fn side(&self, side: usize) -> &'static str {
-        let tool = side.checked_sub(1).and_then(|tool| self.tools.get(tool));
-        tool.map_or("costof", |tool| tool.name)
-    }
-}
-
-impl std::fmt::Display for Operation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.probe, self.axes.join(" "))
-    }
+    let cpu = bench.cpu.to_string();
+    let mut arguments = vec![operation.probe, "--quick", "--cpu", &cpu];
+    arguments.extend(operation.settings());
+    let run = bench.run(file, &arguments)?;
+    Ok(Reading {
+        value: the_only(&run, operation.metric)?.median,
+        grade: run.points.first().map(|point| point.grade),
+    })
 }
 
 /// Each number's distance from the median without a load, as a share of that; none without one.
@@ -314,14 +249,18 @@ fn distances(readings: &Readings, (operation, side, load): Cell) -> Vec<(f64, Op
         .collect()
 }
 
-fn print(operation: &Operation, number: usize, loads: &[Option<Neighbour>], readings: &Readings) {
-    println!("{operation}: {}", operation.metric);
+fn print(operation: &Check, number: usize, loads: &[Option<Neighbour>], readings: &Readings) {
+    println!("{}: {}", operation.point(), operation.metric);
+    let unit = match operation.metric {
+        "throughput" => Unit::BytesPerSecond,
+        _ => Unit::Nanoseconds,
+    };
     println!(
         "  {:<10} {:<10} {:>10} {:>9}  {:<23} {:>8}  grades",
         "load", "by", "median", "bias", "95 % interval", "CV"
     );
     for (load, neighbour) in loads.iter().enumerate() {
-        for side in 0..=operation.tools.len() {
+        for side in 0..=operation.peers.len() {
             let cell = (number, side, load);
             let all = readings.get(&cell).map_or(&[][..], Vec::as_slice);
             let values: Vec<f64> = all.iter().map(|one| one.value).collect();
@@ -337,8 +276,8 @@ fn print(operation: &Operation, number: usize, loads: &[Option<Neighbour>], read
             println!(
                 "  {:<10} {:<10} {:>10} {:>9}  {interval:<23} {:>8}  {}",
                 name(*neighbour),
-                operation.side(side),
-                median(&values).map_or_else(absent, |value| operation.unit.display(value)),
+                side_name(operation, side),
+                median(&values).map_or_else(absent, |value| unit.display(value)),
                 median(&distances).map_or_else(absent, signed),
                 coefficient(&values).map_or_else(absent, |cv| format!("{:.1} %", 100.0 * cv)),
                 grades
@@ -382,7 +321,7 @@ impl std::fmt::Display for Near {
 
 /// Prints how many numbers under a load are near the quiet ones, and judges costof's rows by their grades.
 fn judge(
-    operations: &[Operation],
+    operations: &[Check],
     loads: &[Option<Neighbour>],
     load: usize,
     readings: &Readings,
@@ -391,11 +330,11 @@ fn judge(
     let mut of_tools: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (number, operation) in operations.iter().enumerate() {
         rows.extend(distances(readings, (number, 0, load)));
-        for side in 1..=operation.tools.len() {
+        for side in 1..=operation.peers.len() {
             let numbers = distances(readings, (number, side, load));
             let numbers = numbers.into_iter().map(|(distance, _)| distance);
             of_tools
-                .entry(operation.side(side))
+                .entry(side_name(operation, side))
                 .or_default()
                 .extend(numbers);
         }
@@ -422,7 +361,7 @@ fn promise(rows: &[(f64, Option<Grade>)]) -> (Near, Verdict) {
         .filter(|(_, grade)| grade.is_some_and(|grade| grade < Grade::D));
     let trusted = Near::of(trusted.map(|(distance, _)| *distance));
     let verdict = match trusted.all {
-        0 => Verdict::CannotBeTold(
+        0 => Verdict::Undecided(
             "costof has no row of grade A to C, so it promises nothing".to_owned(),
         ),
         all => Verdict::from(trusted.near == all),
@@ -482,7 +421,7 @@ mod tests {
         assert_eq!(broken, (near(1, 2), Verdict::DoesNotHold));
         assert_eq!(judge(&[(-0.04, A)]).1, Verdict::DoesNotHold);
         let none = judge(&[(0.5, D), (0.0, D)]);
-        assert!(none.0 == near(0, 0) && matches!(none.1, Verdict::CannotBeTold(_)));
+        assert!(none.0 == near(0, 0) && matches!(none.1, Verdict::Undecided(_)));
     }
 
     #[test]
@@ -499,9 +438,9 @@ mod tests {
     #[test]
     fn each_operation_is_measured_by_a_tool_too() {
         for operation in operations() {
-            assert!(!operation.tools.is_empty(), "{operation}");
-            assert_eq!(operation.side(0), "costof");
-            assert_eq!(operation.side(1), operation.tools[0].name);
+            assert!(!operation.peers.is_empty(), "{}", operation.point());
+            assert_eq!(side_name(&operation, 0), "costof");
+            assert_eq!(side_name(&operation, 1), operation.peers[0].tool.name);
         }
     }
 }

@@ -16,10 +16,10 @@ pub(crate) use own::play;
 
 use crate::bench::Bench;
 use crate::error::{Result, failed};
-use crate::verdict::{Bounds, Verdict};
+use crate::verdict::{COST, RATE, Verdict};
 use clap::{Args, ValueEnum};
-use contest::{Contest, Task};
-use pair::Pair;
+use contest::Contest;
+use pair::{Pair, Task};
 
 /// The payload of a call, and of a message of a stream.
 const CALL_BYTES: usize = 64;
@@ -69,16 +69,63 @@ impl Size {
 
 /// Compares this part, or all.
 pub(crate) fn compare(bench: &Bench, part: Option<Part>, size: Size) -> Result<Vec<Verdict>> {
+    let parts = match part {
+        Some(Part::Build) => return build(bench),
+        Some(part) => vec![part],
+        None => vec![Part::Grpc, Part::Thrift, Part::Stream],
+    };
+    let mut verdicts = Vec::new();
+    for part in parts {
+        for contest in contests(bench, part, size)? {
+            verdicts.push(contest.hold(bench)?);
+        }
+    }
+    Ok(verdicts)
+}
+
+fn contests(bench: &Bench, part: Part, size: Size) -> Result<Vec<Contest>> {
+    let grpc = |what, task, band, probe| -> Result<Contest> {
+        Ok(Contest {
+            what,
+            task,
+            band,
+            own: Pair::own("grpc")?,
+            peers: vec![
+                ("Go", Pair::peer(bench, &peers::GRPC_GO, None)),
+                ("C++", Pair::peer(bench, &peers::GRPC_CPP, None)),
+            ],
+            probe,
+        })
+    };
+    // Each transport against the same of C++.
+    let thrift = |what, transport, probe| -> Result<Contest> {
+        let theirs = Pair::peer(bench, &peers::THRIFT_CPP, Some(transport));
+        Ok(Contest {
+            what,
+            task: size.calls(),
+            band: COST,
+            own: Pair::own(transport)?,
+            peers: vec![("C++", theirs)],
+            probe,
+        })
+    };
     match part {
-        Some(Part::Build) => build(bench),
-        Some(Part::Grpc) => grpc(bench, size),
-        Some(Part::Thrift) => thrift(bench, size),
-        Some(Part::Stream) => stream(bench, size),
-        None => {
-            let mut verdicts = grpc(bench, size)?;
-            verdicts.extend(thrift(bench, size)?);
-            verdicts.extend(stream(bench, size)?);
-            Ok(verdicts)
+        Part::Build => Ok(Vec::new()),
+        Part::Grpc => {
+            let what = "gRPC's round trip of 64 B over TCP on loopback";
+            Ok(vec![grpc(what, size.calls(), COST, Some("stack=grpc"))?])
+        }
+        Part::Thrift => {
+            let framed = "Thrift's round trip of 64 B over TCP on loopback, framed";
+            let buffered = "Thrift's round trip of 64 B over TCP on loopback, buffered";
+            Ok(vec![
+                thrift(framed, "framed", Some("stack=thrift"))?,
+                thrift(buffered, "buffered", None)?,
+            ])
+        }
+        Part::Stream => {
+            let what = "gRPC's client stream of messages of 64 KiB over TCP on loopback";
+            Ok(vec![grpc(what, size.stream(), RATE, None)?])
         }
     }
 }
@@ -102,66 +149,4 @@ fn build(bench: &Bench) -> Result<Vec<Verdict>> {
         [] => Ok(Vec::new()),
         _ => Err(failed(format!("without {}", missing.join(", ")))),
     }
-}
-
-fn grpc(bench: &Bench, size: Size) -> Result<Vec<Verdict>> {
-    Contest {
-        what: "gRPC's round trip of 64 B over TCP on loopback",
-        task: size.calls(),
-        bounds: Bounds::COST,
-        rounds: 21,
-        own: Pair::own("grpc")?,
-        peers: vec![
-            ("Go", Pair::peer(bench, &peers::GRPC_GO, None, "serve")),
-            ("C++", Pair::peer(bench, &peers::GRPC_CPP, None, "serve")),
-        ],
-        probe: Some("stack=grpc"),
-    }
-    .hold(bench)
-    .map(|verdict| vec![verdict])
-}
-
-/// Framed and buffered, each beside the same of C++.
-fn thrift(bench: &Bench, size: Size) -> Result<Vec<Verdict>> {
-    let contest = |what, transport, probe| {
-        let theirs = Pair::peer(bench, &peers::THRIFT_CPP, Some(transport), "serve");
-        Contest {
-            what,
-            task: size.calls(),
-            bounds: Bounds::COST,
-            rounds: 21,
-            own: Pair::own(transport)?,
-            peers: vec![("C++", theirs)],
-            probe,
-        }
-        .hold(bench)
-    };
-    let framed = contest(
-        "Thrift's round trip of 64 B over TCP on loopback, framed",
-        "framed",
-        Some("stack=thrift"),
-    )?;
-    let buffered = contest(
-        "Thrift's round trip of 64 B over TCP on loopback, buffered",
-        "buffered",
-        None,
-    )?;
-    Ok(vec![framed, buffered])
-}
-
-fn stream(bench: &Bench, size: Size) -> Result<Vec<Verdict>> {
-    Contest {
-        what: "gRPC's client stream of messages of 64 KiB over TCP on loopback",
-        task: size.stream(),
-        bounds: Bounds::RATE,
-        rounds: 21,
-        own: Pair::own("grpc")?,
-        peers: vec![
-            ("Go", Pair::peer(bench, &peers::GRPC_GO, None, "serve")),
-            ("C++", Pair::peer(bench, &peers::GRPC_CPP, None, "serve")),
-        ],
-        probe: None,
-    }
-    .hold(bench)
-    .map(|verdict| vec![verdict])
 }

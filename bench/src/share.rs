@@ -53,7 +53,7 @@ fn judged(holds: bool, does_not: bool) -> Verdict {
     match (holds, does_not) {
         (true, _) => Verdict::Holds,
         (_, true) => Verdict::DoesNotHold,
-        _ => Verdict::CannotBeTold(
+        _ => Verdict::Undecided(
             "the interval reaches over the bound: more tries (--rounds N)".to_owned(),
         ),
     }
@@ -97,20 +97,11 @@ mod tests {
     #[test]
     fn bounds_hold_where_the_whole_interval_does() {
         assert_eq!(share(0, 75).at_most(0.05), Verdict::Holds);
-        assert!(matches!(
-            share(0, 60).at_most(0.05),
-            Verdict::CannotBeTold(_)
-        ));
-        assert!(matches!(
-            share(1, 75).at_most(0.05),
-            Verdict::CannotBeTold(_)
-        ));
+        assert!(matches!(share(0, 60).at_most(0.05), Verdict::Undecided(_)));
+        assert!(matches!(share(1, 75).at_most(0.05), Verdict::Undecided(_)));
         assert_eq!(share(20, 75).at_most(0.05), Verdict::DoesNotHold);
         assert_eq!(share(36, 36).at_least(0.9), Verdict::Holds);
-        assert!(matches!(
-            share(34, 36).at_least(0.9),
-            Verdict::CannotBeTold(_)
-        ));
+        assert!(matches!(share(34, 36).at_least(0.9), Verdict::Undecided(_)));
         assert_eq!(share(20, 36).at_least(0.9), Verdict::DoesNotHold);
     }
 }

@@ -2,15 +2,14 @@
 //! milliseconds of `costof list`.
 
 use crate::bench::Bench;
-use crate::child;
-use crate::costof::{self, RUN_LIMIT, failures};
+use crate::costof::failures;
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::verdict::Verdict;
+use costof_stats::{quantile};
 use costof_model::run_file::Run;
 use costof_model::unit::parse_bytes;
-use costof_stats::quantile;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const RUNS: usize = 3;
 const WALL_BOUND: Duration = Duration::from_secs(60);
@@ -22,9 +21,6 @@ const MEMORY_BOUND_BYTES: u64 = 100_000_000;
 const LISTS: usize = 200;
 const LIST_BOUND_MS: f64 = 20.0;
 const DRY_RUNS: usize = 50;
-/// How often the memory is looked at. What is read is a high-water mark, so
-/// that nothing between two glances is missed but a worker's last moments.
-const GLANCE: Duration = Duration::from_millis(10);
 
 /// The most memory that was resident, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,10 +57,7 @@ fn run_alone(bench: &Bench) -> Result<Vec<Verdict>> {
     for number in 1..=bench.rounds(RUNS) {
         let name = format!("alone-{number}.jsonl");
         let mut of_this = Peak::default();
-        let (run, finished) =
-            costof::run_watched(bench, &name, &[], RUN_LIMIT, GLANCE, &mut |id| {
-                of_this.look(id)
-            })?;
+        let (run, finished) = bench.run_watched(&name, &[], &mut |id| of_this.look(id))?;
         println!(
             "costof run {number}: {:.1} s, {} rows of which {} have an interval, at most {} MB in \
              the controller and {} MB in a worker{}",
@@ -112,19 +105,14 @@ pub(crate) fn full(bench: &Bench) -> Result<Vec<Verdict>> {
     let limit = 2 * FULL_BOUND;
     let mut verdicts = Vec::new();
     for number in 1..=bench.rounds(1) {
-        let (run, finished) = costof::run_watched(
-            bench,
-            &format!("full-{number}.jsonl"),
-            &["--full"],
-            limit,
-            Duration::from_secs(1),
-            &mut |_| {},
-        )?;
-        let verdict = Verdict::from(finished.wall < FULL_BOUND);
+        let start = Instant::now();
+        let run = bench.run_within(&format!("full-{number}.jsonl"), &["--full"], limit)?;
+        let wall = start.elapsed();
+        let verdict = Verdict::from(wall < FULL_BOUND);
         println!(
             "costof run --full {number}: {:.1} min, {} points of which {} have an interval{}; \
              under {} min: {verdict}\n",
-            finished.wall.as_secs_f64() / 60.0,
+            wall.as_secs_f64() / 60.0,
             run.points.len(),
             with_interval(&run),
             failures(&run),
@@ -138,7 +126,7 @@ pub(crate) fn full(bench: &Bench) -> Result<Vec<Verdict>> {
 }
 
 impl Peak {
-    /// Reads the high-water marks of the controller `id` and of its workers.
+    /// Reads the high-water marks, which only miss a worker's last moments, of the controller `id` and of its workers.
     fn look(&mut self, id: u32) {
         self.controller = self.controller.max(high_water_bytes(id));
         for child in machine::children(id) {
@@ -149,11 +137,7 @@ impl Peak {
     /// Both, less what probes ask for.
     fn judge(self, asked: u64) -> Verdict {
         if self.controller == 0 || self.worker == 0 {
-            return Verdict::CannotBeTold(
-                "the memory of costof or of its workers could not be read (it takes a kernel with \
-                 CONFIG_PROC_CHILDREN)"
-                    .to_owned(),
-            );
+            return Verdict::Undecided(machine::NO_CHILDREN.to_owned());
         }
         let own = (self.controller + self.worker).saturating_sub(asked);
         Verdict::from(own < MEMORY_BOUND_BYTES)
@@ -167,8 +151,7 @@ fn high_water_bytes(id: u32) -> u64 {
 
 /// What the probes of a run ask for at most, as `--dry-run` says it.
 fn asked_bytes(bench: &Bench) -> Result<u64> {
-    let mut command = bench.costof.command(&["run", "--dry-run"]);
-    let finished = child::finish(&mut command, RUN_LIMIT, &bench.interrupt)?;
+    let finished = bench.costof(&["run", "--dry-run"])?;
     parse_asked_bytes(&finished.output).ok_or_else(|| {
         failed("`costof run --dry-run` does not say `up to … of memory` any more: teach bench/src/speed.rs its new words")
     })
@@ -182,11 +165,7 @@ fn parse_asked_bytes(dry_run: &str) -> Option<u64> {
 /// The wall times of a command that is started again and again, in milliseconds.
 fn start_often(bench: &Bench, times: usize, arguments: &[&str]) -> Result<Vec<f64>> {
     (0..times)
-        .map(|_| {
-            let mut command = bench.costof.command(arguments);
-            let finished = child::finish(&mut command, RUN_LIMIT, &bench.interrupt)?;
-            Ok(finished.wall.as_secs_f64() * 1e3)
-        })
+        .map(|_| Ok(bench.costof(arguments)?.wall.as_secs_f64() * 1e3))
         .collect()
 }
 
@@ -225,9 +204,6 @@ mod tests {
             peak(20 << 20, 250 << 20).judge(128 << 20),
             Verdict::DoesNotHold
         );
-        assert!(matches!(
-            peak(20 << 20, 0).judge(0),
-            Verdict::CannotBeTold(_)
-        ));
+        assert!(matches!(peak(20 << 20, 0).judge(0), Verdict::Undecided(_)));
     }
 }

@@ -9,12 +9,9 @@ use crate::load::{Load, Running};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 const PERIOD_US: u32 = 100_000;
 const QUOTA_US: u32 = 50_000;
-/// For how long what has ended may still be in a group.
-const EMPTY_LIMIT: Duration = Duration::from_secs(30);
 
 /// This process is throttled until this is dropped.
 pub(crate) struct Throttle {
@@ -137,26 +134,6 @@ fn hands_on_cpu(home: &Path, mount: &Path) -> Result<PathBuf> {
     })
 }
 
-/// Removes a group, once all that was in it has ended.
-///
-/// Errors: something in it goes on.
-pub(crate) fn remove(group: &Path) -> Result<()> {
-    let end = Instant::now() + EMPTY_LIMIT;
-    loop {
-        match fs::remove_dir(group) {
-            Ok(()) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) if Instant::now() > end => {
-                return Err(failed(format!(
-                    "cannot remove {}: {error}",
-                    group.display()
-                )));
-            }
-            Err(_) => std::thread::sleep(Duration::from_millis(1)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,10 +174,5 @@ mod tests {
         );
         assert_eq!(found("proc /proc proc rw 0 0\n", "0::/\n"), None);
         assert_eq!(found(FIRST, ""), None);
-    }
-
-    #[test]
-    fn a_group_that_is_gone_is_removed() {
-        assert!(remove(Path::new("/nowhere/at/all")).is_ok());
     }
 }

@@ -2,7 +2,7 @@
 //! have grade A or B, how wide intervals are, and which change two of the runs could show.
 
 use crate::bench::Bench;
-use crate::costof::{self, failures};
+use crate::costof::failures;
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::verdict::Verdict;
@@ -85,7 +85,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let cpus = bench.cpu_list();
     let runs: Vec<Run> = (1..=runs)
         .map(|number| {
-            let run = costof::run(bench, &format!("run-{number}.jsonl"), &["--cpu", &cpus])?;
+            let run = bench.run(&format!("run-{number}.jsonl"), &["--cpu", &cpus])?;
             println!("run {number}: {} rows{}", run.points.len(), failures(&run));
             Ok(run)
         })
@@ -108,7 +108,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
 
 /// The rows of the first run, found again in the others.
 fn variations(runs: &[Run]) -> Vec<Variation> {
-    let Some((first, others)) = runs.split_first() else {
+    let Some(first) = runs.first() else {
         return Vec::new();
     };
     let attempt = first.attempts.last();
@@ -118,15 +118,11 @@ fn variations(runs: &[Run]) -> Vec<Variation> {
         .points
         .iter()
         .map(|point| {
-            let again = |run: &'_ Run| -> Option<PointRow> {
-                run.points
-                    .iter()
-                    .find(|other| other.point == point.point)
-                    .cloned()
+            let again = |run: &Run| {
+                let mut rows = run.points.iter();
+                rows.find(|row| row.point == point.point).cloned()
             };
-            let rows: Option<Vec<PointRow>> = std::iter::once(Some(point.clone()))
-                .chain(others.iter().map(again))
-                .collect();
+            let rows: Option<Vec<PointRow>> = runs.iter().map(again).collect();
             let rows = rows.unwrap_or_default();
             let medians = |name: &str| -> Option<Vec<f64>> {
                 rows.iter()
@@ -164,32 +160,28 @@ fn demand(
         || at_least("threads", 2)
         || is_any_of(&["net.", "rudp.", "copy.send", "copy.receive"])
         || is_any_of(&["rpc."]) && !is_any_of(&["rpc.marshal"]);
-    match &*point.probe {
-        "null" => None,
+    let is_from_memory = at_least("size", second_cache_bytes.map_or(0, |bytes| bytes + 1));
+    let bound = match &*point.probe {
+        "null" => return None,
         // The hypervisor's, or the timer's and the scheduler's.
-        "cpu.hiccup" | "cpu.neighbour" | "cpu.vm_exit" | "os.timer" => {
-            Some(Demand::Own(SHARED_BOUND))
-        }
+        "cpu.hiccup" | "cpu.neighbour" | "cpu.vm_exit" | "os.timer" => SHARED_BOUND,
         // The device's.
-        "os.page_fault" if is("kind", "major") => Some(Demand::Own(SHARED_BOUND)),
-        "file.sync" => Some(Demand::Own(SHARED_BOUND)),
-        "file.read" if is("cache", "direct") => Some(Demand::Own(SHARED_BOUND)),
+        "file.sync" => SHARED_BOUND,
+        "os.page_fault" if is("kind", "major") => SHARED_BOUND,
+        "file.read" if is("cache", "direct") => SHARED_BOUND,
         // Shared with neighbours.
-        "memory.bandwidth" if at_least("size", last_cache_bytes.unwrap_or(0)) => {
-            Some(Demand::Own(SHARED_BOUND))
-        }
+        "memory.bandwidth" if at_least("size", last_cache_bytes.unwrap_or(0)) => SHARED_BOUND,
         // Two CPUs.
-        "sync.core_to_core" => Some(Demand::Own(SHARED_BOUND)),
-        _ if crosses && is("wait", "spin") => Some(Demand::Own(SPINNING_BOUND)),
-        _ if crosses => Some(Demand::Own(SHARED_BOUND)),
+        "sync.core_to_core" => SHARED_BOUND,
+        _ if crosses && is("wait", "spin") => SPINNING_BOUND,
+        _ if crosses => SHARED_BOUND,
         // The last cache's and main memory's, which neighbours use too.
-        "memory.latency" if at_least("size", second_cache_bytes.map_or(0, |bytes| bytes + 1)) => {
-            Some(Demand::Own(MEMORY_BOUND))
-        }
-        "cpu.memcpy" if is("source", "cold") => Some(Demand::Own(MEMORY_BOUND)),
-        "os.page_fault" if is("kind", "huge") => Some(Demand::Own(MEMORY_BOUND)),
-        _ => Some(Demand::OneCpu),
-    }
+        "memory.latency" if is_from_memory => MEMORY_BOUND,
+        "cpu.memcpy" if is("source", "cold") => MEMORY_BOUND,
+        "os.page_fault" if is("kind", "huge") => MEMORY_BOUND,
+        _ => return Some(Demand::OneCpu),
+    };
+    Some(Demand::Own(bound))
 }
 
 /// For each mode its medians in the runs that show it: what the runs tell as modes,
@@ -208,16 +200,8 @@ fn modes(rows: &[PointRow], bound: f64) -> Vec<Vec<f64>> {
         .collect();
     let mut all: Vec<f64> = of_runs.unwrap_or_default().concat();
     all.sort_by(f64::total_cmp);
-    let apart = |pair: &[f64]| pair[1] > pair[0] * (1.0 + MODES_APART * bound);
-    let mut groups = Vec::new();
-    let mut from = 0;
-    for to in 1..=all.len() {
-        if to == all.len() || apart(&all[to - 1..=to]) {
-            groups.push(all[from..to].to_vec());
-            from = to;
-        }
-    }
-    groups
+    let is_same = |one: &f64, next: &f64| *next <= *one * (1.0 + MODES_APART * bound);
+    all.chunk_by(is_same).map(<[f64]>::to_vec).collect()
 }
 
 /// The coefficient of variation: the runs' standard deviation over their mean.
@@ -264,17 +248,12 @@ fn print(rows: &[Variation]) {
         "row", "mean", "CV", "~cycles", "CV"
     );
     for row in rows {
-        let demand = match (row.demand, row.judged().1) {
-            (None, _) => absent(),
-            (Some(Demand::OneCpu), Some(Unit::Cycles)) => {
-                format!("{} ~cycles", percent(ONE_CPU_BOUND))
-            }
-            (Some(Demand::OneCpu), _) => percent(ONE_CPU_BOUND),
-            (Some(demand), _) if row.modes.len() > 1 => {
-                format!("{} a mode", percent(demand.bound()))
-            }
-            (Some(demand), _) => percent(demand.bound()),
+        let bound = |demand: Demand| match (demand, row.judged().1) {
+            (Demand::OneCpu, Some(Unit::Cycles)) => format!("{} ~cycles", percent(ONE_CPU_BOUND)),
+            (Demand::Own(bound), _) if row.modes.len() > 1 => format!("{} a mode", percent(bound)),
+            _ => percent(demand.bound()),
         };
+        let demand = row.demand.map_or_else(absent, bound);
         println!(
             "{:<width$}  {:>9} {:>8}  {:>8} {:>8}  {demand:<11}  {}",
             row.label,
@@ -297,20 +276,14 @@ fn print(rows: &[Variation]) {
     }
     println!("\nCV: standard deviation over mean of the runs; ~cycles: estimated core cycles");
     for row in rows.iter().filter(|row| !row.holds()) {
-        let (mut judged, unit) = row.judged();
+        let (judged, unit) = row.judged();
         if row.own.is_empty() {
-            judged = vec![&row.own];
+            println!("varies more: {}: there is no number in some run", row.label);
+            continue;
         }
         for runs in judged {
             let runs: Vec<String> = runs.iter().map(|run| shown(Some(*run), unit)).collect();
-            println!(
-                "varies more: {}: {}",
-                row.label,
-                match runs.as_slice() {
-                    [] => "there is no number in some run".to_owned(),
-                    runs => runs.join(", "),
-                }
-            );
+            println!("varies more: {}: {}", row.label, runs.join(", "));
         }
     }
     println!();
@@ -369,25 +342,20 @@ fn judge_one_cpu(rows: &[Variation]) -> Verdict {
 /// What hands over between CPUs, waits for memory, or is the device's or the hypervisor's: each row by
 /// its own bound.
 fn judge_others(rows: &[Variation]) -> Verdict {
-    let others: Vec<&Variation> = rows
-        .iter()
-        .filter(|row| matches!(row.demand, Some(Demand::Own(_))))
-        .collect();
-    let beyond: Vec<&str> = others
-        .iter()
-        .filter(|row| !row.holds())
-        .map(|row| row.label.as_str())
-        .collect();
+    let others = rows.iter();
+    let others = others.filter(|row| matches!(row.demand, Some(Demand::Own(_))));
+    let (within, beyond): (Vec<&Variation>, Vec<&Variation>) = others.partition(|row| row.holds());
     let verdict = Verdict::from(beyond.is_empty());
+    let all = within.len() + beyond.len();
+    let beyond: Vec<&str> = beyond.iter().map(|row| row.label.as_str()).collect();
     let which = match beyond.as_slice() {
         [] => String::new(),
         beyond => format!(" (not: {})", beyond.join(", ")),
     };
     println!(
-        "between CPUs, from memory and devices: {} of {} rows vary by no more than they may{which}; \
+        "between CPUs, from memory and devices: {} of {all} rows vary by no more than they may{which}; \
          verdict: {verdict}",
-        others.len() - beyond.len(),
-        others.len()
+        within.len(),
     );
     verdict
 }
@@ -423,16 +391,12 @@ fn judge_grades(runs: &[Run]) -> Verdict {
 /// The least number that so great a share does not exceed. What is none (a change that is not to be seen)
 /// exceeds all; without any number, all is exceeded.
 fn rank(numbers: &[f64], share: f64) -> f64 {
-    let numbers = numbers
-        .iter()
-        .map(|one| if one.is_nan() { f64::INFINITY } else { *one });
-    let mut sorted: Vec<f64> = numbers.collect();
+    let infinite_if_none = |one: &f64| if one.is_nan() { f64::INFINITY } else { *one };
+    let mut sorted: Vec<f64> = numbers.iter().map(infinite_if_none).collect();
     sorted.sort_by(f64::total_cmp);
     let at = (share * sorted.len() as f64).ceil() as usize;
-    sorted
-        .get(at.saturating_sub(1))
-        .copied()
-        .unwrap_or(f64::INFINITY)
+    let found = sorted.get(at.saturating_sub(1));
+    found.copied().unwrap_or(f64::INFINITY)
 }
 
 /// The 95 % intervals of all rows of all runs.
@@ -462,7 +426,7 @@ fn judge_widths(runs: &[Run]) -> Verdict {
 /// What `costof compare` of the first run and the last could see.
 fn judge_visible(runs: &[Run]) -> Verdict {
     let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
-        return Verdict::CannotBeTold("there is no run".to_owned());
+        return Verdict::Undecided("there is no run".to_owned());
     };
     let compared = compare::compare(first, last, Metrics::Primary);
     let visible: Vec<f64> = compared.rows.iter().map(|row| row.visible).collect();

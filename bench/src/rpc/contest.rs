@@ -1,35 +1,24 @@
 //! Our pair of ends held against those of others: launches in turns, and a verdict by the fastest.
 
-use super::pair::{Launched, Pair};
+use super::pair::{Launched, Pair, Task};
 use super::usage::Usage;
 use crate::bench::Bench;
-use crate::costof;
-use crate::error::{Error, Result, failed};
-use crate::rounds::{self, Given, Side, Told};
-use crate::verdict::{Bounds, Verdict};
-use costof_os::awake::Spinners;
-use costof_peers::costof::{settings, the_only};
-use costof_stats::median;
+use crate::error::{Error, Result};
+use crate::rounds;
+use crate::verdict::{self, Verdict};
+use costof_stats::{median};
+use costof_peers::agreement::Band;
+use costof_peers::costof::the_only;
+use costof_peers::round::Side;
+use costof_peers::verify::keep_awake;
 use std::cell::RefCell;
 
-/// What all sides do in a launch.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Task {
-    /// Calls, one after the other, of a string of so many bytes that is given back.
-    Calls {
-        warm_up: usize,
-        calls: usize,
-        bytes: usize,
-    },
-    /// A client stream of messages of so many bytes.
-    Stream { lasts_ms: usize, bytes: usize },
-}
+const ROUNDS: usize = 21;
 
 pub(super) struct Contest {
     pub(super) what: &'static str,
     pub(super) task: Task,
-    pub(super) bounds: Bounds,
-    pub(super) rounds: usize,
+    pub(super) band: Band,
     pub(super) own: Pair,
     pub(super) peers: Vec<(&'static str, Result<Pair>)>,
     /// The same by `rpc.rtt`, as a side that nothing is held against: whether the probe says what
@@ -42,9 +31,7 @@ type Used = RefCell<Vec<[Usage; 2]>>;
 
 impl Contest {
     pub(super) fn hold(self, bench: &Bench) -> Result<Verdict> {
-        let [near, far, ..] = bench.measured_first()[..] else {
-            return Err(failed("the servers take a second processor"));
-        };
+        let [near, far] = bench.two_cpus()?;
         let (what, unit) = (self.what, self.task.unit());
         let stay_awake = matches!(self.task, Task::Calls { .. });
         bench.introduce(&format!(
@@ -54,13 +41,7 @@ impl Contest {
         // Waking one that sleeps takes as long as much of a stack, and differs more. The ends of a
         // stream wait for each other of themselves, and what keeps a processor awake has to be
         // interrupted.
-        let _spinners = match stay_awake {
-            true => Some(
-                Spinners::start(&[near, far])
-                    .map_err(|error| failed(format!("cannot keep processors awake: {error}")))?,
-            ),
-            false => None,
-        };
+        let _spinners = stay_awake.then(|| keep_awake(&[near, far])).transpose()?;
         let mut pairs = vec![("ours", Ok(self.own))];
         pairs.extend(self.peers);
         let used: Vec<Used> = pairs.iter().map(|_| Used::default()).collect();
@@ -72,7 +53,7 @@ impl Contest {
         if let Some(stack) = self.probe {
             sides.push(probe(bench, [near, far], stack));
         }
-        let Told { given, quiet } = rounds::tell(bench, self.rounds, &mut sides)?;
+        let measured = rounds::measure(bench, ROUNDS, &mut sides)?;
         drop(sides);
         let names = pairs.iter().map(|(name, _)| *name);
         println!("for each {}, the median of the launches:", self.task.step());
@@ -81,28 +62,19 @@ impl Contest {
                 println!("  {}", line(name, name_of_end, &used.borrow(), end));
             }
         }
-        let sides: Vec<(&str, &Given)> = names.zip(&given).collect();
-        let verdict = self.bounds.of_the_best(&sides);
+        let peers: Vec<_> = names
+            .enumerate()
+            .skip(1)
+            .map(|(side, name)| (name, measured.first_over(side)))
+            .collect();
+        let peers: Vec<_> = peers
+            .iter()
+            .map(|(name, over)| (*name, over.as_ref().map_err(String::as_str)))
+            .collect();
+        let (verdict, _) = verdict::against_best(self.band, &peers);
         // Medians of many calls are moved alike by a noisy machine, and rates are not.
-        let verdict = verdict.only_if_quiet(quiet || matches!(self.task, Task::Calls { .. }));
-        println!("verdict on {what}, {}: {verdict}\n", self.bounds);
-        Ok(verdict)
-    }
-}
-
-impl Task {
-    fn unit(self) -> &'static str {
-        match self {
-            Task::Calls { .. } => "µs",
-            Task::Stream { .. } => "Gb/s",
-        }
-    }
-
-    fn step(self) -> &'static str {
-        match self {
-            Task::Calls { .. } => "call",
-            Task::Stream { .. } => "message",
-        }
+        let verdict = verdict.only_if_quiet(measured.quiet || stay_awake);
+        Ok(verdict.report(&format!("{what}, {}", self.band)))
     }
 }
 
@@ -114,38 +86,30 @@ fn side<'a>(
     pair: &'a Result<Pair>,
     used: &'a Used,
 ) -> Side<'a> {
-    Side {
-        name,
-        measure: Box::new(move |_| {
-            let pair = pair.as_ref().map_err(Error::clone)?;
-            let Launched { number, used: both } = pair.launch(bench, cpus, task)?;
-            used.borrow_mut().push(both);
-            Ok(number)
-        }),
-    }
+    Side::new(name, move |_| {
+        let pair = pair.as_ref().map_err(Error::clone)?;
+        let Launched { number, used: both } = pair.launch(bench, cpus, task)?;
+        used.borrow_mut().push(both);
+        Ok(number)
+    })
 }
 
 /// The median that `rpc.rtt` has, in microseconds.
 fn probe<'a>(bench: &'a Bench, cpus: [usize; 2], stack: &'static str) -> Side<'a> {
-    let axes = [
-        stack,
-        "over=tcp",
-        "payload=string64",
-        "cpus=cross",
-        "wake=awake",
-    ];
-    Side {
-        name: "rpc.rtt",
-        measure: Box::new(move |round| {
-            let cpus = cpus.map(|cpu| cpu.to_string()).join(",");
-            let axes = axes.map(str::to_owned);
-            let mut arguments = vec!["rpc.rtt", "--quick", "--cpu", &cpus];
-            arguments.extend(settings(&axes));
-            let file = format!("rpc.rtt-{stack}-{}.jsonl", round + 1).replace('=', "-");
-            let run = costof::run(bench, &file, &arguments)?;
-            Ok(the_only(&run, "latency")?.median / 1e3)
-        }),
-    }
+    Side::new("rpc.rtt", move |round| {
+        let cpus = cpus.map(|cpu| cpu.to_string()).join(",");
+        let mut arguments = vec!["rpc.rtt", "--quick", "--cpu", &cpus];
+        let axes = [
+            stack,
+            "over=tcp",
+            "payload=string64",
+            "cpus=cross",
+            "wake=awake",
+        ];
+        arguments.extend(axes.iter().flat_map(|axis| ["--set", axis]));
+        let file = format!("rpc.rtt-{stack}-{}.jsonl", round + 1).replace('=', "-");
+        Ok(the_only(&bench.run(&file, &arguments)?, "latency")?.median / 1e3)
+    })
 }
 
 /// What an end used for a call or a message.

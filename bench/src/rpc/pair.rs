@@ -1,10 +1,9 @@
 //! Both ends of a stack, started where they belong, and what they say.
 
-use super::contest::Task;
 use super::peers::Peer;
 use super::usage::Usage;
 use crate::bench::Bench;
-use crate::child::{self, Heard, numbers};
+use crate::child::{self, Speaking, numbers};
 use crate::error::{Result, failed};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,12 +13,24 @@ const START_LIMIT: Duration = Duration::from_secs(20);
 /// How long its calls or streams may take.
 const LIMIT: Duration = Duration::from_secs(300);
 
+/// What all sides do in a launch.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Task {
+    /// Calls, one after the other, of a string of so many bytes that is given back.
+    Calls {
+        warm_up: usize,
+        calls: usize,
+        bytes: usize,
+    },
+    /// A client stream of messages of so many bytes.
+    Stream { lasts_ms: usize, bytes: usize },
+}
+
 /// How the ends of a stack are started.
 pub(super) struct Pair {
     program: PathBuf,
     /// Words before those that say what an end does.
     before: Vec<String>,
-    serve: &'static str,
 }
 
 /// What a launch came to.
@@ -38,21 +49,14 @@ impl Pair {
         Ok(Pair {
             program: own,
             before: ["rpc-end", stack].map(str::to_owned).into(),
-            serve: "serve",
         })
     }
 
-    /// A peer's, built first, in this form.
-    pub(super) fn peer(
-        bench: &Bench,
-        peer: &Peer,
-        form: Option<&str>,
-        serve: &'static str,
-    ) -> Result<Pair> {
+    /// A peer's, built first, by this transport.
+    pub(super) fn peer(bench: &Bench, peer: &Peer, transport: Option<&str>) -> Result<Pair> {
         Ok(Pair {
             program: peer.built(bench)?,
-            before: form.map(str::to_owned).into_iter().collect(),
-            serve,
+            before: transport.map(str::to_owned).into_iter().collect(),
         })
     }
 
@@ -63,7 +67,7 @@ impl Pair {
         [near, far]: [usize; 2],
         task: Task,
     ) -> Result<Launched> {
-        let mut server = self.start(far, &[self.serve.to_owned()])?;
+        let mut server = self.start(far, &["serve".to_owned()])?;
         let address = server.line(START_LIMIT, &bench.interrupt)?;
         let mut client = self.start(near, &task.words(&address))?;
         let warm = client.line(LIMIT, &bench.interrupt)?;
@@ -80,14 +84,28 @@ impl Pair {
     }
 
     /// One end, which is ended when it is dropped, and with the bench.
-    fn start(&self, cpu: usize, words: &[String]) -> Result<Heard> {
-        let mut command = child::pinned_until_death(cpu, Path::new(&self.program))?;
-        child::heard(command.args(&self.before).args(words))
+    fn start(&self, cpu: usize, words: &[String]) -> Result<Speaking> {
+        let mut command = child::pinned(cpu, Path::new(&self.program))?;
+        child::start_speaking(command.args(&self.before).args(words))
     }
 }
 
 impl Task {
-    /// What a client is told.
+    pub(super) fn unit(self) -> &'static str {
+        match self {
+            Task::Calls { .. } => "µs",
+            Task::Stream { .. } => "Gb/s",
+        }
+    }
+
+    pub(super) fn step(self) -> &'static str {
+        match self {
+            Task::Calls { .. } => "call",
+            Task::Stream { .. } => "message",
+        }
+    }
+
+    /// The arguments of a client.
     fn words(self, address: &str) -> Vec<String> {
         let (what, numbers) = match self {
             Task::Calls {

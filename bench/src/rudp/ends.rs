@@ -2,12 +2,13 @@
 
 use super::tally::Arrived;
 use crate::bench::Bench;
-use crate::child::{self, Heard};
+use crate::child::{self, Speaking};
 use crate::error::{Result, failed};
 use costof_lab::host::WorkerCommand;
 use costof_lab::link::{End, Made};
 use costof_model::link::Link;
 use costof_os::awake::Spinners;
+use costof_peers::verify::keep_awake;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
 use std::time::Duration;
@@ -30,10 +31,8 @@ pub(super) enum Path {
 impl Path {
     /// Errors: there is no second processor.
     pub(super) fn loopback(bench: &Bench) -> Result<Path> {
-        match bench.measured_first()[..] {
-            [near, far, ..] => Ok(Path::Loopback(near, far)),
-            _ => Err(failed("the other end takes a second processor")),
-        }
+        let [near, far] = bench.two_cpus()?;
+        Ok(Path::Loopback(near, far))
     }
 
     /// Errors: there can be no such link here, and why.
@@ -73,10 +72,7 @@ impl Path {
         let Path::Loopback(near, far) = self else {
             return Ok(None);
         };
-        let spinners = Spinners::start(&[*near, *far]);
-        let spinners =
-            spinners.map_err(|error| failed(format!("cannot keep processors awake: {error}")))?;
-        Ok(Some(spinners))
+        keep_awake(&[*near, *far]).map(Some)
     }
 
     fn far(&self) -> (IpAddr, Option<&End>, String) {
@@ -115,7 +111,7 @@ impl Path {
     }
 
     /// The other end of one that listens.
-    pub(super) fn talks(&self, what: &str, to: &Listening, rest: &[&str]) -> Result<Heard> {
+    pub(super) fn talks(&self, what: &str, to: &Listening, rest: &[&str]) -> Result<Speaking> {
         let (end, cpu) = self.near();
         start(end, &[&[what, &cpu, &to.kind, &to.at][..], rest].concat())
     }
@@ -132,7 +128,7 @@ impl Path {
     }
 
     /// Sends until it is dropped.
-    pub(super) fn sends(&self, to: &Listening) -> Result<Heard> {
+    pub(super) fn sends(&self, to: &Listening) -> Result<Speaking> {
         self.talks("send", to, &[&to.besides])
     }
 
@@ -159,7 +155,7 @@ pub(super) struct Listening {
     at: String,
     besides: String,
     kind: String,
-    heard: Heard,
+    heard: Speaking,
 }
 
 impl Listening {
@@ -171,13 +167,13 @@ impl Listening {
     }
 
     /// Waits, as long as it runs.
-    pub(super) fn goes_on(&mut self, bench: &Bench, time: Duration) -> Result<()> {
-        self.heard.goes_on(time, &bench.interrupt)
+    pub(super) fn wait_running(&mut self, bench: &Bench, time: Duration) -> Result<()> {
+        self.heard.wait_running(time, &bench.interrupt)
     }
 }
 
 /// This program again, as one end.
-fn start(end: Option<&End>, words: &[&str]) -> Result<Heard> {
+fn start(end: Option<&End>, words: &[&str]) -> Result<Speaking> {
     let own = std::env::current_exe()
         .map_err(|error| failed(format!("cannot tell where this program is: {error}")))?;
     let mut command = Command::new(own);
@@ -185,5 +181,5 @@ fn start(end: Option<&End>, words: &[&str]) -> Result<Heard> {
     if let Some(namespace) = end.and_then(|end| end.namespace.as_ref()) {
         namespace.start_in(&mut command).map_err(failed)?;
     }
-    child::heard(&mut command)
+    child::start_speaking(&mut command)
 }

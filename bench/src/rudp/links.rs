@@ -7,8 +7,9 @@ use super::{CUBIC, FIXED, RATE};
 use crate::bench::Bench;
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
-use crate::verdict::{Bounds, Verdict};
+use crate::verdict::{self, Verdict};
 use costof_stats::{median, median_interval};
+use costof_peers::agreement::Band;
 use std::time::Duration;
 
 const ROUNDS: usize = 3;
@@ -21,40 +22,25 @@ const LOSSES_PERCENT: [u32; 5] = [0, 1, 10, 20, 30];
 const SECONDS: usize = 20;
 const STEADY_FROM: usize = 10;
 /// Of what loss lets through.
-const GOODPUT: Bounds = Bounds {
-    low: 0.9,
-    high: f64::INFINITY,
-};
-const START_S: Bounds = Bounds {
-    low: 0.0,
-    high: 10.0,
-};
+const GOODPUT: Band = Band::at_least(0.9);
+const START_S: Band = Band::at_most(10.0);
 
 const ECHO_ROUNDS: usize = 15;
 const ECHOES: usize = 1000;
 /// With a thousand under way always, so many.
 const ECHOES_ALL: usize = 10_000;
 const ECHO_BYTES: usize = 64;
-const ECHO_ROUND_TRIPS: Bounds = Bounds {
-    low: 0.0,
-    high: 4.0,
-};
+const ECHO_ROUND_TRIPS: Band = Band::at_most(4.0);
 
 /// TCP has the link for so long before it is shared.
 const ALONE_SECONDS: usize = 10;
 const SHARED_SECONDS: usize = 60;
-const KEEPS: Bounds = Bounds {
-    low: 0.4,
-    high: f64::INFINITY,
-};
+const KEEPS: Band = Band::at_least(0.4);
 
 const LAN_SECONDS: usize = 8;
 const LAN_STEADY_FROM: usize = 3;
 const LAN_BITS: f64 = 1e9;
-const LAN: Bounds = Bounds {
-    low: 0.93,
-    high: f64::INFINITY,
-};
+const LAN: Band = Band::at_least(0.93);
 
 /// Loss in the direction of the data, which is judged, and in both.
 pub(super) fn loss(bench: &Bench) -> Result<Vec<Verdict>> {
@@ -209,7 +195,7 @@ fn shared(bench: &Bench, other: &str, round: usize) -> Result<f64> {
     let all = ALONE_SECONDS + SHARED_SECONDS;
     let mut first = path.receives(bench, "tcp:cubic", all)?;
     let _first_sends = path.sends(&first)?;
-    first.goes_on(bench, Duration::from_secs(ALONE_SECONDS as u64))?;
+    first.wait_running(bench, Duration::from_secs(ALONE_SECONDS as u64))?;
     let second = path.receives(bench, other, SHARED_SECONDS)?;
     let _second_sends = path.sends(&second)?;
     let of_first = first.arrived(bench, all)?;
@@ -234,7 +220,7 @@ fn shared(bench: &Bench, other: &str, round: usize) -> Result<f64> {
 }
 
 /// Says what each of these came to, and whether it lies within its bound.
-fn judge(watch: &Watch, found: Vec<(String, Bounds, Vec<f64>)>) -> Vec<Verdict> {
+fn judge(watch: &Watch, found: Vec<(String, Band, Vec<f64>)>) -> Vec<Verdict> {
     println!();
     let quiet = machine::was_quiet(watch);
     let verdicts = found.into_iter().map(|(what, bounds, numbers)| {
@@ -243,12 +229,9 @@ fn judge(watch: &Watch, found: Vec<(String, Bounds, Vec<f64>)>) -> Vec<Verdict> 
         let shown = interval.as_ref().map_or_else(String::new, |interval| {
             format!(" ({:.3} to {:.3})", interval.low, interval.high)
         });
-        let verdict = match bounds.judge(interval) {
-            Verdict::DoesNotHold => Verdict::DoesNotHold.only_if_quiet(quiet),
-            verdict => verdict,
-        };
-        println!("verdict on {what}: {middle:.3}{shown}: {verdict}");
-        verdict
+        verdict::judge(bounds, interval)
+            .refuted_only_if_quiet(quiet)
+            .report(&format!("{what}: {middle:.3}{shown}"))
     });
     let verdicts = verdicts.collect();
     println!();

@@ -4,9 +4,11 @@
 use super::ends::Path;
 use crate::bench::Bench;
 use crate::error::Result;
-use crate::rounds::{self, Given, Side, Told};
-use crate::verdict::{Bounds, Verdict};
-use costof_stats::{median, median_interval, ratio_interval};
+use crate::rounds::{self, Measured};
+use crate::verdict::{self, Verdict};
+use costof_stats::{median, median_interval};
+use costof_peers::agreement::Band;
+use costof_peers::round::Side;
 
 const ROUNDS: usize = 9;
 /// So long a stream lasts, and so much of its beginning is left out.
@@ -17,18 +19,9 @@ const START_SECONDS: usize = 1;
 const LONG: &str = "rudp:cubic:65507:4194304";
 const SHORT: &str = "rudp:cubic:1452:4194304";
 
-const OF_RAW: Bounds = Bounds {
-    low: 0.4,
-    high: f64::INFINITY,
-};
-const GIGABITS: Bounds = Bounds {
-    low: 20.0,
-    high: f64::INFINITY,
-};
-const ROUND_TRIP: Bounds = Bounds {
-    low: 0.0,
-    high: 1.15,
-};
+const OF_RAW: Band = Band::at_least(0.4);
+const GIGABITS: Band = Band::at_least(20.0);
+const ROUND_TRIP: Band = Band::at_most(1.15);
 const EXCHANGES: usize = 20_000;
 
 /// One connection, messages of 64 KiB.
@@ -39,14 +32,13 @@ pub(super) fn goodput(bench: &Bench) -> Result<Vec<Verdict>> {
          fit; TCP; quinn, which encrypts",
     );
     let path = &Path::loopback(bench)?;
-    let side = |name: &'static str, kind: &'static str| Side {
-        name,
-        measure: Box::new(move |_| {
+    let side = |name: &'static str, kind: &'static str| {
+        Side::new(name, move |_| {
             let arrived = path.stream(bench, kind, SECONDS)?;
             Ok(arrived.rate(START_SECONDS, SECONDS) * 8e-9)
-        }),
+        })
     };
-    let mut sides = vec![
+    let mut sides = [
         side("long", LONG),
         side("raw", "raw"),
         side("short", SHORT),
@@ -54,18 +46,18 @@ pub(super) fn goodput(bench: &Bench) -> Result<Vec<Verdict>> {
         side("tcp bbr", "tcp:bbr"),
         side("quinn", "quic"),
     ];
-    let Told { given, quiet } = rounds::tell(bench, ROUNDS, &mut sides)?;
-    let own = given.first().and_then(|given| given.as_ref().ok());
-    let absolute = match own {
-        Some(own) => GIGABITS
-            .judge(median_interval(own))
-            .only_if_quiet(quiet || median(own).is_some_and(|middle| GIGABITS.holds(middle))),
-        None => Verdict::CannotBeTold("there is no number".to_owned()),
+    let measured = rounds::measure(bench, ROUNDS, &mut sides)?;
+    let absolute = match &measured.given[0] {
+        Ok(own) => {
+            let reached = median(own).is_some_and(|middle| GIGABITS.contains(middle));
+            verdict::judge(GIGABITS, median_interval(own)).only_if_quiet(measured.quiet || reached)
+        }
+        Err(why) => Verdict::Undecided(why.clone()),
     };
-    println!("verdict on goodput, {GIGABITS} Gb/s: {absolute}");
-    let of_raw = beside(&given, OF_RAW);
-    println!("verdict on goodput over that of raw UDP, {OF_RAW}: {of_raw}\n");
-    Ok(vec![absolute, of_raw])
+    Ok(vec![
+        absolute.report(&format!("goodput, {GIGABITS} Gb/s")),
+        over_raw(&measured, OF_RAW).report(&format!("goodput over that of raw UDP, {OF_RAW}")),
+    ])
 }
 
 /// One after the other: both ends blocked until something comes, and both asking again and again.
@@ -81,31 +73,26 @@ pub(super) fn round_trip(bench: &Bench) -> Result<Vec<Verdict>> {
     for parts in [["echo", "ask"], ["echo spinning", "ask spinning"]] {
         for bytes in [64, 1400] {
             println!("{bytes} bytes, {}", parts[1]);
-            let side = |name: &'static str, kind: &'static str| Side {
-                name,
-                measure: Box::new(move |_| {
+            let side = |name: &'static str, kind: &'static str| {
+                Side::new(name, move |_| {
                     let [middle, ..] = path.exchange(bench, parts, kind, &[bytes, EXCHANGES])?;
                     Ok(middle / 1e3)
-                }),
+                })
             };
-            let mut sides = vec![side("rudp", SHORT), side("raw", "raw")];
-            let Told { given, .. } = rounds::tell(bench, ROUNDS, &mut sides)?;
+            let mut sides = [side("rudp", SHORT), side("raw", "raw")];
             // Both are medians of many exchanges: a noisy machine moves both alike.
-            let verdict = beside(&given, ROUND_TRIP);
-            println!(
-                "verdict on round trips of {bytes} bytes, {}, {ROUND_TRIP}: {verdict}\n",
-                parts[1]
-            );
-            verdicts.push(verdict);
+            let measured = rounds::measure(bench, ROUNDS, &mut sides)?;
+            let what = format!("round trips of {bytes} bytes, {}, {ROUND_TRIP}", parts[1]);
+            verdicts.push(over_raw(&measured, ROUND_TRIP).report(&what));
         }
     }
     Ok(verdicts)
 }
 
-/// The first over the second.
-fn beside(given: &[Given], bounds: Bounds) -> Verdict {
-    match given {
-        [Ok(own), Ok(other), ..] => bounds.judge(ratio_interval(own, other)),
-        _ => Verdict::CannotBeTold("there is no number".to_owned()),
+/// rudp over raw UDP, which are the first two sides.
+fn over_raw(measured: &Measured, band: Band) -> Verdict {
+    match measured.first_over(1) {
+        Ok(agreement) => verdict::judge(band, agreement.interval),
+        Err(why) => Verdict::Undecided(why),
     }
 }

@@ -1,8 +1,9 @@
-//! How well two sides agree: the ratio of what each round gave, and the range in which it is expected.
+//! How well two sides agree: the ratio of each round, and the band in which it is expected.
 
 use costof_stats::{Interval, median, ratio_interval};
+use std::fmt;
 
-/// The range in which a ratio is expected, ends included.
+/// The range in which a number is expected, ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Band {
     /// Its lower end.
@@ -11,7 +12,7 @@ pub struct Band {
     pub high: f64,
 }
 
-/// Where an interval lies to a band.
+/// Where an interval lies relative to a band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placed {
     /// All of it is inside.
@@ -28,12 +29,24 @@ impl Band {
         Band { low, high }
     }
 
+    /// Everything up to `high`.
+    pub const fn at_most(high: f64) -> Band {
+        Band::new(0.0, high)
+    }
+
+    /// Everything from `low` on.
+    pub const fn at_least(low: f64) -> Band {
+        Band::new(low, f64::INFINITY)
+    }
+
+    /// Whether a number lies within.
+    pub fn contains(self, number: f64) -> bool {
+        (self.low..=self.high).contains(&number)
+    }
+
     /// The band and so much more on both sides, as a share.
     pub fn widened(self, by: f64) -> Band {
-        Band {
-            low: self.low / (1.0 + by),
-            high: self.high * (1.0 + by),
-        }
+        Band::new(self.low / (1.0 + by), self.high * (1.0 + by))
     }
 
     /// Where an interval lies.
@@ -44,6 +57,18 @@ impl Band {
             Placed::Outside
         } else {
             Placed::Across
+        }
+    }
+}
+
+impl fmt::Display for Band {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.high.is_infinite() {
+            write!(f, "at least {}", self.low)
+        } else if self.low > 0.0 {
+            write!(f, "{} to {}", self.low, self.high)
+        } else {
+            write!(f, "at most {}", self.high)
         }
     }
 }
@@ -63,12 +88,9 @@ pub struct Agreement {
 
 impl Agreement {
     /// Of two sides that gave a number in each of the same rounds; none without a round.
-    pub fn of(one: Vec<f64>, other: Vec<f64>) -> Option<Agreement> {
-        let ratios: Vec<f64> = one
-            .iter()
-            .zip(&other)
-            .map(|(one, other)| one / other)
-            .collect();
+    pub fn new(one: Vec<f64>, other: Vec<f64>) -> Option<Agreement> {
+        let ratios = one.iter().zip(&other).map(|(one, other)| one / other);
+        let ratios: Vec<f64> = ratios.collect();
         Some(Agreement {
             ratio: median(&ratios)?,
             interval: ratio_interval(&one, &other),
@@ -78,14 +100,27 @@ impl Agreement {
     }
 
     /// The medians over rounds of the one side and of the other.
-    pub fn middles(&self) -> (f64, f64) {
-        let middle = |numbers: &[f64]| median(numbers).unwrap_or(f64::NAN);
-        (middle(&self.one), middle(&self.other))
+    pub fn medians(&self) -> (f64, f64) {
+        let of = |numbers: &[f64]| median(numbers).unwrap_or(f64::NAN);
+        (of(&self.one), of(&self.other))
     }
 
-    /// Where it lies to what is expected; none without an interval.
+    /// Where it lies relative to what is expected; none without an interval.
     pub fn placed(&self, expected: Band) -> Option<Placed> {
         Some(expected.place(self.interval?))
+    }
+}
+
+impl fmt::Display for Agreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (ratio, rounds) = (self.ratio, self.one.len());
+        match self.interval {
+            Some(Interval { low, high, .. }) => write!(
+                f,
+                "{ratio:.3} (95 % interval {low:.3} to {high:.3}, {rounds} rounds)"
+            ),
+            None => write!(f, "{ratio:.3} ({rounds} rounds, no interval)"),
+        }
     }
 }
 
@@ -93,49 +128,38 @@ impl Agreement {
 mod tests {
     use super::*;
 
-    const BAND: Band = Band::new(0.95, 1.05);
-
-    fn placed(ratios: &[f64]) -> Option<Placed> {
-        let one: Vec<f64> = ratios.iter().map(|ratio| 10.0 * ratio).collect();
-        let agreement = Agreement::of(one, vec![10.0; ratios.len()]).unwrap();
-        agreement.placed(BAND)
-    }
-
     #[test]
-    fn the_whole_interval_is_held_against_the_band() {
-        assert_eq!(
-            placed(&[1.0, 1.01, 0.99, 1.0, 1.02, 0.98]),
-            Some(Placed::Inside)
-        );
-        assert_eq!(
-            placed(&[1.1, 1.2, 1.1, 1.2, 1.3, 1.2]),
-            Some(Placed::Outside)
-        );
-        assert_eq!(
-            placed(&[0.9, 0.8, 0.9, 0.8, 0.9, 0.7]),
-            Some(Placed::Outside)
-        );
-        assert_eq!(
-            placed(&[1.0, 1.01, 0.99, 1.0, 1.2, 0.98]),
-            Some(Placed::Across)
-        );
-        assert_eq!(placed(&[1.0, 1.01]), None);
+    fn the_whole_interval_must_lie_in_the_band() {
+        for (ratios, placed) in [
+            (
+                &[1.0, 1.01, 0.99, 1.0, 1.02, 0.98][..],
+                Some(Placed::Inside),
+            ),
+            (&[1.1, 1.2, 1.1, 1.2, 1.3, 1.2], Some(Placed::Outside)),
+            (&[0.9, 0.8, 0.9, 0.8, 0.9, 0.7], Some(Placed::Outside)),
+            (&[1.0, 1.01, 0.99, 1.0, 1.2, 0.98], Some(Placed::Across)),
+            (&[1.0, 1.01], None),
+        ] {
+            let one = ratios.iter().map(|ratio| 10.0 * ratio).collect();
+            let agreement = Agreement::new(one, vec![10.0; ratios.len()]).unwrap();
+            assert_eq!(agreement.placed(Band::new(0.95, 1.05)), placed);
+        }
     }
 
     #[test]
     fn rounds_are_paired() {
-        let one = vec![10.0, 30.0, 20.0];
-        let other = vec![5.0, 15.0, 10.0];
-        let agreement = Agreement::of(one, other).unwrap();
+        let agreement = Agreement::new(vec![10.0, 30.0, 20.0], vec![5.0, 15.0, 10.0]).unwrap();
         assert_eq!(agreement.ratio, 2.0);
         let interval = agreement.interval.unwrap();
         assert!((interval.low - 2.0).abs() < 1e-9 && (interval.high - 2.0).abs() < 1e-9);
-        assert_eq!(Agreement::of(Vec::new(), Vec::new()), None);
+        assert!(agreement.to_string().starts_with("2.000 (95 %"));
+        assert_eq!(Agreement::new(Vec::new(), Vec::new()), None);
+        let one = Agreement::new(vec![1.0], vec![2.0]).unwrap();
+        assert!(one.to_string().contains("no interval"));
     }
 
     #[test]
     fn a_band_is_widened_on_both_sides() {
-        let band = Band::new(0.5, 2.0).widened(0.25);
-        assert_eq!((band.low, band.high), (0.4, 2.5));
+        assert_eq!(Band::new(0.5, 2.0).widened(0.25), Band::new(0.4, 2.5));
     }
 }

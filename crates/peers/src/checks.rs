@@ -1,5 +1,8 @@
-//! What of costof is held against which tools: data, with the reason why each may differ, since no two
-//! programs measure quite the same.
+//! Which point of costof is compared with which tools: data, with the band in which their ratio is
+//! expected and the reason why they may differ, since no two programs measure quite the same.
+//!
+//! `costof verify` makes all of [`checks`]; the bench makes the same pairs with more [`Effort`] and a bound
+//! of its own.
 
 use crate::agreement::Band;
 use crate::caches::BeyondCaches;
@@ -11,23 +14,23 @@ use crate::tools::{iperf3, lmbench, mbw, perf, ping, sockperf, stress_ng, sysben
 pub struct Check {
     /// The probe.
     pub probe: &'static str,
-    /// Values for its axes, as `axis=value` with blanks between; all others are the probe's own.
+    /// Values for its axes, as `axis=value` with blanks between; all others are the defaults.
     pub axes: String,
     /// The metric.
     pub metric: &'static str,
-    /// On how many processors both sides run, the measured one first.
-    pub processors: usize,
-    /// The processors are kept from sleeping meanwhile, for either side: waking one that sleeps may
-    /// take longer than all the rest, and differs more.
+    /// On how many CPUs both sides run, the measured one first.
+    pub cpus: usize,
+    /// Both sides keep the CPUs from sleeping: waking one may take longer than all the rest, and varies
+    /// more.
     pub awake: bool,
     /// Why it cannot be made on this machine; none where it can.
     pub lacks: Option<String>,
     /// The tools.
-    pub beside: Vec<Beside>,
+    pub peers: Vec<Peer>,
 }
 
-/// A tool that a point is held against.
-pub struct Beside {
+/// A tool that a point is compared with.
+pub struct Peer {
     /// The tool.
     pub tool: Tool<'static>,
     /// Where costof's number over the tool's is expected, for the reason that is known.
@@ -36,250 +39,345 @@ pub struct Beside {
     pub differs: &'static str,
 }
 
-/// More memory than the caches hold, at least.
-const LEAST_MIB: u64 = 128;
-/// For how long each tool that has to be told works, in seconds.
-const SECONDS: u32 = 1;
-/// stress-ng goes through a dozen widths in that time, each a few times.
-const STRESS_NG_SECONDS: u32 = 2;
+/// How much each tool measures for its number.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Main memory is measured in at least so many MiB.
+    pub memory_mib: u64,
+    /// For how long a tool works that has no usual time.
+    pub seconds: u32,
+    /// For how long stress-ng goes through a dozen widths of memory, each a few times.
+    pub memrate_seconds: u32,
+    /// For how long fio reads.
+    pub fio_seconds: u32,
+}
+
+impl Effort {
+    /// As `costof verify` measures.
+    pub const QUICK: Effort = Effort {
+        memory_mib: 128,
+        seconds: 1,
+        memrate_seconds: 2,
+        fio_seconds: 1,
+    };
+    /// As the bench measures. A device answers some seconds faster than others, so fio reads about as
+    /// long as costof.
+    pub const THOROUGH: Effort = Effort {
+        memory_mib: 512,
+        seconds: 2,
+        memrate_seconds: 4,
+        fio_seconds: 4,
+    };
+}
+
 const COPIES: u32 = 20;
-const ROUND_TRIPS: u32 = 200_000;
+const PIPE_ROUND_TRIPS: u32 = 200_000;
 const MESSAGE_BYTES: u32 = 56;
 const PINGS: u32 = 300;
 const FILE_BYTES: u64 = 64 << 20;
 
-/// All of them, in the order in which they are made.
+const FIO_KEEPS_BOOKS: &str = "fio stamps each read twice, draws its place and keeps books of it in between, which the \
+     caches feel; costof divides a batch of reads by their number";
+const FIO_SAME_READS: &str = "the same reads of a file of the same length in the same folder, stamped one by one; a \
+     device's own cache and queues may be in different moods";
+const VECTORS: &str = "sysbench takes words of 8 bytes in one loop, costof the fastest of its loops, with vectors \
+     where there are some";
+
+/// All that `costof verify` makes, in this order.
 pub fn checks() -> Vec<Check> {
-    let BeyondCaches { mib, lacks } = BeyondCaches::at_least(LEAST_MIB);
-    let in_memory = |check: Check| Check {
-        lacks: lacks.clone(),
-        ..check
-    };
-    vec![
-        one(
-            "os.syscall",
-            "call=getppid",
-            "cost",
-            vec![
-                Beside {
-                    tool: perf::syscall(),
-                    expected: Band::new(0.93, 1.07),
-                    differs: "the same call through the same C library; perf divides one long time \
-                              by 10 million calls",
-                },
-                Beside {
-                    tool: lmbench::syscall(),
-                    expected: Band::new(0.9, 1.1),
-                    differs: "the same call through the same C library",
-                },
-            ],
-        ),
-        one(
-            "os.context_switch",
-            "between=processes over=pipe cpus=same wake=awake",
-            "cost",
-            vec![
-                Beside {
-                    tool: perf::sched_pipe(false, ROUND_TRIPS),
-                    expected: Band::new(0.9, 1.1),
-                    differs: "perf's token is four bytes, costof's one; half of a round trip each",
-                },
-                Beside {
-                    tool: lmbench::pipe(),
-                    expected: Band::new(0.85, 1.15),
-                    differs: "half of lat_pipe's round trip of one byte",
-                },
-            ],
-        ),
-        one(
-            "os.context_switch",
-            "between=threads over=pipe cpus=same wake=awake",
-            "cost",
-            vec![Beside {
-                tool: perf::sched_pipe(true, ROUND_TRIPS),
-                expected: Band::new(0.9, 1.1),
-                differs: "perf's token is four bytes, costof's one; half of a round trip each",
-            }],
-        ),
-        one(
-            "os.process",
-            "how=vfork exec=no resident=0",
-            "latency",
-            vec![Beside {
-                tool: stress_ng::vfork(SECONDS),
-                expected: Band::new(0.6, 1.05),
-                differs: "stress-ng counts a loop that also looks at its clock and at whether its \
-                          time is over; costof stamps each vfork and wait by itself",
-            }],
-        ),
-        in_memory(one(
-            "memory.latency",
-            &format!("size={mib}MiB pages=4KiB pattern=random stride=64"),
-            "cost",
-            vec![Beside {
-                tool: lmbench::memory_latency(mib),
-                expected: Band::new(0.75, 1.25),
-                differs: "lat_mem_rd goes to another page with each load, always in the same random \
-                          order of pages, so that it has a TLB miss each time and page tables stay \
-                          in caches; where huge pages are given unasked \
-                          (transparent_hugepage=always) its memory may lie on them",
-            }],
-        )),
-        in_memory(bandwidth(
-            "read",
-            mib,
-            vec![
-                Beside {
-                    tool: sysbench::memory("read", mib, SECONDS),
-                    expected: Band::new(0.9, 1.4),
-                    differs: "sysbench reads words of 8 bytes in one loop, costof takes the fastest \
-                              of its loops, with vectors where there are some",
-                },
-                Beside {
-                    tool: stress_ng::reads(mib, STRESS_NG_SECONDS),
-                    expected: Band::new(0.85, 1.25),
-                    differs: "the best of the widths that stress-ng reads in, by the compiler's \
-                              loops",
-                },
-            ],
-        )),
-        in_memory(bandwidth(
-            "write",
-            mib,
-            vec![
-                Beside {
-                    tool: sysbench::memory("write", mib, SECONDS),
-                    expected: Band::new(0.9, 1.4),
-                    differs: "sysbench writes words of 8 bytes in one loop, costof takes the fastest \
-                              of its loops, with vectors where there are some",
-                },
-                Beside {
-                    tool: stress_ng::writes(mib, STRESS_NG_SECONDS),
-                    expected: Band::new(0.85, 1.25),
-                    differs: "the best of the widths that stress-ng writes in through the caches, by \
-                              the compiler's loops",
-                },
-            ],
-        )),
-        in_memory(bandwidth(
-            "copy",
-            mib,
-            vec![Beside {
-                tool: mbw::copy(mib, COPIES),
-                expected: Band::new(0.9, 1.9),
-                differs: "mbw copies by the C library's memcpy, costof by the fastest of its loops, \
-                          which may write past the caches where memcpy does not, or does so later; \
-                          mbw's number is the median of 20 copies, each long enough to hold \
-                          interruptions, which is held against costof's mean",
-            }],
-        )),
-        file(
-            "cache=warm pattern=random block=4KiB engine=pread depth=1 size=64MiB",
-            "cost",
-            "--rw=randread --bs=4k --ioengine=psync --direct=0 --invalidate=0",
-            Band::new(0.4, 1.0),
-            "fio stamps each read twice, draws its place and keeps books of it in between, which the \
-             caches feel; costof divides a batch of reads by their number",
-        ),
-        file(
-            "cache=direct pattern=random block=4KiB engine=pread depth=1 size=64MiB",
-            "latency",
-            "--rw=randread --bs=4k --ioengine=psync --direct=1",
-            Band::new(0.8, 1.2),
-            "the same reads of a file of the same length in the same folder, stamped one by one; a \
-             device's own cache and queues may be in different moods",
-        ),
-        round_trips("tcp", false),
-        round_trips("udp", true),
+    let effort = Effort::QUICK;
+    let mut checks = vec![
+        syscall(),
+        context_switch("processes"),
+        context_switch("threads"),
+        vfork(effort.seconds),
+        memory_latency(effort),
+    ];
+    checks.extend(["read", "write", "copy"].map(|op| main_memory(op, effort)));
+    checks.extend([
+        file_read(&FILE_READS[0], effort),
+        file_read(&FILE_READS[1], effort),
         Check {
             awake: true,
-            processors: 2,
-            ..one(
-                "net.ping",
-                &format!("size={MESSAGE_BYTES} wait=block"),
-                "latency",
-                vec![Beside {
-                    tool: ping::loopback(MESSAGE_BYTES, PINGS),
-                    expected: Band::new(0.2, 1.0),
-                    differs: "ping pauses 2 ms between requests, in which caches forget, and prints \
-                              whole microseconds of so short a time; costof sends the next request \
-                              at once",
-                }],
-            )
+            ..round_trip("tcp", "block", "awake", effort)
         },
-        Check {
-            processors: 2,
-            ..one(
-                "net.bandwidth",
-                "over=tcp size=128KiB flows=1 congestion_control=cubic",
-                "throughput",
-                vec![Beside {
-                    tool: iperf3::tcp("cubic", SECONDS),
-                    expected: Band::new(0.85, 1.15),
-                    differs: "both write 128 KiB at a time to one connection and count what arrived; \
-                              iperf3 leaves out its first second, costof's quick launch the first \
-                              third of 50 ms, in which a connection may still be slower",
-                }],
-            )
-        },
-    ]
+        round_trip("udp", "spin", "awake", effort),
+        ping(),
+        tcp_stream("cubic", effort),
+    ]);
+    checks
 }
 
-/// On one processor.
-fn one(probe: &'static str, axes: &str, metric: &'static str, beside: Vec<Beside>) -> Check {
-    Check {
-        probe,
-        axes: axes.to_owned(),
-        metric,
-        processors: 1,
-        awake: false,
-        lacks: None,
-        beside,
+impl Check {
+    /// On one CPU.
+    pub fn new(
+        probe: &'static str,
+        axes: impl Into<String>,
+        metric: &'static str,
+        peers: Vec<Peer>,
+    ) -> Check {
+        Check {
+            probe,
+            axes: axes.into(),
+            metric,
+            cpus: 1,
+            awake: false,
+            lacks: None,
+            peers,
+        }
+    }
+
+    /// The same without lmbench, which repeats a tool that is here anyway.
+    pub fn without_lmbench(mut self) -> Check {
+        self.peers.retain(|peer| peer.tool.name != lmbench::NAME);
+        self
+    }
+
+    /// The probe and its axes, as a command line names the point.
+    pub fn point(&self) -> String {
+        format!("{} {}", self.probe, self.axes)
+    }
+
+    /// `--set` for each axis, as `costof run` takes them.
+    pub fn settings(&self) -> impl Iterator<Item = &str> {
+        self.axes
+            .split_whitespace()
+            .flat_map(|axis| ["--set", axis])
     }
 }
 
-fn bandwidth(operation: &str, mib: u64, beside: Vec<Beside>) -> Check {
-    let axes = format!("op={operation} size={mib}MiB threads=1 pages=4KiB kernel=best");
-    one("memory.bandwidth", &axes, "throughput", beside)
+impl Peer {
+    /// A tool, the band of costof's number over its, and why they may differ.
+    pub fn new(tool: Tool<'static>, low: f64, high: f64, differs: &'static str) -> Peer {
+        Peer {
+            tool,
+            expected: Band::new(low, high),
+            differs,
+        }
+    }
 }
 
-fn file(
-    axes: &str,
-    metric: &'static str,
-    options: &'static str,
-    expected: Band,
-    differs: &'static str,
-) -> Check {
-    let tool = fio::read(fio::Read {
-        options,
-        bytes: FILE_BYTES,
-        seconds: SECONDS,
-        wanted: Wanted::Latency,
-    });
-    let beside = Beside {
-        tool,
-        expected,
-        differs,
-    };
-    one("file.read", axes, metric, vec![beside])
+/// A system call that does nothing.
+pub fn syscall() -> Check {
+    let perf =
+        "the same call through the same C library; perf divides one long time by 10 million calls";
+    let lmbench = "the same call through the same C library";
+    Check::new(
+        "os.syscall",
+        "call=getppid",
+        "cost",
+        vec![
+            Peer::new(perf::syscall(), 0.93, 1.07, perf),
+            Peer::new(lmbench::syscall(), 0.9, 1.1, lmbench),
+        ],
+    )
 }
 
-fn round_trips(over: &str, spins: bool) -> Check {
-    let wait = if spins { "spin" } else { "block" };
-    let beside = Beside {
-        tool: sockperf::ping_pong(over, spins, MESSAGE_BYTES, SECONDS),
-        expected: Band::new(0.85, 1.1),
-        differs: "whole round trips of both; sockperf stamps each of them and keeps books of it in \
-                  between",
+/// A token handed to and fro through two pipes, between `processes` or `threads`.
+pub fn context_switch(between: &str) -> Check {
+    let threads = between == "threads";
+    let perf = "perf's token is four bytes, costof's one; half of a round trip each";
+    let tool = perf::sched_pipe(threads, PIPE_ROUND_TRIPS);
+    let mut peers = vec![Peer::new(tool, 0.9, 1.1, perf)];
+    if !threads {
+        let half = "half of lat_pipe's round trip of one byte";
+        peers.push(Peer::new(lmbench::pipe(), 0.85, 1.15, half));
+    }
+    let axes = format!("between={between} over=pipe cpus=same wake=awake");
+    Check::new("os.context_switch", axes, "cost", peers)
+}
+
+/// A child process that ends at once.
+pub fn vfork(seconds: u32) -> Check {
+    let loops = "stress-ng counts a loop that also looks at its clock and at whether its time is over; \
+         costof stamps each vfork and wait by itself";
+    let peers = vec![Peer::new(stress_ng::vfork(seconds), 0.6, 1.05, loops)];
+    Check::new(
+        "os.process",
+        "how=vfork exec=no resident=0",
+        "latency",
+        peers,
+    )
+}
+
+fn memory_latency(effort: Effort) -> Check {
+    let BeyondCaches { mib, lacks } = BeyondCaches::at_least(effort.memory_mib);
+    let pages = "lat_mem_rd goes to another page with each load, always in the same random order of pages, so \
+         that it has a TLB miss each time and page tables stay in caches; where huge pages are given unasked \
+         (transparent_hugepage=always) its memory may lie on them";
+    let axes = format!("size={mib}MiB pages=4KiB pattern=random stride=64");
+    let peers = vec![Peer::new(lmbench::memory_latency(mib), 0.75, 1.25, pages)];
+    Check {
+        lacks,
+        ..Check::new("memory.latency", axes, "cost", peers)
+    }
+}
+
+/// `read`, `write` or `copy` in more memory than the caches hold.
+pub fn main_memory(op: &'static str, effort: Effort) -> Check {
+    let BeyondCaches { mib, lacks } = BeyondCaches::at_least(effort.memory_mib);
+    let memrate = effort.memrate_seconds;
+    let peers = match op {
+        "copy" => vec![Peer::new(
+            mbw::copy(mib, COPIES),
+            0.9,
+            1.9,
+            "mbw copies by the C library's memcpy, costof by the fastest of its loops, which may write past \
+             the caches where memcpy does not, or does so later; mbw's number is the median of 20 copies, \
+             each long enough to hold interruptions, which is compared with costof's mean",
+        )],
+        op => {
+            let (tool, widths) = match op {
+                "read" => (
+                    stress_ng::reads(mib, memrate),
+                    "the best of the widths that stress-ng reads in, by the compiler's loops",
+                ),
+                _ => (
+                    stress_ng::writes(mib, memrate),
+                    "the best of the widths that stress-ng writes in through the caches, by the compiler's \
+                     loops",
+                ),
+            };
+            let sysbench = sysbench::memory(op, mib, effort.seconds);
+            vec![
+                Peer::new(sysbench, 0.9, 1.4, VECTORS),
+                Peer::new(tool, 0.85, 1.25, widths),
+            ]
+        }
     };
     Check {
-        awake: !spins,
-        processors: 2,
-        ..one(
+        lacks,
+        ..bandwidth(op, mib, peers)
+    }
+}
+
+/// Reads of so little memory that caches may hold it.
+pub fn cached_reads(mib: u64, effort: Effort) -> Check {
+    let tool = sysbench::memory("read", mib, effort.seconds);
+    bandwidth("read", mib, vec![Peer::new(tool, 0.9, 1.4, VECTORS)])
+}
+
+fn bandwidth(op: &str, mib: u64, peers: Vec<Peer>) -> Check {
+    let axes = format!("op={op} size={mib}MiB threads=1 pages=4KiB kernel=best");
+    Check::new("memory.bandwidth", axes, "throughput", peers)
+}
+
+/// Reads of a file, as costof and fio do them alike.
+pub struct FileRead {
+    axes: &'static str,
+    metric: &'static str,
+    fio: &'static str,
+    expected: Band,
+    differs: &'static str,
+}
+
+impl FileRead {
+    /// Whether fio's memory lies on huge pages, which have to be reserved first.
+    pub fn takes_huge_pages(&self) -> bool {
+        self.fio.contains("mmaphuge")
+    }
+}
+
+/// From the page cache, and from the device. Large blocks go into huge pages on both sides: a device is told
+/// of each stretch of memory that lies together, and how pages of 4 KiB lie differs from process to process.
+/// fio alone then differs twofold from start to start.
+pub const FILE_READS: [FileRead; 4] = [
+    FileRead {
+        axes: "cache=warm pattern=random block=4KiB engine=pread depth=1 size=64MiB",
+        metric: "cost",
+        fio: "--rw=randread --bs=4k --ioengine=psync --direct=0 --invalidate=0",
+        expected: Band::new(0.4, 1.0),
+        differs: FIO_KEEPS_BOOKS,
+    },
+    FileRead {
+        axes: "cache=direct pattern=random block=4KiB engine=pread depth=1 size=64MiB",
+        metric: "latency",
+        fio: "--rw=randread --bs=4k --ioengine=psync --direct=1",
+        expected: Band::new(0.8, 1.2),
+        differs: FIO_SAME_READS,
+    },
+    FileRead {
+        axes: "cache=direct pattern=random block=4KiB engine=io_uring depth=1 size=64MiB",
+        metric: "latency",
+        fio: "--rw=randread --bs=4k --ioengine=io_uring --iodepth=1 --direct=1",
+        expected: Band::new(0.8, 1.2),
+        differs: FIO_SAME_READS,
+    },
+    FileRead {
+        axes: "cache=direct pattern=sequential block=1MiB engine=pread depth=1 pages=2MiB size=64MiB",
+        metric: "throughput",
+        fio: "--rw=read --bs=1m --ioengine=psync --direct=1 --iomem=mmaphuge",
+        expected: Band::new(0.8, 1.2),
+        differs: FIO_SAME_READS,
+    },
+];
+
+/// One of [`FILE_READS`].
+pub fn file_read(read: &FileRead, effort: Effort) -> Check {
+    let tool = fio::read(fio::Read {
+        options: read.fio,
+        bytes: FILE_BYTES,
+        seconds: effort.fio_seconds,
+        wanted: match read.metric {
+            "throughput" => Wanted::Throughput,
+            _ => Wanted::Latency,
+        },
+    });
+    let peer = Peer {
+        tool,
+        expected: read.expected,
+        differs: read.differs,
+    };
+    Check::new("file.read", read.axes, read.metric, vec![peer])
+}
+
+/// Messages of 56 bytes to and fro `over` TCP or UDP, where both ends `wait` by `spin` or `block`.
+pub fn round_trip(over: &str, wait: &str, wake: &str, effort: Effort) -> Check {
+    let tool = sockperf::ping_pong(over, wait == "spin", MESSAGE_BYTES, effort.seconds);
+    let whole =
+        "whole round trips of both; sockperf stamps each of them and keeps books of it in between";
+    let axes = format!("over={over} size={MESSAGE_BYTES} wait={wait} cpus=cross wake={wake}");
+    Check {
+        cpus: 2,
+        ..Check::new(
             "net.rtt",
-            &format!("over={over} size={MESSAGE_BYTES} wait={wait} cpus=cross wake=awake"),
+            axes,
             "latency",
-            vec![beside],
+            vec![Peer::new(tool, 0.85, 1.1, whole)],
+        )
+    }
+}
+
+fn ping() -> Check {
+    let pauses = "ping pauses 2 ms between requests, in which caches forget, and prints whole microseconds of \
+         so short a time; costof sends the next request at once";
+    let tool = ping::loopback(MESSAGE_BYTES, PINGS);
+    let axes = format!("size={MESSAGE_BYTES} wait=block");
+    Check {
+        awake: true,
+        cpus: 2,
+        ..Check::new(
+            "net.ping",
+            axes,
+            "latency",
+            vec![Peer::new(tool, 0.2, 1.0, pauses)],
+        )
+    }
+}
+
+/// One connection, in writes of 128 KiB.
+pub fn tcp_stream(congestion_control: &'static str, effort: Effort) -> Check {
+    let start = "both write 128 KiB at a time to one connection and count what arrived; iperf3 leaves out its \
+         first second, costof's quick launch the first third of 50 ms, in which a connection may still be slower";
+    let tool = iperf3::tcp(congestion_control, effort.seconds);
+    let axes = format!("over=tcp size=128KiB flows=1 congestion_control={congestion_control}");
+    Check {
+        cpus: 2,
+        ..Check::new(
+            "net.bandwidth",
+            axes,
+            "throughput",
+            vec![Peer::new(tool, 0.85, 1.15, start)],
         )
     }
 }
@@ -291,17 +389,12 @@ mod tests {
     #[test]
     fn every_check_says_what_is_expected_and_why() {
         for check in checks() {
-            assert!(!check.beside.is_empty(), "{}", check.probe);
-            for Beside {
-                tool,
-                expected,
-                differs,
-            } in &check.beside
-            {
+            assert!(!check.peers.is_empty(), "{}", check.probe);
+            for peer in &check.peers {
+                let (expected, name) = (peer.expected, peer.tool.name);
                 assert!(expected.low < expected.high && expected.low > 0.0);
-                assert!(differs.len() > 30, "{}: {differs}", tool.name);
-                let needs_two = tool.server.is_some();
-                assert!(!needs_two || check.processors == 2, "{}", tool.name);
+                assert!(peer.differs.len() > 30, "{name}: {}", peer.differs);
+                assert!(peer.tool.server.is_none() || check.cpus == 2, "{name}");
             }
         }
     }

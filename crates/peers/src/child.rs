@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How often an interrupt is looked for: rarely, since looking takes a processor.
+/// How often an interrupt is looked for: rarely, since looking takes a CPU.
 const GLANCE: Duration = Duration::from_millis(100);
 /// How often a child that has closed its outputs is asked whether it has ended.
 const LAST_GLANCE: Duration = Duration::from_micros(100);
-/// How long the end of a child's complaint is waited for, once it has ended.
-const COMPLAINT_LIMIT: Duration = Duration::from_secs(5);
-/// How much of a child's complaint is shown.
-const COMPLAINT_CHARS: usize = 600;
+/// How long the end of a child's stderr is waited for, once it has ended.
+const STDERR_LIMIT: Duration = Duration::from_secs(5);
+/// How much of a child's stderr is shown.
+const STDERR_CHARS: usize = 600;
 
 /// Whether Ctrl-C or a termination signal came.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
     /// One that has come once this is set.
-    pub fn by(flag: Arc<AtomicBool>) -> Interrupt {
+    pub fn from_flag(flag: Arc<AtomicBool>) -> Interrupt {
         Interrupt(flag)
     }
 
@@ -36,7 +36,7 @@ impl Interrupt {
     }
 
     /// Whether it has come.
-    pub fn came(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -47,7 +47,7 @@ pub struct Finished {
     /// What it wrote to standard output.
     pub output: String,
     /// What it wrote to standard error.
-    pub complaint: String,
+    pub stderr: String,
     /// From before it was started until it had ended.
     pub wall: Duration,
 }
@@ -79,11 +79,11 @@ pub fn finish_watched(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| failed(cannot_start(command, &error)))?;
-    let mut child = Ended(child);
+    let mut child = KillOnDrop(child);
     let output = read_apart(child.0.stdout.take());
-    let complaint = read_apart(child.0.stderr.take());
+    let stderr = read_apart(child.0.stderr.take());
     let may_go_on = || -> Result<()> {
-        if interrupt.came() {
+        if interrupt.is_set() {
             return Err(Error::Interrupted);
         }
         if start.elapsed() < limit {
@@ -115,28 +115,28 @@ pub fn finish_watched(
     // What it has started may keep the pipe open; otherwise its end comes at once.
     let patience = match status.success() && !output.is_empty() {
         true => GLANCE,
-        // Then the complaint is all that it said.
-        false => COMPLAINT_LIMIT,
+        // Then the stderr is all that it said.
+        false => STDERR_LIMIT,
     };
-    let complaint = complaint.recv_timeout(patience).unwrap_or_default();
-    let complaint = String::from_utf8_lossy(&complaint).into_owned();
+    let stderr = stderr.recv_timeout(patience).unwrap_or_default();
+    let stderr = String::from_utf8_lossy(&stderr).into_owned();
     if !status.success() {
         // A terminal interrupts the child too, and that is then why it failed.
         may_go_on()?;
         return Err(failed(format!(
             "`{shown}` ended with {status}: {}",
-            end_of(&complaint)
+            end_of(&stderr)
         )));
     }
     Ok(Finished {
         output: String::from_utf8_lossy(&output).into_owned(),
-        complaint,
+        stderr,
         wall,
     })
 }
 
-/// `program` on one processor. It becomes the child itself, so that ending the
-/// child ends it.
+/// `program` on one CPU, killed when this process is, however that ends. It becomes the child itself, so
+/// that ending the child ends it.
 ///
 /// # Errors
 /// It is not here.
@@ -146,19 +146,8 @@ pub fn pinned(cpu: usize, program: &Path) -> Result<Command> {
         let missing = io::Error::from(io::ErrorKind::NotFound);
         return Err(failed(cannot_start(&Command::new(program), &missing)));
     };
-    let mut command = Command::new("taskset");
-    command.args(["--cpu-list", &cpu.to_string()]).arg(found);
-    Ok(command)
-}
-
-/// The same, which is also killed when this process is, however that ends.
-///
-/// # Errors
-/// As [`pinned`].
-pub fn pinned_until_death(cpu: usize, program: &Path) -> Result<Command> {
-    let pinned = pinned(cpu, program)?;
     let mut command = until_death("taskset");
-    command.args(pinned.get_args());
+    command.args(["--cpu-list", &cpu.to_string()]).arg(found);
     Ok(command)
 }
 
@@ -169,26 +158,25 @@ pub fn until_death(program: &str) -> Command {
     command
 }
 
-/// Starts what nobody listens to.
+/// Starts a child whose output is dropped.
 ///
 /// # Errors
 /// It cannot be started.
-pub fn background(command: &mut Command) -> Result<Ended> {
+pub fn start_silent(command: &mut Command) -> Result<KillOnDrop> {
     let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| failed(cannot_start(command, &error)))?;
-    Ok(Ended(child))
+    Ok(KillOnDrop(child))
 }
 
-/// Starts what is listened to line by line; what it complains of goes where this process's own
-/// complaints go.
+/// Starts a child whose output is read line by line. It shares this process's standard error.
 ///
 /// # Errors
 /// It cannot be started.
-pub fn heard(command: &mut Command) -> Result<Heard> {
+pub fn start_speaking(command: &mut Command) -> Result<Speaking> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -204,21 +192,21 @@ pub fn heard(command: &mut Command) -> Result<Heard> {
             }
         }
     });
-    Ok(Heard {
-        child: Ended(child),
+    Ok(Speaking {
+        child: KillOnDrop(child),
         lines,
         shown: shown(command),
     })
 }
 
 /// A child that says something, ended and reaped when it is dropped.
-pub struct Heard {
-    child: Ended,
+pub struct Speaking {
+    child: KillOnDrop,
     lines: Receiver<String>,
     shown: String,
 }
 
-impl Heard {
+impl Speaking {
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
@@ -238,7 +226,7 @@ impl Heard {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if interrupt.came() {
+            if interrupt.is_set() {
                 return Err(Error::Interrupted);
             }
             if start.elapsed() > limit {
@@ -255,10 +243,10 @@ impl Heard {
     ///
     /// # Errors
     /// It ended by itself, or the user wants to stop.
-    pub fn goes_on(&mut self, time: Duration, interrupt: &Interrupt) -> Result<()> {
+    pub fn wait_running(&mut self, time: Duration, interrupt: &Interrupt) -> Result<()> {
         let start = Instant::now();
         while start.elapsed() < time {
-            if interrupt.came() {
+            if interrupt.is_set() {
                 return Err(Error::Interrupted);
             }
             if let Some(status) = self.child.status()? {
@@ -282,9 +270,9 @@ pub fn numbers<const N: usize>(said: &str) -> Result<[f64; N]> {
 }
 
 /// A child that is ended and reaped when it is dropped.
-pub struct Ended(Child);
+pub struct KillOnDrop(Child);
 
-impl Ended {
+impl KillOnDrop {
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.0.id()
@@ -300,7 +288,7 @@ impl Ended {
     }
 }
 
-impl Drop for Ended {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         // One that has ended by itself is past both.
         let _ = self.0.kill();
@@ -341,7 +329,7 @@ fn cannot_start(command: &Command, error: &io::Error) -> String {
 
 fn end_of(text: &str) -> String {
     let text = text.trim();
-    let skipped = text.chars().count().saturating_sub(COMPLAINT_CHARS);
+    let skipped = text.chars().count().saturating_sub(STDERR_CHARS);
     text.chars().skip(skipped).collect()
 }
 
@@ -368,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_fails_is_named_with_its_complaint() {
+    fn a_child_that_fails_is_named_with_its_stderr() {
         let error = finish(&mut shell("echo no >&2; exit 3"), LONG, &never()).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("sh -c") && text.contains('3') && text.ends_with("no"));
@@ -376,12 +364,12 @@ mod tests {
 
     /// As where the one who reads gets no processor for a while.
     #[test]
-    fn a_complaint_that_comes_late_is_heard() {
+    fn a_stderr_that_comes_late_is_heard() {
         let late = "(sleep 0.5; echo late >&2) >&- &";
         let error = finish(&mut shell(&format!("{late} exit 3")), LONG, &never()).unwrap_err();
         assert!(error.to_string().ends_with("late"), "{error}");
         let finished = finish(&mut shell(late), LONG, &never()).unwrap();
-        assert_eq!(finished.complaint, "late\n");
+        assert_eq!(finished.stderr, "late\n");
     }
 
     #[test]
@@ -395,12 +383,12 @@ mod tests {
 
     #[test]
     fn lines_are_heard_until_there_are_no_more() {
-        let mut child = heard(&mut shell("echo one; echo two")).unwrap();
+        let mut child = start_speaking(&mut shell("echo one; echo two")).unwrap();
         assert_eq!(child.line(LONG, &never()).unwrap(), "one");
         assert_eq!(child.line(LONG, &never()).unwrap(), "two");
         let error = child.line(LONG, &never()).unwrap_err();
         assert!(error.to_string().contains("without a word"), "{error}");
-        let mut silent = heard(&mut shell("exec sleep 600")).unwrap();
+        let mut silent = start_speaking(&mut shell("exec sleep 600")).unwrap();
         let error = silent.line(GLANCE, &never()).unwrap_err();
         assert!(error.to_string().contains("said nothing"), "{error}");
     }

@@ -101,11 +101,6 @@ pub fn the_only<'a>(run: &'a Run, metric: &str) -> Result<&'a Estimate> {
     }
 }
 
-/// A point's axes as `costof run` takes them.
-pub fn settings(axes: &[String]) -> impl Iterator<Item = &str> {
-    axes.iter().flat_map(|axis| ["--set", axis])
-}
-
 /// Why points of a run have no number, each reason once.
 pub fn reasons(run: &Run) -> String {
     let reasons: BTreeSet<String> = run

@@ -1,95 +1,46 @@
-//! Where programs come from that are not here.
+//! Which package installs a program.
 
 use std::path::{Path, PathBuf};
 
-/// A program, and what installs it.
-struct Package {
-    programs: &'static [&'static str],
-    /// On Debian.
-    debian: &'static str,
-    /// What else is to be known of it.
-    besides: &'static str,
-}
-
-const PACKAGES: &[Package] = &[
-    Package {
-        programs: &["perf"],
-        debian: "linux-perf",
-        besides: ", linux-tools-$(uname -r) on Ubuntu",
-    },
-    Package {
-        programs: &["cc"],
-        debian: "gcc",
-        besides: "",
-    },
-    Package {
-        programs: &["taskset", "setpriv"],
-        debian: "util-linux",
-        besides: "",
-    },
-    Package {
-        programs: &["ping"],
-        debian: "iputils-ping",
-        besides: "",
-    },
-    Package {
-        programs: &["lmbench", "lat_syscall", "lat_pipe", "lat_mem_rd"],
-        debian: "lmbench",
-        besides: " in its section non-free",
-    },
-    Package {
-        programs: &["sysbench"],
-        debian: "sysbench",
-        besides: "",
-    },
-    Package {
-        programs: &["stress-ng"],
-        debian: "stress-ng",
-        besides: "",
-    },
-    Package {
-        programs: &["mbw"],
-        debian: "mbw",
-        besides: "",
-    },
-    Package {
-        programs: &["fio"],
-        debian: "fio",
-        besides: "",
-    },
-    Package {
-        programs: &["iperf3"],
-        debian: "iperf3",
-        besides: "",
-    },
-    Package {
-        programs: &["sockperf"],
-        debian: "sockperf",
-        besides: "",
-    },
+/// Programs, and what installs them on Debian.
+const PACKAGES: &[(&[&str], &str)] = &[
+    (
+        &["perf"],
+        "linux-perf on Debian, linux-tools-$(uname -r) on Ubuntu",
+    ),
+    (&["cc"], "gcc on Debian"),
+    (&["taskset", "setpriv"], "util-linux on Debian"),
+    (&["ping"], "iputils-ping on Debian"),
+    (
+        &["lmbench", "lat_syscall", "lat_pipe", "lat_mem_rd"],
+        "lmbench on Debian in its section non-free",
+    ),
+    (&["sysbench"], "sysbench on Debian"),
+    (&["stress-ng"], "stress-ng on Debian"),
+    (&["mbw"], "mbw on Debian"),
+    (&["fio"], "fio on Debian"),
+    (&["iperf3"], "iperf3 on Debian"),
+    (&["sockperf"], "sockperf on Debian"),
 ];
 
 /// Says that a program is not here, and what would install it where that is known.
 pub fn missing(program: &str) -> String {
-    let known = PACKAGES
+    let package = PACKAGES
         .iter()
-        .find(|package| package.programs.contains(&program));
-    match known {
-        Some(Package {
-            debian, besides, ..
-        }) => format!("there is no {program} here (install {debian} on Debian{besides})"),
+        .find(|(programs, _)| programs.contains(&program));
+    match package {
+        Some((_, package)) => format!("there is no {program} here (install {package})"),
         None => format!("there is no {program} here"),
     }
 }
 
-/// Where a program is, by its name or its path; a package may put it where no path leads, as Debian's
-/// lmbench does. None where it is not.
+/// Where a program is, by its name or its path. Debian's lmbench is in a folder that is not on the path.
 pub fn find(program: impl AsRef<Path>) -> Option<PathBuf> {
     let lmbench = format!("/usr/lib/lmbench/bin/{}-linux-gnu", std::env::consts::ARCH);
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain([PathBuf::from(lmbench)])
-        // Of a path that begins with a slash, nothing but that is left.
+        // Joining a path that begins with a slash leaves that path alone.
         .map(|folder| folder.join(program.as_ref()))
         .find(|file| file.is_file())
 }
@@ -99,23 +50,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_comes_with_the_way_out() {
-        assert_eq!(
-            missing("perf"),
-            "there is no perf here (install linux-perf on Debian, linux-tools-$(uname -r) on Ubuntu)"
-        );
-        assert_eq!(
-            missing("lat_pipe"),
-            "there is no lat_pipe here (install lmbench on Debian in its section non-free)"
-        );
-        assert_eq!(missing("no-such"), "there is no no-such here");
+    fn a_missing_program_is_named_with_its_package() {
+        for (program, expected) in [
+            (
+                "perf",
+                "there is no perf here (install linux-perf on Debian, linux-tools-$(uname -r) on Ubuntu)",
+            ),
+            (
+                "lat_pipe",
+                "there is no lat_pipe here (install lmbench on Debian in its section non-free)",
+            ),
+            ("no-such", "there is no no-such here"),
+        ] {
+            assert_eq!(missing(program), expected);
+        }
     }
 
     #[test]
     fn programs_are_found_on_the_path() {
         assert!(find("sh").is_some_and(|file| file.is_absolute()));
-        assert_eq!(find("no-such-program"), None);
         assert_eq!(find("/bin/sh"), Some(PathBuf::from("/bin/sh")));
+        assert_eq!(find("no-such-program"), None);
         assert_eq!(find("/bin/no-such-program"), None);
     }
 }

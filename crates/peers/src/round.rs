@@ -11,6 +11,16 @@ pub struct Side<'a> {
     pub measure: Box<dyn FnMut(usize) -> Result<f64> + 'a>,
 }
 
+impl<'a> Side<'a> {
+    /// A side by its name and what measures it.
+    pub fn new(name: &'a str, measure: impl FnMut(usize) -> Result<f64> + 'a) -> Side<'a> {
+        Side {
+            name,
+            measure: Box::new(measure),
+        }
+    }
+}
+
 /// What a side gave: a number for each round, or why it has none.
 pub type Given = std::result::Result<Vec<f64>, String>;
 
@@ -39,9 +49,9 @@ pub enum Event<'a> {
 }
 
 /// Measures all sides once a round, in an order drawn for each round, so that what drifts meets all
-/// alike. The first is held against the others.
+/// alike. The first is compared with the others.
 ///
-/// A side that fails is told and left out; without the first, or without any other, there are no more
+/// A side that fails is reported and left out; without the first, or without any other, there are no more
 /// rounds.
 ///
 /// # Errors
@@ -97,19 +107,12 @@ mod tests {
         interleave(rounds, &mut Rng::with_seed(1), sides, &mut |_| {})
     }
 
-    fn side<'a>(name: &'a str, measure: impl FnMut(usize) -> Result<f64> + 'a) -> Side<'a> {
-        Side {
-            name,
-            measure: Box::new(measure),
-        }
-    }
-
     #[test]
     fn each_round_measures_all_and_any_may_be_first() {
         let order = RefCell::new(Vec::new());
         let noted = |name: &'static str, number: f64| {
             let order = &order;
-            side(name, move |round| {
+            Side::new(name, move |round| {
                 order.borrow_mut().push((round, name));
                 Ok(number)
             })
@@ -139,12 +142,12 @@ mod tests {
     fn a_peer_that_fails_is_left_out_and_the_others_go_on() {
         let mut asked = 0;
         let mut sides = [
-            side("costof", |_| Ok(1.0)),
-            side("broken", |_| {
+            Side::new("costof", |_| Ok(1.0)),
+            Side::new("broken", |_| {
                 asked += 1;
                 Err(failed("gone"))
             }),
-            side("fine", |_| Ok(2.0)),
+            Side::new("fine", |_| Ok(2.0)),
         ];
         let given = interleaved(3, &mut sides).unwrap();
         drop(sides);
@@ -156,8 +159,8 @@ mod tests {
     fn without_costof_or_without_any_peer_there_are_no_more_rounds() {
         for broken in [0, 1] {
             let mut rounds = 0;
-            let mut sides = ["costof", "peer"].map(|name| side(name, |_| Ok(1.0)));
-            sides[broken] = side("broken", |round| {
+            let mut sides = ["costof", "peer"].map(|name| Side::new(name, |_| Ok(1.0)));
+            sides[broken] = Side::new("broken", |round| {
                 rounds = round + 1;
                 Err(failed("gone"))
             });
@@ -172,8 +175,8 @@ mod tests {
     #[test]
     fn an_interrupt_ends_the_comparison() {
         let mut sides = [
-            side("costof", |_| Ok(1.0)),
-            side("peer", |_| Err(Error::Interrupted)),
+            Side::new("costof", |_| Ok(1.0)),
+            Side::new("peer", |_| Err(Error::Interrupted)),
         ];
         assert!(matches!(
             interleaved(3, &mut sides),

@@ -1,7 +1,7 @@
 //! The other end of a peer that has two: a server, started before its client and ended by its own
 //! process id after it, however that went. It also ends with this process, however that ends.
 
-use crate::child::{self, Ended, Interrupt};
+use crate::child::{self, Interrupt, KillOnDrop};
 use crate::error::{Error, Result, failed};
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -28,7 +28,7 @@ pub enum Transport {
 
 /// A running server, ended when dropped.
 pub struct Server {
-    child: Ended,
+    child: KillOnDrop,
     /// At which it listens.
     pub port: u16,
 }
@@ -46,7 +46,7 @@ impl Server {
         interrupt: &Interrupt,
     ) -> Result<Server> {
         let port = free_port()?;
-        let mut command = child::pinned_until_death(cpu, program)?;
+        let mut command = child::pinned(cpu, program)?;
         command.args(with_port(arguments, port));
         Self::listening(command, port, transport, interrupt)
     }
@@ -71,11 +71,11 @@ impl Server {
         transport: Transport,
         interrupt: &Interrupt,
     ) -> Result<Server> {
-        let child = child::background(&mut command)?;
+        let child = child::start_silent(&mut command)?;
         let mut server = Server { child, port };
         let until = Instant::now() + START_LIMIT;
         while !listens(server.child.id(), port, transport) {
-            if interrupt.came() {
+            if interrupt.is_set() {
                 return Err(Error::Interrupted);
             }
             if let Some(status) = server.child.status()? {

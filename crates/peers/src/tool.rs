@@ -1,7 +1,7 @@
 //! A program of others that measures what costof measures: what it is started as, and what its
 //! number is. Each has a file in [`crate::tools`].
 
-use crate::child::{self, Interrupt, pinned_until_death};
+use crate::child::{self, Interrupt, pinned};
 use crate::error::{Result, failed};
 use crate::server::{Server, Transport, with_port};
 use crate::{packages, tools};
@@ -18,9 +18,9 @@ pub struct Tool<'a> {
     /// The program, as a name on the path or a path.
     pub program: PathBuf,
     /// What its number is.
-    pub says: Says,
+    pub statistic: Statistic,
     /// Its other end, where it has one: the same program with other arguments, on the next
-    /// processor. [`PORT`](crate::server::PORT) stands in both for the port.
+    /// CPU. [`PORT`](crate::server::PORT) stands in both for the port.
     pub server: Option<(Vec<String>, Transport)>,
     /// What it finds in its environment beside the usual.
     pub environment: &'static [(&'static str, &'static str)],
@@ -34,7 +34,7 @@ pub struct Tool<'a> {
 
 /// What a tool's number is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Says {
+pub enum Statistic {
     /// The median of many stretches, as costof's is: a noisy machine moves both alike.
     Median,
     /// One long time by the operations in it, interruptions among it: costof's mean, which holds
@@ -44,8 +44,8 @@ pub enum Says {
 
 /// Where a tool runs, and what bounds it.
 #[derive(Clone, Copy)]
-pub struct On<'a> {
-    /// The processor that is measured.
+pub struct Conditions<'a> {
+    /// The CPU that is measured.
     pub cpu: usize,
     /// That of a server, where there is a second one.
     pub next: Option<usize>,
@@ -59,7 +59,7 @@ impl<'a> Tool<'a> {
     /// One that is installed, takes arguments that do not change, and has no other end.
     pub fn simple(
         name: &'static str,
-        says: Says,
+        statistic: Statistic,
         arguments: &str,
         read: fn(&str) -> Option<f64>,
     ) -> Tool<'a> {
@@ -67,7 +67,7 @@ impl<'a> Tool<'a> {
         Tool {
             name,
             program: packages::find(name).unwrap_or_else(|| name.into()),
-            says,
+            statistic,
             server: None,
             environment: &[],
             arguments: Box::new(move || Ok(arguments.clone())),
@@ -81,8 +81,8 @@ impl<'a> Tool<'a> {
     /// # Errors
     /// It is not installed, does not succeed in time, says why it has no number, or prints none that
     /// is known here.
-    pub fn measure(&mut self, on: On<'_>) -> Result<f64> {
-        let mut command = pinned_until_death(on.cpu, &self.program)?;
+    pub fn measure(&mut self, on: Conditions<'_>) -> Result<f64> {
+        let mut command = pinned(on.cpu, &self.program)?;
         let arguments = (self.arguments)()?;
         let server = self.serve(on)?;
         command.envs(self.environment.iter().copied());
@@ -93,7 +93,7 @@ impl<'a> Tool<'a> {
         let finished = child::finish(&mut command, on.limit, on.interrupt)?;
         // Some say all of it where others complain.
         let said = match finished.output.trim().is_empty() {
-            true => finished.complaint,
+            true => finished.stderr,
             false => finished.output,
         };
         (self.read)(&said)
@@ -109,13 +109,13 @@ impl<'a> Tool<'a> {
     }
 
     /// The other end, where it has one: until it is dropped.
-    fn serve(&self, on: On<'_>) -> Result<Option<Server>> {
+    fn serve(&self, on: Conditions<'_>) -> Result<Option<Server>> {
         let Some((arguments, transport)) = &self.server else {
             return Ok(None);
         };
         let cpu = on
             .next
-            .ok_or_else(|| failed("its server takes a second processor"))?;
+            .ok_or_else(|| failed("its server takes a second CPU"))?;
         Server::start(&self.program, arguments, *transport, cpu, on.interrupt).map(Some)
     }
 }
@@ -140,14 +140,14 @@ mod tests {
 
     fn shell(script: &'static str) -> Tool<'static> {
         let read: fn(&str) -> Option<f64> = |output| number_before(output, "ns");
-        let mut tool = Tool::simple("sh", Says::Mean, "", read);
+        let mut tool = Tool::simple("sh", Statistic::Mean, "", read);
         tool.arguments = Box::new(move || Ok(vec!["-c".to_owned(), script.to_owned()]));
         tool
     }
 
     fn measure(script: &'static str) -> Result<f64> {
         let interrupt = Interrupt::never();
-        shell(script).measure(On {
+        shell(script).measure(Conditions {
             cpu: costof_os::affinity::allowed().unwrap()[0],
             next: None,
             limit: Duration::from_secs(60),
@@ -184,13 +184,13 @@ mod tests {
         let mut tool = shell("echo 1 ns");
         tool.server = Some((Vec::new(), Transport::Tcp));
         let interrupt = Interrupt::never();
-        let on = On {
+        let on = Conditions {
             cpu: costof_os::affinity::allowed().unwrap()[0],
             next: None,
             limit: Duration::from_secs(60),
             interrupt: &interrupt,
         };
         let error = tool.measure(on).unwrap_err().to_string();
-        assert!(error.contains("second processor"), "{error}");
+        assert!(error.contains("second CPU"), "{error}");
     }
 }

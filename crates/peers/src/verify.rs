@@ -1,16 +1,16 @@
-//! Holds costof against the tools that are here: each check by itself, both sides in turns.
+//! Compares costof with the tools that are here: each check by itself, both sides in turns.
 
 use crate::agreement::{Agreement, Band};
-use crate::checks::{Beside, Check};
+use crate::checks::{Check, Peer};
 use crate::child::Interrupt;
-use crate::costof::{Costof, settings, the_only};
+use crate::costof::{Costof, the_only};
 use crate::error::{Error, Result, failed};
 use crate::packages;
 use crate::round::{self, Event, Side};
-use crate::tool::{On, Says, words};
+use crate::tool::{Conditions, Statistic};
 use costof_measure::gauge;
 use costof_measure::turn::{self, Turn};
-use costof_model::metric::CoreState;
+use costof_model::metric::{CoreState, Estimate};
 use costof_model::unit::Unit;
 use costof_os::awake::Spinners;
 use costof_stats::median;
@@ -20,17 +20,19 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How often a machine that another costof measures is asked for again.
-const ASK_AGAIN: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// For so long it may be the costof that has just measured, whose worker is about to end.
-const IN_SILENCE: Duration = Duration::from_secs(2);
+const SILENT_WAIT: Duration = Duration::from_secs(2);
 
 /// What all checks of a command have in common.
 pub struct Verifier<'a> {
     /// Which costof.
     pub costof: &'a Costof,
-    /// Where its run files go, which is the caller's to take away.
+    /// `--quick` or another precision of `costof run`.
+    pub precision: &'a str,
+    /// Where its run files go.
     pub folder: &'a Path,
-    /// The processors, the measured one first.
+    /// The CPUs, the measured one first.
     pub cpus: &'a [usize],
     /// Core cycles per addition while the measured core is alone, where that is known.
     pub core_floor: Option<f64>,
@@ -42,7 +44,7 @@ pub struct Verifier<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// What became of a point and one tool.
+/// A point compared with one tool.
 #[derive(Debug)]
 pub struct Row {
     /// The probe.
@@ -53,8 +55,8 @@ pub struct Row {
     pub metric: &'static str,
     /// The tool.
     pub tool: &'static str,
-    /// What the tool's number is, and costof's beside it.
-    pub says: Says,
+    /// What the tool's number is, and costof's that is compared with it.
+    pub statistic: Statistic,
     /// Where the ratio is expected.
     pub expected: Band,
     /// How the definitions differ.
@@ -62,35 +64,36 @@ pub struct Row {
     /// Whether something else used the measured core, in each of the tool's rounds: a gauge was read
     /// before and after. Empty where the core's floor is not known.
     pub core: Vec<CoreState>,
-    /// What became of it.
+    /// The result.
     pub outcome: Outcome,
+    /// The same by costof's median, where the tool's number is a mean.
+    pub by_median: Option<Agreement>,
 }
 
-/// What became of a comparison.
-#[derive(Debug)]
+/// The result of a comparison.
+#[derive(Clone, Debug)]
 pub enum Outcome {
     /// costof's numbers over the tool's, in this unit.
     Compared(Agreement, Unit),
-    /// The tool is not installed: where it is to be had.
+    /// The tool is not installed: what installs it.
     Absent(String),
     /// One side gave no number: which, and why.
     Failed(String),
 }
 
-/// What costof said in each round.
-#[derive(Default)]
-struct Own {
-    medians: Vec<f64>,
-    means: Vec<f64>,
-    unit: Option<Unit>,
-}
-
-impl Own {
-    /// What stands beside a number that is this.
-    fn beside(&self, says: Says) -> &[f64] {
-        match says {
-            Says::Median => &self.medians,
-            Says::Mean => &self.means,
+impl Row {
+    fn new(check: &Check, peer: &Peer, outcome: Outcome) -> Row {
+        Row {
+            probe: check.probe,
+            axes: check.axes.clone(),
+            metric: check.metric,
+            tool: peer.tool.name,
+            statistic: peer.tool.statistic,
+            expected: peer.expected,
+            differs: peer.differs,
+            core: Vec::new(),
+            outcome,
+            by_median: None,
         }
     }
 }
@@ -100,165 +103,163 @@ impl Verifier<'_> {
     ///
     /// # Errors
     /// The user ended it.
-    pub fn check(&self, check: Check, happens: &mut dyn FnMut(Event<'_>)) -> Result<Vec<Row>> {
-        let Check {
-            probe,
-            axes,
-            metric,
-            processors,
-            awake,
-            lacks,
-            beside,
-        } = check;
-        let row = |beside: &Beside, outcome| Row {
-            probe,
-            axes: axes.clone(),
-            metric,
-            tool: beside.tool.name,
-            says: beside.tool.says,
-            expected: beside.expected,
-            differs: beside.differs,
-            core: Vec::new(),
-            outcome,
-        };
-        let (mut here, absent): (Vec<Beside>, Vec<Beside>) = beside
+    pub fn check(&self, mut check: Check, happens: &mut dyn FnMut(Event<'_>)) -> Result<Vec<Row>> {
+        let is_here = |peer: &Peer| packages::find(&peer.tool.program).is_some();
+        let (mut here, absent): (Vec<Peer>, Vec<Peer>) = std::mem::take(&mut check.peers)
             .into_iter()
-            .partition(|beside| packages::find(&beside.tool.program).is_some());
+            .partition(is_here);
         let mut rows: Vec<Row> = absent
             .iter()
-            .map(|beside| row(beside, Outcome::Absent(packages::missing(beside.tool.name))))
+            .map(|peer| {
+                let missing = packages::missing(peer.tool.name);
+                Row::new(&check, peer, Outcome::Absent(missing))
+            })
             .collect();
         if here.is_empty() {
             return Ok(rows);
         }
-        let all_failed = |why: &str| {
-            let failed = |beside| row(beside, Outcome::Failed(why.to_owned()));
-            here.iter().map(failed).collect::<Vec<_>>()
-        };
-        if let Some(why) = lacks {
-            rows.extend(all_failed(&why));
-            return Ok(rows);
-        }
-        let Some(cpus) = self.cpus.get(..processors) else {
-            rows.extend(all_failed(&format!("it takes {processors} processors")));
-            return Ok(rows);
-        };
-        let _spinners = match awake.then(|| Spinners::start(cpus)).transpose() {
-            Ok(spinners) => spinners,
-            Err(error) => {
-                let why = format!("cannot keep processors {cpus:?} awake: {error}");
-                rows.extend(all_failed(&why));
-                return Ok(rows);
-            }
-        };
-        let happens = RefCell::new(happens);
-        let waits = |holder: &str| (happens.borrow_mut())(Event::Waits(holder));
-        let own = RefCell::new(Own::default());
-        let states: Vec<RefCell<Vec<CoreState>>> =
-            here.iter().map(|_| RefCell::default()).collect();
-        let mut sides = vec![Side {
-            name: "costof",
-            measure: Box::new(|_| {
-                // It waits for its turn too, but nobody hears it, and its time runs.
-                drop(self.turn(&waits)?);
-                self.costof(probe, &axes, metric, cpus, &own)
-            }),
-        }];
-        for (beside, states) in here.iter_mut().zip(&states) {
-            sides.push(Side {
-                name: beside.tool.name,
-                measure: Box::new(|_| {
-                    // Another costof would disturb it, as it would another costof.
-                    let _turn = self.turn(&waits)?;
-                    let before = gauge::look_at(cpus[0]);
-                    let number = beside.tool.measure(On {
-                        cpu: cpus[0],
-                        next: self.cpus.get(1).copied(),
-                        limit: self.limit,
-                        interrupt: self.interrupt,
-                    })?;
-                    if let (Some(floor), Ok(Some(before)), Ok(Some(after))) =
-                        (self.core_floor, before, gauge::look_at(cpus[0]))
-                    {
-                        states.borrow_mut().push(gauge::state(floor, before, after));
-                    }
-                    Ok(number)
-                }),
-            });
-        }
-        let mut on_event = |event: Event<'_>| (happens.borrow_mut())(event);
-        let given = round::interleave(self.rounds, &mut Rng::new(), &mut sides, &mut on_event)?;
-        drop(sides);
-        let (of_costof, of_tools) = given.split_first().expect("costof is the first side");
-        let own = own.into_inner();
-        for ((beside, given), core) in here.iter().zip(of_tools).zip(states) {
-            let outcome = match (of_costof, given) {
-                (Err(why), _) => Outcome::Failed(format!("costof: {why}")),
-                (_, Err(why)) => Outcome::Failed(why.clone()),
-                (Ok(_), Ok(numbers)) => {
-                    let own_numbers = own.beside(beside.tool.says).to_vec();
-                    match (Agreement::of(own_numbers, numbers.clone()), own.unit) {
-                        (Some(agreement), Some(unit)) => Outcome::Compared(agreement, unit),
-                        _ => Outcome::Failed("there was no round".to_owned()),
-                    }
-                }
-            };
-            rows.push(Row {
-                core: core.into_inner(),
-                ..row(beside, outcome)
-            });
+        match self.compare(&check, &mut here, happens) {
+            Ok(compared) => rows.extend(compared),
+            Err(Error::Failed(why)) => rows.extend(
+                here.iter()
+                    .map(|peer| Row::new(&check, peer, Outcome::Failed(why.clone()))),
+            ),
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
         }
         Ok(rows)
     }
 
-    /// One quick run of one point.
-    fn costof(
+    /// Measures costof and these tools in turns.
+    fn compare(
         &self,
-        probe: &str,
-        axes: &str,
-        metric: &str,
-        cpus: &[usize],
-        own: &RefCell<Own>,
-    ) -> Result<f64> {
+        check: &Check,
+        peers: &mut [Peer],
+        happens: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Vec<Row>> {
+        if let Some(why) = &check.lacks {
+            return Err(failed(why));
+        }
+        let cpus = self
+            .cpus
+            .get(..check.cpus)
+            .ok_or_else(|| failed(format!("it takes {} CPUs", check.cpus)))?;
+        let _spinners = check.awake.then(|| keep_awake(cpus)).transpose()?;
+        let happens = RefCell::new(happens);
+        let waits = |holder: &str| (happens.borrow_mut())(Event::Waits(holder));
+        let own: RefCell<Vec<Estimate>> = RefCell::default();
+        let cores: Vec<RefCell<Vec<CoreState>>> =
+            peers.iter().map(|_| RefCell::default()).collect();
+        let mut sides = vec![Side::new("costof", |round| {
+            // costof waits for its turn too, but silently, and its time runs.
+            drop(self.turn(&waits)?);
+            let estimate = self.costof(check, cpus, round)?;
+            let median = estimate.median;
+            own.borrow_mut().push(estimate);
+            Ok(median)
+        })];
+        sides.extend(peers.iter_mut().zip(&cores).map(|(peer, core)| {
+            Side::new(peer.tool.name, move |_| {
+                // Another costof would disturb it, as it would another costof.
+                let _turn = self.turn(&waits)?;
+                let before = gauge::look_at(cpus[0]);
+                let number = peer.tool.measure(self.conditions())?;
+                if let (Some(floor), Ok(Some(before)), Ok(Some(after))) =
+                    (self.core_floor, before, gauge::look_at(cpus[0]))
+                {
+                    core.borrow_mut().push(gauge::state(floor, before, after));
+                }
+                Ok(number)
+            })
+        }));
+        let mut on_event = |event: Event<'_>| (happens.borrow_mut())(event);
+        let given = round::interleave(self.rounds, &mut Rng::new(), &mut sides, &mut on_event)?;
+        drop(sides);
+        let own = own.into_inner();
+        let medians: Vec<f64> = own.iter().map(|estimate| estimate.median).collect();
+        let means: Vec<f64> = own.iter().map(|estimate| estimate.mean).collect();
+        let (of_costof, of_tools) = given.split_first().expect("costof is the first side");
+        let rows = peers
+            .iter()
+            .zip(of_tools)
+            .zip(cores)
+            .map(|((peer, given), core)| {
+                let with = |own: &[f64]| Agreement::new(own.to_vec(), given.clone().ok()?);
+                let (numbers, by_median) = match peer.tool.statistic {
+                    Statistic::Median => (&medians, None),
+                    Statistic::Mean => (&means, with(&medians)),
+                };
+                let outcome = match (of_costof, given) {
+                    (Err(why), _) => Outcome::Failed(format!("costof: {why}")),
+                    (_, Err(why)) => Outcome::Failed(why.clone()),
+                    _ => match (with(numbers), own.first()) {
+                        (Some(agreement), Some(first)) => Outcome::Compared(agreement, first.unit),
+                        _ => Outcome::Failed("there was no round".to_owned()),
+                    },
+                };
+                Row {
+                    core: core.into_inner(),
+                    by_median,
+                    ..Row::new(check, peer, outcome)
+                }
+            });
+        Ok(rows.collect())
+    }
+
+    /// Under which a tool runs.
+    pub fn conditions(&self) -> Conditions<'_> {
+        Conditions {
+            cpu: self.cpus[0],
+            next: self.cpus.get(1).copied(),
+            limit: self.limit,
+            interrupt: self.interrupt,
+        }
+    }
+
+    /// A run of one point.
+    ///
+    /// # Errors
+    /// It does not succeed in time, or the point has no number.
+    fn costof(&self, check: &Check, cpus: &[usize], round: usize) -> Result<Estimate> {
         let cpus: Vec<String> = cpus.iter().map(usize::to_string).collect();
         let cpus = cpus.join(",");
-        let axes = words(axes);
-        let mut arguments = vec![probe, "--quick", "--cpu", &cpus];
-        arguments.extend(settings(&axes));
-        let file = self.folder.join("run.jsonl");
+        let mut arguments = vec![check.probe, self.precision, "--cpu", &cpus];
+        arguments.extend(check.settings());
+        let name = format!("{}-{}.jsonl", check.point(), round + 1).replace([' ', '='], "-");
+        let file = self.folder.join(name);
         let run = self
             .costof
-            .run(&file, &arguments, self.limit, self.interrupt);
-        // The next one writes a file of its own; where there is none, nothing is left to take away.
-        let _ = std::fs::remove_file(&file);
-        let run = run?;
-        let estimate = the_only(&run, metric)?;
-        let mut own = own.borrow_mut();
-        own.medians.push(estimate.median);
-        own.means.push(estimate.mean);
-        own.unit = Some(estimate.unit);
-        Ok(estimate.median)
+            .run(&file, &arguments, self.limit, self.interrupt)?;
+        the_only(&run, check.metric).cloned()
     }
 
     /// The machine, once no other costof measures it.
     fn turn(&self, waits: &dyn Fn(&str)) -> Result<Turn> {
         let patience = Patience {
-            in_silence: IN_SILENCE,
+            silent: SILENT_WAIT,
             at_most: self.limit,
         };
         patience.wait(turn::take, self.interrupt, waits)
     }
 }
 
+/// Keeps CPUs from sleeping until this is dropped.
+///
+/// # Errors
+/// The kernel does not allow it.
+pub fn keep_awake(cpus: &[usize]) -> Result<Spinners> {
+    Spinners::start(cpus)
+        .map_err(|error| failed(format!("cannot keep the CPUs {cpus:?} awake: {error}")))
+}
+
 /// How long another costof is waited for.
 struct Patience {
     /// This long without a word.
-    in_silence: Duration,
+    silent: Duration,
     at_most: Duration,
 }
 
 impl Patience {
-    /// What is taken, as soon as it is free; who has it is told once.
+    /// What is taken, as soon as it is free; its holder is reported once.
     fn wait<T>(
         &self,
         mut take: impl FnMut() -> std::result::Result<T, String>,
@@ -266,14 +267,14 @@ impl Patience {
         waits: &dyn Fn(&str),
     ) -> Result<T> {
         let start = Instant::now();
-        let mut is_told = false;
+        let mut is_reported = false;
         loop {
             let holder = match take() {
                 Ok(taken) => return Ok(taken),
                 Err(holder) => holder,
             };
             let waited = start.elapsed();
-            if interrupt.came() {
+            if interrupt.is_set() {
                 return Err(Error::Interrupted);
             }
             if waited >= self.at_most {
@@ -282,11 +283,11 @@ impl Patience {
                     self.at_most.as_secs_f64()
                 )));
             }
-            if !is_told && waited >= self.in_silence {
+            if !is_reported && waited >= self.silent {
                 waits(&holder);
-                is_told = true;
+                is_reported = true;
             }
-            std::thread::sleep(ASK_AGAIN);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
@@ -314,41 +315,41 @@ pub fn chosen(
     if asked.is_empty() {
         return Ok(checks);
     }
+    let selects =
+        |word: &str, check: &Check, peer: &Peer| means(word, check.probe) || peer.tool.name == word;
     for word in asked {
-        let mut all = checks.iter();
-        let known = all.any(|check| {
-            means(word, check.probe) || check.beside.iter().any(|beside| beside.tool.name == word)
-        });
-        if !known {
+        let is_known = |check: &Check| check.peers.iter().any(|peer| selects(word, check, peer));
+        if !checks.iter().any(is_known) {
             return Err(failed(unknown(word, &checks)));
         }
     }
     for check in &mut checks {
-        let all = asked.iter().any(|word| means(word, check.probe));
-        check
-            .beside
-            .retain(|beside| all || asked.iter().any(|word| beside.tool.name == word));
+        let mut peers = std::mem::take(&mut check.peers);
+        peers.retain(|peer| asked.iter().any(|word| selects(word, check, peer)));
+        check.peers = peers;
     }
-    checks.retain(|check| !check.beside.is_empty());
+    checks.retain(|check| !check.peers.is_empty());
     Ok(checks)
 }
 
 fn unknown(word: &str, checks: &[Check]) -> String {
-    let mut tools: Vec<&str> = Vec::new();
-    let mut probes: Vec<&str> = Vec::new();
-    for check in checks {
-        let names = check.beside.iter().map(|beside| beside.tool.name);
-        let fresh: Vec<&str> = names.filter(|name| !tools.contains(name)).collect();
-        tools.extend(fresh);
-        if !probes.contains(&check.probe) {
-            probes.push(check.probe);
-        }
-    }
+    let tools = checks.iter().flat_map(|check| &check.peers);
     format!(
         "`{word}` is neither a tool that is known here ({}) nor a probe that one of them checks ({})",
-        tools.join(", "),
-        probes.join(", ")
+        distinct(tools.map(|peer| peer.tool.name)),
+        distinct(checks.iter().map(|check| check.probe)),
     )
+}
+
+/// Each of these once, in the order in which they come first.
+fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut seen: Vec<&str> = Vec::new();
+    for name in names {
+        if !seen.contains(&name) {
+            seen.push(name);
+        }
+    }
+    seen.join(", ")
 }
 
 #[cfg(test)]
@@ -363,7 +364,7 @@ mod tests {
         let means = |word: &str, probe: &str| probe.starts_with(word);
         let chosen = chosen(checks(), &asked, means)?;
         let tools = |check: &Check| {
-            let names = check.beside.iter().map(|beside| beside.tool.name);
+            let names = check.peers.iter().map(|peer| peer.tool.name);
             names.collect::<Vec<_>>()
         };
         Ok(chosen
@@ -376,8 +377,8 @@ mod tests {
     fn who_is_waited_for_is_told_once_and_not_for_ever() {
         let told = RefCell::new(Vec::new());
         let waits = |holder: &str| told.borrow_mut().push(holder.to_owned());
-        let patience = |in_silence, at_most| Patience {
-            in_silence: Duration::from_millis(in_silence),
+        let patience = |silent, at_most| Patience {
+            silent: Duration::from_millis(silent),
             at_most: Duration::from_millis(at_most),
         };
         let mut asked = 0;
@@ -401,7 +402,7 @@ mod tests {
             "{error}"
         );
         assert!(told.take().is_empty());
-        let stopped = Interrupt::by(Arc::new(AtomicBool::new(true)));
+        let stopped = Interrupt::from_flag(Arc::new(AtomicBool::new(true)));
         let error = patience(0, 60_000)
             .wait(taken, &stopped, &waits)
             .unwrap_err();

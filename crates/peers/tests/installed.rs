@@ -3,14 +3,14 @@
 
 use costof_peers::checks::checks;
 use costof_peers::child::Interrupt;
-use costof_peers::tool::On;
+use costof_peers::tool::Conditions;
 use std::time::Duration;
 
 #[test]
 fn what_is_installed_is_understood() {
     let cpus = costof_os::affinity::allowed().expect("the allowed processors are known");
     let interrupt = Interrupt::never();
-    let on = On {
+    let on = Conditions {
         cpu: cpus[0],
         next: cpus.get(1).copied(),
         limit: Duration::from_secs(100),
@@ -21,9 +21,9 @@ fn what_is_installed_is_understood() {
             eprintln!("skipped: {} {}: {why}", check.probe, check.axes);
             continue;
         }
-        for mut beside in check.beside {
-            let what = format!("{} for {} {}", beside.tool.name, check.probe, check.axes);
-            match beside.tool.measure(on) {
+        for mut peer in check.peers {
+            let what = format!("{} for {} {}", peer.tool.name, check.probe, check.axes);
+            match peer.tool.measure(on) {
                 Ok(number) => println!("{what}: {number}"),
                 Err(error) => {
                     let why = error.to_string();

@@ -31,11 +31,12 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> 
     };
     let checks = chosen(checks(), &options.which, means).map_err(wrong)?;
     let cpus = placement::here(options.cpu.as_deref())?;
-    let interrupt = Interrupt::by(watch_interrupts()?);
+    let interrupt = Interrupt::from_flag(watch_interrupts()?);
     let own = std::env::current_exe().context("cannot tell where this costof is")?;
     let folder = Folder::create()?;
     let verifier = Verifier {
         costof: &Costof::at(own),
+        precision: "--quick",
         folder: &folder.0,
         cpus: &cpus,
         core_floor: gauge::calibrate(&facts::gather().cpu),
@@ -57,7 +58,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> 
 
 /// Makes every check, and says what came of it as soon as that is known.
 fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Row>, Error> {
-    let sides = |check: &Check| 1 + check.beside.len();
+    let sides = |check: &Check| 1 + check.peers.len();
     let measurements = verifier.rounds * checks.iter().map(sides).sum::<usize>();
     let bar = progress::bar(measurements as u64, "");
     let mut rows = Vec::new();

@@ -1,6 +1,6 @@
 //! Remote procedure calls: every stack, every probe, over several links.
 
-use crate::common::{Place, read, run, was_starved};
+use crate::common::{Place, assert_contains, assert_contains_all, read, run, was_starved};
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 use std::path::Path;
@@ -12,7 +12,7 @@ const EMULATED: &str = "delay=1ms,rate=100Mbit";
 fn measured(words: &str) -> (Run, String) {
     let place = Place::new();
     let words = format!("run {words} --quick --seed 1 --out run.jsonl");
-    let shown = run(&mut place.costof(&words.split_whitespace().collect::<Vec<_>>()));
+    let shown = run(&mut place.costof(&words));
     place.expect_nothing_runs();
     (read(&place.path("run.jsonl")), shown.out)
 }
@@ -77,7 +77,7 @@ fn every_stack_is_there_and_back_over_every_link_and_stands_on_the_ladder() {
         let of_link = || run.points.iter().filter(|row| row.point.link == link);
         if of_link().count() > 0 && !of_link().any(is_disturbed) {
             let says = format!("a call with structure over {link}: ");
-            assert!(shown.contains(&says), "{says} is missing in {shown}");
+            assert_contains(&shown, &says);
         }
     }
 }
@@ -196,25 +196,22 @@ fn calls_are_made_at_a_rate() {
 #[test]
 fn the_plan_of_calls_has_what_they_are_made_of() {
     let place = Place::new();
-    let shown = run(&mut place.costof(&["run", "rpc", "--dry-run"])).expect_code(0);
-    for planned in [
-        "rpc.rtt stack=grpc over=tcp payload=string64 cpus=cross wake=awake over loopback",
-        "rpc.rtt stack=rudp over=tcp payload=string65536 cpus=cross wake=awake over loopback",
-        "rpc.rtt stack=tcp over=unix payload=string64 cpus=cross wake=awake over loopback",
-        "rpc.first_call stack=thrift payload=structure cpus=cross wake=awake over loopback",
-        "rpc.marshal stack=thrift_compact payload=int direction=unmarshal",
-        "rpc.stream stack=rudp size=1B over loopback",
-        "rpc.load stack=thrift payload=string64 rate=120000 connections=1 over loopback",
-        "net.rtt",
-        "os.syscall call=read",
-        "os.page_fault kind=minor_file",
-        "net.bandwidth",
-        "cpu.memcpy",
-    ] {
-        assert!(
-            shown.out.contains(planned),
-            "{planned} is missing in {}",
-            shown.out
-        );
-    }
+    let shown = run(&mut place.costof("run rpc --dry-run")).expect_code(0);
+    assert_contains_all(
+        &shown.out,
+        &[
+            "rpc.rtt stack=grpc over=tcp payload=string64 cpus=cross wake=awake over loopback",
+            "rpc.rtt stack=rudp over=tcp payload=string65536 cpus=cross wake=awake over loopback",
+            "rpc.rtt stack=tcp over=unix payload=string64 cpus=cross wake=awake over loopback",
+            "rpc.first_call stack=thrift payload=structure cpus=cross wake=awake over loopback",
+            "rpc.marshal stack=thrift_compact payload=int direction=unmarshal",
+            "rpc.stream stack=rudp size=1B over loopback",
+            "rpc.load stack=thrift payload=string64 rate=120000 connections=1 over loopback",
+            "net.rtt",
+            "os.syscall call=read",
+            "os.page_fault kind=minor_file",
+            "net.bandwidth",
+            "cpu.memcpy",
+        ],
+    );
 }

@@ -1,6 +1,6 @@
 //! What each command prints, and what it says to a wrong name.
 
-use crate::common::{Ended, Place, run};
+use crate::common::{Ended, Place, assert_contains, assert_contains_all, run};
 use serde_json::Value;
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -20,8 +20,7 @@ const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 /// The real costof with these words, which must succeed.
 #[track_caller]
 fn costof(words: &str) -> Ended {
-    let words: Vec<&str> = words.split_whitespace().collect();
-    run(&mut Place::new().costof(&words)).expect_code(0)
+    run(&mut Place::new().costof(words)).expect_code(0)
 }
 
 /// The real costof with these words, which must be wrong and name all of these.
@@ -94,15 +93,12 @@ fn what_cannot_be_is_refused_before_anything_starts() {
 fn help_says_what_each_command_is_for() {
     let whole = costof("--help").out;
     for command in COMMANDS {
-        assert!(
-            whole.contains(&format!("  {command} ")),
-            "{command} is missing in: {whole}"
-        );
+        assert_contains(&whole, &format!("  {command} "));
         let help = costof(&format!("{command} --help")).out;
-        assert!(help.contains(&format!("Usage: costof {command}")), "{help}");
-        assert!(help.contains("-h, --help"), "{help}");
+        assert_contains(&help, &format!("Usage: costof {command}"));
+        assert_contains(&help, "-h, --help");
     }
-    assert!(whole.contains("Exit codes: 0 done"), "{whole}");
+    assert_contains(&whole, "Exit codes: 0 done");
     assert!(!whole.contains("worker"), "{whole}");
     assert_eq!(
         costof("--version").out,
@@ -110,7 +106,7 @@ fn help_says_what_each_command_is_for() {
     );
     // Without a command, the help is an error.
     let nothing = run(&mut Place::new().costof(&[])).expect_code(2);
-    assert!(nothing.err.contains("Usage: costof"), "{}", nothing.err);
+    assert_contains(&nothing.err, "Usage: costof");
 }
 
 #[test]
@@ -151,9 +147,9 @@ fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run()
         run(&mut place.costof(&words))
     };
     let before = explained("").expect_code(0).out;
-    assert!(
-        before.contains("In none of the last 30 runs here: `costof run cpu.loop` measures it"),
-        "{before}"
+    assert_contains(
+        &before,
+        "In none of the last 30 runs here: `costof run cpu.loop` measures it",
     );
     for words in [
         "run cpu.frequency cpu.loop --quick",
@@ -165,15 +161,17 @@ fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run()
     let latest = explained("").expect_code(0).out;
     let sum = latest.split("Expected and measured").nth(1).unwrap();
     let sum = sum.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        sum.contains("cpu.loop: expected ")
-            && sum.contains("that cpu.frequency measured), measured"),
-        "{sum}"
+    assert_contains_all(
+        &sum,
+        &[
+            "cpu.loop: expected ",
+            "that cpu.frequency measured), measured",
+        ],
     );
     let without = explained(" --run null.jsonl").expect_code(0).out;
-    assert!(without.contains("no prediction for it"), "{without}");
+    assert_contains(&without, "no prediction for it");
     let missing = explained(" --run missing.jsonl").expect_code(2).err;
-    assert!(missing.contains("missing.jsonl"), "{missing}");
+    assert_contains(&missing, "missing.jsonl");
 }
 
 #[test]
@@ -199,10 +197,7 @@ fn every_probe_is_explained() {
         let text = costof(&format!("explain {id}")).out;
         assert!(text.starts_with(&format!("{id}: ")), "{text}");
         for section in ["How (method ", "Metrics", "Predicted from", "Sources"] {
-            assert!(
-                text.contains(&format!("\n{section}")),
-                "{section} is missing in: {text}"
-            );
+            assert_contains(&text, &format!("\n{section}"));
         }
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         for said in [
@@ -226,20 +221,11 @@ fn every_probe_is_explained() {
 #[test]
 fn a_dry_run_shows_the_points_and_what_they_take_and_measures_nothing() {
     let place = Place::new();
-    let words = [
-        "run",
-        "os.syscall",
-        "null",
-        "--set",
-        "call=getpid,getppid",
-        "--dry-run",
-    ];
-    let shown = run(&mut place.costof(&words)).expect_code(0);
+    let words = "run os.syscall null --set call=getpid,getppid --dry-run";
+    let shown = run(&mut place.costof(words)).expect_code(0);
     let mut lines: Vec<&str> = shown.out.lines().collect();
     let takes = lines.pop().unwrap();
-    for said in ["3 points", "launches", " s ", "memory", "disk"] {
-        assert!(takes.contains(said), "`{said}` is missing in: {takes}");
-    }
+    assert_contains_all(takes, &["3 points", "launches", " s ", "memory", "disk"]);
     for point in [
         "null",
         "os.syscall call=getpid threads=1",
@@ -324,11 +310,7 @@ fn the_manual_page_renders_without_a_warning() {
         .arg(place.path("costof.1"))
         .env("MANPAGER", "cat");
     let shown = run(&mut man).expect_code(0);
-    assert!(
-        shown.out.contains("What does this cost here?"),
-        "{}",
-        shown.out
-    );
+    assert_contains(&shown.out, "What does this cost here?");
     assert_eq!(shown.err, "");
 }
 

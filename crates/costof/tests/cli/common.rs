@@ -46,6 +46,55 @@ impl Drop for Place {
     }
 }
 
+/// A command line: all words in one text, or one by one where a word holds blanks.
+pub(crate) trait Arguments {
+    fn words(&self) -> Vec<String>;
+}
+
+impl Arguments for &str {
+    fn words(&self) -> Vec<String> {
+        self.split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+impl Arguments for &String {
+    fn words(&self) -> Vec<String> {
+        self.as_str().words()
+    }
+}
+
+impl Arguments for &[&str] {
+    fn words(&self) -> Vec<String> {
+        self.iter().map(|&word| word.to_owned()).collect()
+    }
+}
+
+impl<const N: usize> Arguments for &[&str; N] {
+    fn words(&self) -> Vec<String> {
+        self.as_slice().words()
+    }
+}
+
+impl Arguments for &Vec<&str> {
+    fn words(&self) -> Vec<String> {
+        self.as_slice().words()
+    }
+}
+
+/// A text has this part.
+#[track_caller]
+pub(crate) fn assert_contains(text: &str, part: &str) {
+    assert!(text.contains(part), "`{part}` is missing in: {text}");
+}
+
+/// A text has all of these parts.
+#[track_caller]
+pub(crate) fn assert_contains_all(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert_contains(text, part);
+    }
+}
+
 /// How a command ended, and what it wrote.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -66,12 +115,12 @@ impl Place {
     }
 
     /// The real costof, with these arguments.
-    pub(crate) fn costof(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn costof(&self, arguments: impl Arguments) -> Command {
         self.command(Path::new(env!("CARGO_BIN_EXE_costof")), arguments)
     }
 
     /// The costof of `examples/misbehaving.rs`, with these arguments.
-    pub(crate) fn misbehaving(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn misbehaving(&self, arguments: impl Arguments) -> Command {
         let beside = Path::new(env!("CARGO_BIN_EXE_costof")).parent().unwrap();
         let program = beside.join("examples/misbehaving");
         assert!(
@@ -88,10 +137,10 @@ impl Place {
     }
 
     /// A program in this place, with these arguments.
-    pub(crate) fn command(&self, program: &Path, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, program: &Path, arguments: impl Arguments) -> Command {
         let mut command = Command::new(program);
         command
-            .args(arguments)
+            .args(arguments.words())
             .current_dir(self.0.path())
             .env("HOME", self.0.path())
             .env("XDG_STATE_HOME", self.path("state"))
@@ -212,13 +261,7 @@ impl Ended {
     #[track_caller]
     pub(crate) fn expect_wrong(self, named: &[&str]) -> Ended {
         let ended = self.expect_code(2);
-        for name in named {
-            assert!(
-                ended.err.contains(name),
-                "`{name}` is missing in: {}",
-                ended.err
-            );
-        }
+        assert_contains_all(&ended.err, named);
         assert!(!ended.err.contains("panicked"), "{}", ended.err);
         ended
     }

@@ -1,6 +1,6 @@
 //! `costof compare`: runs of the real costof, held against each other.
 
-use crate::common::{Place, read, run};
+use crate::common::{Place, assert_contains, assert_contains_all, read, run};
 use costof_model::metric::Data;
 use costof_model::rows::Row;
 use costof_model::run_file;
@@ -11,15 +11,8 @@ use std::fs;
 /// in all launches, which differ on a busy machine.
 fn measured() -> Place {
     let place = Place::new();
-    let words = [
-        "run",
-        "null",
-        "cpu.loop",
-        "--quick",
-        "--out",
-        "before.jsonl",
-    ];
-    run(&mut place.costof(&words)).expect_code(0);
+    let words = "run null cpu.loop --quick --out before.jsonl";
+    run(&mut place.costof(words)).expect_code(0);
     rewrite(&place, "before.jsonl", |_, launch, data| {
         if let Data::Samples(samples) = data {
             let cost = 10.0 + 0.01 * f64::from(launch);
@@ -66,19 +59,15 @@ fn rewrite(place: &Place, name: &str, change: impl Fn(&str, u32, &mut Data)) {
 fn what_takes_twice_as_long_is_worse_and_the_rest_is_not() {
     let place = measured();
     slowed(&place, "cpu.loop", 2.0);
-    let text = run(&mut place.costof(&["compare", "before.jsonl", "after.jsonl"])).expect_code(0);
-    assert!(
-        text.out.contains(" worse ") && text.out.contains("2.000"),
-        "{}",
-        text.out
-    );
+    let text = run(&mut place.costof("compare before.jsonl after.jsonl")).expect_code(0);
+    assert_contains_all(&text.out, &[" worse ", "2.000"]);
     assert!(!text.out.contains(" better "), "{}", text.out);
     assert!(
         !text.out.contains("Not the same in both runs"),
         "{}",
         text.out
     );
-    let told = run(&mut place.costof(&["compare", "--json", "before.jsonl", "after.jsonl"]))
+    let told = run(&mut place.costof("compare --json before.jsonl after.jsonl"))
         .expect_code(0)
         .out;
     let told: Value = serde_json::from_str(&told).unwrap();
@@ -128,7 +117,7 @@ fn a_threshold_ends_with_a_code_of_its_own() {
 #[test]
 fn what_cannot_be_compared_says_why() {
     let place = measured();
-    let exported = run(&mut place.costof(&["export", "before.jsonl"]))
+    let exported = run(&mut place.costof("export before.jsonl"))
         .expect_code(0)
         .out;
     fs::write(place.path("export.jsonl"), exported).unwrap();
@@ -138,7 +127,7 @@ fn what_cannot_be_compared_says_why() {
         format!("{}{}", ended.out, ended.err)
     };
     let export = wrong(&["before.jsonl", "export.jsonl"]);
-    assert!(export.contains("an export has none"), "{export}");
+    assert_contains(&export, "an export has none");
     assert!(wrong(&["before.jsonl", "absent.jsonl"]).contains("absent.jsonl"));
     assert!(wrong(&["before.jsonl", "rubbish.jsonl"]).contains("rubbish.jsonl"));
     assert!(wrong(&["before.jsonl"]).contains("AFTER"));
@@ -156,8 +145,5 @@ fn a_point_that_has_no_number_any_more_is_no_pass() {
     let words = ["compare", "before.jsonl", "after.jsonl", "--threshold", "5"];
     run(&mut place.costof(&words)).expect_code(1);
     let shown = run(&mut place.costof(&words[..3])).expect_code(0).out;
-    assert!(
-        shown.contains("Only the earlier run has a number of"),
-        "{shown}"
-    );
+    assert_contains(&shown, "Only the earlier run has a number of");
 }

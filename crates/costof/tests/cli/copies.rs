@@ -1,6 +1,6 @@
 //! Ways of sending a message, over links on which the kernel copies and one on which it does not.
 
-use crate::common::{Place, read, run, was_starved};
+use crate::common::{Place, assert_contains, read, run, was_starved};
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 
@@ -10,7 +10,7 @@ fn measured(place: &Place, link: &str) -> Run {
         "run copy.send --set primitive=two_copy,one_copy,zero_copy,splice --set size=16KiB --quick \
          --seed 1 --out run.jsonl --link {link}"
     );
-    let costof = &mut place.costof(&words.split(' ').collect::<Vec<_>>());
+    let costof = &mut place.costof(&words);
     run(costof);
     place.expect_nothing_runs();
     read(&place.path("run.jsonl"))
@@ -65,7 +65,7 @@ fn the_six_questions_are_asked_of_the_ways_of_the_study_and_the_verdict_says_why
     let place = Place::new();
     let words = "run copy.send --set primitive=two_copy,one_copy,zero_copy --set size=4KiB,64KiB \
                  --quick --seed 1 --out run.jsonl";
-    let text = run(&mut place.costof(&words.split_whitespace().collect::<Vec<_>>())).out;
+    let text = run(&mut place.costof(words)).out;
     if rows(&read(&place.path("run.jsonl")), &["zero_copy"]).is_empty() {
         return;
     }
@@ -76,7 +76,7 @@ fn the_six_questions_are_asked_of_the_ways_of_the_study_and_the_verdict_says_why
     let verdict = "zero_copy by tcp over loopback at 4KiB to 64KiB: copied 100 %: the receiver is on \
                    this machine (loopback)";
     assert_eq!(text.matches(verdict).count(), 1, "{text}");
-    assert!(text.contains("so this measures a deferred copy"), "{text}");
+    assert_contains(&text, "so this measures a deferred copy");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn messages_go_as_they_are_asked_for_and_are_answered_over_every_socket() {
     let place = Place::new();
     let words = "run copy.send --set pattern=echo,trigger --set in_flight=8 --set size=16KiB --set \
                  over=tcp,udp,udp_gso,unix --quick --seed 1 --out run.jsonl";
-    run(&mut place.costof(&words.split(' ').collect::<Vec<_>>()));
+    run(&mut place.costof(words));
     place.expect_nothing_runs();
     let run = read(&place.path("run.jsonl"));
     assert_eq!(
@@ -146,7 +146,6 @@ fn messages_go_as_they_are_asked_for_and_are_answered_over_every_socket() {
 fn planned(words: &str) -> (Vec<String>, Vec<String>) {
     let place = Place::new();
     let words = format!("run copy.send --dry-run {words}");
-    let words: Vec<&str> = words.split_whitespace().collect();
     let shown = run(&mut place.costof(&words)).expect_code(0).out;
     let (points, takes) = shown.split_once("\n\n").expect("an empty line between");
     let links = takes.lines().filter(|line| line.starts_with("over "));

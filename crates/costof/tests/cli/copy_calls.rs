@@ -116,7 +116,7 @@ fn traced(place: &Place, settings: &[String]) -> Option<Vec<Calls>> {
             return None;
         }
     }
-    let worker = place.costof(&["worker"]);
+    let worker = place.costof("worker");
     // A file for each thread, without what is sent.
     let host = format!(
         "exec:exec strace --follow-forks --output-separately -s 0 \

@@ -8,7 +8,7 @@ use costof_model::run_file::Run;
 fn measured(words: &str) -> Run {
     let place = Place::new();
     let words = format!("run {words} --quick --seed 1 --out run.jsonl");
-    run(&mut place.costof(&words.split_whitespace().collect::<Vec<_>>()));
+    run(&mut place.costof(&words));
     place.expect_nothing_runs();
     read(&place.path("run.jsonl"))
 }
@@ -80,7 +80,7 @@ fn messages_arrive_over_a_link_that_loses_them() {
 #[test]
 fn the_plan_has_the_losses_of_the_study_for_every_stack() {
     let place = Place::new();
-    let shown = run(&mut place.costof(&["run", "rudp.loss", "--dry-run"])).expect_code(0);
+    let shown = run(&mut place.costof("run rudp.loss --dry-run")).expect_code(0);
     for link in [
         "wan",
         "rate=100Mbit",

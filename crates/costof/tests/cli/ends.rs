@@ -1,6 +1,6 @@
 //! What is recorded of the ends of a link in each launch.
 
-use crate::common::{Place, read, run};
+use crate::common::{Place, assert_contains, read, run};
 
 #[test]
 fn each_launch_tells_how_the_ends_of_its_link_were_set_up() {
@@ -28,7 +28,7 @@ fn each_launch_tells_how_the_ends_of_its_link_were_set_up() {
         }
         let ended = ended.expect_code(0);
         let line = format!("Link {link}: {device}");
-        assert!(ended.out.contains(&line), "{}", ended.out);
+        assert_contains(&ended.out, &line);
         let run = read(&place.path(&file));
         assert!(!run.launches.is_empty());
         for launch in &run.launches {

@@ -7,18 +7,9 @@ use std::fs;
 /// A run of the real costof, and what `export` makes of it with these options.
 fn exported(options: &[&str]) -> (Place, String) {
     let place = Place::new();
-    let words = [
-        "run",
-        "null",
-        "cpu.frequency",
-        "--quick",
-        "--seed",
-        "4242",
-        "--out",
-        "run.jsonl",
-    ];
-    run(&mut place.costof(&words)).expect_code(0);
-    let text = run(place.costof(&["export", "run.jsonl"]).args(options))
+    let words = "run null cpu.frequency --quick --seed 4242 --out run.jsonl";
+    run(&mut place.costof(words)).expect_code(0);
+    let text = run(place.costof("export run.jsonl").args(options))
         .expect_code(0)
         .out;
     (place, text)
@@ -35,14 +26,14 @@ fn all_rows_but_the_launches_are_exported() {
     assert_eq!(exported, whole);
     // An export is a run file: it can be exported again, and shown.
     fs::write(place.path("small.jsonl"), &text).unwrap();
-    let again = run(&mut place.costof(&["export", "small.jsonl"])).expect_code(0);
+    let again = run(&mut place.costof("export small.jsonl")).expect_code(0);
     assert_eq!(again.out, text);
 }
 
 #[test]
 fn an_anonymous_export_names_neither_machine_nor_user() {
     let (place, text) = exported(&["--anonymous"]);
-    let named = run(&mut place.costof(&["export", "run.jsonl"]))
+    let named = run(&mut place.costof("export run.jsonl"))
         .expect_code(0)
         .out;
     let read_line = |file: &str| {

@@ -1,7 +1,7 @@
 //! Probes of files in folders of every kind: what will not do is told with the reason, and nothing is
 //! left of them, however they end.
 
-use crate::common::{Ended, Place, read, run, signal, spawn, wait_for};
+use crate::common::{Ended, Place, assert_contains, read, run, signal, spawn, wait_for};
 use costof_model::failure::FailureKind;
 use costof_model::rows::FailureRow;
 use costof_model::run_file::Run;
@@ -57,8 +57,8 @@ fn a_folder_that_will_not_do_is_told_with_the_reason() {
         (PathBuf::from("/proc"), "/proc"),
     ] {
         let reason = refused(WARM, &folder);
-        assert!(reason.contains(says), "{reason}");
-        assert!(reason.contains("--set dir="), "{reason}");
+        assert_contains(&reason, says);
+        assert_contains(&reason, "--set dir=");
     }
 }
 
@@ -118,7 +118,7 @@ fn a_folder_that_is_not_ones_own_is_refused() {
         return;
     }
     let reason = reason(&place, run(&mut costof));
-    assert!(reason.contains("Permission denied"), "{reason}");
+    assert_contains(&reason, "Permission denied");
 }
 
 /// costof with these arguments, for files in a folder at which this is mounted, in a mount namespace
@@ -149,7 +149,7 @@ fn a_file_system_that_is_only_read_is_refused() {
     match mounted(&place, mount, WARM) {
         Ok(ended) => {
             let reason = reason(&place, ended);
-            assert!(reason.contains("Read-only file system"), "{reason}");
+            assert_contains(&reason, "Read-only file system");
         }
         Err(why) => eprintln!("{why}"),
     }
@@ -162,7 +162,7 @@ fn a_disk_is_never_filled() {
     match mounted(&place, mount, WARM) {
         Ok(ended) => {
             let reason = reason(&place, ended);
-            assert!(reason.contains("would fill the disk"), "{reason}");
+            assert_contains(&reason, "would fill the disk");
         }
         Err(why) => eprintln!("{why}"),
     }
@@ -180,7 +180,7 @@ fn a_file_system_without_direct_reads_says_so() {
     match mounted(&place, &mount, DIRECT) {
         Ok(ended) => {
             let reason = reason(&place, ended);
-            assert!(reason.contains("past the page cache"), "{reason}");
+            assert_contains(&reason, "past the page cache");
         }
         Err(why) => eprintln!("{why}"),
     }
@@ -193,7 +193,7 @@ fn files_in_memory_are_told_from_those_on_a_disk() {
     match mounted(&place, mount, DIRECT) {
         Ok(ended) => {
             let reason = reason(&place, ended);
-            assert!(reason.contains("in memory alone"), "{reason}");
+            assert_contains(&reason, "in memory alone");
         }
         Err(why) => eprintln!("{why}"),
     }
@@ -315,11 +315,7 @@ fn the_limit_of_a_control_group_is_found() {
     let found = found_mib(&ended.out);
     let share = found / LIMIT_MIB as f64;
     assert!((0.9..=1.1).contains(&share), "{found} MiB: {}", ended.out);
-    assert!(
-        ended.out.contains("the control group's memory limit"),
-        "{}",
-        ended.out
-    );
+    assert_contains(&ended.out, "the control group's memory limit");
     let run: Run = read(&place.path("run.jsonl"));
     let share = |mib: u64| {
         let mut rows = run.points.iter();

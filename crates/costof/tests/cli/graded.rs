@@ -1,6 +1,6 @@
 //! Grades: what a neighbour's load leaves of them. B, where the batches that it disturbed are left out.
 
-use crate::common::{Place, read, run};
+use crate::common::{Place, assert_contains, read, run};
 use costof_model::noise::Grade;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -39,15 +39,15 @@ fn a_neighbour_on_the_measured_processor_costs_the_grade_and_is_named() {
             .iter()
             .find(|warning| warning.kind == "run_queue_wait")
             .unwrap_or_else(|| panic!("{} does not say why", point.point));
-        assert!(waited.advice.contains("--cpu"), "{}", waited.advice);
+        assert_contains(&waited.advice, "--cpu");
     }
 }
 
 #[test]
 fn what_waits_by_design_has_no_waiting_as_noise() {
     let place = Place::new();
-    let words = ["run", "null", "os.thread", "--quick", "--out", "run.jsonl"];
-    run(place.costof(&words).args(["--set", "cpus=same"])).expect_code(0);
+    let words = "run null os.thread --quick --out run.jsonl";
+    run(place.costof(words).args(["--set", "cpus=same"])).expect_code(0);
     let run = read(&place.path("run.jsonl"));
     let told = std::fs::exists("/proc/thread-self/schedstat").unwrap();
     for launch in &run.launches {

@@ -1,6 +1,8 @@
 //! Measuring where another command leads, and what is in its way.
 
-use crate::common::{Ended, Place, expect_complete, read, run};
+use crate::common::{
+    Ended, Place, assert_contains, assert_contains_all, expect_complete, read, run,
+};
 use crate::namespaces::Namespaces;
 use costof_model::failure::FailureKind;
 use rustix::process::geteuid;
@@ -57,14 +59,10 @@ fn whatever_the_command_only_its_input_and_output_are_relied_on() {
 fn a_command_that_a_file_names_is_not_run_unseen() {
     let (place, ended) = on("WORKER", &[]);
     ended.expect_code(0);
-    let resume = ["run", "--resume", "run.jsonl"];
-    let ended = run(&mut place.costof(&resume)).expect_code(2);
-    assert!(
-        ended.err.contains("exec:") && ended.err.contains("--force"),
-        "{}",
-        ended.err
-    );
-    run(place.costof(&resume).arg("--force")).expect_code(0);
+    let resume = "run --resume run.jsonl";
+    let ended = run(&mut place.costof(resume)).expect_code(2);
+    assert_contains_all(&ended.err, &["exec:", "--force"]);
+    run(place.costof(resume).arg("--force")).expect_code(0);
 }
 
 /// Nothing is measured, and the error names all of these.
@@ -73,11 +71,7 @@ fn refused(command: &str, more: &[&str], named: &[&str]) {
     let (place, ended) = on(command, more);
     let ended = ended.expect_code(3);
     for name in named {
-        assert!(
-            ended.err.contains(name),
-            "`{name}` is missing in: {}",
-            ended.err
-        );
+        assert_contains(&ended.err, name);
     }
     assert!(!place.path("run.jsonl").exists());
 }
@@ -169,16 +163,8 @@ fn another_build_with_other_probes_is_a_host_whose_absent_probes_are_named() {
     let run = read(&place.path("run.jsonl"));
     let failure = &run.failures[0];
     assert_eq!(failure.kind, FailureKind::Unsupported);
-    assert!(
-        failure.reason.contains("has no probe null"),
-        "{}",
-        failure.reason
-    );
-    assert!(
-        failure.reason.contains("same release"),
-        "{}",
-        failure.reason
-    );
+    assert_contains(&failure.reason, "has no probe null");
+    assert_contains(&failure.reason, "same release");
 }
 
 #[test]
@@ -203,10 +189,7 @@ fn a_link_is_made_for_what_a_command_starts_here_and_for_nothing_elsewhere() {
         let on = host(&place, command);
         let words = "run net.rtt --set over=tcp --set size=56 --set wake=idle --link veth --link \
                      loopback --quick --out run.jsonl --on";
-        run(place
-            .costof(&words.split_whitespace().collect::<Vec<_>>())
-            .arg(&on))
-        .expect_code(0);
+        run(place.costof(words).arg(&on)).expect_code(0);
         place.expect_nothing_runs();
         let run = read(&place.path("run.jsonl"));
         let mut failures = run.failures.iter().filter(|row| row.point.link == "veth");
@@ -239,7 +222,7 @@ fn of_a_worker_that_hangs_or_crashes_elsewhere_nothing_is_left() {
         let program = place.misbehaving(&[]);
         let on = format!("exec:true; {} worker; true", Place::program(&program));
         let words = format!("run {words} --quick --timeout 2 --out run.jsonl --on");
-        let mut costof = place.misbehaving(&words.split(' ').collect::<Vec<_>>());
+        let mut costof = place.misbehaving(&words);
         run(costof.arg(&on)).expect_code(3);
         place.expect_nothing_runs();
         let failures = read(&place.path("run.jsonl")).failures;
@@ -253,7 +236,7 @@ fn both_ends_of_a_round_trip_may_be_anywhere_and_are_written_down() {
     let place = Place::new();
     let (on, peer) = (host(&place, "WORKER"), host(&place, "cat | WORKER"));
     let words = "run net.rtt --set over=tcp,udp --quick --out run.jsonl --peer-port 46110-46140";
-    let mut costof = place.costof(&words.split(' ').collect::<Vec<_>>());
+    let mut costof = place.costof(words);
     costof.args(["--peer-address", "127.0.0.1", "--on", &on, "--peer", &peer]);
     run(&mut costof).expect_code(0);
     place.expect_nothing_runs();
@@ -278,7 +261,7 @@ fn both_ends_of_a_round_trip_may_be_anywhere_and_are_written_down() {
     assert_eq!(roles, ["only", "peer"]);
     assert!(attempt.peer.is_some());
     // And nobody else learns of it.
-    let export = run(&mut place.costof(&["export", "--anonymous", "run.jsonl"])).expect_code(0);
+    let export = run(&mut place.costof("export --anonymous run.jsonl")).expect_code(0);
     let costof = place.costof(&[]);
     for secret in [Place::program(&costof), "cat |", "127.0.0.1"] {
         assert!(!export.out.contains(secret), "`{secret}` is exported");
@@ -291,7 +274,7 @@ fn the_other_end_may_be_at_an_address_of_ip_version_6() {
         let place = Place::new();
         let words = "run net.rtt --set over=tcp,udp --quick --out run.jsonl --peer local \
                      --peer-address ::1";
-        run(&mut place.costof(&words.split_whitespace().collect::<Vec<_>>())).expect_code(0);
+        run(&mut place.costof(words)).expect_code(0);
         let run = read(&place.path("run.jsonl"));
         assert!(run.failures.is_empty(), "{:?}", run.failures);
         expect_complete(&run);
@@ -378,7 +361,7 @@ fn two_named_namespaces_are_two_hosts_on_one_machine() {
     let near = format!("netns:{}", namespaces.near);
     let far = format!("netns:{}", namespaces.far);
     let words = "run net.rtt --set over=tcp,udp --quick --out run.jsonl";
-    let mut costof = place.costof(&words.split(' ').collect::<Vec<_>>());
+    let mut costof = place.costof(words);
     run(costof.args(["--on", &near, "--peer", &far])).expect_code(0);
     place.expect_nothing_runs();
     let run = read(&place.path("run.jsonl"));
@@ -408,7 +391,7 @@ fn what_another_session_of_ssh_left_in_the_environment_is_no_address() {
         [&namespaces.near, &namespaces.far].map(by_command),
     ] {
         let words = "run net.rtt --set size=1 --quick --out run.jsonl";
-        let mut costof = place.costof(&words.split(' ').collect::<Vec<_>>());
+        let mut costof = place.costof(words);
         costof.env("SSH_CONNECTION", left);
         run(costof.args(["--on", &hosts[0], "--peer", &hosts[1]])).expect_code(0);
         let run = read(&place.path("run.jsonl"));
@@ -427,7 +410,5 @@ fn a_namespace_that_is_not_there_is_named() {
     let place = Place::new();
     let words = ["run", "null", "--quick", "--on", "netns:no-such-namespace"];
     let ended = run(&mut place.costof(&words)).expect_code(3);
-    for named in ["no-such-namespace", "ip netns list"] {
-        assert!(ended.err.contains(named), "{}", ended.err);
-    }
+    assert_contains_all(&ended.err, &["no-such-namespace", "ip netns list"]);
 }

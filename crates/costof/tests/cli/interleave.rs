@@ -1,6 +1,9 @@
 //! `costof compare --interleave`: two hosts measured launch beside launch, and pages of comparisons.
 
-use crate::common::{Ended, Place, ended, expect_complete, read, run, signal, spawn, wait_for};
+use crate::common::{
+    Ended, Place, assert_contains, assert_contains_all, ended, expect_complete, read, run, signal,
+    spawn, wait_for,
+};
 use costof_measure::compare::{Metrics, compare};
 use costof_model::failure::FailureKind;
 use costof_model::rows::LaunchRow;
@@ -74,17 +77,14 @@ fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
     assert_eq!(after.run.plan.hosts.on.as_ref(), Some(&other));
     // The files are what was compared: again, they say the same.
     assert!(compare(&before, &after, Metrics::Primary).in_turns);
-    let words = ["compare", "--json", "runs/before.jsonl", "runs/after.jsonl"];
+    let words = "compare --json runs/before.jsonl runs/after.jsonl";
     let told: Value =
-        serde_json::from_str(&run(&mut place.costof(&words)).expect_code(0).out).unwrap();
+        serde_json::from_str(&run(&mut place.costof(words)).expect_code(0).out).unwrap();
     assert_eq!(told["comparison"]["in_turns"], true);
     let rows = told["comparison"]["rows"].as_array().unwrap();
     assert!(rows.iter().any(|row| row["probe"] == "cpu.loop"), "{told}");
     let page = fs::read_to_string(place.path("page.html")).unwrap();
-    assert!(
-        page.contains("After ÷ before") && page.contains("Both took turns"),
-        "{page}"
-    );
+    assert_contains_all(&page, &["After ÷ before", "Both took turns"]);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_host_may_stand_beside_itself_and_json_names_the_files() {
     for side in ["before", "after"] {
         // In the history, where no folder was named.
         let path = told[side].as_str().unwrap();
-        assert!(path.contains("state/costof/runs/"), "{path}");
+        assert_contains(path, "state/costof/runs/");
         expect_complete(&read(path.as_ref()));
     }
 }
@@ -154,16 +154,13 @@ fn what_cannot_be_measured_says_so_and_why() {
     let place = Place::new();
     let ended = beside_misbehaving(&place, &["test.unsupported", "--quick"]).expect_code(3);
     let all = format!("{}{}", ended.out, ended.err);
-    assert!(
-        all.contains("On local:") && all.contains("buy one"),
-        "{all}"
-    );
-    assert!(all.contains("nothing can be compared"), "{all}");
+    assert_contains_all(&all, &["On local:", "buy one"]);
+    assert_contains(&all, "nothing can be compared");
     // One host has the probe, the other has not: it is no pass either.
     let host = format!("exec:{} worker", Place::program(&place.misbehaving(&[])));
     let words = ["null", "--quick", "--out", "one"];
     let ended = interleaved(&place, ["local", &host], &words).expect_code(3);
-    assert!(ended.out.contains("has no probe null"), "{}", ended.out);
+    assert_contains(&ended.out, "has no probe null");
     // It has its number where it could be measured, and no launch more.
     let alone = read(&place.path("one/before.jsonl"));
     assert_eq!((alone.launches.len(), alone.points.len()), (3, 1));
@@ -244,17 +241,12 @@ fn an_interrupt_leaves_both_files_and_nothing_that_runs() {
     let place = Place::new();
     let words =
         "compare --interleave local local test.good test.hang --set how=sleep --quick --out runs";
-    let words: Vec<&str> = words.split(' ').collect();
-    let controller = spawn(&mut place.misbehaving(&words));
+    let controller = spawn(&mut place.misbehaving(words));
     wait_for("the probe to hang", || place.path("hanging").exists());
     signal(&controller, Signal::INT);
     let ended = ended(controller).expect_code(130);
     place.expect_nothing_runs();
-    assert!(
-        ended.err.contains("runs/before.jsonl and runs/after.jsonl"),
-        "{}",
-        ended.err
-    );
+    assert_contains(&ended.err, "runs/before.jsonl and runs/after.jsonl");
     for name in ["before", "after"] {
         let run = read(&place.path(&format!("runs/{name}.jsonl")));
         let good = |launch: &&LaunchRow| launch.points[0].point.probe == "test.good";
@@ -264,7 +256,7 @@ fn an_interrupt_leaves_both_files_and_nothing_that_runs() {
     // What is there is compared.
     let words = ["compare", "runs/before.jsonl", "runs/after.jsonl"];
     let told = run(&mut place.costof(&words)).expect_code(0).out;
-    assert!(told.contains("Both took turns"), "{told}");
+    assert_contains(&told, "Both took turns");
 }
 
 #[test]
@@ -276,7 +268,7 @@ fn a_host_that_cannot_be_reached_is_named() {
         (["local", "netns:no-such-namespace"], "no-such-namespace"),
     ] {
         let ended = interleaved(&place, hosts, &["null", "--quick"]).expect_code(3);
-        assert!(ended.err.contains(named), "{}", ended.err);
+        assert_contains(&ended.err, named);
     }
     assert!(!place.path("state").exists());
 }
@@ -287,9 +279,10 @@ fn files_that_are_there_are_not_written_over() {
     fs::create_dir(place.path("runs")).unwrap();
     fs::write(place.path("runs/after.jsonl"), "mine").unwrap();
     let ended = interleaved(&place, ["local", "local"], CHEAP).expect_code(2);
-    for says in ["runs/after.jsonl is there", "another folder by --out"] {
-        assert!(ended.err.contains(says), "{}", ended.err);
-    }
+    assert_contains_all(
+        &ended.err,
+        &["runs/after.jsonl is there", "another folder by --out"],
+    );
     // Nor is the other begun, which would be there the next time.
     assert!(!place.path("runs/before.jsonl").exists());
     assert_eq!(fs::read(place.path("runs/after.jsonl")).unwrap(), b"mine");
@@ -313,17 +306,9 @@ fn a_page_of_run_files_shows_both_and_is_never_a_run() {
     let hostile = text.replacen("\"started\":\"", &format!("\"started\":\"{evil}"), 1);
     assert_ne!(hostile, text);
     fs::write(place.path("two.jsonl"), hostile).unwrap();
-    let compare = |more: &[&str]| {
-        run(place
-            .costof(&["compare", "one.jsonl", "two.jsonl"])
-            .args(more))
-    };
+    let compare = |more: &[&str]| run(place.costof("compare one.jsonl two.jsonl").args(more));
     let ended = compare(&["--html", "page.html"]).expect_code(0);
-    assert!(
-        ended.err.contains("the page is in page.html"),
-        "{}",
-        ended.err
-    );
+    assert_contains(&ended.err, "the page is in page.html");
     let page = fs::read_to_string(place.path("page.html")).unwrap();
     for text in [
         "one.jsonl",

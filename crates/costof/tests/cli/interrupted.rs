@@ -1,7 +1,9 @@
 //! A run that is interrupted keeps what it measured and says how to go on; a
 //! controller that is killed leaves nothing running.
 
-use crate::common::{Place, ended, expect_complete, point, read, run, signal, spawn, wait_for};
+use crate::common::{
+    Place, assert_contains, ended, expect_complete, point, read, run, signal, spawn, wait_for,
+};
 use costof_model::run_file::Run;
 use rustix::process::Signal;
 use std::process::Child;
@@ -32,22 +34,18 @@ fn what_was_measured_is_kept_and_shown_and_the_way_on_is_told() {
         signal(&controller, interrupt);
         let ended = ended(controller).expect_code(130);
         place.expect_nothing_runs();
-        assert!(ended.out.contains("test.good"), "{}", ended.out);
-        assert!(
-            ended.err.contains("costof run --resume run.jsonl"),
-            "{}",
-            ended.err
-        );
+        assert_contains(&ended.out, "test.good");
+        assert_contains(&ended.err, "costof run --resume run.jsonl");
 
         let kept = read(&place.path("run.jsonl"));
         assert!(launches_of(&kept, "test.good") >= 3);
         assert!(kept.end.is_none() && kept.failures.is_empty());
         // Whoever reads it later is told too.
-        let csv = ["report", "run.jsonl", "--markdown"];
-        let shown = run(&mut place.misbehaving(&csv)).expect_code(0);
-        assert!(shown.out.contains("test.good"), "{}", shown.out);
+        let csv = "report run.jsonl --markdown";
+        let shown = run(&mut place.misbehaving(csv)).expect_code(0);
+        assert_contains(&shown.out, "test.good");
 
-        run(&mut place.misbehaving(&["run", "--resume", "run.jsonl"])).expect_code(0);
+        run(&mut place.misbehaving("run --resume run.jsonl")).expect_code(0);
         let whole = read(&place.path("run.jsonl"));
         expect_complete(&whole);
         assert_eq!(whole.attempts.len(), 2);
@@ -59,7 +57,7 @@ fn what_was_measured_is_kept_and_shown_and_the_way_on_is_told() {
 #[test]
 fn an_interrupt_before_anything_is_measured_is_one_too() {
     let place = Place::new();
-    let controller = spawn(&mut place.misbehaving(&["run", "test.slow", "--out", "run.jsonl"]));
+    let controller = spawn(&mut place.misbehaving("run test.slow --out run.jsonl"));
     // The first worker, which describes the machine.
     wait_for("a worker", || {
         place
@@ -69,7 +67,7 @@ fn an_interrupt_before_anything_is_measured_is_one_too() {
     });
     signal(&controller, Signal::INT);
     let ended = ended(controller).expect_code(130);
-    assert!(ended.err.contains("interrupted"), "{}", ended.err);
+    assert_contains(&ended.err, "interrupted");
     place.expect_nothing_runs();
 }
 

@@ -87,7 +87,7 @@ fn time_of_a_whole_run() -> Duration {
 fn next(place: &Place) -> Command {
     let file = place.path("run.jsonl");
     if holds_a_run(&file) {
-        return place.costof(&["run", "--resume", "run.jsonl"]);
+        return place.costof("run --resume run.jsonl");
     }
     // Killed before its first line was whole; nothing was measured.
     let _ = fs::remove_file(&file);

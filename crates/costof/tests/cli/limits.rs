@@ -62,8 +62,7 @@ impl ControlGroup {
 
 /// costof, started by a shell script that ends with `exec "$@"`.
 fn costof_by(script: &str, place: &Place, words: &str) -> Ended {
-    let words: Vec<&str> = words.split(' ').collect();
-    let costof = place.costof(&words);
+    let costof = place.costof(words);
     let mut command = Command::new("sh");
     command
         .args(["-c", script, "sh"])

@@ -4,7 +4,9 @@
 //! Each needs a network namespace, and an emulated one a TUN device; where a
 //! machine gives none to whoever runs the tests, they say so and pass.
 
-use crate::common::{Ended, Place, Running, read, run, signal, spawn, wait_for};
+use crate::common::{
+    Ended, Place, Running, assert_contains, assert_contains_all, read, run, signal, spawn, wait_for,
+};
 use costof_model::failure::FailureKind;
 use costof_model::rows::LaunchRow;
 use costof_os::namespace::Namespace;
@@ -113,7 +115,7 @@ fn long_run(place: &Place, link: &str) -> Command {
     }
     // Nothing of costof's own can be measured there.
     let words = "run test.two_ends --full --timeout 10 --seed 1 --out run.jsonl --link sink";
-    place.misbehaving(&words.split(' ').collect::<Vec<_>>())
+    place.misbehaving(words)
 }
 
 /// Kills one of the processes of a run over a link, waits for the run to end,
@@ -251,7 +253,7 @@ fn nothing_is_measured_over_the_sink_that_needs_the_other_end() {
         return;
     }
     let words = "run net.bandwidth net.rtt --set size=1KiB --link sink --quick";
-    let ended = run(&mut place.costof(&words.split(' ').collect::<Vec<_>>())).expect_code(3);
+    let ended = run(&mut place.costof(words)).expect_code(3);
     for probe in ["net.bandwidth", "net.rtt"] {
         let absent = format!("absent: {probe}");
         let mut lines = ended.out.lines().filter(|line| line.starts_with(&absent));
@@ -305,10 +307,7 @@ fn an_ordinary_user_has_a_cable_by_a_user_namespace() {
 #[test]
 fn the_named_link_is_up_until_it_is_taken_down() {
     let place = Place::new();
-    let link = |words: &str| -> Ended {
-        let words: Vec<&str> = words.split(' ').collect();
-        run(&mut place.costof(&words))
-    };
+    let link = |words: &str| -> Ended { run(&mut place.costof(words)) };
     if !geteuid().is_root() {
         let ended = link("link up");
         ended.expect_wrong(&["/run/costof", "root"]);
@@ -330,11 +329,8 @@ fn the_named_link_is_up_until_it_is_taken_down() {
         return;
     }
     let up = made.expect_code(0).out;
-    assert!(up.contains("the link veth is up"), "{up}");
-    assert!(
-        up.contains("costof-server") && up.contains("10.0.0.1"),
-        "{up}"
-    );
+    assert_contains(&up, "the link veth is up");
+    assert_contains_all(&up, &["costof-server", "10.0.0.1"]);
     reaches("10.0.0.1", "1");
     reaches("fd00:c057::1", "1");
     assert!(
@@ -387,12 +383,12 @@ fn the_named_link_is_up_until_it_is_taken_down() {
     }
 
     let relays = link("link up delay=1ms,jitter=0.5ms").expect_code(0);
-    assert!(relays.out.contains("relay"), "{}", relays.out);
+    assert_contains(&relays.out, "relay");
     let status = link("link status").expect_code(0).out;
-    assert!(status.contains("from the client: 0 packets"), "{status}");
+    assert_contains(&status, "from the client: 0 packets");
     reaches("10.0.0.1", "2");
     let status = link("link status").expect_code(0).out;
-    assert!(status.contains("from the client: 2 packets"), "{status}");
+    assert_contains(&status, "from the client: 2 packets");
     // Jitter is never left to netem, so there is a relay. Whatever comes next clears away what is left.
     for next in ["link down", "link up delay=1ms,jitter=0.1ms"] {
         kill_all(&place);
@@ -435,7 +431,7 @@ fn the_named_link_is_up_until_it_is_taken_down() {
         link("link up delay=1ms").expect_code(0);
         let usual = began.elapsed();
         link("link down").expect_code(0);
-        let up = spawn(&mut place.costof(&["link", "up", "delay=1ms"]));
+        let up = spawn(&mut place.costof("link up delay=1ms"));
         std::thread::sleep(usual * part / 10);
         signal(&up, Signal::KILL);
         crate::common::ended(up);
@@ -457,7 +453,7 @@ struct TakenDown<'a>(&'a Place);
 
 impl Drop for TakenDown<'_> {
     fn drop(&mut self) {
-        let _ = self.0.costof(&["link", "down"]).output();
+        let _ = self.0.costof("link down").output();
     }
 }
 

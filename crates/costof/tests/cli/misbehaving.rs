@@ -2,7 +2,7 @@
 //! row that names the cause, the others have their numbers, and nothing is
 //! left running.
 
-use crate::common::{Ended, Place, point, read, run};
+use crate::common::{Ended, Place, assert_contains, point, read, run};
 use costof_model::failure::FailureKind;
 use costof_model::rows::{FailureRow, State};
 use costof_model::run_file::Run;
@@ -23,7 +23,7 @@ fn beside_the_good_one(arguments: &[&str]) -> (Run, Ended) {
     assert!(run.end.is_some());
     let good = point(&run, "test.good");
     assert_eq!((good.state, good.launches), (State::Ok, LAUNCHES));
-    assert!(ended.out.contains("test.good"), "{}", ended.out);
+    assert_contains(&ended.out, "test.good");
     (run, ended)
 }
 
@@ -62,11 +62,7 @@ fn is_left_out_after_two(arguments: &[&str], point: &str, kind: FailureKind, cau
     for row in lost {
         assert_eq!(row.kind, kind);
         for cause in causes {
-            assert!(
-                row.reason.contains(cause),
-                "`{cause}` is missing in: {}",
-                row.reason
-            );
+            assert_contains(&row.reason, cause);
         }
     }
 }
@@ -136,13 +132,9 @@ fn rubbish_on_the_protocols_own_stream_costs_each_launch_that_has_it() {
     assert_eq!(lost.len(), LAUNCHES as usize);
     for row in lost {
         assert_eq!(row.kind, FailureKind::Error);
-        assert!(
-            row.reason.contains("no message of the protocol"),
-            "{}",
-            row.reason
-        );
+        assert_contains(&row.reason, "no message of the protocol");
         // Quoted, with nothing that would move a terminal's cursor.
-        assert!(row.reason.contains("`nonsense.[31m`"), "{}", row.reason);
+        assert_contains(&row.reason, "`nonsense.[31m`");
     }
 }
 
@@ -180,11 +172,7 @@ fn what_crashes_once_has_its_number_from_the_other_launches() {
     );
     // Another launch makes up for it.
     assert_eq!(point(&run, "test.crash_once").launches, LAUNCHES);
-    assert!(
-        ended.out.contains("launch 1 lost: test.crash_once"),
-        "{}",
-        ended.out
-    );
+    assert_contains(&ended.out, "launch 1 lost: test.crash_once");
 }
 
 #[test]
@@ -265,7 +253,7 @@ fn a_loop_that_the_optimiser_removed_has_no_number() {
         .lines()
         .find(|line| line.contains("test.removed_loop"))
         .unwrap();
-    assert!(line.contains("below resolution"), "{line}");
+    assert_contains(line, "below resolution");
 
     let (run, ended) = beside_the_good_one(&["test.removed_loop", "--set", "time=constant"]);
     let whole = run
@@ -293,7 +281,7 @@ fn a_loop_that_the_optimiser_removed_has_no_number() {
 fn a_launch_of_batches_that_stay_short_is_still_a_line_of_bounded_length() {
     let place = Place::new();
     let arguments = "run test.removed_loop --set time=none --quick --seed 1 --out run.jsonl";
-    run(&mut place.misbehaving(&arguments.split(' ').collect::<Vec<_>>())).expect_code(0);
+    run(&mut place.misbehaving(arguments)).expect_code(0);
     let text = std::fs::read_to_string(place.path("run.jsonl")).unwrap();
     let longest = text.lines().map(str::len).max().unwrap();
     assert!(longest < 1 << 20, "a line of {longest} bytes");
@@ -322,14 +310,10 @@ fn a_run_that_measured_nothing_says_so_by_its_exit_code() {
         let place = Place::new();
         let ended = run(&mut place.misbehaving(&["run", probe, "--quick", "--out", "run.jsonl"]));
         let ended = ended.expect_code(3);
-        assert!(
-            ended.err.contains("nothing could be measured"),
-            "{}",
-            ended.err
-        );
+        assert_contains(&ended.err, "nothing could be measured");
         let run = read(&place.path("run.jsonl"));
         let reason = &run.failures.last().unwrap().reason;
-        assert!(ended.out.contains(reason), "{}", ended.out);
+        assert_contains(&ended.out, reason);
         assert_eq!(run.end.unwrap().points, 0);
     }
 }
@@ -337,8 +321,8 @@ fn a_run_that_measured_nothing_says_so_by_its_exit_code() {
 #[test]
 fn the_table_is_json_where_it_is_asked_for() {
     let place = Place::new();
-    let arguments = ["run", "test.good", "test.panic", "--quick", "--json"];
-    let ended = run(&mut place.misbehaving(&arguments)).expect_code(0);
+    let arguments = "run test.good test.panic --quick --json";
+    let ended = run(&mut place.misbehaving(arguments)).expect_code(0);
     let [line, failure] = ended.out.lines().collect::<Vec<_>>()[..] else {
         panic!("not one point and one failure: {}", ended.out);
     };

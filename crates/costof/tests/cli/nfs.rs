@@ -1,7 +1,10 @@
 //! Files of a real NFS server, nfs-ganesha, in a network namespace of the test's own; of servers that
 //! are none; and of a remote file system that is mounted.
 
-use crate::common::{Ended, Place, READER, ended, read, run, signal, spawn, wait_for};
+use crate::common::{
+    Ended, Place, READER, assert_contains, assert_contains_all, ended, read, run, signal, spawn,
+    wait_for,
+};
 use crate::namespaces::Namespaces;
 use costof_model::failure::FailureKind;
 use costof_model::rows::{PointRow, State};
@@ -322,10 +325,7 @@ fn a_host_that_is_not_there_is_named() {
     };
     let mut reading = server.reading("nfs://10.77.0.9/elsewhere/file", &["--quick"]);
     for reason in failed_first(&server.place, spawn(&mut reading)) {
-        assert!(
-            reason.contains("the portmapper at 10.77.0.9:111"),
-            "{reason}"
-        );
+        assert_contains(&reason, "the portmapper at 10.77.0.9:111");
     }
     server.expect_only_it_runs();
 }
@@ -386,7 +386,7 @@ fn a_server_that_stalls_half_way_is_not_waited_for() {
         kill_process(server.process(), Signal::STOP).unwrap();
     });
     for reason in stalled.into_iter().flatten() {
-        assert!(reason.contains("no answer within 5s"), "{reason}");
+        assert_contains(&reason, "no answer within 5s");
     }
 }
 
@@ -425,12 +425,12 @@ fn a_server_that_is_absent_silent_or_none_fails_in_time() {
         listener.local_addr().unwrap().port()
     };
     for reason in of_a_server_at(closed) {
-        assert!(reason.contains("nobody listens there"), "{reason}");
+        assert_contains(&reason, "nobody listens there");
     }
     // It takes connections, and says nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     for reason in of_a_server_at(silent.local_addr().unwrap().port()) {
-        assert!(reason.contains("no answer within 5s"), "{reason}");
+        assert_contains(&reason, "no answer within 5s");
     }
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = other.local_addr().unwrap().port();
@@ -463,10 +463,8 @@ fn a_path_that_cannot_be_one_is_a_wrong_command_or_a_failure_that_says_so() {
         .costof(&["run", "file.remote", "--set", url])
         .args(out))
     .expect_code(3);
-    let export = run(&mut place.costof(&["export", "run.jsonl", "--anonymous"])).expect_code(0);
-    for place in ["\"path\":\"…1\"", "\"path\":\"…2\""] {
-        assert!(export.out.contains(place), "{}", export.out);
-    }
+    let export = run(&mut place.costof("export run.jsonl --anonymous")).expect_code(0);
+    assert_contains_all(&export.out, &["\"path\":\"…1\"", "\"path\":\"…2\""]);
     // Nor is what the name was resolved to.
     for secret in ["localhost", "secret", "127.0.0.1", "[::1]"] {
         assert!(!export.out.contains(secret), "{}", export.out);

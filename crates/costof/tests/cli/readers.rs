@@ -26,8 +26,7 @@ fn pandas_and_duckdb_read_a_run_file_as_it_is() {
     // With headlines, several axes, predictions, a failure of each kind that is cheap.
     let words = "run test.good test.planted test.panic test.unsupported test.crash --set by=no \
                  --quick --out faults.jsonl";
-    let words: Vec<&str> = words.split_whitespace().collect();
-    run(&mut place.misbehaving(&words)).expect_code(0);
+    run(&mut place.misbehaving(words)).expect_code(0);
     let words = "run null cpu.frequency cpu.clock memory.latency --set size=16KiB,64KiB \
                  --set source=tsc_fenced --quick --out real.jsonl";
     let words: Vec<&str> = words.split_whitespace().collect();

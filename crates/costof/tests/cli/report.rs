@@ -1,7 +1,7 @@
 //! `costof report`: a run as a page, as plots, as values and as a table, and what is said of files that
 //! are no whole run.
 
-use crate::common::{Place, run};
+use crate::common::{Place, assert_contains, run};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use std::io::Write;
 fn measured() -> Place {
     let place = Place::new();
     let words = "run null cpu.frequency cpu.clock --quick --seed 4242 --out run.jsonl";
-    run(&mut place.costof(&words.split(' ').collect::<Vec<_>>())).expect_code(0);
+    run(&mut place.costof(words)).expect_code(0);
     place
 }
 
@@ -19,7 +19,7 @@ fn report(place: &Place, arguments: &str, code: i32) -> (String, String) {
         .split(' ')
         .filter(|word| !word.is_empty())
         .collect();
-    let ended = run(place.costof(&["report"]).args(arguments)).expect_code(code);
+    let ended = run(place.costof("report").args(arguments)).expect_code(code);
     (ended.out, ended.err)
 }
 
@@ -29,7 +29,7 @@ fn a_run_becomes_a_page_plots_values_and_a_table() {
     let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
     let (out, err) = report(&place, "run.jsonl", 0);
     assert_eq!(out, "");
-    assert!(err.contains("the page is in run.html"), "{err}");
+    assert_contains(&err, "the page is in run.html");
     let page = read("run.html");
     for part in [
         "<!DOCTYPE html>",
@@ -43,7 +43,7 @@ fn a_run_becomes_a_page_plots_values_and_a_table() {
     fs::remove_file(place.path("run.html")).unwrap();
     let all = "run.jsonl --html page.html --svg plots --csv values.csv --markdown";
     let (out, _) = report(&place, all, 0);
-    assert!(out.contains("| clock read: counter |"), "{out}");
+    assert_contains(&out, "| clock read: counter |");
     assert_eq!(read("page.html"), page);
     let plots: Vec<_> = fs::read_dir(place.path("plots"))
         .unwrap()
@@ -75,10 +75,10 @@ fn a_run_becomes_a_page_plots_values_and_a_table() {
 fn without_a_file_the_latest_run_is_shown() {
     let place = Place::new();
     let (_, err) = report(&place, "", 2);
-    assert!(err.contains("no run in the history"), "{err}");
-    run(&mut place.costof(&["run", "null", "--quick"])).expect_code(0);
+    assert_contains(&err, "no run in the history");
+    run(&mut place.costof("run null --quick")).expect_code(0);
     let (out, _) = report(&place, "--markdown", 0);
-    assert!(out.contains("empty batch"), "{out}");
+    assert_contains(&out, "empty batch");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn what_is_no_run_is_refused_with_the_reason() {
         );
     }
     let (_, err) = report(&place, "none.jsonl", 2);
-    assert!(err.contains("cannot open none.jsonl"), "{err}");
+    assert_contains(&err, "cannot open none.jsonl");
     assert!(!place.path("bad.html").exists());
 }
 
@@ -152,7 +152,7 @@ fn a_run_is_shown_as_far_as_it_can_be_read() {
         ("long", "is longer than 67108864 bytes"),
     ] {
         let (_, err) = report(&place, &format!("{name}.jsonl"), 0);
-        assert!(err.contains(says), "{err}");
+        assert_contains(&err, says);
         let page = fs::read_to_string(place.path(&format!("{name}.html"))).unwrap();
         assert!(page.contains("core clock") && page.contains(says));
     }
@@ -164,9 +164,9 @@ fn a_run_is_never_overwritten_by_what_is_made_of_it() {
     let before = fs::read(place.path("run.jsonl")).unwrap();
     for option in ["--html run.jsonl", "--csv ./run.jsonl"] {
         let (_, err) = report(&place, &format!("run.jsonl {option}"), 2);
-        assert!(err.contains("is the run itself"), "{err}");
+        assert_contains(&err, "is the run itself");
     }
     assert_eq!(fs::read(place.path("run.jsonl")).unwrap(), before);
     let (_, err) = report(&place, "run.jsonl --html none/page.html", 2);
-    assert!(err.contains("cannot write none/page.html"), "{err}");
+    assert_contains(&err, "cannot write none/page.html");
 }

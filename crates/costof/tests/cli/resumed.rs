@@ -1,6 +1,8 @@
 //! What `--resume` accepts, and what it refuses with the reason.
 
-use crate::common::{Place, ended, expect_complete, read, run, signal, spawn, wait_for};
+use crate::common::{
+    Place, assert_contains, ended, expect_complete, read, run, signal, spawn, wait_for,
+};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -9,16 +11,8 @@ use std::path::Path;
 /// A place with a complete run of the good probe in `run.jsonl`.
 fn with_a_run() -> Place {
     let place = Place::new();
-    let arguments = [
-        "run",
-        "test.good",
-        "--quick",
-        "--seed",
-        "1",
-        "--out",
-        "run.jsonl",
-    ];
-    run(&mut place.misbehaving(&arguments)).expect_code(0);
+    let arguments = "run test.good --quick --seed 1 --out run.jsonl";
+    run(&mut place.misbehaving(arguments)).expect_code(0);
     place
 }
 
@@ -50,8 +44,7 @@ fn edit(file: &Path, kind: &str, change: impl FnOnce(&mut Value)) {
 fn as_many_launches_as_are_asked_for_are_made_also_when_it_goes_on() {
     let place = Place::new();
     let words = "run test.good --quick --launches 8 --seed 1 --out run.jsonl";
-    let words: Vec<&str> = words.split(' ').collect();
-    run(&mut place.misbehaving(&words)).expect_code(0);
+    run(&mut place.misbehaving(words)).expect_code(0);
     let file = place.path("run.jsonl");
     let launches = |run: &costof_model::run_file::Run| {
         expect_complete(run);
@@ -66,14 +59,14 @@ fn as_many_launches_as_are_asked_for_are_made_also_when_it_goes_on() {
     let first = all.iter().find(is_launch).unwrap();
     let left = all.iter().position(|line| line == first).unwrap() + 1;
     cut(&file, left, "");
-    run(&mut place.misbehaving(&["run", "--resume", "run.jsonl"])).expect_code(0);
+    run(&mut place.misbehaving("run --resume run.jsonl")).expect_code(0);
     assert_eq!(launches(&read(&file)), whole);
     // A file may say anything.
     let begun = cut(&file, left, "");
     for asked in [0, 4_294_967_295_u32] {
         fs::write(&file, &begun).unwrap();
         edit(&file, "run", |row| row["plan"]["launches"] = json!(asked));
-        let told = run(&mut place.misbehaving(&["run", "--resume", "run.jsonl"]));
+        let told = run(&mut place.misbehaving("run --resume run.jsonl"));
         let says = format!("{asked} launches");
         assert!(told.expect_code(2).err.contains(&says));
     }
@@ -106,7 +99,7 @@ fn a_torn_last_line_is_cut_and_what_is_missing_is_measured() {
     ] {
         let whole = cut(&file, left, torn);
         assert_eq!(read(&file).launches.len(), 2);
-        run(&mut place.misbehaving(&["run", "--resume", "run.jsonl"])).expect_code(0);
+        run(&mut place.misbehaving("run --resume run.jsonl")).expect_code(0);
         assert!(fs::read_to_string(&file).unwrap().starts_with(&whole));
         let run = read(&file);
         expect_complete(&run);
@@ -131,7 +124,7 @@ fn a_launch_whose_controller_was_killed_between_its_rows_is_done_again_and_count
         let first = lines(&file).iter().position(is_failure).unwrap();
         // The reason is written, the launch itself is not.
         cut(&file, first + 1, "");
-        run(&mut place.misbehaving(&["run", "--resume", "run.jsonl"])).expect_code(3);
+        run(&mut place.misbehaving("run --resume run.jsonl")).expect_code(3);
         let whole = read(&file);
         let of: Vec<Option<u32>> = whole.failures.iter().map(|row| row.launch).collect();
         assert_eq!(of, failed, "{probe}");
@@ -144,8 +137,8 @@ fn a_launch_whose_controller_was_killed_between_its_rows_is_done_again_and_count
 fn a_run_that_is_complete_is_shown_again_and_stays_as_it_is() {
     let place = with_a_run();
     let before = fs::read(place.path("run.jsonl")).unwrap();
-    let shown = run(&mut place.misbehaving(&["run", "--resume", "run.jsonl"])).expect_code(0);
-    assert!(shown.out.contains("test.good"), "{}", shown.out);
+    let shown = run(&mut place.misbehaving("run --resume run.jsonl")).expect_code(0);
+    assert_contains(&shown.out, "test.good");
     assert_eq!(fs::read(place.path("run.jsonl")).unwrap(), before);
 }
 
@@ -237,7 +230,7 @@ fn a_file_that_is_being_written_is_refused() {
     let writer = spawn(&mut place.misbehaving(&arguments));
     wait_for("the probe to hang", || place.path("hanging").exists());
     let before = fs::read(place.path("run.jsonl")).unwrap();
-    run(&mut place.misbehaving(&["run", "--resume", "run.jsonl"])).expect_wrong(&[
+    run(&mut place.misbehaving("run --resume run.jsonl")).expect_wrong(&[
         "run.jsonl",
         "being written by another costof",
         "wait",
@@ -266,10 +259,9 @@ fn what_is_no_run_file_is_refused_with_the_reason() {
         }
         assert_eq!(fs::read_to_string(place.path("run.jsonl")).unwrap(), text);
     }
-    run(&mut place.costof(&["run", "--resume", "none.jsonl"]))
-        .expect_wrong(&["none.jsonl", "No such file"]);
+    run(&mut place.costof("run --resume none.jsonl")).expect_wrong(&["none.jsonl", "No such file"]);
     // What the file says cannot be asked again.
-    run(&mut place.costof(&["run", "null", "--resume", "run.jsonl"]))
+    run(&mut place.costof("run null --resume run.jsonl"))
         .expect_wrong(&["--resume", "cannot be used with"]);
 }
 
@@ -280,6 +272,6 @@ fn a_broken_line_in_the_middle_is_named() {
     let mut all = lines(&file);
     all[2] = "{\"type\":\"launch\"\n".to_owned();
     fs::write(&file, all.concat()).unwrap();
-    run(&mut place.misbehaving(&["run", "--resume", "run.jsonl"]))
+    run(&mut place.misbehaving("run --resume run.jsonl"))
         .expect_wrong(&["run.jsonl", "line 3 is broken"]);
 }

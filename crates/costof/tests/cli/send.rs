@@ -1,6 +1,8 @@
 //! `costof send`: two terminals, and what comes between them.
 
-use crate::common::{Ended, Place, ended, run, signal, spawn, wait_for};
+use crate::common::{
+    Ended, Place, assert_contains, assert_contains_all, ended, run, signal, spawn, wait_for,
+};
 use rustix::process::Signal;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -99,7 +101,7 @@ fn every_pattern_says_what_both_ends_measured() {
     let stream: Vec<&str> = stream.split(' ').collect();
     let sent = run(&mut listening.sender(&token, &stream)).expect_code(0);
     // Messages of each connection, and not one less.
-    assert!(sent.out.contains(": 6000 messages"), "{}", sent.out);
+    assert_contains(&sent.out, ": 6000 messages");
     for metric in [
         "throughput",
         "rate",
@@ -107,28 +109,29 @@ fn every_pattern_says_what_both_ends_measured() {
         "cpu_receiver",
         "system_calls",
     ] {
-        assert!(sent.out.contains(&format!("\n {metric} ")), "{}", sent.out);
+        assert_contains(&sent.out, &format!("\n {metric} "));
     }
     let echo = "--pattern echo --in-flight 4 --size 64 --duration 200ms --json";
     let echo: Vec<&str> = echo.split(' ').collect();
     let sent = run(&mut listening.sender(&token, &echo)).expect_code(0);
     assert_eq!(sent.out.lines().count(), 1, "{}", sent.out);
-    for written in [
-        r#""pattern":"echo""#,
-        r#""name":"latency""#,
-        r#""percent":99.0"#,
-    ] {
-        assert!(sent.out.contains(written), "{}", sent.out);
-    }
+    assert_contains_all(
+        &sent.out,
+        &[
+            r#""pattern":"echo""#,
+            r#""name":"latency""#,
+            r#""percent":99.0"#,
+        ],
+    );
     let trigger = "--pattern trigger --in-flight 8 --count 1000 --primitive two_copy";
     let trigger: Vec<&str> = trigger.split(' ').collect();
     let sent = run(&mut listening.sender(&token, &trigger)).expect_code(0);
-    assert!(sent.out.contains(": 1000 messages"), "{}", sent.out);
-    assert!(sent.out.contains("\n latency "), "{}", sent.out);
+    assert_contains(&sent.out, ": 1000 messages");
+    assert_contains(&sent.out, "\n latency ");
     let heard = listening.end();
-    assert!(heard.out.contains("client 1 (127.0.0.1:"), "{}", heard.out);
-    assert!(heard.out.contains("client 2 (127.0.0.1:"), "{}", heard.out);
-    assert!(heard.out.contains("\n cpu_receiver "), "{}", heard.out);
+    assert_contains(&heard.out, "client 1 (127.0.0.1:");
+    assert_contains(&heard.out, "client 2 (127.0.0.1:");
+    assert_contains(&heard.out, "\n cpu_receiver ");
 }
 
 #[test]
@@ -143,7 +146,7 @@ fn sends_without_a_copy_have_their_verdict() {
     let zero_copy = ["--primitive", "zero_copy", "--duration", "300ms"];
     let sent = run(&mut listening.sender("", &zero_copy)).expect_code(0);
     let verdict = "copied 100 %: the receiver is on this machine (loopback)";
-    assert!(sent.out.contains(verdict), "{}", sent.out);
+    assert_contains(&sent.out, verdict);
     listening.end();
 }
 
@@ -181,19 +184,11 @@ fn a_sender_that_vanishes_and_strangers_hold_up_nobody() {
     drop(silent);
     signal(&going_on, Signal::INT);
     let going_on = ended(going_on).expect_code(130);
-    assert!(going_on.out.contains("\n throughput "), "{}", going_on.out);
+    assert_contains(&going_on.out, "\n throughput ");
     let heard = listening.end();
     assert_eq!(heard.err.matches("ended early").count(), 2, "{}", heard.err);
-    assert!(
-        heard.err.contains("went away in the midst of it"),
-        "{}",
-        heard.err
-    );
-    assert!(
-        heard.err.contains("it is no `costof send`"),
-        "{}",
-        heard.err
-    );
+    assert_contains(&heard.err, "went away in the midst of it");
+    assert_contains(&heard.err, "it is no `costof send`");
 }
 
 #[test]
@@ -209,13 +204,13 @@ fn only_who_has_the_token_is_served() {
     let first = spawn(&mut listening.sender(&token, &["--duration", "1h"]));
     listening.wait_for("client 2 ");
     let second = run(&mut listening.sender(&token, &["--count", "10"])).expect_code(3);
-    assert!(second.err.contains("--max-clients"), "{}", second.err);
+    assert_contains(&second.err, "--max-clients");
     // Who listens may end it too.
     let heard = listening.end();
-    assert!(heard.err.contains("this end was stopped"), "{}", heard.err);
+    assert_contains(&heard.err, "this end was stopped");
     let first = ended(first).expect_code(0);
-    assert!(first.err.contains("has ended it"), "{}", first.err);
-    assert!(first.out.contains("\n throughput "), "{}", first.out);
+    assert_contains(&first.err, "has ended it");
+    assert_contains(&first.out, "\n throughput ");
 }
 
 #[test]
@@ -250,14 +245,11 @@ fn a_unix_socket_and_a_token_file_leave_nothing() {
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
-    let again = place
-        .costof(&["send", "--listen", "unix:socket"])
-        .output()
-        .unwrap();
+    let again = place.costof("send --listen unix:socket").output().unwrap();
     assert_eq!(again.status.code(), Some(2), "{again:?}");
     let count = [&more[..], &["--count", "50"]].concat();
     let sent = run(&mut listening.sender("", &count)).expect_code(0);
-    assert!(sent.out.contains("over=unix over loopback"), "{}", sent.out);
+    assert_contains(&sent.out, "over=unix over loopback");
     listening.end();
     for left in ["socket", "token"] {
         assert!(!place.path(left).exists(), "{left}");
@@ -309,11 +301,7 @@ fn what_cannot_be_is_told_with_the_way_out() {
     // A port at which nobody is.
     drop(taken);
     let nobody = run(&mut place.costof(&["send", "--to", &taken_at])).expect_code(3);
-    assert!(
-        nobody.err.contains("costof send --listen"),
-        "{}",
-        nobody.err
-    );
+    assert_contains(&nobody.err, "costof send --listen");
     // And one at which somebody else is.
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let other_at = other.local_addr().unwrap().to_string();
@@ -321,21 +309,17 @@ fn what_cannot_be_is_told_with_the_way_out() {
     let (mut stream, _) = other.accept().unwrap();
     stream.write_all(b"220 mail.example ESMTP\r\n").unwrap();
     let ended = ended(sender).expect_code(3);
-    assert!(
-        ended.err.contains("no `costof send --listen`"),
-        "{}",
-        ended.err
-    );
+    assert_contains(&ended.err, "no `costof send --listen`");
 }
 
 #[test]
 fn what_is_not_there_says_so_by_its_axis() {
     let place = Place::new();
-    let arguments = ["send", "--to", "127.0.0.1:7", "--set", "colour=red"];
-    run(&mut place.costof(&arguments)).expect_wrong(&["colour", "primitive"]);
-    let help = run(&mut place.costof(&["send", "--help"])).expect_code(0);
+    let arguments = "send --to 127.0.0.1:7 --set colour=red";
+    run(&mut place.costof(arguments)).expect_wrong(&["colour", "primitive"]);
+    let help = run(&mut place.costof("send --help")).expect_code(0);
     // The words are the probe's own.
-    let explained = run(&mut place.costof(&["explain", "copy.send"])).expect_code(0);
+    let explained = run(&mut place.costof("explain copy.send")).expect_code(0);
     for word in ["sendfile_memory", "uring_zero_copy", "echo"] {
         assert!(
             help.out.contains(word) && explained.out.contains(word),

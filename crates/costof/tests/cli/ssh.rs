@@ -1,6 +1,9 @@
 //! Over a real sshd, with keys of the test's own, on a port of loopback.
 
-use crate::common::{Place, ended, expect_complete, point, read, run, signal, spawn, wait_for};
+use crate::common::{
+    Place, assert_contains, assert_contains_all, ended, expect_complete, point, read, run, signal,
+    spawn, wait_for,
+};
 use crate::namespaces::Namespaces;
 use costof_model::failure::FailureKind;
 use costof_model::run_file::Run;
@@ -166,14 +169,12 @@ impl There {
 
     /// costof in this place, and the same one there.
     pub(crate) fn costof(&self, words: &str) -> Command {
-        let costof = self.place.costof(&words.split(' ').collect::<Vec<_>>());
+        let costof = self.place.costof(words);
         self.with_itself_there(costof)
     }
 
     fn misbehaving(&self, words: &str) -> Command {
-        let costof = self
-            .place
-            .misbehaving(&words.split(' ').collect::<Vec<_>>());
+        let costof = self.place.misbehaving(words);
         self.with_itself_there(costof)
     }
 
@@ -245,8 +246,8 @@ fn a_machine_that_ssh_reaches_is_measured_and_a_run_there_resumed() {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     fs::write(&file, lines[..lines.len() - 4].concat()).unwrap();
     // The file names the costof there, which is a command.
-    let words = ["run", "--resume", "run.jsonl", "--force"];
-    let resumed = there.with_its_ssh(there.place.costof(&words));
+    let words = "run --resume run.jsonl --force";
+    let resumed = there.with_its_ssh(there.place.costof(words));
     run(&mut { resumed }).expect_code(0);
     expect_complete(&there.read());
     assert_eq!(there.read().attempts.len(), 2);
@@ -297,15 +298,10 @@ fn two_ends_meet_at_the_address_by_which_ssh_came() {
 fn what_stands_in_the_way_of_ssh_is_named() {
     let there = there!();
     let expect = |words: &str, path: &str, named: &[&str]| {
-        let words: Vec<&str> = words.split(' ').collect();
-        let mut costof = there.with_its_ssh(there.place.costof(&words));
+        let mut costof = there.with_its_ssh(there.place.costof(words));
         let ended = run(costof.args(["--remote-costof", path])).expect_code(3);
         for name in named {
-            assert!(
-                ended.err.contains(name),
-                "`{name}` is missing in: {}",
-                ended.err
-            );
+            assert_contains(&ended.err, name);
         }
         there.place.expect_nothing_runs();
     };
@@ -361,9 +357,7 @@ fn when_ssh_or_the_worker_there_is_killed_the_launch_is_lost_and_made_up_for() {
             panic!("{:?}", run.failures);
         };
         assert_eq!(failure.kind, FailureKind::Crashed);
-        for name in [named, "ssh:there"] {
-            assert!(failure.reason.contains(name), "{}", failure.reason);
-        }
+        assert_contains_all(&failure.reason, &[named, "ssh:there"]);
         assert_eq!(point(&run, "test.hang").launches, 6);
     }
 }

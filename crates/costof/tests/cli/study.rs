@@ -1,6 +1,9 @@
 //! `costof study`: the list, a teacher's own file measured for real, and what is wrong told.
 
-use crate::common::{Place, ended, expect_complete, read, run, signal, spawn, wait_for};
+use crate::common::{
+    Place, assert_contains, assert_contains_all, ended, expect_complete, read, run, signal, spawn,
+    wait_for,
+};
 use costof_model::run_file::Run;
 use rustix::process::Signal;
 use std::fs::{self, Permissions};
@@ -65,7 +68,7 @@ fn line<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
 #[test]
 fn studies_are_listed() {
     let place = Place::new();
-    let listed = run(&mut place.costof(&["study"])).expect_code(0).out;
+    let listed = run(&mut place.costof("study")).expect_code(0).out;
     for name in [
         "copy-primitives",
         "system-measurement",
@@ -81,14 +84,10 @@ fn studies_are_listed() {
 fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
     let place = Place::new();
     fs::write(place.path("own.toml"), OWN).unwrap();
-    let words = ["study", "own.toml", "--quick", "--csv"];
-    let ended = run(&mut place.costof(&words)).expect_code(0);
+    let words = "study own.toml --quick --csv";
+    let ended = run(&mut place.costof(words)).expect_code(0);
     let out = &ended.out;
-    assert!(
-        ended.err.contains("--unoptimised target/debug/costof"),
-        "{}",
-        ended.err
-    );
+    assert_contains(&ended.err, "--unoptimised target/debug/costof");
     // Predicted, published, here, interval, ratio, grade, mark.
     let counter = line(out, "the counter  ");
     assert_eq!(counter[..2], ["5 to 10 ns", "20 ns"], "{out}");
@@ -116,7 +115,7 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
         "here: not answered here, because this study has no memory in it",
     ] {
         let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flat.contains(says), "`{says}` is missing in:\n{out}");
+        assert_contains(&flat, says);
     }
     expect_complete(&read(&place.path("study-own/run.jsonl")));
     let text = |name: &str| fs::read_to_string(place.path("study-own").join(name)).unwrap();
@@ -130,15 +129,12 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
         assert!(page.contains(part), "{part}");
     }
     let markdown = text("study.md");
-    assert!(markdown.contains("## System calls \\| both"), "{markdown}");
-    assert!(
-        markdown.contains("| the counter | 5 to 10 ns | 20 ns |"),
-        "{markdown}"
-    );
+    assert_contains(&markdown, "## System calls \\| both");
+    assert_contains(&markdown, "| the counter | 5 to 10 ns | 20 ns |");
     assert!(text("csv/summary.csv").contains("os.syscall"));
 
     // What was measured is not measured over, and can be shown again.
-    run(&mut place.costof(&words)).expect_wrong(&[
+    run(&mut place.costof(words)).expect_wrong(&[
         "study-own/run.jsonl is there already",
         "study own.toml --run",
     ]);
@@ -170,9 +166,10 @@ fn an_unoptimised_build_measures_what_is_asked_of_it() {
         line[1].ends_with(" ns") && line[2].contains('–'),
         "{line:?}"
     );
-    for says in ["not in turns with it", "are the same program"] {
-        assert!(ended.out.contains(says), "{}", ended.out);
-    }
+    assert_contains_all(
+        &ended.out,
+        &["not in turns with it", "are the same program"],
+    );
     let other = read(&place.path("o/unoptimised.jsonl"));
     expect_complete(&other);
     let first = read(&place.path("o/run.jsonl"));
@@ -282,14 +279,15 @@ rows = [{ name = "unoptimised", point = "test.good", unoptimised = true }]
     wait_for("the probe to hang", || place.path("hanging").exists());
     signal(&controller, Signal::INT);
     let told = ended(controller).expect_code(130).err;
-    for says in [
-        "costof run --resume o/run.jsonl",
-        &format!("costof study own.toml --quick --unoptimised {build} --out o"),
-    ] {
-        assert!(told.contains(says), "`{says}` is missing in: {told}");
-    }
+    assert_contains_all(
+        &told,
+        &[
+            "costof run --resume o/run.jsonl",
+            &format!("costof study own.toml --quick --unoptimised {build} --out o"),
+        ],
+    );
     run(&mut place.misbehaving(&words)).expect_wrong(&["was interrupted", "--resume o/run.jsonl"]);
-    run(&mut place.misbehaving(&["run", "--resume", "o/run.jsonl"])).expect_code(0);
+    run(&mut place.misbehaving("run --resume o/run.jsonl")).expect_code(0);
     let other: Vec<&str> = words
         .iter()
         .copied()
@@ -314,7 +312,7 @@ fn a_study_can_be_planned_without_measuring() {
     let place = Place::new();
     let own = OWN.replace("getppid,read\"", "getppid,read\"\nunoptimised = true");
     fs::write(place.path("own.toml"), own).unwrap();
-    let planned = run(&mut place.costof(&["study", "own.toml", "--dry-run"])).expect_code(0);
+    let planned = run(&mut place.costof("study own.toml --dry-run")).expect_code(0);
     assert!(planned.out.contains("os.syscall call=read") && planned.out.contains("about"));
     let costof = place.costof(&[]);
     let build = Place::program(&costof);

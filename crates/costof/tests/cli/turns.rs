@@ -1,6 +1,9 @@
 //! One machine is measured by one costof at a time.
 
-use crate::common::{Place, ended, expect_complete, read, run, signal, spawn, wait_for};
+use crate::common::{
+    Place, assert_contains, assert_contains_all, ended, expect_complete, read, run, signal, spawn,
+    wait_for,
+};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader};
 
@@ -16,18 +19,15 @@ fn who_does_not_wait_is_told_whose_turn_it_is() {
     // A folder of its own for temporary files is no machine of its own.
     let mut second = place.costof(&second);
     let told = run(second.env("TMPDIR", "/nowhere")).expect_code(3);
-    for named in [
-        "this machine is being measured by process",
-        "test.hang",
-        &format!("the lock {}/costof-", place.path("").display()).replace("//", "/"),
-        "--no-wait",
-    ] {
-        assert!(
-            told.err.contains(named),
-            "`{named}` is missing in: {}",
-            told.err
-        );
-    }
+    assert_contains_all(
+        &told.err,
+        &[
+            "this machine is being measured by process",
+            "test.hang",
+            &format!("the lock {}/costof-", place.path("").display()).replace("//", "/"),
+            "--no-wait",
+        ],
+    );
     assert!(!place.path("run.jsonl").exists());
     signal(&first, Signal::INT);
     ended(first).expect_code(130);
@@ -38,15 +38,12 @@ fn who_waits_is_told_for_whom_and_goes_on_when_that_was_killed() {
     let place = Place::new();
     let first = spawn(&mut place.misbehaving(&HANGS));
     wait_for("the probe to hang", || place.path("hanging").exists());
-    let mut second = spawn(&mut place.costof(&["run", "null", "--quick", "--out", "run.jsonl"]));
+    let mut second = spawn(&mut place.costof("run null --quick --out run.jsonl"));
     let mut line = String::new();
     BufReader::new(second.stderr.as_mut().unwrap())
         .read_line(&mut line)
         .unwrap();
-    assert!(
-        line.contains("waiting: this machine is being measured by process"),
-        "{line}"
-    );
+    assert_contains(&line, "waiting: this machine is being measured by process");
     assert!(!place.path("run.jsonl").exists());
     signal(&first, Signal::KILL);
     ended(first);
@@ -60,7 +57,7 @@ fn who_waits_can_be_interrupted() {
     let place = Place::new();
     let first = spawn(&mut place.misbehaving(&HANGS));
     wait_for("the probe to hang", || place.path("hanging").exists());
-    let mut second = spawn(&mut place.costof(&["run", "null", "--quick", "--out", "run.jsonl"]));
+    let mut second = spawn(&mut place.costof("run null --quick --out run.jsonl"));
     let mut line = String::new();
     BufReader::new(second.stderr.as_mut().unwrap())
         .read_line(&mut line)
@@ -96,9 +93,7 @@ fn hosts_that_are_one_machine_take_turns_and_have_a_file_each() {
     expect_complete(&exec);
     assert_eq!(local.run.plan.hosts.on.as_deref(), Some("local"));
     assert_eq!(exec.run.plan.hosts.on.as_ref(), Some(&other));
-    for name in ["local:", "exec:"] {
-        assert!(told.out.contains(name), "{}", told.out);
-    }
+    assert_contains_all(&told.out, &["local:", "exec:"]);
 }
 
 #[test]
@@ -110,7 +105,7 @@ fn a_worker_of_the_same_command_that_is_slow_to_end_is_waited_for() {
     // It is late by far less than it is waited for, since a busy machine adds to it.
     let late = |seconds| format!("exec:setsid sh -c 'cat; sleep {seconds}' | setsid {worker}");
     let words = "run null --quick --no-wait --out runs --on";
-    let mut costof = place.costof(&words.split(' ').collect::<Vec<_>>());
+    let mut costof = place.costof(words);
     costof.args([&late("0.2"), "--on", &late("0.3")]);
     let told = run(&mut costof).expect_code(0);
     assert!(!told.err.contains("waiting"), "{}", told.err);
@@ -122,7 +117,7 @@ fn a_worker_of_the_same_command_that_is_slow_to_end_is_waited_for() {
 fn a_host_that_is_not_there_costs_its_own_run_only() {
     let place = Place::new();
     let words = "run null --quick --out runs --on exec:false --on local";
-    let told = run(&mut place.costof(&words.split(' ').collect::<Vec<_>>())).expect_code(3);
-    assert!(told.err.contains("exec:false"), "{}", told.err);
+    let told = run(&mut place.costof(words)).expect_code(3);
+    assert_contains(&told.err, "exec:false");
     expect_complete(&read(&place.path("runs/local.jsonl")));
 }

@@ -112,7 +112,7 @@ fn every_probe_is_measured_over_several_links_in_one_run() {
     let place = Place::new();
     let path = format!("--link loopback --link veth --link {EMULATED}");
     let words = words(&path);
-    run(&mut place.costof(&words.split(' ').collect::<Vec<_>>())).expect_code(0);
+    run(&mut place.costof(&words)).expect_code(0);
     place.expect_nothing_runs();
     let run = read(&place.path("run.jsonl"));
     expect_measured(&run, &["loopback", "veth", EMULATED]);
@@ -126,7 +126,7 @@ fn every_probe_is_measured_between_named_namespaces() {
     };
     let place = Place::new();
     let words = words(&format!("--peer netns:{}", namespaces.far));
-    let costof = place.costof(&words.split(' ').collect::<Vec<_>>());
+    let costof = place.costof(&words);
     run(&mut namespaces.at_the_near_end(&costof)).expect_code(0);
     place.expect_nothing_runs();
     expect_measured(&read(&place.path("run.jsonl")), &["remote"]);
@@ -164,7 +164,7 @@ fn an_interrupted_run_with_a_peer_goes_on_with_it() {
     let place = Place::new();
     let words = "run net.rtt --set over=tcp,udp --set size=1,56,1024 --quick --out run.jsonl \
                  --peer local --peer-port 46150-46199";
-    let controller = spawn(&mut place.costof(&words.split_whitespace().collect::<Vec<_>>()));
+    let controller = spawn(&mut place.costof(words));
     wait_for("a launch", || {
         let text = fs::read_to_string(place.path("run.jsonl")).unwrap_or_default();
         text.contains("\n{\"type\":\"launch\"")
@@ -175,7 +175,7 @@ fn an_interrupted_run_with_a_peer_goes_on_with_it() {
     let kept = read(&place.path("run.jsonl"));
     assert!(kept.end.is_none());
 
-    run(&mut place.costof(&["run", "--resume", "run.jsonl"])).expect_code(0);
+    run(&mut place.costof("run --resume run.jsonl")).expect_code(0);
     place.expect_nothing_runs();
     let whole = read(&place.path("run.jsonl"));
     expect_complete(&whole);

@@ -24,7 +24,7 @@ fn verify(place: &Place, perf: Option<&str>, options: &[&str]) -> Command {
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let mut command = place.costof(&["verify", "--rounds", "3"]);
+    let mut command = place.costof("verify --rounds 3");
     command
         .args(options)
         .env("PATH", &bin)

@@ -84,7 +84,7 @@ fn a_disk_that_is_full_keeps_what_was_written_and_the_run_can_go_on() {
 
     let kept = read(&place.path("run.jsonl"));
     assert!(kept.end.is_none());
-    run(&mut place.misbehaving(&["run", "--resume", "run.jsonl"])).expect_code(0);
+    run(&mut place.misbehaving("run --resume run.jsonl")).expect_code(0);
     let whole = read(&place.path("run.jsonl"));
     expect_complete(&whole);
     assert_eq!(whole.launches[..kept.launches.len()], kept.launches[..]);

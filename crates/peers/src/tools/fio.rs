@@ -1,7 +1,7 @@
 //! fio(1): reads of a file that is made for it, without a name, in the folder that costof takes.
 
 use crate::error::{Result, failed};
-use crate::tool::{Says, Tool, words};
+use crate::tool::{Statistic, Tool, words};
 use costof_os::file::data::DataFile;
 use serde_json::Value;
 use std::os::fd::AsRawFd;
@@ -30,9 +30,9 @@ pub struct Read {
 
 /// fio, as it is asked for.
 pub fn read(read: Read) -> Tool<'static> {
-    let (says, number): (_, fn(&str) -> Option<f64>) = match read.wanted {
-        Wanted::Latency => (Says::Median, median_latency),
-        Wanted::Throughput => (Says::Mean, throughput),
+    let (statistic, number): (_, fn(&str) -> Option<f64>) = match read.wanted {
+        Wanted::Latency => (Statistic::Median, median_latency),
+        Wanted::Throughput => (Statistic::Mean, throughput),
     };
     let mut file: Option<DataFile> = None;
     Tool {
@@ -40,7 +40,7 @@ pub fn read(read: Read) -> Tool<'static> {
             let new = new_file(read.bytes)?;
             Ok(arguments(read, file.insert(new)))
         }),
-        ..Tool::simple("fio", says, "", number)
+        ..Tool::simple("fio", statistic, "", number)
     }
 }
 

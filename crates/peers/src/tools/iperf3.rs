@@ -1,7 +1,7 @@
 //! iperf3(1): one connection over loopback, and what its server's line says.
 
 use crate::server::Transport;
-use crate::tool::{Says, Tool, words};
+use crate::tool::{Statistic, Tool, words};
 
 /// Writes of 128 KiB from one buffer by this congestion control, for so many seconds after one that
 /// is left out: what the receiver got.
@@ -11,7 +11,7 @@ pub fn tcp(congestion_control: &'static str, seconds: u32) -> Tool<'static> {
         server: Some((server, Transport::Tcp)),
         ..Tool::simple(
             "iperf3",
-            Says::Mean,
+            Statistic::Mean,
             &format!(
                 "--client 127.0.0.1 --port PORT --length 128K --congestion {congestion_control} \
                  --omit 1 --time {seconds} --format m"

@@ -4,9 +4,10 @@
 //! non-free.
 
 use crate::packages;
-use crate::tool::{Says, Tool};
+use crate::tool::{Statistic, Tool};
 
-const LMBENCH: &str = "lmbench";
+/// What people call all of its programs.
+pub const NAME: &str = "lmbench";
 
 /// `getppid()`, five times timed.
 pub fn syscall() -> Tool<'static> {
@@ -39,7 +40,7 @@ fn program(program: &'static str, arguments: &str, read: fn(&str) -> Option<f64>
         // A time of 10 ms is long enough. It would look for that by itself for a second, and on a
         // machine that is not quiet settle for up to a second for each time.
         environment: &[("ENOUGH", "10000")],
-        ..Tool::simple(LMBENCH, Says::Median, arguments, read)
+        ..Tool::simple(NAME, Statistic::Median, arguments, read)
     }
 }
 

@@ -1,15 +1,15 @@
 //! `mbw`: the C library's memcpy, between two arrays.
 
 use super::MIB;
-use crate::tool::{Says, Tool, number_before};
-use costof_stats::median;
+use crate::tool::{Statistic, Tool, number_before};
+use costof_stats::{median};
 
 /// So many copies of one array of this size to another: the median of what each of them gives.
 pub fn copy(size_mib: u64, copies: u32) -> Tool<'static> {
     Tool::simple(
         "mbw",
         // A median of means: each copy is one long time, which holds interruptions.
-        Says::Mean,
+        Statistic::Mean,
         &format!("-q -n {copies} -t0 {size_mib}"),
         bytes_per_second,
     )

@@ -1,10 +1,15 @@
 //! `perf bench` (perf-bench(1)): one long time by its operations.
 
-use crate::tool::{Says, Tool, number_before};
+use crate::tool::{Statistic, Tool, number_before};
 
 /// 10 million calls of the C library's `getppid()`.
 pub fn syscall() -> Tool<'static> {
-    Tool::simple("perf", Says::Mean, "bench syscall basic", ns_per_operation)
+    Tool::simple(
+        "perf",
+        Statistic::Mean,
+        "bench syscall basic",
+        ns_per_operation,
+    )
 }
 
 /// A token of four bytes handed to and fro through two pipes, so many times, by two processes or
@@ -13,7 +18,7 @@ pub fn sched_pipe(threads: bool, round_trips: u32) -> Tool<'static> {
     let threaded = if threads { "-T" } else { "" };
     Tool::simple(
         "perf",
-        Says::Mean,
+        Statistic::Mean,
         &format!("bench sched pipe -l {round_trips} {threaded}"),
         // Each round trip is two switches.
         |output| Some(ns_per_operation(output)? / 2.0),

@@ -1,14 +1,14 @@
 //! ping(8).
 
-use crate::tool::{Says, Tool};
-use costof_stats::median;
+use crate::tool::{Statistic, Tool};
+use costof_stats::{median};
 
 /// Echo requests to loopback, so many, 2 ms apart, which is the least that a user may ask for: the
 /// median.
 pub fn loopback(bytes: u32, requests: u32) -> Tool<'static> {
     Tool::simple(
         "ping",
-        Says::Median,
+        Statistic::Median,
         &format!("-n -c {requests} -i 0.002 -s {bytes} 127.0.0.1"),
         median_ns,
     )

@@ -2,7 +2,7 @@
 //! unless told not to. It has TCP_NODELAY.
 
 use crate::server::Transport;
-use crate::tool::{Says, Tool, words};
+use crate::tool::{Statistic, Tool, words};
 
 /// Round trips of messages of so many bytes over `tcp` or `udp`; where `spins`, neither end blocks.
 pub fn ping_pong(over: &str, spins: bool, bytes: u32, seconds: u32) -> Tool<'static> {
@@ -19,7 +19,7 @@ pub fn ping_pong(over: &str, spins: bool, bytes: u32, seconds: u32) -> Tool<'sta
         why_not: lost,
         ..Tool::simple(
             "sockperf",
-            Says::Median,
+            Statistic::Median,
             &format!("ping-pong {both} -m {bytes} -t {seconds} --full-rtt"),
             median_ns,
         )

@@ -1,7 +1,7 @@
 //! `stress-ng`, of what it has: `memrate` and `vfork`.
 
 use super::MIB;
-use crate::tool::{Says, Tool};
+use crate::tool::{Statistic, Tool};
 
 /// It goes through its memory in some twenty ways, and says nothing of those for which the time was too
 /// short: with so many MiB for each second it comes to all of them, on slow machines too.
@@ -22,7 +22,7 @@ pub fn writes(size_mib: u64, seconds: u32) -> Tool<'static> {
 pub fn vfork(seconds: u32) -> Tool<'static> {
     Tool::simple(
         "stress-ng",
-        Says::Mean,
+        Statistic::Mean,
         &format!("--vfork 1 --timeout {seconds} --metrics --log-file /dev/stdout"),
         ns_per_vfork,
     )
@@ -32,7 +32,7 @@ fn memrate(size_mib: u64, seconds: u32, read: fn(&str) -> Option<f64>) -> Tool<'
     let seconds = u64::from(seconds).max(size_mib / MIB_A_SECOND);
     Tool::simple(
         "stress-ng",
-        Says::Mean,
+        Statistic::Mean,
         &format!(
             "--memrate 1 --memrate-bytes {size_mib}M --timeout {seconds} --metrics \
              --log-file /dev/stdout"

@@ -3,7 +3,7 @@
 use costof_model::metric::CoreState;
 use costof_model::unit::Unit;
 use costof_peers::agreement::Placed;
-use costof_peers::tool::Says;
+use costof_peers::tool::Statistic;
 use costof_peers::verify::{Outcome, Row, typical_difference};
 use costof_report::text::wrapped;
 use serde_json::{Value, json};
@@ -61,11 +61,11 @@ fn outcome(row: &Row) -> String {
         Some(Placed::Across) => "cannot be told yet (more --rounds)",
         None => "too few rounds to tell",
     };
-    let statistic = match row.says {
-        Says::Median => "medians",
-        Says::Mean => "means",
+    let statistic = match row.statistic {
+        Statistic::Median => "medians",
+        Statistic::Mean => "means",
     };
-    let (own, other) = agreement.middles();
+    let (own, other) = agreement.medians();
     let own_shown = unit.display(own);
     let other_shown = unit.display(other);
     format!(
@@ -107,9 +107,9 @@ pub(super) fn summary(rows: &[Row]) -> String {
 
 /// One row on a line of its own.
 pub(super) fn as_json(row: &Row) -> String {
-    let says = match row.says {
-        Says::Median => "median",
-        Says::Mean => "mean",
+    let says = match row.statistic {
+        Statistic::Median => "median",
+        Statistic::Mean => "mean",
     };
     let mut told = json!({
         "tool": row.tool,
@@ -162,17 +162,18 @@ mod tests {
             axes: "call=getppid".to_owned(),
             metric: "cost",
             tool: "perf",
-            says: Says::Mean,
+            statistic: Statistic::Mean,
             expected: Band::new(0.9, 1.1),
             differs: "perf divides one long time by its calls",
             core: Vec::new(),
             outcome,
+            by_median: None,
         }
     }
 
     fn compared(ratio: f64) -> Row {
         let own = vec![100.0 * ratio; 6];
-        let agreement = Agreement::of(own, vec![100.0; 6]).unwrap();
+        let agreement = Agreement::new(own, vec![100.0; 6]).unwrap();
         row(Outcome::Compared(agreement, Unit::Nanoseconds))
     }
 
