@@ -1,5 +1,5 @@
 use super::{half_way, levels};
-use crate::memory_sample::{
+use crate::tests::{
     REAL_BUSY, REAL_HUGE_PAGES, REAL_SMALL_PAGES, REAL_TAKEN, Step, staircase, step,
 };
 

@@ -23,7 +23,7 @@ fn panels(rows: &Rows<'_>) -> Vec<Panel> {
             heat: 0.0,
         });
         panels.push(Panel {
-            title: ladder.of.clone(),
+            title: ladder.payload.clone(),
             x: Axis {
                 label: String::new(),
                 unit: Unit::One,

@@ -5,7 +5,7 @@ use super::file::Study;
 use super::unit::{Conversion, Published, digits};
 use crate::names::{points_counted, short_point};
 use costof_findings::finding::Finding;
-use costof_findings::kinds::KINDS;
+use costof_findings::Kind;
 use costof_model::metric::Estimate;
 use costof_model::nearest;
 use costof_model::noise::Grade;
@@ -75,12 +75,13 @@ impl Study {
     /// A sentence that names the line and the key.
     pub fn check(&self, infos: &[&ProbeInfo]) -> Result<(), String> {
         self.figures(infos)?;
+        let kinds = || Kind::ALL.iter().map(|kind| kind.name());
         let probes = || infos.iter().map(|info| &*info.id);
         for question in &self.questions {
             for at in &question.kinds {
                 let kind = at.get_ref().as_str();
-                if !KINDS.contains(&kind) {
-                    let hint = nearest::hint(kind, KINDS.into_iter());
+                if !kinds().any(|known| known == kind) {
+                    let hint = nearest::hint(kind, kinds());
                     let what = format!("kinds: no finding is of the kind `{kind}`{hint}");
                     return Err(self.wrong_at(at, &what));
                 }
@@ -175,7 +176,7 @@ impl Study {
             };
             let findings = found.iter().filter(about);
             let findings = findings
-                .filter(|found| asked.kinds.iter().any(|kind| *kind.get_ref() == found.kind));
+                .filter(|found| asked.kinds.iter().any(|kind| *kind.get_ref() == found.kind.name()));
             let findings: Vec<Finding> = findings.cloned().collect();
             Answer {
                 ask: asked.ask.clone(),

@@ -69,13 +69,13 @@ impl Answer {
             } else {
                 String::new()
             };
-            let advice = finding.advice.iter().map(|advice| format!(": {advice}"));
+            let advice = finding.advice().into_iter().map(|advice| format!(": {advice}"));
             let advice: String = advice.collect();
             let evidence = match evidence.is_empty() {
                 true => String::new(),
                 false => format!(" (from {}{more})", evidence.join("; ")),
             };
-            format!("{}{advice}{evidence}", finding.sentence)
+            format!("{}{advice}{evidence}", finding.sentence())
         };
         self.findings.iter().map(sentence).collect()
     }
