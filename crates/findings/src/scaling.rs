@@ -40,7 +40,8 @@ fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let Interval { low, middle, high } = Interval::log_ratio(run, most, one, &one.primary)?.exp();
     let better = one.primary()?.better;
     let gets_more = better == Better::Higher;
-    if !gets_more && !(better == Better::Lower && low > 1.0) {
+    let takes_longer = better == Better::Lower && low > 1.0;
+    if !gets_more && !takes_longer {
         return None;
     }
     let digits = if gets_more { 2 } else { 1 };

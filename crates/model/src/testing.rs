@@ -114,6 +114,11 @@ pub fn row(probe: impl Into<Text>, axes: Axes, ns: f64) -> PointRow {
     }
 }
 
+/// The same of a point that differs in its size alone.
+pub fn sized_row(probe: impl Into<Text>, size: u64, ns: f64) -> PointRow {
+    row(probe, Axes::default().with("size", size), ns)
+}
+
 /// Changes to a row, one after the other.
 #[expect(missing_docs, reason = "each does what its name says")]
 pub trait RowExt: Sized {
