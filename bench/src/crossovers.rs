@@ -153,7 +153,7 @@ fn crossed(run: &Run) -> Option<Crossover> {
 fn next(run: &Run) -> Option<f64> {
     Some(match crossed(run)? {
         Crossover::From { about, high, .. } => about.unwrap_or(high),
-        Crossover::Untold { low, high } => (low * high).sqrt(),
+        Crossover::Unknown { low, high } => (low * high).sqrt(),
         Crossover::Everywhere { from } => from,
         Crossover::Nowhere { up_to } => up_to,
         Crossover::Only { from, .. } => from,

@@ -9,10 +9,10 @@ use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::server::{Server, Transport};
 use crate::verdict::Verdict;
-use costof_stats::{median, median_interval, quantile};
 use costof_peers::agreement::Band;
 use costof_peers::tools::iperf3::{kilobits_received, lost_of};
 use costof_peers::tools::ping::round_trip_ms;
+use costof_stats::{median, median_interval, quantile};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 

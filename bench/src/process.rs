@@ -3,7 +3,7 @@
 use crate::bench::Bench;
 use crate::error::{Result, failed};
 use crate::machine;
-use costof_stats::{median};
+use costof_stats::median;
 use std::collections::BTreeMap;
 
 /// Of `os.process`, by fork or vfork.

@@ -3,9 +3,9 @@
 use crate::bench::Bench;
 use crate::error::Result;
 use crate::machine::{self, Watch};
-use costof_stats::{median};
 use costof_peers::agreement::Agreement;
 use costof_peers::round::{self, Event, Given, Side};
+use costof_stats::median;
 use fastrand::Rng;
 
 /// What the rounds of a comparison came to.

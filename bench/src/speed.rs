@@ -6,9 +6,9 @@ use crate::costof::failures;
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::verdict::Verdict;
-use costof_stats::{quantile};
 use costof_model::run_file::Run;
 use costof_model::unit::parse_bytes;
+use costof_stats::quantile;
 use std::time::{Duration, Instant};
 
 const RUNS: usize = 3;

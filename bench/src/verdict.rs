@@ -1,7 +1,7 @@
 //! Whether a bound holds: yes, no, or undecided by what was measured.
 
-use costof_stats::{Interval};
 use costof_peers::agreement::{Agreement, Band, Placed};
+use costof_stats::Interval;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -118,7 +118,7 @@ pub(crate) fn exit_code(verdicts: &[Verdict]) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_stats::{median_interval};
+    use costof_stats::median_interval;
 
     const WITHIN: Band = Band::new(0.9, 1.1);
 

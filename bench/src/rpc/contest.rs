@@ -6,11 +6,11 @@ use crate::bench::Bench;
 use crate::error::{Error, Result};
 use crate::rounds;
 use crate::verdict::{self, Verdict};
-use costof_stats::{median};
 use costof_peers::agreement::Band;
 use costof_peers::costof::the_only;
 use costof_peers::round::Side;
 use costof_peers::verify::keep_awake;
+use costof_stats::median;
 use std::cell::RefCell;
 
 const ROUNDS: usize = 21;

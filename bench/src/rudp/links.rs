@@ -8,8 +8,8 @@ use crate::bench::Bench;
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::verdict::{self, Verdict};
-use costof_stats::{median, median_interval};
 use costof_peers::agreement::Band;
+use costof_stats::{median, median_interval};
 use std::time::Duration;
 
 const ROUNDS: usize = 3;

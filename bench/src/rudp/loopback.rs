@@ -6,9 +6,9 @@ use crate::bench::Bench;
 use crate::error::Result;
 use crate::rounds::{self, Measured};
 use crate::verdict::{self, Verdict};
-use costof_stats::{median, median_interval};
 use costof_peers::agreement::Band;
 use costof_peers::round::Side;
+use costof_stats::{median, median_interval};
 
 const ROUNDS: usize = 9;
 /// So long a stream lasts, and so much of its beginning is left out.

@@ -1,17 +1,16 @@
-//! The levels of memory that the machine really gives, held against the caches that it claims.
+//! The levels of memory that the machine really gives, compared with the caches that it claims.
 //!
 //! From a curve of random loads over many sizes. A cache's own size is where the cost is half-way
 //! to the next level, because there half of the loads miss it; the knee is no measure, since a cache
 //! that is indexed by physical addresses gives way softly, from about half its size on.
 
+use crate::Kind;
+use crate::figures::{Figures, Part, Value, bytes, figures, ns};
 use crate::finding::Finding;
-use crate::memory_latency::{
-    Claim, Curve, Load, Server, WELL_INSIDE, about, claims, curves, facts, ns, why_less,
-};
+use crate::memory_latency::{Claim, Curve, Load, Server, WELL_INSIDE, claims, curves, why_less};
 use costof_model::noise::Grade;
-use costof_model::point::Point;
+use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::unit::display_bytes;
 use costof_stats::changepoints::{Level, half_way};
 
 /// From this many times its claim on, a cache that still serves loads is larger than claimed.
@@ -51,16 +50,14 @@ pub fn cache_ends(run: &Run) -> Vec<CacheEnd> {
     let mut ends = Vec::new();
     for curve in &curves(run) {
         let claims = claims(run, &curve.loads);
-        let found = caches(curve, &claims);
+        let caches = caches(curve, &claims);
         ends.extend(claims.iter().map(|claim| {
+            let found = caches.iter().find(|cache| cache.claim == claim);
             CacheEnd {
                 pages: curve.pages.to_owned(),
                 name: claim.name(),
                 claimed: claim.bytes,
-                found: found
-                    .iter()
-                    .find(|cache| cache.claim == claim)
-                    .map(|cache| cache.bytes),
+                found: found.map(|cache| cache.bytes),
             }
         }));
     }
@@ -114,57 +111,53 @@ fn name(server: Server, claims: &[Claim]) -> String {
 
 fn all_levels(curve: &Curve<'_>, claims: &[Claim], caches: &[Cache<'_>]) -> Finding {
     let servers = curve.servers(claims);
-    let mut parts = Vec::new();
-    for (position, level) in curve.levels.iter().enumerate() {
-        let first = display_bytes(curve.loads[level.first].bytes);
-        let last = display_bytes(curve.loads[level.last].bytes);
-        let range = match position {
-            _ if level.last + 1 == curve.loads.len() => format!("from {first} on"),
-            0 => format!("up to {last}"),
-            _ => format!("from {first} to {last}"),
+    let levels = curve.levels.iter().enumerate().map(|(position, level)| {
+        let template = match position {
+            _ if level.last + 1 == curve.loads.len() => "last_level",
+            0 => "first_level",
+            _ => "level",
         };
-        let server = servers.get(position).map(|server| {
-            let again = position > 0 && servers[position - 1] == *server;
-            let still = if again { "still " } else { "" };
-            format!(" ({still}{})", name(*server, claims))
-        });
-        parts.push(format!(
-            "{} {range}{}",
-            ns(level.cost),
-            server.unwrap_or_default()
-        ));
-    }
-    let mut sentence = format!(
-        "a random load on {} pages costs {}",
-        curve.pages,
-        parts.join(", ")
-    );
-    let ends: Vec<String> = caches
-        .iter()
-        .map(|cache| {
-            let claimed = display_bytes(cache.claim.bytes);
-            let name = cache.claim.name();
-            format!("the {name} at {} ({claimed} claimed)", about(cache.bytes))
-        })
-        .collect();
-    if !ends.is_empty() {
-        sentence.push_str(&format!("; half of the loads miss {}", ends.join(", ")));
-    }
+        let server = servers.get(position);
+        let again = position > 0 && server == servers.get(position - 1);
+        let figures = figures()
+            .with("cost", ns(level.cost))
+            .with("from", bytes(curve.loads[level.first].bytes))
+            .with("to", bytes(curve.loads[level.last].bytes))
+            .with("still", if again { "still " } else { "" })
+            .maybe("server", server.map(|server| name(*server, claims)));
+        (template, figures)
+    });
+    let ends = caches.iter().map(|cache| {
+        let figures = figures()
+            .with("name", cache.claim.name())
+            .with("found", Value::Size(cache.bytes))
+            .with("claimed", bytes(cache.claim.bytes));
+        ("end", figures)
+    });
+    let disturbed = curve.loads.iter().any(|load| load.row.grade > Grade::C);
+    let figures = figures()
+        .with("pages", curve.pages)
+        .parts("levels", levels.collect())
+        .parts("ends", ends.collect::<Vec<Part>>())
+        .when("disturbed", disturbed);
     let ends = curve
         .levels
         .iter()
         .flat_map(|level| [level.first, level.last]);
-    let disturbed = curve.loads.iter().any(|load| load.row.grade > Grade::C);
-    Finding {
-        kind: "memory_levels".into(),
-        sentence,
-        advice: disturbed.then(|| {
-            "the machine was disturbed: points of grade D are not held against what it claims; \
-             measure again when it is quiet"
-                .to_owned()
-        }),
-        evidence: ends.map(|position| curve.loads[position].point()).collect(),
-    }
+    let evidence = ends.map(|position| curve.loads[position].row);
+    Finding::new(Kind::MemoryLevels, evidence, figures)
+}
+
+/// What is said of a cache that is not what the machine claims, where `witness` shows it.
+fn differs(curve: &Curve<'_>, cache: &Cache<'_>, witness: &Load<'_>) -> Figures {
+    figures()
+        .with("claim", cache.claim.sentence())
+        .with("pages", curve.pages)
+        .maybe("found", cache.has_level.then_some(Value::Size(cache.bytes)))
+        .with("outer", cache.outer_name.clone())
+        .with("outer_cost", ns(cache.outer.cost))
+        .with("at", bytes(witness.bytes))
+        .with("cost", ns(witness.cost_ns))
 }
 
 /// A cache that serves less than half of the loads to a working set well inside its claim.
@@ -172,51 +165,40 @@ fn smaller(run: &Run, curve: &Curve<'_>, cache: &Cache<'_>) -> Option<Finding> {
     let limit = WELL_INSIDE * cache.claim.bytes as f64;
     let middle = f64::midpoint(cache.inner.cost, cache.outer.cost);
     let misses = |load: &&Load<'_>| load.interval().is_some_and(|interval| interval.0 >= middle);
-    let witness = curve
-        .loads
-        .iter()
-        .filter(|load| load.bytes as f64 <= limit)
-        .find(misses)?;
+    let mut inside = curve.loads.iter().filter(|load| load.bytes as f64 <= limit);
+    let witness = inside.find(misses)?;
     // Scatter can lift one point; the curve as a whole has to say the same.
     if cache.bytes > limit {
         return None;
     }
-    let claim = cache.claim.sentence();
     let outer_from = &curve.loads[cache.outer.first];
-    let outer = format!("what {} costs, {}", cache.outer_name, ns(cache.outer.cost));
-    let at = display_bytes(witness.bytes);
-    let got = if cache.has_level {
-        format!("this process gets about {}", about(cache.bytes))
-    } else {
-        "this process sees no level of its own for it".to_owned()
-    };
-    let because = if outer_from.bytes as f64 <= limit {
-        format!(
-            "from {} on a load costs about {outer}",
-            display_bytes(outer_from.bytes)
-        )
-    } else {
-        format!(
-            "at {at} a load costs {}, half-way and more from {} to {outer}",
-            ns(witness.cost_ns),
-            ns(cache.inner.cost)
-        )
-    };
     let last_inside = &curve.loads[cache.inner.last];
-    Some(Finding {
-        kind: "cache_smaller_than_claimed".into(),
-        sentence: format!("{claim}, and on {} pages {got}: {because}", curve.pages),
-        advice: Some(format!(
-            "{}: count on {} of it, and measure again at another time",
-            why_less(run, cache.claim, cache.is_last),
+    let is_outer_inside = outer_from.bytes as f64 <= limit;
+    let figures = differs(curve, cache, witness)
+        .when("no_level", !cache.has_level)
+        .maybe(
+            "outer_from",
+            is_outer_inside.then(|| bytes(outer_from.bytes)),
+        )
+        .maybe(
+            "inner_cost",
+            (!is_outer_inside).then(|| ns(cache.inner.cost)),
+        )
+        .with("why", why_less(run, cache.claim, cache.is_last))
+        .with(
+            "rely_on",
             if cache.has_level {
-                display_bytes(last_inside.bytes)
+                bytes(last_inside.bytes)
             } else {
-                "nothing".to_owned()
+                "nothing".into()
             },
-        )),
-        evidence: points([last_inside, witness, outer_from]),
-    })
+        );
+    let evidence = by_size([last_inside, witness, outer_from]);
+    Some(Finding::new(
+        Kind::CacheSmallerThanClaimed,
+        evidence,
+        figures,
+    ))
 }
 
 /// A cache that still serves most loads of a working set far beyond its claim.
@@ -224,48 +206,33 @@ fn larger(run: &Run, curve: &Curve<'_>, cache: &Cache<'_>) -> Option<Finding> {
     let limit = LARGER_THAN_CLAIMED * cache.claim.bytes as f64;
     let middle = f64::midpoint(cache.inner.cost, cache.outer.cost);
     let hits = |load: &&Load<'_>| load.interval().is_some_and(|interval| interval.1 <= middle);
-    let witness = curve
-        .loads
-        .iter()
-        .rev()
-        .filter(|load| load.bytes as f64 >= limit)
-        .find(hits)?;
+    let largest_first = curve.loads.iter().rev();
+    let mut beyond = largest_first.filter(|load| load.bytes as f64 >= limit);
+    let witness = beyond.find(hits)?;
     if !cache.has_level || cache.bytes < limit {
         return None;
     }
-    let virtual_machine = facts(run)?.virtualization.virtual_machine == Some(true);
-    Some(Finding {
-        kind: "cache_larger_than_claimed".into(),
-        sentence: format!(
-            "{}, and on {} pages this process gets about {}: at {} a load still costs {}, and {} \
-             costs {}",
-            cache.claim.sentence(),
-            curve.pages,
-            about(cache.bytes),
-            display_bytes(witness.bytes),
-            ns(witness.cost_ns),
-            cache.outer_name,
-            ns(cache.outer.cost),
-        ),
-        advice: virtual_machine.then(|| {
-            "the claim is the hypervisor's, not the processor's: do not size data by it".to_owned()
-        }),
-        evidence: points([witness, &curve.loads[cache.outer.first]]),
-    })
+    let figures = differs(curve, cache, witness).when("virtual", run.is_virtual());
+    let evidence = by_size([witness, &curve.loads[cache.outer.first]]);
+    Some(Finding::new(
+        Kind::CacheLargerThanClaimed,
+        evidence,
+        figures,
+    ))
 }
 
-/// The points of loads in the order of their sizes, each once.
-fn points<const N: usize>(mut loads: [&Load<'_>; N]) -> Vec<Point> {
+/// The rows of loads in the order of their sizes, each once.
+fn by_size<'a, const N: usize>(mut loads: [&Load<'a>; N]) -> Vec<&'a PointRow> {
     loads.sort_by_key(|load| load.bytes);
-    let mut points: Vec<Point> = loads.iter().map(|load| load.point()).collect();
-    points.dedup();
-    points
+    let mut rows: Vec<&PointRow> = loads.iter().map(|load| load.row).collect();
+    rows.dedup_by_key(|row| &row.point);
+    rows
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{
+    use crate::tests::{
         CLAIMED, REAL_SMALL_PAGES, REAL_TAKEN, add, run, sizes_kib, staircase, step,
     };
     /// A machine that claims `claimed` and gives a third cache of `kib`.
@@ -287,11 +254,8 @@ mod tests {
         let findings = cache_levels(&run);
         assert_eq!(findings.len(), 1, "{findings:#?}");
         assert_eq!(
-            findings[0].sentence,
-            "a random load on 4KiB pages costs 0.885 ns up to 40KiB (L1), 3.10 ns from 64KiB to \
-             384KiB (L2), 12.0 ns from 2MiB to 12MiB (L3), 147 ns from 64MiB on (main memory); half \
-             of the loads miss the L1 at 55KiB (48KiB claimed), the L2 at 1.2MiB (1MiB claimed), \
-             the L3 at 34MiB (32MiB claimed)"
+            findings[0].sentence(),
+            "a random load on 4KiB pages costs 0.885 ns up to 40KiB (L1), 3.10 ns from 64KiB to 384KiB (L2), 12.0 ns from 2MiB to 12MiB (L3), 147 ns from 64MiB on (main memory); half of the loads miss the L1 at 55KiB (48KiB claimed), the L2 at 1.2MiB (1MiB claimed), the L3 at 34MiB (32MiB claimed)"
         );
         assert_eq!(
             sizes_kib(&findings[0].evidence),
@@ -305,13 +269,12 @@ mod tests {
         let [_, smaller] = &findings[..] else {
             panic!("{findings:#?}");
         };
-        assert_eq!(smaller.kind, "cache_smaller_than_claimed");
+        assert_eq!(smaller.kind, Kind::CacheSmallerThanClaimed);
         assert_eq!(
-            smaller.sentence,
-            "CPUID claims 32MiB of L3, and on 2MiB pages this process gets about 6.9MiB: from \
-             10MiB on a load costs about what main memory costs, 142 ns"
+            smaller.sentence(),
+            "CPUID claims 32MiB of L3, and on 2MiB pages this process gets about 6.9MiB: from 10MiB on a load costs about what main memory costs, 142 ns"
         );
-        assert!(smaller.advice.as_ref().unwrap().contains("neighbours"));
+        assert!(smaller.advice().as_ref().unwrap().contains("neighbours"));
         assert_eq!(sizes_kib(&smaller.evidence), [3072, 8192, 10240]);
     }
 
@@ -324,12 +287,11 @@ mod tests {
             panic!("{findings:#?}");
         };
         assert_eq!(
-            gone.sentence,
-            "CPUID claims 32MiB of L3, and on 2MiB pages this process sees no level of its own for \
-             it: from 2560KiB on a load costs about what main memory costs, 147 ns"
+            gone.sentence(),
+            "CPUID claims 32MiB of L3, and on 2MiB pages this process sees no level of its own for it: from 2560KiB on a load costs about what main memory costs, 147 ns"
         );
         assert!(
-            gone.advice
+            gone.advice()
                 .as_ref()
                 .unwrap()
                 .contains("count on nothing of it")
@@ -348,7 +310,7 @@ mod tests {
         let [levels] = &cache_levels(&disturbed)[..] else {
             panic!("only the levels");
         };
-        assert!(levels.advice.as_ref().unwrap().contains("grade D"));
+        assert!(levels.advice().as_ref().unwrap().contains("grade D"));
         let mut few_launches = with_third_cache_of(7000.0, &CLAIMED, 0.02);
         for row in &mut few_launches.points {
             row.metrics[0].ci95 = None;
@@ -366,16 +328,16 @@ mod tests {
         let [_, larger] = &findings[..] else {
             panic!("{findings:#?}");
         };
-        assert_eq!(larger.kind, "cache_larger_than_claimed");
+        assert_eq!(larger.kind, Kind::CacheLargerThanClaimed);
         assert!(
-            larger.sentence.contains("claims 8MiB of L3"),
+            larger.sentence().contains("claims 8MiB of L3"),
             "{}",
-            larger.sentence
+            larger.sentence()
         );
         assert!(
-            larger.sentence.contains("gets about 33MiB"),
+            larger.sentence().contains("gets about 33MiB"),
             "{}",
-            larger.sentence
+            larger.sentence()
         );
     }
 
@@ -390,12 +352,11 @@ mod tests {
             panic!("{findings:#?}");
         };
         assert!(
-            smaller.sentence.starts_with(
-                "CPUID claims 4MiB of L2, and on 2MiB pages this process gets about 1.1MiB: from \
-                 1536KiB on a load costs about what L3 costs"
+            smaller.sentence().starts_with(
+                "CPUID claims 4MiB of L2, and on 2MiB pages this process gets about 1.1MiB: from 1536KiB on a load costs about what L3 costs"
             ),
             "{}",
-            smaller.sentence
+            smaller.sentence()
         );
     }
 
@@ -403,16 +364,17 @@ mod tests {
     fn a_curve_that_ends_inside_the_last_cache_says_nothing_of_its_size() {
         let mut run = run(&[48 << 10, 1 << 20, 4 << 20]);
         let inside: Vec<_> = REAL_SMALL_PAGES
-            .into_iter()
+            .iter()
+            .copied()
             .filter(|(kib, _)| *kib < 12_000.0)
             .collect();
         add(&mut run, "4KiB", &inside, 0.02);
         let findings = cache_levels(&run);
         assert_eq!(findings.len(), 1, "{findings:#?}");
         assert!(
-            findings[0].sentence.contains("from 2MiB on (L3)"),
+            findings[0].sentence().contains("from 2MiB on (L3)"),
             "{}",
-            findings[0].sentence
+            findings[0].sentence()
         );
     }
 
@@ -425,9 +387,9 @@ mod tests {
             let findings = cache_levels(&run);
             assert_eq!(findings.len(), 1);
             assert!(
-                findings[0].sentence.ends_with("147 ns from 64MiB on"),
+                findings[0].sentence().ends_with("147 ns from 64MiB on"),
                 "{}",
-                findings[0].sentence
+                findings[0].sentence()
             );
         }
     }

@@ -1,18 +1,18 @@
 //! Which cache level suffers least from which way of sending: by counted misses where the run has
 //! them, else by how much longer it takes to read again what the caches held before.
 
+use crate::Kind;
+use crate::figures::{Part, Value, figures, ns, part};
 use crate::finding::Finding;
-use crate::ratio::{Difference, LogRatio};
-use crate::send_crossover::{about, circumstances, comparable, groups};
-use costof_model::point::Point;
+use crate::interval::Interval;
+use crate::naming::place;
+use crate::sends::comparable;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::unit::Unit;
+use costof_model::select::Group;
 
-pub(crate) const KIND: &str = "cache_pollution";
-/// Ways of sending that leave a copy out, each held against the one that makes all.
+/// Ways of sending that leave a copy out, each compared with the one that makes all.
 const FEWER: [&str; 2] = ["one_copy", "zero_copy"];
-const ALL_COPIES: &str = "two_copy";
 /// A level, its counter, and the time that stands for its misses.
 const LEVELS: [(&str, &str, &str); 3] = [
     ("L1", "l1d_load_misses", "pollution_l1"),
@@ -25,126 +25,116 @@ struct Change {
     level: &'static str,
     /// Whether it surely has less or more.
     is_sure: bool,
-    /// As a share of what it has with all copies, below nothing where it has less; none where that
-    /// cannot be told, as where that is nothing.
+    /// As a share of what it has with all copies, below zero where it has less; none where that cannot be
+    /// said, as where that is zero.
     share: Option<f64>,
-    said: String,
+    part: Part,
     is_counted: bool,
 }
 
-/// A sentence for each link and kind of message, at the largest size at which all was measured:
-/// there copies are most of what is done. Points for which others used the processors say nothing.
+/// A finding for each link and kind of message, at the largest size at which all was measured: there
+/// copies are most of what is done.
 pub(crate) fn cache_pollution(run: &Run) -> Vec<Finding> {
-    let (quiet, _) = comparable(run);
-    groups(quiet.into_iter(), &["primitive", "size"])
-        .iter()
-        .filter_map(|(common, group)| found(run, group, common))
-        .collect()
+    let groups = comparable(run).quiet.group_by(&["primitive", "size"]);
+    let found = groups.iter().filter_map(|group| found(run, group));
+    found.collect()
 }
 
-fn found(run: &Run, group: &[&PointRow], common: &Point) -> Option<Finding> {
-    let size = |row: &PointRow| row.axes().find_number("size");
-    let of = |primitive: &str, bytes: u64| {
-        group.iter().copied().find(|row| {
-            row.axes().find_word("primitive") == Some(primitive) && size(row) == Some(bytes)
-        })
+fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
+    let way = |primitive: &str, size: u64| {
+        let rows = group.rows.clone().at("primitive", primitive);
+        rows.at("size", size).one()
     };
-    let mut sizes: Vec<u64> = group.iter().filter_map(|row| size(row)).collect();
-    sizes.sort_unstable();
-    let is_compared = |bytes: &&u64| {
-        let fewer = FEWER
-            .iter()
-            .any(|primitive| of(primitive, **bytes).is_some());
-        fewer && of(ALL_COPIES, **bytes).is_some()
-    };
-    let largest = *sizes.iter().rev().find(is_compared)?;
-    let copying = of(ALL_COPIES, largest)?;
-    let mut evidence = vec![copying.point.clone()];
-    let mut said = Vec::new();
+    let all_copies = group
+        .rows
+        .clone()
+        .at("primitive", "two_copy")
+        .by_number("size");
+    let mut largest_first = all_copies.iter().rev();
+    let is_compared = |size| FEWER.iter().any(|primitive| way(primitive, size).is_some());
+    let (size, copying) = *largest_first.find(|(size, _)| is_compared(*size))?;
+    let mut evidence = vec![copying];
+    let mut ways = Vec::new();
     let mut all: Vec<Change> = Vec::new();
     for primitive in FEWER {
-        let Some(row) = of(primitive, largest) else {
+        let Some(row) = way(primitive, size) else {
             continue;
         };
-        let changes: Vec<Change> = LEVELS
+        let changes = LEVELS
             .iter()
-            .filter_map(|level| change(run, row, copying, *level))
-            .collect();
+            .filter_map(|level| change(run, row, copying, *level));
+        let changes: Vec<Change> = changes.collect();
         if changes.is_empty() {
             continue;
         }
-        evidence.push(row.point.clone());
-        said.push(format!("with {primitive} {}", told(&changes)));
+        evidence.push(row);
+        ways.push(compared(primitive, &changes));
         all.extend(changes);
     }
-    let (counted, timed) = (
-        "of the misses that the processor counts",
-        "of what the sender's caches held before",
-    );
+    let is_any = !ways.is_empty();
     let measured = match all.iter().filter(|change| change.is_counted).count() {
-        0 => timed.to_owned(),
-        count if count == all.len() => counted.to_owned(),
-        _ => format!("{counted}, and {timed}"),
+        0 => "timed",
+        count if count == all.len() => "counted",
+        _ => "counted_and_timed",
     };
-    let sends = format!(
-        "over {}{} at {}",
-        common.link,
-        circumstances(run, common),
-        about(largest as f64)
-    );
-    let sentence = match all.iter().any(|change| change.is_sure) {
-        true => format!(
-            "{measured}, against {ALL_COPIES} {sends}: {}",
-            said.join("; ")
-        ),
-        false => format!("{measured}, {sends} no way of sending can be told to spare any level"),
-    };
-    (!said.is_empty()).then(|| Finding {
-        kind: KIND.into(),
-        sentence,
-        advice: None,
-        evidence,
-    })
+    let is_sure = all.iter().any(|change| change.is_sure);
+    let figures = figures()
+        .parts("measured", vec![part(measured)])
+        .with("place", place(run, &group.common))
+        .with("size", Value::Size(size as f64))
+        .parts("ways", ways)
+        .parts(
+            "result",
+            vec![part(if is_sure { "sure" } else { "unsure" })],
+        );
+    is_any.then(|| Finding::new(Kind::CachePollution, evidence, figures))
 }
 
-/// The levels that can be told, and which of them gains most: misses are held against misses alone,
-/// and time against time.
-fn told(changes: &[Change]) -> String {
+/// The levels of which something can be said, and which of them gains most: misses are compared with
+/// misses alone, and time with time.
+fn compared(primitive: &str, changes: &[Change]) -> Part {
     let (sure, unsure): (Vec<&Change>, Vec<&Change>) =
         changes.iter().partition(|change| change.is_sure);
     let unsure: Vec<&str> = unsure.iter().map(|change| change.level).collect();
+    let unknown = (!unsure.is_empty()).then(|| unsure.join(", "));
+    let figures = figures()
+        .with("primitive", primitive)
+        .maybe("unknown", unknown);
     if sure.is_empty() {
-        return format!("{} cannot be told", unsure.join(", "));
+        return ("unknown_way", figures);
     }
-    let said: Vec<&str> = sure.iter().map(|change| &*change.said).collect();
-    let which = match (gains(&sure, true), gains(&sure, false)) {
-        (None, None) => ", so that none suffers less".to_owned(),
-        (Some(gains), None) | (None, Some(gains)) => format!(", so that {gains}"),
+    let gains = match (gains(&sure, true), gains(&sure, false)) {
+        (None, None) => part("none_gains"),
+        (Some(gains), None) | (None, Some(gains)) => gains,
         (Some(counted), Some(timed)) => {
-            format!(", so that of those counted {counted}, and of those timed {timed}")
+            let both = crate::figures::figures().parts("of_counted", vec![counted]);
+            ("both_gain", both.parts("of_timed", vec![timed]))
         }
     };
-    let rest = match unsure.as_slice() {
-        [] => String::new(),
-        levels => format!(" ({} cannot be told)", levels.join(", ")),
-    };
-    format!("{}{which}{rest}", said.join(", "))
+    let levels = sure.iter().map(|change| change.part.clone());
+    (
+        "way",
+        figures
+            .parts("levels", levels.collect())
+            .parts("gains", vec![gains]),
+    )
 }
 
 /// Which of the levels that are counted, or else timed, gains most; none where none has less.
-fn gains(sure: &[&Change], is_counted: bool) -> Option<String> {
-    let falls = sure
-        .iter()
-        .filter(|change| change.is_counted == is_counted)
-        .filter_map(|change| Some((change.share.filter(|share| *share < 0.0)?, change.level)));
+fn gains(sure: &[&Change], is_counted: bool) -> Option<Part> {
+    let falls = sure.iter().filter(|change| change.is_counted == is_counted);
+    let falls =
+        falls.filter_map(|change| Some((change.share.filter(|share| *share < 0.0)?, change.level)));
     let falls: Vec<(f64, &str)> = falls.collect();
     let (_, level) = falls
         .iter()
         .min_by(|one, other| one.0.total_cmp(&other.0))?;
-    Some(match falls.len() {
-        1 => format!("{level} alone surely suffers less"),
-        _ => format!("{level} suffers least"),
-    })
+    let template = if falls.len() == 1 {
+        "gains_alone"
+    } else {
+        "gains_most"
+    };
+    Some((template, figures().with("level", *level)))
 }
 
 /// By how much less or more a level has.
@@ -154,54 +144,49 @@ fn change(
     copying: &PointRow,
     (level, counter, time): (&'static str, &'static str, &'static str),
 ) -> Option<Change> {
-    if let Some(ratio) = LogRatio::of(run, row, copying, counter) {
-        let [low, share, high] = [ratio.low, ratio.middle, ratio.high].map(|log| log.exp() - 1.0);
-        let surely = low > 0.0 || high < 0.0;
-        let percent = |share: f64| format!("{:+.0} %", 100.0 * share);
+    if let Some(ratio) = Interval::log_ratio(run, row, copying, counter) {
+        let percent = |log: f64| Value::Text(format!("{:+.0}", 100.0 * (log.exp() - 1.0)));
+        let is_sure = ratio.differs();
         return Some(Change {
             level,
-            is_sure: surely,
-            share: surely.then_some(share),
-            said: format!(
-                "{level} {} ({} to {})",
-                percent(share),
-                percent(low),
-                percent(high)
+            is_sure,
+            share: is_sure.then_some(ratio.middle.exp() - 1.0),
+            part: (
+                "misses",
+                figures().with("level", level).interval(ratio, percent),
             ),
             is_counted: true,
         });
     }
     // That is seen of one connection alone, however many follow it.
-    let is_alone = row.axes().find_number("threads").unwrap_or(1) == 1;
-    let difference = Difference::of(run, row, copying, time).filter(|_| is_alone)?;
-    let (before, after) = (copying.estimate(time)?.median, row.estimate(time)?.median);
-    let surely = difference.low > 0.0 || difference.high < 0.0;
-    let ns = |ns: f64| match ns > 0.0 {
-        true => Unit::Nanoseconds.display(ns),
-        false => "nothing".to_owned(),
+    let is_alone = row.number("threads").unwrap_or(1) == 1;
+    let more = Interval::difference(run, row, copying, time).filter(|_| is_alone)?;
+    let (before, after) = (copying.median(time)?, row.median(time)?);
+    let time = |time: f64| {
+        if time > 0.0 {
+            ns(time)
+        } else {
+            "nothing".into()
+        }
     };
-    let by = match difference.middle < 0.0 {
-        true => "less",
-        false => "more",
-    };
-    let longer = |time: f64| match time > 0.0 {
-        true => format!("{} longer", ns(time)),
-        false => "no longer".to_owned(),
-    };
-    let (low, high) = (difference.low.abs(), difference.high.abs());
-    let share = (surely && before > 0.0).then(|| (difference.middle / before).max(-1.0));
+    let longer = |time: f64| (time > 0.0).then(|| ns(time));
+    let is_sure = more.differs();
+    let (low, high) = (more.low.abs(), more.high.abs());
+    let figures = figures()
+        .with("level", level)
+        .maybe("after", longer(after))
+        .when("after_none", after <= 0.0)
+        .maybe("before", longer(before))
+        .when("before_none", before <= 0.0)
+        .with("low", time(low.min(high)))
+        .with("high", time(low.max(high)))
+        .with("by", if more.middle < 0.0 { "less" } else { "more" });
     Some(Change {
         level,
         // Less than nothing is no less.
-        is_sure: surely && (before > 0.0 || difference.middle > 0.0),
-        share,
-        said: format!(
-            "{level} takes {} instead of {} to read again ({} to {} {by})",
-            longer(after),
-            longer(before),
-            ns(low.min(high)),
-            ns(low.max(high)),
-        ),
+        is_sure: is_sure && (before > 0.0 || more.middle > 0.0),
+        share: (is_sure && before > 0.0).then(|| (more.middle / before).max(-1.0)),
+        part: ("time", figures),
         is_counted: false,
     })
 }
@@ -209,8 +194,8 @@ fn change(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, run};
-    use crate::send_crossover::PROBE;
+    use crate::sends::PROBE;
+    use crate::tests::{point_row, run};
     use costof_model::axis::Axes;
 
     /// A median and its interval of each of these metrics.
@@ -254,11 +239,8 @@ mod tests {
         let findings = cache_pollution(&run);
         assert_eq!(findings.len(), 1);
         assert_eq!(
-            findings[0].sentence,
-            "of what the sender's caches held before, against two_copy over sink at 1MiB: with one_copy \
-             L1, L2, L3 cannot be told; with zero_copy L2 takes no longer instead of 17.1 µs \
-             longer to read again (9.92 µs to 26.0 µs less), so that L2 alone surely suffers less (L1, L3 cannot be \
-             told)"
+            findings[0].sentence(),
+            "of what the sender's caches held before, compared with two_copy over sink at 1MiB: with one_copy L1, L2, L3 is unknown; with zero_copy L2 takes no longer instead of 17.1 µs longer to read again (9.92 µs to 26.0 µs less), so that L2 alone surely suffers less (L1, L3 is unknown)"
         );
         assert_eq!(findings[0].evidence.len(), 3);
     }
@@ -280,11 +262,10 @@ mod tests {
             of("one_copy", 90.0, 25.0),
             of("zero_copy", 110.0, 34.0),
         ];
-        let sentence = &cache_pollution(&run)[0].sentence;
+        let sentence = &cache_pollution(&run)[0].sentence();
         assert!(
             sentence.starts_with(
-                "of the misses that the processor counts, against two_copy over sink at 4KiB: with \
-                 one_copy L1 -10 % (-11 % to -9 %), L3 -50 % (-51 % to -49 %), so that L3 suffers least"
+                "of the misses that the CPU counts, compared with two_copy over sink at 4KiB: with one_copy L1 -10 % (-11 % to -9 %), L3 -50 % (-51 % to -49 %), so that L3 suffers least"
             ),
             "{sentence}"
         );
@@ -301,9 +282,8 @@ mod tests {
             run.points.push(measured(primitive, 10.0, (-5.0, 25.0)));
         }
         assert_eq!(
-            cache_pollution(&run)[0].sentence,
-            "of what the sender's caches held before, over sink at 1MiB no way of sending can be told \
-             to spare any level"
+            cache_pollution(&run)[0].sentence(),
+            "of what the sender's caches held before, over sink at 1MiB no way of sending surely spares any level"
         );
         for row in &mut run.points {
             row.point.axes = row.point.axes.clone().with("threads", 4);
@@ -322,15 +302,14 @@ mod tests {
         };
         let mut run = run(&[]);
         run.points = vec![of("two_copy", 100.0, 1000.0), of("one_copy", 90.0, 100.0)];
-        let sentence = &cache_pollution(&run)[0].sentence;
+        let sentence = &cache_pollution(&run)[0].sentence();
         assert!(
             sentence.contains("counts, and of what the sender's caches held"),
             "{sentence}"
         );
         assert!(
             sentence.ends_with(
-                "so that of those counted L1 alone surely suffers less, and of those timed L2 alone \
-                 surely suffers less"
+                "so that of those counted L1 alone surely suffers less, and of those timed L2 alone surely suffers less"
             ),
             "{sentence}"
         );
@@ -354,10 +333,8 @@ mod tests {
             measured("zero_copy", 9000.0, (8000.0, 10_000.0)),
         ];
         assert_eq!(
-            cache_pollution(&run)[0].sentence,
-            "of what the sender's caches held before, against two_copy over sink at 1MiB: with one_copy \
-             L1, L2, L3 cannot be told; with zero_copy L2 takes 9.00 µs longer instead of no longer to \
-             read again (12.6 µs to 15.4 µs more), so that none suffers less (L1, L3 cannot be told)"
+            cache_pollution(&run)[0].sentence(),
+            "of what the sender's caches held before, compared with two_copy over sink at 1MiB: with one_copy L1, L2, L3 is unknown; with zero_copy L2 takes 9.00 µs longer instead of no longer to read again (12.6 µs to 15.4 µs more), so that none suffers less (L1, L3 is unknown)"
         );
     }
 

@@ -3,10 +3,11 @@
 //!
 //! Silent where there is a curve, which says it better.
 
+use crate::Kind;
+use crate::figures::{Figures, Part, bytes, figures, ns};
 use crate::finding::Finding;
-use crate::memory_latency::{Claim, Load, WELL_INSIDE, claims, curves, loads, ns, why_less};
+use crate::memory_latency::{Claim, Load, WELL_INSIDE, claims, curves, loads, why_less};
 use costof_model::run_file::Run;
-use costof_model::unit::display_bytes;
 
 /// A cache saves something where a reference costs less than this share of one to the next level.
 const SAVES_BELOW: f64 = 0.7;
@@ -34,17 +35,23 @@ pub(crate) fn cache_references(run: &Run) -> Vec<Finding> {
         let references = references(&claims, &loads);
         for (position, reference) in references.iter().enumerate() {
             let farther = &references[position + 1..];
-            let finding = as_the_next(reference, farther)
-                .or_else(|| as_predicted_of_a_farther_one(reference, farther));
-            findings.extend(finding.map(|(sentence, other)| {
-                Finding {
-                    kind: "cache_reference_too_dear".into(),
-                    advice: reference
-                        .claim
-                        .map(|claim| advice(run, claim, reference.is_last, pages)),
-                    sentence: format!("on {pages} pages, {sentence}"),
-                    evidence: vec![reference.load.point(), other.load.point()],
-                }
+            let found = costs_as_the_next(reference, farther)
+                .or_else(|| costs_as_predicted_of_a_farther_one(reference, farther));
+            findings.extend(found.map(|(figures, other)| {
+                let figures = figures
+                    .with("pages", pages)
+                    .when("small", pages == "4KiB")
+                    .with("cost", ns(reference.load.cost_ns))
+                    .parts("reference", vec![reference.named()])
+                    .parts("other", vec![other.named()])
+                    .maybe(
+                        "why",
+                        reference
+                            .claim
+                            .map(|claim| why_less(run, claim, reference.is_last)),
+                    );
+                let evidence = [reference.load.row, other.load.row];
+                Finding::new(Kind::CacheReferenceTooDear, evidence, figures)
             }));
         }
     }
@@ -81,30 +88,26 @@ fn references<'a>(claims: &'a [Claim], loads: &[Load<'a>]) -> Vec<Reference<'a>>
 }
 
 /// Whether it costs about what the next level costs, by both intervals.
-fn as_the_next<'a>(
+fn costs_as_the_next<'a>(
     reference: &Reference<'_>,
     farther: &'a [Reference<'a>],
-) -> Option<(String, &'a Reference<'a>)> {
+) -> Option<(Figures, &'a Reference<'a>)> {
     let next = farther.first()?;
     let (low, _) = reference.load.interval()?;
     let (_, next_high) = next.load.interval()?;
-    (low >= SAVES_BELOW * next_high).then(|| {
-        let sentence = format!(
-            "{} costs {}, and {} costs {}: the cache saves little or nothing there",
-            reference.name(),
-            ns(reference.load.cost_ns),
-            next.name(),
-            ns(next.load.cost_ns)
-        );
-        (sentence, next)
-    })
+    let figures = figures().with("next_cost", ns(next.load.cost_ns));
+    (low >= SAVES_BELOW * next_high).then_some((figures, next))
 }
 
 /// Whether it costs more than was expected, and what was expected of a farther level.
-fn as_predicted_of_a_farther_one<'a>(
+fn costs_as_predicted_of_a_farther_one<'a>(
     reference: &Reference<'_>,
     farther: &'a [Reference<'a>],
-) -> Option<(String, &'a Reference<'a>)> {
+) -> Option<(Figures, &'a Reference<'a>)> {
+    let predicted = |load: &Load<'a>| {
+        let prediction = load.row.prediction.as_ref();
+        prediction.filter(|prediction| prediction.metric == "cost")
+    };
     let expected = reference.load.row.prediction.as_ref()?;
     let (low, _) = reference.load.interval()?;
     if expected.metric != "cost" || low <= expected.high {
@@ -112,44 +115,22 @@ fn as_predicted_of_a_farther_one<'a>(
     }
     let cost = reference.load.cost_ns;
     let like = farther.iter().find(|other| {
-        let of_other = other.load.row.prediction.as_ref();
-        of_other.is_some_and(|of_other| {
-            of_other.metric == "cost" && (of_other.low..=of_other.high).contains(&cost)
-        })
+        let prediction = predicted(&other.load);
+        prediction.is_some_and(|of_other| (of_other.low..=of_other.high).contains(&cost))
     })?;
-    let sentence = format!(
-        "{} costs {}, where at most {} were expected: as much as was expected of {}",
-        reference.name(),
-        ns(cost),
-        ns(expected.high),
-        like.name()
-    );
-    Some((sentence, like))
-}
-
-fn advice(run: &Run, claim: &Claim, is_last: bool, pages: &str) -> String {
-    let tlb = if pages == "4KiB" {
-        ", and on 2MiB pages without most of the TLB misses that may be part of it"
-    } else {
-        ""
-    };
-    format!(
-        "{}: `costof run memory.latency` shows how much is left{tlb}",
-        why_less(run, claim, is_last)
-    )
+    Some((figures().with("expected", ns(expected.high)), like))
 }
 
 impl Reference<'_> {
     /// `an L3 reference (16MiB of the 32MiB claimed)`.
-    fn name(&self) -> String {
-        let size = display_bytes(self.load.bytes);
+    fn named(&self) -> Part {
+        let size = figures().with("size", bytes(self.load.bytes));
         match self.claim {
-            Some(claim) => format!(
-                "an {} reference ({size} of the {} claimed)",
-                claim.name(),
-                display_bytes(claim.bytes)
-            ),
-            None => format!("a main memory reference ({size})"),
+            None => ("memory_reference", size),
+            Some(claim) => {
+                let claimed = size.with("claimed", bytes(claim.bytes));
+                ("cache_reference", claimed.with("cache", claim.name()))
+            }
         }
     }
 }
@@ -157,7 +138,7 @@ impl Reference<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{CLAIMED, REAL_SMALL_PAGES, add, expect, run, sizes_kib};
+    use crate::tests::{CLAIMED, REAL_SMALL_PAGES, add, expect, run, sizes_kib};
 
     /// The table's points: half of each claim, and four times the last.
     fn table(first: f64, second: f64, third: f64, memory: f64, share: f64) -> Run {
@@ -189,11 +170,10 @@ mod tests {
             panic!("{findings:#?}");
         };
         assert_eq!(
-            finding.sentence,
-            "on 4KiB pages, an L3 reference (16MiB of the 32MiB claimed) costs 115 ns, and a main \
-             memory reference (128MiB) costs 141 ns: the cache saves little or nothing there"
+            finding.sentence(),
+            "on 4KiB pages, an L3 reference (16MiB of the 32MiB claimed) costs 115 ns, and a main memory reference (128MiB) costs 141 ns: the cache saves little or nothing there"
         );
-        let advice = finding.advice.as_ref().unwrap();
+        let advice = finding.advice().unwrap();
         assert!(
             advice.contains("`costof run memory.latency` shows how much is left"),
             "{advice}"
@@ -215,12 +195,16 @@ mod tests {
             panic!("{findings:#?}");
         };
         assert_eq!(
-            finding.sentence,
-            "on 4KiB pages, an L2 reference (512KiB of the 1MiB claimed) costs 8.00 ns, where at \
-             most 5.00 ns were expected: as much as was expected of an L3 reference (16MiB of the \
-             32MiB claimed)"
+            finding.sentence(),
+            "on 4KiB pages, an L2 reference (512KiB of the 1MiB claimed) costs 8.00 ns, where at most 5.00 ns were expected: as much as was expected of an L3 reference (16MiB of the 32MiB claimed)"
         );
-        assert!(finding.advice.as_ref().unwrap().contains("hardware thread"));
+        assert!(
+            finding
+                .advice()
+                .as_ref()
+                .unwrap()
+                .contains("hardware thread")
+        );
     }
 
     #[test]

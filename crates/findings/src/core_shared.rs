@@ -1,20 +1,20 @@
 //! What else used the measured core, and what took longer meanwhile.
 
-use crate::finding::{Finding, is, row};
-use crate::memory_latency::facts;
+use crate::Kind;
+use crate::figures::{figures, part, percent};
+use crate::finding::Finding;
 use costof_model::facts::Facts;
 use costof_model::metric::Selection;
 use costof_model::noise::MEASURED;
-use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
 
-/// A core that is shared for less of the time moves no number that is told.
+/// A core that is shared for less of the time changes no number that is shown.
 const LEAST_SHARE: f64 = 0.02;
 /// What takes less longer is as it was.
 const LEAST_MORE: f64 = 0.01;
-/// So many others are told where none of the usual ones was measured.
+/// So many others are named where none of the examples was measured.
 const OTHERS: usize = 3;
 
 /// What everybody has a feeling for: a probe, the words on its axes, and what it is called.
@@ -38,40 +38,41 @@ const EXAMPLES: [Example; 4] = [
     ),
 ];
 
-/// One sentence where something else used the core for more than a little of the time.
+/// One finding where something else used the core for more than a little of the time.
 pub(crate) fn core_shared(run: &Run) -> Vec<Finding> {
     let Some((share, watched)) = share(run).filter(|(share, _)| *share >= LEAST_SHARE) else {
         return Vec::new();
     };
     let slowed = slowed(run);
-    let (cause, advice) = cause(run);
-    let longer = match slowed.as_slice() {
-        [] => String::new(),
-        [first, others @ ..] => {
-            let first = format!(": {} takes {} longer then", first.name, percent(first.more));
-            let others = others.iter();
-            let others = others.map(|other| format!(", {} {}", other.name, percent(other.more)));
-            first + &others.collect::<String>()
-        }
+    let longer = slowed.iter().enumerate().map(|(at, slowed)| {
+        let template = if at == 0 { "first" } else { "other" };
+        let figures = figures().with("name", slowed.name.clone());
+        (template, figures.with("more", percent(slowed.more)))
+    });
+    let sibling = run.facts().and_then(|facts| sibling(run, facts));
+    let advice = match sibling {
+        Some(_) => "another_cpu",
+        None if run.is_virtual() => "another_machine",
+        None => "unknown_cause",
     };
-    let evidence = slowed.iter().map(|slowed| slowed.row.point.clone());
-    vec![Finding {
-        kind: "core_shared".into(),
-        sentence: format!(
-            "core shared: something else used the measured core {} of the time{cause}{longer}",
-            percent(share),
-        ),
-        advice: Some(advice),
-        evidence: watched.into_iter().chain(evidence).collect(),
-    }]
+    let figures = figures()
+        .with("share", percent(share))
+        .parts("longer", longer.collect())
+        .maybe("cpu", sibling.map(|(cpu, _)| u64::from(cpu)))
+        .maybe("sibling", sibling.map(|(_, other)| u64::from(other)))
+        .when("virtual", sibling.is_none() && run.is_virtual())
+        .parts("advice", vec![part(advice)]);
+    let evidence = slowed.iter().map(|slowed| slowed.row);
+    let evidence = watched.into_iter().chain(evidence);
+    vec![Finding::new(Kind::CoreShared, evidence, figures)]
 }
 
-/// For which share of the time something else used the core, and the point that watched it; by the
-/// batches of all launches where none did.
-fn share(run: &Run) -> Option<(f64, Option<Point>)> {
-    let watched = row(run, "cpu.neighbour", &[]);
+/// For which share of the time something else used the core, and the point that watched it; without
+/// such a point by the batches of all launches.
+fn share(run: &Run) -> Option<(f64, Option<&PointRow>)> {
+    let watched = run.select("cpu.neighbour").one();
     if let Some((row, share)) = watched.and_then(|row| Some((row, row.primary()?.median))) {
-        return Some((share, Some(row.point.clone())));
+        return Some((share, Some(row)));
     }
     let gauged = run.launches.iter().filter_map(|launch| launch.noise.core);
     let (shared_ns, all_ns) = gauged.fold((0.0, 0.0), |(shared, all), core| {
@@ -88,26 +89,20 @@ struct Slowed<'a> {
     more: f64,
 }
 
-impl Slowed<'_> {
-    fn of(row: &PointRow, name: impl ToString) -> Option<Slowed<'_>> {
-        let more = more(row)?;
-        let name = name.to_string();
-        Some(Slowed { row, name, more })
-    }
-}
-
-/// What everybody has a feeling for, where it was measured; else what is slowed the most.
+/// The examples that were measured; without any, what is slowed the most.
 fn slowed(run: &Run) -> Vec<Slowed<'_>> {
+    let slowed = |row, name: String| more(row).map(|more| Slowed { row, name, more });
     let examples = EXAMPLES.iter().filter_map(|(probe, words, name)| {
-        let mut rows = run.points.iter().filter(|row| is(row, probe, words));
-        rows.find_map(|row| Slowed::of(row, name))
+        let mut rows = run.select(probe).words(words).into_iter();
+        rows.find_map(|row| slowed(row, (*name).to_owned()))
     });
     let examples: Vec<Slowed<'_>> = examples.collect();
     if !examples.is_empty() {
         return examples;
     }
     let rows = run.points.iter();
-    let mut others: Vec<Slowed<'_>> = rows.filter_map(|row| Slowed::of(row, &row.point)).collect();
+    let others = rows.filter_map(|row| slowed(row, row.point.to_string()));
+    let mut others: Vec<Slowed<'_>> = others.collect();
     others.sort_by(|one, other| other.more.total_cmp(&one.more));
     others.truncate(OTHERS);
     others
@@ -123,35 +118,6 @@ fn more(row: &PointRow) -> Option<f64> {
     (is_cost && more.is_finite() && more >= LEAST_MORE).then_some(more)
 }
 
-/// What most likely used the core, and what to do about it.
-fn cause(run: &Run) -> (String, String) {
-    let facts = facts(run);
-    if let Some((cpu, sibling)) = facts.and_then(|facts| sibling(run, facts)) {
-        return (
-            format!(", most likely a process on its other CPU ({sibling})"),
-            format!(
-                "measure on another core (`--cpu`), keep others off both CPUs (`isolcpus={cpu},{sibling}`), \
-                 or take the other offline (`echo 0 | sudo tee \
-                 /sys/devices/system/cpu/cpu{sibling}/online`)"
-            ),
-        );
-    }
-    match facts.and_then(|facts| facts.virtualization.virtual_machine) {
-        Some(true) => (
-            ", most likely another virtual machine on the core's second hardware thread".to_owned(),
-            "what is told was measured while the core was alone; for the same cost at all times take \
-             an instance with cores of its own, or another host"
-                .to_owned(),
-        ),
-        _ => (
-            String::new(),
-            "what is told was measured while the core was alone; measure on another core (`--cpu`) \
-             to see whether it is this one"
-                .to_owned(),
-        ),
-    }
-}
-
 /// The measured CPU and another one of its core, where this machine sees that.
 fn sibling(run: &Run, facts: &Facts) -> Option<(u32, u32)> {
     let cpu = *run.run.plan.placement.0.get(MEASURED)?.first()? as u32;
@@ -160,14 +126,10 @@ fn sibling(run: &Run, facts: &Facts) -> Option<(u32, u32)> {
     Some((cpu, other))
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{launch, point_row, run as run_without_points};
+    use crate::tests::{launch, point_row, run as run_without_points};
     use costof_model::axis::Axes;
     use costof_model::facts::CpuSet;
     use costof_model::metric::CoreShare;
@@ -206,11 +168,13 @@ mod tests {
         for point in findings.iter().flat_map(|finding| &finding.evidence) {
             assert!(run.points.iter().any(|row| row.point == *point));
         }
-        findings.into_iter().next().map(|finding| finding.sentence)
+        findings
+            .into_iter()
+            .next()
+            .map(|finding| finding.sentence())
     }
 
-    const GUEST: &str = "core shared: something else used the measured core 62 % of the time, most \
-                         likely another virtual machine on the core's second hardware thread";
+    const GUEST: &str = "core shared: something else used the measured core 62 % of the time, most likely another virtual machine on the core's second hardware thread";
 
     #[test]
     fn the_share_is_told_with_what_takes_longer() {
@@ -240,8 +204,8 @@ mod tests {
         run.points.push(cost("null", &[], 300.0));
         run.points[5].metrics[0].core.as_mut().unwrap().selection = Selection::Shared;
         let told = sentence(&run).unwrap();
-        let expected = ": cpu.call type=b takes 40 % longer then, cpu.call type=c 30 %, \
-                        cpu.call type=d 20 %";
+        let expected =
+            ": cpu.call type=b takes 40 % longer then, cpu.call type=c 30 %, cpu.call type=d 20 %";
         assert!(told.ends_with(expected), "{told}");
     }
 
@@ -287,10 +251,10 @@ mod tests {
             .into();
         let found = core_shared(&run).remove(0);
         assert!(
-            found.sentence.contains("a process on its other CPU (5)"),
+            found.sentence().contains("a process on its other CPU (5)"),
             "{found:?}"
         );
-        assert!(found.advice.unwrap().contains("/cpu5/online"));
+        assert!(found.advice().unwrap().contains("/cpu5/online"));
         let facts = run.attempts[0].hosts.get_mut("only").unwrap();
         facts.cpu.cores = Vec::new();
         facts.virtualization.virtual_machine = Some(false);

@@ -11,7 +11,13 @@
 //! rise of each above nothing lies, the crossover and its interval do. Between neighbours that are
 //! far apart nobody knows that line, so that there the interval ends at them.
 
-use crate::ratio::LogRatio;
+use crate::figures::{Part, Value, figures};
+use crate::interval::Interval;
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+use costof_model::select::Select;
+use costof_model::unit::Better;
+use std::collections::HashMap;
 
 /// How many times as large the next size may be for the interval to end between the two, and less
 /// than that for the one to say something of the other.
@@ -48,12 +54,82 @@ pub enum Crossover {
         up_to: f64,
     },
     /// The interval has no end: somewhere between these, or beyond.
-    Untold {
+    Unknown {
         /// The lower end of the interval, or the smallest.
         low: f64,
         /// The largest.
         high: f64,
     },
+}
+
+impl Crossover {
+    /// Its template and sizes.
+    pub(crate) fn part(self) -> Part {
+        let sizes = figures();
+        let size = |bytes| Value::Size(bytes);
+        match self {
+            Crossover::Everywhere { from } => ("everywhere", sizes.with("low", size(from))),
+            Crossover::From {
+                about: None, high, ..
+            } => ("from_at_the_latest", sizes.with("high", size(high))),
+            Crossover::From {
+                about: Some(about),
+                low,
+                high,
+            } => {
+                let sizes = sizes.with("about", size(about)).maybe("low", low.map(size));
+                (
+                    if low.is_some() {
+                        "from"
+                    } else {
+                        "from_at_most"
+                    },
+                    sizes.with("high", size(high)),
+                )
+            }
+            Crossover::Only { from, to } if from == to => ("at", sizes.with("low", size(from))),
+            Crossover::Only {
+                from: low,
+                to: high,
+            } => (
+                "only",
+                sizes.with("low", size(low)).with("high", size(high)),
+            ),
+            Crossover::Nowhere { up_to } => ("nowhere", sizes.with("high", size(up_to))),
+            Crossover::Unknown { low, high } => (
+                "unknown",
+                sizes.with("low", size(low)).with("high", size(high)),
+            ),
+        }
+    }
+}
+
+/// From which size on one of two ways, which are words on an axis, beats the other, with the rows that
+/// this follows from. None with fewer sizes at which both were measured, and by a metric of which
+/// neither more nor less is better.
+pub(crate) fn compare<'a>(
+    run: &Run,
+    rows: &Select<'a>,
+    axis: &str,
+    (better, other): (&str, &str),
+    metric: &str,
+    least_sizes: usize,
+) -> Option<(Crossover, Vec<&'a PointRow>)> {
+    let way = |way: &str| rows.clone().at(axis, way).by_number("size");
+    let others: HashMap<u64, &PointRow> = way(other).into_iter().rev().collect();
+    let pairs = way(better).into_iter().filter_map(|(size, row)| {
+        let other = *others.get(&size)?;
+        let ratio = Interval::log_ratio(run, row, other, metric)?;
+        let ratio = match row.estimate(metric)?.better {
+            Better::Lower => ratio.reversed(),
+            Better::Higher => ratio,
+            Better::Neither => return None,
+        };
+        Some(((size as f64, ratio), [row, other]))
+    });
+    let (sizes, rows): (Vec<_>, Vec<_>) = pairs.unzip();
+    let found = crossover(&sizes).filter(|_| sizes.len() >= least_sizes)?;
+    Some((found, rows.concat()))
 }
 
 /// Where a curve is above nothing from some size on.
@@ -83,7 +159,7 @@ impl Between {
 }
 
 /// From which size on it is better; none with fewer than two sizes, which are in their order.
-pub(crate) fn crossover(sizes: &[(f64, LogRatio)]) -> Option<Crossover> {
+fn crossover(sizes: &[(f64, Interval)]) -> Option<Crossover> {
     let [(smallest, _), .., (largest, _)] = *sizes else {
         return None;
     };
@@ -114,11 +190,11 @@ pub(crate) fn crossover(sizes: &[(f64, LogRatio)]) -> Option<Crossover> {
             },
             high: latest.ends().1,
         },
-        (Rise::At(earliest), Rise::Never) => Crossover::Untold {
+        (Rise::At(earliest), Rise::Never) => Crossover::Unknown {
             low: earliest.ends().0,
             high: largest,
         },
-        (Rise::Always, Rise::Never) => Crossover::Untold {
+        (Rise::Always, Rise::Never) => Crossover::Unknown {
             low: smallest,
             high: largest,
         },
@@ -126,13 +202,13 @@ pub(crate) fn crossover(sizes: &[(f64, LogRatio)]) -> Option<Crossover> {
 }
 
 /// At each size what the line through it and those around it says there, where the nearest count most.
-fn smooth(sizes: &[(f64, LogRatio)]) -> Vec<(f64, LogRatio)> {
+fn smooth(sizes: &[(f64, Interval)]) -> Vec<(f64, Interval)> {
     let smoothed = sizes.iter().map(|&(size, own)| {
         let shares = shares(sizes, size);
         let each = || shares.iter().zip(sizes.iter().map(|(_, ratio)| ratio));
         let middle: f64 = each().map(|(share, ratio)| share * ratio.middle).sum();
         // Of a size that counts less than nothing, being low makes it high.
-        let far = |share: f64, ratio: &LogRatio, is_up: bool| match is_up == (share >= 0.0) {
+        let far = |share: f64, ratio: &Interval, is_up: bool| match is_up == (share >= 0.0) {
             true => share * (ratio.high - ratio.middle),
             false => share * (ratio.middle - ratio.low),
         };
@@ -140,7 +216,7 @@ fn smooth(sizes: &[(f64, LogRatio)]) -> Vec<(f64, LogRatio)> {
             let squares = each().map(|(share, ratio)| far(*share, ratio, is_up).powi(2));
             squares.sum::<f64>().sqrt()
         };
-        let line = LogRatio {
+        let line = Interval {
             low: middle - half(false),
             middle,
             high: middle + half(true),
@@ -155,7 +231,7 @@ fn smooth(sizes: &[(f64, LogRatio)]) -> Vec<(f64, LogRatio)> {
 
 /// By how much each size counts for the value of the line at `at`: weights fall to nothing at
 /// [`NEAR`] (tricube), and what is farther off on the one side is set against the other.
-fn shares(sizes: &[(f64, LogRatio)], at: f64) -> Vec<f64> {
+fn shares(sizes: &[(f64, Interval)], at: f64) -> Vec<f64> {
     let away = |size: f64| (size / at).ln();
     let weight = |size: f64| (1.0 - (away(size).abs() / NEAR.ln()).min(1.0).powi(3)).powi(3);
     let sum = |of: &dyn Fn(f64) -> f64| -> f64 {
@@ -177,8 +253,8 @@ fn shares(sizes: &[(f64, LogRatio)], at: f64) -> Vec<f64> {
 }
 
 /// Where a curve rises above nothing for the last time.
-fn last_rise(sizes: &[(f64, LogRatio)], curve: impl Fn(&LogRatio) -> f64) -> Rise {
-    let is_below = |(_, ratio): &(f64, LogRatio)| curve(ratio) <= 0.0;
+fn last_rise(sizes: &[(f64, Interval)], curve: impl Fn(&Interval) -> f64) -> Rise {
+    let is_below = |(_, ratio): &(f64, Interval)| curve(ratio) <= 0.0;
     let Some(below) = sizes.iter().rposition(is_below) else {
         return Rise::Always;
     };
@@ -199,9 +275,9 @@ mod tests {
     use super::*;
 
     /// Sizes from 1 on, each twice the one before, with these ratios and so wide an interval.
-    fn curve(middles: &[f64], half: f64) -> Vec<(f64, LogRatio)> {
+    fn curve(middles: &[f64], half: f64) -> Vec<(f64, Interval)> {
         let sizes = (0..).map(|octave| 2.0_f64.powi(octave));
-        let ratio = |middle: f64| LogRatio {
+        let ratio = |middle: f64| Interval {
             low: middle - half,
             middle,
             high: middle + half,
@@ -253,7 +329,7 @@ mod tests {
     #[test]
     fn between_sizes_far_apart_the_interval_ends_at_them() {
         let mut sizes = curve(&[-0.2, 0.2], 0.1);
-        let between = |sizes: &[(f64, LogRatio)]| match crossover(sizes).unwrap() {
+        let between = |sizes: &[(f64, Interval)]| match crossover(sizes).unwrap() {
             Crossover::From {
                 about: Some(about),
                 low: Some(low),
@@ -271,7 +347,7 @@ mod tests {
         sizes[1].1.low = -0.1;
         assert_eq!(
             crossover(&sizes),
-            Some(Crossover::Untold {
+            Some(Crossover::Unknown {
                 low: 1.0,
                 high: 16.0
             })
@@ -298,7 +374,7 @@ mod tests {
             "{found:?}"
         );
         let found = crossover(&curve(&[-0.4, -0.2, 0.05], 0.1)).unwrap();
-        let Crossover::Untold { low, high } = found else {
+        let Crossover::Unknown { low, high } = found else {
             panic!("{found:?}");
         };
         close(low, 2.747_492_256_453_622);
@@ -306,7 +382,7 @@ mod tests {
         let found = crossover(&curve(&[0.0, 0.0, 0.0], 0.1)).unwrap();
         assert_eq!(
             found,
-            Crossover::Untold {
+            Crossover::Unknown {
                 low: 1.0,
                 high: 4.0
             }

@@ -1,9 +1,10 @@
 //! Of a cost that is made of others: which of them is most of it. Only where the run has measured the
 //! part by itself, and its share is surely more than half.
 
-use crate::finding::{Finding, grade_by_others, row};
-use crate::missing_term::named;
-use costof_model::axis::Axes;
+use crate::Kind;
+use crate::figures::{figures, ns, percent};
+use crate::finding::Finding;
+use crate::naming::named;
 use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -12,11 +13,14 @@ use costof_model::unit::Unit;
 /// From which share on a part is most of the whole.
 const MOST_OF_IT: f64 = 0.5;
 
+/// Words on axes.
+type Words = &'static [(&'static str, &'static str)];
+
 /// A cost, and a part of it.
 struct Composite {
     probe: &'static str,
     /// Words that the whole has on its axes.
-    axes: &'static [(&'static str, &'static str)],
+    words: Words,
     part: Part,
     /// What the part is, after `of it`.
     is: &'static str,
@@ -27,11 +31,11 @@ enum Part {
     /// Another metric of the same point.
     Metric(&'static str),
     /// So many times the answer of another probe with these words, and with those of the whole on
-    /// these axes.
+    /// the shared axes.
     Probe {
         times: f64,
         probe: &'static str,
-        axes: &'static [(&'static str, &'static str)],
+        words: Words,
         shared: &'static [&'static str],
     },
 }
@@ -39,134 +43,112 @@ enum Part {
 const COMPOSITES: &[Composite] = &[
     Composite {
         probe: "os.context_switch",
-        axes: &[("cpus", "same")],
+        words: &[("cpus", "same")],
         part: Part::Metric("switch_alone"),
         is: "waking, choosing and switching, and the rest what hands over the token",
     },
     Composite {
         probe: "os.context_switch",
-        axes: &[("cpus", "same")],
+        words: &[("cpus", "same")],
         part: Part::Metric("over_alone"),
         is: "what hands over the token, and the rest waking, choosing and switching",
     },
     Composite {
         probe: "ipc.latency",
-        axes: &[("over", "pipe"), ("wait", "block")],
+        words: &[("over", "pipe"), ("wait", "block")],
         part: Part::Probe {
             times: 2.0,
             probe: "os.context_switch",
-            axes: &[("between", "processes"), ("over", "pipe")],
+            words: &[("between", "processes"), ("over", "pipe")],
             shared: &["cpus", "wake"],
         },
         is: "two context switches with their pipes' calls",
     },
     Composite {
         probe: "net.rtt",
-        axes: &[("cpus", "cross"), ("wait", "block")],
+        words: &[("cpus", "cross"), ("wait", "block")],
         part: Part::Probe {
             times: 2.0,
             probe: "os.context_switch",
-            axes: &[("between", "processes"), ("over", "futex")],
+            words: &[("between", "processes"), ("over", "futex")],
             shared: &["cpus", "wake"],
         },
-        is: "two wake-ups of another processor, as by a futex",
+        is: "two wake-ups of another CPU, as by a futex",
     },
     Composite {
         probe: "os.mmap",
-        axes: &[("populate", "no")],
+        words: &[("populate", "no")],
         part: Part::Probe {
             times: 1.0,
             probe: "os.page_fault",
-            axes: &[("kind", "minor_anonymous")],
+            words: &[("kind", "minor_anonymous")],
             shared: &[],
         },
         is: "the one page fault",
     },
 ];
 
-/// One sentence for each of these, about the first point that has a part which is most of it.
+/// One finding for each of these, about the first point that has a part which is most of it.
 pub(crate) fn dominant_part(run: &Run) -> Vec<Finding> {
-    COMPOSITES
-        .iter()
-        .filter_map(|composite| {
-            let mut wholes = run.points.iter().filter(|row| {
-                row.point.probe == composite.probe
-                    && has(row.axes(), composite.axes)
-                    && grade_by_others(row) <= Grade::B
-                    // Over a link that delays, a round trip is mostly that.
-                    && matches!(&*row.point.link, "none" | "loopback")
-            });
-            wholes.find_map(|whole| found(run, composite, whole))
-        })
-        .collect()
-}
-
-fn has(axes: &Axes, words: &[(&str, &str)]) -> bool {
-    let is = |(axis, word): &(&str, &str)| axes.find_word(axis) == Some(word);
-    words.iter().all(is)
+    let found = COMPOSITES.iter().filter_map(|composite| {
+        let wholes = run.select(composite.probe).words(composite.words);
+        // Over a link that delays, a round trip is mostly that.
+        let wholes = wholes.filter(|row| matches!(&*row.point.link, "none" | "loopback"));
+        let mut wholes = wholes.contention_at_most(Grade::B).into_iter();
+        wholes.find_map(|whole| found(run, composite, whole))
+    });
+    found.collect()
 }
 
 fn found(run: &Run, composite: &Composite, whole: &PointRow) -> Option<Finding> {
     let interval = |row: &PointRow, metric: &str| {
         let estimate = row.estimate(metric)?;
         let (low, high) = estimate.ci95?;
-        (estimate.unit == Unit::Nanoseconds && low > 0.0).then_some((low, estimate.median, high))
+        (estimate.unit == Unit::Nanoseconds && low > 0.0).then_some([low, estimate.median, high])
     };
-    let mut evidence = vec![whole.point.clone()];
-    let (low, middle, high) = match composite.part {
+    let mut evidence = vec![whole];
+    let [low, middle, high] = match composite.part {
         Part::Metric(metric) => interval(whole, metric)?,
         Part::Probe {
             times,
             probe,
-            axes,
+            words,
             shared,
         } => {
-            let shared = shared
-                .iter()
-                .map(|axis| Some((*axis, whole.axes().find_word(axis)?)))
-                .collect::<Option<Vec<_>>>()?;
-            let words: Vec<(&str, &str)> = axes.iter().copied().chain(shared).collect();
-            let part = row(run, probe, &words)?;
-            if grade_by_others(part) > Grade::B {
+            let shared = shared.iter().map(|axis| Some((*axis, whole.word(axis)?)));
+            let shared = shared.collect::<Option<Vec<_>>>()?;
+            let part = run.select(probe).words(words).words(&shared).one()?;
+            if part.contention() > Grade::B {
                 return None;
             }
-            evidence.push(part.point.clone());
-            let (low, middle, high) = interval(part, &part.primary)?;
-            (times * low, times * middle, times * high)
+            evidence.push(part);
+            interval(part, &part.primary)?.map(|ns| times * ns)
         }
     };
-    let (whole_low, whole_middle, whole_high) = interval(whole, &whole.primary)?;
+    let [whole_low, whole_middle, whole_high] = interval(whole, &whole.primary)?;
     let (least, most) = (low / whole_high, high / whole_low);
+    let all = most >= 1.0;
+    let figures = figures()
+        .with("point", named(run, &whole.point))
+        .with("whole", ns(whole_middle))
+        .maybe(
+            "at_least",
+            all.then(|| percent((100.0 * least).floor() / 100.0)),
+        )
+        .maybe("share", (!all).then(|| percent(middle / whole_middle)))
+        .with("low", percent(least))
+        .with("high", percent(most))
+        .with("part", composite.is);
     // What is surely more than the whole is no part of it.
-    if !(least > MOST_OF_IT && least <= 1.0) {
-        return None;
-    }
-    let share = match most >= 1.0 {
-        true => format!("at least {:.0} % of it", (100.0 * least).floor()),
-        false => format!(
-            "{:.0} % of it ({:.0} to {:.0})",
-            100.0 * middle / whole_middle,
-            100.0 * least,
-            100.0 * most,
-        ),
-    };
-    Some(Finding {
-        kind: "dominant_part".into(),
-        sentence: format!(
-            "{} takes {}: {share} is {}",
-            named(run, &whole.point),
-            Unit::Nanoseconds.display(whole_middle),
-            composite.is,
-        ),
-        advice: None,
-        evidence,
-    })
+    let is_most = least > MOST_OF_IT && least <= 1.0;
+    is_most.then(|| Finding::new(Kind::DominantPart, evidence, figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, sentences};
+    use crate::tests::{point_row, sentences};
+    use costof_model::axis::Axes;
 
     fn around(probe: &'static str, axes: Axes, ns: f64) -> PointRow {
         point_row(probe, "cost", axes, ns, (0.98 * ns, 1.02 * ns))
@@ -196,8 +178,7 @@ mod tests {
         assert_eq!(
             sentences(dominant_part, &rows),
             [
-                "ipc.latency takes 10.0 µs: 80 % of it (77 to 83) is two context switches with their \
-                 pipes' calls"
+                "ipc.latency takes 10.0 µs: 80 % of it (77 to 83) is two context switches with their pipes' calls"
             ]
         );
         for part in [switch("pipe", 2500.0), switch("futex", 4000.0)] {
@@ -226,8 +207,7 @@ mod tests {
         assert_eq!(
             sentences(dominant_part, &rows),
             [
-                "ipc.latency takes 10.0 µs: at least 95 % of it is two context switches with their \
-                 pipes' calls"
+                "ipc.latency takes 10.0 µs: at least 95 % of it is two context switches with their pipes' calls"
             ]
         );
     }

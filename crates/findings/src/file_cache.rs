@@ -1,61 +1,52 @@
 //! Up to which size files come from memory, and what limits that.
 
+use crate::Kind;
+use crate::figures::{Part, Value, bytes, figures, part};
 use crate::finding::Finding;
-use crate::memory_latency::facts;
 use costof_model::facts::Facts;
-use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::unit::display_bytes;
 use costof_stats::changepoints::{Level, half_way, level, levels};
-use std::collections::BTreeMap;
 
-const PROBE: &str = "file.cache_size";
 const MIB: f64 = (1 << 20) as f64;
 /// Below such a share of bytes from the device, none came from there.
 const NONE: f64 = 0.01;
-/// Sizes that tell where memory ends, as shares of what there is.
+/// Sizes that show where memory ends, as shares of what there is.
 const SHARES: [f64; 9] = [0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15];
 /// What was found is what was expected where it lies so near.
 const NEAR: f64 = 1.1;
 
 /// For each folder whose files were read.
 pub(crate) fn file_cache(run: &Run) -> Vec<Finding> {
-    let mut folders: BTreeMap<&str, Vec<&PointRow>> = BTreeMap::new();
-    for row in run.points.iter().filter(|row| row.point.probe == PROBE) {
-        let dir = row.axes().find_word("dir").unwrap_or("");
-        folders.entry(dir).or_default().push(row);
-    }
-    folders
-        .into_values()
-        .filter_map(|rows| of_folder(facts(run), rows))
+    let rows = run.select("file.cache_size");
+    let mut folders = rows.group_with(|row| Some(row.word("dir").unwrap_or("")));
+    folders.sort_by_key(|(dir, _)| *dir);
+    let found = folders.into_iter().filter_map(|(_, rows)| {
+        // One without a size makes no curve.
+        let count = rows.len();
+        let rows = rows.by_number("size");
+        (rows.len() == count).then_some(rows)
+    });
+    found
+        .filter_map(|rows| in_folder(run.facts(), &rows))
         .collect()
 }
 
-fn of_folder(facts: Option<&Facts>, mut rows: Vec<&PointRow>) -> Option<Finding> {
-    rows.sort_by_key(|row| row.axes().find_number("size"));
-    let curve_of = |step: &dyn Fn(&PointRow) -> Option<f64>| -> Vec<(f64, f64)> {
-        let points = rows.iter().filter_map(|row| {
-            let size = row.axes().find_number("size")? as f64;
-            Some((size, step(row)?))
-        });
-        points.collect()
+fn in_folder(facts: Option<&Facts>, rows: &[(u64, &PointRow)]) -> Option<Finding> {
+    let curve = |step: fn(&PointRow) -> Option<f64>| -> Option<Vec<(f64, f64)>> {
+        let points = rows
+            .iter()
+            .map(|(size, row)| Some((*size as f64, step(row)?)));
+        let points: Vec<(f64, f64)> = points.collect::<Option<_>>()?;
+        let are_positive = points.iter().all(|(size, cost)| *size > 0.0 && *cost > 0.0);
+        let ascend = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        (are_positive && ascend).then_some(points)
     };
-    let costs = curve_of(&|row| row.median("cost"));
-    let is_a_curve = |curve: &[(f64, f64)]| {
-        let is_a_point = |(size, cost): &(f64, f64)| *size > 0.0 && *cost > 0.0;
-        curve.len() == rows.len()
-            && curve.iter().all(is_a_point)
-            && curve.windows(2).all(|pair| pair[0].0 < pair[1].0)
-    };
-    if !is_a_curve(&costs) {
-        return None;
-    }
-    let evidence = rows.iter().map(|row| row.point.clone()).collect();
+    let costs = curve(|row| row.median("cost"))?;
     // Bytes are counted, and a neighbour who makes all reads slow leaves the counts as they are:
     // where a disk counts them, each byte that is read again moves once, or twice from the device.
-    let moved = curve_of(&|row| row.median("device_share").map(|share| 1.0 + share));
-    let curve = if is_a_curve(&moved) { &moved } else { &costs };
+    let moved = curve(|row| row.median("device_share").map(|share| 1.0 + share));
+    let curve = moved.as_ref().unwrap_or(&costs);
     let levels = levels(curve);
     let rise = |(inner, outer): &(&Level, &Level)| outer.cost / inner.cost;
     let steps = levels.iter().zip(levels.iter().skip(1));
@@ -63,86 +54,66 @@ fn of_folder(facts: Option<&Facts>, mut rows: Vec<&PointRow>) -> Option<Finding>
         .filter(|step| rise(step) > 1.0)
         .max_by(|one, other| rise(one).total_cmp(&rise(other)));
     let Some((cached, device)) = cliff else {
-        return no_cliff(facts?, &rows, evidence);
+        return no_cliff(facts?, rows);
     };
     let at = half_way(curve, cached, device);
-    let rate = |stretch: &Level| {
+    let speed = |stretch: &Level| {
         let cost = level(&costs, stretch.first, stretch.last).cost;
-        format!("{:.2} GB/s", MIB / cost)
+        Value::Decimal(MIB / cost, 2)
     };
-    let sentence = format!(
-        "a file that is read again comes from memory up to about {} MiB, at {}, and from the device \
-         beyond, at {}{}",
-        (at / MIB).round(),
-        rate(cached),
-        rate(device),
-        facts.map_or_else(String::new, |facts| limited(facts, at)),
-    );
-    Some(Finding {
-        kind: "file_cache_size".into(),
-        sentence,
-        advice: None,
-        evidence,
-    })
+    let limit = facts.and_then(|facts| limit(facts, at));
+    let figures = figures()
+        .with("size", mib(at))
+        .with("cached", speed(cached))
+        .with("device", speed(device))
+        .parts("limit", limit.into_iter().collect());
+    let figures = figures.parts("what", vec![part("cliff")]);
+    let evidence = rows.iter().map(|(_, row)| *row);
+    Some(Finding::new(Kind::FileCacheSize, evidence, figures))
+}
+
+fn mib(bytes: f64) -> Value {
+    Value::Decimal((bytes / MIB).round(), 0)
 }
 
 /// Where the sizes end before what the facts leave does: which to ask for.
-fn no_cliff(facts: &Facts, rows: &[&PointRow], evidence: Vec<Point>) -> Option<Finding> {
-    let is_cached = |row: &&&PointRow| {
-        let share = row.median("device_share");
-        share.is_some_and(|share| share < NONE)
-    };
-    let all_cached = rows.iter().filter(is_cached).count() == rows.len();
-    let largest = rows.last()?.axes().find_number("size")?;
+fn no_cliff(facts: &Facts, rows: &[(u64, &PointRow)]) -> Option<Finding> {
+    let share = |row: &PointRow| row.median("device_share");
+    let all_cached = rows
+        .iter()
+        .all(|(_, row)| share(row).is_some_and(|share| share < NONE));
+    let (largest, _) = *rows.last()?;
     let leave = facts.most_cached_bytes()?;
     let sizes = SHARES.map(|share| format!("{}MiB", (share * leave as f64 / MIB) as u64));
-    (all_cached && largest < leave).then(|| Finding {
-        kind: "file_cache_size".into(),
-        sentence: format!(
-            "files of up to {} come from memory when they are read again, which is no limit: the \
-             facts leave {} MiB",
-            display_bytes(largest),
-            leave >> 20
-        ),
-        advice: Some(format!(
-            "`costof run file.cache_size --timeout 600 --set size={}` looks for one, in minutes, \
-             and needs as much of the disk",
-            sizes.join(",")
-        )),
-        evidence,
-    })
+    let figures = figures()
+        .with("largest", bytes(largest))
+        .with("leave", leave >> 20)
+        .with("sizes", sizes.join(","))
+        .parts("what", vec![part("no_cliff")]);
+    let evidence = rows.iter().map(|(_, row)| *row);
+    (all_cached && largest < leave).then(|| Finding::new(Kind::FileCacheSize, evidence, figures))
 }
 
-/// What limits it, as far as the facts tell.
-fn limited(facts: &Facts, at: f64) -> String {
-    let named = |bytes: u64, what: &str| {
-        let bytes = bytes as f64;
-        let is_near = (at / bytes).max(bytes / at) <= NEAR;
-        is_near.then(|| format!("{what} {} MiB", (bytes / MIB).round()))
+/// What limits it, as far as the facts say.
+fn limit(facts: &Facts, at: f64) -> Option<Part> {
+    let near = |bytes: Option<u64>| {
+        let bytes = bytes? as f64;
+        ((at / bytes).max(bytes / at) <= NEAR).then(|| figures().with("limit", mib(bytes)))
     };
-    let group = facts.inherited.cgroup.memory_limit_bytes;
-    let group = group.and_then(|bytes| named(bytes, "the control group's memory limit,"));
-    let memory = || {
-        let available = facts.memory.available_bytes?;
-        named(available, "the memory that was available,")
+    let group =
+        near(facts.inherited.cgroup.memory_limit_bytes).map(|figures| ("by_group", figures));
+    let memory = || Some(("by_memory", near(facts.memory.available_bytes)?));
+    let unknown = || {
+        let bytes = facts.most_cached_bytes()? as f64;
+        Some(("by_something", figures().with("limit", mib(bytes))))
     };
-    match group.or_else(memory) {
-        Some(limit) => format!(
-            ": what limits it is {limit}; nothing of it was dirty, so no limit on dirty pages does"
-        ),
-        None => facts.most_cached_bytes().map_or_else(String::new, |bytes| {
-            format!(
-                ", where the facts have {} MiB: something that they do not tell limits it",
-                (bytes as f64 / MIB).round()
-            )
-        }),
-    }
+    group.or_else(memory).or_else(unknown)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, run};
+    use crate::tests::{point_row, run};
     use costof_model::axis::Axes;
 
     /// Sizes in MiB around 400, and the cost of a block of each.
@@ -153,7 +124,7 @@ mod tests {
             let axes = Axes::default()
                 .with("size", size << 20)
                 .with("dir", "temporary");
-            let row = point_row(PROBE, "cost", axes, cost, (cost, cost));
+            let row = point_row("file.cache_size", "cost", axes, cost, (cost, cost));
             run.points.push(row);
         }
         run
@@ -171,7 +142,7 @@ mod tests {
         let mut run = curve(380);
         with_limit(&mut run, Some(400 << 20), 8 << 30);
         let findings = file_cache(&run);
-        let sentence = &findings[0].sentence;
+        let sentence = &findings[0].sentence();
         assert!(sentence.contains("up to about 39"), "{sentence}");
         assert!(
             sentence.contains("control group's memory limit, 400 MiB"),
@@ -180,11 +151,11 @@ mod tests {
         with_limit(&mut run, None, 400 << 20);
         assert!(
             file_cache(&run)[0]
-                .sentence
+                .sentence()
                 .contains("memory that was available")
         );
         with_limit(&mut run, None, 8 << 30);
-        assert!(file_cache(&run)[0].sentence.contains("do not tell"));
+        assert!(file_cache(&run)[0].sentence().contains("do not show"));
     }
 
     #[test]
@@ -202,7 +173,7 @@ mod tests {
             share.median = if is_cached { 0.0 } else { 1.0 };
             row.metrics.push(share);
         }
-        let sentence = &file_cache(&run)[0].sentence;
+        let sentence = &file_cache(&run)[0].sentence();
         assert!(sentence.contains("limit, 320 MiB"), "{sentence}");
     }
 
@@ -228,7 +199,7 @@ mod tests {
         let axes = Axes::default()
             .with("size", 64 << 20)
             .with("dir", "temporary");
-        let mut row = point_row(PROBE, "cost", axes, 70e3, (70e3, 70e3));
+        let mut row = point_row("file.cache_size", "cost", axes, 70e3, (70e3, 70e3));
         let mut share = row.metrics[0].clone();
         share.name = "device_share".into();
         share.median = 0.0;
@@ -236,10 +207,10 @@ mod tests {
         run.points.push(row);
         with_limit(&mut run, None, 8 << 30);
         let findings = file_cache(&run);
-        let sentence = &findings[0].sentence;
+        let sentence = &findings[0].sentence();
         assert!(sentence.contains("up to 64MiB"), "{sentence}");
         assert!(sentence.contains("8192 MiB"), "{sentence}");
-        let advice = findings[0].advice.as_deref().unwrap();
+        let advice = findings[0].advice().unwrap();
         assert!(
             advice.contains("4096MiB") && advice.contains("8192MiB"),
             "{advice}"

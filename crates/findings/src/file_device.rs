@@ -1,108 +1,74 @@
 //! What the files of a run lie on, and how much of what was read of them came from there.
 
+use crate::Kind;
+use crate::figures::span;
+use crate::figures::{Part, figures, part, percents};
 use crate::finding::Finding;
-use crate::memory_latency::facts;
-use costof_model::facts::{Facts, Medium};
-use costof_model::rows::PointRow;
+use costof_model::facts::Medium;
 use costof_model::run_file::Run;
+use costof_model::select::Select;
 
-const PROBE: &str = "file.read";
 /// The word for the folder that the facts name.
 const TEMPORARY: &str = "temporary";
 
 /// For each folder in which files were read.
 pub(crate) fn file_device(run: &Run) -> Vec<Finding> {
-    let rows: Vec<&PointRow> = run
-        .points
-        .iter()
-        .filter(|row| row.point.probe == PROBE && dir(row).is_some())
-        .collect();
-    let mut dirs: Vec<&str> = rows.iter().filter_map(|row| dir(row)).collect();
-    dirs.sort_unstable();
-    dirs.dedup();
-    let facts = facts(run);
-    dirs.into_iter()
-        .map(|dir| {
-            let rows = rows
-                .iter()
-                .copied()
-                .filter(|row| self::dir(row) == Some(dir));
-            in_folder(facts, dir, &rows.collect::<Vec<_>>())
-        })
-        .collect()
-}
-
-fn dir(row: &PointRow) -> Option<&str> {
-    row.axes().find_word("dir")
-}
-
-fn in_folder(facts: Option<&Facts>, dir: &str, rows: &[&PointRow]) -> Finding {
-    let folder = match (dir, facts) {
-        (TEMPORARY, Some(facts)) => facts.temporary_folder.as_deref(),
-        (TEMPORARY, None) => None,
-        (dir, _) => Some(dir),
-    };
-    let storage = folder.and_then(|folder| facts?.storage_of(folder));
-    let name = storage.map_or_else(|| "an unknown disk".to_owned(), |storage| storage.name());
-    let caches: Vec<String> = ["direct", "cold", "warm"]
+    let mut folders = run.select("file.read").group_with(|row| row.word("dir"));
+    folders.sort_by_key(|(dir, _)| *dir);
+    let found = folders
         .into_iter()
-        .filter_map(|cache| came(cache, rows))
-        .collect();
-    let behind = match storage.map(|storage| storage.medium) {
-        Some(Medium::Virtual) => {
-            ", and the memory of its host may stand behind that: what is called from the device \
-             has left this kernel, and no more is known of it"
-        }
-        Some(Medium::Memory) => ": they are in memory alone",
-        _ => "",
+        .map(|(dir, rows)| in_folder(run, dir, &rows));
+    found.collect()
+}
+
+fn in_folder(run: &Run, dir: &str, rows: &Select<'_>) -> Finding {
+    let folder = match dir {
+        TEMPORARY => run
+            .facts()
+            .and_then(|facts| facts.temporary_folder.as_deref()),
+        dir => Some(dir),
     };
-    Finding {
-        kind: "file_device".into(),
-        sentence: format!(
-            "files in {} lie on {name}{behind}; of what was read, {}",
-            folder.unwrap_or("the temporary folder"),
-            caches.join(", ")
-        ),
-        advice: None,
-        evidence: rows.iter().map(|row| row.point.clone()).collect(),
-    }
+    let storage = folder.and_then(|folder| run.facts()?.storage_of(folder));
+    let medium = storage.as_ref().map(|storage| storage.medium);
+    let device = storage.map_or_else(|| "an unknown disk".to_owned(), |storage| storage.name());
+    let caches = ["direct", "cold", "warm"].into_iter();
+    let figures = figures()
+        .with("folder", folder.unwrap_or("the temporary folder"))
+        .with("device", device)
+        .when("virtual", medium == Some(Medium::Virtual))
+        .when("memory", medium == Some(Medium::Memory))
+        .parts(
+            "read",
+            caches.filter_map(|cache| came(cache, rows)).collect(),
+        );
+    Finding::new(Kind::FileDevice, rows.iter().copied(), figures)
 }
 
 /// How much of each byte that was read in this way came from the device; none where none was.
-fn came(cache: &str, rows: &[&PointRow]) -> Option<String> {
-    let here = rows
-        .iter()
-        .filter(|row| row.axes().find_word("cache") == Some(cache));
-    let shares: Vec<Option<f64>> = here
-        .map(|row| Some(row.estimate("device_share")?.median))
-        .collect();
-    if shares.is_empty() {
-        return None;
-    }
-    let known: Option<Vec<f64>> = shares.into_iter().collect();
+fn came(cache: &'static str, rows: &Select<'_>) -> Option<Part> {
+    let rows = rows.clone().at("cache", cache);
+    let shares = rows.iter().map(|row| row.median("device_share"));
+    let known: Option<Vec<f64>> = shares.collect();
     let Some(known) = known else {
-        return Some(format!("an unknown share with cache={cache} came from it"));
+        let (template, unknown) = part("unknown_share");
+        return Some((template, unknown.with("cache", cache)));
     };
-    let least = known.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = known.iter().copied().fold(0.0, f64::max);
-    let [low, high] = [least, most].map(|share| format!("{:.0}", 100.0 * share));
-    let share = match low == high {
-        true => low,
-        false => format!("{low} to {high}"),
-    };
-    let ahead = match most > 1.01 {
-        true => ", with what was read ahead or beside it",
-        false => "",
-    };
-    Some(format!("{share} % with cache={cache} came from it{ahead}"))
+    let (least, most) = span(known)?;
+    let figures = figures()
+        .with("cache", cache)
+        .with("share", percents((least, most)))
+        .when("ahead", most > 1.01);
+    Some(("share_read", figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, run};
+    use crate::tests::{point_row, run};
     use costof_model::axis::Axes;
+    use costof_model::facts::Facts;
     use costof_model::facts::{Disk, DiskKind, FileSystem};
+    use costof_model::rows::PointRow;
 
     fn row(cache: &'static str, share: Option<f64>) -> PointRow {
         let axes = Axes::default().with("cache", cache).with("dir", TEMPORARY);
@@ -111,7 +77,7 @@ mod tests {
             Some(_) => "device_share",
             None => "cost",
         };
-        point_row(PROBE, name, axes, share_or, (share_or, share_or))
+        point_row("file.read", name, axes, share_or, (share_or, share_or))
     }
 
     fn facts(kind: DiskKind) -> Facts {
@@ -145,11 +111,8 @@ mod tests {
         ];
         let findings = file_device(&run);
         assert_eq!(
-            findings[0].sentence,
-            "files in /tmp lie on vda (virtual), and the memory of its host may stand behind that: \
-             what is called from the device has left this kernel, and no more is known of it; of \
-             what was read, 100 % with cache=direct came from it, 100 to 134 % with cache=cold came \
-             from it, with what was read ahead or beside it, 0 % with cache=warm came from it"
+            findings[0].sentence(),
+            "files in /tmp lie on vda (virtual), and the memory of its host may stand behind that: what is called from the device has left this kernel, and no more is known of it; of what was read, 100 % with cache=direct came from it, 100 to 134 % with cache=cold came from it, with what was read ahead or beside it, 0 % with cache=warm came from it"
         );
         assert_eq!((findings.len(), findings[0].evidence.len()), (1, 4));
     }
@@ -159,7 +122,7 @@ mod tests {
         let mut run = run(&[]);
         run.points = vec![row("direct", None)];
         let findings = file_device(&run);
-        let sentence = &findings[0].sentence;
+        let sentence = &findings[0].sentence();
         assert!(
             sentence.contains("an unknown share with cache=direct"),
             "{sentence}"

@@ -1,22 +1,48 @@
-//! A finding: a sentence derived from points, with the points that are its evidence.
+//! A finding: what points mean, as figures, with the points that are its evidence.
 
-use costof_model::Text;
-use costof_model::noise::Grade;
+use crate::Kind;
+use crate::figures::Figures;
+use crate::sentence::render;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use std::borrow::Borrow;
 
-/// What points mean, in words.
+/// What points mean.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// What kind of finding, as a short identifier.
-    pub kind: Text,
-    /// What was found.
-    pub sentence: String,
-    /// What the reader can do about it, where there is something to do.
-    pub advice: Option<String>,
+    /// What kind of finding.
+    pub kind: Kind,
+    /// What was computed.
+    pub figures: Figures,
     /// The points that it follows from.
     pub evidence: Vec<Point>,
+}
+
+impl Finding {
+    /// One that follows from these rows.
+    pub(crate) fn new(
+        kind: Kind,
+        evidence: impl IntoIterator<Item = impl Borrow<PointRow>>,
+        figures: Figures,
+    ) -> Finding {
+        let evidence = evidence.into_iter();
+        Finding {
+            kind,
+            figures,
+            evidence: evidence.map(|row| row.borrow().point.clone()).collect(),
+        }
+    }
+
+    /// What was found.
+    pub fn sentence(&self) -> String {
+        render(self.kind, "sentence", &self.figures).unwrap_or_default()
+    }
+
+    /// What the reader can do about it, where there is something to do.
+    pub fn advice(&self) -> Option<String> {
+        let advice = render(self.kind, "advice", &self.figures)?;
+        (!advice.is_empty()).then_some(advice)
+    }
 }
 
 /// A question that a study asks, with the findings that answer it.
@@ -28,28 +54,4 @@ pub struct Question {
     pub answers: Vec<Finding>,
     /// What the run lacks for an answer; none where it has one.
     pub lacks: Option<&'static str>,
-}
-
-/// The first point of a probe that has these words on its axes.
-pub(crate) fn row<'a>(run: &'a Run, probe: &str, words: &[(&str, &str)]) -> Option<&'a PointRow> {
-    run.points.iter().find(|row| is(row, probe, words))
-}
-
-/// Whether a point is one of a probe and has these words on its axes.
-pub(crate) fn is(row: &PointRow, probe: &str, words: &[(&str, &str)]) -> bool {
-    let has = |(axis, word): &(&str, &str)| row.axes().find_word(axis) == Some(word);
-    row.point.probe == probe && words.iter().all(has)
-}
-
-/// Warnings of what takes a processor from a thread that would run.
-const OTHERS: [&str; 4] = ["others", "run_queue_wait", "steal", "throttled"];
-
-/// The grade that a point has because its threads could not always run.
-pub(crate) fn grade_by_others(row: &PointRow) -> Grade {
-    let warnings = row.warnings.iter();
-    let by_others = warnings.filter(|warning| OTHERS.contains(&&*warning.kind));
-    by_others
-        .map(|warning| warning.grade)
-        .max()
-        .unwrap_or(Grade::A)
 }

@@ -1,64 +1,44 @@
 //! How the cost of a fork grows with the memory of the process that forks.
 
+use crate::Kind;
+use crate::figures::{bytes, figures, ns};
 use crate::finding::Finding;
-use crate::memory_latency::facts;
-use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::unit::{Unit, display_bytes};
 
-/// What forks of processes of several sizes say about a page.
+/// What forks of the smallest and of the largest process say about a page.
 pub(crate) fn fork_growth(run: &Run) -> Vec<Finding> {
-    between_least_and_most(run).into_iter().collect()
+    growth(run).into_iter().collect()
 }
 
-fn between_least_and_most(run: &Run) -> Option<Finding> {
-    let mut forks: Vec<(u64, &PointRow)> = run
-        .points
-        .iter()
-        .filter(|row| row.point.probe == "os.process")
-        .filter(|row| {
-            let word = |axis| row.axes().find_word(axis);
-            word("how") == Some("fork") && word("exec") == Some("no")
-        })
-        .filter_map(|row| Some((row.axes().find_number("resident")?, row)))
-        .collect();
-    forks.sort_by_key(|(bytes, _)| *bytes);
-    let ((least, small), (most, large)) = (forks.first()?, forks.last()?);
+fn growth(run: &Run) -> Option<Finding> {
+    let forks = run
+        .select("os.process")
+        .words(&[("how", "fork"), ("exec", "no")]);
+    let forks = forks.by_number("resident");
+    let ((least, small), (most, large)) = (*forks.first()?, *forks.last()?);
     let (small_low, small_high) = small.primary()?.ci95?;
     let (large_low, large_high) = large.primary()?.ci95?;
-    if large_low <= small_high {
-        return None;
-    }
-    let page_bytes = facts(run)
+    let page = run
+        .facts()
         .and_then(|facts| facts.memory.page_bytes)
         .unwrap_or(4096);
-    let pages = (most - least) / page_bytes;
-    let ns = |value: f64| Unit::Nanoseconds.display(value);
-    Some(Finding {
-        kind: "fork_growth".into(),
-        sentence: format!(
-            "a fork copies its parent's page tables: with {} of touched memory it takes {} instead \
-             of {}, which is {} to {} for each page of {}",
-            display_bytes(*most),
-            ns(large.primary()?.median),
-            ns(small.primary()?.median),
-            ns((large_low - small_high) / pages as f64),
-            ns((large_high - small_low) / pages as f64),
-            display_bytes(page_bytes),
-        ),
-        advice: Some(
-            "a large process starts programs cheaper by posix_spawn or vfork, which copy nothing"
-                .to_owned(),
-        ),
-        evidence: vec![small.point.clone(), large.point.clone()],
-    })
+    let pages = ((most - least) / page) as f64;
+    let figures = figures()
+        .with("memory", bytes(most))
+        .with("large", ns(large.primary()?.median))
+        .with("small", ns(small.primary()?.median))
+        .with("low", ns((large_low - small_high) / pages))
+        .with("high", ns((large_high - small_low) / pages))
+        .with("page", bytes(page));
+    (large_low > small_high).then(|| Finding::new(Kind::ForkGrowth, [small, large], figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, run};
+    use crate::tests::{point_row, run};
     use costof_model::axis::Axes;
+    use costof_model::rows::PointRow;
 
     fn fork(how: &'static str, resident: u64, us: f64) -> PointRow {
         let axes = Axes::default()
@@ -78,9 +58,8 @@ mod tests {
         run.points.push(fork("fork", 64 << 20, 2000.0));
         let findings = fork_growth(&run);
         assert_eq!(
-            findings[0].sentence,
-            "a fork copies its parent's page tables: with 64MiB of touched memory it takes 2.00 ms \
-             instead of 150 µs, which is 110 ns to 116 ns for each page of 4KiB"
+            findings[0].sentence(),
+            "a fork copies its parent's page tables: with 64MiB of touched memory it takes 2.00 ms instead of 150 µs, which is 110 ns to 116 ns for each page of 4KiB"
         );
         assert_eq!(findings[0].evidence.len(), 2);
     }

@@ -1,80 +1,55 @@
 //! What a remote procedure call takes on one scale with what lies beneath it: a copy of as many bytes,
 //! a system call, and the round trips of the transports.
 
-use crate::finding::{Finding, grade_by_others};
-use crate::ratio::LogRatio;
-use crate::send_crossover::{circumstances, groups};
+use crate::Kind;
+use crate::figures::{Figures, Value, figures, ns, times};
+use crate::finding::Finding;
+use crate::interval::Interval;
+use crate::naming::place;
 use costof_model::Text;
 use costof_model::noise::Grade;
-use costof_model::point::Point;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
-use costof_model::unit::{Unit, display_bytes};
+use costof_model::select::Group;
+use costof_model::unit::display_bytes;
 
-const ROUND_TRIP: &str = "rpc.rtt";
-const MARSHAL: &str = "rpc.marshal";
-/// What calls are held against.
+/// What calls are compared with.
 const PLAIN: &str = "tcp";
-/// The round trips, and how a sentence calls each, in the order in which they are said.
-const ROUND_TRIPS: [(&str, &str); 5] = [
-    ("udp", "UDP"),
-    (PLAIN, "TCP"),
-    ("rudp", "rudp"),
-    ("thrift", "Thrift"),
-    ("grpc", "gRPC"),
+/// The round trips, what a sentence calls each, and whether it is a call, in the order of the sentence.
+const ROUND_TRIPS: [(&str, &str, bool); 5] = [
+    ("udp", "UDP", false),
+    (PLAIN, "TCP", false),
+    ("rudp", "rudp", false),
+    ("thrift", "Thrift", true),
+    ("grpc", "gRPC", true),
 ];
-/// Those of them that are calls.
-const CALLS: [&str; 2] = ["thrift", "grpc"];
 
 /// What a call takes of one payload, on one scale with what lies beneath it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ladder {
     /// `string64 over loopback`.
-    pub of: String,
+    pub payload: String,
     /// What it is called and how long it takes, in nanoseconds: the shortest first.
     pub rungs: Vec<(String, f64)>,
     /// The link of the round trips.
     pub link: Text,
-    /// How many round trips a call is.
-    beside: Vec<String>,
-    evidence: Vec<Point>,
+    finding: Finding,
 }
 
-/// One for each payload and link, where a call was measured beside TCP.
+/// One for each payload and link, where a call was measured as well as TCP.
 pub fn ladders(run: &Run) -> Vec<Ladder> {
-    let round_trips = run.points.iter().filter(|row| {
-        row.point.probe == ROUND_TRIP
-            && row.state == State::Ok
-            && row.primary().is_some()
-            && grade_by_others(row) < Grade::D
-    });
-    let groups = groups(round_trips, &["stack"]);
-    let ladders = groups
-        .into_iter()
-        .filter_map(|(common, rows)| of_payload(run, &common, &rows));
-    ladders.collect()
+    let round_trips = run.select("rpc.rtt").contention_at_most(Grade::C);
+    let measured = round_trips.filter(|row| row.state == State::Ok && row.primary().is_some());
+    let groups = measured.group_by(&["stack"]).into_iter();
+    groups
+        .filter_map(|group| ladder_of_payload(run, &group))
+        .collect()
 }
 
-/// A sentence for each.
+/// A finding for each.
 pub(crate) fn ladder(run: &Run) -> Vec<Finding> {
-    let said = ladders(run).into_iter().map(|ladder| {
-        let scale = ladder.rungs.iter();
-        let scale: Vec<String> = scale
-            .map(|(name, ns)| format!("{name} {}", shown(*ns)))
-            .collect();
-        Finding {
-            kind: "rpc_ladder".into(),
-            sentence: format!(
-                "a call with {}: {}; {}",
-                ladder.of,
-                ladder.beside.join("; "),
-                scale.join(" < "),
-            ),
-            advice: None,
-            evidence: ladder.evidence,
-        }
-    });
-    said.collect()
+    let ladders = ladders(run).into_iter();
+    ladders.map(|ladder| ladder.finding).collect()
 }
 
 /// A rung: what it is called, and the point that says how long it takes.
@@ -89,114 +64,98 @@ impl Rung<'_> {
     }
 }
 
-fn of_payload(run: &Run, common: &Point, rows: &[&PointRow]) -> Option<Ladder> {
-    let of = |stack: &str| {
-        let mut rows = rows.iter().copied();
-        rows.find(|row| row.axes().find_word("stack") == Some(stack))
-    };
-    let plain = of(PLAIN)?;
-    let calls: Vec<(&str, &str, &PointRow)> = ROUND_TRIPS
-        .into_iter()
-        .filter(|(stack, _)| CALLS.contains(stack))
-        .filter_map(|(stack, name)| Some((stack, name, of(stack)?)))
-        .collect();
-    let round_trips = ROUND_TRIPS.into_iter().filter_map(|(stack, name)| {
+fn ladder_of_payload(run: &Run, group: &Group<'_>) -> Option<Ladder> {
+    let stack = |stack: &str| group.rows.clone().at("stack", stack).one();
+    let plain = stack(PLAIN)?;
+    let payload = group.common.axes.find_word("payload").unwrap_or("?");
+    let round_trips = ROUND_TRIPS.into_iter().filter_map(|(id, name, _)| {
         let name = name.to_owned();
-        of(stack).map(|row| Rung { name, row })
+        stack(id).map(|row| Rung { name, row })
     });
-    let payload = common.axes.find_word("payload").unwrap_or("?");
-    let mut rungs = beneath(run, bytes(payload));
+    let mut rungs = beneath(run, payload_bytes(payload));
     rungs.extend(round_trips);
     rungs.sort_by(|one, other| one.ns().total_cmp(&other.ns()));
-    let mut evidence: Vec<Point> = rungs.iter().map(|rung| rung.row.point.clone()).collect();
-    let beside: Vec<String> = calls
-        .iter()
-        .filter_map(|(stack, name, row)| {
-            let (times, marshalled) = beside(run, stack, row, plain)?;
-            evidence.extend(marshalled.iter().map(|row| row.point.clone()));
-            Some(format!("{name} = {times}"))
-        })
-        .collect();
-    if beside.is_empty() {
+    let mut evidence: Vec<&PointRow> = rungs.iter().map(|rung| rung.row).collect();
+    let calls = ROUND_TRIPS.into_iter().filter(|(.., is_call)| *is_call);
+    let calls = calls.filter_map(|(id, name, _)| {
+        let (figures, marshalled) = call(run, id, stack(id)?, plain)?;
+        evidence.extend(marshalled.into_iter().flatten());
+        Some(("call", figures.with("name", name)))
+    });
+    let calls: Vec<_> = calls.collect();
+    if calls.is_empty() {
         return None;
     }
-    let mut others = common.clone();
-    others.axes.0.retain(|name, _| &**name != "payload");
-    let with = circumstances(run, &others);
+    let payload = format!(
+        "{payload} over {}",
+        place(run, &group.common.without(&["payload"]))
+    );
+    let scale = rungs.iter().map(|rung| {
+        let figures = figures().with("name", rung.name.clone());
+        ("rung", figures.with("time", ns(rung.ns())))
+    });
+    let figures = figures()
+        .with("payload", payload.clone())
+        .parts("calls", calls)
+        .parts("rungs", scale.collect());
     Some(Ladder {
-        of: format!("{payload} over {}{with}", common.link),
+        payload,
+        finding: Finding::new(Kind::RpcLadder, evidence, figures),
         rungs: rungs
-            .into_iter()
+            .iter()
             .map(|rung| (rung.name.clone(), rung.ns()))
             .collect(),
-        link: common.link.clone(),
-        beside,
-        evidence,
+        link: group.common.link.clone(),
     })
 }
 
-/// `2.90 TCP round trips (2.81 to 3.02), of which marshalling 2 %`, and the points of that.
-fn beside<'a>(
+/// How many round trips a call is, of which marshalling so much, and the points of that.
+fn call<'a>(
     run: &'a Run,
     stack: &str,
     call: &PointRow,
     plain: &PointRow,
-) -> Option<(String, Vec<&'a PointRow>)> {
-    let ratio = LogRatio::of(run, call, plain, "latency")?;
-    let [low, middle, high] = [ratio.low, ratio.middle, ratio.high].map(f64::exp);
-    let mut times = format!("{middle:.2} TCP round trips ({low:.2} to {high:.2})");
-    let both = marshalling(run, stack, call);
-    if let Some([marshal, unmarshal]) = both {
+) -> Option<(Figures, Option<[&'a PointRow; 2]>)> {
+    let ratio = Interval::log_ratio(run, call, plain, "latency")?.exp();
+    let marshalling = marshalling(run, stack, call);
+    let share = marshalling.and_then(|[marshal, unmarshal]| {
         // There and back.
         let marshalled = 2.0 * (marshal.primary()?.median + unmarshal.primary()?.median);
-        let share = marshalled / call.primary()?.median;
-        times += &match share < 0.1 {
-            true => format!(", of which marshalling {:.1} %", 100.0 * share),
-            false => format!(", of which marshalling {:.0} %", 100.0 * share),
-        };
-    }
-    Some((times, both.into_iter().flatten().collect()))
+        Some(marshalled / call.primary()?.median)
+    });
+    let digits = |share| if share < 0.1 { 1 } else { 0 };
+    let percent = share.map(|share| Value::Decimal(100.0 * share, digits(share)));
+    let figures = figures()
+        .interval(ratio, times)
+        .maybe("marshalling", percent);
+    Some((figures, marshalling))
 }
 
 /// What turning the argument into bytes takes, and back.
 fn marshalling<'a>(run: &'a Run, stack: &str, call: &PointRow) -> Option<[&'a PointRow; 2]> {
-    let payload = call.axes().find_word("payload")?;
-    let of = |direction: &str| {
-        run.points.iter().find(|row| {
-            let axes = [
-                ("stack", stack),
-                ("payload", payload),
-                ("direction", direction),
-            ];
-            is(row, MARSHAL, &axes) && row.primary().is_some()
-        })
-    };
-    Some([of("marshal")?, of("unmarshal")?])
+    let payload = call.word("payload")?;
+    let rows = run
+        .select("rpc.marshal")
+        .filter(|row| row.primary().is_some());
+    let rows = rows.words(&[("stack", stack), ("payload", payload)]);
+    let direction = |direction| rows.clone().at("direction", direction).one();
+    Some([direction("marshal")?, direction("unmarshal")?])
 }
 
-/// What lies beneath all round trips: a copy, and a system call.
-fn beneath<'a>(run: &'a Run, bytes: Option<u64>) -> Vec<Rung<'a>> {
-    let has_number = |row: &&PointRow| row.primary().is_some();
-    let copies = run.points.iter().filter(has_number).filter(|row| {
-        is(
-            row,
-            "cpu.memcpy",
-            &[("source", "hot"), ("shape", "one"), ("align", "both")],
-        )
-    });
-    let size = |row: &PointRow| row.axes().find_number("size");
-    // Of as many bytes, or the next size that was measured.
-    let copy = copies
-        .filter(|row| bytes.is_some_and(|bytes| size(row) >= Some(bytes)))
-        .min_by_key(|row| size(row));
-    let copy = copy.map(|row| Rung {
-        name: format!("memcpy of {}", display_bytes(size(row).unwrap_or(0))),
+/// What lies beneath all round trips: a copy of as many bytes, or of the next size that was measured,
+/// and a system call.
+fn beneath(run: &Run, bytes: Option<u64>) -> Vec<Rung<'_>> {
+    let measured = |probe| run.select(probe).filter(|row| row.primary().is_some());
+    let copies = measured("cpu.memcpy");
+    let copies = copies.words(&[("source", "hot"), ("shape", "one"), ("align", "both")]);
+    let copies = copies.by_number("size").into_iter();
+    let mut large_enough = copies.filter(|(size, _)| bytes.is_some_and(|bytes| *size >= bytes));
+    let copy = large_enough.next().map(|(size, row)| Rung {
+        name: format!("memcpy of {}", display_bytes(size)),
         row,
     });
-    let mut calls = run.points.iter().filter(has_number);
-    let call = calls.find(|row| {
-        is(row, "os.syscall", &[("call", "read")]) && row.axes().find_number("threads") != Some(2)
-    });
+    let calls = measured("os.syscall").at("call", "read");
+    let call = calls.filter(|row| row.number("threads") != Some(2)).one();
     let call = call.map(|row| Rung {
         name: "a system call (read)".to_owned(),
         row,
@@ -204,15 +163,8 @@ fn beneath<'a>(run: &'a Run, bytes: Option<u64>) -> Vec<Rung<'a>> {
     copy.into_iter().chain(call).collect()
 }
 
-fn is(row: &PointRow, probe: &str, words: &[(&str, &str)]) -> bool {
-    row.point.probe == probe
-        && words
-            .iter()
-            .all(|(axis, word)| row.axes().find_word(axis) == Some(word))
-}
-
 /// How long a payload is by itself, as its word says; a structure's word does not.
-fn bytes(payload: &str) -> Option<u64> {
+fn payload_bytes(payload: &str) -> Option<u64> {
     match payload {
         "int" => Some(4),
         "double" => Some(8),
@@ -220,14 +172,10 @@ fn bytes(payload: &str) -> Option<u64> {
     }
 }
 
-fn shown(ns: f64) -> String {
-    Unit::Nanoseconds.display(ns)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, run};
+    use crate::tests::{point_row, run};
     use costof_model::axis::Axes;
     use costof_model::noise::Warning;
 
@@ -239,7 +187,7 @@ mod tests {
         let axes = Axes::default()
             .with("stack", stack)
             .with("payload", payload);
-        let mut row = row(ROUND_TRIP, "latency", axes, us * 1000.0);
+        let mut row = row("rpc.rtt", "latency", axes, us * 1000.0);
         row.point.link = "loopback".into();
         row
     }
@@ -249,7 +197,7 @@ mod tests {
             .with("stack", stack)
             .with("payload", "string64")
             .with("direction", direction);
-        row(MARSHAL, "cost", axes, ns)
+        row("rpc.marshal", "cost", axes, ns)
     }
 
     fn copies(size: u64, ns: f64) -> PointRow {
@@ -295,11 +243,8 @@ mod tests {
         let found = found(&rows);
         assert_eq!(found.len(), 1);
         assert_eq!(
-            found[0].sentence,
-            "a call with string64 over loopback: Thrift = 1.50 TCP round trips (1.46 to 1.54); gRPC = \
-             2.90 TCP round trips (2.82 to 2.98), of which marshalling 1.0 %; memcpy of 64B 2.50 ns < a \
-             system call (read) 200 ns < UDP 9.00 µs < TCP 10.0 µs < rudp 12.0 µs < \
-             Thrift 15.0 µs < gRPC 29.0 µs"
+            found[0].sentence(),
+            "a call with string64 over loopback: Thrift = 1.50 TCP round trips (1.46 to 1.54); gRPC = 2.90 TCP round trips (2.82 to 2.98), of which marshalling 1.0 %; memcpy of 64B 2.50 ns < a system call (read) 200 ns < UDP 9.00 µs < TCP 10.0 µs < rudp 12.0 µs < Thrift 15.0 µs < gRPC 29.0 µs"
         );
         assert_eq!(found[0].evidence.len(), 9);
     }
@@ -311,7 +256,7 @@ mod tests {
             rtt("tcp", "int", 10.0),
             rtt("udp", "int", 11.0),
         ];
-        let sentence = &found(&rows)[0].sentence;
+        let sentence = &found(&rows)[0].sentence();
         assert!(
             sentence.ends_with("TCP 10.0 µs < UDP 11.0 µs < gRPC 29.0 µs"),
             "{sentence}"

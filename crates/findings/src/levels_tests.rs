@@ -1,6 +1,6 @@
 //! The levels of curves as memory has them.
 
-use crate::memory_sample::{
+use crate::tests::{
     REAL_BUSY, REAL_HUGE_PAGES, REAL_SMALL_PAGES, REAL_TAKEN, Step, staircase, step,
 };
 use costof_stats::changepoints::{half_way, levels};

@@ -1,12 +1,11 @@
 //! The points of `memory.latency`, beside the caches that the machine claims: what all findings
 //! about caches start from.
 
-use costof_model::facts::{CacheSource, Facts};
-use costof_model::noise::Grade;
-use costof_model::point::Point;
+use costof_model::facts::CacheSource;
+use costof_model::noise::{Grade, MEASURED};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::unit::{Unit, display_bytes};
+use costof_model::unit::display_bytes;
 use costof_stats::changepoints::{Level, levels};
 
 /// With fewer sizes than this a curve has no levels, only points.
@@ -69,10 +68,6 @@ impl Load<'_> {
             return None;
         }
         self.row.estimate("cost")?.ci95
-    }
-
-    pub(crate) fn point(&self) -> Point {
-        self.row.point.clone()
     }
 }
 
@@ -141,20 +136,18 @@ impl Claim {
 
 /// The random loads of a run, a cache line apart, by the size of their pages, ascending by size.
 pub(crate) fn loads(run: &Run) -> Vec<(&str, Vec<Load<'_>>)> {
-    let mut by_pages: Vec<(&str, Vec<Load<'_>>)> = Vec::new();
-    for row in run.points.iter().filter(|row| is_random_load(row)) {
-        let Some((pages, load)) = load(row) else {
-            continue;
-        };
-        match by_pages.iter_mut().find(|(known, _)| *known == pages) {
-            Some((_, loads)) => loads.push(load),
-            None => by_pages.push((pages, vec![load])),
-        }
-    }
-    for (_, loads) in &mut by_pages {
+    let rows = run.select("memory.latency").at("pattern", "random");
+    let by_pages = rows
+        .at("stride", 64)
+        .group_with(|row| load(row).map(|(pages, _)| pages));
+    let by_pages = by_pages.into_iter().map(|(pages, rows)| {
+        let loads = rows.iter().filter_map(|row| Some(load(row)?.1));
+        let mut loads: Vec<Load<'_>> = loads.collect();
         loads.sort_by_key(|load| load.bytes);
         loads.dedup_by_key(|load| load.bytes);
-    }
+        (pages, loads)
+    });
+    let mut by_pages: Vec<_> = by_pages.collect();
     by_pages.sort_by_key(|(pages, _)| *pages != "4KiB");
     by_pages
 }
@@ -179,52 +172,35 @@ fn points(loads: &[Load<'_>]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-fn is_random_load(row: &PointRow) -> bool {
-    row.point.probe == "memory.latency"
-        && row.axes().find_word("pattern") == Some("random")
-        && row.axes().find_number("stride") == Some(64)
-}
-
 fn load(row: &PointRow) -> Option<(&str, Load<'_>)> {
-    let cost_ns = row.estimate("cost")?.median;
-    let bytes = row.axes().find_number("size").filter(|bytes| *bytes > 0)?;
+    let cost_ns = row.median("cost").filter(|ns| *ns > 0.0)?;
+    let bytes = row.number("size").filter(|bytes| *bytes > 0)?;
     let load = Load {
         bytes,
         cost_ns,
         row,
     };
-    (cost_ns > 0.0).then_some((row.axes().find_word("pages")?, load))
+    Some((row.word("pages")?, load))
 }
 
-/// The machine on which the loads were measured.
-pub(crate) fn facts(run: &Run) -> Option<&Facts> {
-    let hosts = &run.attempts.last()?.hosts;
-    hosts.get("only").or_else(|| hosts.values().next())
-}
-
-/// The caches that the machine claims for the processor on which the loads ran, nearest first;
-/// each larger than the one before.
+/// The caches that the machine claims for the CPU on which the loads ran, nearest first; each larger
+/// than the one before.
 pub(crate) fn claims(run: &Run, loads: &[Load<'_>]) -> Vec<Claim> {
-    let Some(facts) = facts(run) else {
+    let Some(facts) = run.facts() else {
         return Vec::new();
     };
     let cpus = loads
         .first()
-        .and_then(|load| load.row.placement.0.get("only"));
-    let cpu = cpus
-        .and_then(|cpus| cpus.first())
-        .and_then(|cpu| u32::try_from(*cpu).ok());
+        .and_then(|load| load.row.placement.0.get(MEASURED));
+    let cpu = cpus.and_then(|cpus| u32::try_from(*cpus.first()?).ok());
     let mut claims: Vec<Claim> = Vec::new();
     for level in 1..=4 {
         let cache = match cpu {
             Some(cpu) => facts.claimed_cache_of(level, cpu),
             None => facts.claimed_cache(level),
         };
-        let larger = cache.filter(|cache| {
-            claims
-                .last()
-                .is_none_or(|last| last.bytes < cache.size_bytes)
-        });
+        let inner = claims.last().map_or(0, |last| last.bytes);
+        let larger = cache.filter(|cache| cache.size_bytes > inner || claims.is_empty());
         claims.extend(larger.map(|cache| Claim {
             level,
             bytes: cache.size_bytes,
@@ -236,34 +212,15 @@ pub(crate) fn claims(run: &Run, loads: &[Load<'_>]) -> Vec<Claim> {
 
 /// Why a process may have less of a cache than the machine claims.
 pub(crate) fn why_less(run: &Run, claim: &Claim, is_last: bool) -> &'static str {
-    let virtual_machine =
-        facts(run).is_some_and(|facts| facts.virtualization.virtual_machine == Some(true));
-    match (is_last && claim.level > 1, virtual_machine) {
+    match (is_last && claim.level > 1, run.is_virtual()) {
         (true, true) => {
-            "neighbours share the cache (this machine's other processors too), or the hypervisor \
-             gives a part of it"
+            "neighbours share the cache (this machine's other CPUs too), or the hypervisor gives a \
+             part of it"
         }
         (true, false) => {
-            "other processors that share the cache were using it, or a resource group \
-             (/sys/fs/resctrl) gives a part of it"
+            "other CPUs that share the cache were using it, or a resource group (/sys/fs/resctrl) \
+             gives a part of it"
         }
         (false, _) => "another hardware thread of the same core may be using it",
     }
-}
-
-/// `12.3 ns`.
-pub(crate) fn ns(value: f64) -> String {
-    Unit::Nanoseconds.display(value)
-}
-
-/// A size that is not exact, with two digits: `1.2MiB`.
-pub(crate) fn about(bytes: f64) -> String {
-    let kib = bytes / 1024.0;
-    let (value, unit) = match kib {
-        kib if kib >= 1024.0 * 1024.0 => (kib / 1024.0 / 1024.0, "GiB"),
-        kib if kib >= 1024.0 => (kib / 1024.0, "MiB"),
-        kib => (kib, "KiB"),
-    };
-    let digits = usize::from(value < 9.95);
-    format!("{value:.digits$}{unit}")
 }

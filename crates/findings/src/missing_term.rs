@@ -1,100 +1,66 @@
 //! What took much more than was predicted, or less: how much is missing in the prediction, or too much.
 
-use crate::finding::{Finding, grade_by_others};
-use crate::send_crossover::circumstances;
-use costof_model::metric::Estimate;
+use crate::Kind;
+use crate::figures::{figures, ns};
+use crate::finding::Finding;
+use crate::naming::named;
 use costof_model::noise::Grade;
-use costof_model::point::Point;
-use costof_model::prediction::Prediction;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit};
 
-/// What is off by less is something that takes a little more, not something that was forgotten.
+/// What is off by less takes a little more; nothing was forgotten.
 const FAR: f64 = 1.5;
-/// Those of `copy.` have a sentence of their own, with what both ends' processors say of it.
-const TOLD_ELSEWHERE: &str = "copy.";
+/// Those of `copy.` have a finding of their own, which also considers the CPUs of both ends.
+const FOUND_ELSEWHERE: &str = "copy.";
 
-/// The point of each probe whose time is furthest from what was predicted. Where others used the
-/// processors, a number is not the machine's.
+/// The point of each probe whose time is furthest from what was predicted. Under contention for CPUs a
+/// number is not the machine's.
 pub(crate) fn missing_term(run: &Run) -> Vec<Finding> {
-    let mut furthest: Vec<(&PointRow, f64)> = Vec::new();
-    for row in &run.points {
-        let Some(ratio) = far_off(row) else { continue };
-        let distance = |ratio: f64| ratio.ln().abs();
-        let same = furthest
-            .iter_mut()
-            .find(|(known, _)| known.point.probe == row.point.probe);
-        match same {
-            Some(known) if distance(known.1) < distance(ratio) => *known = (row, ratio),
-            Some(_) => {}
-            None => furthest.push((row, ratio)),
-        }
-    }
-    furthest
-        .into_iter()
-        .filter_map(|(row, ratio)| said(run, row, ratio))
-        .collect()
+    let distance = |row: &PointRow| far_off(row).map_or(0.0, |ratio| ratio.ln().abs());
+    let far = run.select_all().filter(|row| far_off(row).is_some());
+    let probes = far.group_with(|row| Some(&row.point.probe)).into_iter();
+    let furthest = probes.filter_map(|(_, rows)| {
+        // Of several as far off, the first.
+        let rows = rows.iter().copied().rev();
+        rows.max_by(|one, other| distance(one).total_cmp(&distance(other)))
+    });
+    furthest.filter_map(|row| found(run, row)).collect()
 }
 
 /// How far the time of a point is from what was predicted of it, where that is far.
 fn far_off(row: &PointRow) -> Option<f64> {
-    let (expected, measured) = both(row)?;
+    let expected = row.prediction.as_ref()?;
+    let measured = row.estimate(&expected.metric)?;
     let is_time = measured.unit == Unit::Nanoseconds && measured.better == Better::Lower;
-    let counts = is_time && !row.point.probe.starts_with(TOLD_ELSEWHERE);
+    let counts = is_time && !row.point.probe.starts_with(FOUND_ELSEWHERE);
     let ratio = expected.missed_by(measured)?;
     let far = !(1.0 / FAR..=FAR).contains(&ratio);
-    (counts && far && ratio > 0.0 && grade_by_others(row) <= Grade::B).then_some(ratio)
+    (counts && far && ratio > 0.0 && row.contention() <= Grade::B).then_some(ratio)
 }
 
-fn both(row: &PointRow) -> Option<(&Prediction, &Estimate)> {
+fn found(run: &Run, row: &PointRow) -> Option<Finding> {
     let expected = row.prediction.as_ref()?;
-    Some((expected, row.estimate(&expected.metric)?))
-}
-
-fn said(run: &Run, row: &PointRow, ratio: f64) -> Option<Finding> {
-    let (expected, measured) = both(row)?;
+    let measured = row.estimate(&expected.metric)?;
     let (low, high) = measured.ci95.unwrap_or((measured.median, measured.median));
-    let ns = |value: f64| Unit::Nanoseconds.display(value);
-    let off = match ratio > 1.0 {
-        true => format!(
-            "at least {} more than all that was counted in that prediction",
-            ns(low - expected.high)
-        ),
-        false => format!(
-            "at least {} less than the least that was counted in that prediction",
-            ns(expected.low - high)
-        ),
-    };
-    Some(Finding {
-        kind: "missing_term".into(),
-        sentence: format!(
-            "{} takes {} where {} to {} were predicted: {off}",
-            named(run, &row.point),
-            ns(measured.median),
-            ns(expected.low),
-            ns(expected.high),
-        ),
-        advice: None,
-        evidence: vec![row.point.clone()],
-    })
-}
-
-/// A point by its probe, what is not usual about it, and its link.
-pub(crate) fn named(run: &Run, point: &Point) -> String {
-    let over = match &*point.link {
-        "none" => String::new(),
-        link => format!(" over {link}"),
-    };
-    format!("{}{}{over}", point.probe, circumstances(run, point))
+    let is_more = low > expected.high;
+    let figures = figures()
+        .with("point", named(run, &row.point))
+        .with("measured", ns(measured.median))
+        .with("low", ns(expected.low))
+        .with("high", ns(expected.high))
+        .maybe("more", is_more.then(|| ns(low - expected.high)))
+        .maybe("less", (!is_more).then(|| ns(expected.low - high)));
+    Some(Finding::new(Kind::MissingTerm, [row], figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, sentences};
+    use crate::tests::{point_row, sentences};
     use costof_model::axis::Axes;
     use costof_model::noise::Warning;
+    use costof_model::prediction::Prediction;
 
     fn row(probe: &'static str, size: u64, us: f64, (low, high): (f64, f64)) -> PointRow {
         let axes = Axes::default().with("size", size);
@@ -119,10 +85,8 @@ mod tests {
         assert_eq!(
             sentences(missing_term, &rows),
             [
-                "os.process takes 400 µs where 30.0 µs to 100 µs were predicted: at least 292 µs more \
-                 than all that was counted in that prediction",
-                "os.thread takes 10.0 µs where 30.0 µs to 100 µs were predicted: at least 19.8 µs less \
-                 than the least that was counted in that prediction",
+                "os.process takes 400 µs where 30.0 µs to 100 µs were predicted: at least 292 µs more than all that was counted in that prediction",
+                "os.thread takes 10.0 µs where 30.0 µs to 100 µs were predicted: at least 19.8 µs less than the least that was counted in that prediction",
             ]
         );
     }

@@ -1,9 +1,11 @@
 //! Costs that come in two modes, and what goes with the one or the other: launches that recorded
 //! something else, batches that were preempted; or that nothing recorded does.
 
+use crate::Kind;
+use crate::figures::{Figures, Part, Value, figures, percent, span};
 use crate::finding::Finding;
-use crate::missing_term::named;
-use crate::ratio::value;
+use crate::interval::value;
+use crate::naming::named;
 use costof_model::metric::{Data, Estimate, Measured, Mode};
 use costof_model::noise::Noise;
 use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
@@ -24,93 +26,77 @@ const NAMED: usize = 6;
 /// How probable it may be that one of the things that are looked at separates the launches by chance.
 const BY_CHANCE: f64 = 0.05;
 
-/// One sentence for each point whose answer comes in two modes that something goes with, and one
-/// for all others.
+/// One finding for each point whose answer comes in two modes that something goes with, and one for all
+/// others.
 pub(crate) fn modes(run: &Run) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut unexplained: Vec<(&PointRow, String, String)> = Vec::new();
+    let mut unexplained: Vec<(&PointRow, Figures, Part)> = Vec::new();
     for row in &run.points {
-        let Some(estimate) = row.primary() else {
+        let Some((estimate, [lesser, greater])) = row
+            .primary()
+            .and_then(|estimate| Some((estimate, two_modes(estimate)?)))
+        else {
             continue;
         };
-        let Some([lesser, greater]) = two(estimate) else {
-            continue;
-        };
-        let launches: Vec<Seen<'_>> = run
-            .launches_of(&row.point)
-            .filter_map(|launch| Seen::of(launch, row, border(lesser, greater)))
+        let border = (lesser.median * greater.median).sqrt();
+        let launches = run.launches_of(&row.point);
+        let launches: Vec<Seen<'_>> = launches
+            .filter_map(|launch| Seen::new(launch, row, border))
             .collect();
-        let both = format!(
-            "{} and {}",
-            share(estimate.unit, lesser),
-            share(estimate.unit, greater)
-        );
+        let value = |mode: &Mode| Value::Quantity(mode.median, estimate.unit);
+        let both = figures()
+            .with("point", named(run, &row.point))
+            .with("lesser", value(lesser))
+            .with("lesser_share", percent(lesser.share))
+            .with("greater", value(greater))
+            .with("greater_share", percent(greater.share));
         match cause(row, &launches) {
-            Cause::Seen(why) => findings.push(of_one(run, row, &both, &why)),
+            Cause::Seen(why) => findings.push(one(row, both, why)),
             Cause::NotSeen(why) => unexplained.push((row, both, why)),
         }
     }
-    match unexplained.as_slice() {
-        [] => {}
-        [(row, both, why)] => findings.push(of_one(run, row, both, why)),
-        several => findings.push(of_several(run, several)),
+    match unexplained.len() {
+        0 => {}
+        1 => findings.extend(
+            unexplained
+                .into_iter()
+                .map(|(row, both, why)| one(row, both, why)),
+        ),
+        _ => findings.push(several(unexplained)),
     }
     findings
 }
 
-fn of_one(run: &Run, row: &PointRow, both: &str, why: &str) -> Finding {
-    Finding {
-        kind: "modes".into(),
-        sentence: format!(
-            "{} comes in two modes, {both}: {why}",
-            named(run, &row.point)
-        ),
-        advice: None,
-        evidence: vec![row.point.clone()],
-    }
+fn one(row: &PointRow, both: Figures, why: Part) -> Finding {
+    let figures = figures().parts("modes", vec![("one", both.parts("why", vec![why]))]);
+    Finding::new(Kind::Modes, [row], figures)
 }
 
-fn of_several(run: &Run, rows: &[(&PointRow, String, String)]) -> Finding {
-    let mut told: Vec<String> = rows
-        .iter()
+fn several(rows: Vec<(&PointRow, Figures, Part)>) -> Finding {
+    let count = rows.len();
+    let evidence: Vec<&PointRow> = rows.iter().map(|(row, ..)| *row).collect();
+    let named = rows
+        .into_iter()
         .take(NAMED)
-        .map(|(row, both, _)| format!("{} ({both})", named(run, &row.point)))
-        .collect();
-    if rows.len() > NAMED {
-        told.push(format!("and {} more", rows.len() - NAMED));
-    }
-    Finding {
-        kind: "modes".into(),
-        sentence: format!(
-            "{} answers come in two modes each, and nothing that was recorded is known to go with \
-             them: {}",
-            rows.len(),
-            told.join("; ")
-        ),
-        advice: None,
-        evidence: rows.iter().map(|(row, ..)| row.point.clone()).collect(),
-    }
+        .map(|(_, both, _)| ("point", both));
+    let several = figures()
+        .with("count", count)
+        .parts("points", named.collect())
+        .maybe("more", count.checked_sub(NAMED).filter(|more| *more > 0));
+    Finding::new(
+        Kind::Modes,
+        evidence,
+        figures().parts("modes", vec![("several", several)]),
+    )
 }
 
-/// The lesser one first.
-fn two(estimate: &Estimate) -> Option<[&Mode; 2]> {
+/// The modes of an estimate that has two, the lesser one first.
+pub(crate) fn two_modes(estimate: &Estimate) -> Option<[&Mode; 2]> {
     match estimate.modes.as_slice() {
         [one, other] if one.median <= other.median => Some([one, other]),
         [one, other] => Some([other, one]),
         _ => None,
     }
-}
-
-fn border(lesser: &Mode, greater: &Mode) -> f64 {
-    (lesser.median * greater.median).sqrt()
-}
-
-fn share(unit: Unit, mode: &Mode) -> String {
-    format!(
-        "{} in {:.0} %",
-        unit.display(mode.median),
-        100.0 * mode.share
-    )
 }
 
 /// A launch, and how much of it is in the greater mode.
@@ -123,7 +109,7 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    fn of(launch: &'a LaunchRow, row: &PointRow, border: f64) -> Option<Seen<'a>> {
+    fn new(launch: &'a LaunchRow, row: &PointRow, border: f64) -> Option<Seen<'a>> {
         let mut points = launch.points.iter();
         let point = points.find(|point| point.point == row.point && point.state == State::Ok)?;
         let mut metrics = point.metrics.iter();
@@ -149,64 +135,49 @@ impl<'a> Seen<'a> {
 
 fn counted(measured: &Measured, border: f64) -> ([u64; 2], [u64; 2]) {
     let (mut samples, mut preempted) = ([0_u64; 2], [0; 2]);
-    match &measured.data {
-        Data::Histogram(buckets) => {
-            for (ns, count) in buckets {
-                let mode = usize::from(f64::from(*ns) > border);
-                samples[mode] += u64::from(*count);
-            }
+    if let Data::Histogram(buckets) = &measured.data {
+        for (ns, count) in buckets {
+            samples[usize::from(f64::from(*ns) > border)] += u64::from(*count);
         }
-        data => {
-            for (position, cost) in data.costs().into_iter().enumerate() {
-                let mode = usize::from(cost > border);
-                samples[mode] += 1;
-                let position = position as u32;
-                preempted[mode] += u64::from(measured.disturbed.contains(&position));
-            }
-        }
+    }
+    for (position, cost) in (0..).zip(measured.data.costs()) {
+        let mode = usize::from(cost > border);
+        samples[mode] += 1;
+        preempted[mode] += u64::from(measured.disturbed.contains(&position));
     }
     (samples, preempted)
 }
 
 /// What goes with the modes, or why nothing is known to.
 enum Cause {
-    Seen(String),
-    NotSeen(String),
+    Seen(Part),
+    NotSeen(Part),
 }
 
 /// What goes with the modes, as far as launches recorded it.
 fn cause(row: &PointRow, launches: &[Seen<'_>]) -> Cause {
     let all = launches.len();
-    if all == 0 {
-        let why = "the run has none of its launches, so that what goes with them is not seen";
-        return Cause::NotSeen(why.to_owned());
-    }
-    if were_preempted(launches) {
-        let why = "the greater one is that of batches that were preempted";
-        return Cause::Seen(why.to_owned());
-    }
     let both = launches.iter().filter(|launch| launch.has_both()).count();
-    if both == all && all >= LAUNCHES {
-        return Cause::NotSeen(format!(
-            "all {all} launches have both, so nothing that is the same for a launch from its beginning \
-             to its end makes them; what does is not seen in what was recorded"
-        ));
-    }
-    if 2 * both >= all {
-        return Cause::NotSeen(format!(
-            "{both} of {all} launches have both; what makes them is not seen in what was recorded"
-        ));
-    }
+    let not_seen = |template| {
+        let counts = figures().with("all", all).with("both", both);
+        Cause::NotSeen((template, counts))
+    };
     let (greater, lesser): (Vec<&Seen<'_>>, Vec<&Seen<'_>>) = launches
         .iter()
         .partition(|launch| launch.greater_share() > 0.5);
-    if lesser.is_empty() || greater.is_empty() {
-        return Cause::NotSeen(format!(
-            "all {all} launches are mostly of the same one; what makes the other is not seen in what \
-             was recorded"
-        ));
+    if all == 0 {
+        not_seen("no_launches")
+    } else if were_preempted(launches) {
+        Cause::Seen(("preempted", figures()))
+    } else if both == all && all >= LAUNCHES {
+        not_seen("all_have_both")
+    } else if 2 * both >= all {
+        not_seen("many_have_both")
+    } else if lesser.is_empty() || greater.is_empty() {
+        not_seen("all_alike")
+    } else {
+        between(row, &lesser, &greater)
     }
-    between(row, &lesser, &greater)
 }
 
 /// Whether the greater mode is what was preempted.
@@ -220,63 +191,72 @@ fn were_preempted(launches: &[Seen<'_>]) -> bool {
         && of_lesser as f64 <= LITTLE * lesser as f64
 }
 
-/// What differs between the launches of either mode.
-fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause {
-    let told: Vec<(&'static str, Vec<f64>, Vec<f64>)> = LOOKED_AT
-        .iter()
-        .filter_map(|(name, of)| {
-            let values = |group: &[&Seen<'_>]| {
-                let values = group.iter().map(|seen| of(&seen.launch.noise));
-                values.collect::<Option<Vec<f64>>>()
-            };
-            Some((*name, values(lesser)?, values(greater)?))
-        })
-        .collect();
-    let others = other_metrics(row, lesser, greater);
-    let looked_at = told.len() + others.len();
-    let all = lesser.len() + greater.len();
-    let chance = looked_at as f64 * by_chance(all, greater.len());
-    let counts = format!("{} and {} launches", lesser.len(), greater.len());
-    if looked_at == 0 || chance > BY_CHANCE {
-        return Cause::NotSeen(format!(
-            "they are of {counts}, which are too few to tell what goes with them from chance"
-        ));
-    }
-    let separating = told
-        .iter()
-        .map(|(name, lesser, greater)| ((*name).to_owned(), lesser, greater))
-        .chain(
-            others
-                .iter()
-                .map(|(name, lesser, greater)| (name.clone(), lesser, greater)),
-        )
-        .filter_map(|(name, lesser, greater)| {
-            let word = match (ends(lesser)?, ends(greater)?) {
-                ((_, most), (least, _)) if most < least => "more",
-                ((least, _), (_, most)) if most < least => "less",
-                _ => return None,
-            };
-            Some(format!("{word} {name}"))
-        });
-    match separating.collect::<Vec<_>>().as_slice() {
-        [] => Cause::NotSeen(format!(
-            "they are of {counts}, and nothing that was recorded of launches separates these: {}",
-            told.iter()
-                .map(|(name, ..)| *name)
-                .collect::<Vec<_>>()
-                .join(", ")
-        )),
-        found => Cause::Seen(format!(
-            "they are of {counts}, and every launch of the greater one had {} than any of the lesser",
-            found.join(" and ")
-        )),
-    }
+/// Something that was recorded of launches, and its values in those of the lesser and of the greater
+/// mode.
+struct Recorded<'a> {
+    name: &'a str,
+    lesser: Vec<f64>,
+    greater: Vec<f64>,
 }
 
-/// What a launch records that its processors, its memory and its neighbours made of it.
-type Of = fn(&Noise) -> Option<f64>;
+/// What differs between the launches of either mode.
+fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause {
+    fn recorded<'a>(
+        name: &'a str,
+        (lesser, greater): (&[&Seen<'_>], &[&Seen<'_>]),
+        value: impl Fn(&Seen<'_>) -> Option<f64>,
+    ) -> Option<Recorded<'a>> {
+        let values = |group: &[&Seen<'_>]| group.iter().map(|seen| value(seen)).collect();
+        let (lesser, greater): (Option<_>, Option<_>) = (values(lesser), values(greater));
+        Some(Recorded {
+            name,
+            lesser: lesser?,
+            greater: greater?,
+        })
+    }
+    let groups = (lesser, greater);
+    let of_noise = LOOKED_AT.iter();
+    let of_noise =
+        of_noise.filter_map(|(name, of)| recorded(name, groups, |seen| of(&seen.launch.noise)));
+    let of_noise: Vec<Recorded<'_>> = of_noise.collect();
+    // The other metrics of the point, which may be the cause or another consequence: `huge_share`,
+    // `preempted`. Those in nanoseconds are mostly the same time again.
+    let others = row.metrics.iter();
+    let others = others.filter(|metric| metric.name != row.primary && metric.unit == Unit::One);
+    let others = others.filter_map(|metric| {
+        recorded(&metric.name, groups, |seen| value(seen.point, &metric.name))
+    });
+    let others: Vec<Recorded<'_>> = others.collect();
+    let looked_at = of_noise.len() + others.len();
+    let counts = figures()
+        .with("lesser", lesser.len())
+        .with("greater", greater.len());
+    let chance = looked_at as f64 * by_chance(lesser.len() + greater.len(), greater.len());
+    if looked_at == 0 || chance > BY_CHANCE {
+        return Cause::NotSeen(("too_few", counts));
+    }
+    let separating = of_noise.iter().chain(&others).filter_map(|recorded| {
+        let (lesser_least, lesser_most) = span(recorded.lesser.iter().copied())?;
+        let (greater_least, greater_most) = span(recorded.greater.iter().copied())?;
+        let template = match () {
+            () if lesser_most < greater_least => "more_of",
+            () if greater_most < lesser_least => "less_of",
+            () => return None,
+        };
+        Some((template, figures().with("name", recorded.name)))
+    });
+    let separating: Vec<Part> = separating.collect();
+    if separating.is_empty() {
+        let names: Vec<&str> = of_noise.iter().map(|recorded| recorded.name).collect();
+        return Cause::NotSeen(("nothing_separates", counts.with("names", names.join(", "))));
+    }
+    Cause::Seen(("separated", counts.parts("separating", separating)))
+}
 
-const LOOKED_AT: [(&str, Of); 8] = [
+/// What a launch records that its CPUs, its memory and its neighbours made of it.
+type OfNoise = fn(&Noise) -> Option<f64>;
+
+const LOOKED_AT: [(&str, OfNoise); 8] = [
     ("distance between its CPUs", |noise| {
         noise.distance_ns.map(|(before, _)| before)
     }),
@@ -289,10 +269,10 @@ const LOOKED_AT: [(&str, Of); 8] = [
     ("time taken by the hypervisor", |noise| {
         Some(noise.steal_ns? / noise.duration_ns)
     }),
-    ("time used by others on its processor", |noise| {
+    ("time used by others on its CPU", |noise| {
         Some(noise.others_ns? / noise.duration_ns)
     }),
-    ("time used by others on other processors", |noise| {
+    ("time used by others on other CPUs", |noise| {
         noise.others_elsewhere
     }),
     ("preemptions", |noise| Some(noise.preemptions as f64)),
@@ -301,31 +281,6 @@ const LOOKED_AT: [(&str, Of); 8] = [
         Some((noise.minor_faults + noise.major_faults) as f64)
     }),
 ];
-
-/// The other metrics of the point, which may be the cause or another consequence: `huge_share`,
-/// `preempted`. Those in nanoseconds are mostly the same time again.
-fn other_metrics(
-    row: &PointRow,
-    lesser: &[&Seen<'_>],
-    greater: &[&Seen<'_>],
-) -> Vec<(String, Vec<f64>, Vec<f64>)> {
-    row.metrics
-        .iter()
-        .filter(|metric| metric.name != row.primary && metric.unit == Unit::One)
-        .filter_map(|metric| {
-            let values = |group: &[&Seen<'_>]| {
-                let values = group.iter().map(|seen| value(seen.point, &metric.name));
-                values.collect::<Option<Vec<f64>>>()
-            };
-            Some((metric.name.to_string(), values(lesser)?, values(greater)?))
-        })
-        .collect()
-}
-
-fn ends(values: &[f64]) -> Option<(f64, f64)> {
-    let least = values.iter().copied().reduce(f64::min)?;
-    Some((least, values.iter().copied().reduce(f64::max)?))
-}
 
 /// How probable it is that something which has nothing to do with it puts so many of all launches on
 /// one side: two of all ways to choose them.
@@ -339,7 +294,7 @@ fn by_chance(all: usize, chosen: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{launch, point_row, run};
+    use crate::tests::{launch, point_row, run};
     use costof_model::axis::Axes;
 
     /// A point of 100 and 200 ns, so many launches of each, with what the noise of each is.
@@ -356,7 +311,7 @@ mod tests {
         run.points.push(row);
         let found = modes(&run);
         assert_eq!(found.len(), 1);
-        found[0].sentence.clone()
+        found[0].sentence().clone()
     }
 
     fn noise(clock: f64, migrations: u64) -> Noise {
@@ -379,8 +334,7 @@ mod tests {
         let told = sentence(&MANY, |cost| noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1));
         assert_eq!(
             told,
-            "os.pin comes in two modes, 100 ns in 50 % and 200 ns in 50 %: they are of 7 and 7 \
-             launches, and every launch of the greater one had less core clock than any of the lesser"
+            "os.pin comes in two modes, 100 ns in 50 % and 200 ns in 50 %: they are of 7 and 7 launches, and every launch of the greater one had less core clock than any of the lesser"
         );
         let told = sentence(&MANY, |_| noise(4e9, 1));
         assert!(told.contains("nothing that was recorded of launches separates these: core clock"));
@@ -414,10 +368,8 @@ mod tests {
         let found = modes(&run);
         assert_eq!((found.len(), found[0].evidence.len()), (1, 2));
         assert_eq!(
-            found[0].sentence,
-            "2 answers come in two modes each, and nothing that was recorded is known to go with \
-             them: os.pin (100 ns in 50 % and 200 ns in 50 %); os.getpid (50.0 ns in 50 % and 100 ns \
-             in 50 %)"
+            found[0].sentence(),
+            "2 answers come in two modes each, and nothing that was recorded is known to go with them: os.pin (100 ns in 50 % and 200 ns in 50 %); os.getpid (50.0 ns in 50 % and 100 ns in 50 %)"
         );
     }
 
@@ -434,7 +386,7 @@ mod tests {
         }
         let found = modes(&run);
         assert_eq!((found.len(), found[0].evidence.len()), (1, 9));
-        let told = &found[0].sentence;
+        let told = &found[0].sentence();
         assert!(
             told.starts_with("9 answers come in two modes each"),
             "{told}"
@@ -457,7 +409,7 @@ mod tests {
             measured.disturbed = disturbed.to_vec();
         }
         run.points.push(row);
-        modes(&run)[0].sentence.clone()
+        modes(&run)[0].sentence().clone()
     }
 
     /// Two launches whose batches are of either mode, of which these were preempted.

@@ -1,12 +1,12 @@
 //! How well all predictions of a run did: how many held, and how wide they were, since a wide range
 //! always holds.
 
+use crate::Kind;
+use crate::figures::{Value, figures};
 use crate::finding::Finding;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 
-/// The kind of this finding.
-pub(crate) const KIND: &str = "prediction_score";
 /// Of fewer predictions a share says nothing.
 const SOME: usize = 10;
 
@@ -18,9 +18,9 @@ struct Scored<'a> {
     held: bool,
 }
 
-/// One sentence about all predictions.
+/// One finding about all predictions.
 pub(crate) fn prediction_score(run: &Run) -> Vec<Finding> {
-    let mut scored: Vec<Scored<'_>> = run.points.iter().filter_map(Scored::of).collect();
+    let mut scored: Vec<Scored<'_>> = run.points.iter().filter_map(score).collect();
     if scored.len() < SOME {
         return Vec::new();
     }
@@ -28,45 +28,35 @@ pub(crate) fn prediction_score(run: &Run) -> Vec<Finding> {
     let held = |scored: &[Scored<'_>]| scored.iter().filter(|one| one.held).count();
     let (narrow, wide) = scored.split_at(scored.len() / 2);
     let widest = |scored: &[Scored<'_>]| scored.last().map_or(1.0, |one| one.width);
-    let sentence = format!(
-        "of {} predictions {} held; the upper end of half of them is at most {:.1} times the lower \
-         one, of the widest {:.0} times: of the {} narrower ones {} held, of the {} wider ones {}",
-        scored.len(),
-        held(&scored),
-        widest(narrow),
-        widest(wide),
-        narrow.len(),
-        held(narrow),
-        wide.len(),
-        held(wide),
-    );
-    vec![Finding {
-        kind: KIND.into(),
-        sentence,
-        advice: None,
-        evidence: scored.iter().map(|one| one.row.point.clone()).collect(),
-    }]
+    let figures = figures()
+        .with("all", scored.len())
+        .with("held", held(&scored))
+        .with("width", Value::Decimal(widest(narrow), 1))
+        .with("widest", Value::Decimal(widest(wide), 0))
+        .with("narrow", narrow.len())
+        .with("narrow_held", held(narrow))
+        .with("wide", wide.len())
+        .with("wide_held", held(wide));
+    let evidence = scored.iter().map(|one| one.row);
+    vec![Finding::new(Kind::PredictionScore, evidence, figures)]
 }
 
-impl Scored<'_> {
-    /// None where there is no prediction, no number to hold against it, or no lower end to compare
-    /// with.
-    fn of(row: &PointRow) -> Option<Scored<'_>> {
-        let expected = row.prediction.as_ref()?;
-        let measured = row.estimate(&expected.metric)?;
-        let width = expected.high / expected.low;
-        (expected.low > 0.0 && width.is_finite()).then(|| Scored {
-            row,
-            width,
-            held: expected.missed_by(measured).is_none(),
-        })
-    }
+/// None where there is no prediction, no number to compare it with, or no lower end.
+fn score(row: &PointRow) -> Option<Scored<'_>> {
+    let expected = row.prediction.as_ref()?;
+    let measured = row.estimate(&expected.metric)?;
+    let width = expected.high / expected.low;
+    (expected.low > 0.0 && width.is_finite()).then(|| Scored {
+        row,
+        width,
+        held: expected.missed_by(measured).is_none(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{expect, point_row, run};
+    use crate::tests::{expect, point_row, run};
     use costof_model::axis::Axes;
 
     fn with(predictions: &[(f64, f64)]) -> Vec<Finding> {
@@ -87,9 +77,8 @@ mod tests {
         predictions.extend([(50.0, 200.0); 5]);
         let found = with(&predictions);
         assert_eq!(
-            found[0].sentence,
-            "of 10 predictions 9 held; the upper end of half of them is at most 1.2 times the lower \
-             one, of the widest 4 times: of the 5 narrower ones 4 held, of the 5 wider ones 5"
+            found[0].sentence(),
+            "of 10 predictions 9 held; the upper end of half of them is at most 1.2 times the lower one, of the widest 4 times: of the 5 narrower ones 4 held, of the 5 wider ones 5"
         );
         assert_eq!(found[0].evidence.len(), 10);
     }

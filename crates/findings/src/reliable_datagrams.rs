@@ -1,185 +1,122 @@
 //! What making datagrams reliable adds to a round trip, and at which end.
 
-use crate::finding::{Finding, grade_by_others};
-use crate::ratio::{Difference, LogRatio};
-use crate::send_crossover::{circumstances, groups};
+use crate::Kind;
+use crate::figures::{Part, bytes, figures, ns, times};
+use crate::finding::Finding;
+use crate::interval::Interval;
+use crate::naming::place;
 use costof_model::noise::Grade;
-use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::unit::{Unit, display_bytes};
+use costof_model::select::{Group, Select};
 
-const ROUND_TRIP: &str = "rudp.rtt";
-const STAGES: &str = "rudp.stages";
-/// What the others are held against.
+/// What the others are compared with.
 const PLAIN: &str = "udp";
-/// The others, and how a sentence calls each.
-const RELIABLE: [(&str, &str); 2] = [
-    ("rudp", "by rudp"),
-    ("study", "by the study's protocol, which answers with 8 B"),
-];
-/// The ends, by what is stamped there, and how a sentence calls each.
-const ENDS: [(&str, &str); 2] = [
-    ("client", "at the end that asks"),
-    ("server", "at the end that answers"),
-];
+/// The library, and the templates for it and for the other protocol.
+const LIBRARY: &str = "rudp";
+const RELIABLE: [(&str, &str); 2] = [(LIBRARY, "rudp"), ("study", "study")];
+/// The ends, by what is stamped there, and the template for each.
+const ENDS: [(&str, &str); 2] = [("client", "at_client"), ("server", "at_server")];
 
-/// What the points of a group say.
-type Find = fn(&Run, &Group<'_>) -> Option<Finding>;
-
-/// Of which probe's points each is asked.
-const FINDERS: [(&str, Find); 2] = [(ROUND_TRIP, round_trips), (STAGES, ends)];
-
-/// For each link and way of waiting, a sentence on round trips and one on either end.
+/// For each link and way of waiting, a finding on round trips and one on either end.
 pub(crate) fn reliable_datagrams(run: &Run) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (probe, find) in FINDERS {
-        let quiet = |row: &&PointRow| row.point.probe == probe && grade_by_others(row) < Grade::D;
-        let groups = groups(run.points.iter().filter(quiet), &["stack", "size"]);
-        let groups = groups
-            .into_iter()
-            .map(|(common, rows)| Group { common, rows });
-        findings.extend(groups.filter_map(|group| find(run, &group)));
-    }
-    findings
+    let groups = |probe| {
+        let quiet = run.select(probe).contention_at_most(Grade::C);
+        quiet.group_by(&["stack", "size"]).into_iter()
+    };
+    let round_trips = groups("rudp.rtt").filter_map(|group| round_trips(run, &group));
+    let ends = groups("rudp.stages").filter_map(|group| ends(run, &group));
+    round_trips.chain(ends).collect()
 }
 
-/// Points that differ in stack and size alone.
-struct Group<'a> {
-    common: Point,
-    rows: Vec<&'a PointRow>,
-}
-
-/// A point beside the plain one of its size.
-struct Beside<'a> {
+/// A point, and the plain one of its size.
+struct Pair<'a> {
     size: u64,
     row: &'a PointRow,
     plain: &'a PointRow,
 }
 
-impl Group<'_> {
-    fn of(&self, stack: &str) -> impl Iterator<Item = &PointRow> {
-        let rows = self.rows.iter().copied();
-        rows.filter(move |row| row.axes().find_word("stack") == Some(stack))
+/// The smallest message and the largest of a stack that both were measured with; one if there is no
+/// other.
+fn pairs<'a>(rows: &Select<'a>, stack: &str) -> Vec<Pair<'a>> {
+    let of_stack = |stack| rows.clone().at("stack", stack).by_number("size");
+    let plain = of_stack(PLAIN);
+    let pairs = of_stack(stack).into_iter().filter_map(|(size, row)| {
+        let (_, plain) = *plain.iter().find(|(known, _)| *known == size)?;
+        Some(Pair { size, row, plain })
+    });
+    let mut pairs: Vec<Pair<'_>> = pairs.collect();
+    if pairs.len() > 2 {
+        pairs.drain(1..pairs.len() - 1);
     }
-
-    /// The smallest message and the largest of a stack that both were measured with; one if there
-    /// is no other.
-    fn beside_plain(&self, stack: &str) -> Vec<Beside<'_>> {
-        let size = |row: &PointRow| row.axes().find_number("size");
-        let mut beside: Vec<Beside<'_>> = self
-            .of(stack)
-            .filter_map(|row| {
-                Some(Beside {
-                    size: size(row)?,
-                    row,
-                    plain: self.of(PLAIN).find(|plain| size(plain) == size(row))?,
-                })
-            })
-            .collect();
-        beside.sort_by_key(|beside| beside.size);
-        if beside.len() > 2 {
-            beside.drain(1..beside.len() - 1);
-        }
-        beside
-    }
-
-    /// ` over loopback (wait=spin)`.
-    fn place(&self, run: &Run) -> String {
-        format!(
-            "over {}{}",
-            self.common.link,
-            circumstances(run, &self.common)
-        )
-    }
+    pairs
 }
 
-fn evidence(beside: &[Beside<'_>]) -> impl Iterator<Item = Point> {
-    let rows = beside.iter().flat_map(|beside| [beside.row, beside.plain]);
-    rows.map(|row| row.point.clone())
+fn evidence<'a>(pairs: &[Pair<'a>]) -> Vec<&'a PointRow> {
+    pairs
+        .iter()
+        .flat_map(|pair| [pair.row, pair.plain])
+        .collect()
 }
 
 /// How many times as long a round trip takes.
 fn round_trips(run: &Run, group: &Group<'_>) -> Option<Finding> {
-    let mut said = Vec::new();
-    let mut points = Vec::new();
-    for (stack, by) in RELIABLE {
-        let beside = group.beside_plain(stack);
-        let times: Vec<String> = beside.iter().filter_map(|one| times(run, one)).collect();
+    let (mut stacks, mut rows) = (Vec::new(), Vec::new());
+    for (stack, template) in RELIABLE {
+        let pairs = pairs(&group.rows, stack);
+        let times: Vec<Part> = pairs.iter().filter_map(|pair| ratio(run, pair)).collect();
         if !times.is_empty() {
-            said.push(format!("{by}, it takes {}", times.join(" and ")));
-            points.extend(evidence(&beside));
+            stacks.push((template, figures().parts("times", times)));
+            rows.extend(evidence(&pairs));
         }
     }
-    (!said.is_empty()).then(|| Finding {
-        kind: "reliable_round_trip".into(),
-        sentence: format!(
-            "beside a plain datagram there and back {}: {}",
-            group.place(run),
-            said.join("; ")
-        ),
-        advice: None,
-        evidence: points,
-    })
+    let is_any = !stacks.is_empty();
+    let figures = figures()
+        .with("place", place(run, &group.common))
+        .parts("stacks", stacks);
+    is_any.then(|| Finding::new(Kind::ReliableRoundTrip, rows, figures))
 }
 
-/// `1.59 times as long at 56B (1.48 to 1.70; 12.4 µs)`.
-fn times(run: &Run, beside: &Beside<'_>) -> Option<String> {
+fn ratio(run: &Run, pair: &Pair<'_>) -> Option<Part> {
     const METRIC: &str = "latency";
-    let ratio = LogRatio::of(run, beside.row, beside.plain, METRIC)?;
-    let [low, middle, high] = [ratio.low, ratio.middle, ratio.high].map(f64::exp);
-    let size = display_bytes(beside.size);
-    let ns = Unit::Nanoseconds.display(beside.row.estimate(METRIC)?.median);
-    let rest = format!("({low:.2} to {high:.2}; {ns})");
-    Some(match low > 1.0 || high < 1.0 {
-        true => format!("{middle:.2} times as long at {size} {rest}"),
-        false => format!("as long at {size}, as far as can be seen {rest}"),
-    })
+    let ratio = Interval::log_ratio(run, pair.row, pair.plain, METRIC)?;
+    let figures = figures()
+        .with("size", bytes(pair.size))
+        .with("time", ns(pair.row.median(METRIC)?))
+        .interval(ratio.exp(), times);
+    Some((if ratio.differs() { "longer" } else { "as_long" }, figures))
 }
 
 /// How much more the library takes at either end, by the kernel's stamps.
 fn ends(run: &Run, group: &Group<'_>) -> Option<Finding> {
-    let (stack, by) = RELIABLE[0];
-    let beside = group.beside_plain(stack);
-    let at_sizes: Vec<String> = beside
-        .iter()
-        .filter_map(|one| {
-            let more: Vec<String> = ENDS
-                .iter()
-                .filter_map(|(metric, end)| Some(format!("{} {end}", more(run, one, metric)?)))
-                .collect();
-            let size = display_bytes(one.size);
-            (!more.is_empty()).then(|| format!("at {size} {}", more.join(" and ")))
-        })
-        .collect();
-    (!at_sizes.is_empty()).then(|| Finding {
-        kind: "reliable_ends".into(),
-        sentence: format!(
-            "{by} {}, a datagram takes more than a plain one does, by the kernel's stamps: {}",
-            group.place(run),
-            at_sizes.join("; ")
-        ),
-        advice: None,
-        evidence: evidence(&beside).collect(),
-    })
-}
-
-/// `1.04 µs (0.9 µs to 1.2 µs)`.
-fn more(run: &Run, beside: &Beside<'_>, metric: &str) -> Option<String> {
-    let difference = Difference::of(run, beside.row, beside.plain, metric)?;
-    let ns = |ns: f64| Unit::Nanoseconds.display(ns);
-    let Difference { low, middle, high } = difference;
-    Some(match low > 0.0 {
-        true => format!("{} ({} to {})", ns(middle), ns(low), ns(high)),
-        false if high > 0.0 => format!("nothing that can be seen (up to {})", ns(high)),
-        false => "nothing".to_owned(),
-    })
+    let pairs = pairs(&group.rows, LIBRARY);
+    let sizes = pairs.iter().filter_map(|pair| {
+        let ends = ENDS.iter().filter_map(|(metric, end)| {
+            let more = Interval::difference(run, pair.row, pair.plain, metric)?;
+            let template = match more {
+                more if more.low > 0.0 => "more",
+                more if more.high > 0.0 => "up_to",
+                _ => "nothing",
+            };
+            let more = (template, figures().interval(more, ns));
+            Some((*end, figures().parts("more", vec![more])))
+        });
+        let ends: Vec<Part> = ends.collect();
+        let size = figures().with("size", bytes(pair.size));
+        (!ends.is_empty()).then(|| ("at_size", size.parts("ends", ends)))
+    });
+    let sizes: Vec<Part> = sizes.collect();
+    let is_any = !sizes.is_empty();
+    let figures = figures()
+        .with("place", place(run, &group.common))
+        .parts("sizes", sizes);
+    is_any.then(|| Finding::new(Kind::ReliableEnds, evidence(&pairs), figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, run};
+    use crate::tests::{point_row, run};
     use costof_model::axis::Axes;
     use costof_model::noise::Warning;
 
@@ -211,7 +148,7 @@ mod tests {
     }
 
     fn rtt(stack: &'static str, size: u64, us: f64) -> PointRow {
-        row(ROUND_TRIP, "latency", stack, size, us)
+        row("rudp.rtt", "latency", stack, size, us)
     }
 
     #[test]
@@ -230,11 +167,8 @@ mod tests {
         let found = found(&rows);
         assert_eq!(found.len(), 1);
         assert_eq!(
-            found[0].sentence,
-            "beside a plain datagram there and back over loopback: by rudp, it takes 1.50 times \
-             as long at 56B (1.46 to 1.54; 12.0 µs) and 1.50 times as long at 2KiB (1.46 to 1.54; \
-             15.0 µs); by the study's protocol, which answers with 8 B, it takes as long at 56B, as \
-             far as can be seen (0.98 to 1.04; 8.10 µs)"
+            found[0].sentence(),
+            "compared with a plain datagram there and back over loopback: by rudp, it takes 1.50 times as long at 56B (1.46 to 1.54; 12.0 µs) and 1.50 times as long at 2KiB (1.46 to 1.54; 15.0 µs); by the study's protocol, which answers with 8 B, it takes as long at 56B, as far as can be seen (0.98 to 1.04; 8.10 µs)"
         );
         assert_eq!(found[0].evidence.len(), 6);
     }
@@ -249,7 +183,7 @@ mod tests {
         }
         let found = found(&rows);
         assert_eq!(found.len(), 2);
-        assert!(found[1].sentence.contains("over veth"));
+        assert!(found[1].sentence().contains("over veth"));
     }
 
     #[test]
@@ -270,8 +204,8 @@ mod tests {
     #[test]
     fn either_end_has_what_it_takes_more() {
         let stages = |stack, client_us: f64, server_us: f64| {
-            let mut both = row(STAGES, "client", stack, 1400, client_us);
-            let server = row(STAGES, "server", stack, 1400, server_us);
+            let mut both = row("rudp.stages", "client", stack, 1400, client_us);
+            let server = row("rudp.stages", "server", stack, 1400, server_us);
             both.metrics.extend(server.metrics);
             both
         };
@@ -279,11 +213,13 @@ mod tests {
             |server_us| found(&[stages("rudp", 6.0, server_us), stages("udp", 5.0, 5.0)]);
         let found = found_of(5.1);
         assert_eq!(
-            found[0].sentence,
-            "by rudp over loopback, a datagram takes more than a plain one does, by the kernel's \
-             stamps: at 1400B 1.00 µs (844 ns to 1.16 µs) at the end that asks and nothing that can \
-             be seen (up to 243 ns) at the end that answers"
+            found[0].sentence(),
+            "by rudp over loopback, a datagram takes more than a plain one does, by the kernel's timestamps: at 1400B 1.00 µs (844 ns to 1.16 µs) at the client and nothing that can be seen (up to 243 ns) at the server"
         );
-        assert!(found_of(4.0)[0].sentence.contains("and nothing at the end"));
+        assert!(
+            found_of(4.0)[0]
+                .sentence()
+                .contains("and nothing at the server")
+        );
     }
 }

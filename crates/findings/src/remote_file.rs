@@ -1,147 +1,106 @@
 //! What limits the reading of a remote file: the link, the server, this end, or that one call waits for
 //! the other.
 
-use crate::finding::{Finding, grade_by_others};
-use crate::send_crossover::groups;
+use crate::Kind;
+use crate::figures::{bytes, figures, ns, part, percent, rate};
+use crate::finding::Finding;
 use costof_model::noise::Grade;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
-use costof_model::unit::{Unit, display_bytes};
+use costof_model::select::Select;
 
-const PROBE: &str = "file.remote";
-/// From which share of its time on this end's processor limits.
+/// From which share of its time on this end's CPU limits.
 const BUSY: f64 = 0.9;
 /// How many times as long a handshake takes where packets wait in the link, at least.
 const WAITS: f64 = 3.0;
-/// By how much longer, at least, in nanoseconds: processors that are woken explain less.
+/// By how much longer, at least: CPUs that are woken explain less.
 const WAITS_NS: f64 = 100_000.0;
 
 /// For each path, what limits its throughput, and what a small read by itself consists of.
 pub(crate) fn remote_file(run: &Run) -> Vec<Finding> {
-    let rows = run.points.iter().filter(|row| {
-        row.point.probe == PROBE && row.state == State::Ok && grade_by_others(row) < Grade::D
-    });
-    let paths = groups(rows, &["pattern", "block", "depth"]);
-    let found = paths
-        .iter()
-        .flat_map(|(_, rows)| [limit(rows), parts(rows)]);
+    let rows = run.select("file.remote").contention_at_most(Grade::C);
+    let rows = rows.filter(|row| row.state == State::Ok);
+    let paths = rows.group_by(&["pattern", "block", "depth"]).into_iter();
+    let found = paths.flat_map(|path| [limit(&path.rows), parts(&path.rows)]);
     found.flatten().collect()
 }
 
 fn number(row: &PointRow, axis: &str) -> u64 {
-    row.axes().find_number(axis).unwrap_or(0)
-}
-
-fn word<'r>(row: &'r PointRow, axis: &str) -> &'r str {
-    row.axes().find_word(axis).unwrap_or("?")
-}
-
-fn ns(ns: f64) -> String {
-    Unit::Nanoseconds.display(ns)
+    row.number(axis).unwrap_or(0)
 }
 
 /// What limits the point at which most is read.
-fn limit(rows: &[&PointRow]) -> Option<Finding> {
-    let throughput = |row: &&&PointRow| row.median("throughput").unwrap_or(0.0);
+fn limit(rows: &Select<'_>) -> Option<Finding> {
+    let throughput = |row: &PointRow| row.median("throughput").unwrap_or(0.0);
     let fastest = rows
         .iter()
         .max_by(|one, other| throughput(one).total_cmp(&throughput(other)))?;
-    let bytes_a_second = fastest.median("throughput")?;
-    let busy = fastest.median("cpu")? * bytes_a_second / 1024.0 / 1e9;
-    let handshakes = fastest
-        .median("handshake")
-        .zip(fastest.median("handshake_loaded"));
-    let deeper = |row: &&&PointRow| {
+    let bytes_per_s = fastest.median("throughput")?;
+    let busy = fastest.median("cpu")? * bytes_per_s / 1024.0 / 1e9;
+    let alone = fastest.median("handshake");
+    let handshakes = alone.zip(fastest.median("handshake_loaded"));
+    let deeper = |row: &PointRow| {
         number(row, "depth") > 1
             && number(row, "block") == number(fastest, "block")
-            && word(row, "pattern") == word(fastest, "pattern")
+            && row.word("pattern") == fastest.word("pattern")
     };
     let depth = number(fastest, "depth");
-    let (by, advice) = if busy > BUSY {
-        let by = "this end's processor, which it keeps busy all the time".to_owned();
-        (by, None)
-    } else if let Some((alone, loaded)) = handshakes
-        && loaded > WAITS * alone
-        && loaded - alone > WAITS_NS
-    {
-        let by = format!(
-            "the link, in which packets wait: a handshake with the server's kernel takes {} while \
-             the file is read and {} otherwise",
-            ns(loaded),
-            ns(alone)
-        );
-        (by, None)
-    } else if depth == 1 && rows.iter().find(deeper).is_none() {
-        let by = "that each call waits for the one before".to_owned();
-        (
-            by,
-            Some("measure it with several under way (--set depth=1,16)".to_owned()),
-        )
-    } else if let Some((alone, loaded)) = handshakes {
-        let by = format!(
-            "the server: no packets wait in the link (a handshake takes {} while the file is read \
-             and {} otherwise), and this end's processor is busy for {:.0} % of the time",
-            ns(loaded),
-            ns(alone),
-            100.0 * busy
-        );
-        (by, None)
-    } else {
-        let by = format!(
-            "the link or the server: this end's processor is busy for {:.0} % of the time",
-            100.0 * busy
-        );
-        (by, None)
+    let is_queued = |(alone, loaded)| loaded > WAITS * alone && loaded - alone > WAITS_NS;
+    let is_alone = depth == 1 && !rows.iter().any(|row| deeper(row));
+    let limit = match handshakes {
+        _ if busy > BUSY => "by_cpu",
+        Some(handshakes) if is_queued(handshakes) => "by_link",
+        _ if is_alone => "by_waiting",
+        Some(_) => "by_server",
+        None => "by_link_or_server",
     };
-    Some(Finding {
-        kind: "remote_file_limit".into(),
-        sentence: format!(
-            "{} is read at {} at most, {} in blocks of {} with {depth} under way; what limits it is {by}",
-            word(fastest, "path"),
-            Unit::BytesPerSecond.display(bytes_a_second),
-            match word(fastest, "pattern") {
-                "random" => "randomly",
-                _ => "sequentially",
+    let is_random = fastest.word("pattern") == Some("random");
+    let figures = figures()
+        .with("path", fastest.word("path").unwrap_or("?"))
+        .with("rate", rate(bytes_per_s))
+        .with(
+            "how",
+            if is_random {
+                "randomly"
+            } else {
+                "sequentially"
             },
-            display_bytes(number(fastest, "block")),
-        ),
-        advice,
-        evidence: vec![fastest.point.clone()],
-    })
+        )
+        .with("block", bytes(number(fastest, "block")))
+        .with("depth", depth)
+        .with("busy", percent(busy))
+        .maybe("alone", handshakes.map(|(alone, _)| ns(alone)))
+        .maybe("loaded", handshakes.map(|(_, loaded)| ns(loaded)))
+        .when("try_depth", limit == "by_waiting")
+        .parts("limit", vec![part(limit)]);
+    Some(Finding::new(Kind::RemoteFileLimit, [*fastest], figures))
 }
 
 /// What the smallest random read consists of, one at a time: the link's round trip, what a server takes
 /// to do nothing, and the rest.
-fn parts(rows: &[&PointRow]) -> Option<Finding> {
-    let alone = rows.iter().filter(|row| number(row, "depth") == 1);
-    let small = alone.min_by_key(|row| (number(row, "block"), word(row, "pattern") != "random"))?;
+fn parts(rows: &Select<'_>) -> Option<Finding> {
+    let alone = rows.clone().at("depth", 1).into_iter();
+    let small =
+        alone.min_by_key(|row| (number(row, "block"), row.word("pattern") != Some("random")))?;
     let latency = small.median("latency")?;
     let (call, handshake) = (small.median("null_call")?, small.median("handshake")?);
-    if call < handshake || latency < call {
-        return None;
-    }
-    Some(Finding {
-        kind: "remote_read_parts".into(),
-        sentence: format!(
-            "of the {} that a block of {} of {} takes by itself, {} are a handshake's round trip, {} \
-             more what the server and being woken take for a call that does nothing, and {} the block",
-            ns(latency),
-            display_bytes(number(small, "block")),
-            word(small, "path"),
-            ns(handshake),
-            ns(call - handshake),
-            ns(latency - call),
-        ),
-        advice: None,
-        evidence: vec![small.point.clone()],
-    })
+    let figures = figures()
+        .with("latency", ns(latency))
+        .with("size", bytes(number(small, "block")))
+        .with("path", small.word("path").unwrap_or("?"))
+        .with("handshake", ns(handshake))
+        .with("call", ns(call - handshake))
+        .with("block", ns(latency - call));
+    let adds_up = handshake <= call && call <= latency;
+    adds_up.then(|| Finding::new(Kind::RemoteReadParts, [small], figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, sentences};
+    use crate::tests::{point_row, sentences};
     use costof_model::axis::Axes;
+    use costof_model::unit::Unit;
 
     /// A point with its latency, throughput, and processor time for a KiB, and the handshakes alone and
     /// under load.
@@ -152,7 +111,7 @@ mod tests {
             .with("block", block)
             .with("depth", depth);
         let latency = 40_000.0;
-        let mut row = point_row(PROBE, "latency", axes, latency, (latency, latency));
+        let mut row = point_row("file.remote", "latency", axes, latency, (latency, latency));
         for (name, unit, value) in [
             ("throughput", Unit::BytesPerSecond, rate),
             ("null_call", Unit::Nanoseconds, 30_000.0),
@@ -179,15 +138,11 @@ mod tests {
         let found = sentences(remote_file, &rows);
         assert_eq!(
             found[0],
-            "nfs://h/e/f is read at 11.9 MB/s at most, randomly in blocks of 1MiB with 16 under way; \
-             what limits it is the link, in which packets wait: a handshake with the server's kernel \
-             takes 9.50 ms while the file is read and 8.00 µs otherwise"
+            "nfs://h/e/f is read at 11.9 MB/s at most, randomly in blocks of 1MiB with 16 in flight; the limit is the link, in which packets wait: a handshake with the server's kernel takes 9.50 ms while the file is read and 8.00 µs otherwise"
         );
         assert_eq!(
             found[1],
-            "of the 40.0 µs that a block of 4KiB of nfs://h/e/f takes by itself, 8.00 µs are a \
-             handshake's round trip, 22.0 µs more what the server and being woken take for a call \
-             that does nothing, and 10.0 µs the block"
+            "of the 40.0 µs that a block of 4KiB of nfs://h/e/f takes by itself, 8.00 µs are a handshake's round trip, 22.0 µs more what the server and being woken take for a call that does nothing, and 10.0 µs the block"
         );
     }
 
@@ -218,7 +173,7 @@ mod tests {
         );
         // 1,000 ns for a KiB, a million times a second.
         let busy = limit(&[row(4096, 16, 1.024e9, 1000.0, (8_000.0, 9.5e6))]);
-        assert!(busy.contains("is this end's processor"), "{busy}");
+        assert!(busy.contains("is this end's CPU"), "{busy}");
     }
 
     #[test]

@@ -1,29 +1,26 @@
 //! What a round trip over a network spends on waking who waits for it.
 
-use crate::finding::{Finding, grade_by_others};
-use costof_model::Text;
+use crate::Kind;
+use crate::figures::{Figures, bytes, figures, ns, percent};
+use crate::finding::Finding;
+use crate::modes::two_modes;
 use costof_model::axis::AxisValue;
-use costof_model::metric::Mode;
 use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::unit::{Unit, display_bytes};
 
-const PROBE: &str = "net.rtt";
-
-/// What waiting in the kernel costs, and what a processor costs that rests meanwhile: once for
-/// each link and protocol.
+/// What blocking costs, and what an idle CPU costs: once for each link and protocol.
 pub(crate) fn round_trip(run: &Run) -> Vec<Finding> {
-    let blocked = run.points.iter().filter(|row| {
-        is(row, PROBE, &[("wait", "block"), ("cpus", "cross")])
-            && row.axes().find_number("rate") == Some(0)
-            && is_waited_for(row)
-    });
+    let blocked = run
+        .select("net.rtt")
+        .words(&[("wait", "block"), ("cpus", "cross")]);
+    let blocked = blocked.at("rate", 0).contention_at_most(Grade::C);
+    let subject = |point: &Point| (point.link.clone(), point.axes.0.get("over").cloned());
     let mut findings: Vec<Finding> = Vec::new();
-    let found: [fn(&Run, &PointRow) -> Option<Finding>; 3] = [wake_ups, resting, modes];
     for row in blocked {
-        for finding in found.iter().filter_map(|find| find(run, row)) {
+        let found = [wake_ups(run, row), idle_cpus(run, row), modes(run, row)];
+        for finding in found.into_iter().flatten() {
             let is_new = |known: &Finding| {
                 known.kind != finding.kind || subject(&known.evidence[0]) != subject(&row.point)
             };
@@ -35,183 +32,114 @@ pub(crate) fn round_trip(run: &Run) -> Vec<Finding> {
     findings
 }
 
-/// Whether waiting for the other end is what it takes, and not waiting for a processor that others
-/// use.
-fn is_waited_for(row: &PointRow) -> bool {
-    grade_by_others(row) < Grade::D
+/// The size, the protocol and the link of a round trip.
+fn described(row: &PointRow) -> Figures {
+    figures()
+        .with("size", bytes(row.number("size").unwrap_or(0)))
+        .with("over", row.word("over").unwrap_or("?"))
+        .with("link", &*row.point.link)
 }
 
-/// The link, and what goes over it.
-fn subject(point: &Point) -> (&Text, Option<&str>) {
-    (&point.link, point.axes.find_word("over"))
-}
-
-/// `a TCP round trip of 56B over loopback`.
-fn named(row: &PointRow) -> String {
-    let over = row.axes().find_word("over").unwrap_or("?");
-    let size = row.axes().find_number("size").unwrap_or(0);
-    format!(
-        "a round trip of {} by {over} over {}",
-        display_bytes(size),
-        row.point.link
+/// What one takes more than another: both medians, and the halves of their difference.
+fn compared(slow: &PointRow, fast: &PointRow, (low, high): (f64, f64)) -> Option<Figures> {
+    let figures = described(slow)
+        .with("slow", ns(slow.primary()?.median))
+        .with("fast", ns(fast.primary()?.median));
+    Some(
+        figures
+            .with("low", ns(low / 2.0))
+            .with("high", ns(high / 2.0)),
     )
 }
 
-/// A round trip that is waited for in the kernel beside one that is spun for: they differ in two
+/// A round trip for which both ends block, compared with one for which they spin: they differ in two
 /// wake-ups, one at each end.
 fn wake_ups(run: &Run, blocked: &PointRow) -> Option<Finding> {
-    let awake = is(blocked, PROBE, &[("wake", "awake")]);
-    let spinning = beside(run, blocked, "wait", "spin").filter(|_| awake)?;
-    let (low, high) = more(blocked, spinning)?;
-    let one = switch(run, "awake").map_or_else(String::new, |row| {
-        format!(
-            "; a context switch to another processor by a pipe takes {}",
-            ns(row.primary().map_or(0.0, |estimate| estimate.median))
-        )
-    });
-    Some(Finding {
-        kind: "round_trip_wake_ups".into(),
-        sentence: format!(
-            "{} takes {} when both ends block instead of {} when they spin: a wake-up at each end, \
-             of {} to {}{one}",
-            named(blocked),
-            ns(blocked.primary()?.median),
-            ns(spinning.primary()?.median),
-            ns(low / 2.0),
-            ns(high / 2.0),
-        ),
-        advice: None,
-        evidence: evidence(blocked, spinning, switch(run, "awake")),
-    })
+    let is_awake = blocked.is_at("wake", "awake");
+    let spinning = same_but(run, blocked, "wait", "spin").filter(|_| is_awake)?;
+    let switch = context_switch(run, "awake");
+    let switch_ns = switch.and_then(|row| Some(ns(row.primary()?.median)));
+    let figures = compared(blocked, spinning, more(blocked, spinning)?)?;
+    let figures = figures.maybe("switch", switch_ns);
+    let evidence = [blocked, spinning].into_iter().chain(switch);
+    Some(Finding::new(Kind::RoundTripWakeUps, evidence, figures))
 }
 
-/// A round trip between processors that may rest beside one between processors that are kept awake.
-fn resting(run: &Run, idle: &PointRow) -> Option<Finding> {
-    let may_rest = is(idle, PROBE, &[("wake", "idle")]);
-    let awake = beside(run, idle, "wake", "awake").filter(|_| may_rest)?;
-    let (low, high) = more(idle, awake)?;
-    let mut evidence = evidence(idle, awake, None);
-    let mut one = String::new();
-    if let (Some(idle), Some(awake)) = (switch(run, "idle"), switch(run, "awake"))
+/// A round trip between CPUs that may be idle, compared with one between CPUs that are kept awake.
+fn idle_cpus(run: &Run, idle: &PointRow) -> Option<Finding> {
+    let may_be_idle = idle.is_at("wake", "idle");
+    let awake = same_but(run, idle, "wake", "awake").filter(|_| may_be_idle)?;
+    let mut figures = compared(idle, awake, more(idle, awake)?)?;
+    let mut evidence = vec![idle, awake];
+    if let Some((idle, awake)) = context_switch(run, "idle").zip(context_switch(run, "awake"))
         && let Some((low, high)) = more(idle, awake)
     {
-        one = format!(
-            "; of a context switch by a pipe it is {} to {}",
-            ns(low),
-            ns(high)
-        );
-        evidence.extend([idle.point.clone(), awake.point.clone()]);
+        figures = figures
+            .with("switch_low", ns(low))
+            .with("switch_high", ns(high));
+        evidence.extend([idle, awake]);
     }
-    Some(Finding {
-        kind: "round_trip_resting".into(),
-        sentence: format!(
-            "{} takes {} instead of {} where nothing keeps the processors awake: waking each from \
-             its rest is {} to {} of it{one}",
-            named(idle),
-            ns(idle.primary()?.median),
-            ns(awake.primary()?.median),
-            ns(low / 2.0),
-            ns(high / 2.0),
-        ),
-        advice: Some(
-            "spin, or keep the processors awake (an idle loop that polls), where latency counts"
-                .to_owned(),
-        ),
-        evidence,
-    })
+    Some(Finding::new(Kind::RoundTripResting, evidence, figures))
 }
 
-/// By which factor a mode may lie beside the round trip that it is held to be.
+/// By which factor a mode may differ from the round trip that it is taken to be.
 const SAME: f64 = 1.25;
 /// From which factor on the slower mode is another thing.
 const SLOWER: f64 = 1.5;
 
-/// Two modes of a round trip between processors that may rest, of which the faster is that between
-/// processors that are kept awake.
+/// Two modes of a round trip between CPUs that may be idle, of which the faster is that between CPUs that
+/// are kept awake.
 fn modes(run: &Run, idle: &PointRow) -> Option<Finding> {
-    let may_rest = is(idle, PROBE, &[("wake", "idle")]);
-    let awake = beside(run, idle, "wake", "awake").filter(|_| may_rest)?;
-    let [faster, slower] = two_modes(idle)?;
+    let may_be_idle = idle.is_at("wake", "idle");
+    let awake = same_but(run, idle, "wake", "awake").filter(|_| may_be_idle)?;
+    let [faster, slower] = two_modes(idle.primary()?)?;
     let awake_ns = awake.primary()?.median;
     let is_awake = (awake_ns / SAME..=awake_ns * SAME).contains(&faster.median);
-    (is_awake && slower.median >= SLOWER * awake_ns).then(|| Finding {
-        kind: "round_trip_modes".into(),
-        sentence: format!(
-            "of {} between processors that may rest, {:.0} % take about {}, as between processors \
-             that are kept awake ({}); the other {:.0} % take about {}: a processor was at rest and \
-             had to be woken",
-            named(idle),
-            100.0 * faster.share,
-            ns(faster.median),
-            ns(awake_ns),
-            100.0 * slower.share,
-            ns(slower.median),
-        ),
-        advice: None,
-        evidence: evidence(idle, awake, None),
-    })
-}
-
-/// The modes of a point that has two, the faster first.
-fn two_modes(row: &PointRow) -> Option<[&Mode; 2]> {
-    match row.primary()?.modes.as_slice() {
-        [one, other] if one.median <= other.median => Some([one, other]),
-        [one, other] => Some([other, one]),
-        _ => None,
-    }
-}
-
-fn is(row: &PointRow, probe: &str, words: &[(&str, &str)]) -> bool {
-    row.point.probe == probe
-        && words
-            .iter()
-            .all(|(axis, word)| row.axes().find_word(axis) == Some(word))
+    let figures = described(idle)
+        .with("fast_share", percent(faster.share))
+        .with("fast", ns(faster.median))
+        .with("awake", ns(awake_ns))
+        .with("slow_share", percent(slower.share))
+        .with("slow", ns(slower.median));
+    let is_found = is_awake && slower.median >= SLOWER * awake_ns;
+    is_found.then(|| Finding::new(Kind::RoundTripModes, [idle, awake], figures))
 }
 
 /// The point that differs from this one in the word of one axis.
-fn beside<'r>(run: &'r Run, row: &PointRow, axis: &str, word: &str) -> Option<&'r PointRow> {
+fn same_but<'r>(run: &'r Run, row: &PointRow, axis: &str, word: &str) -> Option<&'r PointRow> {
     let mut point = row.point.clone();
     *point.axes.0.get_mut(axis)? = AxisValue::Word(word.to_owned().into());
-    let mut points = run.points.iter();
-    points.find(|other| other.point == point && is_waited_for(other))
+    let rows = run.select(&point.probe).filter(|row| row.point == point);
+    rows.contention_at_most(Grade::C).one()
 }
 
-/// A context switch between processes on two processors.
-fn switch<'r>(run: &'r Run, wake: &str) -> Option<&'r PointRow> {
-    let such = [
+/// A context switch between processes on two CPUs.
+fn context_switch<'r>(run: &'r Run, wake: &str) -> Option<&'r PointRow> {
+    let words = [
         ("between", "processes"),
         ("over", "pipe"),
         ("cpus", "cross"),
         ("wake", wake),
     ];
-    let mut points = run.points.iter();
-    points.find(|row| {
-        is(row, "os.context_switch", &such) && row.primary().is_some() && is_waited_for(row)
-    })
+    let switches = run.select("os.context_switch").words(&words);
+    let measured = switches.filter(|row| row.primary().is_some());
+    measured.contention_at_most(Grade::C).one()
 }
 
 /// How much more the one takes than the other, at least and at most; `None` where their intervals
-/// do not tell.
+/// overlap.
 fn more(slow: &PointRow, fast: &PointRow) -> Option<(f64, f64)> {
     let (slow_low, slow_high) = slow.primary()?.ci95?;
     let (fast_low, fast_high) = fast.primary()?.ci95?;
     (slow_low > fast_high).then_some((slow_low - fast_high, slow_high - fast_low))
 }
 
-fn evidence(one: &PointRow, other: &PointRow, third: Option<&PointRow>) -> Vec<Point> {
-    let rows = [one, other].into_iter().chain(third);
-    rows.map(|row| row.point.clone()).collect()
-}
-
-fn ns(value: f64) -> String {
-    Unit::Nanoseconds.display(value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{self, point_row};
+    use crate::tests::{self, point_row};
     use costof_model::axis::Axes;
+    use costof_model::metric::Mode;
     use costof_model::noise::Warning;
 
     fn row(probe: &'static str, metric: &'static str, axes: Axes, us: f64) -> PointRow {
@@ -227,7 +155,7 @@ mod tests {
             .with("cpus", "cross")
             .with("wake", wake)
             .with("rate", 0);
-        let mut row = row(PROBE, "latency", axes, us);
+        let mut row = row("net.rtt", "latency", axes, us);
         row.point.link = "loopback".into();
         row
     }
@@ -242,7 +170,7 @@ mod tests {
     }
 
     fn sentences(rows: &[PointRow]) -> Vec<String> {
-        memory_sample::sentences(round_trip, rows)
+        tests::sentences(round_trip, rows)
     }
 
     #[test]
@@ -252,15 +180,12 @@ mod tests {
         assert_eq!(
             found,
             [
-                "a round trip of 56B by tcp over loopback takes 28.0 µs when both ends block \
-                 instead of 8.00 µs when they spin: a wake-up at each end, of 9.82 µs to 10.2 µs"
+                "a round trip of 56B by tcp over loopback takes 28.0 µs when both ends block instead of 8.00 µs when they spin: a wake-up at each end, of 9.82 µs to 10.2 µs"
             ]
         );
         let found = sentences(&[context_switch("awake", 9.0), block.clone(), spin]);
         assert!(
-            found[0].ends_with(
-                "10.2 µs; a context switch to another processor by a pipe takes 9.00 µs"
-            )
+            found[0].ends_with("10.2 µs; a context switch to another CPU by a pipe takes 9.00 µs")
         );
         // What cannot be told apart, or has nothing beside it, says nothing.
         assert_eq!(
@@ -306,9 +231,7 @@ mod tests {
         assert_eq!(
             sentences(&rows),
             [
-                "a round trip of 56B by tcp over loopback takes 64.0 µs instead of 28.0 µs where \
-                 nothing keeps the processors awake: waking each from its rest is 17.5 µs to 18.5 \
-                 µs of it"
+                "a round trip of 56B by tcp over loopback takes 64.0 µs instead of 28.0 µs where nothing keeps the CPUs awake: waking each idle CPU is 17.5 µs to 18.5 µs of it"
             ]
         );
         let switches = [context_switch("awake", 10.0), context_switch("idle", 27.0)];
@@ -337,9 +260,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "of a round trip of 56B by tcp over loopback between processors that may rest, 70 % \
-                 take about 14.5 µs, as between processors that are kept awake (15.0 µs); the other \
-                 30 % take about 60.0 µs: a processor was at rest and had to be woken"
+                "of a round trip of 56B by tcp over loopback between CPUs that may be idle, 70 % take about 14.5 µs, as between CPUs that are kept awake (15.0 µs); the other 30 % take about 60.0 µs: a CPU was idle and had to be woken"
             ]
         );
         // Neither where the faster is another thing, nor where the slower hardly is one.

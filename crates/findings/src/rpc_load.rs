@@ -1,14 +1,14 @@
 //! Up to which rate calls that are made at a rate are answered in time.
 
-use crate::finding::{Finding, grade_by_others};
-use crate::send_crossover::{circumstances, groups};
+use crate::Kind;
+use crate::figures::{Value, figures, ns};
+use crate::finding::Finding;
+use crate::naming::place;
 use costof_model::noise::Grade;
-use costof_model::point::Point;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
-use costof_model::unit::Unit;
+use costof_model::select::Group;
 
-const PROBE: &str = "rpc.load";
 /// The percentile that is looked at.
 const PERCENT: f64 = 99.0;
 /// The share of saturation at which nothing waits yet.
@@ -21,13 +21,11 @@ const KEEPS_UP: f64 = 0.95;
 /// For each stack, payload and link, the rate at which the 99th percentile leaves ten times its value
 /// at a tenth of saturation.
 pub(crate) fn rpc_load(run: &Run) -> Vec<Finding> {
-    let rows = run.points.iter().filter(|row| {
-        row.point.probe == PROBE && row.state == State::Ok && grade_by_others(row) < Grade::D
-    });
-    let groups = groups(rows, &["rate"]);
-    let found = groups
-        .into_iter()
-        .filter_map(|(common, rows)| leaves(run, &common, &rows));
+    let rows = run.select("rpc.load").contention_at_most(Grade::C);
+    let groups = rows
+        .filter(|row| row.state == State::Ok)
+        .group_by(&["rate"]);
+    let found = groups.iter().filter_map(|group| knee(run, group));
     found.collect()
 }
 
@@ -36,26 +34,24 @@ struct Loaded<'a> {
     /// Calls a second: those that were asked for, and those that were answered.
     rate: f64,
     answered: f64,
-    /// In nanoseconds.
     percentile_ns: f64,
     row: &'a PointRow,
 }
 
-fn loaded(row: &PointRow) -> Option<Loaded<'_>> {
-    let latency = row.estimate("latency")?;
-    let mut percentiles = latency.percentiles.iter();
+fn loaded<'a>((rate, row): &(u64, &'a PointRow)) -> Option<Loaded<'a>> {
+    let mut percentiles = row.estimate("latency")?.percentiles.iter();
     let percentile = percentiles.find(|percentile| percentile.percent == PERCENT)?;
     Some(Loaded {
-        rate: row.axes().find_number("rate")? as f64,
-        answered: row.estimate("rate")?.median,
+        rate: *rate as f64,
+        answered: row.median("rate")?,
         percentile_ns: percentile.value,
         row,
     })
 }
 
-fn leaves(run: &Run, common: &Point, rows: &[&PointRow]) -> Option<Finding> {
-    let mut loads: Vec<Loaded<'_>> = rows.iter().filter_map(|row| loaded(row)).collect();
-    loads.sort_by(|one, other| one.rate.total_cmp(&other.rate));
+fn knee(run: &Run, group: &Group<'_>) -> Option<Finding> {
+    let by_rate = group.rows.clone().by_number("rate");
+    let loads: Vec<Loaded<'_>> = by_rate.iter().filter_map(loaded).collect();
     // Without a rate that it does not keep up with, nobody knows where it saturates.
     let beyond = loads
         .iter()
@@ -67,48 +63,35 @@ fn leaves(run: &Run, common: &Point, rows: &[&PointRow]) -> Option<Finding> {
         .iter()
         .position(|load| load.rate > unloaded.rate && load.percentile_ns > limit_ns)?;
     let (before, left) = (&loads[left - 1], &loads[left]);
-    let shown = |load: &Loaded<'_>| {
-        let ns = Unit::Nanoseconds.display(load.percentile_ns);
-        format!("{}/s ({ns})", load.rate)
-    };
-    let mut evidence: Vec<Point> = Vec::new();
+    let mut evidence: Vec<&PointRow> = Vec::new();
     for load in [unloaded, before, left, beyond] {
-        if !evidence.contains(&load.row.point) {
-            evidence.push(load.row.point.clone());
+        if !evidence.iter().any(|row| row.point == load.row.point) {
+            evidence.push(load.row);
         }
     }
-    let mut others = common.clone();
-    others
-        .axes
-        .0
-        .retain(|name, _| !["stack", "payload"].contains(&&**name));
-    Some(Finding {
-        kind: "rpc_load".into(),
-        sentence: format!(
-            "calls by {} with {} over {}{}: at most {most:.0}/s are answered; of those made at {}/s, a \
-             tenth of that or less, one in a hundred takes {} or more, and ten times that between {} \
-             and {}",
-            common.axes.find_word("stack").unwrap_or("?"),
-            common.axes.find_word("payload").unwrap_or("?"),
-            common.link,
-            circumstances(run, &others),
-            unloaded.rate,
-            Unit::Nanoseconds.display(unloaded.percentile_ns),
-            shown(before),
-            shown(left),
-        ),
-        advice: Some(format!(
-            "plan for {}/s at most, where latency counts",
-            before.rate
-        )),
-        evidence,
-    })
+    let axes = &group.common.axes;
+    let rate = |load: &Loaded<'_>| Value::Decimal(load.rate, 0);
+    let figures = figures()
+        .with("stack", axes.find_word("stack").unwrap_or("?"))
+        .with("payload", axes.find_word("payload").unwrap_or("?"))
+        .with(
+            "place",
+            place(run, &group.common.without(&["stack", "payload"])),
+        )
+        .with("most", Value::Decimal(most, 0))
+        .with("unloaded", rate(unloaded))
+        .with("unloaded_p99", ns(unloaded.percentile_ns))
+        .with("before", rate(before))
+        .with("before_p99", ns(before.percentile_ns))
+        .with("left", rate(left))
+        .with("left_p99", ns(left.percentile_ns));
+    Some(Finding::new(Kind::RpcLoad, evidence, figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, run};
+    use crate::tests::{point_row, run};
     use costof_model::axis::Axes;
     use costof_model::metric::{Estimate, Percentile};
 
@@ -118,7 +101,7 @@ mod tests {
             .with("stack", "grpc")
             .with("payload", "string64")
             .with("rate", rate);
-        let mut row = point_row(PROBE, "latency", axes, 20e3, (19e3, 21e3));
+        let mut row = point_row("rpc.load", "latency", axes, 20e3, (19e3, 21e3));
         row.point.link = "loopback".into();
         let mut answers: Estimate = row.metrics[0].clone();
         answers.name = "rate".into();
@@ -158,13 +141,11 @@ mod tests {
             row(50_000, 49_000.0, 2_000.0),
         ]);
         assert_eq!(
-            found[0].sentence,
-            "calls by grpc with string64 over loopback: at most 49000/s are answered; of those made at \
-             2000/s, a tenth of that or less, one in a hundred takes 50.0 µs or more, and ten times \
-             that between 40000/s (400 µs) and 50000/s (2.00 ms)"
+            found[0].sentence(),
+            "calls by grpc with string64 over loopback: at most 49000/s are answered; at 2000/s, a tenth of that or less, the 99th percentile is 50.0 µs, and ten times that between 40000/s (400 µs) and 50000/s (2.00 ms)"
         );
         assert_eq!(found[0].evidence.len(), 4);
-        assert!(found[0].advice.as_ref().unwrap().contains("40000/s"));
+        assert!(found[0].advice().as_ref().unwrap().contains("40000/s"));
     }
 
     #[test]

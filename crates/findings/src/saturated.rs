@@ -1,12 +1,14 @@
 //! Which end of a transfer over a network was at its limit.
 
-use crate::finding::{Finding, grade_by_others};
-use costof_model::Text;
+use crate::Kind;
+use crate::figures::{figures, part, percents, rate, span};
+use crate::finding::Finding;
 use costof_model::link::Link;
 use costof_model::noise::{Grade, PEER};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::unit::{Unit, display_bytes};
+use costof_model::select::Select;
+use costof_model::unit::display_bytes;
 
 /// From which share of the time on a thread that runs has no more to give.
 pub(crate) const SATURATED: f64 = 0.95;
@@ -30,42 +32,25 @@ enum Limit {
 
 /// What limits each protocol over each link, by the size of what is written.
 pub(crate) fn saturated(run: &Run) -> Vec<Finding> {
-    let mut groups: Vec<(Limit, Vec<&PointRow>)> = Vec::new();
-    for row in &run.points {
-        let Some(limit) = limit(run, row) else {
-            continue;
-        };
-        let alike = |(known, rows): &&mut (Limit, Vec<&PointRow>)| {
-            *known == limit && subject(rows[0]) == subject(row)
-        };
-        match groups.iter_mut().find(alike) {
-            Some((_, rows)) => rows.push(row),
-            None => groups.push((limit, vec![row])),
-        }
-    }
-    groups
-        .iter()
-        .map(|(limit, rows)| said(*limit, rows))
+    let flows = run.select("net.bandwidth").at("flows", 1);
+    let flows = flows.at("congestion_control", "default");
+    let limits = flows
+        .group_with(|row| Some((limit(run, row)?, &row.point.link, row.word("over"))))
+        .into_iter();
+    limits
+        .map(|((limit, link, over), rows)| found(limit, link, over.unwrap_or("?"), &rows))
         .collect()
 }
 
-/// The link, and what goes over it.
-fn subject(row: &PointRow) -> (&Text, Option<&str>) {
-    (&row.point.link, row.axes().find_word("over"))
-}
-
-/// What limits one flow with the usual congestion control; `None` where it is not certain.
+/// What limits one flow with the default congestion control; `None` where it is not certain.
 fn limit(run: &Run, row: &PointRow) -> Option<Limit> {
-    let axes = row.axes();
-    let is_plain = row.point.probe == "net.bandwidth"
-        && axes.find_number("flows") == Some(1)
-        && axes.find_word("congestion_control") == Some("default");
-    let (sender, receiver) = running(row).filter(|_| is_plain)?;
+    let sender = row.median("sender_running")?;
+    let receiver = row.median("receiver_running")?;
     if let Some(rate) = rate_that_is_used_up(row) {
         return Some(Limit::Rate(rate));
     }
     // Datagrams are sent whatever becomes of them: a sender at its limit is not why no more arrive.
-    let loses = |metric| row.estimate(metric).is_some_and(|lost| lost.median > LOSES);
+    let loses = |metric| row.median(metric).is_some_and(|lost| lost > LOSES);
     if loses("lost") || loses("lost_in_queue") {
         return None;
     }
@@ -73,94 +58,67 @@ fn limit(run: &Run, row: &PointRow) -> Option<Limit> {
         (true, true) => Some(Limit::Both),
         (true, false) => Some(Limit::Sender),
         (false, true) => Some(Limit::Receiver),
-        (false, false) if sender < HAS_TIME && receiver < HAS_TIME => {
-            let sure = have_their_own(run, row) && grade_by_others(row) <= Grade::B;
-            sure.then_some(Limit::Neither)
+        (false, false) => {
+            let have_time = sender < HAS_TIME && receiver < HAS_TIME;
+            let is_sure = have_their_own(run, row) && row.contention() <= Grade::B;
+            (have_time && is_sure).then_some(Limit::Neither)
         }
-        (false, false) => None,
     }
 }
 
 /// The rate of the link in bits per second, where all of it is used.
 fn rate_that_is_used_up(row: &PointRow) -> Option<f64> {
-    let bits = 8.0 * row.estimate("throughput")?.median;
+    let bits = 8.0 * row.median("throughput")?;
     match row.point.link.parse() {
         Ok(Link::Emulated { up, .. }) => up.rate.filter(|rate| bits >= OF_RATE * rate),
         _ => None,
     }
 }
 
-/// Whether each end has a processor that the other one has not: on two machines the same number is
-/// another one.
+/// Whether each end has a CPU that the other one has not: on two machines the same number is another
+/// one.
 fn have_their_own(run: &Run, row: &PointRow) -> bool {
     let first = |role: &str| row.placement.0.get(role)?.first();
     run.run.plan.placement.0.contains_key(PEER) || first("sender") != first("receiver")
 }
 
-/// For which share of the time the sender's and the receiver's thread ran.
-fn running(row: &PointRow) -> Option<(f64, f64)> {
-    let share = |metric| row.estimate(metric).map(|estimate| estimate.median);
-    Some((share("sender_running")?, share("receiver_running")?))
-}
-
-fn said(limit: Limit, rows: &[&PointRow]) -> Finding {
-    let sizes: Vec<String> = rows
+fn found(limit: Limit, link: &str, over: &str, rows: &Select<'_>) -> Finding {
+    let sizes = rows
         .iter()
-        .filter_map(|row| row.axes().find_number("size").map(display_bytes))
-        .collect();
-    let shares: Vec<(f64, f64)> = rows.iter().filter_map(|row| running(row)).collect();
-    let of = |end: fn(&(f64, f64)) -> f64| {
-        let all = || shares.iter().map(end);
-        let least = all().fold(f64::INFINITY, f64::min);
-        range(least, all().fold(0.0, f64::max))
+        .filter_map(|row| row.number("size").map(display_bytes));
+    let all = |metric| {
+        rows.iter()
+            .filter_map(|row| row.median(metric))
+            .collect::<Vec<_>>()
     };
-    let (sender, receiver) = (of(|(sender, _)| *sender), of(|(_, receiver)| *receiver));
-    let ran = format!("the sender ran for {sender} of the time, the receiver for {receiver}");
-    let what = match limit {
-        Limit::Sender => format!("the sender's processor is what limits: {ran}"),
-        Limit::Receiver => format!("the receiver's processor is what limits: {ran}"),
-        Limit::Both => format!("both ends' processors are at their limit: {ran}"),
-        Limit::Rate(bits) => {
-            format!("the link's {} Mbit/s are what limits: {ran}", bits / 1e6)
-        }
-        Limit::Neither => format!(
-            "neither end's processor is what limits: {ran}, and both waited meanwhile, for the \
-             link, its window or each other"
-        ),
+    let ran = |metric| span(all(metric)).map(percents);
+    let (template, mbit_per_s) = match limit {
+        Limit::Sender => ("by_sender", None),
+        Limit::Receiver => ("by_receiver", None),
+        Limit::Both => ("by_both", None),
+        Limit::Rate(bits) => ("by_rate", Some((bits / 1e6).to_string())),
+        Limit::Neither => ("by_neither", None),
     };
-    let over = rows[0].axes().find_word("over").unwrap_or("?");
-    let fastest = rows
-        .iter()
-        .filter_map(|row| Some(row.estimate("throughput")?.median))
-        .fold(0.0, f64::max);
-    Finding {
-        kind: "bandwidth_limit".into(),
-        sentence: format!(
-            "network bandwidth by {over} over {}, in writes of {} (up to {}): {what}",
-            rows[0].point.link,
-            sizes.join(", "),
-            Unit::BytesPerSecond.display(fastest),
-        ),
-        advice: None,
-        evidence: rows.iter().map(|row| row.point.clone()).collect(),
-    }
-}
-
-/// `97 %`, or `95 to 99 %`.
-fn range(least: f64, most: f64) -> String {
-    let [least, most] = [least, most].map(|share| (100.0 * share).round());
-    match least < most {
-        true => format!("{least} to {most} %"),
-        false => format!("{most} %"),
-    }
+    let fastest = all("throughput").into_iter().fold(0.0, f64::max);
+    let figures = figures()
+        .with("over", over)
+        .with("link", link)
+        .with("sizes", sizes.collect::<Vec<_>>().join(", "))
+        .with("fastest", rate(fastest))
+        .maybe("mbit_per_s", mbit_per_s)
+        .maybe("sender", ran("sender_running"))
+        .maybe("receiver", ran("receiver_running"))
+        .parts("limit", vec![part(template)]);
+    Finding::new(Kind::BandwidthLimit, rows.iter().copied(), figures)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{self, point_row, run};
+    use crate::tests::{self, point_row, run};
     use costof_model::axis::Axes;
     use costof_model::noise::{Placement, Warning};
+    use costof_model::unit::Unit;
 
     fn row(link: &'static str, size: u64, megabytes_a_second: f64, ran: (f64, f64)) -> PointRow {
         let axes = Axes::default()
@@ -187,7 +145,7 @@ mod tests {
     }
 
     fn sentences(rows: &[PointRow]) -> Vec<String> {
-        memory_sample::sentences(saturated, rows)
+        tests::sentences(saturated, rows)
     }
 
     #[test]
@@ -201,22 +159,16 @@ mod tests {
         assert_eq!(
             sentences(&rows),
             [
-                "network bandwidth by tcp over loopback, in writes of 64B, 1KiB (up to 1.50 GB/s): \
-                 the sender's processor is what limits: the sender ran for 96 to 99 % of the time, \
-                 the receiver for 40 to 61 %",
-                "network bandwidth by tcp over loopback, in writes of 128KiB (up to 5.00 GB/s): the \
-                 receiver's processor is what limits: the sender ran for 71 % of the time, the \
-                 receiver for 100 %",
-                "network bandwidth by tcp over loopback, in writes of 1MiB (up to 5.00 GB/s): both \
-                 ends' processors are at their limit: the sender ran for 98 % of the time, the \
-                 receiver for 97 %",
+                "network bandwidth by tcp over loopback, in writes of 64B, 1KiB (up to 1.50 GB/s): the limit is the sender's CPU: the sender ran 96 to 99 % of the time, the receiver 40 to 61 %",
+                "network bandwidth by tcp over loopback, in writes of 128KiB (up to 5.00 GB/s): the limit is the receiver's CPU: the sender ran 71 % of the time, the receiver 100 %",
+                "network bandwidth by tcp over loopback, in writes of 1MiB (up to 5.00 GB/s): both ends' CPUs are at their limit: the sender ran 98 % of the time, the receiver 97 %",
             ]
         );
     }
 
     #[test]
     fn a_rate_that_is_used_up_is_what_limits() {
-        let [rate, less] = [(11.8, "100 Mbit/s are"), (4.0, "neither end's")]
+        let [rate, less] = [(11.8, "100 Mbit/s"), (4.0, "neither end's")]
             .map(|(rate, says)| (sentences(&[row("wan", 1024, rate, (0.05, 0.1))]), says));
         for (found, says) in [rate, less] {
             assert!(found[0].contains(says), "{found:?}");
@@ -234,8 +186,8 @@ mod tests {
             sentences(&[row])
         };
         assert_eq!(udp("veth", 100.0, 0.4), [""; 0]);
-        assert!(udp("veth", 100.0, 0.0)[0].contains("the sender's processor"));
-        assert!(udp("wan", 11.8, 0.9)[0].contains("100 Mbit/s are"));
+        assert!(udp("veth", 100.0, 0.0)[0].contains("the limit is the sender's CPU"));
+        assert!(udp("wan", 11.8, 0.9)[0].contains("100 Mbit/s"));
     }
 
     #[test]
@@ -246,7 +198,7 @@ mod tests {
         run.points.push(row);
         assert_eq!(saturated(&run).len(), 0);
         run.run.plan.placement.0.insert(PEER.into(), vec![1]);
-        assert!(saturated(&run)[0].sentence.contains("neither end's"));
+        assert!(saturated(&run)[0].sentence().contains("neither end's"));
     }
 
     #[test]

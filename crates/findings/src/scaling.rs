@@ -1,14 +1,16 @@
-//! How much more the most threads get from memory than one, and how much dearer what they share
-//! becomes. What several threads send is told by `thread_scaling`.
+//! How much more the most threads get from memory than one, and how much more expensive what they share
+//! becomes. `thread_scaling` compares threads that send.
 
-use crate::finding::{Finding, grade_by_others};
-use crate::ratio::LogRatio;
-use crate::send_crossover::{circumstances, groups};
+use crate::Kind;
+use crate::figures::{Value, figures, percent};
+use crate::finding::Finding;
+use crate::interval::Interval;
+use crate::naming::circumstances;
 use costof_model::noise::Grade;
-use costof_model::point::Point;
-use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_model::select::Group;
 use costof_model::unit::Better;
+use std::cmp::Reverse;
 
 /// The probes whose points differ in their threads.
 const PROBES: [&str; 3] = ["memory.bandwidth", "sync.mutex", "sync.false_sharing"];
@@ -16,69 +18,68 @@ const PROBES: [&str; 3] = ["memory.bandwidth", "sync.mutex", "sync.false_sharing
 /// Where all threads get less than so many times what one gets, one gets nearly all.
 const NEARLY_ALL: f64 = 1.1;
 
-/// For each probe and circumstance, the most threads beside one; of several sizes at the largest, which
-/// no cache of one processor holds.
+/// For each probe and circumstance, the most threads against one; of several sizes at the largest,
+/// which no cache of one CPU holds.
 pub(crate) fn scaling(run: &Run) -> Vec<Finding> {
-    let rows = run
-        .points
-        .iter()
-        .filter(|row| PROBES.contains(&&*row.point.probe) && grade_by_others(row) <= Grade::B);
-    groups(rows, &["threads", "size", "pages"])
-        .iter()
-        .filter_map(|(_, rows)| {
-            let sized = groups(rows.iter().copied(), &["threads"]);
-            let size = |common: &Point| common.axes.find_number("size");
-            let mut sized: Vec<_> = sized.iter().collect();
-            // The sort is stable: of equally large ones the first stays first.
-            sized.sort_by_key(|(common, _)| std::cmp::Reverse(size(common)));
-            sized
-                .iter()
-                .find_map(|(common, group)| found(run, common, group))
-        })
-        .collect()
+    let rows = run.select_all().contention_at_most(Grade::B);
+    let rows = rows.filter(|row| PROBES.contains(&&*row.point.probe));
+    let groups = rows.group_by(&["threads", "size", "pages"]).into_iter();
+    let largest = groups.filter_map(|group| {
+        let mut sized = group.rows.group_by(&["threads"]);
+        // The sort is stable: of equally large ones the first stays first.
+        sized.sort_by_key(|group| Reverse(group.common.axes.find_number("size")));
+        sized.iter().find_map(|group| found(run, group))
+    });
+    largest.collect()
 }
 
-fn found(run: &Run, common: &Point, group: &[&PointRow]) -> Option<Finding> {
-    let threads = |row: &PointRow| row.axes().find_number("threads");
-    let one = group.iter().find(|row| threads(row) == Some(1))?;
-    let most = group.iter().max_by_key(|row| threads(row))?;
-    let count = threads(most).filter(|count| *count > 1)?;
-    let ratio = LogRatio::of(run, most, one, &one.primary)?;
-    let [low, middle, high] = [ratio.low, ratio.middle, ratio.high].map(f64::exp);
-    let named = format!("{}{}", common.probe, circumstances(run, common));
-    let sentence = match one.primary()?.better {
-        Better::Higher => {
-            let limit = match low > 1.0 {
-                _ if high < 1.0 => ": less than one alone gets",
-                false if high < NEARLY_ALL => ": one thread takes nearly all that there is",
-                true if high < count as f64 => ": less than each would get alone",
-                _ => "",
-            };
-            format!(
-                "{count} threads get {middle:.2} times as much as one ({low:.2} to {high:.2}) by \
-                 {named}, {:.0} % of {count} times{limit}",
-                100.0 * middle / count as f64
-            )
-        }
-        Better::Lower if low > 1.0 => format!(
-            "with {count} threads each operation of {named} takes {middle:.1} times as long as with \
-             one ({low:.1} to {high:.1}): what they share goes from one to the other"
-        ),
-        Better::Lower | Better::Neither => return None,
+fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
+    let by_threads = group.rows.clone().by_number("threads");
+    let (_, one) = *by_threads.iter().find(|(threads, _)| *threads == 1)?;
+    let (count, most) = *by_threads.last().filter(|(threads, _)| *threads > 1)?;
+    let Interval { low, middle, high } = Interval::log_ratio(run, most, one, &one.primary)?.exp();
+    let better = one.primary()?.better;
+    let gets_more = better == Better::Higher;
+    let takes_longer = better == Better::Lower && low > 1.0;
+    if !gets_more && !takes_longer {
+        return None;
+    }
+    let digits = if gets_more { 2 } else { 1 };
+    let limit = match low > 1.0 {
+        _ if !gets_more => None,
+        _ if high < 1.0 => Some("less than one alone gets"),
+        false if high < NEARLY_ALL => Some("one thread takes nearly all that there is"),
+        true if high < count as f64 => Some("less than each would get alone"),
+        _ => None,
     };
-    Some(Finding {
-        kind: "scaling".into(),
-        sentence,
-        advice: None,
-        evidence: vec![one.point.clone(), most.point.clone()],
-    })
+    let figures = figures()
+        .with("threads", count)
+        .with(
+            "what",
+            format!(
+                "{}{}",
+                group.common.probe,
+                circumstances(run, &group.common)
+            ),
+        )
+        .interval(Interval { low, middle, high }, |times| {
+            Value::Decimal(times, digits)
+        })
+        .maybe(
+            "efficiency",
+            gets_more.then(|| percent(middle / count as f64)),
+        )
+        .maybe("limit", limit)
+        .when("longer", !gets_more);
+    Some(Finding::new(Kind::Scaling, [one, most], figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, sentences};
+    use crate::tests::{point_row, sentences};
     use costof_model::axis::Axes;
+    use costof_model::rows::PointRow;
 
     fn row(probe: &'static str, threads: u64, value: f64, better: Better) -> PointRow {
         let axes = Axes::default().with("threads", threads);
@@ -97,8 +98,7 @@ mod tests {
         assert_eq!(
             told(15.0),
             [
-                "2 threads get 1.50 times as much as one (1.48 to 1.52) by memory.bandwidth, 75 % of 2 \
-                 times: less than each would get alone"
+                "2 threads get 1.50 times as much as one (1.48 to 1.52) by memory.bandwidth, 75 % of 2 times: less than each would get alone"
             ]
         );
         assert!(told(20.0)[0].ends_with("100 % of 2 times"));
@@ -136,8 +136,7 @@ mod tests {
         assert_eq!(
             sentences(scaling, &[mutex(1, 5.0), mutex(2, 50.0)]),
             [
-                "with 2 threads each operation of sync.mutex takes 10.0 times as long as with one (9.9 \
-                 to 10.1): what they share goes from one to the other"
+                "with 2 threads each operation of sync.mutex takes 10.0 times as long as with one (9.9 to 10.1): what they share goes from one to the other"
             ]
         );
         assert!(sentences(scaling, &[mutex(1, 5.0), mutex(2, 5.0)]).is_empty());

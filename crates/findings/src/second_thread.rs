@@ -1,65 +1,40 @@
-//! How much dearer calls on files are in a process with a second thread.
+//! How much more calls on files cost in a process with a second thread.
 
-use crate::finding::{Finding, grade_by_others};
-use crate::ratio::LogRatio;
-use crate::send_crossover::groups;
+use crate::Kind;
+use crate::figures::{Value, figures};
+use crate::finding::Finding;
+use crate::interval::Interval;
 use costof_model::noise::Grade;
-use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_model::select::Group;
 
-/// Calls that use a file, and what the sentence calls them.
+/// Calls that use a file, and what a sentence calls them.
 const CALLS: [(&str, &str); 2] = [("read", "a read of 1 byte"), ("open", "an open and close")];
 
-/// For each such call, two threads beside one.
+/// For each such call, two threads against one.
 pub(crate) fn second_thread(run: &Run) -> Vec<Finding> {
-    let rows = run
-        .points
-        .iter()
-        .filter(|row| row.point.probe == "os.syscall" && grade_by_others(row) <= Grade::B);
-    groups(rows, &["threads"])
-        .iter()
-        .filter_map(|(common, rows)| {
-            let call = common.axes.find_word("call")?;
-            let (_, named) = CALLS.iter().find(|(known, _)| *known == call)?;
-            found(run, named, rows)
-        })
-        .collect()
+    let calls = run.select("os.syscall").contention_at_most(Grade::B);
+    let calls = calls.group_by(&["threads"]).into_iter();
+    calls.filter_map(|group| found(run, group)).collect()
 }
 
-fn found(run: &Run, named: &str, rows: &[&PointRow]) -> Option<Finding> {
-    let with = |threads| {
-        let mut rows = rows.iter();
-        rows.find(|row| row.axes().find_number("threads") == Some(threads))
-    };
+fn found(run: &Run, group: Group<'_>) -> Option<Finding> {
+    let call = group.common.axes.find_word("call")?;
+    let (_, named) = CALLS.iter().find(|(known, _)| *known == call)?;
+    let with = |threads: u64| group.rows.clone().at("threads", threads).one();
     let (one, two) = (with(1)?, with(2)?);
-    let ratio = LogRatio::of(run, two, one, &one.primary)?;
-    let more = |log: f64| 100.0 * log.exp_m1();
-    if ratio.low <= 0.0 {
-        return None;
-    }
-    Some(Finding {
-        kind: "second_thread".into(),
-        sentence: format!(
-            "a second thread, which sleeps, makes {named} {:.0} % dearer ({:.0} to {:.0}): the kernel \
-             then counts who uses a file, and the C library looks whether the call is to be cancelled",
-            more(ratio.middle),
-            more(ratio.low),
-            more(ratio.high),
-        ),
-        advice: Some(
-            "where small reads and writes are most of the work, several processes of one thread do \
-             more than one of several"
-                .to_owned(),
-        ),
-        evidence: vec![one.point.clone(), two.point.clone()],
-    })
+    let ratio = Interval::log_ratio(run, two, one, &one.primary)?;
+    let more = |log: f64| Value::Decimal(100.0 * log.exp_m1(), 0);
+    let figures = figures().with("call", *named).interval(ratio, more);
+    (ratio.low > 0.0).then(|| Finding::new(Kind::SecondThread, [one, two], figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, sentences};
+    use crate::tests::{point_row, sentences};
     use costof_model::axis::Axes;
+    use costof_model::rows::PointRow;
 
     fn row(call: &'static str, threads: u64, ns: f64) -> PointRow {
         let axes = Axes::default().with("call", call).with("threads", threads);
@@ -81,9 +56,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                "a second thread, which sleeps, makes a read of 1 byte 34 % dearer (32 to 36): the \
-                 kernel then counts who uses a file, and the C library looks whether the call is to \
-                 be cancelled"
+                "a second thread, which sleeps, makes a read of 1 byte 34 % more expensive (32 to 36): the kernel then counts who uses a file, and the C library checks whether the call is to be cancelled"
             ]
         );
     }

@@ -1,33 +1,24 @@
 //! From which size on one way of sending beats another, under the same circumstances.
 
-use crate::crossover::{Crossover, crossover};
-use crate::finding::{Finding, grade_by_others};
-use crate::ratio::LogRatio;
-use crate::zero_copy::falls_back;
-use costof_model::link::Link;
-use costof_model::noise::Grade;
+use crate::Kind;
+use crate::crossover::{Crossover, compare};
+use crate::figures::{Figures, figures, part};
+use crate::finding::Finding;
+use crate::naming::place;
+use crate::sends::{PROBE, comparable, falls_back, is_paced};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::unit::Better;
-use std::collections::HashMap;
+use costof_model::select::{Group, Select};
 
-pub(crate) const PROBE: &str = "copy.send";
 /// What is compared with what, and the kind of finding that this is.
-const PAIRS: [(&str, &str, &str); 3] = [
-    ("one_copy", "two_copy", ONE_COPY),
-    ("zero_copy", "two_copy", ZERO_COPY),
-    ("zero_copy", "one_copy", ZERO_COPY),
+const PAIRS: [(&str, &str, Kind); 3] = [
+    ("one_copy", "two_copy", Kind::OneCopyCrossover),
+    ("zero_copy", "two_copy", Kind::ZeroCopyCrossover),
+    ("zero_copy", "one_copy", Kind::ZeroCopyCrossover),
 ];
-pub(crate) const ONE_COPY: &str = "one_copy_crossover";
-pub(crate) const ZERO_COPY: &str = "zero_copy_crossover";
-/// The kind of a finding about what disturbs a comparison, or keeps it from being one.
-pub(crate) const DISTURBED: &str = "crossover_disturbed";
-/// The metrics that it is told by, and what they are called.
-const METRICS: [(&str, &str); 2] = [
-    ("cpu_sender", "by the sender's processor time"),
-    ("throughput", "by throughput"),
-];
+/// The metrics by which they are compared; each has a template.
+const METRICS: [&str; 2] = ["cpu_sender", "throughput"];
 
 /// From which size on one way of sending beats another by a metric, under the same circumstances.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,11 +27,10 @@ pub struct SendCrossover {
     pub common: Point,
     /// The way that is better from some size on.
     pub better: &'static str,
-    /// The way that it is held against.
+    /// The way that it is compared with.
     pub other: &'static str,
-    /// What the finding is called that tells it.
-    pub(crate) kind: &'static str,
-    /// What it is told by.
+    kind: Kind,
+    /// By which metric.
     pub metric: &'static str,
     /// From which size on.
     pub crossover: Crossover,
@@ -48,199 +38,79 @@ pub struct SendCrossover {
     pub evidence: Vec<Point>,
 }
 
-/// Each pair on each link, for each kind of message and by each metric; of sizes for which the
-/// processors were not free, or sends without a copy had no room, none.
+/// Each pair on each link, for each kind of message and by each metric; without the sizes at which there
+/// was contention for the CPUs, or sends without a copy had no room.
 pub fn send_crossovers(run: &Run) -> Vec<SendCrossover> {
-    let (rows, _) = comparable(run);
-    let mut crossovers = Vec::new();
-    for (common, group) in groups(rows.into_iter(), &["primitive", "size"]) {
-        for pair in PAIRS {
-            let found = METRICS.map(|(metric, _)| found(run, &group, &common, pair, metric));
-            crossovers.extend(found.into_iter().flatten());
-        }
-    }
-    crossovers
-}
-
-/// Points for which the processors were free, and others; none of messages that were to be sent
-/// without a copy and had no room for that, since they are not what they are called.
-pub(crate) fn comparable(run: &Run) -> (Vec<&PointRow>, Vec<&PointRow>) {
-    of_sends(run)
-        .filter(|row| !falls_back(row))
-        .partition(|row| grade_by_others(row) <= Grade::B)
-}
-
-fn of_sends(run: &Run) -> impl Iterator<Item = &PointRow> {
-    run.points
+    let groups = comparable(run).quiet.group_by(&["primitive", "size"]);
+    let pairs = groups
         .iter()
-        .filter(|row| row.point.probe == PROBE && row.axes().find_word("primitive").is_some())
+        .flat_map(|group| PAIRS.map(|pair| (group, pair)));
+    let each = pairs.flat_map(|(group, pair)| METRICS.map(|metric| (group, pair, metric)));
+    let found = each.filter_map(|(group, pair, metric)| found(run, group, pair, metric));
+    found.collect()
 }
 
-/// A sentence for each pair on each link, and for each kind of message otherwise; of sizes for which
-/// the processors were not free, that they were not.
+/// A finding for each pair on each link, and for each kind of message otherwise; and which points could
+/// not be compared.
 pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
     let crossovers = send_crossovers(run);
-    let of_pair = |crossover: &SendCrossover| {
-        let SendCrossover { better, other, .. } = *crossover;
-        (crossover.common.clone(), better, other)
+    let same_pair = |one: &SendCrossover, next: &SendCrossover| {
+        one.common == next.common && (one.better, one.other) == (next.better, next.other)
     };
-    let pairs = crossovers.chunk_by(|one, next| of_pair(one) == of_pair(next));
-    let mut findings: Vec<Finding> = pairs.map(|by_metric| said(run, by_metric)).collect();
-    let (rows, busy) = comparable(run);
-    findings.extend(paced(run, &rows, &findings));
-    let without_room: Vec<&PointRow> = of_sends(run).filter(|row| falls_back(row)).collect();
-    let all = [&rows, &busy, &without_room].map(|rows| rows.iter().filter(compared).count());
-    let all = all.iter().sum();
-    findings.extend(left_out(
-        &busy,
-        all,
-        "others used their processors",
-        "stop what else runs, or choose free processors by --cpu",
-    ));
-    findings.extend(left_out(
-        &without_room,
-        all,
-        "there was no room to send without a copy (ENOBUFS)",
-        "more room by a larger net.core.optmem_max (sysctl) or limit of locked memory (ulimit -l)",
-    ));
+    let pairs = crossovers.chunk_by(same_pair);
+    let mut findings: Vec<Finding> = pairs.map(|by_metric| by_pair(run, by_metric)).collect();
+    let sends = comparable(run);
+    findings.extend(paced(run, &sends.quiet, &findings));
+    let is_compared = |row: &PointRow| {
+        let mut pairs = PAIRS
+            .iter()
+            .flat_map(|(better, other, _)| [*better, *other]);
+        pairs.any(|wanted| row.is_at("primitive", wanted))
+    };
+    let [quiet, contended, no_room] = [
+        sends.quiet,
+        sends.contended,
+        run.select(PROBE).filter(falls_back),
+    ]
+    .map(|rows| rows.filter(is_compared));
+    let all = quiet.len() + contended.len() + no_room.len();
+    findings.extend(left_out(&contended, all, "contended"));
+    findings.extend(left_out(&no_room, all, "no_room"));
     findings
 }
 
-/// Whether a way of sending is compared with another.
-fn compared(row: &&&PointRow) -> bool {
-    let primitive = row.axes().find_word("primitive");
-    let mut pairs = PAIRS
-        .iter()
-        .flat_map(|(better, other, _)| [*better, *other]);
-    pairs.any(|wanted| primitive == Some(wanted))
-}
-
 /// Points of `all` that could have been compared, but for this reason.
-fn left_out(rows: &[&PointRow], all: usize, reason: &str, advice: &str) -> Option<Finding> {
-    let rows: Vec<&PointRow> = rows.iter().filter(compared).copied().collect();
-    (!rows.is_empty() && all > 2).then(|| Finding {
-        kind: DISTURBED.into(),
-        sentence: format!(
-            "{} of the {all} points by which ways of sending are compared are in no crossover, as \
-             {reason}",
-            rows.len()
-        ),
-        advice: Some(advice.to_owned()),
-        evidence: rows.iter().map(|row| row.point.clone()).collect(),
-    })
-}
-
-/// Points that differ in these axes alone, and what they have in common.
-pub(crate) fn groups<'a>(
-    rows: impl Iterator<Item = &'a PointRow>,
-    axes: &[&str],
-) -> Vec<(Point, Vec<&'a PointRow>)> {
-    let mut groups: Vec<(Point, Vec<&PointRow>)> = Vec::new();
-    let mut known: HashMap<Point, usize> = HashMap::new();
-    for row in rows {
-        let common = alike(row, axes);
-        match known.get(&common) {
-            Some(&at) => groups[at].1.push(row),
-            None => {
-                known.insert(common.clone(), groups.len());
-                groups.push((common, vec![row]));
-            }
-        }
-    }
-    groups
-}
-
-/// The point without these axes.
-fn alike(row: &PointRow, without: &[&str]) -> Point {
-    let mut point = row.point.clone();
-    point.axes.0.retain(|name, _| !without.contains(&&**name));
-    point
-}
-
-/// What is not as usual about the messages of a point, from which some axes may have been taken, as
-/// ` (source=cold, pages=2MiB)`.
-pub(crate) fn circumstances(run: &Run, point: &Point) -> String {
-    let Some(probe) = run.probe(&point.probe) else {
-        return String::new();
-    };
-    let usual = probe.defaults();
-    let others: Vec<String> = probe
-        .axes
-        .iter()
-        .filter_map(|axis| {
-            let value = point.axes.0.get(&axis.name)?;
-            let differs = usual.0.get(&axis.name) != Some(value);
-            differs.then(|| format!("{}={}", axis.name, axis.display(value)))
-        })
-        .collect();
-    match others.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", others.join(", ")),
-    }
-}
-
-/// Sizes at which both ways on an axis were measured, smallest first, with how many times as good the
-/// one is; none by a metric of which neither more nor less is better.
-pub(crate) fn ratios<'a>(
-    run: &Run,
-    group: &[&'a PointRow],
-    axis: &str,
-    (better, other): (&str, &str),
-    metric: &str,
-) -> Vec<(u64, LogRatio, [&'a PointRow; 2])> {
-    let of = |way: &str| {
-        let rows = group.iter().copied();
-        rows.filter(|row| row.axes().find_word(axis) == Some(way))
-            .filter_map(|row| Some((row.axes().find_number("size")?, row)))
-            .collect::<Vec<_>>()
-    };
-    let mut others: HashMap<u64, &PointRow> = HashMap::new();
-    for (size, row) in of(other) {
-        others.entry(size).or_insert(row);
-    }
-    let mut ratios: Vec<_> = of(better)
-        .into_iter()
-        .filter_map(|(size, row)| {
-            let other = *others.get(&size)?;
-            let ratio = LogRatio::of(run, row, other, metric)?;
-            let ratio = match row.estimate(metric)?.better {
-                Better::Lower => ratio.reversed(),
-                Better::Higher => ratio,
-                Better::Neither => return None,
-            };
-            Some((size, ratio, [row, other]))
-        })
-        .collect();
-    ratios.sort_by_key(|(size, ..)| *size);
-    ratios
+fn left_out(rows: &Select<'_>, all: usize, reason: &'static str) -> Option<Finding> {
+    let figures = figures()
+        .with("count", rows.len())
+        .with("all", all)
+        .when(reason, true)
+        .parts("what", vec![part("left_out")]);
+    let evidence = rows.iter().copied();
+    let is_any = !rows.is_empty() && all > 2;
+    is_any.then(|| Finding::new(Kind::CrossoverDisturbed, evidence, figures))
 }
 
 fn found(
     run: &Run,
-    group: &[&PointRow],
-    common: &Point,
-    (better, other, kind): (&'static str, &'static str, &'static str),
+    group: &Group<'_>,
+    (better, other, kind): (&'static str, &'static str, Kind),
     metric: &'static str,
 ) -> Option<SendCrossover> {
-    let ratios = ratios(run, group, "primitive", (better, other), metric);
-    let sizes: Vec<(f64, LogRatio)> = ratios
-        .iter()
-        .map(|(size, ratio, _)| (*size as f64, *ratio))
-        .collect();
-    let rows = ratios.iter().flat_map(|(_, _, rows)| rows);
+    let (crossover, rows) = compare(run, &group.rows, "primitive", (better, other), metric, 2)?;
     Some(SendCrossover {
-        common: common.clone(),
+        common: group.common.clone(),
         better,
         other,
         kind,
         metric,
-        crossover: crossover(&sizes)?,
-        evidence: rows.map(|row| row.point.clone()).collect(),
+        crossover,
+        evidence: rows.iter().map(|row| row.point.clone()).collect(),
     })
 }
 
 /// What all metrics say of one pair.
-fn said(run: &Run, by_metric: &[SendCrossover]) -> Finding {
+fn by_pair(run: &Run, by_metric: &[SendCrossover]) -> Finding {
     let SendCrossover {
         common,
         better,
@@ -248,10 +118,9 @@ fn said(run: &Run, by_metric: &[SendCrossover]) -> Finding {
         kind,
         ..
     } = &by_metric[0];
-    let said = by_metric.iter().map(|found| {
-        let by = METRICS.iter().find(|(metric, _)| *metric == found.metric);
-        let (_, by) = by.expect("it was found by one of them");
-        format!("{by}{}", words(found.crossover))
+    let metrics = by_metric.iter().map(|found| {
+        let from = found.crossover.part();
+        (found.metric, figures().parts("from", vec![from]))
     });
     let mut evidence: Vec<Point> = Vec::new();
     for point in by_metric.iter().flat_map(|found| &found.evidence) {
@@ -259,124 +128,42 @@ fn said(run: &Run, by_metric: &[SendCrossover]) -> Finding {
             evidence.push(point.clone());
         }
     }
+    let figures: Figures = figures()
+        .with("better", *better)
+        .with("other", *other)
+        .with("place", place(run, common))
+        .parts("metrics", metrics.collect());
     Finding {
-        kind: (*kind).into(),
-        sentence: format!(
-            "{better} beats {other} over {}{}: {}",
-            common.link,
-            circumstances(run, common),
-            said.collect::<Vec<_>>().join("; "),
-        ),
-        advice: None,
+        kind: *kind,
+        figures,
         evidence,
     }
 }
 
-/// Whether BBR paces what TCP sends at this point over a link of this machine, which has no rate that
-/// pacing could find.
-pub(crate) fn is_paced(run: &Run, row: &PointRow) -> bool {
-    let here = matches!(
-        row.point.link.parse(),
-        Ok(Link::Loopback | Link::Veth | Link::Sink)
-    );
-    let by_tcp = row.axes().find_word("over") == Some("tcp");
-    let asked = row.axes().find_word("congestion_control");
-    let mut launches = run.launches.iter().filter(|launch| {
-        let mut points = launch.points.iter();
-        points.any(|point| point.point == row.point)
+/// Which of the points that crossovers follow from BBR paces, and over which links.
+fn paced(run: &Run, rows: &Select<'_>, found: &[Finding]) -> Option<Finding> {
+    let paced = rows.clone().filter(|row| {
+        let mut evidence = found.iter().flat_map(|found| &found.evidence);
+        evidence.any(|point| *point == row.point) && is_paced(run, row)
     });
-    let mut usual = || {
-        launches.any(|launch| {
-            let mut ends = launch.noise.ends.values();
-            ends.any(|end| end.congestion_control.as_deref() == Some("bbr"))
-        })
-    };
-    here && by_tcp && (asked == Some("bbr") || asked == Some("default") && usual())
-}
-
-/// What to do where it is, of all that crossovers were told from.
-fn paced(run: &Run, rows: &[&PointRow], told: &[Finding]) -> Option<Finding> {
-    let is_told = |row: &&&PointRow| {
-        let mut evidence = told.iter().flat_map(|found| &found.evidence);
-        evidence.any(|point| *point == row.point)
-    };
-    let paced = rows.iter().filter(is_told);
-    let paced: Vec<&&PointRow> = paced.filter(|row| is_paced(run, row)).collect();
     let mut links: Vec<&str> = paced.iter().map(|row| &*row.point.link).collect();
     links.sort_unstable();
     links.dedup();
-    (!links.is_empty()).then(|| Finding {
-        kind: DISTURBED.into(),
-        sentence: format!(
-            "bbr paces what TCP sends over {}: the crossovers have the time in them that this takes, \
-             which in a sink is most of it",
-            links.join(", ")
-        ),
-        advice: Some("without it by --set congestion_control=reno".to_owned()),
-        evidence: paced.iter().map(|row| row.point.clone()).collect(),
-    })
-}
-
-/// From where on, as it stands behind what it is about.
-pub(crate) fn words(crossover: Crossover) -> String {
-    match crossover {
-        Crossover::Everywhere { from } => format!(" at every size from {} on", about(from)),
-        Crossover::From {
-            about: Some(size),
-            low: Some(low),
-            high,
-        } => format!(
-            " from about {} on ({} to {})",
-            about(size),
-            about(low),
-            about(high)
-        ),
-        Crossover::From {
-            about: Some(size),
-            low: None,
-            high,
-        } => format!(" from about {} on, {} at most", about(size), about(high)),
-        Crossover::From {
-            about: None, high, ..
-        } => format!(" from {} on at the latest", about(high)),
-        Crossover::Only { from, to } if from == to => format!(" at {} only", about(from)),
-        Crossover::Only { from, to } => {
-            format!(" from {} to {} only", about(from), about(to))
-        }
-        Crossover::Nowhere { up_to } => format!(" nowhere for certain up to {}", about(up_to)),
-        Crossover::Untold { low, high } => format!(
-            " it cannot be told between {} and {}",
-            about(low),
-            about(high)
-        ),
-    }
-}
-
-/// A size with two digits.
-pub(crate) fn about(bytes: f64) -> String {
-    let (value, unit) = match bytes {
-        small if small < 1000.0 => (small, "B"),
-        middle if middle < 1000.0 * 1024.0 => (middle / 1024.0, "KiB"),
-        large => (large / (1024.0 * 1024.0), "MiB"),
-    };
-    // A measured size has as many digits as it needs.
-    if value >= 9.95 || (value - value.round()).abs() < 0.05 {
-        let tens = if value >= 99.5 && value.fract() != 0.0 {
-            10.0
-        } else {
-            1.0
-        };
-        return format!("{:.0}{unit}", (value / tens).round() * tens);
-    }
-    format!("{value:.1}{unit}")
+    let figures = figures()
+        .with("links", links.join(", "))
+        .when("paced", true)
+        .parts("what", vec![part("pacing")]);
+    (!links.is_empty()).then(|| Finding::new(Kind::CrossoverDisturbed, paced, figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, run};
+    use crate::tests::{point_row, run};
     use costof_model::axis::Axes;
+    use costof_model::noise::Grade;
     use costof_model::noise::Warning;
+    use costof_model::unit::Better;
 
     /// ns/KiB or B/s of a primitive at a size, known to 2 %.
     fn row(primitive: &'static str, kib: u64, metric: &'static str, value: f64) -> PointRow {
@@ -415,16 +202,13 @@ mod tests {
     #[test]
     fn the_crossover_of_real_sends_is_told_with_its_interval() {
         let findings = send_crossover(&cold());
-        let sentences: Vec<&str> = findings.iter().map(|found| &*found.sentence).collect();
+        let sentences: Vec<String> = findings.iter().map(Finding::sentence).collect();
         assert_eq!(
             sentences,
             [
-                "one_copy beats two_copy over sink: by the sender's processor time \
-                 nowhere for certain up to 1MiB",
-                "zero_copy beats two_copy over sink: by the sender's processor time \
-                 from about 26KiB on (24KiB to 28KiB)",
-                "zero_copy beats one_copy over sink: by the sender's processor time from about \
-                 23KiB on (21KiB to 25KiB)",
+                "one_copy beats two_copy over sink: by the sender's CPU time nowhere for certain up to 1MiB",
+                "zero_copy beats two_copy over sink: by the sender's CPU time from about 26KiB on (24KiB to 28KiB)",
+                "zero_copy beats one_copy over sink: by the sender's CPU time from about 23KiB on (21KiB to 25KiB)",
             ]
         );
         assert_eq!(findings[1].evidence.len(), 8);
@@ -443,9 +227,8 @@ mod tests {
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 4);
         assert_eq!(
-            findings[3].sentence,
-            "zero_copy beats two_copy over loopback: by throughput it cannot be told between 4KiB and \
-             64KiB"
+            findings[3].sentence(),
+            "zero_copy beats two_copy over loopback: by throughput unknown between 4KiB and 64KiB"
         );
     }
 
@@ -463,9 +246,8 @@ mod tests {
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 1);
         assert_eq!(
-            findings[0].sentence,
-            "12 of the 12 points by which ways of sending are compared are in no crossover, as others \
-             used their processors"
+            findings[0].sentence(),
+            "no crossover uses 12 of the 12 points by which ways of sending are compared: other processes used their CPUs"
         );
     }
 
@@ -488,9 +270,8 @@ mod tests {
         assert_eq!(findings.len(), 2);
         assert_eq!(findings[0], told[0]);
         assert_eq!(
-            findings[1].sentence,
-            "4 of the 12 points by which ways of sending are compared are in no crossover, as there \
-             was no room to send without a copy (ENOBUFS)"
+            findings[1].sentence(),
+            "no crossover uses 4 of the 12 points by which ways of sending are compared: there was no room to send without a copy (ENOBUFS)"
         );
     }
 
@@ -505,10 +286,10 @@ mod tests {
         assert_eq!(findings.len(), 4);
         let last = &findings[3];
         assert!(
-            last.sentence
+            last.sentence()
                 .starts_with("bbr paces what TCP sends over sink")
         );
-        assert!(last.advice.as_ref().unwrap().contains("reno"));
+        assert!(last.advice().as_ref().unwrap().contains("reno"));
         for row in &mut run.points {
             row.point.axes = row.point.axes.clone().with("congestion_control", "reno");
         }
@@ -551,7 +332,7 @@ mod tests {
             1_048_576.0,
             16_777_216.0,
         ];
-        let written = sizes.map(about);
+        let written = sizes.map(crate::naming::approximate_size);
         let expected = [
             "64B", "1KiB", "1.5KiB", "24KiB", "128KiB", "130KiB", "1MiB", "16MiB",
         ];

@@ -3,11 +3,10 @@
 //!
 //! Source: Network I/O primitives, three course reports, 2026.
 
+use crate::Kind;
 use crate::finding::{Finding, Question};
-use crate::send_crossover::{DISTURBED, ONE_COPY, PROBE, ZERO_COPY};
-use crate::{cache_pollution, zero_copy_price};
+use crate::sends::PROBE;
 use costof_model::run_file::Run;
-use std::collections::BTreeSet;
 
 /// Without these ways of sending nothing is compared.
 const STUDY: [&str; 3] = ["two_copy", "one_copy", "zero_copy"];
@@ -15,43 +14,43 @@ const STUDY: [&str; 3] = ["two_copy", "one_copy", "zero_copy"];
 /// A question, the kinds of findings that answer it, and what a run without them lacks.
 struct Asked {
     question: &'static str,
-    kinds: &'static [&'static str],
+    kinds: &'static [Kind],
     lacks: &'static str,
 }
 
 const QUESTIONS: [Asked; 6] = [
     Asked {
         question: "1. Why does zero-copy not always give the best throughput?",
-        kinds: &["zero_copy", zero_copy_price::KIND],
+        kinds: &[Kind::ZeroCopy, Kind::ZeroCopyPrice],
         lacks: "no send asked for no copy: --set primitive=two_copy,one_copy,zero_copy",
     },
     Asked {
         question: "2. Which cache level's misses fall most?",
-        kinds: &[cache_pollution::KIND],
-        lacks: "at no size can two_copy be held against one_copy or zero_copy by misses or by pollution: \
-                this processor counts none and the machine tells of no caches whose pollution could be \
-                measured, or the points have no interval, or others used the processors",
+        kinds: &[Kind::CachePollution],
+        lacks: "at no size can two_copy be compared with one_copy or zero_copy by misses or by pollution: \
+                this CPU counts none and the machine names no caches whose pollution could be measured, \
+                or the points have no interval, or others used the CPUs",
     },
     Asked {
         question: "3. How do threads interact with cache contention?",
-        kinds: &["thread_scaling"],
-        lacks: "one number of threads alone was measured (--set threads=1,2,4,8), or the points have no \
-                interval, as of a single launch",
+        kinds: &[Kind::ThreadScaling],
+        lacks: "only one number of threads was measured (--set threads=1,2,4,8), or the points have no \
+                interval, as with a single launch",
     },
     Asked {
         question: "4. From which size on does one copy beat two?",
-        kinds: &[ONE_COPY, DISTURBED],
+        kinds: &[Kind::OneCopyCrossover, Kind::CrossoverDisturbed],
         lacks: "nothing can be compared",
     },
     Asked {
         question: "5. From which size on does none beat two, or one?",
-        kinds: &[ZERO_COPY],
+        kinds: &[Kind::ZeroCopyCrossover],
         lacks: "nothing can be compared",
     },
     Asked {
         question: "6. Which result was unexpected?",
-        kinds: &["unexpected"],
-        lacks: "no prediction could be held against what was measured, or others used the processors; \
+        kinds: &[Kind::Unexpected],
+        lacks: "no prediction could be compared with what was measured, or others used the CPUs; \
                 those of copy.send build on other probes, which `costof run copy.send` and `costof run \
                 copy` measure too",
     },
@@ -60,16 +59,23 @@ const QUESTIONS: [Asked; 6] = [
 /// The questions with their answers out of what was found; none where the run has not the ways of
 /// sending of the study at two sizes.
 pub(crate) fn send_questions(run: &Run, found: &[Finding]) -> Vec<Question> {
-    if !is_study(run) {
+    let sends = run.select(PROBE);
+    let is_study = STUDY.iter().all(|primitive| {
+        let sends = sends.clone().at("primitive", *primitive);
+        sends
+            .iter()
+            .any(|row| row.number("size") != sends[0].number("size"))
+    });
+    if !is_study {
         return Vec::new();
     }
-    let of_sends = |found: &&Finding| {
+    let is_of_sends = |found: &&Finding| {
         let mut probes = found.evidence.iter().map(|point| &*point.probe);
         probes.any(|probe| probe.starts_with("copy."))
     };
     let answered = QUESTIONS.iter().map(|asked| {
-        let answers = found.iter().filter(of_sends);
-        let answers = answers.filter(|found| asked.kinds.contains(&&*found.kind));
+        let answers = found.iter().filter(is_of_sends);
+        let answers = answers.filter(|found| asked.kinds.contains(&found.kind));
         let answers: Vec<Finding> = answers.cloned().collect();
         Question {
             question: asked.question,
@@ -80,23 +86,11 @@ pub(crate) fn send_questions(run: &Run, found: &[Finding]) -> Vec<Question> {
     answered.collect()
 }
 
-/// Whether the ways of sending of the study are there at two sizes or more.
-fn is_study(run: &Run) -> bool {
-    STUDY.iter().all(|primitive| {
-        let sends = run.points.iter().filter(|row| {
-            row.point.probe == PROBE && row.axes().find_word("primitive") == Some(*primitive)
-        });
-        let sizes: BTreeSet<Option<u64>> =
-            sends.map(|row| row.axes().find_number("size")).collect();
-        sizes.len() > 1
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::all::{findings, questions};
-    use crate::memory_sample::{point_row, run};
+    use crate::tests::{point_row, run};
     use costof_model::axis::Axes;
 
     fn sends(primitives: &[&'static str]) -> Run {

@@ -1,12 +1,12 @@
 //! What it takes to stream through 1 MiB of main memory, as napkin maths counts it, and how much of
 //! what its modules can that is.
 
+use crate::Kind;
+use crate::figures::{figures, ns, percent, rate};
 use crate::finding::Finding;
-use crate::memory_latency::facts;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::unit::Unit;
-use std::cmp::Ordering;
+use costof_model::select::Select;
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
@@ -15,112 +15,74 @@ pub(crate) fn sequential(run: &Run) -> Vec<Finding> {
     mebibyte(run).into_iter().chain(modules(run)).collect()
 }
 
-/// The time for 1 MiB, by what one thread reads, writes and copies in a size that
-/// no claimed cache holds, with the instructions that were the fastest.
+/// The time for 1 MiB, by what one thread reads, writes and copies in a size that no claimed cache
+/// holds, with the instructions that were the fastest.
 fn mebibyte(run: &Run) -> Option<Finding> {
-    let rows: Vec<(&str, &PointRow)> = ["read", "written", "copied"]
-        .into_iter()
-        .zip(["read", "write", "copy"])
-        .filter_map(|(done, op)| {
-            let alone =
-                in_main_memory(run, op).filter(|row| row.axes().find_number("threads") == Some(1));
-            Some((
-                done,
-                alone.max_by_key(|row| row.axes().find_number("size"))?,
-            ))
-        })
-        .collect();
-    if rows.is_empty() {
-        return None;
-    }
-    let times: Vec<String> = rows
-        .iter()
-        .filter_map(|(done, row)| {
-            let bytes_a_second = row.estimate("throughput")?.median;
-            let time = Unit::Nanoseconds.display(MEBIBYTE / bytes_a_second * 1e9);
-            Some(format!("{done} in {time}{}", instructions(row)))
-        })
-        .collect();
-    Some(Finding {
-        kind: "sequential_mebibyte".into(),
-        sentence: format!(
-            "sequentially, by one thread, 1 MiB of main memory is {}",
-            times.join(", ")
-        ),
-        advice: None,
-        evidence: rows.iter().map(|(_, row)| row.point.clone()).collect(),
-    })
+    let operations = [("read", "read"), ("written", "write"), ("copied", "copy")];
+    let rows = operations.into_iter().filter_map(|(done, op)| {
+        let alone = in_main_memory(run, op).at("threads", 1);
+        Some((
+            done,
+            alone.into_iter().max_by_key(|row| row.number("size"))?,
+        ))
+    });
+    let rows: Vec<(&str, &PointRow)> = rows.collect();
+    let parts = rows.iter().filter_map(|(done, row)| {
+        let time = MEBIBYTE / row.median("throughput")? * 1e9;
+        let template = match row.median("vector_bytes") {
+            None => "operation",
+            Some(bytes) if bytes <= 1.0 => "by_string_instruction",
+            Some(_) if row.median("nontemporal") > Some(0.0) => "by_nontemporal_vectors",
+            Some(_) => "by_vectors",
+        };
+        let vector = row.median("vector_bytes").map(|bytes| bytes as u64);
+        let figures = figures().with("done", *done).with("time", ns(time));
+        Some((template, figures.maybe("vector", vector)))
+    });
+    let figures = figures().parts("operations", parts.collect());
+    let evidence = rows.iter().map(|(_, row)| *row);
+    (!rows.is_empty()).then(|| Finding::new(Kind::SequentialMebibyte, evidence, figures))
 }
 
-/// The instructions of the kernel that won, in brackets; nothing where the row does
-/// not say.
-fn instructions(row: &PointRow) -> String {
-    let metric = |name| row.estimate(name).map(|estimate| estimate.median);
-    let Some(vector_bytes) = metric("vector_bytes") else {
-        return String::new();
-    };
-    let vectors = if vector_bytes > 1.0 {
-        format!("{vector_bytes}-byte vectors")
-    } else {
-        "a string instruction".to_owned()
-    };
-    match metric("nontemporal") {
-        Some(nontemporal) if nontemporal > 0.0 => format!(" ({vectors}, non-temporal)"),
-        _ => format!(" ({vectors})"),
-    }
-}
-
-/// The most that is read from main memory, by however many threads, beside what its
-/// modules can. Reading alone moves what is counted and nothing else.
+/// The most that is read from main memory, by however many threads, compared with what its modules
+/// can. Reading alone moves what is counted and nothing else.
 fn modules(run: &Run) -> Option<Finding> {
-    let modules = facts(run)?.memory.modules_bytes_per_s()?;
-    let read = |row: &PointRow| row.estimate("throughput").map(|estimate| estimate.median);
-    let fastest = in_main_memory(run, "read").max_by(|one, other| {
-        read(one)
-            .partial_cmp(&read(other))
-            .unwrap_or(Ordering::Equal)
-    })?;
-    let (read, threads) = (read(fastest)?, fastest.axes().find_number("threads")?);
-    let [shown, most] = [read, modules].map(|rate| Unit::BytesPerSecond.display(rate));
-    let by = match threads {
-        1 => "one thread".to_owned(),
-        _ => format!("{threads} threads"),
-    };
-    Some(Finding {
-        kind: "memory_modules_share".into(),
-        sentence: format!(
-            "main memory is read by {by} at {shown}, {:.0} % of the {most} that its modules can, by \
-             the firmware's word",
-            100.0 * read / modules
-        ),
-        advice: (read > modules)
-            .then(|| "the firmware's word is wrong: a hypervisor may have made it up".to_owned()),
-        evidence: vec![fastest.point.clone()],
-    })
+    let modules = run.facts()?.memory.modules_bytes_per_s()?;
+    let read = |row: &PointRow| row.median("throughput").unwrap_or(0.0);
+    let rows = in_main_memory(run, "read").into_iter();
+    let fastest = rows.max_by(|one, other| read(one).total_cmp(&read(other)))?;
+    let threads = fastest.number("threads")?;
+    let figures = figures()
+        .maybe("threads", (threads != 1).then_some(threads))
+        .when("alone", threads == 1)
+        .with("read", rate(read(fastest)))
+        .with("share", percent(read(fastest) / modules))
+        .with("modules", rate(modules))
+        .when("too_much", read(fastest) > modules);
+    Some(Finding::new(Kind::MemoryModulesShare, [fastest], figures))
 }
 
-/// An operation on sizes that no claimed cache holds, by the fastest kernel; none
-/// where no cache is claimed.
-fn in_main_memory<'r>(run: &'r Run, op: &'r str) -> impl Iterator<Item = &'r PointRow> {
-    let caches = facts(run)
-        .into_iter()
-        .flat_map(|facts| (1..=4).filter_map(|level| facts.claimed_cache(level)));
-    let largest_cache = caches.map(|cache| cache.size_bytes).max();
-    run.points
-        .iter()
-        .filter(|row| row.point.probe == "memory.bandwidth" && row.estimate("throughput").is_some())
-        .filter(move |row| {
-            row.axes().find_word("op") == Some(op) && row.axes().find_word("kernel") == Some("best")
-        })
-        .filter(move |row| {
-            largest_cache.is_some_and(|cache| row.axes().find_number("size") > Some(cache))
-        })
+/// An operation on sizes that no claimed cache holds, by the fastest kernel; none where no cache is
+/// claimed.
+fn in_main_memory<'r>(run: &'r Run, op: &str) -> Select<'r> {
+    let claimed = |level| run.facts()?.claimed_cache(level);
+    let largest = (1..=4)
+        .filter_map(claimed)
+        .map(|cache| cache.size_bytes)
+        .max();
+    let rows = run
+        .select("memory.bandwidth")
+        .words(&[("op", op), ("kernel", "best")]);
+    rows.filter(|row| {
+        let is_larger = largest.is_some_and(|cache| row.number("size") > Some(cache));
+        is_larger && row.estimate("throughput").is_some()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{CLAIMED, point_row, run};
+    use crate::tests::{CLAIMED, point_row, run};
     use costof_model::axis::Axes;
     use costof_model::facts::Dimm;
 
@@ -147,7 +109,7 @@ mod tests {
         run.points.push(stream("read", 128 << 20, 20.0));
         let findings = sequential(&run);
         assert_eq!(
-            findings[0].sentence,
+            findings[0].sentence(),
             "sequentially, by one thread, 1 MiB of main memory is read in 52.4 µs, copied in 105 µs"
         );
         assert_eq!(findings[0].evidence.len(), 2);
@@ -175,10 +137,8 @@ mod tests {
             run.points.push(by_kernel(row, vector_bytes, nontemporal));
         }
         assert_eq!(
-            sequential(&run)[0].sentence,
-            "sequentially, by one thread, 1 MiB of main memory is read in 52.4 µs (32-byte \
-             vectors), written in 52.4 µs (64-byte vectors, non-temporal), copied in 52.4 µs (a \
-             string instruction)"
+            sequential(&run)[0].sentence(),
+            "sequentially, by one thread, 1 MiB of main memory is read in 52.4 µs (32-byte vectors), written in 52.4 µs (64-byte vectors, non-temporal), copied in 52.4 µs (a string instruction)"
         );
     }
 
@@ -200,12 +160,11 @@ mod tests {
         tell(&mut run, 3_200_000_000);
         let findings = sequential(&run);
         assert_eq!(
-            findings[1].sentence,
-            "main memory is read by 2 threads at 32.0 GB/s, 62 % of the 51.2 GB/s that its modules \
-             can, by the firmware's word"
+            findings[1].sentence(),
+            "2 threads read main memory at 32.0 GB/s, 62 % of the 51.2 GB/s that its modules can deliver according to the firmware"
         );
-        assert_eq!(findings[1].advice, None);
+        assert_eq!(findings[1].advice(), None);
         tell(&mut run, 1_600_000_000);
-        assert!(sequential(&run)[1].advice.is_some(), "more than it can");
+        assert!(sequential(&run)[1].advice().is_some(), "more than it can");
     }
 }

@@ -1,7 +1,7 @@
 //! How sure a finding is, by what it rests on: the least sure of its points.
 
+use crate::Kind;
 use crate::finding::Finding;
-use crate::prediction_score;
 use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
@@ -22,7 +22,7 @@ pub struct Points<'a>(HashMap<&'a Point, &'a PointRow>);
 
 impl<'a> Points<'a> {
     /// Those of a run.
-    pub fn of(run: &'a Run) -> Points<'a> {
+    pub fn new(run: &'a Run) -> Points<'a> {
         Points(run.points.iter().map(|row| (&row.point, row)).collect())
     }
 
@@ -34,17 +34,13 @@ impl<'a> Points<'a> {
     /// How sure a finding is; none where the run has none of its points, and none of the score of all
     /// predictions, which is of sure points and others.
     pub fn sureness(&self, finding: &Finding) -> Option<Sureness> {
-        if finding.kind == prediction_score::KIND {
+        if finding.kind == Kind::PredictionScore {
             return None;
         }
-        let rows = finding.evidence.iter().filter_map(|point| self.row(point));
-        rows.map(|row| Sureness {
-            grade: row.grade,
-            launches: row.launches,
-        })
-        .reduce(|one, other| Sureness {
-            grade: one.grade.max(other.grade),
-            launches: one.launches.min(other.launches),
+        let rows = || finding.evidence.iter().filter_map(|point| self.row(point));
+        Some(Sureness {
+            grade: rows().map(|row| row.grade).max()?,
+            launches: rows().map(|row| row.launches).min()?,
         })
     }
 }
@@ -52,7 +48,7 @@ impl<'a> Points<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, run};
+    use crate::tests::{point_row, run};
     use costof_model::axis::Axes;
 
     #[test]
@@ -64,12 +60,11 @@ mod tests {
             (row.grade, row.launches) = (grade, launches);
             run.points.push(row);
         }
-        let points = Points::of(&run);
+        let points = Points::new(&run);
         let sureness = |rows: &[usize]| {
             points.sureness(&Finding {
-                kind: "kind".into(),
-                sentence: String::new(),
-                advice: None,
+                kind: Kind::Modes,
+                figures: Default::default(),
                 evidence: rows
                     .iter()
                     .map(|&row| run.points[row].point.clone())
@@ -81,9 +76,8 @@ mod tests {
         assert_eq!(sureness(&[0, 1, 2]), of(Grade::D, 3));
         assert_eq!(sureness(&[]), None);
         let of_all = Finding {
-            kind: prediction_score::KIND.into(),
-            sentence: String::new(),
-            advice: None,
+            kind: Kind::PredictionScore,
+            figures: Default::default(),
             evidence: vec![run.points[2].point.clone()],
         };
         assert_eq!(points.sureness(&of_all), None);

@@ -1,23 +1,20 @@
 //! Which findings are surprising: by how far the points that a finding rests on lie outside what was
 //! predicted of them.
 
+use crate::Kind;
 use crate::finding::Finding;
-use crate::prediction_score;
 use crate::sureness::Points;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
+use std::cmp::Reverse;
 
 /// Most surprising first; those that are equally so stay in their order, and what sums up all
 /// predictions comes last.
 pub(crate) fn in_order(run: &Run, findings: &mut [Finding]) {
-    let rows = Points::of(run);
+    let rows = Points::new(run);
     findings.sort_by_cached_key(|finding| {
-        let surprise = surprise(&rows, finding);
-        // Descending, to a millionth.
-        (
-            finding.kind == prediction_score::KIND,
-            std::cmp::Reverse((surprise * 1e6) as u64),
-        )
+        let millionths = (surprise(&rows, finding) * 1e6) as u64;
+        (finding.kind == Kind::PredictionScore, Reverse(millionths))
     });
 }
 
@@ -35,7 +32,7 @@ fn surprise(rows: &Points<'_>, finding: &Finding) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{expect, point_row, run};
+    use crate::tests::{expect, point_row, run};
     use costof_model::axis::Axes;
 
     #[test]
@@ -47,29 +44,28 @@ mod tests {
             run.points.push(row);
             expect(&mut run, low, high);
         }
-        let about = |kind: &'static str, row: usize| Finding {
-            kind: kind.into(),
-            sentence: String::new(),
-            advice: None,
+        let about = |kind: Kind, row: usize| Finding {
+            kind,
+            figures: Default::default(),
             evidence: vec![run.points[row].point.clone()],
         };
         let mut findings = vec![
-            about(prediction_score::KIND, 1),
-            about("held", 0),
-            about("also_held", 0),
-            about("missed", 2),
-            about("missed_more", 1),
+            about(Kind::PredictionScore, 1),
+            about(Kind::Modes, 0),
+            about(Kind::Scaling, 0),
+            about(Kind::ForkGrowth, 2),
+            about(Kind::MissingTerm, 1),
         ];
         in_order(&run, &mut findings);
-        let kinds: Vec<&str> = findings.iter().map(|finding| &*finding.kind).collect();
+        let kinds: Vec<Kind> = findings.iter().map(|finding| finding.kind).collect();
         assert_eq!(
             kinds,
             [
-                "missed_more",
-                "missed",
-                "held",
-                "also_held",
-                prediction_score::KIND
+                Kind::MissingTerm,
+                Kind::ForkGrowth,
+                Kind::Modes,
+                Kind::Scaling,
+                Kind::PredictionScore
             ]
         );
     }

@@ -1,18 +1,19 @@
 //! How much more several threads send than one, what a KiB takes them then, and what limits them.
 
-use crate::finding::{Finding, grade_by_others};
-use crate::memory_latency::facts;
-use crate::ratio::LogRatio;
-use crate::send_crossover::{PROBE, about, circumstances, groups};
+use crate::Kind;
+use crate::figures::{Figures, Part, Value, figures, percents, span};
+use crate::finding::Finding;
+use crate::interval::Interval;
+use crate::naming::place;
+use crate::sends::PROBE;
 use costof_model::noise::{Grade, PEER};
-use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_model::select::Group;
 
-const METRIC: &str = "throughput";
 const SENDER: &str = "sender_running";
 const RECEIVER: &str = "receiver_running";
-/// From which share of its processors' time on an end has no more to give.
+/// From which share of its CPUs' time on an end has no more to give.
 const BUSY: f64 = 0.95;
 /// Below which share of the time a thread that is alone surely waits.
 const WAITS: f64 = 0.9;
@@ -22,224 +23,178 @@ struct Scaled<'a> {
     size: u64,
     one: &'a PointRow,
     most: &'a PointRow,
-    ratio: LogRatio,
+    ratio: Interval,
 }
 
-/// For each primitive, link and circumstance, the most threads beside one.
+/// The least and the greatest ratio of several sizes, and the ends of all their intervals.
+struct Ratios {
+    middles: (f64, f64),
+    low: f64,
+    high: f64,
+}
+
+/// For each primitive, link and circumstance, the most threads compared with one.
 pub(crate) fn thread_scaling(run: &Run) -> Vec<Finding> {
-    let sends = run.points.iter().filter(|row| row.point.probe == PROBE);
-    groups(sends, &["threads", "size"])
-        .iter()
-        .filter_map(|(common, group)| found(run, group, common))
-        .collect()
+    let groups = run.select(PROBE).group_by(&["threads", "size"]);
+    let found = groups.iter().filter_map(|group| found(run, group));
+    found.collect()
 }
 
-fn found(run: &Run, group: &[&PointRow], common: &Point) -> Option<Finding> {
-    let threads = |row: &PointRow| row.axes().find_number("threads");
-    let most = group.iter().filter_map(|row| threads(row)).max()?;
-    let ones = group.iter().filter(|row| threads(row) == Some(1));
-    let mut scaled: Vec<Scaled<'_>> = ones
-        .filter_map(|one| {
-            let size = one.axes().find_number("size")?;
-            let is_it = |row: &&&PointRow| {
-                threads(row) == Some(most) && row.axes().find_number("size") == Some(size)
-            };
-            let most = group.iter().find(is_it)?;
-            Some(Scaled {
-                size,
-                one,
-                most,
-                ratio: LogRatio::of(run, most, one, METRIC)?,
-            })
+fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
+    let (threads, _) = *group.rows.clone().by_number("threads").last()?;
+    let most = group.rows.clone().at("threads", threads).by_number("size");
+    let ones = group.rows.clone().at("threads", 1).by_number("size");
+    let scaled = ones.into_iter().filter_map(|(size, one)| {
+        let (_, most) = *most.iter().find(|(known, _)| *known == size)?;
+        let ratio = Interval::log_ratio(run, most, one, "throughput")?.exp();
+        Some(Scaled {
+            size,
+            one,
+            most,
+            ratio,
         })
-        .filter(|_| most > 1)
-        .collect();
-    scaled.sort_by_key(|scaled| scaled.size);
+    });
+    let scaled: Vec<Scaled<'_>> = scaled.filter(|_| threads > 1).collect();
     let (smallest, largest) = (scaled.first()?.size, scaled.last()?.size);
-    let times =
-        |of: fn(&LogRatio) -> f64| ends(scaled.iter().map(|scaled| of(&scaled.ratio).exp()));
-    let (least, greatest) = times(|ratio| ratio.middle)?;
-    let (low, high) = (times(|ratio| ratio.low)?.0, times(|ratio| ratio.high)?.1);
-    let sizes = match smallest == largest {
-        true => about(smallest as f64),
-        false => format!("{} to {}", about(smallest as f64), about(largest as f64)),
-    };
-    let mut circumstances_of = common.clone();
-    circumstances_of.axes.0.remove("primitive");
-    let efficiency = |times: f64| 100.0 * times / most as f64;
-    Some(Finding {
-        kind: "thread_scaling".into(),
-        sentence: format!(
-            "{most} threads send {} times as much as one ({low:.2} to {high:.2}) by {} over {}{} at \
-             {sizes}, which is an efficiency of {} %{}{}{}{}",
-            range((least, greatest), 2),
-            common.axes.find_word("primitive").unwrap_or("?"),
-            common.link,
-            circumstances(run, &circumstances_of),
-            range((efficiency(least), efficiency(greatest)), 0),
-            dearer(run, &scaled, most),
-            waits(&scaled),
-            limit(run, &scaled, most, greatest),
-            disturbed(&scaled),
-        ),
-        advice: None,
-        evidence: scaled
-            .iter()
-            .flat_map(|scaled| [scaled.one.point.clone(), scaled.most.point.clone()])
-            .collect(),
-    })
+    let ratios = Ratios::new(scaled.iter().map(|scaled| scaled.ratio))?;
+    let (least, greatest) = ratios.middles;
+    let mut rows = scaled.iter().flat_map(|scaled| [scaled.one, scaled.most]);
+    let contended = rows.any(|row| row.contention() > Grade::B);
+    let figures = ratios
+        .figures()
+        .with("threads", threads)
+        .with(
+            "primitive",
+            group.common.axes.find_word("primitive").unwrap_or("?"),
+        )
+        .with("place", place(run, &group.common.without(&["primitive"])))
+        .with("smallest", Value::Size(smallest as f64))
+        .maybe(
+            "largest",
+            (smallest < largest).then_some(Value::Size(largest as f64)),
+        )
+        .with(
+            "efficiency",
+            percents((least / threads as f64, greatest / threads as f64)),
+        )
+        .parts(
+            "cpu_time",
+            cpu_time(run, &scaled, threads).into_iter().collect(),
+        )
+        .maybe("one_ran", waits(&scaled).map(percents))
+        .parts(
+            "limit",
+            limit(run, &scaled, threads, greatest).into_iter().collect(),
+        )
+        .when("contended", contended);
+    let evidence = scaled.iter().flat_map(|scaled| [scaled.one, scaled.most]);
+    Some(Finding::new(Kind::ThreadScaling, evidence, figures))
 }
 
-/// Both ends of a range, or one where they look alike.
-fn range((low, high): (f64, f64), digits: usize) -> String {
-    let [low, high] = [low, high].map(|value| format!("{value:.digits$}"));
-    match low == high {
-        true => low,
-        false => format!("{low} to {high}"),
+impl Ratios {
+    fn new(ratios: impl Iterator<Item = Interval> + Clone) -> Option<Ratios> {
+        Some(Ratios {
+            middles: span(ratios.clone().map(|ratio| ratio.middle))?,
+            low: span(ratios.clone().map(|ratio| ratio.low))?.0,
+            high: span(ratios.map(|ratio| ratio.high))?.1,
+        })
+    }
+
+    fn figures(&self) -> Figures {
+        figures()
+            .with("times", Value::Range(self.middles, 2))
+            .with("low", Value::Decimal(self.low, 2))
+            .with("high", Value::Decimal(self.high, 2))
     }
 }
 
-/// How many times the processor time of a KiB is what it is with one thread: what threads that share
-/// caches, memory and locks take from each other.
-fn dearer(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> String {
-    let ratios: Vec<LogRatio> = scaled
-        .iter()
-        .filter_map(|scaled| LogRatio::of(run, scaled.most, scaled.one, "cpu_sender"))
-        .collect();
-    let (Some(times), Some(low), Some(high)) = (
-        ends(ratios.iter().map(|ratio| ratio.middle.exp())),
-        ends(ratios.iter().map(|ratio| ratio.low.exp())),
-        ends(ratios.iter().map(|ratio| ratio.high.exp())),
-    ) else {
-        return String::new();
-    };
-    let contention = match (low.0 > 1.0, high.1 < 1.0) {
-        (true, _) if has_one_each(run, scaled, threads) => {
-            ", so they take cache, memory or locks from each other"
-        }
-        (true, _) => {
-            ", so they take cache, memory or locks from each other, or switches between them take it"
-        }
-        (_, true) => "",
-        _ => ", so that no contention can be told",
-    };
-    format!(
-        "; a KiB takes the sender {} times the processor time ({:.2} to {:.2}){contention}{}",
-        range(times, 2),
-        low.0,
-        high.1,
-        misses(run, scaled)
-    )
+/// How many times a metric is what it is with one thread.
+fn ratios(run: &Run, scaled: &[Scaled<'_>], metric: &str) -> Option<Ratios> {
+    let ratio = |scaled: &Scaled<'_>| Interval::log_ratio(run, scaled.most, scaled.one, metric);
+    let ratios: Vec<Interval> = scaled.iter().filter_map(ratio).map(Interval::exp).collect();
+    Ratios::new(ratios.iter().copied())
 }
 
-/// Whether each sending thread surely has a processor of its own.
+/// How many times the CPU time of a KiB is what it is with one thread: what threads that share caches,
+/// memory and locks take from each other.
+fn cpu_time(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> Option<Part> {
+    let cpu = ratios(run, scaled, "cpu_sender")?;
+    let levels = [("L1", "l1d_load_misses"), ("last-level", "llc_load_misses")];
+    let misses = levels.iter().filter_map(|(level, counter)| {
+        let figures = ratios(run, scaled, counter)?.figures();
+        Some(("misses_of_level", figures.with("level", *level)))
+    });
+    let template = match (cpu.low > 1.0, cpu.high < 1.0) {
+        (true, _) if has_one_each(run, scaled, threads) => "contention",
+        (true, _) => "contention_or_switches",
+        (_, true) => "less_cpu_time",
+        _ => "no_contention",
+    };
+    Some((template, cpu.figures().parts("misses", misses.collect())))
+}
+
+/// Whether each sending thread surely has a CPU of its own.
 fn has_one_each(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> bool {
-    let usable = facts(run).map_or(0, |facts| facts.usable_cpus().len());
+    let usable = run.facts().map_or(0, |facts| facts.usable_cpus().len());
     scaled.iter().all(|scaled| {
-        let own = processors(run, scaled.most, "sender", threads);
+        let own = cpus(run, scaled.most, "sender", threads);
         own.unwrap_or(usable) as u64 >= threads
     })
 }
 
-/// How many times the misses, where the processor counts them.
-fn misses(run: &Run, scaled: &[Scaled<'_>]) -> String {
-    let levels = [("L1", "l1d_load_misses"), ("last-level", "llc_load_misses")];
-    let said = levels.iter().filter_map(|(level, counter)| {
-        let ratios = scaled
-            .iter()
-            .filter_map(|scaled| LogRatio::of(run, scaled.most, scaled.one, counter));
-        let times = ends(ratios.map(|ratio| ratio.middle.exp()))?;
-        Some(format!("{} times the {level} misses", range(times, 2)))
-    });
-    let said: Vec<String> = said.collect();
-    match said.is_empty() {
-        true => String::new(),
-        false => format!(", with {}", said.join(" and ")),
-    }
-}
-
 /// Where one message is in flight, one thread alone waits: that several wait at the same time is no
-/// scaling of what sending takes.
-fn waits(scaled: &[Scaled<'_>]) -> String {
+/// scaling of what sending takes. For which share of the time it ran.
+fn waits(scaled: &[Scaled<'_>]) -> Option<(f64, f64)> {
     let one_in_flight = scaled.iter().all(|scaled| {
-        let axes = scaled.one.axes();
-        axes.find_word("pattern")
-            .is_some_and(|pattern| pattern != "stream")
-            && axes.find_number("in_flight").unwrap_or(1) == 1
+        let pattern = scaled.one.word("pattern");
+        let in_flight = scaled.one.number("in_flight").unwrap_or(1);
+        pattern.is_some_and(|pattern| pattern != "stream") && in_flight == 1
     });
-    let ran = ends(
-        scaled
-            .iter()
-            .filter_map(|scaled| running(scaled.one, SENDER)),
-    );
-    let Some(ran) = ran.filter(|(_, most)| one_in_flight && *most < WAITS) else {
-        return String::new();
-    };
-    format!(
-        "; with one message in flight one thread waits for the other end and for being woken (it ran \
-         for {} % of the time), and others run meanwhile",
-        range((100.0 * ran.0, 100.0 * ran.1), 0)
-    )
+    let ran = span(scaled.iter().filter_map(|scaled| scaled.one.median(SENDER)));
+    ran.filter(|(_, most)| one_in_flight && *most < WAITS)
 }
 
-/// What limits the most threads: the processors of an end, where its threads leave none of them idle.
-fn limit(run: &Run, scaled: &[Scaled<'_>], threads: u64, times: f64) -> String {
+/// What limits the most threads: the CPUs of an end, where its threads leave none of them idle.
+fn limit(run: &Run, scaled: &[Scaled<'_>], threads: u64, times: f64) -> Option<Part> {
     let used = |role: &'static str, metric| {
-        let of = scaled.iter().map(|scaled| {
-            let all = processors(run, scaled.most, role, threads)?;
-            Some((threads as f64 * running(scaled.most, metric)?, all))
+        let busy = scaled.iter().map(|scaled| {
+            let all = cpus(run, scaled.most, role, threads)?;
+            Some((threads as f64 * scaled.most.median(metric)?, all))
         });
-        let of: Option<Vec<(f64, usize)>> = of.collect();
-        let of = of?;
-        let all = of.first()?.1;
-        let busy = ends(of.iter().map(|(busy, _)| *busy))?;
-        Some((busy, all, busy.0 >= BUSY * all as f64))
+        let busy: Vec<(f64, usize)> = busy.collect::<Option<_>>()?;
+        let all = busy.first()?.1;
+        let busy = span(busy.iter().map(|(busy, _)| *busy))?;
+        let figures = figures()
+            .with("busy", Value::Range(busy, 2))
+            .with("cpus", cpus_counted(all as u64));
+        Some((busy.0 >= BUSY * all as f64, figures))
     };
-    let said = |((low, high), all, _): ((f64, f64), usize, bool)| {
-        let noun = if all == 1 { "processor" } else { "processors" };
-        format!("{} of {all} {noun}", range((low, high), 2))
+    let template = |is_busy: [bool; 2]| match is_busy {
+        [true, true] => "by_both",
+        [true, false] => "by_senders",
+        [false, true] => "by_receivers",
+        [false, false] => "by_waiting",
     };
-    match (used("sender", SENDER), used("receiver", RECEIVER)) {
-        (Some(sender), Some(receiver)) if sender.2 && receiver.2 => format!(
-            "; what limits is the processors: the senders used {}, the receivers {}",
-            said(sender),
-            said(receiver)
-        ),
-        (Some(sender), _) if sender.2 => format!(
-            "; what limits is the senders' processors: they used {}",
-            said(sender)
-        ),
-        (_, Some(receiver)) if receiver.2 => format!(
-            "; what limits is the receivers' processors: they used {}",
-            said(receiver)
-        ),
-        (Some(sender), Some(receiver)) => format!(
-            "; no processor was always busy: the senders used {}, the receivers {}, and both waited, \
-             for each other or the link",
-            said(sender),
-            said(receiver)
-        ),
-        _ => shared(run, threads, times),
+    let (sender, receiver) = (used("sender", SENDER), used("receiver", RECEIVER));
+    let is_known = sender.is_some() && receiver.is_some();
+    let is_busy = [&sender, &receiver].map(|used| used.as_ref().is_some_and(|used| used.0));
+    if !is_known && is_busy == [false, false] {
+        return shared(run, threads, times);
     }
+    let part = |used: Option<(bool, Figures)>| used.map(|(_, figures)| vec![("used", figures)]);
+    let figures = figures()
+        .parts("senders", part(sender).unwrap_or_default())
+        .parts("receivers", part(receiver).unwrap_or_default());
+    Some((template(is_busy), figures))
 }
 
-/// Whether others used the processors meanwhile.
-fn disturbed(scaled: &[Scaled<'_>]) -> &'static str {
-    let mut rows = scaled.iter().flat_map(|scaled| [scaled.one, scaled.most]);
-    match rows.any(|row| grade_by_others(row) > Grade::B) {
-        true => "; others used the processors meanwhile, so that this is no more than a hint",
-        false => "",
-    }
+fn cpus_counted(count: u64) -> String {
+    format!("{count} CPU{}", if count == 1 { "" } else { "s" })
 }
 
-/// For which share of the time an end's threads ran, in the mean over them.
-fn running(row: &PointRow, metric: &str) -> Option<f64> {
-    Some(row.estimate(metric)?.median)
-}
-
-/// How many processors the threads of a role have, as `copy.send` gives them: every second of the
-/// run's where both ends are on one machine.
-fn processors(run: &Run, row: &PointRow, role: &str, threads: u64) -> Option<usize> {
+/// How many CPUs the threads of a role have, as `copy.send` gives them: every second of the run's where
+/// both ends are on one machine.
+fn cpus(run: &Run, row: &PointRow, role: &str, threads: u64) -> Option<usize> {
     let given = row.placement.0.get(role)?.len();
     let apart = run.run.plan.placement.0.contains_key(PEER);
     let own = match given % 2 {
@@ -249,39 +204,21 @@ fn processors(run: &Run, row: &PointRow, role: &str, threads: u64) -> Option<usi
     Some(own.min(threads as usize)).filter(|own| *own > 0)
 }
 
-/// What is sure to limit them all the same: processors, where both ends' threads have fewer than one
-/// each.
-fn shared(run: &Run, threads: u64, times: f64) -> String {
-    let Some(processors) = facts(run).map(|facts| facts.usable_cpus().len() as u64) else {
-        return String::new();
-    };
+/// What is sure to limit them all the same: CPUs, where both ends' threads have fewer than one each.
+fn shared(run: &Run, threads: u64, times: f64) -> Option<Part> {
+    let cpus = run.facts()?.usable_cpus().len() as u64;
     let both_ends = 2 * threads;
-    match (1..both_ends).contains(&processors) && times < threads as f64 {
-        true => format!(
-            "; with those that receive, {both_ends} threads share {processors} {}",
-            if processors == 1 {
-                "processor"
-            } else {
-                "processors"
-            }
-        ),
-        false => String::new(),
-    }
-}
-
-/// The least and the greatest; none of none.
-fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
-    values.fold(None, |ends, value| match ends {
-        None => Some((value, value)),
-        Some((least, greatest)) => Some((f64::min(least, value), f64::max(greatest, value))),
-    })
+    let figures = figures()
+        .with("both", both_ends)
+        .with("cpus", cpus_counted(cpus));
+    let are_fewer = (1..both_ends).contains(&cpus) && times < threads as f64;
+    are_fewer.then_some(("by_shared_cpus", figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, run};
-    use crate::send_crossover::PROBE;
+    use crate::tests::{point_row, run};
     use costof_model::axis::Axes;
     use costof_model::facts::CpuSet;
 
@@ -290,7 +227,13 @@ mod tests {
             .with("primitive", "two_copy")
             .with("size", size)
             .with("threads", threads);
-        let mut row = point_row(PROBE, METRIC, axes, value, (0.98 * value, 1.02 * value));
+        let mut row = point_row(
+            PROBE,
+            "throughput",
+            axes,
+            value,
+            (0.98 * value, 1.02 * value),
+        );
         row.point.link = "veth".into();
         row
     }
@@ -310,9 +253,8 @@ mod tests {
         let findings = thread_scaling(&run);
         assert_eq!(findings.len(), 1);
         assert_eq!(
-            findings[0].sentence,
-            "8 threads send 1.50 to 2.00 times as much as one (1.46 to 2.06) by two_copy over veth at \
-             64B to 4KiB, which is an efficiency of 19 to 25 %"
+            findings[0].sentence(),
+            "8 threads send 1.50 to 2.00 times as much as one (1.46 to 2.06) by two_copy over veth at 64B to 4KiB, which is an efficiency of 19 to 25 %"
         );
         assert_eq!(findings[0].evidence.len(), 4);
     }
@@ -326,10 +268,10 @@ mod tests {
         let facts = run.attempts[0].hosts.get_mut("only").unwrap();
         facts.cpu.online = CpuSet::from_iter([0, 1]);
         let findings = thread_scaling(&run);
-        let sentence = &findings[0].sentence;
+        let sentence = &findings[0].sentence();
         assert!(
             sentence.ends_with(
-                "an efficiency of 25 %; with those that receive, 8 threads share 2 processors"
+                "an efficiency of 25 %; with those that receive, 8 threads share 2 CPUs"
             ),
             "{sentence}"
         );
@@ -354,7 +296,7 @@ mod tests {
     fn sentence(rows: [PointRow; 2]) -> String {
         let mut run = run(&[]);
         run.points.extend(rows);
-        thread_scaling(&run).remove(0).sentence
+        thread_scaling(&run).remove(0).sentence()
     }
 
     #[test]
@@ -368,8 +310,7 @@ mod tests {
         let told = sentence(rows(0.25, 0.1));
         assert!(
             told.ends_with(
-                "an efficiency of 25 %; a KiB takes the sender 1.20 times the processor time (1.04 to \
-                 1.38), so they take cache, memory or locks from each other, or switches between them take it; what limits is the senders' processors: they used 1.00 of 1 processor"
+                "an efficiency of 25 %; a KiB takes the sender 1.20 times the CPU time (1.04 to 1.38), so they take cache, memory or locks from each other, or switches between them take it; the limit is the senders' CPUs: they used 1.00 of 1 CPU"
             ),
             "{told}"
         );
@@ -379,16 +320,16 @@ mod tests {
         assert!(told.contains("locks from each other"), "{told}");
         assert!(!told.contains("switches"), "{told}");
         for (sender, receiver, says) in [
-            (0.1, 0.25, "is the receivers' processors"),
+            (0.1, 0.25, "is the receivers' CPUs"),
             (
                 0.25,
                 0.25,
-                "the senders used 1.00 of 1 processor, the receivers 1.00 of 1",
+                "the senders used 1.00 of 1 CPU, the receivers 1.00 of 1",
             ),
             (
                 0.2,
                 0.2,
-                "no processor was always busy: the senders used 0.80 of 1 processor",
+                "no CPU was always busy: the senders used 0.80 of 1 CPU",
             ),
         ] {
             let told = sentence(rows(sender, receiver));
@@ -421,7 +362,7 @@ mod tests {
         };
         let told = sentence([counted(1, 10.0), counted(4, 15.0)]);
         assert!(
-            told.contains("can be told, with 1.50 times the last-level misses;"),
+            told.contains("is seen, with 1.50 times the last-level misses;"),
             "{told}"
         );
     }
@@ -436,9 +377,7 @@ mod tests {
         let told = sentence([echo(1, 1.0, 0.25), echo(4, 5.0, 0.23)]);
         assert!(told.contains("an efficiency of 125 %"), "{told}");
         assert!(
-            told.contains(
-                "one thread waits for the other end and for being woken (it ran for 25 %"
-            ),
+            told.contains("one thread waits for the other end and for being woken (it ran 25 %"),
             "{told}"
         );
         let many = |threads, rate| {

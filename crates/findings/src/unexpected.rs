@@ -1,14 +1,16 @@
 //! Which result of sending and receiving was unexpected against its prediction, and why.
 
-use crate::finding::{Finding, grade_by_others};
+use crate::Kind;
+use crate::figures::{Part, Value, figures, part};
+use crate::finding::Finding;
+use crate::naming::{circumstances, over};
 use crate::saturated::{HAS_TIME, SATURATED};
-use crate::send_crossover::circumstances;
-use costof_model::Text;
 use costof_model::metric::Estimate;
 use costof_model::noise::Grade;
 use costof_model::prediction::Prediction;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_model::select::Select;
 use costof_model::unit::Better;
 
 /// Probes whose predictions are sums of pieces that others have measured.
@@ -16,142 +18,110 @@ const LAYER: &str = "copy.";
 /// Of fewer points it is not worth saying that all were as expected.
 const SOME: usize = 5;
 
-/// A sentence for each probe over each link: what was furthest from its prediction, and what that
-/// points to. Where others used the processors, a number is not the machine's, hence no surprise.
+/// A finding for each probe over each link: what was furthest from its prediction, and what that points
+/// to. Under contention for CPUs a number is not the machine's, hence no surprise.
 pub(crate) fn unexpected(run: &Run) -> Vec<Finding> {
-    let mut groups: Vec<((&Text, &Text), Vec<Surprise<'_>>)> = Vec::new();
-    for row in &run.points {
-        let subject = (&row.point.probe, &row.point.link);
-        let Some(surprise) = Surprise::of(row).filter(|_| row.point.probe.starts_with(LAYER))
-        else {
-            continue;
-        };
-        match groups.iter_mut().find(|(known, _)| *known == subject) {
-            Some((_, rows)) => rows.push(surprise),
-            None => groups.push((subject, vec![surprise])),
-        }
-    }
-    let said = groups.iter().filter_map(|(_, rows)| said(run, rows));
-    said.collect()
+    let rows = run.select_all().contention_at_most(Grade::B);
+    let predicted =
+        rows.filter(|row| row.point.probe.starts_with(LAYER) && predicted(row).is_some());
+    let groups = predicted.group_with(|row| Some((&row.point.probe, &row.point.link)));
+    let found = groups.iter().filter_map(|(_, rows)| found(run, rows));
+    found.collect()
 }
 
-/// A point that was predicted and measured.
-struct Surprise<'a> {
-    row: &'a PointRow,
-    expected: &'a Prediction,
-    measured: &'a Estimate,
-    /// None where it was as expected.
-    missed_by: Option<f64>,
+/// What was predicted of a point, and what was measured of that.
+fn predicted(row: &PointRow) -> Option<(&Prediction, &Estimate)> {
+    let expected = row.prediction.as_ref()?;
+    Some((expected, row.estimate(&expected.metric)?))
 }
 
-impl Surprise<'_> {
-    fn of(row: &PointRow) -> Option<Surprise<'_>> {
-        let expected = row.prediction.as_ref()?;
-        let measured = row.estimate(&expected.metric)?;
-        (grade_by_others(row) <= Grade::B).then(|| Surprise {
-            row,
-            expected,
-            measured,
-            missed_by: expected.missed_by(measured),
-        })
-    }
-
-    /// How far from what was expected, less or more alike.
-    fn distance(&self) -> f64 {
-        self.missed_by.map_or(0.0, |ratio| ratio.ln().abs())
-    }
+/// By which factor a prediction was missed; none where it held.
+fn missed_by(row: &PointRow) -> Option<f64> {
+    let (expected, measured) = predicted(row)?;
+    expected.missed_by(measured)
 }
 
-fn said(run: &Run, rows: &[Surprise<'_>]) -> Option<Finding> {
-    let missed: Vec<&Surprise<'_>> = rows.iter().filter(|row| row.missed_by.is_some()).collect();
-    let far =
-        |one: &&&Surprise<'_>, other: &&&Surprise<'_>| one.distance().total_cmp(&other.distance());
-    let point = &rows[0].row.point;
-    let over = match &*point.link {
-        "none" => String::new(),
-        link => format!(" over {link}"),
-    };
-    let Some(furthest) = missed.iter().max_by(far) else {
-        return (rows.len() >= SOME).then(|| Finding {
-            kind: "unexpected".into(),
-            sentence: format!(
-                "nothing of {}{over} was unexpected: {} predictions held",
-                point.probe,
-                rows.len()
-            ),
-            advice: None,
-            evidence: rows.iter().map(|row| row.row.point.clone()).collect(),
-        });
-    };
-    let unit = furthest.measured.unit;
-    let range = (furthest.expected.low, furthest.expected.high);
-    let ratio = furthest.missed_by.unwrap_or(1.0);
-    let less = ratio < 1.0;
-    let sentence = format!(
-        "{} of {} predictions of {}{over} were missed; most unexpected is{}: {} of \
-         {}, at least a factor of {:.1} {} than the {} {} predicted{}",
-        missed.len(),
-        rows.len(),
-        point.probe,
-        match circumstances(run, &furthest.row.point) {
-            usual if usual.is_empty() => " the usual point".to_owned(),
-            others => others,
-        },
-        furthest.expected.metric,
-        unit.display(furthest.measured.median),
-        if less { 1.0 / ratio } else { ratio },
-        if less { "less" } else { "more" },
-        unit.display_range(range, range.1),
-        unit.symbol_of(range.1),
-        points_to(furthest, less),
-    );
-    Some(Finding {
-        kind: "unexpected".into(),
-        sentence,
-        advice: None,
-        evidence: missed.iter().map(|row| row.row.point.clone()).collect(),
-    })
-}
-
-/// What such a difference points to, as far as the ends' processors tell.
-fn points_to(surprise: &Surprise<'_>, less: bool) -> String {
-    let row = surprise.row;
-    let ran = |metric| row.estimate(metric).map(|share| share.median);
-    let ends = [
-        ("sender", ran("sender_running")),
-        ("receiver", ran("receiver_running")),
-    ];
-    let saturated: Vec<&str> = ends
+fn found(run: &Run, rows: &Select<'_>) -> Option<Finding> {
+    let missed = rows.clone().filter(|row| missed_by(row).is_some());
+    let distance = |row: &PointRow| missed_by(row).map_or(0.0, |ratio| ratio.ln().abs());
+    let point = &rows.one()?.point;
+    let figures = figures()
+        .with("what", format!("{}{}", point.probe, over(point)))
+        .with("all", rows.len());
+    let furthest = missed
         .iter()
-        .filter(|(_, share)| share.is_some_and(|share| share >= SATURATED))
-        .map(|(end, _)| *end)
-        .collect();
-    let known = || ends.iter().filter_map(|(_, share)| *share);
-    let faster = match surprise.measured.better {
-        Better::Higher => !less,
-        Better::Lower => less,
+        .max_by(|one, other| distance(one).total_cmp(&distance(other)));
+    let Some(furthest) = furthest else {
+        let figures = figures.parts("result", vec![part("nothing")]);
+        let evidence = rows.iter().copied();
+        return (rows.len() >= SOME).then(|| Finding::new(Kind::Unexpected, evidence, figures));
+    };
+    let (expected, measured) = predicted(furthest)?;
+    let unit = measured.unit;
+    let range = unit.display_range((expected.low, expected.high), expected.high);
+    let ratio = missed_by(furthest)?;
+    let is_less = ratio < 1.0;
+    let point = match circumstances(run, &furthest.point) {
+        none if none.is_empty() => " the point with all defaults".to_owned(),
+        others => others,
+    };
+    let figures = figures
+        .with("missed", missed.len())
+        .with("point", point)
+        .with("metric", &*expected.metric)
+        .with("measured", Value::Quantity(measured.median, unit))
+        .with(
+            "factor",
+            Value::Decimal(if is_less { 1.0 / ratio } else { ratio }, 1),
+        )
+        .with("direction", if is_less { "less" } else { "more" })
+        .with(
+            "predicted",
+            format!("{range} {}", unit.symbol_of(expected.high)),
+        )
+        .parts(
+            "cause",
+            cause(furthest, measured.better, is_less)
+                .into_iter()
+                .collect(),
+        )
+        .parts("result", vec![part("furthest")]);
+    Some(Finding::new(Kind::Unexpected, missed, figures))
+}
+
+/// What such a difference points to, as far as the CPUs of the ends show.
+fn cause(row: &PointRow, better: Better, is_less: bool) -> Option<Part> {
+    let ends = [
+        ("sender", "sender_running"),
+        ("receiver", "receiver_running"),
+    ];
+    let ends = ends
+        .iter()
+        .filter_map(|(end, metric)| Some((*end, row.median(metric)?)));
+    let ends: Vec<(&str, f64)> = ends.collect();
+    let saturated = ends.iter().filter(|(_, share)| *share >= SATURATED);
+    let saturated: Vec<&str> = saturated.map(|(end, _)| *end).collect();
+    let is_faster = match better {
+        Better::Higher => !is_less,
+        Better::Lower => is_less,
         Better::Neither => false,
     };
-    match saturated.as_slice() {
-        _ if known().next().is_none() => String::new(),
-        _ if faster => ": a piece costs less here than where it was measured alone".to_owned(),
-        [] if known().all(|share| share < HAS_TIME) => {
-            ": no end's processor was busy all the time, so it is waiting that no piece has"
-                .to_owned()
-        }
-        [] => String::new(),
-        ends => format!(
-            ": the {} had no time left, so something it does is in no piece, or costs more here than \
-             where it was measured alone",
-            ends.join(" and the ")
-        ),
+    if ends.is_empty() {
+        None
+    } else if is_faster {
+        Some(part("cheaper"))
+    } else if !saturated.is_empty() {
+        Some(("busy", figures().with("ends", saturated.join(" and the "))))
+    } else {
+        let wait = ends.iter().all(|(_, share)| *share < HAS_TIME);
+        wait.then(|| part("waiting"))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{CLAIMED, point_row, run};
+    use crate::tests::{CLAIMED, point_row, run};
     use costof_model::axis::Axes;
     use costof_model::noise::Warning;
 
@@ -190,7 +160,7 @@ mod tests {
         let mut run = run(&CLAIMED);
         run.points = rows;
         let findings = unexpected(&run);
-        findings.into_iter().map(|found| found.sentence).collect()
+        findings.into_iter().map(|found| found.sentence()).collect()
     }
 
     #[test]

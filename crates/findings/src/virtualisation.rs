@@ -1,119 +1,79 @@
-//! What being a virtual machine costs: an exit to the hypervisor, and what can be told from it of page
-//! faults and of waking a processor that rests.
+//! What being a virtual machine costs: an exit to the hypervisor, and what it says of page faults and
+//! of waking an idle CPU.
 
-use crate::finding::{Finding, grade_by_others, row};
-use crate::memory_latency::facts;
-use crate::ratio::Difference;
+use crate::Kind;
+use crate::figures::{Value, figures, ns};
+use crate::finding::Finding;
+use crate::interval::Interval;
 use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::unit::Unit;
 
 /// What an exit costs, and what is with and without one.
 pub(crate) fn virtualisation(run: &Run) -> Vec<Finding> {
-    let is_virtual =
-        facts(run).is_some_and(|facts| facts.virtualization.virtual_machine == Some(true));
-    let exit = row(run, "cpu.vm_exit", &[]).filter(|row| is_virtual && is_sure(row));
-    let Some(exit) = exit else {
+    let exit = run.select("cpu.vm_exit").contention_at_most(Grade::B).one();
+    let Some(exit) = exit.filter(|_| run.is_virtual()) else {
         return Vec::new();
     };
     let found = [price(run, exit), faults(run, exit), waking(run, exit)];
     found.into_iter().flatten().collect()
 }
 
-/// Whether it is not others that it waited for.
-fn is_sure(row: &PointRow) -> bool {
-    grade_by_others(row) <= Grade::B
-}
-
 fn interval(row: &PointRow) -> Option<(f64, f64)> {
     row.primary()?.ci95
 }
 
-fn ns(value: f64) -> String {
-    Unit::Nanoseconds.display(value)
-}
-
 /// An exit in system calls.
 fn price(run: &Run, exit: &PointRow) -> Option<Finding> {
-    let call = row(run, "os.syscall", &[("call", "getppid")])?;
+    let call = run.select("os.syscall").at("call", "getppid").one()?;
     let ((low, high), (call_low, call_high)) = (interval(exit)?, interval(call)?);
-    let hypervisor = facts(run)
-        .and_then(|facts| facts.virtualization.hypervisor.clone())
-        .unwrap_or_else(|| "its hypervisor".to_owned());
-    let [least, most] = [low / call_high, high / call_low].map(|times| format!("{times:.0}"));
-    let times = match least == most {
-        true => least,
-        false => format!("{least} to {most}"),
-    };
-    Some(Finding {
-        kind: "vm_exit".into(),
-        sentence: format!(
-            "this machine is a virtual one: leaving it for {hypervisor} and coming back takes {}, as \
-             much as {times} system calls",
-            ns(exit.primary()?.median),
-        ),
-        advice: None,
-        evidence: vec![exit.point.clone(), call.point.clone()],
-    })
+    let hypervisor = run.facts()?.virtualization.hypervisor.as_deref();
+    let figures = figures()
+        .with("hypervisor", hypervisor.unwrap_or("its hypervisor"))
+        .with("exit", ns(exit.primary()?.median))
+        .with("calls", Value::Range((low / call_high, high / call_low), 0));
+    Some(Finding::new(Kind::VmExit, [exit, call], figures))
 }
 
 /// A page fault that takes less than an exit is probably without one.
 fn faults(run: &Run, exit: &PointRow) -> Option<Finding> {
-    let fault = row(run, "os.page_fault", &[("kind", "minor_anonymous")])?;
-    let ((least_of_exit, _), (_, most_of_fault)) = (interval(exit)?, interval(fault)?);
-    (most_of_fault < least_of_exit).then(|| Finding {
-        kind: "vm_page_faults".into(),
-        sentence: format!(
-            "a page fault ({} at most) takes less than leaving the virtual machine ({} at least), so \
-             the usual one probably does not leave it (an exit for memory may be cheaper than this \
-             one, of cpuid)",
-            ns(most_of_fault),
-            ns(least_of_exit)
-        ),
-        advice: None,
-        evidence: vec![fault.point.clone(), exit.point.clone()],
-    })
+    let fault = run
+        .select("os.page_fault")
+        .at("kind", "minor_anonymous")
+        .one()?;
+    let ((exit_low, _), (_, fault_high)) = (interval(exit)?, interval(fault)?);
+    let figures = figures()
+        .with("fault", ns(fault_high))
+        .with("exit", ns(exit_low));
+    (fault_high < exit_low).then(|| Finding::new(Kind::VmPageFaults, [fault, exit], figures))
 }
 
-/// Waking a processor that rests, beside one that is kept awake.
+/// Waking an idle CPU, compared with one that is kept awake.
 fn waking(run: &Run, exit: &PointRow) -> Option<Finding> {
     let switch = |wake| {
-        let axes = [
+        let words = [
             ("between", "processes"),
             ("over", "pipe"),
             ("cpus", "cross"),
             ("wake", wake),
         ];
-        row(run, "os.context_switch", &axes).filter(|row| is_sure(row))
+        let switches = run.select("os.context_switch").words(&words);
+        switches.one().filter(|row| row.contention() <= Grade::B)
     };
     let (idle, awake) = (switch("idle")?, switch("awake")?);
-    let more = Difference::of(run, idle, awake, &idle.primary)?;
+    let more = Interval::difference(run, idle, awake, &idle.primary)?;
     let (least, most) = interval(exit)?;
-    (more.low > 0.0).then(|| Finding {
-        kind: "vm_waking".into(),
-        sentence: format!(
-            "handing a token to a processor that may rest takes {} more than to one that is kept awake \
-             ({} to {}), as much as {:.1} to {:.1} times leaving the virtual machine",
-            ns(more.middle),
-            ns(more.low),
-            ns(more.high),
-            more.low / most,
-            more.high / least,
-        ),
-        advice: None,
-        evidence: vec![
-            idle.point.clone(),
-            awake.point.clone(),
-            exit.point.clone(),
-        ],
-    })
+    let figures = figures()
+        .interval(more, ns)
+        .with("exits_low", Value::Decimal(more.low / most, 1))
+        .with("exits_high", Value::Decimal(more.high / least, 1));
+    (more.low > 0.0).then(|| Finding::new(Kind::VmWaking, [idle, awake, exit], figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, sentences};
+    use crate::tests::{point_row, sentences};
     use costof_model::axis::Axes;
     use costof_model::noise::Warning;
 
@@ -145,8 +105,7 @@ mod tests {
         assert_eq!(
             sentences(virtualisation, &[exit(1.0), call.clone()]),
             [
-                "this machine is a virtual one: leaving it for its hypervisor and coming back takes \
-                 1.00 µs, as much as 8 to 12 system calls"
+                "this is a virtual machine: leaving it for its hypervisor and coming back takes 1.00 µs, as much as 8 to 12 system calls"
             ]
         );
         assert!(sentences(virtualisation, &[call]).is_empty());
@@ -158,9 +117,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                "a page fault (550 ns at most) takes less than leaving the virtual machine (1.80 µs at \
-                 least), so the usual one probably does not leave it (an exit for memory may be \
-                 cheaper than this one, of cpuid)"
+                "a page fault (550 ns at most) takes less than leaving the virtual machine (1.80 µs at least), so an ordinary one probably does not leave it (an exit for memory may be cheaper than this one, of cpuid)"
             ]
         );
         assert!(sentences(virtualisation, &[exit(2.0), fault(1.9)]).is_empty());
@@ -175,9 +132,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                "handing a token to a processor that may rest takes 20.0 µs more than to one that is \
-                 kept awake (16.8 µs to 23.2 µs), as much as 7.7 to 12.9 times leaving the virtual \
-                 machine"
+                "handing a token to a CPU that may be idle takes 20.0 µs more than to one that is kept awake (16.8 µs to 23.2 µs), as much as 7.7 to 12.9 times leaving the virtual machine"
             ]
         );
         let alike = [exit(2.0), switch("idle", 10.5), switch("awake", 10.0)];

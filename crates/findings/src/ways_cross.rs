@@ -1,14 +1,15 @@
 //! Two ways of doing the same of which one is better for small sizes and the other for large ones: from
 //! which size on. Ways of sending have a finding of their own.
 
-use crate::crossover::{Crossover, crossover};
-use crate::finding::{Finding, grade_by_others};
-use crate::ratio::LogRatio;
-use crate::send_crossover::{PROBE as SENDS, circumstances, groups, ratios, words};
+use crate::Kind;
+use crate::crossover::{Crossover, compare};
+use crate::figures::figures;
+use crate::finding::Finding;
+use crate::naming::{circumstances, over};
+use crate::sends::PROBE as SENDS;
 use costof_model::noise::Grade;
-use costof_model::point::Point;
-use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_model::select::{Group, Select};
 use std::collections::HashMap;
 
 /// Of fewer sizes nobody knows a curve.
@@ -18,23 +19,18 @@ const WAYS_MAX: usize = 16;
 /// The axes whose words are ways of doing the same; those of others are circumstances.
 const WAYS: [&str; 5] = ["over", "stack", "engine", "how", "kernel"];
 
-/// A sentence for each pair of ways that surely change places within the sizes that were measured.
+/// A finding for each pair of ways that surely change places within the sizes that were measured.
 pub(crate) fn ways_cross(run: &Run) -> Vec<Finding> {
-    let rows = || {
-        run.points.iter().filter(|row| {
-            row.point.probe != SENDS
-                && row.axes().find_number("size").is_some()
-                && grade_by_others(row) <= Grade::B
-        })
-    };
+    let rows = run.select_all().contention_at_most(Grade::B);
+    let rows = rows.filter(|row| row.point.probe != SENDS && row.number("size").is_some());
     let mut findings = Vec::new();
     for axis in WAYS {
-        let with_it = rows().filter(|row| row.axes().find_word(axis).is_some());
-        for (common, group) in groups(with_it, &[axis, "size"]) {
-            let ways = ways(&group, axis);
+        let with_it = rows.clone().filter(|row| row.word(axis).is_some());
+        for group in with_it.group_by(&[axis, "size"]) {
+            let ways = ways(&group.rows, axis);
             for better in &ways {
                 for other in ways.iter().filter(|other| *other != better) {
-                    findings.extend(found(run, &group, &common, axis, (better, other)));
+                    findings.extend(found(run, &group, axis, (better, other)));
                 }
             }
         }
@@ -43,9 +39,9 @@ pub(crate) fn ways_cross(run: &Run) -> Vec<Finding> {
 }
 
 /// The words on an axis of which there are enough points for a curve.
-fn ways<'a>(group: &[&'a PointRow], axis: &str) -> Vec<&'a str> {
+fn ways<'a>(rows: &Select<'a>, axis: &str) -> Vec<&'a str> {
     let mut points: HashMap<&str, usize> = HashMap::new();
-    let words = group.iter().filter_map(|row| row.axes().find_word(axis));
+    let words = rows.iter().filter_map(|row| row.word(axis));
     let with_a_curve = words.filter(|way| {
         let points = points.entry(way).or_default();
         *points += 1;
@@ -56,47 +52,37 @@ fn ways<'a>(group: &[&'a PointRow], axis: &str) -> Vec<&'a str> {
 
 fn found(
     run: &Run,
-    group: &[&PointRow],
-    common: &Point,
+    group: &Group<'_>,
     axis: &str,
     (better, other): (&str, &str),
 ) -> Option<Finding> {
-    let metric = &group.first()?.primary;
-    let ratios = ratios(run, group, axis, (better, other), metric);
-    if ratios.len() < SIZES {
-        return None;
-    }
-    let sizes: Vec<(f64, LogRatio)> = ratios
-        .iter()
-        .map(|(size, ratio, _)| (*size as f64, *ratio))
-        .collect();
-    let found = crossover(&sizes)?;
+    let metric = &group.rows.one()?.primary;
+    let (crossover, rows) = compare(run, &group.rows, axis, (better, other), metric, SIZES)?;
     // The other way is surely better before.
-    let (smallest, _) = sizes.first()?;
-    let crosses = matches!(found, Crossover::From { low: Some(low), .. } if low >= *smallest);
-    let rows = ratios.iter().flat_map(|(_, _, rows)| rows);
-    crosses.then(|| Finding {
-        kind: "ways_cross".into(),
-        sentence: format!(
-            "{axis}={better} beats {axis}={other} for {}{}{} by {metric}{}",
-            common.probe,
-            circumstances(run, common),
-            match &*common.link {
-                "none" => String::new(),
-                link => format!(" over {link}"),
-            },
-            words(found)
-        ),
-        advice: None,
-        evidence: rows.map(|row| row.point.clone()).collect(),
-    })
+    let smallest = rows.iter().filter_map(|row| row.number("size")).min()? as f64;
+    let crosses = matches!(crossover, Crossover::From { low: Some(low), .. } if low >= smallest);
+    let common = &group.common;
+    let what = format!(
+        "{}{}{}",
+        common.probe,
+        circumstances(run, common),
+        over(common)
+    );
+    let figures = figures()
+        .with("better", format!("{axis}={better}"))
+        .with("other", format!("{axis}={other}"))
+        .with("what", what)
+        .with("metric", &**metric)
+        .parts("from", vec![crossover.part()]);
+    crosses.then(|| Finding::new(Kind::WaysCross, rows, figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, sentences};
+    use crate::tests::{point_row, sentences};
     use costof_model::axis::Axes;
+    use costof_model::rows::PointRow;
     use costof_model::unit::Better;
 
     fn row(over: &'static str, size: u64, ns: f64) -> PointRow {

@@ -1,25 +1,25 @@
 //! What the kernel said of sends that asked for no copy, and why it copied after all.
 
+use crate::Kind;
+use crate::figures::{Figures, Part, Value, bytes, figures, part, span, times};
 use crate::finding::Finding;
-use crate::memory_latency::facts;
-use crate::ratio::{LogRatio, value};
-use crate::send_crossover::is_paced;
-use costof_model::Text;
+use crate::interval::{Interval, value};
+use crate::sends::{NONE, PROBE, falls_back, is_paced, link_ends};
 use costof_model::link::Link;
 use costof_model::link_end::LinkEnd;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_model::select::Select;
 use costof_model::unit::display_bytes;
 
-/// From which share of the sends on all, and up to which none, have been copied: a few of a
-/// connection's beginning may be of the other kind.
+/// From which share of the sends on all have been copied: a few of a connection's beginning may not be.
 const ALL: f64 = 0.995;
-const NONE: f64 = 0.005;
-/// What the processor time is that the kernel's word is held against.
+/// The CPU time that the kernel's word is compared with.
 const TIME: &str = "cpu_sender";
 /// From which size on copying is most of what a send takes, of a message that is cached, and of one
 /// that is not.
-const COPIES_SHOW_BYTES: (u64, u64) = (256 << 10, 48 << 10);
+const COPIES_SHOW_BYTES: u64 = 256 << 10;
+const COLD_COPIES_SHOW_BYTES: u64 = 48 << 10;
 /// Below how many times the time of one copy there can have been none.
 const LIKE_NO_COPY: f64 = 0.7;
 
@@ -29,115 +29,87 @@ enum Fate {
     Copied,
     NotCopied,
     Both,
-    /// For none was there room to go without a copy, so that no completion tells of any.
+    /// For none was there room to go without a copy, so that no completion says anything.
     NoRoom,
 }
 
-/// A sentence for each link, protocol and way of asking, and what the processor time says of it.
+/// A finding for each link, protocol and way of asking, and what the CPU time says of it.
 pub(crate) fn zero_copy(run: &Run) -> Vec<Finding> {
-    let mut groups: Vec<(Fate, Vec<&PointRow>)> = Vec::new();
-    for row in run
-        .points
+    let groups = run.select(PROBE).group_with(|row| {
+        let subject = (&*row.point.link, row.word("over"), row.word("primitive"));
+        Some((fate(row)?, subject))
+    });
+    let found = groups
         .iter()
-        .filter(|row| row.point.probe == "copy.send")
-    {
-        let Some(fate) = fate(row) else {
-            continue;
-        };
-        let alike = |(known, rows): &&mut (Fate, Vec<&PointRow>)| {
-            *known == fate && subject(rows[0]) == subject(row)
-        };
-        match groups.iter_mut().find(alike) {
-            Some((_, rows)) => rows.push(row),
-            None => groups.push((fate, vec![row])),
-        }
-    }
-    let said = groups.iter().map(|(fate, rows)| said(run, *fate, rows));
-    said.collect()
+        .map(|((fate, subject), rows)| found(run, *fate, *subject, rows));
+    found.collect()
 }
 
 /// None where nobody asked.
 fn fate(row: &PointRow) -> Option<Fate> {
-    let Some(copied) = row.estimate("copied") else {
-        return falls_back(row).then_some(Fate::NoRoom);
-    };
-    Some(match copied.median {
-        copied if copied >= ALL => Fate::Copied,
-        copied if copied <= NONE => Fate::NotCopied,
-        _ => Fate::Both,
-    })
-}
-
-/// Whether more than a few messages were copied at once, though the point asks for none to be.
-pub(crate) fn falls_back(row: &PointRow) -> bool {
-    row.estimate("fallbacks")
-        .is_some_and(|fallbacks| fallbacks.median > NONE)
-}
-
-/// The link, what goes over it, and who asks.
-fn subject(row: &PointRow) -> (&Text, Option<&str>, Option<&str>) {
-    let axes = row.axes();
-    (
-        &row.point.link,
-        axes.find_word("over"),
-        axes.find_word("primitive"),
-    )
-}
-
-fn said(run: &Run, fate: Fate, rows: &[&PointRow]) -> Finding {
-    let (link, over, primitive) = subject(rows[0]);
-    let (over, primitive) = (over.unwrap_or(""), primitive.unwrap_or(""));
-    let Sends {
-        asked,
-        copied: copies,
-        counted,
-    } = Sends::of(run, rows);
-    let sends = format!("{primitive} by {over} over {link}{}", sizes(rows));
-    let copied = 100.0 * copies / asked.max(1.0);
-    let verdict = match fate {
-        Fate::Copied => format!(
-            "copied {copied:.0} %: {}, so this measures a deferred copy",
-            why_copied(run, rows[0]),
-        ),
-        Fate::NotCopied => format!(
-            "{} of {} sends{counted} not copied",
-            thousands(asked - copies.round()),
-            thousands(asked),
-        ),
-        Fate::Both => format!(
-            "copied {copied:.0} %, in part: {}",
-            why_copied(run, rows[0])
-        ),
-        Fate::NoRoom => {
-            "none was sent without a copy: ENOBUFS, as the socket's memory for options \
-                         or that of locked pages had no room, so this measures a copy"
-                .to_owned()
-        }
-    };
-    let doubts = [
-        time_beside_a_copy(run, rows),
-        doubt(run, fate, rows),
-        no_room(rows).filter(|_| fate != Fate::NoRoom),
-    ];
-    let doubts: String = doubts.into_iter().flatten().collect();
-    let real = "`costof run copy.send --link sink` measures the sender's half where nothing is copied; between two machines \
-                the network card decides";
-    let close = "close it (ss --packet --processes names whose it is), and measure again";
-    let advice = match (fate, link.parse()) {
-        _ if no_room(rows).is_some() => Some(more_room(run)),
-        (Fate::NotCopied, _) => None,
-        (_, Ok(Link::Loopback | Link::Veth | Link::Emulated { .. })) => Some(real.to_owned()),
-        _ => ends(run, rows[0])
-            .iter()
-            .find_map(|end| sniffed(end))
-            .map(|_| close.to_owned()),
-    };
-    Finding {
-        kind: "zero_copy".into(),
-        sentence: format!("{sends}: {verdict}{doubts}"),
-        advice,
-        evidence: rows.iter().map(|row| row.point.clone()).collect(),
+    match row.median("copied") {
+        None => falls_back(row).then_some(Fate::NoRoom),
+        Some(copied) if copied >= ALL => Some(Fate::Copied),
+        Some(copied) if copied <= NONE => Some(Fate::NotCopied),
+        Some(_) => Some(Fate::Both),
     }
+}
+
+fn found(
+    run: &Run,
+    fate: Fate,
+    (link, over, primitive): (&str, Option<&str>, Option<&str>),
+    rows: &Select<'_>,
+) -> Finding {
+    let sends = sends(run, rows);
+    let (asked, copied) = (sends.asked, sends.copied);
+    let sizes = rows.clone().by_number("size");
+    let size = |at: Option<&(u64, &PointRow)>| at.map(|(size, _)| bytes(*size));
+    let several = sizes.first().map(|(size, _)| size) != sizes.last().map(|(size, _)| size);
+    let no_room = no_room(rows);
+    let verdict = match fate {
+        Fate::Copied => "copied",
+        Fate::NotCopied => "not_copied",
+        Fate::Both => "partly_copied",
+        Fate::NoRoom => "no_room",
+    };
+    let copies_are_here = matches!(
+        link.parse(),
+        Ok(Link::Loopback | Link::Veth | Link::Emulated { .. })
+    );
+    let is_sniffed = link_ends(run, rows[0]).any(|end| sniffed(end).is_some());
+    let advice = match fate {
+        _ if no_room.is_some() => Some("more_room"),
+        Fate::NotCopied => None,
+        _ if copies_are_here => Some("try_sink"),
+        _ => is_sniffed.then_some("close_sniffer"),
+    };
+    let figures = figures()
+        .with("primitive", primitive.unwrap_or(""))
+        .with("over", over.unwrap_or(""))
+        .with("link", link)
+        .maybe("smallest", size(sizes.first()))
+        .maybe("largest", size(sizes.last()).filter(|_| several))
+        .with(
+            "percent",
+            Value::Decimal(100.0 * copied / asked.max(1.0), 0),
+        )
+        .with("asked", thousands(asked))
+        .with("not_copied_count", thousands(asked - copied.round()))
+        .with("counted", sends.counted)
+        .parts("causes", causes(run, rows[0]))
+        .parts("verdict", vec![part(verdict)])
+        .parts("cpu_times", time_of_two_copies(run, rows))
+        .parts("doubt", doubt(run, fate, rows).into_iter().collect())
+        .maybe("fallbacks", no_room.filter(|_| fate != Fate::NoRoom))
+        .parts(
+            "advice",
+            advice
+                .map(|advice| (advice, room(run)))
+                .into_iter()
+                .collect(),
+        );
+    Finding::new(Kind::ZeroCopy, rows.iter().copied(), figures)
 }
 
 /// Sends that asked for no copy, and how many of them the kernel copied.
@@ -148,98 +120,64 @@ struct Sends {
     counted: &'static str,
 }
 
-impl Sends {
-    /// Of all launches; where the run has none, as many as a launch has by the median.
-    fn of(run: &Run, rows: &[&PointRow]) -> Sends {
-        let launches = run.launches.iter().flat_map(|launch| &launch.points);
-        let of_rows = launches.filter(|point| rows.iter().any(|row| row.point == point.point));
-        let of_launches: Vec<(f64, f64)> = of_rows
-            .filter_map(|point| Some((value(point, "asked")?, value(point, "copied")?)))
-            .collect();
-        let of_medians = || {
-            let rows = rows.iter();
-            rows.filter_map(|row| Some((row.median("asked")?, row.median("copied")?)))
-                .collect()
-        };
-        let (sends, counted): (Vec<(f64, f64)>, _) = match of_launches.is_empty() {
-            true => (of_medians(), " a launch"),
-            false => (of_launches, " in a round of each launch"),
-        };
-        Sends {
-            asked: sends.iter().map(|(asked, _)| asked).sum::<f64>().round(),
-            copied: sends.iter().map(|(asked, copied)| asked * copied).sum(),
-            counted,
-        }
-    }
-}
-
-/// ` at 4KiB`, or ` at 4KiB to 1MiB`.
-fn sizes(rows: &[&PointRow]) -> String {
-    let sizes = rows.iter().filter_map(|row| row.axes().find_number("size"));
-    match (sizes.clone().min(), sizes.max()) {
-        (Some(least), Some(most)) if least < most => {
-            format!(" at {} to {}", display_bytes(least), display_bytes(most))
-        }
-        (Some(only), _) => format!(" at {}", display_bytes(only)),
-        _ => String::new(),
+/// Of all launches; where the run has none, as many as a launch has by the median.
+fn sends(run: &Run, rows: &Select<'_>) -> Sends {
+    let launched = run.launches.iter().flat_map(|launch| &launch.points);
+    let launched = launched.filter(|point| rows.iter().any(|row| row.point == point.point));
+    let launched: Vec<(f64, f64)> = launched
+        .filter_map(|point| Some((value(point, "asked")?, value(point, "copied")?)))
+        .collect();
+    let (sends, counted): (Vec<(f64, f64)>, _) = if launched.is_empty() {
+        let medians = rows.iter();
+        let medians = medians.filter_map(|row| Some((row.median("asked")?, row.median("copied")?)));
+        (medians.collect(), " a launch")
+    } else {
+        (launched, " in a round of each launch")
+    };
+    Sends {
+        asked: sends.iter().map(|(asked, _)| asked).sum::<f64>().round(),
+        copied: sends.iter().map(|(asked, copied)| asked * copied).sum(),
+        counted,
     }
 }
 
 /// A count with a comma before every three digits.
 fn thousands(count: f64) -> String {
     let digits = format!("{count:.0}");
-    let mut text = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// How the ends of the link were in the launches of a point.
-fn ends<'a>(run: &'a Run, row: &PointRow) -> Vec<&'a LinkEnd> {
-    let launches = run
-        .launches
-        .iter()
-        .filter(|launch| launch.points.iter().any(|point| point.point == row.point));
-    launches
-        .flat_map(|launch| launch.noise.ends.values())
-        .collect()
+    let first = digits.len() % 3;
+    let (head, tail) = digits.split_at(first);
+    let groups = tail
+        .as_bytes()
+        .chunks(3)
+        .map(|three| String::from_utf8_lossy(three).into_owned());
+    let head = (!head.is_empty()).then(|| head.to_owned());
+    head.into_iter().chain(groups).collect::<Vec<_>>().join(",")
 }
 
 /// What makes the kernel copy, as far as the run shows it.
-fn why_copied(run: &Run, row: &PointRow) -> String {
-    let ends = ends(run, row);
-    let mut causes: Vec<String> = Vec::new();
-    match row.point.link.parse() {
-        Ok(Link::Loopback) => causes.push("the receiver is on this machine (loopback)".to_owned()),
-        Ok(Link::Veth) => {
-            causes.push("the receiver is on this machine, in another namespace (veth)".to_owned())
-        }
-        Ok(Link::Emulated { .. }) => {
-            causes.push("the packets go through this machine's own emulation".to_owned());
-        }
+fn causes(run: &Run, row: &PointRow) -> Vec<Part> {
+    let ends: Vec<&LinkEnd> = link_ends(run, row).collect();
+    let of_route = match row.point.link.parse() {
+        Ok(Link::Loopback) => Some(part("by_loopback")),
+        Ok(Link::Veth) => Some(part("by_veth")),
+        Ok(Link::Emulated { .. }) => Some(part("by_emulation")),
         // Its device is a cable of this machine, and nobody is at its other end.
-        Ok(Link::Sink) => {}
-        _ => causes.extend(ends.iter().find_map(|end| leads_nowhere_else(end))),
-    }
+        Ok(Link::Sink) => None,
+        _ => ends.iter().find_map(|end| leads_nowhere_else(end)),
+    };
     let of_devices = [sniffed, cannot_gather];
-    for cause in of_devices {
-        causes.extend(ends.iter().find_map(|end| cause(end)));
-    }
-    match causes.as_slice() {
-        [] => format!(
-            "no cause is seen{} (a filter or driver on the way may copy)",
-            no_causes(&ends, row)
-        ),
-        causes => causes.join(", and "),
+    let of_devices = of_devices
+        .iter()
+        .filter_map(|cause| ends.iter().find_map(|end| cause(end)));
+    let causes: Vec<Part> = of_route.into_iter().chain(of_devices).collect();
+    match causes.is_empty() {
+        true => vec![no_cause(&ends, row)],
+        false => causes,
     }
 }
 
-/// Which causes were looked at: what the kernel does not tell of a device is absent.
-fn no_causes(ends: &[&LinkEnd], row: &PointRow) -> String {
+/// Which causes were looked at: what the kernel does not say of a device is absent.
+fn no_cause(ends: &[&LinkEnd], row: &PointRow) -> Part {
     let known = |is_known: fn(&LinkEnd) -> bool| {
         let mut ends = ends.iter().filter(|end| end.device.is_some());
         ends.any(|end| is_known(end))
@@ -257,164 +195,136 @@ fn no_causes(ends: &[&LinkEnd], row: &PointRow) -> String {
             "the device gathers",
         ),
     ];
-    let looked_at: Vec<&str> = looked_at
-        .iter()
-        .filter_map(|(is_known, cause)| is_known.then_some(*cause))
-        .collect();
-    match looked_at.split_last() {
-        None => ", as the run tells nothing of the device".to_owned(),
-        Some((only, [])) => format!(": {only}"),
-        Some((last, others)) => format!(": {} and {last}", others.join(", ")),
-    }
+    let looked_at = looked_at.iter().filter(|(is_known, _)| *is_known);
+    let looked_at: Vec<&str> = looked_at.map(|(_, cause)| *cause).collect();
+    let list = looked_at.split_last().map(|(last, others)| match others {
+        [] => (*last).to_owned(),
+        others => format!("{} and {last}", others.join(", ")),
+    });
+    let unknown = list.is_none();
+    (
+        "no_cause",
+        figures()
+            .maybe("looked_at", list)
+            .when("no_device", unknown),
+    )
+}
+
+/// A cause that lies in this device of an end.
+fn by_device(template: &'static str, device: &str) -> Option<Part> {
+    Some((template, figures().with("device", device)))
 }
 
 /// A device from which packets come back to this machine.
-fn leads_nowhere_else(end: &LinkEnd) -> Option<String> {
+fn leads_nowhere_else(end: &LinkEnd) -> Option<Part> {
     let device = end.device.as_deref()?;
     match (device, end.driver.as_deref()) {
-        ("lo", _) => Some("the route is local, by lo".to_owned()),
-        (_, Some("tun")) => Some(format!(
-            "{device} is a tun or tap device, which a program reads"
-        )),
-        (_, Some("veth")) => Some(format!(
-            "{device} is a veth device, so that the receiver may be on this machine"
-        )),
+        ("lo", _) => by_device("by_local_route", device),
+        (_, Some("tun")) => by_device("by_tun", device),
+        (_, Some("veth")) => by_device("by_veth_device", device),
         _ => None,
     }
 }
 
-fn sniffed(end: &LinkEnd) -> Option<String> {
+fn sniffed(end: &LinkEnd) -> Option<Part> {
     let device = end.device.as_deref()?;
     let is_open = end.sniffers.is_some_and(|sniffers| sniffers > 0);
-    is_open.then(|| format!("a packet sniffer is open on {device} (tcpdump, AF_PACKET)"))
+    by_device("by_sniffer", device).filter(|_| is_open)
 }
 
-fn cannot_gather(end: &LinkEnd) -> Option<String> {
+fn cannot_gather(end: &LinkEnd) -> Option<Part> {
     let device = end.device.as_deref()?;
     let cannot = end.offloads.get("sg") == Some(&false);
-    cannot.then(|| format!("{device} takes packets in one piece only (no scatter-gather)"))
+    by_device("by_gathering", device).filter(|_| cannot)
 }
 
-/// The share of messages for which the kernel had no room for one more send without a copy.
-fn no_room(rows: &[&PointRow]) -> Option<String> {
-    let fallbacks = rows.iter().filter_map(|row| row.estimate("fallbacks"));
-    let most = fallbacks
-        .map(|estimate| estimate.median)
-        .fold(0.0, f64::max);
-    (most > 0.0).then(|| {
-        let percent = 100.0 * most;
-        let shown = match percent < 0.1 {
-            true => "less than 0.1".to_owned(),
-            false => format!("up to {percent:.1}"),
-        };
-        format!(
-            "; {shown} % of the messages were copied at once, as there was no room for one more send \
-             without (ENOBUFS)"
-        )
+/// The share of messages, in per cent, for which the kernel had no room for one more send without a
+/// copy.
+fn no_room(rows: &Select<'_>) -> Option<String> {
+    let (_, most) = span(rows.iter().filter_map(|row| row.median("fallbacks")))?;
+    let percent = 100.0 * most;
+    (most > 0.0).then(|| match percent < 0.1 {
+        true => "less than 0.1".to_owned(),
+        false => format!("up to {percent:.1}"),
     })
 }
 
-/// What gives that room.
-fn more_room(run: &Run) -> String {
-    let facts = facts(run);
-    let sysctls = facts.map(|facts| &facts.kernel.sysctls);
-    let bytes = sysctls.and_then(|sysctls| sysctls.get("net.core.optmem_max"));
-    let here = bytes.map_or_else(String::new, |bytes| format!(", {bytes} B here"));
+/// What gives that room, as it is here.
+fn room(run: &Run) -> Figures {
+    let facts = run.facts();
+    let optmem = facts.and_then(|facts| facts.kernel.sysctls.get("net.core.optmem_max"));
     let limit = facts.and_then(|facts| facts.inherited.rlimits.locked_memory_bytes?.soft);
-    let lifted = facts.is_some_and(|facts| {
+    let is_lifted = facts.is_some_and(|facts| {
         let capabilities = facts.inherited.capabilities.as_ref();
         capabilities.is_some_and(|all| all.iter().any(|have| have == "ipc_lock"))
     });
-    let locked = limit.filter(|_| !lifted).map_or_else(String::new, |bytes| {
-        format!(
-            ", or the limit of locked memory (ulimit -l, {} here)",
-            display_bytes(bytes)
-        )
-    });
-    format!("more room by a larger net.core.optmem_max (sysctl{here}){locked}")
+    figures()
+        .maybe("optmem", optmem.map(String::as_str))
+        .maybe("locked", limit.filter(|_| !is_lifted).map(display_bytes))
 }
 
 /// The point that differs in how it sends alone, where that was measured too.
-fn beside<'a>(run: &'a Run, row: &PointRow, primitive: &'static str) -> Option<&'a PointRow> {
-    let axes = row.axes().clone().with("primitive", primitive);
-    let axes = match row.axes().find_word("buffers") {
-        Some(_) => axes.with("buffers", "plain"),
-        None => axes,
-    };
-    run.points.iter().find(|other| {
-        other.point.probe == row.point.probe
-            && other.point.link == row.point.link
-            && *other.axes() == axes
-    })
+fn same_but<'a>(run: &'a Run, row: &PointRow, primitive: &'static str) -> Option<&'a PointRow> {
+    let mut axes = row.axes().clone().with("primitive", primitive);
+    if row.word("buffers").is_some() {
+        axes = axes.with("buffers", "plain");
+    }
+    let rows = run.select(&row.point.probe).over(&row.point.link);
+    rows.filter(|other| *other.axes() == axes).one()
 }
 
-/// The sender's processor time beside that of two copies where both were measured, least and most:
-/// the kernel's word can be wrong both ways.
-fn time_beside_a_copy(run: &Run, rows: &[&PointRow]) -> Option<String> {
-    let mut ratios: Vec<(f64, u64)> = rows
-        .iter()
-        .filter_map(|row| {
-            let copying = beside(run, row, "two_copy")?;
-            let time = |row: &PointRow| Some(row.estimate(TIME)?.median);
-            let ratio = time(row)? / time(copying)?;
-            Some((ratio, row.axes().find_number("size")?))
-        })
-        .collect();
+/// The sender's CPU time relative to that of two copies where both were measured, least and most: the
+/// kernel's word can be wrong both ways.
+fn time_of_two_copies(run: &Run, rows: &Select<'_>) -> Vec<Part> {
+    let ratios = rows.iter().filter_map(|row| {
+        let copying = same_but(run, row, "two_copy")?;
+        let ratio = row.median(TIME)? / copying.median(TIME)?;
+        Some((ratio, row.number("size")?))
+    });
+    let mut ratios: Vec<(f64, u64)> = ratios.collect();
     ratios.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let at = |(ratio, size): &(f64, u64)| format!("{ratio:.2} at {}", display_bytes(*size));
-    let shown = match (ratios.first()?, ratios.last()?) {
-        (only, _) if ratios.len() == 1 => at(only),
-        (least, most) => format!("{} to {}", at(least), at(most)),
+    if ratios.len() > 2 {
+        ratios.drain(1..ratios.len() - 1);
+    }
+    let parts = ratios.into_iter().map(|(ratio, size)| {
+        let figures = figures().with("ratio", times(ratio));
+        ("cpu_time", figures.with("size", bytes(size)))
+    });
+    parts.collect()
+}
+
+/// What a large message takes says whether it is copied: where that is surely as much as with one copy
+/// the word that it was not is doubtful, and where it is far less the other one.
+fn doubt(run: &Run, fate: Fate, rows: &Select<'_>) -> Option<Part> {
+    let large_enough = |row: &PointRow| match row.word("source") {
+        Some("cold") => COLD_COPIES_SHOW_BYTES,
+        _ => COPIES_SHOW_BYTES,
     };
-    Some(format!(
-        "; the sender's processor time is {shown} of that of two copies"
-    ))
-}
-
-fn copies_show(row: &PointRow) -> u64 {
-    match row.axes().find_word("source") {
-        Some("cold") => COPIES_SHOW_BYTES.1,
-        _ => COPIES_SHOW_BYTES.0,
-    }
-}
-
-/// What a large message takes says whether it is copied: where that is surely as much as
-/// with one copy the word that it was not is doubtful, and where it is far less the other one.
-fn doubt(run: &Run, fate: Fate, rows: &[&PointRow]) -> Option<String> {
-    let largest = rows
-        .iter()
-        .filter(|row| row.axes().find_number("size") >= Some(copies_show(row)))
-        .filter_map(|row| {
-            let copying = beside(run, row, "one_copy")?;
-            let ratio = LogRatio::of(run, row, copying, TIME)?;
-            Some((row.axes().find_number("size")?, ratio, *row))
-        })
-        .max_by_key(|(size, ..)| *size);
-    let (size, ratio, row) = largest?;
-    let [low, middle, high] = [ratio.low, ratio.middle, ratio.high].map(f64::exp);
-    let beside = format!(
-        "{middle:.2} times ({low:.2} to {high:.2}) what one copy takes at {}",
-        display_bytes(size)
-    );
-    match fate {
-        Fate::NotCopied if low > 1.0 && is_paced(run, row) => Some(format!(
-            "; that it takes {beside} is bbr's pacing (--set congestion_control=reno)"
-        )),
-        Fate::NotCopied if low > 1.0 => Some(format!(
-            "; doubtful, as it takes the sender {beside}, as a copy does: some drivers copy and say \
-             that they did not"
-        )),
-        Fate::Copied if high < LIKE_NO_COPY => Some(format!(
-            "; doubtful, as it takes the sender {beside}: too little for a copy"
-        )),
-        _ => None,
-    }
+    let by_size = rows.clone().by_number("size").into_iter();
+    let large = by_size.filter(|(size, row)| *size >= large_enough(row));
+    let compared = large.filter_map(|(size, row)| {
+        let copying = same_but(run, row, "one_copy")?;
+        Some((
+            size,
+            row,
+            Interval::log_ratio(run, row, copying, TIME)?.exp(),
+        ))
+    });
+    let (size, row, ratio) = compared.last()?;
+    let template = match fate {
+        Fate::NotCopied if ratio.low > 1.0 && is_paced(run, row) => "paced",
+        Fate::NotCopied if ratio.low > 1.0 => "like_a_copy",
+        Fate::Copied if ratio.high < LIKE_NO_COPY => "like_no_copy",
+        _ => return None,
+    };
+    let figures = figures().interval(ratio, times).with("size", bytes(size));
+    Some((template, figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{CLAIMED, launch, point_row, run};
+    use crate::tests::{CLAIMED, launch, point_row, run};
     use costof_model::axis::Axes;
 
     fn send(link: &'static str, primitive: &'static str, size: u64, cpu: f64) -> PointRow {
@@ -442,7 +352,7 @@ mod tests {
         let mut run = run(&CLAIMED);
         run.points = rows;
         let findings = zero_copy(&run);
-        findings.into_iter().map(|found| found.sentence).collect()
+        findings.into_iter().map(|found| found.sentence()).collect()
     }
 
     #[test]
@@ -458,11 +368,8 @@ mod tests {
         assert_eq!(
             sentences,
             [
-                "zero_copy by tcp over loopback at 64KiB: copied 100 %: the receiver is on this machine \
-                 (loopback), so this measures a deferred copy; the sender's processor time is 1.50 \
-                 at 64KiB of that of two copies",
-                "zero_copy by tcp over sink at 64KiB to 1MiB: 127,212 of 127,212 sends a launch not copied; the sender's processor \
-                 time is 0.25 at 1MiB to 0.50 at 64KiB of that of two copies",
+                "zero_copy by tcp over loopback at 64KiB: copied 100 %: the receiver is on this machine (loopback), so this measures a deferred copy; the sender's CPU time is 1.50 at 64KiB of that of two copies",
+                "zero_copy by tcp over sink at 64KiB to 1MiB: 127,212 of 127,212 sends a launch not copied; the sender's CPU time is 0.25 at 1MiB to 0.50 at 64KiB of that of two copies",
             ]
         );
     }
@@ -476,9 +383,8 @@ mod tests {
         }
         run.points.push(row);
         assert_eq!(
-            zero_copy(&run)[0].sentence,
-            "zero_copy by tcp over sink at 64KiB: 2,995 of 3,000 sends in a round of each launch not \
-             copied"
+            zero_copy(&run)[0].sentence(),
+            "zero_copy by tcp over sink at 64KiB: 2,995 of 3,000 sends in a round of each launch not copied"
         );
     }
 
@@ -558,8 +464,7 @@ mod tests {
             (
                 "remote",
                 device("eth0", Some("mlx5_core")),
-                "no cause is seen: no local route, no tun or tap device, no sniffer and the device \
-                 gathers (a filter",
+                "no cause is seen: no local route, no tun or tap device, no sniffer and the device gathers (a filter",
             ),
             (
                 "remote",
@@ -572,7 +477,7 @@ mod tests {
             (
                 "remote",
                 LinkEnd::default(),
-                "no cause is seen, as the run tells nothing of the device (a filter",
+                "no cause is seen, as the run says nothing of the device (a filter",
             ),
             (
                 "remote",
@@ -593,9 +498,8 @@ mod tests {
             let mut run = run(&CLAIMED);
             let row = completed(send(link, "zero_copy", 65_536, 60.0), 10.0, 1.0);
             with_end(&mut run, &row, end);
-            let Finding {
-                sentence, advice, ..
-            } = zero_copy(&run).remove(0);
+            let found = zero_copy(&run).remove(0);
+            let (sentence, advice) = (found.sentence(), found.advice());
             assert!(sentence.contains(says), "{sentence}");
             let closes = advice.is_some_and(|advice| advice.starts_with("close it"));
             assert_eq!(closes, link == "sink", "{sentence}");
@@ -614,8 +518,7 @@ mod tests {
         assert!(!times("sink", 50.0, 0.0).contains("doubtful"));
         assert!(!times("loopback", 110.0, 1.0).contains("doubtful"));
         assert!(times("sink", 120.0, 0.0).ends_with(
-            "; doubtful, as it takes the sender 1.20 times (1.20 to 1.20) what one copy takes at 1MiB, \
-             as a copy does: some drivers copy and say that they did not"
+            "; doubtful, as it takes the sender 1.20 times (1.20 to 1.20) what one copy takes at 1MiB, as a copy does: some drivers copy and report that they did not"
         ));
         assert!(times("loopback", 50.0, 1.0).contains("too little for a copy"));
     }
@@ -632,9 +535,9 @@ mod tests {
         let sysctls = &mut facts.kernel.sysctls;
         sysctls.insert("net.core.optmem_max".to_owned(), "131072".to_owned());
         let found = zero_copy(&run).remove(0);
-        assert!(found.sentence.contains("up to 25.0 %"), "{found:?}");
+        assert!(found.sentence().contains("up to 25.0 %"), "{found:?}");
         assert_eq!(
-            found.advice.as_deref(),
+            found.advice().as_deref(),
             Some("more room by a larger net.core.optmem_max (sysctl, 131072 B here)")
         );
     }
@@ -649,11 +552,10 @@ mod tests {
         run.points.push(row);
         let found = zero_copy(&run).remove(0);
         assert_eq!(
-            found.sentence,
-            "zero_copy by tcp over sink at 64KiB: none was sent without a copy: ENOBUFS, as the \
-             socket's memory for options or that of locked pages had no room, so this measures a copy"
+            found.sentence(),
+            "zero_copy by tcp over sink at 64KiB: none was sent without a copy: ENOBUFS, as the socket's memory for options or that of locked pages had no room, so this measures a copy"
         );
-        assert!(found.advice.unwrap().starts_with("more room by"));
+        assert!(found.advice().unwrap().starts_with("more room by"));
         run.points[0].metrics[1].median = 0.0;
         assert_eq!(zero_copy(&run), []);
     }

@@ -1,32 +1,26 @@
 //! What a send without a copy takes that one with copies does not, and what it saves: why it does not
 //! always pay.
 
+use crate::Kind;
+use crate::figures::{Figures, Part, Value, figures, ns, part};
 use crate::finding::Finding;
-use crate::ratio::LogRatio;
-use crate::send_crossover::{about, circumstances, comparable, groups};
-use costof_model::point::Point;
+use crate::interval::Interval;
+use crate::naming::place;
+use crate::sends::comparable;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::unit::Unit;
+use costof_model::select::Group;
 
-pub(crate) const KIND: &str = "zero_copy_price";
 const TIME: &str = "cpu_sender";
-/// The part of `copy.parts` that taking completions is, and the one that looking up and holding the
-/// pages of a message is.
-const REAP: &str = "reap";
-const PAGES: &str = "plain_buffer";
 
-/// A sentence for what the kernel copies after all, one for what it does not, and one for the parts.
+/// A finding for what the kernel copies after all, one for what it does not, and one for the parts.
 pub(crate) fn zero_copy_price(run: &Run) -> Vec<Finding> {
-    let (quiet, _) = comparable(run);
-    let groups = groups(quiet.into_iter(), &["primitive", "size"]);
-    let prices: Vec<Price> = groups
-        .iter()
-        .filter_map(|(common, group)| price(run, group, common))
-        .collect();
-    let mut findings: Vec<Finding> = [false, true]
-        .into_iter()
-        .filter_map(|is_copied| said_of(&prices, is_copied))
+    let groups = comparable(run).quiet.group_by(&["primitive", "size"]);
+    let prices = groups.iter().filter_map(|group| price(run, group));
+    let prices: Vec<Price<'_>> = prices.collect();
+    let found = [false, true].into_iter();
+    let mut findings: Vec<Finding> = found
+        .filter_map(|copied| found_of(&prices, copied))
         .collect();
     if !findings.is_empty() {
         findings.extend(parts(run));
@@ -35,40 +29,28 @@ pub(crate) fn zero_copy_price(run: &Run) -> Vec<Finding> {
 }
 
 /// What it takes at one kind of message over one link.
-struct Price {
+struct Price<'a> {
     is_copied: bool,
-    said: String,
-    evidence: Vec<Point>,
+    figures: Figures,
+    rows: Vec<&'a PointRow>,
 }
 
-fn said_of(prices: &[Price], is_copied: bool) -> Option<Finding> {
-    let such: Vec<&Price> = prices
-        .iter()
-        .filter(|price| price.is_copied == is_copied)
+fn found_of(prices: &[Price<'_>], is_copied: bool) -> Option<Finding> {
+    let such = || prices.iter().filter(|price| price.is_copied == is_copied);
+    let places: Vec<Part> = such()
+        .map(|price| ("place", price.figures.clone()))
         .collect();
-    let said: Vec<&str> = such.iter().map(|price| &*price.said).collect();
-    let why = match is_copied {
-        true => "pages are held and completions come, and the copy is made all the same, later",
-        false => {
-            "holding pages and taking completions has its price for the smallest message too, \
-                  and a copy grows with the size"
-        }
-    };
-    (!said.is_empty()).then(|| Finding {
-        kind: KIND.into(),
-        sentence: format!(
-            "zero_copy instead of two_copy takes the sender, {}: {why}",
-            said.join("; ")
-        ),
-        advice: None,
-        evidence: such
-            .iter()
-            .flat_map(|price| price.evidence.clone())
-            .collect(),
-    })
+    let why = if is_copied { "copied" } else { "not_copied" };
+    let is_any = !places.is_empty();
+    let price = figures()
+        .parts("places", places)
+        .parts("why", vec![part(why)]);
+    let figures = figures().parts("price", vec![("total", price)]);
+    let evidence = such().flat_map(|price| price.rows.iter().copied());
+    is_any.then(|| Finding::new(Kind::ZeroCopyPrice, evidence, figures))
 }
 
-/// A size, how many nanoseconds of processor time more a message takes, and whether that is sure.
+/// A size, how much more CPU time a message takes, and whether that is sure.
 struct More<'a> {
     size: u64,
     ns: f64,
@@ -76,117 +58,102 @@ struct More<'a> {
     rows: [&'a PointRow; 2],
 }
 
-fn price(run: &Run, group: &[&PointRow], common: &Point) -> Option<Price> {
-    let of = |primitive: &'static str| {
-        let rows = group.iter().copied();
-        rows.filter(move |row| row.axes().find_word("primitive") == Some(primitive))
-    };
-    let mut all: Vec<More<'_>> = of("zero_copy")
-        .filter_map(|zero| {
-            let size = zero.axes().find_number("size")?;
-            let copying =
-                of("two_copy").find(|row| row.axes().find_number("size") == Some(size))?;
-            let ratio = LogRatio::of(run, zero, copying, TIME)?;
-            let copying_ns = copying.estimate(TIME)?.median * size as f64 / 1024.0;
-            // By the ratio within launches: the medians may be of different ones.
-            Some(More {
-                size,
-                ns: copying_ns * (ratio.middle.exp() - 1.0),
-                is_sure: ratio.low > 0.0 || ratio.high < 0.0,
-                rows: [zero, copying],
-            })
-        })
-        .collect();
-    all.sort_by_key(|more| more.size);
-    let (smallest, largest) = match all.as_slice() {
-        [smallest, .., largest] => (smallest, largest),
-        _ => return None,
-    };
-    let copied = largest.rows[0].estimate("copied");
-    Some(Price {
-        is_copied: copied.is_some_and(|copied| copied.median > 0.5),
-        said: format!(
-            "over {}{} {}, {}",
-            common.link,
-            circumstances(run, common),
-            said(smallest),
-            said(largest),
-        ),
-        evidence: [smallest, largest]
-            .iter()
-            .flat_map(|more| more.rows.map(|row| row.point.clone()))
-            .collect(),
-    })
-}
-
-/// `1.13 µs more at 4KiB`.
-fn said(more: &More<'_>) -> String {
-    let size = about(more.size as f64);
-    let ns = Unit::Nanoseconds.display(more.ns.abs());
-    match (more.is_sure, more.ns > 0.0) {
-        (false, _) => format!("about as much at {size}"),
-        (true, true) => format!("{ns} more at {size}"),
-        (true, false) => format!("{ns} less at {size}"),
-    }
-}
-
-/// What `copy.parts` says of it, where the run has it.
-fn parts(run: &Run) -> Option<Finding> {
-    let of = |part: &'static str| {
-        run.points.iter().filter(move |row| {
-            row.point.probe == "copy.parts" && row.axes().find_word("part") == Some(part)
-        })
-    };
-    let cost = |row: &PointRow| Some(row.estimate("cost")?.median);
-    let mut reaped: Vec<(u64, f64, &PointRow)> = of(REAP)
-        .filter_map(|row| Some((row.axes().find_number("batch")?, cost(row)?, row)))
-        .collect();
-    reaped.sort_by_key(|(batch, ..)| *batch);
-    let mut held: Vec<(u64, f64, &PointRow)> = of(PAGES)
-        .filter_map(|row| Some((row.axes().find_number("size")?, cost(row)?, row)))
-        .collect();
-    held.sort_by_key(|(size, ..)| *size);
-    let ns = |ns: f64| Unit::Nanoseconds.display(ns);
-    let mut said = Vec::new();
-    let batch = |batch: u64| match batch {
-        1 => "alone".to_owned(),
-        many => format!("in batches of {many}"),
-    };
-    if let (Some(least), Some(most)) = (reaped.first(), reaped.last()) {
-        let one = format!("a completion {} {}", ns(least.1), batch(least.0));
-        said.push(match least.0 == most.0 {
-            true => one,
-            false => format!("{one} to {} {}", ns(most.1), batch(most.0)),
-        });
-    }
-    if let (Some(least), Some(most)) = (held.first(), held.last()) {
-        let at = |(size, cost, _): &(u64, f64, &PointRow)| {
-            format!("{} at {}", ns(*cost), about(*size as f64))
+impl More<'_> {
+    fn part(&self) -> Part {
+        let template = match (self.is_sure, self.ns > 0.0) {
+            (false, _) => "as_much",
+            (true, true) => "more",
+            (true, false) => "less",
         };
-        let one = format!("finding and holding pages {}", at(least));
-        said.push(match least.0 == most.0 {
-            true => one,
-            false => format!("{one} to {}", at(most)),
-        });
+        let size = figures().with("size", Value::Size(self.size as f64));
+        (template, size.with("time", ns(self.ns.abs())))
     }
-    let evidence: Vec<Point> = [reaped.first(), reaped.last(), held.first(), held.last()]
-        .into_iter()
-        .flatten()
-        .map(|(_, _, row)| row.point.clone())
-        .collect();
-    (!said.is_empty()).then(|| Finding {
-        kind: KIND.into(),
-        sentence: format!("of what asking for no copy takes: {}", said.join("; ")),
-        advice: None,
-        evidence,
+}
+
+fn price<'a>(run: &Run, group: &Group<'a>) -> Option<Price<'a>> {
+    let way = |primitive: &str| {
+        group
+            .rows
+            .clone()
+            .at("primitive", primitive)
+            .by_number("size")
+    };
+    let copying = way("two_copy");
+    let all = way("zero_copy").into_iter().filter_map(|(size, zero)| {
+        let (_, copying) = *copying.iter().find(|(known, _)| *known == size)?;
+        let ratio = Interval::log_ratio(run, zero, copying, TIME)?;
+        let copying_ns = copying.median(TIME)? * size as f64 / 1024.0;
+        // By the ratio within launches: the medians may be of different ones.
+        Some(More {
+            size,
+            ns: copying_ns * (ratio.middle.exp() - 1.0),
+            is_sure: ratio.differs(),
+            rows: [zero, copying],
+        })
+    });
+    let all: Vec<More<'_>> = all.collect();
+    let [smallest, .., largest] = all.as_slice() else {
+        return None;
+    };
+    Some(Price {
+        is_copied: largest.rows[0].median("copied") > Some(0.5),
+        figures: figures()
+            .with("place", place(run, &group.common))
+            .parts("sizes", vec![smallest.part(), largest.part()]),
+        rows: [smallest.rows, largest.rows].concat(),
     })
+}
+
+/// What `copy.parts` says of it, where the run has it: taking completions, and looking up and holding
+/// the pages of a message.
+fn parts(run: &Run) -> Option<Finding> {
+    let by = |part: &str, axis: &str| {
+        let rows = run.select("copy.parts").at("part", part);
+        let rows = rows
+            .filter(|row| row.estimate("cost").is_some())
+            .by_number(axis);
+        let (first, last) = (rows.first().copied(), rows.last().copied());
+        first
+            .into_iter()
+            .chain(last)
+            .collect::<Vec<(u64, &PointRow)>>()
+    };
+    let (reaped, held) = (by("reap", "batch"), by("plain_buffer", "size"));
+    let cost = |row: &PointRow| ns(row.median("cost").unwrap_or(0.0));
+    let mut all = Vec::new();
+    if let [(least, one), (most, other)] = reaped.as_slice() {
+        let batch = |count: u64| match count {
+            1 => "alone".to_owned(),
+            many => format!("in batches of {many}"),
+        };
+        let figures = figures()
+            .with("first", cost(one))
+            .with("first_batch", batch(*least));
+        let differ = most > least;
+        let figures = figures
+            .maybe("last", differ.then(|| cost(other)))
+            .with("last_batch", batch(*most));
+        all.push(("completion", figures));
+    }
+    if let [(least, one), (most, other)] = held.as_slice() {
+        let figures = figures()
+            .with("first", cost(one))
+            .with("first_size", Value::Size(*least as f64))
+            .maybe("last", (most > least).then(|| cost(other)))
+            .with("last_size", Value::Size(*most as f64));
+        all.push(("pages", figures));
+    }
+    let evidence = reaped.iter().chain(&held).map(|(_, row)| *row);
+    let is_any = !all.is_empty();
+    let figures = figures().parts("price", vec![("of_parts", figures().parts("parts", all))]);
+    is_any.then(|| Finding::new(Kind::ZeroCopyPrice, evidence, figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{launch, point_row, run};
-    use crate::send_crossover::PROBE;
+    use crate::sends::PROBE;
+    use crate::tests::{launch, point_row, run};
     use costof_model::axis::Axes;
 
     fn send(primitive: &'static str, kib: u64, ns_per_kib: f64, copied: f64) -> PointRow {
@@ -225,15 +192,12 @@ mod tests {
             part("plain_buffer", "size", 64_000, 800.0),
         ];
         let found = zero_copy_price(&run);
-        let sentences: Vec<&str> = found.iter().map(|found| &*found.sentence).collect();
+        let sentences: Vec<String> = found.iter().map(Finding::sentence).collect();
         assert_eq!(
             sentences,
             [
-                "zero_copy instead of two_copy takes the sender, over sink 1.40 µs more at 4KiB, \
-                 60.4 µs less at 1MiB: holding pages and taking completions has its price for the \
-                 smallest message too, and a copy grows with the size",
-                "of what asking for no copy takes: a completion 600 ns alone to 12.0 ns in batches of \
-                 64; finding and holding pages 310 ns at 4KiB to 800 ns at 63KiB",
+                "zero_copy instead of two_copy takes the sender, over sink 1.40 µs more at 4KiB, 60.4 µs less at 1MiB: holding pages and taking completions has its price for the smallest message too, and a copy grows with the size",
+                "of what asking for no copy takes: a completion 600 ns alone to 12.0 ns in batches of 64; finding and holding pages 310 ns at 4KiB to 800 ns at 63KiB",
             ]
         );
     }
@@ -258,7 +222,7 @@ mod tests {
             launch(&mut run, &points);
         }
         run.points = rows.to_vec();
-        let sentence = &zero_copy_price(&run)[0].sentence;
+        let sentence = &zero_copy_price(&run)[0].sentence();
         assert!(
             sentence.contains("80.0 ns more at 4KiB, 51.2 µs less at 1MiB"),
             "{sentence}"
@@ -274,7 +238,7 @@ mod tests {
             send("zero_copy", 4, 101.0, 1.0),
             send("zero_copy", 1024, 150.0, 1.0),
         ];
-        let sentence = &zero_copy_price(&run)[0].sentence;
+        let sentence = &zero_copy_price(&run)[0].sentence();
         assert!(
             sentence.contains("about as much at 4KiB, 51.2 µs more at 1MiB: pages are held"),
             "{sentence}"

@@ -25,6 +25,9 @@ pub mod probe_info;
 pub mod protocol;
 pub mod rows;
 pub mod run_file;
+pub mod select;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod typed;
 pub mod unit;
 

@@ -1,7 +1,7 @@
 //! What was sent by hand, metric by metric.
 
+use crate::text::table;
 use crate::{names, notes};
-use comfy_table::{Cell, CellAlignment, Table, presets};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::run_file::Run;
@@ -23,29 +23,16 @@ pub fn counted(messages: u64, bytes: u64) -> String {
 
 /// Each metric of the one point of this run, then what was found in it and how the link was set up.
 pub fn metrics(run: &Run) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["", "measured"].map(Cell::new));
-    let mut add = |name: String, value: String| {
-        table.add_row([name, value].map(Cell::new));
-    };
+    let mut rows = Vec::new();
     for estimate in run.points.iter().flat_map(|row| &row.metrics) {
-        add(
-            estimate.name.to_string(),
-            estimate.unit.display(estimate.median),
-        );
+        let shown = |value| estimate.unit.display(value);
+        rows.push(vec![estimate.name.to_string(), shown(estimate.median)]);
         for percentile in estimate.percentiles.iter().filter(|at| at.percent > 50.0) {
-            add(
-                format!("{} p{}", estimate.name, percentile.percent),
-                estimate.unit.display(percentile.value),
-            );
+            let name = format!("{} p{}", estimate.name, percentile.percent);
+            rows.push(vec![name, shown(percentile.value)]);
         }
     }
-    if let Some(column) = table.column_mut(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
-    let mut text: String = lines.collect();
+    let mut text = table(vec![String::new(), "measured".to_owned()], rows, 1..2);
     text.push_str(
         "cost, cpu and softirq are for 1 KiB; `costof explain copy.send` says what each is\n",
     );

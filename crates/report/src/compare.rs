@@ -1,7 +1,7 @@
 //! Two runs held against each other, as text.
 
 use crate::names::{points_counted, short_point};
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use crate::text;
 use costof_model::comparison::{Compared, Comparison, FactDifference, Verdict};
 use costof_model::metric::Selection;
 use costof_model::noise::PEER;
@@ -97,9 +97,7 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
 }
 
 fn table(rows: &[Compared], after: &Run) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header([
+    let header = [
         "",
         "",
         "before",
@@ -107,26 +105,19 @@ fn table(rows: &[Compared], after: &Run) -> String {
         "ratio",
         "95 % interval",
         "would be seen",
-    ]);
-    for row in in_order(rows) {
-        let (before, _) = row.before;
-        table.add_row([
-            Cell::new(word(row.verdict)),
-            Cell::new(what(row, after)),
-            Cell::new(row.unit.display(before)),
-            Cell::new(row.unit.display(row.after.0)),
-            Cell::new(format!("{:.3}", row.ratio)),
-            Cell::new(format!("{:.3}–{:.3}", row.ci95.0, row.ci95.1)),
-            Cell::new(percent(row.visible)),
-        ]);
-    }
-    for column in 2..7 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
-    lines.collect()
+    ];
+    let rows = in_order(rows).into_iter().map(|row| {
+        vec![
+            word(row.verdict).to_owned(),
+            what(row, after),
+            row.unit.display(row.before.0),
+            row.unit.display(row.after.0),
+            format!("{:.3}", row.ratio),
+            format!("{:.3}–{:.3}", row.ci95.0, row.ci95.1),
+            percent(row.visible),
+        ]
+    });
+    text::table(header.map(str::to_owned).into(), rows, 2..7)
 }
 
 pub(crate) fn percent(share: f64) -> String {

@@ -205,7 +205,7 @@ fn quoted(cell: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{row, run};
+    use costof_model::testing::{run_without_facts as run, sized_row as row};
 
     #[test]
     fn each_point_and_metric_has_a_row() {

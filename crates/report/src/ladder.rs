@@ -13,7 +13,7 @@ pub(crate) fn drawn(run: &Run) -> String {
     let mut text = String::new();
     for ladder in ladders(run) {
         if !links.contains(&ladder.link) {
-            text += &draw(&ladder.of, &ladder.rungs);
+            text += &draw(&ladder.payload, &ladder.rungs);
             links.push(ladder.link);
         }
     }

@@ -18,8 +18,6 @@ pub mod predictions;
 mod published;
 mod rows;
 pub mod run;
-#[cfg(test)]
-mod sample;
 pub mod study;
 mod table;
 pub mod text;

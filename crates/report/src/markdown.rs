@@ -55,7 +55,7 @@ pub(crate) fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{row, run};
+    use costof_model::testing::{run_without_facts as run, sized_row as row};
 
     #[test]
     fn a_row_is_a_line() {

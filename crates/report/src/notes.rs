@@ -261,7 +261,7 @@ pub(crate) fn absent(run: &Run) -> String {
 /// What was found in the rows.
 pub(crate) fn findings(run: &Run) -> String {
     let lines = costof_findings::all::findings(run);
-    let points = Points::of(run);
+    let points = Points::new(run);
     let line = |found| finding(&points, found);
     paragraph(&lines.iter().map(line).collect::<String>())
 }
@@ -269,7 +269,7 @@ pub(crate) fn findings(run: &Run) -> String {
 /// A finding in a line, with what to do about it, and the grade of what it rests on where that is not
 /// to be relied on.
 fn finding(points: &Points<'_>, finding: &Finding) -> String {
-    let advice = match &finding.advice {
+    let advice = match finding.advice() {
         Some(advice) => format!(": {advice}"),
         None => String::new(),
     };
@@ -277,13 +277,13 @@ fn finding(points: &Points<'_>, finding: &Finding) -> String {
         Some(Sureness { grade, .. }) if grade > Grade::B => format!(" (of grade {grade})"),
         _ => String::new(),
     };
-    format!("{}{advice}{doubt}\n", finding.sentence)
+    format!("{}{advice}{doubt}\n", finding.sentence())
 }
 
 /// The questions of a study that the run is, with their answers.
 pub(crate) fn questions(run: &Run) -> String {
     let questions = costof_findings::all::questions(run);
-    let points = Points::of(run);
+    let points = Points::new(run);
     let lines = questions.iter().map(|asked| {
         let answers = asked.answers.iter().map(|found| finding(&points, found));
         let lacks = asked

@@ -38,6 +38,29 @@ pub(crate) struct Panel {
     pub(crate) marks: Vec<Mark>,
 }
 
+impl Panel {
+    /// One without marks.
+    pub(crate) fn new(title: impl Into<String>, x: Axis, y: Axis, lines: Vec<Line>) -> Panel {
+        Panel {
+            title: title.into(),
+            x,
+            y,
+            lines,
+            marks: Vec::new(),
+        }
+    }
+}
+
+impl Axis {
+    pub(crate) fn new(label: impl Into<String>, unit: Unit, scale: Scale) -> Axis {
+        Axis {
+            label: label.into(),
+            unit,
+            scale,
+        }
+    }
+}
+
 /// An axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
@@ -71,7 +94,7 @@ pub(crate) enum Kind {
 }
 
 /// A point on a plot.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Dot {
     pub(crate) x: f64,
     pub(crate) y: f64,

@@ -104,7 +104,7 @@ impl<'a> Rows<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{row, run};
+    use costof_model::testing::{run_without_facts as run, sized_row as row};
 
     #[test]
     fn every_point_has_one_position() {

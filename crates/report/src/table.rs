@@ -2,7 +2,7 @@
 //! expected, and how far the number can be trusted.
 
 use crate::names::short_point;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use crate::text::table;
 use costof_model::metric::{Estimate, Selection};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
@@ -13,10 +13,8 @@ pub(crate) fn points(run: &Run) -> String {
     if run.points.is_empty() {
         return "No point was measured.\n".to_owned();
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
     let labelled = in_order(run).any(|row| row.label.is_some());
-    let label = |label: String| labelled.then(|| Cell::new(label));
+    let label = |label: &str| labelled.then(|| label.to_owned()).into_iter();
     let header = [
         "",
         "measured",
@@ -25,45 +23,34 @@ pub(crate) fn points(run: &Run) -> String {
         "cycles",
         "grade",
     ];
-    table.set_header(
-        label(String::new())
-            .into_iter()
-            .chain(header.map(Cell::new)),
-    );
-    for row in in_order(run) {
+    let header = label("").chain(header.map(str::to_owned)).collect();
+    let rows = in_order(run).map(|row| {
         let cells = [
             short_point(&row.point, run.probe(&row.point.probe)),
-            row.primary().map_or_else(
-                || "below resolution".to_owned(),
-                |estimate| {
-                    if estimate.disagrees() {
-                        return "launches disagree".to_owned();
-                    }
-                    let shown = estimate.unit.display(estimate.median);
-                    match estimate.core.map(|core| core.selection) {
-                        Some(Selection::Shared) => format!("{shown} (core shared)"),
-                        _ => shown,
-                    }
-                },
-            ),
+            row.primary()
+                .map_or_else(|| "below resolution".to_owned(), measured),
             row.primary().map_or_else(String::new, interval),
             prediction(row),
             cycles(row),
             row.grade.to_string(),
         ];
-        let first = label(row.label.clone().unwrap_or_default());
-        table.add_row(first.into_iter().chain(cells.map(Cell::new)));
-    }
+        label(row.label.as_deref().unwrap_or_default())
+            .chain(cells)
+            .collect()
+    });
     let first_number = 1 + usize::from(labelled);
-    for column in first_number..first_number + 4 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+    table(header, rows, first_number..first_number + 4)
+}
+
+fn measured(estimate: &Estimate) -> String {
+    if estimate.disagrees() {
+        return "launches disagree".to_owned();
     }
-    table
-        .lines()
-        .map(|line| format!("{}\n", line.trim_end()))
-        .collect()
+    let shown = estimate.unit.display(estimate.median);
+    match estimate.core.map(|core| core.selection) {
+        Some(Selection::Shared) => format!("{shown} (core shared)"),
+        _ => shown,
+    }
 }
 
 /// The points in the order of the plan.

@@ -211,7 +211,7 @@ fn show(
             Ok(run) => {
                 row["metrics"] = json!(by_hand::metrics(run));
                 let found = costof_findings::all::findings(run);
-                let sentences = found.into_iter().map(|found| found.sentence);
+                let sentences = found.into_iter().map(|found| found.sentence());
                 row["findings"] = sentences.collect();
             }
             Err(failure) => row["failure"] = failure.reason.clone().into(),

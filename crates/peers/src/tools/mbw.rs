@@ -2,7 +2,7 @@
 
 use super::MIB;
 use crate::tool::{Statistic, Tool, number_before};
-use costof_stats::{median};
+use costof_stats::median;
 
 /// So many copies of one array of this size to another: the median of what each of them gives.
 pub fn copy(size_mib: u64, copies: u32) -> Tool<'static> {

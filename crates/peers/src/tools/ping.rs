@@ -1,7 +1,7 @@
 //! ping(8).
 
 use crate::tool::{Statistic, Tool};
-use costof_stats::{median};
+use costof_stats::median;
 
 /// Echo requests to loopback, so many, 2 ms apart, which is the least that a user may ask for: the
 /// median.

@@ -63,22 +63,13 @@ pub(super) fn distributions(rows: &Rows<'_>, probe: &str, positions: &[usize]) -
                 logarithmic axis. The tail beyond the 99.9th percentile is in the table alone."
             .to_owned(),
         series,
-        panels: vec![Panel {
-            title: String::new(),
-            x: Axis {
-                label: first.name.replace('_', " "),
-                unit: first.unit,
-                scale: Scale::Decades,
-            },
-            y: Axis {
-                label: "share of operations (%)".to_owned(),
-                unit: Unit::One,
-                scale: Scale::Linear,
-            },
+        panels: vec![Panel::new(
+            "",
+            Axis::new(first.name.replace('_', " "), first.unit, Scale::Decades),
+            Axis::new("share of operations (%)", Unit::One, Scale::Linear),
             lines,
-            marks: Vec::new(),
-        }],
-        folded: false,
+        )],
+        ..Figure::default()
     })
 }
 
@@ -146,10 +137,8 @@ fn steps(at: usize, spread: &[(f64, u64)], (low, high): (f64, f64)) -> Vec<Dot> 
     let corner = |x: f64, y: f64| Dot {
         x,
         y,
-        interval: None,
         row: Some(at),
-        text: String::new(),
-        heat: 0.0,
+        ..Dot::default()
     };
     let used = |bin: &(usize, &f64)| *bin.1 > 0.0;
     let first = bins.iter().enumerate().find(used).map_or(0, |(bin, _)| bin);

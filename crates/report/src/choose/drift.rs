@@ -58,10 +58,9 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
         let dot = Dot {
             x: order as f64 + 1.0,
             y: off.clamp(-EDGE, EDGE),
-            interval: None,
             row: Some(at),
             text: format!("launch {}: {off:+.1} %", launch.saturating_add(1)),
-            heat: 0.0,
+            ..Dot::default()
         };
         match lines.iter_mut().find(|line| line.series == layer) {
             Some(line) => line.dots.push(dot),
@@ -89,22 +88,13 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
              cloud. What lies further off than {EDGE} % stands at the edge.{some}"
         ),
         series,
-        panels: vec![Panel {
-            title: String::new(),
-            x: Axis {
-                label: "launch".to_owned(),
-                unit: Unit::One,
-                scale: Scale::Linear,
-            },
-            y: Axis {
-                label: "off the median (%)".to_owned(),
-                unit: Unit::One,
-                scale: Scale::Linear,
-            },
+        panels: vec![Panel::new(
+            "",
+            Axis::new("launch", Unit::One, Scale::Linear),
+            Axis::new("off the median (%)", Unit::One, Scale::Linear),
             lines,
-            marks: Vec::new(),
-        }],
-        folded: false,
+        )],
+        ..Figure::default()
     })
 }
 

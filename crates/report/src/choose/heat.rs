@@ -46,20 +46,21 @@ pub(super) fn between_processors(
         Some(Dot {
             x: place(to)?,
             y: place(from)?,
-            interval: None,
             row: Some(*at),
-            text: String::new(),
             heat: if high > low {
                 (value - low) / (high - low)
             } else {
                 0.0
             },
+            ..Dot::default()
         })
     });
-    let axis = |label: &str| Axis {
-        label: label.to_owned(),
-        unit: Unit::Processor,
-        scale: Scale::Words(processors.iter().map(ToString::to_string).collect()),
+    let axis = |label: &str| {
+        Axis::new(
+            label.to_owned(),
+            Unit::Processor,
+            Scale::Words(processors.iter().map(ToString::to_string).collect()),
+        )
     };
     let unit = rows.row(found[0].2).primary()?.unit;
     let line = Line {
@@ -76,13 +77,12 @@ pub(super) fn between_processors(
             unit.display(high)
         ),
         series: vec![String::new()],
-        panels: vec![Panel {
-            title: String::new(),
-            x: axis("to processor"),
-            y: axis("from processor"),
-            lines: vec![line],
-            marks: Vec::new(),
-        }],
-        folded: false,
+        panels: vec![Panel::new(
+            "",
+            axis("to processor"),
+            axis("from processor"),
+            vec![line],
+        )],
+        ..Figure::default()
     })
 }

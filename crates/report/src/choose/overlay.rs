@@ -88,7 +88,7 @@ fn of(row: &PointRow, run: &'static str) -> PointRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{row, run};
+    use costof_model::testing::{run_without_facts as run, sized_row as row};
 
     fn sized(ns: f64) -> Run {
         let mut run = run();

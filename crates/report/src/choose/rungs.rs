@@ -17,23 +17,17 @@ fn panels(rows: &Rows<'_>) -> Vec<Panel> {
         let dots = dots.map(|(position, (name, ns))| Dot {
             x: position as f64 + 1.0,
             y: *ns,
-            interval: None,
-            row: None,
             text: format!("{name}: {}", Unit::Nanoseconds.display(*ns)),
-            heat: 0.0,
+            ..Dot::default()
         });
         panels.push(Panel {
-            title: ladder.of.clone(),
-            x: Axis {
-                label: String::new(),
-                unit: Unit::One,
-                scale: Scale::Words(ladder.rungs.iter().map(|(name, _)| name.clone()).collect()),
-            },
-            y: Axis {
-                label: "time".to_owned(),
-                unit: Unit::Nanoseconds,
-                scale: Scale::Decades,
-            },
+            title: ladder.payload.clone(),
+            x: Axis::new(
+                "",
+                Unit::One,
+                Scale::Words(ladder.rungs.iter().map(|(name, _)| name.clone()).collect()),
+            ),
+            y: Axis::new("time", Unit::Nanoseconds, Scale::Decades),
             lines: vec![Line {
                 series: 0,
                 kind: Kind::Dots,

@@ -270,9 +270,9 @@ impl Ruler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{row, run};
     use costof_model::comparison::Refused;
     use costof_model::metric::Selection;
+    use costof_model::testing::{run_without_facts as run, sized_row as row};
     use costof_model::unit::{Better, Unit};
 
     fn compared(probe: &'static str, ratio: f64, half: f64, verdict: Verdict) -> Compared {

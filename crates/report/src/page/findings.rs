@@ -18,7 +18,7 @@ const FINDINGS: usize = 200;
 
 pub(super) fn section(rows: &Rows<'_>) -> Markup {
     let (findings, questions) = costof_findings::all::both(rows.run);
-    let known = Points::of(rows.run);
+    let known = Points::new(rows.run);
     let missed = latency::missed(rows);
     let other_words = notes::distributions(rows.run);
     html! {
@@ -66,8 +66,8 @@ fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
         .filter(|at| seen.insert(*at))
         .collect();
     html! {
-        (lines::commands(&begun(&finding.sentence)))
-        @if let Some(advice) = &finding.advice { ": " (lines::commands(advice)) }
+        (lines::commands(&begun(&finding.sentence())))
+        @if let Some(advice) = finding.advice() { ": " (lines::commands(&advice)) }
         @if !points.is_empty() {
             div.evidence {
                 @for at in points.iter().take(NAMED) { a href={ "#p" (at) } { (rows.name(*at)) } " " }

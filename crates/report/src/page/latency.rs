@@ -59,7 +59,7 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
                 p.quiet {
                     "On Dean's list, and not in this run: "
                     (absent.iter().map(|known| format!("{} ({})", known.what,
-                        Unit::Nanoseconds.display(known.low_ns))).collect::<Vec<_>>().join(", "))
+                        Unit::Nanoseconds.display(known.ns.0))).collect::<Vec<_>>().join(", "))
                     "."
                 }
             }
@@ -242,7 +242,7 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
                 @for known in published(row) {
                     dt { (known.by) }
                     dd { (known.what) ": "
-                        (range(Unit::Nanoseconds, (known.low_ns, known.high_ns)))
+                        (range(Unit::Nanoseconds, known.ns))
                         (ours_is_emulated(row)) }
                 }
                 @if !others.is_empty() {

@@ -1,7 +1,7 @@
 //! What a page shows, and what no run file can make it do.
 
 use super::*;
-use crate::sample::run;
+use costof_model::testing::run_without_facts as run;
 use std::process::Command;
 
 #[test]

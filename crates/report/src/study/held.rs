@@ -4,8 +4,8 @@ use super::figure::{Against, Figure, Of, Stated};
 use super::file::Study;
 use super::unit::{Conversion, Published, digits};
 use crate::names::{points_counted, short_point};
+use costof_findings::Kind;
 use costof_findings::finding::Finding;
-use costof_findings::kinds::KINDS;
 use costof_model::metric::Estimate;
 use costof_model::nearest;
 use costof_model::noise::Grade;
@@ -75,12 +75,13 @@ impl Study {
     /// A sentence that names the line and the key.
     pub fn check(&self, infos: &[&ProbeInfo]) -> Result<(), String> {
         self.figures(infos)?;
+        let kinds = || Kind::ALL.iter().map(|kind| kind.name());
         let probes = || infos.iter().map(|info| &*info.id);
         for question in &self.questions {
             for at in &question.kinds {
                 let kind = at.get_ref().as_str();
-                if !KINDS.contains(&kind) {
-                    let hint = nearest::hint(kind, KINDS.into_iter());
+                if !kinds().any(|known| known == kind) {
+                    let hint = nearest::hint(kind, kinds());
                     let what = format!("kinds: no finding is of the kind `{kind}`{hint}");
                     return Err(self.wrong_at(at, &what));
                 }
@@ -174,8 +175,12 @@ impl Study {
                 asked.about.is_empty() || probes.any(|probe| is_about(probe, &asked.about))
             };
             let findings = found.iter().filter(about);
-            let findings = findings
-                .filter(|found| asked.kinds.iter().any(|kind| *kind.get_ref() == found.kind));
+            let findings = findings.filter(|found| {
+                asked
+                    .kinds
+                    .iter()
+                    .any(|kind| *kind.get_ref() == found.kind.name())
+            });
             let findings: Vec<Finding> = findings.cloned().collect();
             Answer {
                 ask: asked.ask.clone(),
@@ -430,11 +435,11 @@ fn cycles_per_ns(estimate: &Estimate, row: &PointRow) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{row, run};
     use costof_model::axis::{Axis, Domain};
     use costof_model::failure::FailureKind;
     use costof_model::metric::MetricInfo;
     use costof_model::rows::FailureRow;
+    use costof_model::testing::{run_without_facts as run, sized_row as row};
     use costof_model::unit::{Better, Unit};
     use costof_model::{List, Text};
 

@@ -4,8 +4,7 @@ use super::held::{Answer, Held, HeldTable, Line};
 use crate::markdown::escaped;
 use crate::names::short_point;
 use crate::run::machine;
-use crate::text::wrapped;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use crate::text::{table, wrapped};
 use costof_model::point::Point;
 use costof_model::run_file::Run;
 use std::fmt::Write;
@@ -69,13 +68,16 @@ impl Answer {
             } else {
                 String::new()
             };
-            let advice = finding.advice.iter().map(|advice| format!(": {advice}"));
+            let advice = finding
+                .advice()
+                .into_iter()
+                .map(|advice| format!(": {advice}"));
             let advice: String = advice.collect();
             let evidence = match evidence.is_empty() {
                 true => String::new(),
                 false => format!(" (from {}{more})", evidence.join("; ")),
             };
-            format!("{}{advice}{evidence}", finding.sentence)
+            format!("{}{advice}{evidence}", finding.sentence())
         };
         self.findings.iter().map(sentence).collect()
     }
@@ -181,20 +183,13 @@ impl Held<'_> {
 
 fn lines(held: &HeldTable) -> String {
     let columns = held.columns();
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    let names = columns.iter().map(|(name, _)| *name);
-    table.set_header([""].into_iter().chain(names).chain([""]).map(Cell::new));
-    for line in &held.lines {
+    let blank = || [String::new()].into_iter();
+    let names = columns.iter().map(|(name, _)| (*name).to_owned());
+    let header = blank().chain(names).chain(blank()).collect();
+    let rows = held.lines.iter().map(|line| {
         let cells = columns.iter().map(|(_, of)| of(line).to_owned());
         let first = [line.name.clone()].into_iter();
-        table.add_row(first.chain(cells).chain([line.marked()]).map(Cell::new));
-    }
-    for column in 1..=columns.len() {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let lines = table.lines();
-    lines.map(|line| format!("{}\n", line.trim_end())).collect()
+        first.chain(cells).chain([line.marked()]).collect()
+    });
+    table(header, rows, 1..columns.len() + 1)
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::cli::Measuring;
 use crate::plan::{self, Target};
-use costof_findings::kinds::KINDS;
+use costof_findings::Kind;
 use costof_measure::probe;
 use costof_model::facts::{Cache, CacheKind, CpuSet};
 use costof_model::noise::Placement;
@@ -109,7 +109,7 @@ fn the_study_in_the_documents_is_one() {
     let command = command(&options, "course", example).unwrap();
     assert_eq!(planned(&command, false).blocks.len(), 2);
     assert_eq!(command.study.points(&command.infos).unwrap().len(), 2);
-    for kind in KINDS {
+    for kind in Kind::ALL.iter().map(|kind| kind.name()) {
         assert!(told.contains(&format!("`{kind}`")), "{kind} is not told");
     }
 }

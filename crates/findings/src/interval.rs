@@ -1,103 +1,111 @@
-//! How many times as much a metric is at one point as at another, and how surely.
+//! How much more, or how many times as much, a metric is at one point than at another, and how surely.
 //!
-//! Launches that measured both points give a ratio each, in which what disturbed both is gone; from
+//! Launches that measured both points give a pair each, in which what disturbed both cancels; from
 //! three of them on their interval is taken, by Student's t up to five launches and by order
 //! statistics from six on, as estimates have it. Otherwise the intervals of the two points are added
 //! up as those of independent measurements are.
 
-use costof_model::metric::{Data, Estimate};
+use costof_model::metric::Data;
 use costof_model::point::Point;
 use costof_model::rows::{LaunchPoint, PointRow, State};
 use costof_model::run_file::Run;
 
-/// The natural logarithm of a ratio, with its 95 % interval.
+/// A value with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct LogRatio {
+pub(crate) struct Interval {
     pub(crate) low: f64,
     pub(crate) middle: f64,
     pub(crate) high: f64,
 }
 
-/// The fewest launches whose ratios have an interval.
+/// The fewest launches whose pairs have an interval.
 const LAUNCHES: usize = 3;
 /// Student's t for 95 % with 2, 3 and 4 degrees of freedom (W. S. Gosset, 1908).
 const T: [f64; 3] = [4.302_653, 3.182_446, 2.776_445];
 const CONFIDENCE: f64 = 0.95;
 
-impl LogRatio {
-    /// The `metric` of `one` over that of `other`; none where either has none, or no interval.
-    pub(crate) fn of(
+impl Interval {
+    /// The natural logarithm of `metric` of `one` over that of `other`; none where either has none, or
+    /// no interval.
+    pub(crate) fn log_ratio(
         run: &Run,
         one: &PointRow,
         other: &PointRow,
         metric: &str,
-    ) -> Option<LogRatio> {
-        let mut ratios = paired(run, (&one.point, &other.point), metric);
-        ratios.sort_by(f64::total_cmp);
-        if ratios.len() >= LAUNCHES {
-            return Some(of_launches(&ratios));
+    ) -> Option<Interval> {
+        compare(run, one, other, metric, f64::ln)
+    }
+
+    /// The `metric` of `one` less that of `other`: for what may be zero or less, of which there is no
+    /// ratio. None where either has none, or no interval.
+    pub(crate) fn difference(
+        run: &Run,
+        one: &PointRow,
+        other: &PointRow,
+        metric: &str,
+    ) -> Option<Interval> {
+        compare(run, one, other, metric, |value| value)
+    }
+
+    /// The ratio of which this is the logarithm.
+    pub(crate) fn exp(self) -> Interval {
+        Interval {
+            low: self.low.exp(),
+            middle: self.middle.exp(),
+            high: self.high.exp(),
         }
-        of_estimates(one.estimate(metric)?, other.estimate(metric)?)
     }
 
     /// The other way round.
-    pub(crate) fn reversed(self) -> LogRatio {
-        LogRatio {
+    pub(crate) fn reversed(self) -> Interval {
+        Interval {
             low: -self.high,
             middle: -self.middle,
             high: -self.low,
         }
     }
-}
 
-/// By how much a metric is more at one point than at another, with its 95 % interval: for what may be
-/// nothing, or less, of which there is no ratio.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Difference {
-    pub(crate) low: f64,
-    pub(crate) middle: f64,
-    pub(crate) high: f64,
-}
-
-impl Difference {
-    /// The `metric` of `one` less that of `other`; none where either has none, or no interval.
-    pub(crate) fn of(
-        run: &Run,
-        one: &PointRow,
-        other: &PointRow,
-        metric: &str,
-    ) -> Option<Difference> {
-        let mut differences: Vec<f64> = both(run, (&one.point, &other.point), metric)
-            .map(|(one, other)| one - other)
-            .collect();
-        differences.sort_by(f64::total_cmp);
-        if differences.len() >= LAUNCHES {
-            let LogRatio { low, middle, high } = of_launches(&differences);
-            return Some(Difference { low, middle, high });
-        }
-        let sides = |row: &PointRow| {
-            let estimate = row.estimate(metric)?;
-            let (low, high) = estimate.ci95?;
-            Some((low, estimate.median, high))
-        };
-        let (one, other) = (sides(one)?, sides(other)?);
-        let middle = one.1 - other.1;
-        Some(Difference {
-            low: middle - (one.1 - one.0).hypot(other.2 - other.1),
-            middle,
-            high: middle + (one.2 - one.1).hypot(other.1 - other.0),
-        })
+    /// Whether it leaves zero out.
+    pub(crate) fn differs(self) -> bool {
+        self.low > 0.0 || self.high < 0.0
     }
 }
 
-/// The logarithm of the ratio in each launch that has both.
-fn paired(run: &Run, points: (&Point, &Point), metric: &str) -> Vec<f64> {
-    let ratios = both(run, points, metric).map(|(one, other)| (one / other).ln());
-    ratios.filter(|ratio| ratio.is_finite()).collect()
+fn compare(
+    run: &Run,
+    one: &PointRow,
+    other: &PointRow,
+    metric: &str,
+    scale: fn(f64) -> f64,
+) -> Option<Interval> {
+    let pairs = pairs(run, (&one.point, &other.point), metric);
+    let differences = pairs.map(|(one, other)| scale(one) - scale(other));
+    let mut differences: Vec<f64> = differences.filter(|value| value.is_finite()).collect();
+    if differences.len() >= LAUNCHES {
+        differences.sort_by(f64::total_cmp);
+        return Some(of_launches(&differences));
+    }
+    let scaled = |row: &PointRow| {
+        let estimate = row.estimate(metric)?;
+        let (low, high) = estimate.ci95?;
+        let scaled = [low, estimate.median, high].map(scale);
+        scaled
+            .iter()
+            .all(|value| value.is_finite())
+            .then_some(scaled)
+    };
+    let ([low, middle, high], [other_low, other_middle, other_high]) =
+        (scaled(one)?, scaled(other)?);
+    let difference = middle - other_middle;
+    Some(Interval {
+        low: difference - (middle - low).hypot(other_high - other_middle),
+        middle: difference,
+        high: difference + (high - middle).hypot(other_middle - other_low),
+    })
 }
 
-/// What each launch that has both says of them.
-fn both<'a>(
+/// What each launch that has both points says of them.
+fn pairs<'a>(
     run: &'a Run,
     (one, other): (&'a Point, &'a Point),
     metric: &'a str,
@@ -119,7 +127,7 @@ pub(crate) fn value(point: &LaunchPoint, metric: &str) -> Option<f64> {
     let measured = point.metrics.iter().find(|have| have.name == metric)?;
     match &measured.data {
         Data::Value(value) => Some(*value),
-        data @ Data::Histogram(_) => middle_of(data.counted()),
+        data @ Data::Histogram(_) => median_bucket(data.counted()),
         data => {
             let mut costs = data.costs();
             costs.sort_by(f64::total_cmp);
@@ -128,12 +136,11 @@ pub(crate) fn value(point: &LaunchPoint, metric: &str) -> Option<f64> {
     }
 }
 
-/// The bucket in which the middle one of all latencies is.
-fn middle_of(mut sorted: Vec<(f64, u64)>) -> Option<f64> {
-    sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let all: u64 = sorted.iter().map(|(_, count)| count).sum();
+fn median_bucket(mut buckets: Vec<(f64, u64)>) -> Option<f64> {
+    buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let all: u64 = buckets.iter().map(|(_, count)| count).sum();
     let mut until = 0;
-    let middle = sorted.iter().find(|(_, count)| {
+    let middle = buckets.iter().find(|(_, count)| {
         until += count;
         2 * until >= all
     });
@@ -142,28 +149,26 @@ fn middle_of(mut sorted: Vec<(f64, u64)>) -> Option<f64> {
 
 fn median(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
-    let lower = sorted[(sorted.len() - 1) / 2];
-    Some(f64::midpoint(lower, upper))
+    Some(f64::midpoint(sorted[(sorted.len() - 1) / 2], upper))
 }
 
-/// Of ratios in their order.
-fn of_launches(ratios: &[f64]) -> LogRatio {
-    let count = ratios.len();
-    let middle = median(ratios).expect("there are some");
+fn of_launches(sorted: &[f64]) -> Interval {
+    let count = sorted.len();
+    let middle = median(sorted).expect("there are some");
     let (low, high) = match T.get(count - LAUNCHES) {
         Some(t) => {
-            let mean = ratios.iter().sum::<f64>() / count as f64;
-            let squares = ratios.iter().map(|ratio| (ratio - mean).powi(2));
+            let mean = sorted.iter().sum::<f64>() / count as f64;
+            let squares = sorted.iter().map(|value| (value - mean).powi(2));
             let variance = squares.sum::<f64>() / (count - 1) as f64;
             let half = t * (variance / count as f64).sqrt();
             (mean - half, mean + half)
         }
         None => {
             let rank = rank(count);
-            (ratios[rank], ratios[count - 1 - rank])
+            (sorted[rank], sorted[count - 1 - rank])
         }
     };
-    LogRatio {
+    Interval {
         low: low.min(middle),
         middle,
         high: high.max(middle),
@@ -172,40 +177,23 @@ fn of_launches(ratios: &[f64]) -> LogRatio {
 
 /// The largest rank, from 0, whose pair covers the median surely enough.
 fn rank(count: usize) -> usize {
-    let mut rank = 0;
     // The chance that so many at most, of `count`, lie below the median.
     let mut probability = 0.5_f64.powi(count as i32);
     let mut below = probability;
-    loop {
+    for rank in 0.. {
         probability *= (count - rank) as f64 / (rank + 1) as f64;
         below += probability;
         if 1.0 - 2.0 * below < CONFIDENCE {
             return rank;
         }
-        rank += 1;
     }
-}
-
-/// Of two measurements that have nothing in common.
-fn of_estimates(one: &Estimate, other: &Estimate) -> Option<LogRatio> {
-    let sides = |estimate: &Estimate| {
-        let (low, high) = estimate.ci95?;
-        let sides = ((estimate.median / low).ln(), (high / estimate.median).ln());
-        (sides.0.is_finite() && sides.1.is_finite()).then_some(sides)
-    };
-    let ((below, above), (other_below, other_above)) = (sides(one)?, sides(other)?);
-    let middle = (one.median / other.median).ln();
-    Some(LogRatio {
-        low: middle - below.hypot(other_above),
-        middle,
-        high: middle + above.hypot(other_below),
-    })
+    unreachable!("half of all lie below")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_sample::{point_row, run};
+    use crate::tests::{point_row, run};
     use costof_model::axis::Axes;
     use costof_model::metric::Measured;
     use costof_model::noise::{Noise, Placement};
@@ -216,7 +204,7 @@ mod tests {
         point_row("copy.send", "cpu_sender", axes, median, ci95)
     }
 
-    fn close(ratio: LogRatio, expected: (f64, f64, f64)) {
+    fn close(ratio: Interval, expected: (f64, f64, f64)) {
         let found = [ratio.low, ratio.middle, ratio.high].map(f64::exp);
         for (found, expected) in found.iter().zip([expected.0, expected.1, expected.2]) {
             assert!((found / expected - 1.0).abs() < 1e-4, "{ratio:?}");
@@ -227,28 +215,28 @@ mod tests {
     fn intervals_of_two_points_are_added_up_as_squares() {
         let run = run(&[]);
         let (one, other) = (row(1, 20.0, (10.0, 40.0)), row(2, 10.0, (10.0, 10.0)));
-        let ratio = LogRatio::of(&run, &one, &other, "cpu_sender").unwrap();
+        let ratio = Interval::log_ratio(&run, &one, &other, "cpu_sender").unwrap();
         close(ratio, (1.0, 2.0, 4.0));
         close(ratio.reversed(), (0.25, 0.5, 1.0));
         let other = row(2, 10.0, (5.0, 20.0));
-        let ratio = LogRatio::of(&run, &one, &other, "cpu_sender").unwrap();
+        let ratio = Interval::log_ratio(&run, &one, &other, "cpu_sender").unwrap();
         let wider = 2.0_f64.powf(2.0_f64.sqrt());
         close(ratio, (2.0 / wider, 2.0, 2.0 * wider));
-        assert_eq!(LogRatio::of(&run, &one, &other, "throughput"), None);
+        assert_eq!(Interval::log_ratio(&run, &one, &other, "throughput"), None);
         let none = row(2, 10.0, (0.0, 20.0));
-        assert_eq!(LogRatio::of(&run, &one, &none, "cpu_sender"), None);
+        assert_eq!(Interval::log_ratio(&run, &one, &none, "cpu_sender"), None);
     }
 
     #[test]
     fn what_may_be_nothing_has_a_difference() {
         let run = run(&[]);
         let (one, other) = (row(1, -2.0, (-5.0, 1.0)), row(2, 10.0, (6.0, 14.0)));
-        let difference = Difference::of(&run, &one, &other, "cpu_sender").unwrap();
+        let difference = Interval::difference(&run, &one, &other, "cpu_sender").unwrap();
         assert_eq!(
             (difference.low, difference.middle, difference.high),
             (-17.0, -12.0, -7.0)
         );
-        assert_eq!(Difference::of(&run, &one, &other, "throughput"), None);
+        assert_eq!(Interval::difference(&run, &one, &other, "throughput"), None);
     }
 
     /// As on a machine that is slower in some launches, for both alike.
@@ -278,16 +266,16 @@ mod tests {
                 link: None,
             });
         }
-        let ratio = LogRatio::of(&run, &one, &other, "cpu_sender").unwrap();
+        let ratio = Interval::log_ratio(&run, &one, &other, "cpu_sender").unwrap();
         close(ratio, (2.0, 2.0, 2.0));
         // 10, 30, 5 and 20 more: their median.
-        let more = Difference::of(&run, &one, &other, "cpu_sender").unwrap();
+        let more = Interval::difference(&run, &one, &other, "cpu_sender").unwrap();
         assert!((more.middle - 15.0).abs() < 1e-9, "{more:?}");
     }
 
     #[test]
     fn of_latencies_the_middle_one_is_a_launchs() {
-        let of = |buckets: &[(f64, u64)]| middle_of(buckets.to_vec());
+        let of = |buckets: &[(f64, u64)]| median_bucket(buckets.to_vec());
         assert_eq!(of(&[(9.0, 3), (2.0, 1), (5.0, 1)]), Some(9.0));
         assert_eq!(of(&[(9.0, 3), (2.0, 4)]), Some(2.0));
         assert_eq!(of(&[]), None);

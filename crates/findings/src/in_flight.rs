@@ -1,0 +1,317 @@
+//! What keeps messages from going faster than they do: a window that is too small for the round trip,
+//! and loss that starves a stack.
+
+use crate::Kind;
+use crate::figures::{Part, Value, bytes, figures, ns, rate};
+use crate::finding::Finding;
+use costof_model::link::Link;
+use costof_model::rows::PointRow;
+use costof_model::run_file::Run;
+use costof_model::select::Select;
+
+const PROBES: [&str; 2] = ["rudp.bandwidth", "rudp.loss"];
+
+/// A window is what limits where another one gives so much more, surely.
+const MORE: f64 = 1.25;
+/// Or where the round trip that follows from it is the link's delays, up to so much more.
+const IS_DELAY: f64 = 1.25;
+/// And the link would carry so many times as much.
+const LINK_HAS: f64 = 2.0;
+/// What gets less than this share of what a link lets through is starved.
+const STARVED: f64 = 0.5;
+/// And what gets so much is not.
+const FED: f64 = 0.8;
+
+/// Where one window in flight limits, and which loss starves which stack.
+pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
+    let rows = run
+        .select_all()
+        .filter(|row| PROBES.contains(&&*row.point.probe));
+    let mut findings = windows(run, rows.clone().filter(|row| !is_lossy(row)));
+    let links = rows
+        .filter(is_lossy)
+        .group_with(|row| Some(&*row.point.link))
+        .into_iter();
+    findings.extend(
+        links
+            .flat_map(|(link, rows)| [shares(link, &rows), waits(link, &rows)])
+            .flatten(),
+    );
+    findings
+}
+
+/// What a row is about: `rudp by cubic`, `tcp by bbr`, `study`.
+fn contender(row: &PointRow) -> Option<String> {
+    let stack = row.word("stack")?;
+    let by = match stack {
+        "rudp" => row.word("control"),
+        "tcp" | "quic" => row.word("congestion_control"),
+        _ => None,
+    };
+    Some(match by {
+        Some("default") | None => stack.to_owned(),
+        Some(by) => format!("{stack} by {by}"),
+    })
+}
+
+/// How many messages may be in flight; none where the stack has a window of its own.
+fn window(row: &PointRow) -> Option<u64> {
+    let one_by_itself = row.is_at("stack", "study") || row.is_at("control", "fixed");
+    match row.number("window")? {
+        0 => one_by_itself.then_some(1),
+        window => Some(window),
+    }
+}
+
+/// How many bytes may be in flight.
+fn window_bytes(row: &PointRow) -> Option<u64> {
+    Some(window(row)? * row.number("size").unwrap_or(0))
+}
+
+fn throughput(row: &PointRow) -> f64 {
+    row.median("throughput").unwrap_or(0.0)
+}
+
+/// The interval of the throughput.
+fn interval(row: &PointRow) -> Option<(f64, f64)> {
+    let estimate = row.estimate("throughput")?;
+    Some(estimate.ci95.unwrap_or((estimate.median, estimate.median)))
+}
+
+fn is_lossy(row: &PointRow) -> bool {
+    match row.point.link.parse() {
+        Ok(Link::Emulated { up, down }) => up.loss + down.loss > 0.0,
+        _ => false,
+    }
+}
+
+/// Once for each contender and link: the smallest window, which limits if any does.
+fn windows(run: &Run, rows: Select<'_>) -> Vec<Finding> {
+    let with_window = rows.filter(|row| window(row).is_some());
+    let groups = with_window.group_with(|row| Some((&row.point.link, contender(row))));
+    let found = groups.into_iter().filter_map(|(_, rows)| {
+        let smallest = rows.into_iter().min_by_key(|row| window_bytes(row))?;
+        limited(run, smallest)
+    });
+    found.collect()
+}
+
+fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
+    let window_bytes = window_bytes(row).filter(|bytes| *bytes > 0)?;
+    let throughput = row.median("throughput").filter(|rate| *rate > 0.0)?;
+    let round_trip_ns = window_bytes as f64 / throughput * 1e9;
+    let link: Option<Link> = row.point.link.parse().ok();
+    let delays = link.and_then(|link| link.round_trip_ns());
+    let delays_ns = delays.map_or(0.0, |(ns, _)| ns);
+    let link_rate = match link {
+        Some(Link::Emulated { up, .. }) => up.rate.map(|bits| bits / 8.0),
+        _ => None,
+    };
+    let is_delay = delays_ns > 0.0 && round_trip_ns <= IS_DELAY * delays_ns;
+    let link_has = link_rate.is_none_or(|rate| rate >= LINK_HAS * throughput);
+    let faster = with_larger_window(run, row);
+    if !(is_delay && link_has) && faster.is_none() {
+        return None;
+    }
+    // The round trip of a small message over the same link, blocked.
+    let rtt = run
+        .select("net.rtt")
+        .over(&row.point.link)
+        .at("wait", "block")
+        .one();
+    let rtt = rtt.filter(|row| !is_delay && row.median("latency").is_some());
+    let to_fill = link_rate.filter(|_| is_delay);
+    let figures = figures()
+        .with("contender", contender(row)?)
+        .with("link", &*row.point.link)
+        .with("rate", rate(throughput))
+        .with("window", window(row)?)
+        .with("size", bytes(row.number("size")?))
+        .with("round_trip", ns(round_trip_ns))
+        .maybe("delays", is_delay.then(|| ns(delays_ns)))
+        .maybe("small", rtt.and_then(|row| row.median("latency")).map(ns))
+        .maybe("larger", faster.and_then(window))
+        .when("own", faster.is_some_and(|row| window(row).is_none()))
+        .maybe("faster", faster.map(|row| rate(self::throughput(row))))
+        .maybe(
+            "to_fill",
+            to_fill.map(|rate| bytes((rate * delays_ns / 1e9).ceil() as u64)),
+        );
+    let evidence = [row].into_iter().chain(rtt).chain(faster);
+    Some(Finding::new(Kind::WindowLimit, evidence, figures))
+}
+
+/// The point that differs in its window alone and is fastest, if that is surely faster.
+fn with_larger_window<'r>(run: &'r Run, row: &PointRow) -> Option<&'r PointRow> {
+    let (_, high) = interval(row)?;
+    let others = run.select(&row.point.probe).over(&row.point.link);
+    let others = others.filter(|other| {
+        other.number("window").is_some()
+            && other.point.without(&["window"]) == row.point.without(&["window"])
+            && interval(other).is_some_and(|(low, _)| low > MORE * high)
+    });
+    let others = others.into_iter();
+    others.max_by(|one, other| throughput(one).total_cmp(&throughput(other)))
+}
+
+/// Each with a share of it, in per cent.
+fn each<'r>(rows: impl IntoIterator<Item = &'r PointRow>, metric: &str) -> Vec<Part> {
+    let each = rows.into_iter().filter_map(|row| {
+        let percent = 100.0 * row.median(metric)?;
+        let digits = if percent >= 10.0 || percent == 0.0 {
+            0
+        } else {
+            2
+        };
+        let figures = figures().with("contender", contender(row)?);
+        Some((
+            "each",
+            figures.with("share", Value::Decimal(percent, digits)),
+        ))
+    });
+    each.collect()
+}
+
+/// Who has surely less than half of the link's rate times what it does not lose, and who has most of it.
+fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
+    const SHARE: &str = "goodput_share";
+    let streams = rows
+        .clone()
+        .filter(|row| window(row).is_none() || row.is_at("stack", "study"));
+    let most = |row: &PointRow| row.interval(SHARE).map(|ci| ci.1).or(row.median(SHARE));
+    let starved = streams
+        .clone()
+        .filter(|row| most(row).is_some_and(|most| most < STARVED));
+    let fed = streams.filter(|row| row.median(SHARE) >= Some(FED));
+    if starved.is_empty() {
+        return None;
+    }
+    let figures = figures()
+        .with("link", link)
+        .parts("starved", each(starved.iter().copied(), SHARE))
+        .parts("fed", each(fed.iter().copied(), SHARE));
+    Some(Finding::new(
+        Kind::LossStarves,
+        starved.into_iter().chain(fed),
+        figures,
+    ))
+}
+
+/// Whose messages take a second or more.
+fn waits(link: &str, rows: &Select<'_>) -> Option<Finding> {
+    const SHARE: &str = "starved";
+    let timed = rows.clone().filter(|row| row.median(SHARE).is_some());
+    if timed.iter().all(|row| row.median(SHARE) == Some(0.0)) {
+        return None;
+    }
+    let shares = each(timed.iter().copied(), SHARE);
+    let figures = figures().with("link", link).parts("shares", shares);
+    Some(Finding::new(Kind::RoundTripsAboveASecond, timed, figures))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{self, point_row};
+    use costof_model::axis::Axes;
+
+    fn row(link: &'static str, stack: &'static str, window: u64, rate: f64) -> PointRow {
+        let axes = Axes::default()
+            .with("stack", stack)
+            .with("control", "cubic")
+            .with("congestion_control", "default")
+            .with("size", 20_000)
+            .with("window", window);
+        let mut row = point_row("rudp.bandwidth", "throughput", axes, rate, (rate, rate));
+        row.point.link = link.into();
+        row
+    }
+
+    fn with(mut row: PointRow, name: &'static str, value: f64) -> PointRow {
+        let mut metric = row.metrics[0].clone();
+        metric.name = name.into();
+        (metric.median, metric.ci95) = (value, Some((value, value)));
+        row.metrics.push(metric);
+        row
+    }
+
+    fn sentences(rows: &[PointRow]) -> Vec<String> {
+        tests::sentences(in_flight, rows)
+    }
+
+    #[test]
+    fn stop_and_wait_is_limited_by_the_round_trip() {
+        // 20,000 B in 191.6 ms of the link's 190.
+        let found = sentences(&[row("wan", "study", 0, 104_384.0)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        for said in [
+            "study over wan",
+            "1 × 20000B ÷ a round trip of 192 ms",
+            "the link's delays are 190 ms",
+            "to fill the link, 2375000B have to be in flight",
+        ] {
+            assert!(found[0].contains(said), "`{said}` is missing in {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_window_is_what_limits_where_a_larger_one_does_better() {
+        let rows = [
+            row("loopback", "rudp", 1, 200e6),
+            row("loopback", "rudp", 8, 900e6),
+            row("loopback", "rudp", 0, 2e9),
+        ];
+        let found = sentences(&rows);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].contains("rudp by cubic over loopback"),
+            "{found:?}"
+        );
+        assert!(found[0].contains("÷ a round trip of 100 µs"), "{found:?}");
+        assert!(
+            found[0].contains("with a window of its own it is 2.00 GB/s"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn what_does_not_limit_is_not_said() {
+        let as_fast = [
+            row("loopback", "rudp", 8, 1.9e9),
+            row("loopback", "rudp", 0, 2e9),
+            // The link is full.
+            row("wan", "rudp", 128, 12.2e6),
+            // Retries take longer than the delays.
+            row("delay=95ms,rate=100Mbit,up.loss=10%", "study", 1, 90e3),
+        ];
+        assert_eq!(sentences(&as_fast), [""; 0]);
+    }
+
+    #[test]
+    fn who_starves_is_told_beside_who_does_not() {
+        let link = "delay=95ms,rate=100Mbit,up.loss=10%";
+        let of = |stack, share| with(row(link, stack, 0, 1e6), "goodput_share", share);
+        let found = sentences(&[of("rudp", 0.93), of("tcp", 0.004), of("quic", 0.6)]);
+        assert_eq!(
+            found,
+            [
+                "over delay=95ms,rate=100Mbit,up.loss=10%, of the link's rate times the share that it does not lose, less than half reaches tcp (0.40 %); not starved: rudp by cubic (93 %)"
+            ]
+        );
+        assert_eq!(sentences(&[of("rudp", 0.93), of("quic", 0.6)]), [""; 0]);
+    }
+
+    #[test]
+    fn messages_that_wait_for_a_second_are_told_by_stack() {
+        let link = "rate=100Mbit,up.loss=10%";
+        let of = |stack, share| with(row(link, stack, 10, 1e6), "starved", share);
+        let found = sentences(&[of("rudp", 0.0), of("study", 0.11)]);
+        assert_eq!(
+            found,
+            [
+                "over rate=100Mbit,up.loss=10%, the share of messages that take a second or more: rudp by cubic 0 %, study 11 %"
+            ]
+        );
+        assert_eq!(sentences(&[of("rudp", 0.0)]), [""; 0]);
+    }
+}

@@ -1,0 +1,63 @@
+//! How findings name points and sizes.
+
+use costof_model::point::Point;
+use costof_model::run_file::Run;
+
+/// A point by its probe, what is not at its default, and its link.
+pub(crate) fn named(run: &Run, point: &Point) -> String {
+    format!(
+        "{}{}{}",
+        point.probe,
+        circumstances(run, point),
+        over(point)
+    )
+}
+
+/// ` over veth`; nothing where there is one end.
+pub(crate) fn over(point: &Point) -> String {
+    match &*point.link {
+        "none" => String::new(),
+        link => format!(" over {link}"),
+    }
+}
+
+/// The link, and what is not at its default: `veth (source=cold)`.
+pub(crate) fn place(run: &Run, point: &Point) -> String {
+    format!("{}{}", point.link, circumstances(run, point))
+}
+
+/// The axes of a point that are not at their defaults, as ` (source=cold, pages=2MiB)`.
+pub(crate) fn circumstances(run: &Run, point: &Point) -> String {
+    let Some(probe) = run.probe(&point.probe) else {
+        return String::new();
+    };
+    let defaults = probe.defaults();
+    let others = probe.axes.iter().filter_map(|axis| {
+        let value = point.axes.0.get(&axis.name)?;
+        let differs = defaults.0.get(&axis.name) != Some(value);
+        differs.then(|| format!("{}={}", axis.name, axis.display(value)))
+    });
+    match others.collect::<Vec<_>>().as_slice() {
+        [] => String::new(),
+        others => format!(" ({})", others.join(", ")),
+    }
+}
+
+/// A size in bytes with two digits; what is a whole number of a unit has as many as it needs.
+pub(crate) fn approximate_size(bytes: f64) -> String {
+    const UNITS: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
+    let (mut value, mut unit) = (bytes, 0);
+    while value >= 1000.0 && unit + 1 < UNITS.len() {
+        (value, unit) = (value / 1024.0, unit + 1);
+    }
+    let unit = UNITS[unit];
+    if value < 9.95 && (value - value.round()).abs() >= 0.05 {
+        return format!("{value:.1}{unit}");
+    }
+    let step = if value >= 99.5 && value.fract() != 0.0 {
+        10.0
+    } else {
+        1.0
+    };
+    format!("{:.0}{unit}", (value / step).round() * step)
+}

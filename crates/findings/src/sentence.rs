@@ -1,0 +1,107 @@
+//! How a finding becomes a sentence: the templates of `sentences.toml`, one table for each kind.
+//!
+//! `{name}` stands for a figure. `[…]` is left out where a figure in it is absent. A figure that has
+//! parts is each part's template joined by commas, or by what follows a bar: `{parts|; }`. A part knows
+//! the figures of the whole too.
+
+use crate::Kind;
+use crate::figures::{Figures, Part, Value};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+type Templates = HashMap<String, String>;
+
+static SENTENCES: LazyLock<HashMap<String, Templates>> = LazyLock::new(|| {
+    toml::from_str(include_str!("sentences.toml")).expect("a test reads the templates")
+});
+
+/// A template of a kind with these figures; none where the kind has no such template.
+pub(crate) fn render(kind: Kind, template: &str, figures: &Figures) -> Option<String> {
+    let templates = SENTENCES.get(kind.name())?;
+    let text = templates.get(template)?;
+    let rendered = fill(templates, text, &[figures]);
+    debug_assert!(rendered.is_ok(), "{}: no figure {rendered:?}", kind.name());
+    Some(rendered.unwrap_or_else(|absent| format!("{}: {absent} is unknown", kind.name())))
+}
+
+/// The text with its figures, which the first of `scopes` that knows one gives.
+///
+/// # Errors
+/// The name of the first figure that is absent outside of all brackets.
+fn fill(templates: &Templates, text: &str, scopes: &[&Figures]) -> Result<String, String> {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '[']) {
+        filled += &rest[..at];
+        let (inside, end) = (
+            &rest[at + 1..],
+            if rest[at..].starts_with('{') {
+                '}'
+            } else {
+                ']'
+            },
+        );
+        let (inside, after) = inside.split_once(end).unwrap_or((inside, ""));
+        match end {
+            '}' => filled += &value(templates, inside, scopes)?,
+            _ => filled += &fill(templates, inside, scopes).unwrap_or_default(),
+        }
+        rest = after;
+    }
+    Ok(filled + rest)
+}
+
+fn value(templates: &Templates, name: &str, scopes: &[&Figures]) -> Result<String, String> {
+    let (name, separator) = name.split_once('|').unwrap_or((name, ", "));
+    let mut known = scopes.iter().filter_map(|figures| figures.get(name));
+    match known.next().ok_or(name)? {
+        Value::Parts(parts) => {
+            let part = |(template, own): &Part| {
+                let text = templates.get(*template).ok_or(*template)?;
+                let scopes: Vec<&Figures> =
+                    [own].into_iter().chain(scopes.iter().copied()).collect();
+                fill(templates, text, &scopes)
+            };
+            let parts: Result<Vec<String>, String> = parts.iter().map(part).collect();
+            Ok(parts?.join(separator))
+        }
+        value => Ok(value.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::{figures, ns};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_kind_has_a_sentence_and_every_sentence_a_kind() {
+        let kinds: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        let tables: BTreeSet<&str> = SENTENCES.keys().map(String::as_str).collect();
+        assert_eq!(kinds, tables);
+        assert!(
+            SENTENCES
+                .values()
+                .all(|table| table.contains_key("sentence"))
+        );
+    }
+
+    #[test]
+    fn figures_brackets_and_parts_are_filled_in() {
+        let templates: Templates = [("one", "{name} at {time}[ of {whole}]")]
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+            .into();
+        let parts = ["a", "b"].map(|name| ("one", figures().with("name", name)));
+        let all = figures()
+            .with("time", ns(1500.0))
+            .parts("parts", parts.to_vec())
+            .when("holds", true);
+        let filled = |text| fill(&templates, text, &[&all]);
+        assert_eq!(
+            filled("{parts|; }[{holds}, sure][, {absent}]."),
+            Ok("a at 1.50 µs; b at 1.50 µs, sure.".to_owned())
+        );
+        assert_eq!(filled("{absent}"), Err("absent".to_owned()));
+    }
+}

@@ -1,0 +1,177 @@
+//! How the axes, the values and the metrics of a sweep are called.
+
+use super::{Measured, Probe};
+use crate::choose::place::{LINK, LOSS, Place};
+use crate::choose::what::{TAIL, What};
+use crate::plot::{Axis, Scale};
+use crate::text::{SENTENCES, capital, shortened};
+use costof_model::axis::{AxisValue, Domain};
+use costof_model::unit::Unit;
+use std::collections::{BTreeSet, HashSet};
+
+/// Metrics that are drawn besides the primary one, where they were measured, with what they are
+/// called in a heading.
+pub(super) const ALSO: &[(&str, &str)] = &[
+    ("throughput", "throughput"),
+    ("latency", "latency"),
+    ("rate", "rate"),
+    (
+        "goodput_share",
+        "share of what was sent that arrived in time",
+    ),
+    ("cpu_sender", "processor time of the sender for 1 KiB"),
+    ("cpu_receiver", "processor time of the receiver for 1 KiB"),
+    ("cpu_client", "processor time of the client for a call"),
+    ("cpu_server", "processor time of the server for a call"),
+    ("cycles_per_byte", "cycles per byte"),
+    ("l1d_load_misses", "first-level cache misses for a message"),
+    ("l2_load_misses", "second-level cache misses for a message"),
+    ("llc_load_misses", "last-level cache misses for a message"),
+    ("pollution_l1", "what is lost of the first-level cache"),
+    ("pollution_l2", "what is lost of the second-level cache"),
+    ("pollution_l3", "what is lost of the last-level cache"),
+];
+
+impl Probe<'_> {
+    /// The words of an axis of words, in the order in which they came; none of an axis of numbers.
+    pub(super) fn words(&self, axis: &str, measured: &[Measured<'_>]) -> Vec<AxisValue> {
+        let values = || {
+            measured
+                .iter()
+                .flat_map(|(_, rows)| rows.iter().map(|(value, ..)| *value))
+        };
+        let mut words: Vec<AxisValue> = Vec::new();
+        // As the probe has them, if it says.
+        let info = self.rows.info(self.id);
+        let known = info.and_then(|info| info.axes.iter().find(|known| known.name == axis));
+        let usual = known.map(|axis| match &axis.domain {
+            Domain::Choice(choices) => choices
+                .iter()
+                .map(|choice| AxisValue::Word(choice.value.clone()))
+                .collect::<Vec<_>>(),
+            Domain::Number { .. } | Domain::Place { .. } => Vec::new(),
+        });
+        let there: BTreeSet<&AxisValue> = values().collect();
+        let usual = usual.unwrap_or_default();
+        words.extend(usual.into_iter().filter(|word| there.contains(word)));
+        // Numbers ascend; other words come as they came.
+        let numbers = there
+            .iter()
+            .filter(|value| matches!(value, AxisValue::Number(_)));
+        let others = values().filter(|value| matches!(value, AxisValue::Word(_)));
+        let mut known: HashSet<AxisValue> = words.iter().cloned().collect();
+        for value in numbers.copied().chain(others) {
+            if known.insert(value.clone()) {
+                words.push(value.clone());
+            }
+        }
+        words
+    }
+
+    pub(super) fn axis(&self, axis: &str, measured: &[Measured<'_>], words: &[AxisValue]) -> Axis {
+        let unit = self.unit(axis);
+        let scale = match words.is_empty() {
+            false => {
+                let words = words.iter().map(|word| match word {
+                    AxisValue::Number(number) => crate::plot::number(unit, *number),
+                    AxisValue::Word(word) => word.to_string(),
+                });
+                Scale::Words(words.map(|word| shortened(&word, 24)).collect())
+            }
+            true => {
+                let values = measured.iter().flat_map(|(_, rows)| rows);
+                let numbers = values.filter_map(|(value, ..)| match value {
+                    AxisValue::Number(number) => Some(*number),
+                    AxisValue::Word(_) => None,
+                });
+                Scale::of_numbers(unit, &numbers.collect::<Vec<_>>())
+            }
+        };
+        let symbol = if axis == LOSS { " (%)" } else { "" };
+        Axis {
+            label: format!("{}{symbol}", axis.replace('_', " ")),
+            unit,
+            scale,
+        }
+    }
+
+    /// The unit of an axis; a count where the probe does not say.
+    pub(super) fn unit(&self, axis: &str) -> Unit {
+        let info = self.rows.info(self.id);
+        let known = info.and_then(|info| info.axes.iter().find(|known| known.name == axis));
+        match known.map(|axis| &axis.domain) {
+            Some(Domain::Number { unit, .. }) => *unit,
+            _ => Unit::One,
+        }
+    }
+
+    /// What a heading calls a metric.
+    pub(super) fn heading(&self, what: What<'_>) -> String {
+        let metric = what.metric();
+        let known = ALSO.iter().find(|(known, _)| *known == metric);
+        let name = known.map_or_else(|| metric.replace('_', " "), |(_, name)| (*name).to_owned());
+        match what {
+            What::Median(_) => name,
+            What::Tail(_) => format!("{name}, {TAIL}th percentile,"),
+        }
+    }
+
+    pub(super) fn about(&self, axis: &str, what: What<'_>, primary: &str) -> String {
+        let Some(info) = self.rows.info(self.id) else {
+            return String::new();
+        };
+        let metric = info
+            .metrics
+            .iter()
+            .find(|known| known.name == what.metric());
+        let axis = info.axes.iter().find(|known| known.name == axis);
+        let mut parts = Vec::new();
+        if what.metric() != primary || matches!(what, What::Tail(_)) {
+            parts.extend(metric.map(|metric| capital(&shortened(&metric.about, SENTENCES))));
+        }
+        parts.extend(axis.map(|axis| {
+            let about = shortened(&axis.about, SENTENCES);
+            format!("{}: {about}", capital(&axis.name))
+        }));
+        let sentences = parts
+            .iter()
+            .map(|part| format!("{}.", part.trim_end_matches('.')));
+        sentences.collect::<Vec<_>>().join(" ")
+    }
+
+    /// A place by these axes: `zero_copy, 8 threads`.
+    pub(super) fn called(&self, place: &Place, axes: &[String]) -> String {
+        let parts = axes.iter().filter_map(|axis| {
+            let value = place.get(axis)?;
+            Some(match value {
+                AxisValue::Word(word) if axis == LINK => format!("over {}", shortened(word, 40)),
+                // Words that say nothing alone: `yes`, `4KiB`.
+                AxisValue::Word(word)
+                    if matches!(&**word, "yes" | "no" | "default" | "none")
+                        || word.starts_with(|first: char| first.is_ascii_digit()) =>
+                {
+                    format!("{} {}", axis.replace('_', " "), shortened(word, 40))
+                }
+                AxisValue::Word(word) => shortened(word, 40),
+                AxisValue::Number(number) => {
+                    let number = crate::plot::number(self.unit(axis), *number);
+                    format!("{} {number}", axis.replace('_', " "))
+                }
+            })
+        });
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The unit as it stands beside a metric's name.
+pub(super) fn in_words(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Cycles => " (cycles)",
+        Unit::Nanoseconds
+        | Unit::Hertz
+        | Unit::Bytes
+        | Unit::BytesPerSecond
+        | Unit::Processor
+        | Unit::One => "",
+    }
+}
