@@ -6,6 +6,7 @@
 
 pub mod axis;
 pub mod comparison;
+pub mod expression;
 pub mod facts;
 pub mod failure;
 mod few;
