@@ -1,6 +1,11 @@
 //! What ends a command, and its exit code.
 
+use std::fmt::Display;
 use std::io;
+use std::process::ExitCode;
+
+/// How a command ends: with an exit code, or with an error that is printed once.
+pub(crate) type Done = Result<ExitCode, Error>;
 
 /// Why a command ended without doing what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -19,17 +24,45 @@ pub(crate) enum Error {
     Output(#[from] io::Error),
 }
 
+/// The exit code of an interrupted command.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 impl Error {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Error::Wrong(_) | Error::Output(_) => 2,
             Error::Nothing(_) => 3,
-            Error::Interrupted => 130,
+            Error::Interrupted => INTERRUPTED,
         }
     }
+}
+
+/// The exit code of a command that checks: 1 where a check failed.
+pub(crate) fn checked(has_failed: bool) -> ExitCode {
+    ExitCode::from(u8::from(has_failed))
 }
 
 /// `text` as the error of a wrong command or input.
 pub(crate) fn wrong(text: impl ToString) -> Error {
     Error::Wrong(text.to_string())
+}
+
+/// Returns the error of a wrong command or input, formatted as by `format!`.
+macro_rules! bail {
+    ($($text:tt)*) => {
+        return Err($crate::error::Error::Wrong(format!($($text)*)))
+    };
+}
+pub(crate) use bail;
+
+/// Says of an error what failed: the operation and its object.
+pub(crate) trait Context<T> {
+    /// `cannot …: why`, as the error of a wrong command or input.
+    fn context(self, what: impl Display) -> Result<T, Error>;
+}
+
+impl<T, E: Display> Context<T> for Result<T, E> {
+    fn context(self, what: impl Display) -> Result<T, Error> {
+        self.map_err(|error| wrong(format_args!("{what}: {error}")))
+    }
 }

@@ -8,14 +8,15 @@ mod cli;
 mod commands;
 mod controller;
 mod error;
-mod interrupts;
+mod files;
 mod machine;
 mod placement;
-mod planning;
+mod plan;
 mod progress;
 mod record;
+mod resume;
 mod session;
-mod tell;
+mod terminal;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -29,8 +30,7 @@ static ALLOCATOR: costof_os::allocator::Counting = costof_os::allocator::Countin
 
 /// The whole program, with these probes.
 pub fn main(table: &'static [&'static Probe]) -> ExitCode {
-    let cli = Cli::parse();
-    let done = match cli.command {
+    let done = match Cli::parse().command {
         Command::Run(options) => commands::run::run(table, &options),
         Command::List(options) => commands::list::run(table, &options),
         Command::Explain(options) => commands::explain::run(table, &options),
@@ -40,10 +40,10 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
         Command::Study(options) => commands::study::run(table, &options),
         Command::Report(options) => commands::report::run(&options),
         Command::Export(options) => commands::export::run(&options),
-        Command::Completions(options) => commands::completions::run(&options),
-        Command::Man => commands::man::run(),
+        Command::Completions { shell } => commands::help::completions(shell),
+        Command::Man => commands::help::man(),
         Command::Worker { end_with_parent } => commands::worker::run(table, end_with_parent),
-        Command::Hold { link, named } => commands::hold::run(&link, named),
+        Command::Hold { link, named } => commands::worker::hold(&link, named),
         Command::Link(command) => commands::link::run(&command),
         Command::Send(options) => commands::send::run(&options),
     };
@@ -54,7 +54,7 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            tell::tell(&error);
+            terminal::log(&error);
             ExitCode::from(error.exit_code())
         }
     }

@@ -1,28 +1,28 @@
-//! The machines that a run meets, each as one of its workers describes it. That
-//! worker stays for as long as the run does and keeps other costofs off the
-//! machine.
+//! The machines of a run, each as one of its workers describes it. That worker stays for as long as
+//! the run does and keeps other costofs off the machine.
 
-use crate::error::Error;
-use costof_lab::addresses::Side;
-use costof_lab::host::{Host, WorkerCommand};
-use costof_lab::launch::Place;
+use crate::error::{Error, wrong};
+use crate::progress::Display;
+use costof_lab::addresses::{self, Meet, Side};
+use costof_lab::host::Host;
+use costof_lab::launch::{Place, Setting};
 use costof_lab::link::Made;
 use costof_lab::worker::{NoAnswer, Worker};
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Answer, Command, Description};
-use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use costof_model::rows::Hosts;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often a machine that another costof measures is asked for again.
-const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// How often costof asks for a machine that another costof measures.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a worker may take to describe its machine at least: that measures
 /// nothing, and a limit for what does is no limit for it.
 const DESCRIBE_LIMIT: Duration = Duration::from_secs(60);
-/// How often it is looked whether the user has had enough of waiting.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often a wait checks whether the user interrupted it.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A host, and its machine.
 pub(crate) struct Machine {
@@ -31,7 +31,15 @@ pub(crate) struct Machine {
     worker: Worker,
 }
 
-/// How long a machine that another costof measures is waited for.
+/// The machines of one run.
+pub(crate) struct Machines {
+    /// Where the leading roles run, and those of probes with one role.
+    pub(crate) measured: Machine,
+    /// Where the others run, where that is another host.
+    pub(crate) peer: Option<Machine>,
+}
+
+/// How long to wait for a machine that another costof measures.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting {
     /// This long without a word.
@@ -40,26 +48,96 @@ pub(crate) struct Waiting {
     pub(crate) then_until_it_is_free: bool,
 }
 
-/// How workers are asked, everywhere in a command.
-#[derive(Clone, Copy)]
-pub(crate) struct Asking<'a> {
-    pub(crate) command: &'a WorkerCommand,
-    pub(crate) limit: Duration,
-    pub(crate) interrupted: &'a AtomicBool,
+impl Machines {
+    /// Starts a worker on each host, and has it describe itself.
+    pub(crate) fn connect(hosts: &Hosts, setting: Setting<'_>) -> Result<Machines, Error> {
+        let host = |text: &String| text.parse::<Host>().map_err(wrong);
+        let on = hosts.on.as_ref().map(host).transpose()?;
+        let peer = hosts.peer.as_ref().map(host).transpose()?;
+        Ok(Machines {
+            measured: Machine::connect(&on.unwrap_or(Host::Local), setting)?,
+            peer: peer
+                .map(|peer| Machine::connect(&peer, setting))
+                .transpose()?,
+        })
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Machine> {
+        std::iter::once(&self.measured).chain(&self.peer)
+    }
+
+    /// The machine of the leading role, or of the others.
+    pub(crate) fn of_role(&self, leads: bool) -> &Machine {
+        match &self.peer {
+            Some(peer) if !leads => peer,
+            _ => &self.measured,
+        }
+    }
+
+    /// Whether the peer is another machine.
+    pub(crate) fn are_two(&self) -> bool {
+        let peer = self.peer.as_ref();
+        peer.is_some_and(|peer| !one_machine(&self.measured, peer))
+    }
+
+    /// The link to the peer, and its addresses, where there is a peer.
+    pub(crate) fn link(&self, hosts: &Hosts) -> Result<Option<(Link, Meet)>, Error> {
+        let Some(peer) = &self.peer else {
+            return Ok(None);
+        };
+        let meet = addresses::between(self.measured.side(), peer.side(), hosts.peer_address)
+            .map_err(Error::Nothing)?;
+        let link = if meet.one_namespace {
+            Link::Loopback
+        } else {
+            Link::Remote
+        };
+        Ok(Some((link, meet)))
+    }
+
+    /// Takes the machines of both.
+    pub(crate) fn hold(
+        &mut self,
+        waiting: Waiting,
+        setting: Setting<'_>,
+        display: &Display,
+    ) -> Result<(), Error> {
+        let peer = self.peer.as_mut();
+        hold(&mut self.measured, peer, waiting, setting, display)
+    }
+}
+
+/// Takes two machines, once where they are one, in an order that is the same for every costof, so that
+/// no two wait for each other.
+pub(crate) fn hold(
+    one: &mut Machine,
+    other: Option<&mut Machine>,
+    waiting: Waiting,
+    setting: Setting<'_>,
+    display: &Display,
+) -> Result<(), Error> {
+    let other = other.filter(|other| !one_machine(one, other));
+    let mut machines: Vec<&mut Machine> = std::iter::once(one).chain(other).collect();
+    machines.sort_by_key(|machine| machine.boot().map(str::to_owned));
+    let mut machines = machines.into_iter();
+    machines.try_for_each(|machine| machine.hold(waiting, setting, display))
+}
+
+/// Whether two hosts are one machine.
+pub(crate) fn one_machine(one: &Machine, other: &Machine) -> bool {
+    addresses::one_machine(one.boot(), other.boot())
 }
 
 impl Machine {
     /// Starts a worker on a host and has it describe itself.
-    pub(crate) fn meet(host: &Host, asking: Asking<'_>) -> Result<Machine, Error> {
+    pub(crate) fn connect(host: &Host, setting: Setting<'_>) -> Result<Machine, Error> {
         let place = Place { host, end: None };
-        let mut worker = Worker::start(&place, asking.command, asking.limit, asking.interrupted)
-            .map_err(ended)?;
-        let description = described(&mut worker, host, asking).map_err(ended)?;
-        let clock = &description.clock;
-        if !(clock.hz.is_finite() && clock.hz > 0.0) {
+        let (worker, description) = describe(place, setting).map_err(ended)?;
+        let hz = description.clock.hz;
+        if !(hz.is_finite() && hz > 0.0) {
             return Err(Error::Nothing(format!(
-                "the worker on {host} describes a clock of {} Hz, which is none",
-                clock.hz
+                "the worker on {host} describes an invalid clock of {hz} Hz"
             )));
         }
         Ok(Machine {
@@ -73,7 +151,7 @@ impl Machine {
     ///
     /// # Errors
     /// Where they are on another machine for certain, and the way out.
-    pub(crate) fn may_come_to(&self, link: &Link) -> Result<(), Failure> {
+    pub(crate) fn may_reach(&self, link: &Link) -> Result<(), Failure> {
         match (&self.host, link) {
             (Host::Ssh(_), Link::Veth | Link::Sink | Link::Emulated { .. }) => {
                 Err(self.is_elsewhere(link, ""))
@@ -82,49 +160,44 @@ impl Machine {
         }
     }
 
-    /// Looks whether they do: what a command of the user's starts may be elsewhere, and would then measure
-    /// another path. It does not look where costof starts them itself.
+    /// Checks that they do: what a command of the user's starts may be elsewhere, and would then measure
+    /// another path. Where costof starts them itself there is nothing to check.
     ///
     /// # Errors
     /// Where they do not come there, and the way out; and what fails by itself, of which nothing is known.
-    pub(crate) fn comes_to(
+    pub(crate) fn reaches(
         &self,
         link: &Link,
         made: &Made,
-        asking: Asking<'_>,
+        setting: Setting<'_>,
     ) -> Result<(), Failure> {
-        let (Host::Exec(_), Some(end)) = (&self.host, &made.near.namespace) else {
+        let (Host::Exec(_), Some(namespace)) = (&self.host, &made.near.namespace) else {
             return Ok(());
         };
         let place = Place {
             host: &self.host,
             end: Some(&made.near),
         };
-        let failed = |why| match why {
-            NoAnswer::Failed(failure) => failure,
-            NoAnswer::Interrupted => Failure::error("interrupted"),
-        };
-        let started = Worker::start(&place, asking.command, asking.limit, asking.interrupted);
-        let mut worker = started.map_err(|why| match failed(why) {
+        let (_worker, inside) = describe(place, setting).map_err(|why| match why {
             // From the link's namespace nothing else is reached, and a command that has to ends.
-            ended if ended.kind == FailureKind::Crashed => {
+            NoAnswer::Failed(ended) if ended.kind == FailureKind::Crashed => {
                 self.is_elsewhere(link, &format!(": {}", ended.reason))
             }
-            other => other,
+            NoAnswer::Failed(other) => other,
+            NoAnswer::Interrupted => Failure::error("interrupted"),
         })?;
-        let at_its_end = described(&mut worker, &self.host, asking).map_err(failed)?;
-        let number = end.number().map_err(|error| {
+        let number = namespace.number().map_err(|error| {
             Failure::error(format!(
                 "cannot tell the namespaces of {link} apart: {error}"
             ))
         })?;
         // A machine of its own says the same number of both, which may be this one by chance.
-        let comes = self.description.network.namespace != Some(number)
-            && at_its_end.network.namespace == Some(number);
-        match comes {
-            true => Ok(()),
-            false => Err(self.is_elsewhere(link, "")),
+        if self.description.network.namespace != Some(number)
+            && inside.network.namespace == Some(number)
+        {
+            return Ok(());
         }
+        Err(self.is_elsewhere(link, ""))
     }
 
     fn is_elsewhere(&self, link: &Link, because: &str) -> Failure {
@@ -136,50 +209,45 @@ impl Machine {
     }
 
     /// Takes the machine, so that no other costof measures it meanwhile. Where
-    /// one does, it is waited for as that is wanted, and `say` tells for whom.
-    pub(crate) fn hold(
+    /// one does, waits for it as that is wanted, and says for whom.
+    fn hold(
         &mut self,
         waiting: Waiting,
-        asking: Asking<'_>,
-        say: impl Fn(&str),
+        setting: Setting<'_>,
+        display: &Display,
     ) -> Result<(), Error> {
         let mut is_told = false;
         let silent_until = Instant::now() + waiting.in_silence;
         loop {
             let answer = self
                 .worker
-                .ask(&Command::Hold, asking.limit, asking.interrupted)
+                .ask(&Command::Hold, setting.limit, setting.interrupted)
                 .map_err(ended)?;
-            match answer {
+            let holder = match answer {
                 Answer::Held => return Ok(()),
-                Answer::Busy { holder } => {
-                    let machine = match &self.host {
-                        Host::Local => "this machine".to_owned(),
-                        host => format!("the machine of {host}"),
-                    };
-                    let is_silent = Instant::now() < silent_until;
-                    if !waiting.then_until_it_is_free && !is_silent {
-                        return Err(Error::Nothing(format!(
-                            "{machine} is being measured by {holder} (without --no-wait, costof \
-                             waits for its turn)"
-                        )));
-                    }
-                    if !is_told && !is_silent {
-                        say(&format!(
-                            "waiting: {machine} is being measured by {holder} (--no-wait does \
-                             not wait)"
-                        ));
-                        is_told = true;
-                    }
-                }
+                Answer::Busy { holder } => holder,
                 answer => {
                     let reason = misfit(&self.host, &answer, "say whose turn it is");
                     return Err(Error::Nothing(reason));
                 }
+            };
+            let busy = match &self.host {
+                Host::Local => format!("this machine is being measured by {holder}"),
+                host => format!("the machine of {host} is being measured by {holder}"),
+            };
+            let is_silent = Instant::now() < silent_until;
+            if !waiting.then_until_it_is_free && !is_silent {
+                return Err(Error::Nothing(format!(
+                    "{busy} (without --no-wait, costof waits for its turn)"
+                )));
             }
-            let until = Instant::now() + ASK_AGAIN;
-            while Instant::now() < until && !asking.interrupted.load(Ordering::Relaxed) {
-                std::thread::sleep(LOOK);
+            if !is_told && !is_silent {
+                display.say(&format!("waiting: {busy} (--no-wait does not wait)"));
+                is_told = true;
+            }
+            let until = Instant::now() + RETRY_INTERVAL;
+            while Instant::now() < until && !setting.interrupted.load(Ordering::Relaxed) {
+                std::thread::sleep(POLL_INTERVAL);
             }
         }
     }
@@ -190,7 +258,7 @@ impl Machine {
     }
 
     /// What matters to where it is reached.
-    pub(crate) fn side(&self) -> Side<'_> {
+    fn side(&self) -> Side<'_> {
         Side {
             host: &self.host,
             boot: self.boot(),
@@ -198,7 +266,7 @@ impl Machine {
         }
     }
 
-    /// The processors that its workers may use.
+    /// The CPUs that its workers may use.
     pub(crate) fn allowed(&self) -> Vec<usize> {
         let allowed = &self.description.facts.inherited.allowed_cpus;
         allowed.iter().map(|cpu| cpu as usize).collect()
@@ -209,12 +277,8 @@ impl Machine {
     /// # Errors
     /// What differs, and the way out.
     pub(crate) fn has(&self, probe: &ProbeInfo) -> Result<(), Failure> {
-        let there = self
-            .description
-            .probes
-            .iter()
-            .find(|(id, _)| *id == probe.id);
-        let differs = match there {
+        let mut probes = self.description.probes.iter();
+        let differs = match probes.find(|(id, _)| *id == probe.id) {
             Some((_, method)) if *method == probe.method => return Ok(()),
             Some((_, method)) => format!(
                 "has method {method} of {}, and this one method {}, whose numbers are not \
@@ -230,26 +294,23 @@ impl Machine {
     }
 }
 
-/// How a worker describes itself and its machine.
-fn described(
-    worker: &mut Worker,
-    host: &Host,
-    asking: Asking<'_>,
-) -> Result<Description, NoAnswer> {
-    let limit = asking.limit.max(DESCRIBE_LIMIT);
-    match worker.ask(&Command::Describe, limit, asking.interrupted)? {
-        Answer::Description(description) => Ok(*description),
+/// A worker that has described itself and its machine.
+fn describe(place: Place<'_>, setting: Setting<'_>) -> Result<(Worker, Description), NoAnswer> {
+    let mut worker = Worker::start(&place, setting.command, setting.limit, setting.interrupted)?;
+    let limit = setting.limit.max(DESCRIBE_LIMIT);
+    match worker.ask(&Command::Describe, limit, setting.interrupted)? {
+        Answer::Description(description) => Ok((worker, *description)),
         other => {
-            let reason = misfit(host, &other, "describe itself");
+            let reason = misfit(place.host, &other, "describe itself");
             Err(NoAnswer::Failed(Failure::error(reason)))
         }
     }
 }
 
-/// What a worker says that is no answer to what it was asked.
+/// An unexpected answer of a worker.
 fn misfit(host: &Host, answer: &Answer, wanted: &str) -> String {
-    let said: String = format!("{answer:?}").chars().take(200).collect();
-    format!("the worker on {host} answered {said} where it should {wanted}")
+    let answer: String = format!("{answer:?}").chars().take(200).collect();
+    format!("the worker on {host} answered {answer} where it should {wanted}")
 }
 
 fn ended(why: NoAnswer) -> Error {
@@ -257,9 +318,4 @@ fn ended(why: NoAnswer) -> Error {
         NoAnswer::Failed(failure) => Error::Nothing(failure.reason),
         NoAnswer::Interrupted => Error::Interrupted,
     }
-}
-
-/// The exit code of an interrupted command.
-pub(crate) fn interrupted_code() -> ExitCode {
-    ExitCode::from(130)
 }

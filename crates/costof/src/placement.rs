@@ -1,92 +1,88 @@
-//! Which processors do what: decided once per run, written down, reusable by `--cpu`.
+//! Which CPUs do what: decided once per run, written down, reusable by `--cpu`.
 
-use crate::error::{Error, wrong};
-use crate::machine::Machine;
+use crate::error::{Context, Error, bail};
+use crate::machine::{Machine, Machines};
 use costof_lab::addresses;
 use costof_measure::facts;
 use costof_model::facts::{CpuSet, Facts};
 use costof_model::noise::{CONTROLLER, MEASURED, PEER, Placement};
 use costof_model::{Few, Text};
 use costof_os::affinity;
+use std::cmp::Reverse;
 
-/// The placement of a run: the measured processors as `--cpu` says them, in its
+/// The placement of a run: the measured CPUs as `--cpu` says them, in its
 /// order; else one of the fastest kind that usually has little else to do, and
 /// after it all others for what needs several, nearest first. The controller on
 /// those that are not measured first of all, where there are any and it is on
 /// that machine. A peer has a list of its own where it is another machine, or
-/// `--peer-cpu` gives it one; else it shares that of the leading end.
+/// `--peer-cpu` gives it one; else it shares that of the leading role.
 pub(crate) fn decide(
-    asked: Option<&str>,
-    near: &Machine,
-    asked_of_peer: Option<&str>,
-    far: Option<&Machine>,
+    machines: &Machines,
+    cpus: Option<&str>,
+    peer_cpus: Option<&str>,
 ) -> Result<Placement, Error> {
-    let measured = on(asked, "--cpu", near)?;
+    let mut placement = of_machine(&machines.measured, cpus)?;
+    match &machines.peer {
+        Some(peer) if machines.are_two() => {
+            let cpus = cpus_of(peer, peer_cpus, "--peer-cpu")?;
+            placement.0.insert(Text::Borrowed(PEER), cpus);
+        }
+        Some(_) if peer_cpus.is_some() => bail!(
+            "--peer-cpu is for a peer that is another machine: on one, --cpu names the \
+             CPUs of both peers, the leading one's first"
+        ),
+        _ => {}
+    }
+    Ok(placement)
+}
+
+/// The placement of a run on one machine.
+pub(crate) fn of_machine(machine: &Machine, cpus: Option<&str>) -> Result<Placement, Error> {
+    let measured = cpus_of(machine, cpus, "--cpu")?;
     let mut placement = Few::new();
-    if near.host.is_here() || is_this_machine(near) {
-        let mut others = near.allowed();
+    // A command may start its workers on the machine of this process too.
+    let is_here = addresses::one_machine(machine.boot(), facts::boot_id().as_deref());
+    if machine.host.is_here() || is_here {
+        let mut others = machine.allowed();
         others.retain(|cpu| measured.first() != Some(cpu));
         placement.insert(Text::Borrowed(CONTROLLER), others);
     }
     placement.insert(Text::Borrowed(MEASURED), measured);
-    if let Some(far) = far {
-        if one_machine(near, far) {
-            if asked_of_peer.is_some() {
-                return Err(wrong(
-                    "--peer-cpu is for a peer that is another machine: on one, --cpu names the \
-                     processors of both ends, the leading one's first",
-                ));
-            }
-            return Ok(Placement(placement));
-        }
-        placement.insert(Text::Borrowed(PEER), on(asked_of_peer, "--peer-cpu", far)?);
-    }
     Ok(Placement(placement))
 }
 
-/// Whether what a command starts runs on the machine of this process, as far as its boot tells.
-fn is_this_machine(near: &Machine) -> bool {
-    addresses::one_machine(near.boot(), facts::boot_id().as_deref())
-}
-
-/// The processors of one machine that are measured on, the usual ones where none are asked for.
-fn on(asked: Option<&str>, option: &str, machine: &Machine) -> Result<Vec<usize>, Error> {
+fn cpus_of(machine: &Machine, asked: Option<&str>, option: &str) -> Result<Vec<usize>, Error> {
     let allowed = machine.allowed();
     if allowed.is_empty() {
         return Err(Error::Nothing(format!(
-            "{} does not say which processors its processes may use (/proc/self/status)",
+            "{} does not say which CPUs its processes may use (/proc/self/status)",
             machine.host
         )));
     }
-    match asked {
-        Some(list) => parse(list, option, &allowed),
-        None => {
-            let facts = &machine.description.facts;
-            Ok(nearest_first(usual(&allowed, facts), &allowed, facts))
-        }
-    }
+    let facts = &machine.description.facts;
+    choose(asked, option, &allowed, facts)
 }
 
-/// The processors on which this process measures beside others: as they are asked for, else as a
+/// The CPUs on which this process measures beside others: as they are asked for, else as a
 /// run's are chosen.
 pub(crate) fn here(asked: Option<&str>) -> Result<Vec<usize>, Error> {
-    let allowed = affinity::allowed()
-        .map_err(|error| wrong(format!("cannot read the allowed processors: {error}")))?;
+    let allowed = affinity::allowed().context("cannot read the allowed CPUs")?;
+    choose(asked, "--cpu", &allowed, &facts::gather())
+}
+
+fn choose(
+    asked: Option<&str>,
+    option: &str,
+    allowed: &[usize],
+    facts: &Facts,
+) -> Result<Vec<usize>, Error> {
     match asked {
-        Some(list) => parse(list, "--cpu", &allowed),
-        None => {
-            let facts = facts::gather();
-            Ok(nearest_first(usual(&allowed, &facts), &allowed, &facts))
-        }
+        Some(list) => parse(list, option, allowed),
+        None => Ok(nearest_first(quietest(allowed, facts), allowed, facts)),
     }
 }
 
-/// Whether two hosts are one machine.
-pub(crate) fn one_machine(near: &Machine, far: &Machine) -> bool {
-    addresses::one_machine(near.boot(), far.boot())
-}
-
-/// The facts with the processors of the run, in its order, to plan and predict it.
+/// The facts with the CPUs of the run, in its order, to plan and predict it.
 pub(crate) fn facts_of_the_run(placement: &Placement, facts: &Facts) -> Facts {
     Facts {
         run_cpus: of_role(placement, MEASURED).map(|cpu| cpu as u32).collect(),
@@ -94,37 +90,33 @@ pub(crate) fn facts_of_the_run(placement: &Placement, facts: &Facts) -> Facts {
     }
 }
 
-/// Whether the processors that a run was begun on can be used now.
-pub(crate) fn check(
-    placement: &Placement,
-    near: &Machine,
-    far: Option<&Machine>,
-) -> Result<(), Error> {
-    check_on(placement, MEASURED, &near.allowed())?;
-    far.map_or(Ok(()), |far| check_on(placement, PEER, &far.allowed()))
+/// Whether the CPUs that a run was begun on can be used now.
+pub(crate) fn check(placement: &Placement, machines: &Machines) -> Result<(), Error> {
+    let mut both = machines.iter().zip([MEASURED, PEER]);
+    both.try_for_each(|(machine, role)| check_role(placement, role, &machine.allowed()))
 }
 
-fn check_on(placement: &Placement, role: &str, allowed: &[usize]) -> Result<(), Error> {
+fn check_role(placement: &Placement, role: &str, allowed: &[usize]) -> Result<(), Error> {
     let missing: Vec<usize> = of_role(placement, role)
         .filter(|cpu| !allowed.contains(cpu))
         .collect();
-    if missing.is_empty() {
-        return Ok(());
+    if !missing.is_empty() {
+        bail!(
+            "the run was begun on CPUs that this process may not use now: {} (taskset, \
+             cpusets and containers limit them; it may use {})",
+            listed(&missing),
+            listed(allowed)
+        );
     }
-    Err(wrong(format!(
-        "the run was begun on processors that this process may not use now: {} (taskset, \
-         cpusets and containers limit them; it may use {})",
-        listed(&missing),
-        listed(allowed)
-    )))
+    Ok(())
 }
 
-/// The processors of a role, in their order.
+/// The CPUs of a role, in their order.
 fn of_role<'a>(placement: &'a Placement, role: &str) -> impl Iterator<Item = usize> + 'a {
     placement.0.get(role).into_iter().flatten().copied()
 }
 
-fn listed(cpus: &[usize]) -> String {
+pub(crate) fn listed(cpus: &[usize]) -> String {
     let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
     cpus.join(", ")
 }
@@ -134,22 +126,19 @@ fn listed(cpus: &[usize]) -> String {
 /// stands before comes last, since it shares its execution units too.
 fn nearest_first(first: usize, allowed: &[usize], facts: &Facts) -> Vec<usize> {
     let share = |sets: &[CpuSet], a: usize, b: usize| {
-        sets.iter()
-            .any(|set| set.contains(a as u32) && set.contains(b as u32))
+        let both = |set: &CpuSet| set.contains(a as u32) && set.contains(b as u32);
+        sets.iter().any(both)
     };
     let last_level = facts
         .last_level_cache()
         .map_or(&[][..], |cache| &cache.shared_by);
+    let kinds = &facts.cpu.core_kinds;
+    let kinds: Vec<CpuSet> = kinds.iter().map(|kind| kind.cpus.clone()).collect();
     let distance = |cpu: usize| {
         let is_second_thread = allowed
             .iter()
             .any(|other| before(*other, cpu, first) && share(&facts.cpu.cores, *other, cpu));
-        let is_of_another_kind = !facts.cpu.core_kinds.is_empty()
-            && !facts
-                .cpu
-                .core_kinds
-                .iter()
-                .any(|kind| kind.cpus.contains(first as u32) && kind.cpus.contains(cpu as u32));
+        let is_of_another_kind = !kinds.is_empty() && !share(&kinds, first, cpu);
         (
             is_second_thread,
             is_of_another_kind,
@@ -157,11 +146,8 @@ fn nearest_first(first: usize, allowed: &[usize], facts: &Facts) -> Vec<usize> {
             !share(&facts.cpu.sockets, first, cpu),
         )
     };
-    let mut others: Vec<usize> = allowed
-        .iter()
-        .copied()
-        .filter(|cpu| *cpu != first)
-        .collect();
+    let mut others = allowed.to_vec();
+    others.retain(|cpu| *cpu != first);
     others.sort_by_key(|cpu| (distance(*cpu), *cpu));
     std::iter::once(first).chain(others).collect()
 }
@@ -171,42 +157,34 @@ fn before(other: usize, cpu: usize, first: usize) -> bool {
     other != cpu && (other == first || (cpu != first && other < cpu))
 }
 
-/// The last of the processors of the fastest kind: the first ones usually serve
+/// The last of the CPUs of the fastest kind: the first ones usually serve
 /// the machine's interrupts. Which kind is the fastest its capacity says, where
-/// the kernel tells it; else its place among the kinds, of which the facts name
+/// the kernel reports it; else its place among the kinds, of which the facts name
 /// the fast ones first (Intel's core, atom, lowpower).
-pub(crate) fn usual(allowed: &[usize], facts: &Facts) -> usize {
+pub(crate) fn quietest(allowed: &[usize], facts: &Facts) -> usize {
     let speed = |cpu: usize| {
-        let kinds = &facts.cpu.core_kinds;
-        let position = kinds.iter().position(|kind| kind.cpus.contains(cpu as u32));
-        position.map(|position| {
-            let capacity = kinds[position].capacity.unwrap_or(0);
-            (capacity, std::cmp::Reverse(position))
-        })
+        let mut kinds = facts.cpu.core_kinds.iter().enumerate();
+        let (position, kind) = kinds.find(|(_, kind)| kind.cpus.contains(cpu as u32))?;
+        Some((kind.capacity.unwrap_or(0), Reverse(position)))
     };
-    allowed
-        .iter()
-        .copied()
-        .max_by_key(|cpu| (speed(*cpu), *cpu))
-        .unwrap_or(0)
+    let cpus = allowed.iter().copied();
+    cpus.max_by_key(|cpu| (speed(*cpu), *cpu)).unwrap_or(0)
 }
 
-/// `2,4-6` as processors in that order, all of them allowed.
+/// `2,4-6` as CPUs in that order, all of them allowed.
 fn parse(list: &str, option: &str, allowed: &[usize]) -> Result<Vec<usize>, Error> {
     let mut cpus = Vec::new();
     for part in list.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (Ok(first), Ok(last)) = (first.trim().parse(), last.trim().parse::<usize>()) else {
-            return Err(wrong(format!(
-                "{option} takes processors such as 1 or 2,4-6, not `{list}`"
-            )));
+            bail!("{option} takes CPUs such as 1 or 2,4-6, not `{list}`");
         };
         // Bounded by what is allowed, however great the numbers are.
         if first > last || !allowed.contains(&first) || !allowed.contains(&last) {
-            return Err(wrong(format!(
-                "{option} {part}: a process there may use the processors {}",
+            bail!(
+                "{option} {part}: a process there may use the CPUs {}",
                 listed(allowed)
-            )));
+            );
         }
         for cpu in (first..=last).filter(|cpu| allowed.contains(cpu)) {
             if !cpus.contains(&cpu) {
@@ -217,7 +195,7 @@ fn parse(list: &str, option: &str, allowed: &[usize]) -> Result<Vec<usize>, Erro
     Ok(cpus)
 }
 
-/// Moves the controller off the measured processors, where there are others.
+/// Moves the controller off the measured CPUs, where there are others.
 pub(crate) fn leave_the_measured(placement: &Placement) {
     match placement.0.get(CONTROLLER) {
         // Best effort: a controller that waits hardly disturbs.
@@ -255,7 +233,7 @@ mod tests {
         };
         let allowed: Vec<usize> = (0..8).collect();
         let mut facts = Facts::default();
-        assert_eq!(usual(&allowed, &facts), 7);
+        assert_eq!(quietest(&allowed, &facts), 7);
         // Hybrid Intel, whose kernel tells no capacity, or the same one.
         for capacity in [None, Some(1024)] {
             facts.cpu.core_kinds = vec![
@@ -263,22 +241,22 @@ mod tests {
                 kind("atom", "4-5", capacity),
                 kind("lowpower", "6-7", capacity),
             ];
-            assert_eq!(usual(&allowed, &facts), 3);
+            assert_eq!(quietest(&allowed, &facts), 3);
         }
         // Arm lists the small ones first, and tells.
         facts.cpu.core_kinds = vec![
             kind("little", "0-3", Some(400)),
             kind("big", "4-6", Some(1024)),
         ];
-        assert_eq!(usual(&allowed, &facts), 6);
+        assert_eq!(quietest(&allowed, &facts), 6);
     }
 
     #[test]
     fn what_is_not_allowed_now_is_named() {
         let placed = |cpus: Vec<usize>| Placement(Few::from_iter([("only".into(), cpus)]));
-        assert!(check_on(&placed(vec![0, 2]), "only", &[0, 1, 2]).is_ok());
-        assert!(check_on(&placed(vec![60_000]), "peer", &[0]).is_ok());
-        let error = check_on(&placed(vec![60_000]), "only", &[0]);
+        assert!(check_role(&placed(vec![0, 2]), "only", &[0, 1, 2]).is_ok());
+        assert!(check_role(&placed(vec![60_000]), "peer", &[0]).is_ok());
+        let error = check_role(&placed(vec![60_000]), "only", &[0]);
         let error = error.unwrap_err().to_string();
         assert!(error.contains("60000"), "{error}");
     }

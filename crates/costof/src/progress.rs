@@ -1,8 +1,8 @@
 //! What is shown while runs work, on standard error.
 
-use crate::tell::tell;
+use crate::terminal::log;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A bar that shows how far all runs of a command are, where somebody watches.
 pub(crate) struct Display {
@@ -19,22 +19,25 @@ pub(crate) struct Progress<'a> {
     name: String,
 }
 
+/// A bar over so many steps of this name.
+pub(crate) fn bar(steps: u64, name: &str) -> ProgressBar {
+    let template =
+        format!("{{bar:30}} {{pos}}/{{len}}{name}, {{elapsed}} of about {{duration}}: {{msg}}");
+    let style = ProgressStyle::with_template(&template).expect("the template is valid");
+    ProgressBar::new(steps).with_style(style.progress_chars("━╸ "))
+}
+
 impl Display {
     pub(crate) fn new() -> Display {
-        let style = ProgressStyle::with_template(
-            "{bar:30} {pos}/{len} launches, {elapsed} of about {duration}: {msg}",
-        )
-        .expect("the template is valid")
-        .progress_chars("━╸ ");
         Display {
-            bar: ProgressBar::new(0).with_style(style),
+            bar: bar(0, " launches"),
             expected: Mutex::default(),
         }
     }
 
     /// A run over so many launches, as far as is known yet.
     pub(crate) fn run(&self, launches: u64, name: Option<&str>) -> Progress<'_> {
-        let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut expected = self.expected();
         expected.push(launches);
         self.bar.set_length(expected.iter().sum());
         if expected.len() == 1 {
@@ -47,21 +50,21 @@ impl Display {
         }
     }
 
+    fn expected(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.expected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Says something of note, above the bar.
     pub(crate) fn say(&self, text: &str) {
-        self.bar.suspend(|| tell(text));
+        self.bar.suspend(|| log(text));
     }
 }
 
 impl Progress<'_> {
-    /// Corrects how many launches there are in all.
-    pub(crate) fn expect(&self, launches: u64) {
-        let mut expected = self
-            .display
-            .expected
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        expected[self.position] = launches;
+    /// Corrects how many launches each block gets.
+    pub(crate) fn expect(&self, launches: &[u32]) {
+        let mut expected = self.display.expected();
+        expected[self.position] = launches.iter().copied().map(u64::from).sum();
         self.display.bar.set_length(expected.iter().sum());
     }
 

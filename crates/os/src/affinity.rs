@@ -3,6 +3,7 @@
 //! Source: sched_setaffinity(2), getcpu(2). Sets grow as needed, so machines with more than the
 //! 1,024 processors of libc's `cpu_set_t` are fine.
 
+use crate::system_call::{check, invalid};
 use std::cell::Cell;
 use std::io;
 
@@ -65,10 +66,7 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
 pub(crate) fn set(cpus: &[usize]) -> io::Result<Vec<u64>> {
     let most = MOST_WORDS * BITS;
     match cpus.iter().find(|&&cpu| cpu >= most) {
-        Some(cpu) => Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("there is no processor {cpu}"),
-        )),
+        Some(cpu) => Err(invalid(format!("there is no processor {cpu}"))),
         None => Ok(words(cpus)),
     }
 }
@@ -82,11 +80,8 @@ pub(crate) fn pin_to(set: &[u64]) -> io::Result<()> {
 /// The same for another process's first thread; 0 is the calling thread.
 pub(crate) fn pin_process(process: libc::pid_t, set: &[u64]) -> io::Result<()> {
     // SAFETY: the kernel reads as many bytes as the slice has.
-    let status = unsafe { libc::sched_setaffinity(process, size_of_val(set), set.as_ptr().cast()) };
-    match status {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(unsafe { libc::sched_setaffinity(process, size_of_val(set), set.as_ptr().cast()) })
+        .map(drop)
 }
 
 /// How often [`pin`] has taken the calling thread to another processor: so many of its migrations

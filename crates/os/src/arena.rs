@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
+use crate::system_call::invalid;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
 /// The pages that an arena asks the kernel for.
@@ -59,10 +60,7 @@ impl Arena {
         let len = bytes.checked_next_multiple_of(unit).filter(|&len| len > 0);
         let reserved_len = len.and_then(|len| len.checked_add(2 * alignment));
         let (Some(len), Some(reserved_len)) = (len, reserved_len) else {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("cannot map {bytes} bytes"),
-            ));
+            return Err(invalid(format!("cannot map {bytes} bytes")));
         };
         // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
         let reserved = unsafe {

@@ -23,6 +23,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::affinity;
 use crate::partner::has_ended;
+use crate::system_call::check;
 
 /// A process of the policy `SCHED_IDLE` that spins on each of some processors, until dropped. Any
 /// user may have them.
@@ -155,18 +156,15 @@ fn yield_to_all_others() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
     // By its number, since musl's function of this name only fails.
     // SAFETY: the parameters are valid to read; 0 is the calling thread.
-    let status = unsafe {
+    check(unsafe {
         libc::syscall(
             libc::SYS_sched_setscheduler,
             0,
             libc::SCHED_IDLE,
             &raw const parameters,
         )
-    };
-    match status {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    })
+    .map(drop)
 }
 
 /// As long as it lives, idle processors of the whole machine poll instead of halting.

@@ -15,6 +15,7 @@
 //! for the Arm 64-bit Architecture, 6.8.2 (structures over 16 bytes are copied, and a pointer to
 //! the copy is passed).
 
+use callees::*;
 use std::arch::naked_asm;
 use std::hint::black_box;
 
@@ -116,214 +117,121 @@ struct Block {
     words: [u64; 4],
 }
 
-/// Defines a callee from its instructions on x86-64 and on aarch64.
+/// Defines callees of one kind, each by its own instructions. From the second on, each has one
+/// argument more than the one before, and does what that does before its own instructions.
 macro_rules! callees {
-    ($($name:ident($($argument:ty),*) -> $sum:ty {
-        x86_64 { $($x86_64:literal)* } aarch64 { $($aarch64:literal)* }
-    })*) => {$(
+    ($argument:ty => $sum:ty { $none:ident: $zero:literal; $($more:tt)* }) => {
+        callees!(@define $none() -> $sum { $zero });
+        callees!(@next $argument => $sum, [$argument], [] $($more)*);
+    };
+    (@next $argument:ty => $sum:ty, [$($arguments:ty),*], [$($before:literal)*]) => {};
+    (@next $argument:ty => $sum:ty, [$($arguments:ty),*], [$($before:literal)*]
+        $name:ident: $($code:literal)*; $($more:tt)*
+    ) => {
+        callees!(@define $name($($arguments),*) -> $sum { $($before)* $($code)* });
+        callees!(@next $argument => $sum, [$($arguments,)* $argument], [$($before)* $($code)*]
+            $($more)*);
+    };
+    (@define $name:ident($($argument:ty),*) -> $sum:ty { $($code:literal)* }) => {
         // Sound to call: the body reads its arguments and the registers that carry them, writes
         // only the result register and registers that the callee owns, and returns.
         #[unsafe(naked)]
-        extern "C" fn $name($(_: $argument),*) -> $sum {
-            #[cfg(target_arch = "x86_64")]
-            naked_asm!($($x86_64,)* "ret");
-            #[cfg(target_arch = "aarch64")]
-            naked_asm!($($aarch64,)* "ret");
+        pub(super) extern "C" fn $name($(_: $argument),*) -> $sum {
+            naked_asm!($($code,)* "ret")
         }
-    )*};
+    };
 }
 
-callees! {
-    int_0() -> u64 {
-        x86_64 { "xor eax, eax" }
-        aarch64 { "mov x0, #0" }
-    }
-    int_1(u64) -> u64 {
-        x86_64 { "mov rax, rdi" }
-        aarch64 {}
-    }
-    int_2(u64, u64) -> u64 {
-        x86_64 { "mov rax, rdi" "add rax, rsi" }
-        aarch64 { "add x0, x0, x1" }
-    }
-    int_3(u64, u64, u64) -> u64 {
-        x86_64 { "mov rax, rdi" "add rax, rsi" "add rax, rdx" }
-        aarch64 { "add x0, x0, x1" "add x0, x0, x2" }
-    }
-    int_4(u64, u64, u64, u64) -> u64 {
-        x86_64 { "mov rax, rdi" "add rax, rsi" "add rax, rdx" "add rax, rcx" }
-        aarch64 { "add x0, x0, x1" "add x0, x0, x2" "add x0, x0, x3" }
-    }
-    int_5(u64, u64, u64, u64, u64) -> u64 {
-        x86_64 { "mov rax, rdi" "add rax, rsi" "add rax, rdx" "add rax, rcx" "add rax, r8" }
-        aarch64 { "add x0, x0, x1" "add x0, x0, x2" "add x0, x0, x3" "add x0, x0, x4" }
-    }
-    int_6(u64, u64, u64, u64, u64, u64) -> u64 {
-        x86_64 {
-            "mov rax, rdi" "add rax, rsi" "add rax, rdx" "add rax, rcx" "add rax, r8"
-            "add rax, r9"
-        }
-        aarch64 {
-            "add x0, x0, x1" "add x0, x0, x2" "add x0, x0, x3" "add x0, x0, x4" "add x0, x0, x5"
-        }
-    }
-    int_7(u64, u64, u64, u64, u64, u64, u64) -> u64 {
-        x86_64 {
-            "mov rax, rdi" "add rax, rsi" "add rax, rdx" "add rax, rcx" "add rax, r8"
-            "add rax, r9" "add rax, [rsp + 8]"
-        }
-        aarch64 {
-            "add x0, x0, x1" "add x0, x0, x2" "add x0, x0, x3" "add x0, x0, x4" "add x0, x0, x5"
-            "add x0, x0, x6"
-        }
-    }
-    float_0() -> f32 {
-        x86_64 { "xorps xmm0, xmm0" }
-        aarch64 { "fmov s0, wzr" }
-    }
-    float_1(f32) -> f32 {
-        x86_64 {}
-        aarch64 {}
-    }
-    float_2(f32, f32) -> f32 {
-        x86_64 { "addss xmm0, xmm1" }
-        aarch64 { "fadd s0, s0, s1" }
-    }
-    float_3(f32, f32, f32) -> f32 {
-        x86_64 { "addss xmm0, xmm1" "addss xmm0, xmm2" }
-        aarch64 { "fadd s0, s0, s1" "fadd s0, s0, s2" }
-    }
-    float_4(f32, f32, f32, f32) -> f32 {
-        x86_64 { "addss xmm0, xmm1" "addss xmm0, xmm2" "addss xmm0, xmm3" }
-        aarch64 { "fadd s0, s0, s1" "fadd s0, s0, s2" "fadd s0, s0, s3" }
-    }
-    float_5(f32, f32, f32, f32, f32) -> f32 {
-        x86_64 { "addss xmm0, xmm1" "addss xmm0, xmm2" "addss xmm0, xmm3" "addss xmm0, xmm4" }
-        aarch64 { "fadd s0, s0, s1" "fadd s0, s0, s2" "fadd s0, s0, s3" "fadd s0, s0, s4" }
-    }
-    float_6(f32, f32, f32, f32, f32, f32) -> f32 {
-        x86_64 {
-            "addss xmm0, xmm1" "addss xmm0, xmm2" "addss xmm0, xmm3" "addss xmm0, xmm4"
-            "addss xmm0, xmm5"
-        }
-        aarch64 {
-            "fadd s0, s0, s1" "fadd s0, s0, s2" "fadd s0, s0, s3" "fadd s0, s0, s4"
-            "fadd s0, s0, s5"
-        }
-    }
-    float_7(f32, f32, f32, f32, f32, f32, f32) -> f32 {
-        x86_64 {
-            "addss xmm0, xmm1" "addss xmm0, xmm2" "addss xmm0, xmm3" "addss xmm0, xmm4"
-            "addss xmm0, xmm5" "addss xmm0, xmm6"
-        }
-        aarch64 {
-            "fadd s0, s0, s1" "fadd s0, s0, s2" "fadd s0, s0, s3" "fadd s0, s0, s4"
-            "fadd s0, s0, s5" "fadd s0, s0, s6"
-        }
-    }
-    double_0() -> f64 {
-        x86_64 { "xorps xmm0, xmm0" }
-        aarch64 { "fmov d0, xzr" }
-    }
-    double_1(f64) -> f64 {
-        x86_64 {}
-        aarch64 {}
-    }
-    double_2(f64, f64) -> f64 {
-        x86_64 { "addsd xmm0, xmm1" }
-        aarch64 { "fadd d0, d0, d1" }
-    }
-    double_3(f64, f64, f64) -> f64 {
-        x86_64 { "addsd xmm0, xmm1" "addsd xmm0, xmm2" }
-        aarch64 { "fadd d0, d0, d1" "fadd d0, d0, d2" }
-    }
-    double_4(f64, f64, f64, f64) -> f64 {
-        x86_64 { "addsd xmm0, xmm1" "addsd xmm0, xmm2" "addsd xmm0, xmm3" }
-        aarch64 { "fadd d0, d0, d1" "fadd d0, d0, d2" "fadd d0, d0, d3" }
-    }
-    double_5(f64, f64, f64, f64, f64) -> f64 {
-        x86_64 { "addsd xmm0, xmm1" "addsd xmm0, xmm2" "addsd xmm0, xmm3" "addsd xmm0, xmm4" }
-        aarch64 { "fadd d0, d0, d1" "fadd d0, d0, d2" "fadd d0, d0, d3" "fadd d0, d0, d4" }
-    }
-    double_6(f64, f64, f64, f64, f64, f64) -> f64 {
-        x86_64 {
-            "addsd xmm0, xmm1" "addsd xmm0, xmm2" "addsd xmm0, xmm3" "addsd xmm0, xmm4"
-            "addsd xmm0, xmm5"
-        }
-        aarch64 {
-            "fadd d0, d0, d1" "fadd d0, d0, d2" "fadd d0, d0, d3" "fadd d0, d0, d4"
-            "fadd d0, d0, d5"
-        }
-    }
-    double_7(f64, f64, f64, f64, f64, f64, f64) -> f64 {
-        x86_64 {
-            "addsd xmm0, xmm1" "addsd xmm0, xmm2" "addsd xmm0, xmm3" "addsd xmm0, xmm4"
-            "addsd xmm0, xmm5" "addsd xmm0, xmm6"
-        }
-        aarch64 {
-            "fadd d0, d0, d1" "fadd d0, d0, d2" "fadd d0, d0, d3" "fadd d0, d0, d4"
-            "fadd d0, d0, d5" "fadd d0, d0, d6"
-        }
-    }
-    struct_0() -> u64 {
-        x86_64 { "xor eax, eax" }
-        aarch64 { "mov x0, #0" }
-    }
-    struct_1(Block) -> u64 {
-        x86_64 { "mov rax, [rsp + 8]" }
-        aarch64 { "ldr x0, [x0]" }
-    }
-    struct_2(Block, Block) -> u64 {
-        x86_64 { "mov rax, [rsp + 8]" "add rax, [rsp + 40]" }
-        aarch64 { "ldr x0, [x0]" "ldr x8, [x1]" "add x0, x0, x8" }
-    }
-    struct_3(Block, Block, Block) -> u64 {
-        x86_64 { "mov rax, [rsp + 8]" "add rax, [rsp + 40]" "add rax, [rsp + 72]" }
-        aarch64 { "ldr x0, [x0]" "ldr x8, [x1]" "add x0, x0, x8" "ldr x8, [x2]" "add x0, x0, x8" }
-    }
-    struct_4(Block, Block, Block, Block) -> u64 {
-        x86_64 {
-            "mov rax, [rsp + 8]" "add rax, [rsp + 40]" "add rax, [rsp + 72]"
-            "add rax, [rsp + 104]"
-        }
-        aarch64 {
-            "ldr x0, [x0]" "ldr x8, [x1]" "add x0, x0, x8" "ldr x8, [x2]" "add x0, x0, x8"
-            "ldr x8, [x3]" "add x0, x0, x8"
-        }
-    }
-    struct_5(Block, Block, Block, Block, Block) -> u64 {
-        x86_64 {
-            "mov rax, [rsp + 8]" "add rax, [rsp + 40]" "add rax, [rsp + 72]"
-            "add rax, [rsp + 104]" "add rax, [rsp + 136]"
-        }
-        aarch64 {
-            "ldr x0, [x0]" "ldr x8, [x1]" "add x0, x0, x8" "ldr x8, [x2]" "add x0, x0, x8"
-            "ldr x8, [x3]" "add x0, x0, x8" "ldr x8, [x4]" "add x0, x0, x8"
-        }
-    }
-    struct_6(Block, Block, Block, Block, Block, Block) -> u64 {
-        x86_64 {
-            "mov rax, [rsp + 8]" "add rax, [rsp + 40]" "add rax, [rsp + 72]"
-            "add rax, [rsp + 104]" "add rax, [rsp + 136]" "add rax, [rsp + 168]"
-        }
-        aarch64 {
-            "ldr x0, [x0]" "ldr x8, [x1]" "add x0, x0, x8" "ldr x8, [x2]" "add x0, x0, x8"
-            "ldr x8, [x3]" "add x0, x0, x8" "ldr x8, [x4]" "add x0, x0, x8" "ldr x8, [x5]"
-            "add x0, x0, x8"
-        }
-    }
-    struct_7(Block, Block, Block, Block, Block, Block, Block) -> u64 {
-        x86_64 {
-            "mov rax, [rsp + 8]" "add rax, [rsp + 40]" "add rax, [rsp + 72]"
-            "add rax, [rsp + 104]" "add rax, [rsp + 136]" "add rax, [rsp + 168]"
-            "add rax, [rsp + 200]"
-        }
-        aarch64 {
-            "ldr x0, [x0]" "ldr x8, [x1]" "add x0, x0, x8" "ldr x8, [x2]" "add x0, x0, x8"
-            "ldr x8, [x3]" "add x0, x0, x8" "ldr x8, [x4]" "add x0, x0, x8" "ldr x8, [x5]"
-            "add x0, x0, x8" "ldr x8, [x6]" "add x0, x0, x8"
-        }
-    }
+#[cfg(target_arch = "x86_64")]
+mod callees {
+    use super::{Block, naked_asm};
+
+    callees! { u64 => u64 {
+        int_0: "xor eax, eax";
+        int_1: "mov rax, rdi";
+        int_2: "add rax, rsi";
+        int_3: "add rax, rdx";
+        int_4: "add rax, rcx";
+        int_5: "add rax, r8";
+        int_6: "add rax, r9";
+        int_7: "add rax, [rsp + 8]";
+    }}
+    callees! { f32 => f32 {
+        float_0: "xorps xmm0, xmm0";
+        float_1:;
+        float_2: "addss xmm0, xmm1";
+        float_3: "addss xmm0, xmm2";
+        float_4: "addss xmm0, xmm3";
+        float_5: "addss xmm0, xmm4";
+        float_6: "addss xmm0, xmm5";
+        float_7: "addss xmm0, xmm6";
+    }}
+    callees! { f64 => f64 {
+        double_0: "xorps xmm0, xmm0";
+        double_1:;
+        double_2: "addsd xmm0, xmm1";
+        double_3: "addsd xmm0, xmm2";
+        double_4: "addsd xmm0, xmm3";
+        double_5: "addsd xmm0, xmm4";
+        double_6: "addsd xmm0, xmm5";
+        double_7: "addsd xmm0, xmm6";
+    }}
+    callees! { Block => u64 {
+        struct_0: "xor eax, eax";
+        struct_1: "mov rax, [rsp + 8]";
+        struct_2: "add rax, [rsp + 40]";
+        struct_3: "add rax, [rsp + 72]";
+        struct_4: "add rax, [rsp + 104]";
+        struct_5: "add rax, [rsp + 136]";
+        struct_6: "add rax, [rsp + 168]";
+        struct_7: "add rax, [rsp + 200]";
+    }}
+}
+
+#[cfg(target_arch = "aarch64")]
+mod callees {
+    use super::{Block, naked_asm};
+
+    callees! { u64 => u64 {
+        int_0: "mov x0, #0";
+        int_1:;
+        int_2: "add x0, x0, x1";
+        int_3: "add x0, x0, x2";
+        int_4: "add x0, x0, x3";
+        int_5: "add x0, x0, x4";
+        int_6: "add x0, x0, x5";
+        int_7: "add x0, x0, x6";
+    }}
+    callees! { f32 => f32 {
+        float_0: "fmov s0, wzr";
+        float_1:;
+        float_2: "fadd s0, s0, s1";
+        float_3: "fadd s0, s0, s2";
+        float_4: "fadd s0, s0, s3";
+        float_5: "fadd s0, s0, s4";
+        float_6: "fadd s0, s0, s5";
+        float_7: "fadd s0, s0, s6";
+    }}
+    callees! { f64 => f64 {
+        double_0: "fmov d0, xzr";
+        double_1:;
+        double_2: "fadd d0, d0, d1";
+        double_3: "fadd d0, d0, d2";
+        double_4: "fadd d0, d0, d3";
+        double_5: "fadd d0, d0, d4";
+        double_6: "fadd d0, d0, d5";
+        double_7: "fadd d0, d0, d6";
+    }}
+    callees! { Block => u64 {
+        struct_0: "mov x0, #0";
+        struct_1: "ldr x0, [x0]";
+        struct_2: "ldr x8, [x1]" "add x0, x0, x8";
+        struct_3: "ldr x8, [x2]" "add x0, x0, x8";
+        struct_4: "ldr x8, [x3]" "add x0, x0, x8";
+        struct_5: "ldr x8, [x4]" "add x0, x0, x8";
+        struct_6: "ldr x8, [x5]" "add x0, x0, x8";
+        struct_7: "ldr x8, [x6]" "add x0, x0, x8";
+    }}
 }
 
 #[cfg(test)]

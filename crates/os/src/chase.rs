@@ -8,11 +8,12 @@
 //! Source: S. Sattolo, "An algorithm to generate a random cyclic permutation", Information
 //! Processing Letters 22 (1986); L. McVoy and C. Staelin, "lmbench" (USENIX 1996), `lat_mem_rd`.
 
-use std::arch::asm;
 use std::io;
 use std::marker::PhantomData;
 
 use crate::arena::Arena;
+use crate::repeat::asm_loop;
+use crate::system_call::invalid;
 
 /// A ring of pointers in an arena, which it borrows: nothing else can write to it.
 #[derive(Debug)]
@@ -158,29 +159,10 @@ impl<'arena> Ring<'arena> {
             // the borrowed arena: the constructors link only elements of the grid, and all of
             // those that a walk can reach. The loop ends when its count reaches zero.
             unsafe {
-                #[cfg(target_arch = "x86_64")]
-                asm!(
-                    ".p2align 6",
-                    "2:",
-                    ".rept 32",
-                    "mov {at}, [{at}]",
-                    ".endr",
-                    "sub {count}, 1",
-                    "jnz 2b",
-                    count = inout(reg) n / UNROLLED => _,
-                    at = inout(reg) self.at,
-                    options(readonly, nostack),
-                );
-                #[cfg(target_arch = "aarch64")]
-                asm!(
-                    ".p2align 6",
-                    "2:",
-                    ".rept 32",
-                    "ldr {at}, [{at}]",
-                    ".endr",
-                    "subs {count}, {count}, #1",
-                    "b.ne 2b",
-                    count = inout(reg) n / UNROLLED => _,
+                asm_loop!(
+                    n / UNROLLED,
+                    x86_64 { ".rept 32", "mov {at}, [{at}]", ".endr" },
+                    aarch64 { ".rept 32", "ldr {at}, [{at}]", ".endr" },
                     at = inout(reg) self.at,
                     options(readonly, nostack),
                 );
@@ -287,10 +269,6 @@ fn draw(below: &mut dyn FnMut(u64) -> u64, limit: usize) -> usize {
     let drawn = below(limit as u64) as usize;
     assert!(drawn < limit, "below({limit}) answered {drawn}");
     drawn
-}
-
-fn invalid(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::affinity;
 use crate::shared::SharedMemory;
+use crate::system_call::check;
 
 /// The name of the process, of at most 15 bytes, in ps(1) and top(1).
 const NAME: &CStr = c"costof commands";
@@ -62,9 +63,7 @@ impl CommandReader {
         };
         // SAFETY: descriptor 0 stays open throughout; it only changes what it refers to, as a
         // shell's `<` does.
-        if unsafe { libc::dup2(passed_on.as_raw_fd(), libc::STDIN_FILENO) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        check(unsafe { libc::dup2(passed_on.as_raw_fd(), libc::STDIN_FILENO) })?;
         Ok(reader)
     }
 

@@ -27,7 +27,7 @@
 //! The loops are unrolled 32 times and aligned to 64 bytes; their counter runs beside the chain,
 //! not in it.
 
-use std::arch::asm;
+use crate::repeat::asm_loop;
 
 /// Core cycles of one step of [`rotate`].
 pub const ROTATE_CYCLES: f64 = 1.0;
@@ -67,26 +67,10 @@ pub fn multiply(n: u64) -> u64 {
     if n >= UNROLLED {
         // SAFETY: arithmetic on the named registers; the loop ends when its count reaches zero.
         unsafe {
-            #[cfg(target_arch = "x86_64")]
-            asm!(
-                ".p2align 6",
-                "2:",
-                times_32!("imul {product:e}, {factor:e}"),
-                "sub {count}, 1",
-                "jnz 2b",
-                count = inout(reg) n / UNROLLED => _,
-                product = inout(reg) product,
-                factor = in(reg) FACTOR,
-                options(nomem, nostack),
-            );
-            #[cfg(target_arch = "aarch64")]
-            asm!(
-                ".p2align 6",
-                "2:",
-                times_32!("mul {product:w}, {product:w}, {factor:w}"),
-                "subs {count}, {count}, #1",
-                "b.ne 2b",
-                count = inout(reg) n / UNROLLED => _,
+            asm_loop!(
+                n / UNROLLED,
+                x86_64 { times_32!("imul {product:e}, {factor:e}") },
+                aarch64 { times_32!("mul {product:w}, {product:w}, {factor:w}") },
                 product = inout(reg) product,
                 factor = in(reg) FACTOR,
                 options(nomem, nostack),
@@ -106,25 +90,10 @@ pub fn rotate(n: u64) -> u64 {
     if n >= UNROLLED {
         // SAFETY: arithmetic on the named registers; the loop ends when its count reaches zero.
         unsafe {
-            #[cfg(target_arch = "x86_64")]
-            asm!(
-                ".p2align 6",
-                "2:",
-                times_32!("ror {value}, 7"),
-                "sub {count}, 1",
-                "jnz 2b",
-                count = inout(reg) n / UNROLLED => _,
-                value = inout(reg) value,
-                options(nomem, nostack),
-            );
-            #[cfg(target_arch = "aarch64")]
-            asm!(
-                ".p2align 6",
-                "2:",
-                times_32!("ror {value}, {value}, #7"),
-                "subs {count}, {count}, #1",
-                "b.ne 2b",
-                count = inout(reg) n / UNROLLED => _,
+            asm_loop!(
+                n / UNROLLED,
+                x86_64 { times_32!("ror {value}, 7") },
+                aarch64 { times_32!("ror {value}, {value}, #7") },
                 value = inout(reg) value,
                 options(nomem, nostack),
             );

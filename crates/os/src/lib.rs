@@ -80,6 +80,7 @@ mod socket_option;
 pub mod spawn;
 pub mod streams;
 pub mod syscalls;
+mod system_call;
 pub mod tasks;
 mod tcp_repair;
 pub mod threads;

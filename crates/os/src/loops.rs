@@ -3,64 +3,23 @@
 //! In assembly, so that the optimiser neither removes nor unrolls it, and aligned to 64 bytes, so
 //! that it does not straddle cache lines or fetch blocks.
 
+use crate::repeat::asm_loop;
 use std::arch::asm;
 
 /// Counts from `n` down to zero in a register: one subtraction and one branch an iteration, which
 /// most cores do in one cycle.
 pub fn empty(n: u64) {
-    if n == 0 {
-        return;
-    }
-    // SAFETY: counts the named register down; the loop ends at zero.
-    unsafe {
-        #[cfg(target_arch = "x86_64")]
-        asm!(
-            ".p2align 6",
-            "2:",
-            "sub {count}, 1",
-            "jnz 2b",
-            count = inout(reg) n => _,
-            options(nomem, nostack),
-        );
-        #[cfg(target_arch = "aarch64")]
-        asm!(
-            ".p2align 6",
-            "2:",
-            "subs {count}, {count}, #1",
-            "b.ne 2b",
-            count = inout(reg) n => _,
-            options(nomem, nostack),
-        );
+    if n > 0 {
+        // SAFETY: counts the named register down; the loop ends at zero.
+        unsafe { asm_loop!(n, x86_64 {}, aarch64 {}, options(nomem, nostack)) }
     }
 }
 
 /// As [`empty`], with one `nop` in each iteration.
 pub fn nop(n: u64) {
-    if n == 0 {
-        return;
-    }
-    // SAFETY: counts the named register down; the loop ends at zero.
-    unsafe {
-        #[cfg(target_arch = "x86_64")]
-        asm!(
-            ".p2align 6",
-            "2:",
-            "nop",
-            "sub {count}, 1",
-            "jnz 2b",
-            count = inout(reg) n => _,
-            options(nomem, nostack),
-        );
-        #[cfg(target_arch = "aarch64")]
-        asm!(
-            ".p2align 6",
-            "2:",
-            "nop",
-            "subs {count}, {count}, #1",
-            "b.ne 2b",
-            count = inout(reg) n => _,
-            options(nomem, nostack),
-        );
+    if n > 0 {
+        // SAFETY: counts the named register down; the loop ends at zero.
+        unsafe { asm_loop!(n, x86_64 { "nop" }, aarch64 { "nop" }, options(nomem, nostack)) }
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Source: mmap(2), munmap(2), `PR_SET_THP_DISABLE` in prctl(2) (Linux 3.15).
 
+use crate::system_call::check;
 use std::ffi::c_void;
 use std::io;
 use std::ptr;
@@ -72,10 +73,7 @@ fn map(bytes: usize, pages: Pages) -> io::Result<*mut c_void> {
 #[inline]
 unsafe fn unmap(start: *mut c_void, bytes: usize) -> io::Result<()> {
     // SAFETY: as the caller promises.
-    match unsafe { libc::munmap(start, bytes) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(unsafe { libc::munmap(start, bytes) }).map(drop)
 }
 
 /// While this lives, the process gets no new transparent huge pages, wherever they are always on.
@@ -92,10 +90,7 @@ impl NoHugePages {
     /// `InvalidInput` before Linux 3.15.
     pub fn begin() -> io::Result<Self> {
         // SAFETY: takes numbers only.
-        let was = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, ZERO, ZERO, ZERO, ZERO) };
-        if was < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let was = check(unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, ZERO, ZERO, ZERO, ZERO) })?;
         disable_huge_pages(true)?;
         Ok(Self { was })
     }
@@ -113,10 +108,7 @@ const ZERO: libc::c_ulong = 0;
 fn disable_huge_pages(disable: bool) -> io::Result<()> {
     let disable = libc::c_ulong::from(disable);
     // SAFETY: takes numbers only; which pages the process gets changes no content.
-    match unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disable, ZERO, ZERO, ZERO) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disable, ZERO, ZERO, ZERO) }).map(drop)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use crate::system_call::invalid;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 /// A network namespace that exists as long as this value, or a process in it, does.
@@ -27,10 +28,7 @@ impl Namespace {
     /// `NotFound` where there is none of that name, `InvalidInput` where that is none.
     pub fn named(name: &str) -> io::Result<Self> {
         if name.is_empty() || name.contains('/') || name.starts_with('.') {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "that is no name of a network namespace",
-            ));
+            return Err(invalid("that is no name of a network namespace"));
         }
         Self::at(None, &Path::new("/run/netns").join(name))
     }

@@ -8,15 +8,17 @@
 //! Source: perf_event_open(2), Linux include/uapi/linux/perf_event.h,
 //! Documentation/admin-guide/perf-security.rst; tools/perf/Documentation/intel-hybrid.txt.
 
+mod selector;
+mod tracepoint;
+
+pub use tracepoint::tracepoint;
+
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
-
-use crate::affinity;
+use crate::system_call::check;
+use selector::{CorePmu, Selector};
 
 /// Something to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -138,7 +140,7 @@ impl Group {
         let mut absent = Vec::new();
         let pmu = CorePmu::here();
         for &event in events {
-            let added = Selector::of(event, &pmu).and_then(|selector| group.add(event, selector));
+            let added = Selector::new(event, &pmu).and_then(|selector| group.add(event, selector));
             if let Err(error) = added {
                 absent.push((event, error));
             }
@@ -171,9 +173,10 @@ impl Group {
             }
         }
         // Sets of the processor come first: see `enable`.
-        let position = match event.is_hardware() {
-            true => self.sets.partition_point(Set::is_hardware),
-            false => self.sets.len(),
+        let position = if event.is_hardware() {
+            self.sets.partition_point(Set::is_hardware)
+        } else {
+            self.sets.len()
         };
         self.sets.insert(position, Set::begin(member, selector)?);
         Ok(())
@@ -219,11 +222,8 @@ impl Group {
     ///
     /// What read(2) says; for counters that are open it has nothing to say.
     pub fn read(&self) -> io::Result<Vec<Count>> {
-        let mut counts = Vec::new();
-        for set in &self.sets {
-            counts.extend(set.counts()?);
-        }
-        Ok(counts)
+        let counts: io::Result<Vec<_>> = self.sets.iter().map(Set::counts).collect();
+        Ok(counts?.into_iter().flatten().collect())
     }
 
     /// Whether it counts nothing at all.
@@ -235,79 +235,10 @@ impl Group {
         for set in sets {
             let leader = set.counters[0].as_raw_fd();
             // SAFETY: the request takes a number, and the descriptor is an open counter.
-            if unsafe { libc::ioctl(leader, request, IOC_FLAG_GROUP) } != 0 {
-                return Err(io::Error::last_os_error());
-            }
+            check(unsafe { libc::ioctl(leader, request, IOC_FLAG_GROUP) })?;
         }
         Ok(())
     }
-}
-
-/// The tracepoint of that name, to be counted in a [`Group`]: `tracepoint("raw_syscalls",
-/// "sys_enter")` counts system calls.
-///
-/// Its number is read from tracefs, where that is mounted (/sys/kernel/tracing,
-/// /sys/kernel/debug/tracing), else from an instance of it that is attached nowhere and vanishes
-/// here (Linux 5.2, needs CAP_SYS_ADMIN).
-///
-/// # Errors
-///
-/// `NotFound` where there is no tracefs or it has no such tracepoint; `PermissionDenied` where
-/// only root may look; `InvalidInput` for names with a slash.
-pub fn tracepoint(category: &str, name: &str) -> io::Result<Event> {
-    let told = |error: io::Error| {
-        io::Error::new(
-            error.kind(),
-            format!("cannot find tracepoint {category}:{name}: {error}"),
-        )
-    };
-    if [category, name]
-        .iter()
-        .any(|part| part.contains(['/', '\0']) || *part == "..")
-    {
-        return Err(told(io::ErrorKind::InvalidInput.into()));
-    }
-    let file = format!("events/{category}/{name}/id");
-    let text = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
-        .into_iter()
-        .find(|folder| Path::new(folder).join("events").exists())
-        .map_or_else(
-            || read_in_detached_tracefs(&file),
-            |folder| fs::read_to_string(Path::new(folder).join(&file)),
-        )
-        .map_err(told)?;
-    text.trim()
-        .parse()
-        .map(Event::Tracepoint)
-        .map_err(|_| told(io::ErrorKind::InvalidData.into()))
-}
-
-/// Reads a file of tracefs through a mount that no path leads to and that ends with its
-/// descriptor.
-fn read_in_detached_tracefs(file: &str) -> io::Result<String> {
-    let context = rustix::mount::fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)
-        .map_err(|error| not_mounted(error.into()))?;
-    rustix::mount::fsconfig_create(&context).map_err(|error| not_mounted(error.into()))?;
-    let root = rustix::mount::fsmount(
-        &context,
-        FsMountFlags::FSMOUNT_CLOEXEC,
-        MountAttrFlags::MOUNT_ATTR_RDONLY,
-    )
-    .map_err(|error| not_mounted(error.into()))?;
-    let opened = rustix::fs::openat(&root, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut text = String::new();
-    fs::File::from(opened).read_to_string(&mut text)?;
-    Ok(text)
-}
-
-fn not_mounted(error: io::Error) -> io::Error {
-    io::Error::new(
-        error.kind(),
-        format!(
-            "tracefs is not readable at /sys/kernel/tracing (mount it there as root) and cannot be \
-             opened by itself: {error}"
-        ),
-    )
 }
 
 /// Counters that the kernel starts, stops and schedules together; the first leads.
@@ -368,23 +299,17 @@ impl Set {
         // The number of values, two times, and the values.
         let mut words = vec![0_u64; 3 + self.members.len()];
         let bytes = size_of_val(words.as_slice());
+        let (leader, into) = (self.counters[0].as_raw_fd(), words.as_mut_ptr().cast());
         // SAFETY: the kernel writes at most `bytes` bytes to the vector, which has them.
-        let got = unsafe {
-            libc::read(
-                self.counters[0].as_raw_fd(),
-                words.as_mut_ptr().cast(),
-                bytes,
-            )
-        };
-        match usize::try_from(got) {
-            Ok(got) if got == bytes => Ok(Reading {
-                enabled_ns: words[1],
-                running_ns: words[2],
-                values: words.split_off(3),
-            }),
-            Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
-            Err(_) => Err(io::Error::last_os_error()),
+        let got = check(unsafe { libc::read(leader, into, bytes) })?;
+        if got.cast_unsigned() != bytes {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        Ok(Reading {
+            enabled_ns: words[1],
+            running_ns: words[2],
+            values: words.split_off(3),
+        })
     }
 
     fn counts(&self) -> io::Result<Vec<Count>> {
@@ -485,144 +410,9 @@ fn open_counter(
             OPEN_CLOEXEC,
         )
     };
-    match i32::try_from(counter) {
-        // SAFETY: the kernel has just returned this descriptor, and nobody else owns it.
-        Ok(counter) if counter >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(counter) }),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// How the kernel is told what to count: `type` and `config` in perf_event_open(2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Selector {
-    kind: u32,
-    config: u64,
-}
-
-const TYPE_HARDWARE: u32 = 0;
-const TYPE_SOFTWARE: u32 = 1;
-const TYPE_TRACEPOINT: u32 = 2;
-const TYPE_CACHE: u32 = 3;
-const TYPE_RAW: u32 = 4;
-
-const CACHE_L1D: u64 = 0;
-const CACHE_LAST_LEVEL: u64 = 2;
-const CACHE_DATA_TLB: u64 = 3;
-/// Operation "read" in bits 8 to 15 (0), result "miss" in bits 16 to 23 (1).
-const CACHE_READ_MISS: u64 = 1 << 16;
-
-impl Selector {
-    fn of(event: Event, pmu: &CorePmu) -> io::Result<Self> {
-        let general = |kind, config| Self {
-            kind,
-            // Bits 32 on name the unit that a general event is meant for; 0 on ordinary machines.
-            config: config | u64::from(pmu.number.unwrap_or(0)) << 32,
-        };
-        let software = |config| Self {
-            kind: TYPE_SOFTWARE,
-            config,
-        };
-        Ok(match event {
-            Event::Cycles => general(TYPE_HARDWARE, 0),
-            Event::Instructions => general(TYPE_HARDWARE, 1),
-            Event::BranchMisses => general(TYPE_HARDWARE, 5),
-            Event::L1dLoadMisses => general(TYPE_CACHE, CACHE_L1D | CACHE_READ_MISS),
-            Event::LlcLoadMisses => general(TYPE_CACHE, CACHE_LAST_LEVEL | CACHE_READ_MISS),
-            Event::DtlbLoadMisses => general(TYPE_CACHE, CACHE_DATA_TLB | CACHE_READ_MISS),
-            Event::L2LoadMisses => Self {
-                kind: pmu.number.unwrap_or(TYPE_RAW),
-                config: pmu.l2_load_misses.ok_or_else(|| {
-                    io::Error::new(
-                        io::ErrorKind::Unsupported,
-                        "cannot count l2_load_misses: no such counter is known for this kind of core",
-                    )
-                })?,
-            },
-            Event::PageFaults => software(2),
-            Event::TaskClock => software(1),
-            Event::ContextSwitches => software(3),
-            Event::CpuMigrations => software(4),
-            Event::Tracepoint(config) => Self {
-                kind: TYPE_TRACEPOINT,
-                config,
-            },
-        })
-    }
-}
-
-/// The counting unit of the core that the thread runs on.
-#[derive(Clone, Debug)]
-struct CorePmu {
-    /// Its number, on machines with several kinds of cores; `None` on all others.
-    number: Option<u32>,
-    /// The raw event for loads that miss the second-level cache, in the vendor's numbering.
-    l2_load_misses: Option<u64>,
-}
-
-impl CorePmu {
-    /// Units of cores list their processors in a file `cpus`: `cpu_core` and `cpu_atom` on Intel's
-    /// hybrids, `armv8_…` on Arm. Where there is one unit only, general events find it themselves;
-    /// naming it takes Linux 5.13 (Arm: 6.6).
-    fn here() -> Self {
-        let cpu = affinity::current_cpu();
-        let units = fs::read_dir("/sys/bus/event_source/devices");
-        let units: Vec<(String, u32, String)> = units
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|unit| {
-                let name = unit.file_name().into_string().ok()?;
-                if !name.starts_with("cpu_") && !name.starts_with("armv8") {
-                    return None;
-                }
-                let cpus = fs::read_to_string(unit.path().join("cpus")).ok()?;
-                let number = fs::read_to_string(unit.path().join("type")).ok()?;
-                Some((name, number.trim().parse().ok()?, cpus))
-            })
-            .collect();
-        let here = units.iter().find(|(_, _, cpus)| lists(cpus, cpu));
-        match here {
-            Some((name, number, _)) if units.len() > 1 => Self {
-                number: Some(*number),
-                l2_load_misses: l2_load_misses(name),
-            },
-            _ => Self {
-                number: None,
-                l2_load_misses: l2_load_misses(""),
-            },
-        }
-    }
-}
-
-/// The raw event of [`Event::L2LoadMisses`] on the unit of that name: its number in bits 0 to 7,
-/// the unit mask in bits 8 to 15. Sources: Intel's perfmon event files (MEM_LOAD_RETIRED.L2_MISS,
-/// event 0xD1, mask 0x10); AMD's Processor Programming References (PMCx064, mask 0x08); Arm ARM,
-/// D13 (event 0x52).
-#[cfg(target_arch = "x86_64")]
-fn l2_load_misses(unit: &str) -> Option<u64> {
-    let leaf = std::arch::x86_64::__cpuid(0);
-    let vendor = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes);
-    match vendor.as_flattened() {
-        b"GenuineIntel" if unit != "cpu_atom" => Some(0x10d1),
-        b"AuthenticAMD" | b"HygonGenuine" => Some(0x0864),
-        _ => None,
-    }
-}
-
-#[cfg(target_arch = "aarch64")]
-fn l2_load_misses(_unit: &str) -> Option<u64> {
-    Some(0x52)
-}
-
-/// Whether a list such as `0-3,8` names the processor.
-fn lists(cpus: &str, cpu: usize) -> bool {
-    cpus.trim().split(',').any(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        match (first.parse::<usize>(), last.parse::<usize>()) {
-            (Ok(first), Ok(last)) => (first..=last).contains(&cpu),
-            _ => false,
-        }
-    })
+    let counter = check(counter)? as libc::c_int;
+    // SAFETY: the kernel has just returned this descriptor, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(counter) })
 }
 
 fn is_refusal(error: &io::Error) -> bool {
@@ -732,13 +522,6 @@ mod tests {
     }
 
     #[test]
-    fn a_tracepoint_that_is_not_there_is_named() {
-        let error = tracepoint("no_such", "thing").unwrap_err().to_string();
-        assert!(error.contains("no_such:thing"), "{error}");
-        assert!(tracepoint("../..", "id").is_err());
-    }
-
-    #[test]
     fn counters_of_the_processor_start_last_and_stop_first() {
         let (group, absent) =
             Group::open(&[Event::PageFaults, Event::Cycles, Event::ContextSwitches]);
@@ -764,30 +547,5 @@ mod tests {
         assert_eq!(scaled(0, 100, 0), None);
         assert_eq!(scaled(0, 0, 0), Some(0));
         assert_eq!(scaled(u64::MAX / 2, 1 << 40, 1 << 39), Some(u64::MAX - 1));
-    }
-
-    #[test]
-    fn lists_of_processors_are_read() {
-        assert!(lists("0-3,8\n", 2) && lists("0-3,8\n", 8) && lists("5", 5));
-        assert!(!lists("0-3,8\n", 5) && !lists("\n", 0));
-    }
-
-    #[test]
-    fn general_events_name_the_core_on_hybrid_machines_only() {
-        let hybrid = CorePmu {
-            number: Some(10),
-            l2_load_misses: None,
-        };
-        let cycles = Selector::of(Event::Cycles, &hybrid).unwrap();
-        assert_eq!(cycles.config, 10 << 32);
-        assert!(Selector::of(Event::L2LoadMisses, &hybrid).is_err());
-        let plain = CorePmu {
-            number: None,
-            l2_load_misses: Some(7),
-        };
-        let plain = Selector::of(Event::BranchMisses, &plain).unwrap();
-        assert_eq!((plain.kind, plain.config), (TYPE_HARDWARE, 5));
-        let faults = Selector::of(Event::PageFaults, &hybrid).unwrap();
-        assert_eq!((faults.kind, faults.config), (TYPE_SOFTWARE, 2));
     }
 }

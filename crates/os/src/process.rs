@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::FromRawFd;
 
+use crate::system_call::{check, invalid, retry};
 use rustix::process::{Resource, Rlimit};
 
 /// Calls the process by this name in ps(1) and top(1), of at most 15 bytes; the kernel would take
@@ -95,16 +96,8 @@ pub fn wait_for_hangup() -> io::Result<()> {
         events: libc::POLLRDHUP,
         revents: 0,
     };
-    loop {
-        // SAFETY: one structure, valid to read and write, for the length of the call.
-        if unsafe { libc::poll(&mut input, 1, -1) } > 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
+    // SAFETY: one structure, valid to read and write, for the length of the call.
+    retry(|| unsafe { libc::poll(&mut input, 1, -1) }).map(drop)
 }
 
 /// Ends this process at once, without flushing or unwinding: killed (SIGKILL) with its whole
@@ -140,17 +133,12 @@ pub fn be_oom_victim() -> io::Result<()> {
 /// What fcntl(2) or dup2(2) says: descriptor 1 or 2 is closed, or there are too many.
 pub fn private_stdout() -> io::Result<File> {
     // SAFETY: duplicating a descriptor disturbs nobody; 3 is the lowest number it may get.
-    let copy = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3) };
-    if copy < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let copy = check(unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3) })?;
     // SAFETY: `copy` was just made here, and the file is its only owner.
     let private = unsafe { File::from_raw_fd(copy) };
     // SAFETY: descriptor 1 stays open throughout; it only changes what it refers to, as a shell's
     // `1>&2` does.
-    if unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    check(unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) })?;
     Ok(private)
 }
 
@@ -166,12 +154,7 @@ pub fn kill_group(pid: u32) -> io::Result<()> {
         .ok()
         .filter(|&pid| pid > 1)
         .and_then(rustix::process::Pid::from_raw)
-        .ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("{pid} leads no process group that may be killed"),
-            )
-        })?;
+        .ok_or_else(|| invalid(format!("{pid} leads no process group that may be killed")))?;
     match rustix::process::kill_process_group(group, rustix::process::Signal::KILL) {
         Err(rustix::io::Errno::SRCH) => Ok(()),
         answer => Ok(answer?),
@@ -240,10 +223,7 @@ pub fn limit_memory(bytes: u64) -> io::Result<()> {
 fn prctl(operation: libc::c_int, argument: libc::c_ulong) -> io::Result<libc::c_int> {
     const UNUSED: libc::c_ulong = 0;
     // SAFETY: the operations of this file take numbers, no addresses.
-    match unsafe { libc::prctl(operation, argument, UNUSED, UNUSED, UNUSED) } {
-        -1 => Err(io::Error::last_os_error()),
-        answer => Ok(answer),
-    }
+    check(unsafe { libc::prctl(operation, argument, UNUSED, UNUSED, UNUSED) })
 }
 
 #[cfg(test)]

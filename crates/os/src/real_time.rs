@@ -3,6 +3,7 @@
 //! Source: sched(7), sched_setscheduler(2). Such a thread runs as soon as it can and until it
 //! waits, before every ordinary one.
 
+use crate::system_call::check;
 use std::io;
 
 /// Lets the calling thread run under `SCHED_FIFO` at this priority (1 to 99). Threads and processes
@@ -18,10 +19,7 @@ pub fn begin(priority: u32) -> io::Result<()> {
     parameters.sched_priority = libc::c_int::try_from(priority).unwrap_or(-1);
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: reads one sched_param; 0 is the calling thread.
-    match unsafe { libc::sched_setscheduler(0, policy, &parameters) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(unsafe { libc::sched_setscheduler(0, policy, &parameters) }).map(drop)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //!
 //! Source: fork(2), vfork(2), clone(2), posix_spawn(3), execve(2), memfd_create(2), wait(2), elf(5).
 
+use crate::system_call::{check, invalid, retry};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::fs::File;
 use std::io::{self, Write};
@@ -80,10 +81,7 @@ impl Starter {
     /// program once says.
     pub fn new(how: Starting, executing: bool) -> io::Result<Self> {
         if how == Starting::PosixSpawn && !executing {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "posix_spawn always executes a program",
-            ));
+            return Err(invalid("posix_spawn always executes a program"));
         }
         Ok(Self {
             how,
@@ -147,9 +145,7 @@ impl Starter {
                 return program.posix_spawn();
             }
         };
-        if pid < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let pid = check(pid)?;
         let exit_code = if program.is_some() { EXECUTED } else { ENDED };
         Ok(Child { pid, exit_code })
     }
@@ -166,12 +162,7 @@ impl Child {
     pub fn wait(self) -> io::Result<()> {
         let mut status = 0;
         // SAFETY: the status is valid to write to.
-        while unsafe { libc::waitpid(self.pid, &mut status, 0) } < 0 {
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
-            }
-        }
+        retry(|| unsafe { libc::waitpid(self.pid, &mut status, 0) })?;
         if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == self.exit_code {
             return Ok(());
         }
@@ -289,13 +280,11 @@ impl Program {
 }
 
 fn executable_memory_file() -> io::Result<File> {
-    let open = |flags| {
+    let open = |flags| -> io::Result<File> {
         // SAFETY: the name ends with a zero byte.
-        match unsafe { libc::memfd_create(NAME.as_ptr(), flags) } {
-            -1 => Err(io::Error::last_os_error()),
-            // SAFETY: the descriptor was just made here, and the file is its only owner.
-            descriptor => Ok(unsafe { File::from_raw_fd(descriptor) }),
-        }
+        let descriptor = check(unsafe { libc::memfd_create(NAME.as_ptr(), flags) })?;
+        // SAFETY: the descriptor was just made here, and the file is its only owner.
+        Ok(unsafe { File::from_raw_fd(descriptor) })
     };
     match open(libc::MFD_CLOEXEC | libc::MFD_EXEC) {
         // Before Linux 6.3 every memory file is executable, and the flag unknown.

@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::socket;
 use crate::socket_option::{ask, set};
+use crate::system_call::{check, invalid};
 
 const REPAIR: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_REPAIR);
 const QUEUE: (libc::c_int, libc::c_int) = (libc::IPPROTO_TCP, libc::TCP_REPAIR_QUEUE);
@@ -69,17 +70,15 @@ pub(crate) fn establish(
 ) -> io::Result<TcpStream> {
     let scale = receiver.window_scale();
     if scale > SCALE_MAX {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "a TCP window is below 1 GiB",
-        ));
+        return Err(invalid("a TCP window is below 1 GiB"));
     }
     // SAFETY: takes numbers; the descriptor is made here and the value is its only owner.
     let socket = unsafe {
-        let socket = libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
-        if socket < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let socket = check(libc::socket(
+            libc::AF_INET,
+            libc::SOCK_STREAM | libc::SOCK_CLOEXEC,
+            0,
+        ))?;
         OwnedFd::from_raw_fd(socket)
     };
     if let Some(control) = control {
@@ -133,10 +132,7 @@ fn address(
     };
     let length = size_of_val(&address) as libc::socklen_t;
     // SAFETY: the address is valid to read for its length.
-    match unsafe { call(socket.as_raw_fd(), (&raw const address).cast(), length) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(unsafe { call(socket.as_raw_fd(), (&raw const address).cast(), length) }).map(drop)
 }
 
 /// The sequence number up to which a connection of [`establish`] has sent, at least: what is sent
@@ -169,10 +165,8 @@ pub(crate) fn in_flight(stream: &TcpStream) -> io::Result<u32> {
 fn queued(stream: &TcpStream, request: libc::Ioctl) -> io::Result<u32> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the kernel writes one number to the place it is given.
-    match unsafe { libc::ioctl(stream.as_raw_fd(), request, &raw mut bytes) } {
-        0 => Ok(bytes.cast_unsigned()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(unsafe { libc::ioctl(stream.as_raw_fd(), request, &raw mut bytes) })?;
+    Ok(bytes.cast_unsigned())
 }
 
 /// The IPv4 addresses of both ends of a connection: its own and the other one.

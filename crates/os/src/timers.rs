@@ -6,6 +6,7 @@ use std::io;
 use std::ptr;
 
 use crate::clock::{ClockId, now_ns};
+use crate::system_call::check;
 
 /// Sleeps until `sleep_ns` from now, by clock_nanosleep with an absolute time of `CLOCK_MONOTONIC`,
 /// and returns by how many nanoseconds it woke after that.
@@ -51,10 +52,7 @@ pub fn set_timer_slack(slack_ns: Option<u32>) -> io::Result<()> {
     // The kernel takes zero as the wish for the first value.
     let slack = libc::c_ulong::from(slack_ns.unwrap_or(0));
     // SAFETY: takes numbers.
-    match unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack, UNUSED, UNUSED, UNUSED) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack, UNUSED, UNUSED, UNUSED) }).map(drop)
 }
 
 #[cfg(test)]

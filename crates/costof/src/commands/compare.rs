@@ -1,10 +1,10 @@
 //! `costof compare`: what became better or worse from one run to another, or from one host to another.
 
-use super::{interleave, report};
-use crate::cli::{CompareOptions, InTurns, RunOptions};
-use crate::error::{Error, wrong};
-use crate::record;
-use crate::tell::tell;
+use super::interleave;
+use crate::cli::{CompareOptions, RunOptions};
+use crate::error::{Done, Error, bail, checked, wrong};
+use crate::terminal::log;
+use crate::{files, record};
 use costof_measure::compare::{Metrics, compare};
 use costof_measure::probe::Probe;
 use costof_model::comparison::{Comparison, Verdict};
@@ -16,154 +16,111 @@ use costof_report::run::absent;
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-/// The exit code where something became worse by more than was allowed.
-const WORSE: u8 = 1;
-
-pub(crate) fn run(
-    table: &'static [&'static Probe],
-    options: &CompareOptions,
-) -> Result<ExitCode, Error> {
-    match options.interleave.is_empty() {
-        true => files(options),
-        false => in_turns(table, options),
+pub(crate) fn run(table: &'static [&'static Probe], options: &CompareOptions) -> Done {
+    if options.interleave.is_empty() {
+        compare_files(options)
+    } else {
+        compare_hosts(table, options)
     }
 }
 
-/// Runs that were measured before, each held against the first.
-fn files(options: &CompareOptions) -> Result<ExitCode, Error> {
+/// Compares each run that was measured before with the first.
+fn compare_files(options: &CompareOptions) -> Done {
     let [before, all_after @ ..] = options.what.as_slice() else {
-        return Err(wrong(
+        bail!(
             "there is nothing to compare: BEFORE and AFTER are missing, two run files (or \
-             --interleave HOST HOST measures two hosts)",
-        ));
+             --interleave HOST HOST measures two hosts)"
+        );
     };
     if all_after.is_empty() {
-        return Err(wrong(format!(
-            "{} is the only run: AFTER is missing, a run to hold against it",
+        bail!(
+            "{} is the only run: AFTER is missing, a run to compare with it",
             before.display()
-        )));
+        );
     }
-    let read: Vec<&Path> = options.what.iter().map(PathBuf::as_path).collect();
-    spares(options, &read)?;
+    check_page(options, options.what.iter())?;
     let old = record::read(before)?;
     let mut shown = Shown::new(options);
     for path in all_after {
         let new = record::read(path)?;
-        let files = [before.as_path(), path.as_path()];
-        let names = files.map(|path| path.display().to_string());
-        shown.show(files, &names, [&old, &new])?;
+        let names = [before, path].map(|path| path.display().to_string());
+        shown.show([before, path], &names, [&old, &new])?;
     }
     if !shown.is_compared {
-        return Err(wrong(
-            "nothing can be compared: the runs have no metric with three launches in common",
-        ));
+        bail!("nothing can be compared: the runs have no metric with three launches in common");
     }
     shown.end()
 }
 
-/// Two hosts, measured now.
-fn in_turns(table: &'static [&'static Probe], options: &CompareOptions) -> Result<ExitCode, Error> {
+/// Measures two hosts, and compares the second with the first.
+fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions) -> Done {
     // Where the page goes is checked before anything is measured.
     let run_options = run_options(options)?;
-    let files = run_options.out.as_deref().map(interleave::files_in);
-    let files: Vec<&Path> = files.iter().flatten().map(PathBuf::as_path).collect();
-    spares(options, &files)?;
-    let [(before, old), (after, new)] = interleave::measured(table, &run_options)?;
-    let files = [before.as_path(), after.as_path()];
+    let planned = run_options.out.as_deref().map(interleave::files_in);
+    check_page(options, planned.iter().flatten())?;
+    let records = interleave::measure(table, &run_options)?;
+    let [old, new] = records.each_ref().map(|record| &record.run);
+    let paths = records.each_ref().map(|record| record.path());
     let mut shown = Shown::new(options);
     let names = [0, 1].map(|side| run_options.on[side].to_string());
-    shown.show(files, &names, [&old, &new])?;
+    shown.show(paths, &names, [old, new])?;
     if !options.json {
-        for (name, run) in names.iter().zip([&old, &new]) {
+        let mut output = io::stdout().lock();
+        for (name, run) in names.iter().zip([old, new]) {
             let absent = absent(run);
             if !absent.is_empty() {
-                writeln!(io::stdout(), "On {name}:{absent}")?;
+                writeln!(output, "On {name}:{absent}")?;
             }
         }
-        writeln!(
-            io::stdout(),
-            "The runs are in {} and {}",
-            before.display(),
-            after.display()
-        )?;
+        let [before, after] = paths.map(Path::display);
+        writeln!(output, "The runs are in {before} and {after}")?;
     }
     if !shown.is_compared {
         return Err(Error::Nothing(
             "nothing can be compared: no metric was measured three times on both hosts".to_owned(),
         ));
     }
-    spares(options, &files)?;
+    check_page(options, paths.into_iter())?;
     shown.end()
 }
 
-/// What `costof run` is told to measure two hosts.
+/// What `costof run` is asked to measure two hosts.
 fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
     let probe = |word: &PathBuf| {
         let word = word.to_str().map(str::to_owned);
         word.ok_or_else(|| wrong("a probe's name is text"))
     };
-    let probes: Vec<String> = options.what.iter().map(probe).collect::<Result<_, _>>()?;
-    let InTurns {
-        quick,
-        full,
-        launches,
-        settings,
-        cpu,
-        links,
-        remote_costof,
-        no_wait,
-        out,
-        seed,
-        timeout,
-    } = options.in_turns.clone();
+    let out = options.out.clone();
     if let Some(folder) = out.as_ref().filter(|out| out.exists() && !out.is_dir()) {
-        return Err(wrong(format!(
+        bail!(
             "{} is a file: with two hosts, --out names a folder for a file of each",
             folder.display()
-        )));
+        );
     }
     Ok(RunOptions {
-        probes,
-        quick,
-        full,
-        launches,
-        settings,
-        cpu,
-        links,
+        probes: options.what.iter().map(probe).collect::<Result<_, _>>()?,
+        chosen: options.chosen.clone(),
         on: options.interleave.clone(),
-        peer: None,
-        peer_address: None,
-        peer_port: None,
-        peer_cpu: None,
-        remote_costof,
-        no_wait,
-        out,
-        resume: None,
-        force: false,
-        seed,
-        dry_run: false,
-        json: false,
-        timeout,
+        ..RunOptions::new(options.measuring.clone(), out)
     })
 }
 
-/// The page is none of these runs.
-fn spares(options: &CompareOptions, runs: &[&Path]) -> Result<(), Error> {
-    let html = options.html.as_deref();
-    html.map_or(Ok(()), |html| {
-        if html.is_dir() {
-            return Err(wrong(format!(
-                "{} is a folder: --html names a file",
-                html.display()
-            )));
+/// Whether the page is none of these runs.
+fn check_page(
+    options: &CompareOptions,
+    mut runs: impl Iterator<Item = impl AsRef<Path>>,
+) -> Result<(), Error> {
+    match options.html.as_deref() {
+        Some(html) if html.is_dir() => {
+            bail!("{} is a folder: --html names a file", html.display())
         }
-        runs.iter().try_for_each(|run| report::spares(html, run))
-    })
+        Some(html) => runs.try_for_each(|run| files::check_spares(html, run.as_ref())),
+        None => Ok(()),
+    }
 }
 
-/// What was said so far.
+/// What was shown so far.
 struct Shown<'a> {
     options: &'a CompareOptions,
     /// Of the page, where there is to be one.
@@ -186,31 +143,29 @@ impl Shown<'_> {
         &mut self,
         files: [&Path; 2],
         names: &[String; 2],
-        runs: [&Run; 2],
+        [before, after]: [&Run; 2],
     ) -> Result<(), Error> {
-        let metrics = match self.options.all_metrics {
-            true => Metrics::All,
-            false => Metrics::Primary,
+        let metrics = if self.options.all_metrics {
+            Metrics::All
+        } else {
+            Metrics::Primary
         };
-        let [before, after] = runs;
         let comparison = compare(before, after, metrics);
         let mut output = io::stdout().lock();
         if self.options.json {
             let [before, after] = files.map(|path| path.display().to_string());
-            let told = json!({"before": before, "after": after, "comparison": comparison});
-            writeln!(output, "{told}")?;
+            let row = json!({"before": before, "after": after, "comparison": comparison});
+            writeln!(output, "{row}")?;
         } else {
             writeln!(output, "{} → {}\n", names[0], names[1])?;
             writeln!(output, "{}", compared(&comparison, after))?;
         }
         output.flush()?;
         if self.options.html.is_some() {
-            let side = |side: usize| Side {
-                name: &names[side],
-                run: runs[side],
-            };
+            let side = |name, run| Side { name, run };
+            let [old, new] = [side(&names[0], before), side(&names[1], after)];
             let number = self.sections.len();
-            let section = compare_page::section(number, side(0), side(1), &comparison);
+            let section = compare_page::section(number, old, new, &comparison);
             self.sections.push(section);
         }
         self.is_compared |= !comparison.rows.is_empty();
@@ -221,15 +176,12 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn end(self) -> Result<ExitCode, Error> {
+    fn end(self) -> Done {
         if let Some(html) = &self.options.html {
-            report::write(html, &compare_page::page(&self.sections))?;
-            tell(format!("the page is in {}", html.display()));
+            files::write(html, &compare_page::page(&self.sections))?;
+            log(format!("the page is in {}", html.display()));
         }
-        Ok(match self.is_worse {
-            true => ExitCode::from(WORSE),
-            false => ExitCode::SUCCESS,
-        })
+        Ok(checked(self.is_worse))
     }
 }
 
@@ -242,15 +194,11 @@ fn has_lost(comparison: &Comparison, after: &Run) -> bool {
 /// Whether anything surely became worse by more than so many percent: a cost grew or a rate shrank by
 /// them at the near end of its interval.
 fn is_beyond(comparison: &Comparison, percent: f64) -> bool {
-    let worse = comparison
-        .rows
-        .iter()
-        .filter(|row| row.verdict == Verdict::Worse);
-    worse.into_iter().any(|row| {
+    comparison.rows.iter().any(|row| {
         let by = match row.better {
             Better::Higher => 1.0 - row.ci95.1,
             Better::Lower | Better::Neither => row.ci95.0 - 1.0,
         };
-        by > percent / 100.0
+        row.verdict == Verdict::Worse && by > percent / 100.0
     })
 }

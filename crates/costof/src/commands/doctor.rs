@@ -1,18 +1,17 @@
 //! `costof doctor`: what here will make numbers worse or missing.
 
 use crate::cli::DoctorOptions;
-use crate::error::Error;
+use crate::error::{Done, checked};
 use crate::placement;
 use costof_findings::doctor::{DiagnosisState, diagnose};
 use costof_measure::{facts, trials};
 use costof_os::affinity;
 use costof_report::doctor;
 use std::io::{self, Write};
-use std::process::ExitCode;
 
-pub(crate) fn run(options: &DoctorOptions) -> Result<ExitCode, Error> {
+pub(crate) fn run(options: &DoctorOptions) -> Done {
     let facts = facts::gather();
-    let measured = placement::usual(&affinity::allowed().unwrap_or_default(), &facts);
+    let measured = placement::quietest(&affinity::allowed().unwrap_or_default(), &facts);
     let diagnoses = diagnose(&facts, &trials::try_all(&facts.cpu, measured));
     let mut output = io::stdout().lock();
     if options.json {
@@ -24,14 +23,8 @@ pub(crate) fn run(options: &DoctorOptions) -> Result<ExitCode, Error> {
         output.write_all(doctor::doctor(&diagnoses).as_bytes())?;
     }
     output.flush()?;
-    let ill = diagnoses.iter().any(|diagnosis| {
-        matches!(
-            diagnosis.state,
-            DiagnosisState::Worse | DiagnosisState::Missing
-        )
-    });
-    Ok(match ill {
-        true => ExitCode::from(1),
-        false => ExitCode::SUCCESS,
-    })
+    let mut states = diagnoses.iter().map(|diagnosis| &diagnosis.state);
+    Ok(checked(states.any(|state| {
+        matches!(state, DiagnosisState::Worse | DiagnosisState::Missing)
+    })))
 }

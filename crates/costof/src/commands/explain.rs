@@ -2,8 +2,9 @@
 
 use super::list::{LINKS, values};
 use crate::cli::ExplainOptions;
-use crate::error::Error;
-use crate::{planning, record};
+use crate::error::Done;
+use crate::plan::request::{infos, select};
+use crate::record;
 use costof_measure::probe::Probe;
 use costof_model::axis::Domain;
 use costof_model::probe_info::ProbeInfo;
@@ -15,9 +16,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Result<ExitCode, Error> {
-    let all: Vec<&ProbeInfo> = table.iter().map(|probe| &*probe.info).collect();
-    let infos = planning::select(&all, std::slice::from_ref(&options.probe))?;
+pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Done {
+    let infos = select(&infos(table), std::slice::from_ref(&options.probe))?;
     let mut output = BufWriter::new(io::stdout().lock());
     for (position, info) in infos.into_iter().enumerate() {
         if position > 0 {
@@ -26,7 +26,7 @@ pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Result<
         output.write_all(explain(info).as_bytes())?;
         let measured = match &options.run {
             Some(path) => Some((path.clone(), record::read(path)?)),
-            None => record::latest_of(&info.id),
+            None => record::latest_with(&info.id),
         };
         output.write_all(sums(info, measured).as_bytes())?;
     }
@@ -57,21 +57,15 @@ fn explain(info: &ProbeInfo) -> String {
     });
     section(&mut text, "Metrics", metrics);
     let axes = info.axes.iter().flat_map(|axis| {
-        let choices = match &axis.domain {
-            Domain::Choice(choices) | Domain::Place { words: choices, .. } => choices.to_vec(),
-            Domain::Number { .. } => Vec::new(),
+        let (choices, values) = match &axis.domain {
+            Domain::Choice(choices) => (&choices[..], String::new()),
+            Domain::Place { words, .. } => (&words[..], format!(" ({})", values(axis))),
+            Domain::Number { .. } => (&[][..], format!(" ({})", values(axis))),
         };
-        let head = match &axis.domain {
-            Domain::Choice(_) => format!("{}: {}", axis.name, axis.about),
-            Domain::Number { .. } | Domain::Place { .. } => {
-                format!("{}: {} ({})", axis.name, axis.about, values(axis))
-            }
-        };
-        std::iter::once(head).chain(
-            choices
-                .into_iter()
-                .map(|choice| format!("  {}: {}", choice.value, choice.about)),
-        )
+        let head = format!("{}: {}{values}", axis.name, axis.about);
+        let choices = choices.iter();
+        let lines = choices.map(|choice| format!("  {}: {}", choice.value, choice.about));
+        std::iter::once(head).chain(lines)
     });
     section(&mut text, "Axes", axes);
     let between = format!(
@@ -80,8 +74,8 @@ fn explain(info: &ProbeInfo) -> String {
         info.roles.last().map_or("", |role| role),
         info.roles.first().map_or("", |role| role),
     );
-    let ends = info.needs_link().then_some(between);
-    section(&mut text, "Two ends", ends);
+    let peers = info.needs_link().then_some(between);
+    section(&mut text, "Two ends", peers);
     section(&mut text, "Predicted from", [&*info.predicted_from]);
     section(&mut text, "Measured after", info.after.iter());
     section(&mut text, "Needs", info.needs.iter());
@@ -100,10 +94,10 @@ fn sums(info: &ProbeInfo, measured: Option<(PathBuf, Run)>) -> String {
     };
     let sums = predictions::of_probe(&run, &info.id);
     let heading = format!("Expected and measured (run {})", path.display());
-    match sums.is_empty() {
-        true => format!("\n{heading}\n  that run has no prediction for it\n"),
-        false => format!("\n{heading}\n{sums}"),
+    if sums.is_empty() {
+        return format!("\n{heading}\n  that run has no prediction for it\n");
     }
+    format!("\n{heading}\n{sums}")
 }
 
 /// A heading and a text whose lines stay as they are.

@@ -2,13 +2,13 @@
 
 use crate::anonymous::anonymous;
 use crate::cli::ExportOptions;
-use crate::error::Error;
+use crate::error::Done;
 use crate::record;
 use costof_model::run_file;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-pub(crate) fn run(options: &ExportOptions) -> Result<ExitCode, Error> {
+pub(crate) fn run(options: &ExportOptions) -> Done {
     let mut run = record::read(&options.file)?;
     if options.anonymous {
         anonymous(&mut run);

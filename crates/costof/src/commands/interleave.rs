@@ -1,127 +1,110 @@
 //! `costof compare --interleave`: two hosts are measured in one go, launch beside launch.
 
 use crate::cli::RunOptions;
-use crate::controller::in_turns;
-use crate::error::{Error, wrong};
-use crate::machine::{Asking, Machine, Waiting};
-use crate::planning::{self, Asked};
+use crate::controller::{Controller, interleave};
+use crate::error::{Error, bail, wrong};
+use crate::machine::{self, Machine, Machines, Waiting};
+use crate::plan::cost::Cost;
+use crate::plan::request::Request;
+use crate::plan::{self, Target};
 use crate::progress::Display;
-use crate::record::Record;
-use crate::session::{
-    Carrying, Ends, attempt, end, history_path, hold, id, new_file, own_commands,
-};
-use crate::tell::tell;
-use crate::{interrupts, placement};
+use crate::record::{self, Record};
+use crate::session::{Programs, attempt, first_row};
+use crate::terminal::{log, watch_interrupts};
+use crate::{placement, session};
 use costof_lab::host::Host;
+use costof_lab::launch::Setting;
 use costof_measure::probe::Probe;
 use costof_model::noise::MEASURED;
-use costof_model::rows::{Hosts, Plan, RunRow, SCHEMA};
-use costof_model::run_file::Run;
+use costof_model::rows::{Hosts, Plan, RunRow};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// The run files of both sides in the folder of `--out`.
 pub(super) fn files_in(folder: &Path) -> [PathBuf; 2] {
     ["before.jsonl", "after.jsonl"].map(|name| folder.join(name))
 }
 
-/// Whether nothing of these is there, so that neither is begun without the other.
-fn are_free(files: &[PathBuf; 2]) -> Result<(), Error> {
-    match files.iter().find(|file| file.symlink_metadata().is_ok()) {
-        None => Ok(()),
-        Some(file) => Err(wrong(format!(
-            "{} is there already: name another folder by --out",
-            file.display()
-        ))),
-    }
-}
-
-/// Measures what the options ask on both hosts that they name, and where the runs are.
+/// Measures what the options ask on both hosts that they name.
 ///
 /// # Errors
 /// As of a run; both files stay where it was interrupted.
-pub(super) fn measured(
+pub(super) fn measure(
     table: &'static [&'static Probe],
     options: &RunOptions,
-) -> Result<[(PathBuf, Run); 2], Error> {
+) -> Result<[Record; 2], Error> {
     let [one, other] = options.on.as_slice() else {
-        return Err(wrong(format!(
-            "--interleave takes two hosts, not {}",
-            options.on.len()
-        )));
+        bail!("--interleave takes two hosts, not {}", options.on.len());
     };
-    // What is asked is checked before anything starts.
-    if let Some(folder) = &options.out {
-        are_free(&files_in(folder))?;
+    // What is asked is checked before anything starts, and no run is begun without the other.
+    let files = options.out.as_deref().map(files_in);
+    let mut files = files.iter().flatten();
+    if let Some(file) = files.find(|file| file.symlink_metadata().is_ok()) {
+        bail!(
+            "{} is there already: name another folder by --out",
+            file.display()
+        );
     }
-    let asked = planning::asked(table, options).map_err(|error| not_a_third(options, error))?;
-    let interrupted = interrupts::watch()?;
-    let (worker, holder) = own_commands(options.remote_costof.as_ref())?;
-    let asking = Asking {
-        command: &worker,
-        limit: Duration::from_secs(options.timeout),
+    let request = Request::new(table, options).map_err(|error| not_a_third(options, error))?;
+    let interrupted = watch_interrupts()?;
+    let programs = Programs::new(options.chosen.remote_costof.as_ref())?;
+    let setting = Setting {
+        command: &programs.worker,
+        limit: options.measuring.limit(),
         interrupted: &interrupted,
     };
-    let meet = |host| -> Result<Ends, Error> {
-        let near = Machine::meet(host, asking)?;
-        Ok(Ends { near, far: None })
+    let connect = |host| -> Result<Machines, Error> {
+        Ok(Machines {
+            measured: Machine::connect(host, setting)?,
+            peer: None,
+        })
     };
-    let mut ends = [meet(one)?, meet(other)?];
+    let mut machines = [connect(one)?, connect(other)?];
     let display = Display::new();
-    let plans = plans(table, &asked, options, &ends)?;
+    let plans = plans(table, &request, options, &machines)?;
     let waiting = Waiting {
         in_silence: Duration::ZERO,
-        then_until_it_is_free: !options.no_wait,
+        then_until_it_is_free: !options.measuring.no_wait,
     };
-    let [near, far] = ends.each_mut().map(|ends| &mut ends.near);
-    hold(near, Some(far), waiting, asking, &display)?;
-    let mut runs = begin(table, options, plans)?;
-    for (ends, (record, run)) in ends.iter().zip(&mut runs) {
-        placement::leave_the_measured(&run.run.plan.placement);
-        record.write(run, attempt(ends, None))?;
+    let [first, second] = machines.each_mut().map(|machines| &mut machines.measured);
+    machine::hold(first, Some(second), waiting, setting, &display)?;
+    let mut records = begin(table, options, plans)?;
+    for (machines, record) in machines.iter().zip(&mut records) {
+        placement::leave_the_measured(&record.run.run.plan.placement);
+        record.write(attempt(machines, None))?;
     }
-    let takes = planning::takes(table, &runs[0].1.run.plan, asked.precision).in_turns();
-    let takes = planning::Takes {
-        time: takes.time * 2,
-        ..takes
-    };
-    let names = ["before", "after"];
-    let launches = runs[0].1.run.plan.blocks.len() as u64 * u64::from(takes.launches);
-    let progress = names.map(|name| display.run(launches, Some(name)));
+    let plan = &records[0].run.run.plan;
+    let mut cost = Cost::new(table, plan, request.precision).interleaved();
+    cost.time *= 2;
+    let launches = plan.blocks.len() as u64 * u64::from(cost.launches);
+    let progress = ["before", "after"].map(|name| display.run(launches, Some(name)));
+    let paths = records.each_ref().map(|record| record.path().display());
     display.say(&format!(
         "{} on {one} and {other} in turns, to {} and {}",
-        takes.announced(),
-        runs[0].0.path().display(),
-        runs[1].0.path().display(),
+        cost.announced(),
+        paths[0],
+        paths[1],
     ));
-    let with = Carrying {
-        table,
-        asking,
-        holder: &holder,
-        precision: asked.precision,
-    };
-    let [(record, run), (other_record, other_run)] = &mut runs;
+    let holder = &programs.holder;
+    let [before, after] = &mut records;
     let mut controllers = [
-        with.controller(&ends[0], &progress[0], (record, run)),
-        with.controller(&ends[1], &progress[1], (other_record, other_run)),
+        Controller::new(table, setting, holder, &machines[0], &progress[0], before)?,
+        Controller::new(table, setting, holder, &machines[1], &progress[1], after)?,
     ];
-    in_turns::carry_out(&mut controllers)?;
+    interleave::execute(&mut controllers)?;
     drop(controllers);
     drop(progress);
     drop(display);
     if interrupted.load(Ordering::Relaxed) {
-        let [one, other] = runs.each_ref().map(|(record, _)| record.path().display());
-        tell(format!(
+        let [one, other] = records.each_ref().map(|record| record.path().display());
+        log(format!(
             "what was measured is in {one} and {other}; it does not go on in turns, begin anew"
         ));
         return Err(Error::Interrupted);
     }
-    for (record, run) in &mut runs {
-        let end = end(run);
-        record.write(run, end)?;
-    }
-    Ok(runs.map(|(record, run)| (record.path().to_owned(), run)))
+    records.iter_mut().try_for_each(Record::end)?;
+    Ok(records)
 }
 
 /// A third host stands where probes do.
@@ -137,39 +120,34 @@ fn not_a_third(options: &RunOptions, error: Error) -> Error {
 }
 
 /// The same plan for both: what is measured is what the first host can be asked for, so that launches
-/// have neighbours. Two hosts that are one machine use the same processors.
+/// have neighbours. Two hosts that are one machine use the same CPUs.
 fn plans(
     table: &'static [&'static Probe],
-    asked: &Asked<'_>,
+    request: &Request<'_>,
     options: &RunOptions,
-    ends: &[Ends; 2],
+    machines: &[Machines; 2],
 ) -> Result<[Plan; 2], Error> {
-    let [one, other] = ends.each_ref().map(|ends| &ends.near);
-    let mut cpus = options.cpu.clone();
-    if cpus.is_none() && placement::one_machine(one, other) {
-        let usual = placement::decide(None, one, None, None)?;
+    let [one, other] = machines.each_ref().map(|machines| &machines.measured);
+    let mut cpus = options.measuring.cpu.clone();
+    if cpus.is_none() && machine::one_machine(one, other) {
+        let usual = placement::of_machine(one, None)?;
+        let mut both = usual.0.get(MEASURED).cloned().unwrap_or_default();
         let allowed = other.allowed();
-        let both = usual.0.get(MEASURED).into_iter().flatten();
-        let both = both.filter(|cpu| allowed.contains(cpu));
-        let both: Vec<String> = both.map(usize::to_string).collect();
-        cpus = (!both.is_empty()).then(|| both.join(","));
+        both.retain(|cpu| allowed.contains(cpu));
+        cpus = (!both.is_empty()).then(|| placement::listed(&both));
     }
-    let plan = |near: &Machine| -> Result<Plan, Error> {
-        let placement = placement::decide(cpus.as_deref(), near, None, None)?;
-        let facts = placement::facts_of_the_run(&placement, &near.description.facts);
-        let hosts = Hosts {
-            on: (near.host != Host::Local).then(|| near.host.to_string()),
-            remote_costof: options.remote_costof.clone(),
-            ..Hosts::default()
-        };
-        planning::plan(
-            table,
-            std::slice::from_ref(asked),
-            &facts,
+    let plan = |machine: &Machine| -> Result<Plan, Error> {
+        let placement = placement::of_machine(machine, cpus.as_deref())?;
+        let target = Target {
+            facts: &placement::facts_of_the_run(&placement, &machine.description.facts),
             placement,
-            (None, hosts),
-            &mut |_| true,
-        )
+            hosts: Hosts {
+                on: (machine.host != Host::Local).then(|| machine.host.to_string()),
+                ..session::hosts(options)
+            },
+            peer_link: None,
+        };
+        plan::plan(table, std::slice::from_ref(request), target, &mut |_| true)
     };
     let [first, second] = [plan(one)?, plan(other)?];
     let blocks = first.blocks.clone();
@@ -181,26 +159,17 @@ fn begin(
     table: &[&'static Probe],
     options: &RunOptions,
     plans: [Plan; 2],
-) -> Result<[(Record, Run); 2], Error> {
-    let now = SystemTime::now();
-    let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
-    let ids = [id(now), id(now)];
-    let [first, second] = plans;
-    let file = |side: usize, plan| {
+) -> Result<[Record; 2], Error> {
+    let seed = options.measuring.seed.unwrap_or_else(|| fastrand::u64(..));
+    let [first, second] = plans.map(|plan| first_row(plan, Some(seed)));
+    let ids = [first.id.clone(), second.id.clone()];
+    let create = |side: usize, row: RunRow| {
         let path = match &options.out {
             Some(folder) => files_in(folder)[side].clone(),
-            None => history_path(&ids[side])?,
+            None => record::history_path(&row.id)?,
         };
-        let row = RunRow {
-            schema: SCHEMA,
-            id: ids[side].clone(),
-            started: humantime::format_rfc3339_seconds(now).to_string(),
-            command: std::env::args().collect(),
-            seed,
-            beside: Some(ids[1 - side].clone()),
-            plan,
-        };
-        new_file(table, &path, row)
+        let beside = Some(ids[1 - side].clone());
+        Record::create(&path, RunRow { beside, ..row }, table)
     };
-    Ok([file(0, first)?, file(1, second)?])
+    Ok([create(0, first)?, create(1, second)?])
 }

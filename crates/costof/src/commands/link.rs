@@ -1,28 +1,25 @@
 //! `costof link`: two named network namespaces, joined, for people to enter.
 
 use crate::cli::LinkCommand;
-use crate::error::{Error, wrong};
-use costof_lab::host::WorkerCommand;
+use crate::error::{Done, Error, bail, wrong};
+use crate::session::own_executable;
 use costof_lab::link::named::{self, FAR_NAME, NEAR_NAME, Up};
 use costof_lab::link::{FAR_ADDRESS, FAR_ADDRESS_V6, NEAR_ADDRESS, NEAR_ADDRESS_V6};
 use costof_model::link::Link;
 use costof_model::link_report::{LinkReport, Spread, Traffic};
 use costof_model::unit::{Unit, display_bytes};
-use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-pub(crate) fn run(command: &LinkCommand) -> Result<ExitCode, Error> {
+pub(crate) fn run(command: &LinkCommand) -> Done {
     let text = match command {
         LinkCommand::Up { link, seed } => up(link, *seed)?,
         LinkCommand::Status => match named::status().map_err(wrong)? {
             Some((up, report)) => status(&up, report.as_ref()),
             None => "no link is up (costof link up makes one)\n".to_owned(),
         },
-        LinkCommand::Down => match named::down().map_err(wrong)? {
-            true => "the link is down\n".to_owned(),
-            false => "no link was up\n".to_owned(),
-        },
+        LinkCommand::Down if named::down().map_err(wrong)? => "the link is down\n".to_owned(),
+        LinkCommand::Down => "no link was up\n".to_owned(),
     };
     io::stdout().lock().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -30,12 +27,9 @@ pub(crate) fn run(command: &LinkCommand) -> Result<ExitCode, Error> {
 
 fn up(link: &Link, seed: u64) -> Result<String, Error> {
     if matches!(link, Link::Loopback | Link::Remote | Link::Sink) {
-        return Err(wrong(format!(
-            "the link {link} has no two ends to enter (veth, lan, wan, or spelt out)"
-        )));
+        bail!("the link {link} has no two ends to enter (veth, lan, wan, or spelt out)");
     }
-    let holder = WorkerCommand::own_executable(&["hold"])
-        .map_err(|error| wrong(format!("cannot open costof's own executable: {error}")))?;
+    let holder = own_executable(&["hold"])?;
     let (up, was_up) = named::up(link, seed, &holder).map_err(wrong)?;
     let already = if was_up { " already" } else { "" };
     Ok(format!(
@@ -49,28 +43,21 @@ fn status(up: &Up, report: Option<&LinkReport>) -> String {
     let mut text = format!("{}{}", named_link(up, ""), ends());
     if let Some(report) = report {
         let seconds = report.duration_ns / 1e9;
-        let _ = writeln!(text, "in {seconds:.0} s:");
-        for (name, traffic) in [
-            ("from the client", &report.up),
-            ("to the client", &report.down),
-        ] {
-            text.push_str(&direction(name, traffic));
-        }
+        text += &format!("in {seconds:.0} s:\n");
+        text += &direction("from the client", &report.up);
+        text += &direction("to the client", &report.down);
         if let Some(relay) = &report.relay {
             let share = relay.cpu_ns / report.duration_ns.max(1.0) * 100.0;
-            let real_time = match relay.real_time {
-                true => "real-time",
-                false => "not real-time, which is not permitted here",
+            let real_time = if relay.real_time {
+                "real-time"
+            } else {
+                "not real-time, which is not permitted here"
             };
-            let _ = writeln!(
-                text,
-                "  the relay: {share:.1} % of a processor, {real_time}"
-            );
+            text += &format!("  the relay: {share:.1} % of a CPU, {real_time}\n");
         }
     } else if up.emulated_by.as_deref() == Some("netem") {
-        let _ = writeln!(
-            text,
-            "ip netns exec {NEAR_NAME} tc -s qdisc shows what it did to packets from the client"
+        text += &format!(
+            "ip netns exec {NEAR_NAME} tc -s qdisc shows what it did to packets from the client\n"
         );
     }
     text
@@ -82,10 +69,8 @@ fn named_link(up: &Up, already: &str) -> String {
         (Some(by), None) => format!(", by the kernel's {by}"),
         (None, _) => String::new(),
     };
-    let seed = match up.emulated_by {
-        Some(_) => format!(" with seed {}", up.seed),
-        None => String::new(),
-    };
+    let emulated = up.emulated_by.as_ref();
+    let seed = emulated.map_or_else(String::new, |_| format!(" with seed {}", up.seed));
     format!("the link {} is{already} up{seed}{by}\n", up.link)
 }
 
@@ -104,25 +89,21 @@ fn direction(name: &str, traffic: &Traffic) -> String {
         traffic.lost
     );
     if let Some(drops) = traffic.queue_drops {
-        let _ = write!(text, ", {drops} dropped by the queue");
+        text += &format!(", {drops} dropped by the queue");
     }
     if traffic.overruns > 0 {
-        let _ = write!(
-            text,
-            ", {} lost because the relay could not keep up",
-            traffic.overruns
-        );
+        let overruns = traffic.overruns;
+        text += &format!(", {overruns} lost because the relay could not keep up");
     }
     for (what, times) in [
         ("held up for", traffic.delay_ns),
         ("later than decided by", traffic.lateness_ns),
     ] {
         if let Some(times) = times {
-            let _ = write!(text, "\n    {what} {}", spread(&times));
+            text += &format!("\n    {what} {}", spread(&times));
         }
     }
-    text.push('\n');
-    text
+    text + "\n"
 }
 
 fn spread(times: &Spread) -> String {

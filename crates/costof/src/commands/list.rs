@@ -1,17 +1,15 @@
 //! `costof list`: what can be measured.
 
 use crate::cli::ListOptions;
-use crate::error::Error;
-use crate::planning;
+use crate::error::Done;
+use crate::plan::request::{infos, select};
 use costof_measure::probe::Probe;
 use costof_model::axis::{Axis, AxisValue, Domain};
-use costof_model::probe_info::ProbeInfo;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-pub(crate) fn run(table: &[&'static Probe], options: &ListOptions) -> Result<ExitCode, Error> {
-    let all: Vec<&ProbeInfo> = table.iter().map(|probe| &*probe.info).collect();
-    let infos = planning::select(&all, &options.probes)?;
+pub(crate) fn run(table: &[&'static Probe], options: &ListOptions) -> Done {
+    let infos = select(&infos(table), &options.probes)?;
     let mut output = BufWriter::new(io::stdout().lock());
     if options.json {
         let text = serde_json::to_string_pretty(&infos).map_err(io::Error::from)?;

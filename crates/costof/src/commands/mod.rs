@@ -1,15 +1,13 @@
 //! The commands, one file each.
 
 pub(crate) mod compare;
-pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod export;
-pub(crate) mod hold;
+pub(crate) mod help;
 mod interleave;
 pub(crate) mod link;
 pub(crate) mod list;
-pub(crate) mod man;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod send;

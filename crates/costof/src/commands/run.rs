@@ -1,128 +1,94 @@
 //! `costof run`: measure.
 
 use crate::cli::RunOptions;
-use crate::error::{Error, wrong};
-use crate::interrupts;
-use crate::machine;
-use crate::planning;
+use crate::error::{Done, Error, INTERRUPTED, bail};
+use crate::machine::Machines;
+use crate::plan::request::Request;
 use crate::record::Record;
-use crate::session::{Done, Ends, Session, hosts_of};
-use crate::tell::tell;
+use crate::resume;
+use crate::session::{Session, hosts};
+use crate::terminal::{log, watch_interrupts};
+use costof_lab::host::Host;
 use costof_measure::probe::Probe;
 use costof_model::rows::{Hosts, Row};
-use costof_model::run_file::{self, Run};
+use costof_model::run_file;
 use costof_report::run as report;
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Barrier;
 
-pub(crate) fn run(
-    table: &'static [&'static Probe],
-    options: &RunOptions,
-) -> Result<ExitCode, Error> {
+pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Done {
     // What is asked is checked before anything starts.
-    let asked = planning::asked(table, options)?;
+    let request = Request::new(table, options)?;
     let several = options.on.len() > 1;
     if several {
-        several_can(options)?;
+        check_several(options)?;
     }
-    let interrupted = interrupts::watch()?;
+    let interrupted = watch_interrupts()?;
     // A file to resume is checked before the machine is described.
     let resumed = options.resume.as_deref().map(Record::reopen).transpose()?;
-    let here = match &resumed {
-        Some((_, run)) => {
-            runs_nothing_unseen(&run.run.plan.hosts, options.force)?;
-            run.run.plan.hosts.clone()
-        }
-        None => hosts_of(options),
+    let hosts = match &resumed {
+        Some(record) => record.run.run.plan.hosts.clone(),
+        None => hosts(options),
     };
-    let remote_costof = here.remote_costof.clone();
-    let session = Session::new(
-        table,
-        options,
-        vec![asked],
-        remote_costof.as_ref(),
-        &interrupted,
-    )?;
+    if resumed.is_some() {
+        resume::check_commands(&hosts, options.force)?;
+    }
+    let remote_costof = hosts.remote_costof.clone();
+    let remote_costof = remote_costof.as_ref();
+    let session = Session::new(table, options, vec![request], remote_costof, &interrupted)?;
     if several {
-        return on_several(session, &here);
+        return on_several(session, &hosts);
     }
-    let done = session.on_one(here, resumed)?;
+    let done = session.measure(hosts, resumed)?;
     drop(session);
-    let Some((record, run)) = done else {
-        return Ok(ExitCode::SUCCESS);
-    };
-    show(&run, &record, options.json)
-}
-
-/// A run file may come from anybody: the commands in it are not run unseen.
-fn runs_nothing_unseen(hosts: &Hosts, force: bool) -> Result<(), Error> {
-    let execs = [&hosts.on, &hosts.peer].into_iter().flatten();
-    let command = execs
-        .filter(|host| host.starts_with("exec:"))
-        .chain(&hosts.remote_costof)
-        .next();
-    match command {
-        Some(command) if !force => Err(wrong(format!(
-            "going on with this run executes a command that its file names: {} (--force, if you \
-             trust it)",
-            command.escape_debug()
-        ))),
-        _ => Ok(()),
+    match done {
+        Some(record) => show(&record, options.json),
+        None => Ok(ExitCode::SUCCESS),
     }
-}
-
-/// The command that goes on with an interrupted run.
-pub(crate) fn resume_by(path: &Path, force: bool) -> String {
-    let force = if force { " --force" } else { "" };
-    format!("costof run --resume {}{force}", path.display())
 }
 
 /// Whether what is asked can be asked of several hosts.
-fn several_can(options: &RunOptions) -> Result<(), Error> {
+fn check_several(options: &RunOptions) -> Result<(), Error> {
     for (position, host) in options.on.iter().enumerate() {
         if options.on[..position].contains(host) {
-            return Err(wrong(format!("--on {host} is given twice")));
+            bail!("--on {host} is given twice");
         }
     }
     if options.json {
-        return Err(wrong(
+        bail!(
             "--json is for one host: with several, each has a run file of its own (--out DIR, then \
-             `costof export FILE`)",
-        ));
+             `costof export FILE`)"
+        );
     }
     match &options.out {
-        Some(folder) if folder.exists() && !folder.is_dir() => Err(wrong(format!(
+        Some(folder) if folder.exists() && !folder.is_dir() => bail!(
             "{} is a file: with several hosts, --out names a folder for one file each",
             folder.display()
-        ))),
+        ),
         _ => Ok(()),
     }
 }
 
 /// The same on each host: those that are one machine one after the other,
 /// the others at the same time.
-fn on_several(session: Session<'_>, here: &Hosts) -> Result<ExitCode, Error> {
-    let options = session.options;
-    let hosts = &options.on;
-    let has_met = Barrier::new(hosts.len());
-    let (measuring, has_met) = (&session, &has_met);
-    let all: Vec<Result<Done, Error>> = std::thread::scope(|scope| {
+fn on_several(session: Session<'_>, here: &Hosts) -> Done {
+    let hosts = &session.options.on;
+    let all_connected = Barrier::new(hosts.len());
+    let measure = &|host: &Host| -> Result<Option<Record>, Error> {
+        let hosts = Hosts {
+            on: Some(host.to_string()),
+            ..here.clone()
+        };
+        let machines = Machines::connect(&hosts, session.setting());
+        // Nothing is measured while others still describe their machine.
+        all_connected.wait();
+        session.measure_on(machines?, hosts, None)
+    };
+    let all: Vec<Result<Option<Record>, Error>> = std::thread::scope(|scope| {
         let running: Vec<_> = hosts
             .iter()
-            .map(|host| {
-                let hosts = Hosts {
-                    on: Some(host.to_string()),
-                    ..here.clone()
-                };
-                scope.spawn(move || {
-                    let ends = Ends::meet(&hosts, measuring.asking());
-                    // Nothing is measured while others still look at their machine.
-                    has_met.wait();
-                    measuring.with(ends?, hosts, None)
-                })
-            })
+            .map(|host| scope.spawn(move || measure(host)))
             .collect();
         let ended = running.into_iter().map(|run| run.join());
         ended
@@ -132,19 +98,18 @@ fn on_several(session: Session<'_>, here: &Hosts) -> Result<ExitCode, Error> {
     drop(session);
     let mut worst = 0;
     for (host, done) in hosts.iter().zip(all) {
-        let shown = match done {
-            Ok(None) => Ok(ExitCode::SUCCESS),
-            Ok(Some((record, run))) => {
+        let shown = done.and_then(|record| match record {
+            None => Ok(ExitCode::SUCCESS),
+            Some(record) => {
                 writeln!(io::stdout(), "{host}:")?;
-                show(&run, &record, false)
+                show(&record, false)
             }
-            Err(error) => Err(error),
-        };
+        });
         let code = match &shown {
             Ok(code) if *code == ExitCode::SUCCESS => 0,
-            Ok(_) => Error::Interrupted.exit_code(),
+            Ok(_) => INTERRUPTED,
             Err(error) => {
-                tell(format!("{host}: {error}"));
+                log(format!("{host}: {error}"));
                 error.exit_code()
             }
         };
@@ -154,7 +119,8 @@ fn on_several(session: Session<'_>, here: &Hosts) -> Result<ExitCode, Error> {
 }
 
 /// Prints what a run gave, and says how it ended.
-fn show(run: &Run, record: &Record, json: bool) -> Result<ExitCode, Error> {
+fn show(record: &Record, json: bool) -> Done {
+    let run = &record.run;
     let mut output = io::stdout().lock();
     if json {
         for point in &run.points {
@@ -168,15 +134,14 @@ fn show(run: &Run, record: &Record, json: bool) -> Result<ExitCode, Error> {
         writeln!(output, "\nThe run is in {}", record.path().display())?;
     }
     if run.end.is_none() {
-        let force = runs_nothing_unseen(&run.run.plan.hosts, false).is_err();
-        let by = resume_by(record.path(), force);
-        tell(format!("interrupted; `{by}` measures what is missing"));
-        return Ok(machine::interrupted_code());
+        let force = resume::check_commands(&run.run.plan.hosts, false).is_err();
+        let command = resume::command(record.path(), force);
+        log(format!("interrupted; `{command}` measures what is missing"));
+        return Ok(ExitCode::from(INTERRUPTED));
     }
     if run.points.is_empty() {
-        return Err(Error::Nothing(
-            "nothing could be measured; the reasons stand above".to_owned(),
-        ));
+        let why = "nothing could be measured; the reasons stand above";
+        return Err(Error::Nothing(why.to_owned()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,9 +1,8 @@
 //! `costof send`: messages by hand, between two terminals.
 
 use crate::cli::{self, SendOptions};
-use crate::error::{Error, wrong};
-use crate::interrupts;
-use crate::tell::tell;
+use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
+use crate::terminal::{log, watch_interrupts};
 use costof_model::axis::AxisValue;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
@@ -16,17 +15,16 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long is sent where nothing ends it.
 const DURATION: Duration = Duration::from_secs(10);
 /// Where a token may stand that no other process sees, unlike the command line.
 const TOKEN: &str = "COSTOF_TOKEN";
-const INTERRUPTED: u8 = 130;
 
-pub(crate) fn run(options: &SendOptions) -> Result<ExitCode, Error> {
+pub(crate) fn run(options: &SendOptions) -> Done {
     match (&options.listen, &options.to) {
         (Some(address), _) => listen(options, address),
         (None, Some(address)) => send(options, address),
@@ -34,30 +32,31 @@ pub(crate) fn run(options: &SendOptions) -> Result<ExitCode, Error> {
     }
 }
 
-fn send(options: &SendOptions, address: &Address) -> Result<ExitCode, Error> {
+fn send(options: &SendOptions, address: &Address) -> Done {
     let axes = by_hand::what(address, &values(options)?).map_err(wrong)?;
-    let token = told_token(options)?;
-    let interrupted = interrupts::watch()?;
-    let unlimited = options.count.is_none() && options.duration.is_none();
+    let token = given_token(options)?;
+    let interrupted = watch_interrupts()?;
+    let sending = &options.sending;
+    let unlimited = sending.count.is_none() && sending.duration.is_none();
     let asked = Asked {
         address,
         token: token.as_deref(),
         axes,
-        messages: options.count,
-        duration: options.duration.or(unlimited.then_some(DURATION)),
+        messages: sending.count,
+        duration: sending.duration.or(unlimited.then_some(DURATION)),
         stop: &interrupted,
     };
-    let sent =
-        by_hand::send(&asked).map_err(|refusal| match interrupted.load(Ordering::Relaxed) {
-            true => Error::Interrupted,
-            false => refused(refusal),
-        })?;
+    let is_interrupted = || interrupted.load(Ordering::Relaxed);
+    let sent = match by_hand::send(&asked) {
+        Err(_) if is_interrupted() => return Err(Error::Interrupted),
+        sent => sent.map_err(refused)?,
+    };
     if sent.ended_by_receiver {
-        tell(format_args!("the receiver at {address} has ended it"));
+        log(format_args!("the receiver at {address} has ended it"));
     }
     let (messages, bytes) = (sent.messages, sent.arrived_bytes);
     if let Err(failure) = &sent.measured {
-        tell(format_args!(
+        log(format_args!(
             "{messages} messages were sent, {} arrived",
             text::counted(bytes / sent.point.axes.number("size"), bytes)
         ));
@@ -70,68 +69,53 @@ fn send(options: &SendOptions, address: &Address) -> Result<ExitCode, Error> {
         (messages, bytes),
         &sent.measured,
     )?;
-    Ok(match interrupted.load(Ordering::Relaxed) {
-        true => ExitCode::from(INTERRUPTED),
-        false => ExitCode::SUCCESS,
-    })
+    Ok(ExitCode::from(if is_interrupted() {
+        INTERRUPTED
+    } else {
+        0
+    }))
 }
 
 /// The axes that were given values.
 fn values(options: &SendOptions) -> Result<Vec<(&str, AxisValue)>, Error> {
-    let named = [
-        ("primitive", &options.primitive),
-        ("size", &options.size),
-        ("threads", &options.threads),
-        ("pattern", &options.pattern),
-        ("in_flight", &options.in_flight),
-        ("fields", &options.fields),
-        ("buffers", &options.buffers),
-        ("over", &options.over),
-    ];
-    let mut values: Vec<(&str, AxisValue)> = named
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value.clone()?)))
-        .collect();
-    for (axis, given) in &options.settings {
+    let mut values: Vec<(&str, AxisValue)> = options.axes.0.clone();
+    for (axis, given) in &options.sending.settings {
         let [given] = &given[..] else {
-            return Err(wrong(format!(
-                "--set {axis}= takes one value here (costof run compares several)"
-            )));
+            bail!("--set {axis}= takes one value here (costof run compares several)");
         };
         if values.iter().any(|(name, _)| name == axis) {
-            return Err(wrong(format!("the axis {axis} has two values")));
+            bail!("the axis {axis} has two values");
         }
         values.push((axis, by_hand::value(axis, given).map_err(wrong)?));
     }
     Ok(values)
 }
 
-fn listen(options: &SendOptions, address: &Address) -> Result<ExitCode, Error> {
-    let told = match options.open {
-        true => None,
-        false => told_token(options)?,
+fn listen(options: &SendOptions, address: &Address) -> Done {
+    let given = if options.open {
+        None
+    } else {
+        given_token(options)?
     };
-    let drawn = match told.is_none() && !options.open {
-        true => Some(by_hand::token().map_err(|error| {
-            wrong(format!(
-                "the kernel gives no random bytes for a token: {error} (--token)"
-            ))
-        })?),
-        false => None,
+    let generated = if options.open || given.is_some() {
+        None
+    } else {
+        let token = by_hand::token();
+        Some(token.context("the kernel gives no random bytes for a token (--token)")?)
     };
-    let interrupted = interrupts::watch()?;
-    let clients_most = options.max_clients.into();
+    let interrupted = watch_interrupts()?;
     let ports = options.data_port.unwrap_or((0, 0));
-    let token = told.or_else(|| drawn.clone());
-    let receiver = Receiver::open(address, token, clients_most, ports).map_err(refused)?;
+    let token = given.or_else(|| generated.clone());
+    let receiver = Receiver::open(address, token, options.max_clients.into(), ports);
+    let receiver = receiver.map_err(refused)?;
     let address = receiver.address();
-    let file = match (&options.token_file, &drawn) {
+    let file = match (&options.token_file, &generated) {
         (Some(path), Some(token)) => Some(TokenFile::write(path, token)?),
         _ => None,
     };
-    tell(format_args!("listening at {address} until Ctrl-C"));
+    log(format_args!("listening at {address} until Ctrl-C"));
     let to = shown(&address);
-    tell(match (options.open, &options.token_file, &drawn) {
+    log(match (options.open, &options.token_file, &generated) {
         (true, ..) => format!("senders: costof send --to {to} (--open: without a token)"),
         (_, Some(path), _) => format!(
             "senders: costof send --to {to} --token-file {}",
@@ -142,23 +126,20 @@ fn listen(options: &SendOptions, address: &Address) -> Result<ExitCode, Error> {
     });
     let failed = Mutex::new(None);
     receiver.serve(&interrupted, &|heard| {
-        if let Err(error) = hear(options.json, heard) {
+        if let Err(error) = show_event(options.json, heard) {
             // Nobody reads what there is to be said.
             interrupted.store(true, Ordering::Relaxed);
-            *failed.lock().unwrap_or_else(|error| error.into_inner()) = Some(error);
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }
     });
     drop(file);
-    match failed
-        .into_inner()
-        .unwrap_or_else(|error| error.into_inner())
-    {
+    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
         None => Ok(ExitCode::from(INTERRUPTED)),
     }
 }
 
-/// The address as others call it: one that stands for all of this machine's is none.
+/// The address as others call it: one that stands for all addresses of this machine is none.
 fn shown(address: &Address) -> String {
     match address {
         Address::Ip(host, port) if ["0.0.0.0", "::"].contains(&host.as_str()) => {
@@ -168,15 +149,15 @@ fn shown(address: &Address) -> String {
     }
 }
 
-fn hear(json: bool, heard: Heard) -> Result<(), Error> {
+fn show_event(json: bool, heard: Heard) -> Result<(), Error> {
     match heard {
-        Heard::Refused { from, because } => tell(format_args!("{from} is refused: {because}")),
-        Heard::Trouble(what) => tell(what),
+        Heard::Refused { from, because } => log(format_args!("{from} is refused: {because}")),
+        Heard::Trouble(what) => log(what),
         Heard::Began {
             client,
             from,
             point,
-        } => tell(format_args!(
+        } => log(format_args!(
             "client {client} ({from}) sends: {}",
             text::what(&point, by_hand::info())
         )),
@@ -191,7 +172,7 @@ fn hear(json: bool, heard: Heard) -> Result<(), Error> {
                 measured,
             } = *served;
             if let Some(why) = early {
-                tell(format_args!(
+                log(format_args!(
                     "client {client} ({from}) ended early, after {}: {why}",
                     text::counted(messages, bytes)
                 ));
@@ -251,31 +232,27 @@ fn show(
     Ok(())
 }
 
-/// The token that this end was told; none where it is to be drawn.
-fn told_token(options: &SendOptions) -> Result<Option<String>, Error> {
+/// The token of the options or the environment; none where it is to be generated.
+fn given_token(options: &SendOptions) -> Result<Option<String>, Error> {
     if let Some(token) = &options.token {
         return Ok(Some(token.clone()));
     }
-    if let Some(path) = &options.token_file {
-        return match fs::read_to_string(path) {
-            Ok(text) => {
-                let token = cli::token(text.trim()).map_err(|error| {
-                    wrong(format!("{} holds no token: {error}", path.display()))
-                })?;
-                Ok(Some(token))
-            }
-            // Who listens writes it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && options.listen.is_some() => {
-                Ok(None)
-            }
-            Err(error) => Err(wrong(format!("cannot read {}: {error}", path.display()))),
+    let Some(path) = &options.token_file else {
+        return match std::env::var(TOKEN) {
+            Ok(token) if !token.is_empty() => cli::token(&token).map(Some).context(TOKEN),
+            _ => Ok(None),
         };
-    }
-    match std::env::var(TOKEN) {
-        Ok(token) if !token.is_empty() => cli::token(&token)
-            .map(Some)
-            .map_err(|error| wrong(format!("{TOKEN}: {error}"))),
-        _ => Ok(None),
+    };
+    match fs::read_to_string(path) {
+        Ok(text) => {
+            let token = cli::token(text.trim()).map(Some);
+            token.context(format_args!("{} holds no token", path.display()))
+        }
+        // The receiver writes it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && options.listen.is_some() => {
+            Ok(None)
+        }
+        Err(error) => bail!("cannot read {}: {error}", path.display()),
     }
 }
 
@@ -284,16 +261,11 @@ struct TokenFile(PathBuf);
 
 impl TokenFile {
     fn write(path: &Path, token: &str) -> Result<TokenFile, Error> {
-        let written = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .and_then(|mut file| writeln!(file, "{token}"));
-        match written {
-            Ok(()) => Ok(TokenFile(path.to_owned())),
-            Err(error) => Err(wrong(format!("cannot write {}: {error}", path.display()))),
-        }
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create_new(true).mode(0o600).open(path);
+        file.and_then(|mut file| writeln!(file, "{token}"))
+            .context(format_args!("cannot write {}", path.display()))?;
+        Ok(TokenFile(path.to_owned()))
     }
 }
 

@@ -5,17 +5,16 @@ mod shown;
 mod tests;
 mod unoptimised;
 
-use crate::cli::{self, RunOptions, StudyOptions};
-use crate::commands::run::resume_by;
-use crate::error::{Error, wrong};
-use crate::interrupts;
-use crate::machine;
-use crate::planning::{self, Asked};
-use crate::session::{Session, hosts_of};
-use crate::tell::tell;
+use crate::cli::{self, Chosen, RunOptions, StudyOptions};
+use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
+use crate::plan::cost;
+use crate::plan::request::{Request, infos};
+use crate::resume;
+use crate::session::{Session, hosts};
+use crate::terminal::{log, watch_interrupts};
 use clap::Parser;
 use costof_lab::host::Host;
-use costof_measure::probe::{self, Probe};
+use costof_measure::probe::Probe;
 use costof_model::facts::Facts;
 use costof_model::link::Link;
 use costof_model::nearest;
@@ -37,23 +36,20 @@ const MARKDOWN: &str = "study.md";
 /// The same by an unoptimised build.
 const UNOPTIMISED: &str = "unoptimised.jsonl";
 
-pub(crate) fn run(
-    table: &'static [&'static Probe],
-    options: &StudyOptions,
-) -> Result<ExitCode, Error> {
+pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> Done {
     let Some(name) = &options.study else {
         return list();
     };
     let study = find(name)?;
-    let infos: Vec<&ProbeInfo> = table.iter().map(|probe| &*probe.info).collect();
+    let infos = infos(table);
     study.check(&infos).map_err(wrong)?;
     let command = Command {
         table,
         options,
-        folder: options
-            .out
-            .clone()
-            .unwrap_or_else(|| PathBuf::from(format!("study-{}", study.name))),
+        folder: match &options.out {
+            Some(folder) => folder.clone(),
+            None => PathBuf::from(format!("study-{}", study.name)),
+        },
         study,
         infos,
     };
@@ -63,13 +59,10 @@ pub(crate) fn run(
     }
 }
 
-fn list() -> Result<ExitCode, Error> {
+fn list() -> Done {
     let mut output = io::stdout().lock();
-    let width = EMBEDDED
-        .iter()
-        .map(|(name, _)| name.len())
-        .max()
-        .unwrap_or(0);
+    let width = EMBEDDED.iter().map(|(name, _)| name.len()).max();
+    let width = width.unwrap_or(0);
     for (name, text) in EMBEDDED {
         let study = Study::read(name, name, text).map_err(wrong)?;
         writeln!(output, "{name:width$}  {}", study.title)?;
@@ -90,20 +83,17 @@ fn find(name: &str) -> Result<Study, Error> {
     let path = Path::new(name);
     if !path.exists() {
         let known: Vec<&str> = EMBEDDED.iter().map(|(name, _)| *name).collect();
-        return Err(wrong(format!(
+        bail!(
             "there is no study `{name}`{}, and no file of that name (studies: {})",
             nearest::hint(name, known.iter().copied()),
             known.join(", ")
-        )));
+        );
     }
-    let cannot = |error: io::Error| wrong(format!("cannot read {name}: {error}"));
     let mut text = String::new();
-    let file = File::open(path).map_err(cannot)?;
-    let read = file.take(FILE_MAX_BYTES + 1).read_to_string(&mut text);
-    if read.map_err(cannot)? as u64 > FILE_MAX_BYTES {
-        return Err(wrong(format!(
-            "{name} is longer than {FILE_MAX_BYTES} bytes: it is no study"
-        )));
+    let file = File::open(path);
+    let read = file.and_then(|file| file.take(FILE_MAX_BYTES + 1).read_to_string(&mut text));
+    if read.context(format_args!("cannot read {name}"))? as u64 > FILE_MAX_BYTES {
+        bail!("{name} is longer than {FILE_MAX_BYTES} bytes: it is no study");
     }
     let stem = path.file_stem().unwrap_or(path.as_os_str());
     Study::read(&stem.to_string_lossy(), name, &text).map_err(wrong)
@@ -112,7 +102,7 @@ fn find(name: &str) -> Result<Study, Error> {
 /// What a selection says, as `costof run` takes it.
 #[derive(Parser)]
 #[command(no_binary_name = true)]
-struct Said {
+struct SelectionOptions {
     #[arg(required = true)]
     probes: Vec<String>,
     #[arg(long = "set", value_parser = cli::setting)]
@@ -143,37 +133,31 @@ impl Command<'_> {
 
     /// What the options of a study are as those of a run into this file.
     fn run_options(&self, file: &str) -> RunOptions {
-        let options = self.options;
+        let out = Some(self.folder.join(file));
         RunOptions {
-            quick: options.quick,
-            full: options.full,
-            cpu: options.cpu.clone(),
-            no_wait: options.no_wait,
-            seed: options.seed,
-            timeout: options.timeout,
-            dry_run: options.dry_run,
-            out: Some(self.folder.join(file)),
-            ..RunOptions::bare()
+            dry_run: self.options.dry_run,
+            ..RunOptions::new(self.options.measuring.clone(), out)
         }
     }
 
-    fn measure(&self) -> Result<ExitCode, Error> {
+    fn measure(&self) -> Done {
         let unoptimised = self.unoptimised()?;
         // What is wrong is told before anything is measured.
-        let measured = match self.options.dry_run {
-            true => None,
-            false => self.first_half(unoptimised.is_some())?,
+        let measured = if self.options.dry_run {
+            None
+        } else {
+            self.first_half(unoptimised.is_some())?
         };
-        let interrupted = interrupts::watch()?;
+        let interrupted = watch_interrupts()?;
         if let Some(host) = &unoptimised {
-            self.meet(host, &interrupted)?;
-        }
-        if measured.is_none() {
-            self.tell_of_builds()?;
+            self.check_unoptimised(host, &interrupted)?;
         }
         let run = match measured {
             Some(run) => Some(run),
-            None => self.one(RUN, None, &interrupted)?,
+            None => {
+                self.log_builds()?;
+                self.measure_into(RUN, None, &interrupted)?
+            }
         };
         if let Some(run) = &run {
             if run.end.is_none() {
@@ -187,7 +171,7 @@ impl Command<'_> {
             }
         }
         let other = match unoptimised {
-            Some(host) => self.one(UNOPTIMISED, Some(host), &interrupted),
+            Some(host) => self.measure_into(UNOPTIMISED, Some(host), &interrupted),
             None => Ok(None),
         };
         let Some(run) = run else {
@@ -203,11 +187,12 @@ impl Command<'_> {
                     unoptimised: None,
                 })?;
                 let begun = self.folder.join(UNOPTIMISED);
-                let by = match begun.exists() {
-                    true => resume_by(&begun, true),
-                    false => self.second_half_by(),
+                let command = if begun.exists() {
+                    resume::command(&begun, true)
+                } else {
+                    self.second_half_command()
                 };
-                tell(format!("`{by}` measures what is missing"));
+                log(format!("`{command}` measures what is missing"));
                 Err(error)
             }
         }
@@ -215,7 +200,7 @@ impl Command<'_> {
 
     /// The selections that are measured, or those of them that the unoptimised build measures too.
     fn selected(&self, by_unoptimised: bool) -> impl Iterator<Item = &Selection> {
-        let quick = self.options.quick;
+        let quick = self.options.measuring.quick;
         let selections = self.study.selections.iter();
         selections
             .filter(move |selection| !by_unoptimised || selection.unoptimised)
@@ -224,7 +209,7 @@ impl Command<'_> {
 
     /// Measures the selections into one file; those that the unoptimised build measures, where it is
     /// one that does. None where nothing is measured but shown.
-    fn one(
+    fn measure_into(
         &self,
         file: &str,
         host: Option<Host>,
@@ -238,71 +223,68 @@ impl Command<'_> {
             on: host.into_iter().collect(),
             ..self.run_options(file)
         };
-        let selected: Vec<(&Selection, RunOptions)> = self
-            .selected(by_unoptimised)
-            .map(|selection| Ok((selection, self.said(selection, &options)?)))
-            .collect::<Result<_, Error>>()?;
-        if selected.is_empty() {
-            return Err(wrong(format!(
-                "{} has no `[[run]]`, and so nothing is measured",
-                self.study.name
-            )));
-        }
-        let asked = selected
-            .iter()
-            .map(|(selection, said)| self.asked(selection, said))
+        let selected = self.selected(by_unoptimised);
+        let requests = selected
+            .map(|selection| self.request(selection, &options))
             .collect::<Result<Vec<_>, Error>>()?;
-        let mut session = Session::new(self.table, &options, asked, None, interrupted)?;
+        if requests.is_empty() {
+            let study = &self.study.name;
+            bail!("{study} has no `[[run]]`, and so nothing is measured");
+        }
+        let mut session = Session::new(self.table, &options, requests, None, interrupted)?;
         session.fits = fits;
-        let done = session.on_one(hosts_of(&options), None)?;
-        Ok(done.map(|(_, run)| run))
+        let done = session.measure(hosts(&options), None)?;
+        Ok(done.map(|record| record.run))
     }
 
-    /// A selection as the options of a run.
-    fn said(&self, selection: &Selection, options: &RunOptions) -> Result<RunOptions, Error> {
-        let said = Said::try_parse_from(selection.words(options.quick)).map_err(|error| {
+    /// What a selection asks, measured like a run with these options.
+    fn request(
+        &self,
+        selection: &Selection,
+        options: &RunOptions,
+    ) -> Result<Request<'static>, Error> {
+        let quick = options.measuring.quick;
+        let is_wrong = |what: &str| wrong(self.study.wrong_selection(selection, quick, what));
+        let words = selection.words(quick);
+        let selected = SelectionOptions::try_parse_from(words).map_err(|error| {
             let error = error.to_string();
             let what = error.lines().next().unwrap_or_default();
-            let what = what.trim_start_matches("error: ");
-            wrong(self.study.wrong_selection(selection, options.quick, what))
+            is_wrong(what.trim_start_matches("error: "))
         })?;
-        Ok(RunOptions {
-            probes: said.probes,
-            settings: said.settings,
-            links: said.links,
+        let options = RunOptions {
+            probes: selected.probes,
+            chosen: Chosen {
+                settings: selected.settings,
+                links: selected.links,
+                ..Chosen::default()
+            },
             ..options.clone()
-        })
-    }
-
-    fn asked<'o>(&self, selection: &Selection, said: &'o RunOptions) -> Result<Asked<'o>, Error> {
-        let mut asked = planning::asked(self.table, said).map_err(|error| {
-            wrong(
-                self.study
-                    .wrong_selection(selection, said.quick, &error.to_string()),
-            )
-        })?;
-        asked.headlines_only |= selection.headlines;
-        Ok(asked)
+        };
+        let mut request =
+            Request::new(self.table, &options).map_err(|error| is_wrong(&error.to_string()))?;
+        request.headlines_only |= selection.headlines;
+        Ok(request)
     }
 
     /// Says how to go on with the half in this file, and with the second where that is missing too.
     fn interrupted(&self, file: &str, asks_unoptimised: bool) -> ExitCode {
-        let by = resume_by(&self.folder.join(file), file == UNOPTIMISED);
-        let then = match asks_unoptimised && file == RUN {
-            true => format!(
+        let command = resume::command(&self.folder.join(file), file == UNOPTIMISED);
+        let then = if asks_unoptimised && file == RUN {
+            format!(
                 "`{}` what the unoptimised build is asked, and shows it",
-                self.second_half_by()
-            ),
-            false => format!(
+                self.second_half_command()
+            )
+        } else {
+            format!(
                 "`costof study {} --run {}` shows it",
                 self.named(),
                 self.folder.join(RUN).display()
-            ),
+            )
         };
-        tell(format!(
-            "interrupted; `{by}` measures what is missing, then {then}"
+        log(format!(
+            "interrupted; `{command}` measures what is missing, then {then}"
         ));
-        machine::interrupted_code()
+        ExitCode::from(INTERRUPTED)
     }
 }
 
@@ -312,11 +294,9 @@ fn fits(table: &[&'static Probe], point: &Point, facts: &Facts) -> Result<(), St
     if let Some(threads) = point.axes.find_number("threads")
         && threads > cpus.max(1)
     {
-        return Err(format!(
-            "{threads} threads, and the run has {cpus} processors"
-        ));
+        return Err(format!("{threads} threads, and the run has {cpus} CPUs"));
     }
-    let needs = probe::find(table, &point.probe).map_or(0, |probe| (probe.memory_bytes)(point));
+    let needs = cost::memory_bytes(table, point);
     match facts.available_bytes() {
         Some(free) if needs > free / 2 => Err(format!(
             "it needs {:.1} GB of memory, more than half of the {:.1} GB that are free",

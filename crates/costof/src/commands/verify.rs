@@ -1,15 +1,15 @@
 //! `costof verify`: costof beside other programs that measure the same.
 
-mod told;
+mod text;
 
 use crate::cli::VerifyOptions;
-use crate::error::{Error, wrong};
-use crate::tell::tell;
-use crate::{interrupts, placement};
+use crate::error::{Context, Done, Error, checked, wrong};
+use crate::plan::request::infos;
+use crate::terminal::{log, watch_interrupts};
+use crate::{placement, progress};
 use costof_measure::probe::Probe;
 use costof_measure::{facts, gauge};
 use costof_model::plan;
-use costof_model::probe_info::ProbeInfo;
 use costof_peers::agreement::Placed;
 use costof_peers::checks::{Check, checks};
 use costof_peers::child::Interrupt;
@@ -17,29 +17,22 @@ use costof_peers::costof::Costof;
 use costof_peers::error::Error as PeersError;
 use costof_peers::round::Event;
 use costof_peers::verify::{Outcome, Row, Verifier, chosen};
-use indicatif::{ProgressBar, ProgressStyle};
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
-/// The exit code where something lies further from what is expected than was allowed.
-const FURTHER: u8 = 1;
-
-pub(crate) fn run(
-    table: &'static [&'static Probe],
-    options: &VerifyOptions,
-) -> Result<ExitCode, Error> {
-    let infos: Vec<&ProbeInfo> = table.iter().map(|probe| &*probe.info).collect();
+pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> Done {
+    let infos = infos(table);
     let means = |word: &str, probe: &str| {
         let found = plan::select(&infos, word).unwrap_or_default();
         found.iter().any(|info| info.id == probe)
     };
     let checks = chosen(checks(), &options.which, means).map_err(wrong)?;
     let cpus = placement::here(options.cpu.as_deref())?;
-    let interrupt = Interrupt::by(interrupts::watch()?);
-    let own = std::env::current_exe()
-        .map_err(|error| wrong(format!("cannot tell where this costof is: {error}")))?;
+    let interrupt = Interrupt::by(watch_interrupts()?);
+    let own = std::env::current_exe().context("cannot tell where this costof is")?;
     let folder = Folder::create()?;
     let verifier = Verifier {
         costof: &Costof::at(own),
@@ -52,25 +45,21 @@ pub(crate) fn run(
     };
     let rows = all(&verifier, checks, options.json)?;
     if !options.json {
-        io::stdout().write_all(told::in_all(&rows).as_bytes())?;
+        io::stdout().write_all(text::summary(&rows).as_bytes())?;
     }
     if !rows.iter().any(is_compared) {
-        return Err(Error::Nothing(
-            "nothing could be compared; the reasons stand above".to_owned(),
-        ));
+        let why = "nothing could be compared; the reasons stand above";
+        return Err(Error::Nothing(why.to_owned()));
     }
     let is_further = |percent: f64| rows.iter().any(|row| is_beyond(row, percent / 100.0));
-    Ok(match options.threshold.is_some_and(is_further) {
-        true => ExitCode::from(FURTHER),
-        false => ExitCode::SUCCESS,
-    })
+    Ok(checked(options.threshold.is_some_and(is_further)))
 }
 
 /// Makes every check, and says what came of it as soon as that is known.
 fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Row>, Error> {
     let sides = |check: &Check| 1 + check.beside.len();
     let measurements = verifier.rounds * checks.iter().map(sides).sum::<usize>();
-    let bar = bar(measurements as u64);
+    let bar = progress::bar(measurements as u64, "");
     let mut rows = Vec::new();
     let mut before = 0;
     for check in checks {
@@ -83,9 +72,8 @@ fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Ro
                     bar.inc(1);
                 }
                 Event::Waits(holder) => bar.suspend(|| {
-                    tell(format!(
-                        "waiting: this machine is being measured by {holder}"
-                    ));
+                    let machine = "this machine is being measured by";
+                    log(format!("waiting: {machine} {holder}"));
                 }),
                 Event::LeftOut { .. } | Event::Round { .. } => {}
             })
@@ -96,9 +84,10 @@ fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Ro
         // What was absent or failed is over too.
         bar.set_position(before);
         let mut output = io::stdout().lock();
-        let text = match json {
-            true => found.iter().map(told::as_json).collect(),
-            false => told::of_check(&found),
+        let text = if json {
+            found.iter().map(text::as_json).collect()
+        } else {
+            text::of_check(&found)
         };
         bar.suspend(|| {
             output
@@ -109,14 +98,6 @@ fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Ro
     }
     bar.finish_and_clear();
     Ok(rows)
-}
-
-fn bar(measurements: u64) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template("{bar:30} {pos}/{len}, {elapsed} of about {duration}: {msg}")
-            .expect("the template is valid")
-            .progress_chars("━╸ ");
-    ProgressBar::new(measurements).with_style(style)
 }
 
 fn is_compared(row: &Row) -> bool {
@@ -146,24 +127,15 @@ impl Folder {
             fastrand::u32(..)
         );
         let path = std::env::temp_dir().join(name);
-        create_private(&path).map_err(|error| {
-            wrong(format!(
-                "cannot make the folder {}: {error}",
-                path.display()
-            ))
-        })?;
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.context(format_args!("cannot make the folder {}", path.display()))?;
         Ok(Folder(path))
     }
-}
-
-fn create_private(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().mode(0o700).create(path)
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
         // Whatever cannot be taken away lies among other temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,14 +1,14 @@
-//! `costof worker`: measure what a controller asks for.
+//! `costof worker` and `costof hold`: what a controller starts, to measure and to keep a link.
 
-use crate::error::Error;
+use crate::error::Done;
+use costof_lab::link;
 use costof_measure::probe::Probe;
 use costof_measure::worker;
+use costof_model::link::Link;
 use std::process::{Command, ExitCode};
 
-pub(crate) fn run(
-    table: &'static [&'static Probe],
-    end_with_parent: bool,
-) -> Result<ExitCode, Error> {
+/// Measures what a controller asks for.
+pub(crate) fn run(table: &'static [&'static Probe], end_with_parent: bool) -> Done {
     if end_with_parent {
         worker::work(table, env!("CARGO_PKG_VERSION"))?;
         return Ok(ExitCode::SUCCESS);
@@ -17,4 +17,14 @@ pub(crate) fn run(
     let mut guarded = Command::new("/proc/self/exe");
     let code = worker::guard(guarded.args(["worker", "--end-with-parent"]))?;
     Ok(ExitCode::from(code))
+}
+
+/// Makes a link and keeps it for as long as the controller wants it.
+pub(crate) fn hold(link: &Link, named: bool) -> Done {
+    if named {
+        link::hold_named(link)?;
+    } else {
+        link::hold(link)?;
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -13,6 +13,7 @@ use rustix::fs::{Advice, fadvise};
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::arena::base_page_bytes;
+use crate::system_call::check;
 
 /// linux/syscalls: the same number on all architectures of this crate.
 const SYS_CACHESTAT: libc::c_long = 451;
@@ -53,9 +54,10 @@ pub fn evict(file: &File, len: u64) -> io::Result<u64> {
 /// who owns it or may write to it.
 pub fn cached_bytes(file: &File, len: u64) -> io::Result<u64> {
     match cachestat(file, len) {
-        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => by_mincore(file, len),
-        // A seccomp filter that does not know it yet.
-        Err(error) if error.raw_os_error() == Some(libc::EPERM) => by_mincore(file, len),
+        // EPERM: a seccomp filter that does not know it yet.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+            by_mincore(file, len)
+        }
         answer => answer,
     }
 }
@@ -76,10 +78,8 @@ fn cachestat(file: &File, len: u64) -> io::Result<u64> {
             0,
         )
     };
-    match status {
-        0 => Ok(counts[0] * base_page_bytes() as u64),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(status)?;
+    Ok(counts[0] * base_page_bytes() as u64)
 }
 
 fn by_mincore(file: &File, len: u64) -> io::Result<u64> {
@@ -101,13 +101,10 @@ fn by_mincore(file: &File, len: u64) -> io::Result<u64> {
             )
         }?;
         // SAFETY: the range was just mapped, and there is a byte for each of its pages.
-        let status = unsafe { libc::mincore(start, bytes, resident.as_mut_ptr()) };
-        let error = io::Error::last_os_error();
+        let known = check(unsafe { libc::mincore(start, bytes, resident.as_mut_ptr()) });
         // SAFETY: the mapping is this function's own, and no borrow of it exists.
         unsafe { rustix::mm::munmap(start, bytes) }?;
-        if status != 0 {
-            return Err(error);
-        }
+        known?;
         let count = resident.iter().filter(|page| **page & 1 == 1).count();
         cached += (count * page) as u64;
         at += bytes as u64;

@@ -14,12 +14,14 @@
 //! Source: open(2), fstatat(2), renameat(2), unlinkat(2), mkdirat(2), fork(2), pipe(7), setsid(2),
 //! FS_IOC_SETFLAGS(2const); `recently_deleted` and `find_group_orlov` in fs/ext4/ialloc.c.
 
+use crate::system_call::check;
 use std::ffi::{CStr, CString};
-use std::fs::File;
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{self, PipeWriter};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
 /// Files with names in a folder that goes with this process.
 #[derive(Debug)]
@@ -61,7 +63,7 @@ impl Names {
             u128::from_ne_bytes(crate::random::bytes()?)
         );
         let parent = CString::new(parent.as_os_str().as_bytes())?;
-        let parent = open_folder(libc::AT_FDCWD, &parent)?;
+        let parent = open_folder(&CWD, &parent)?;
         // Where it lies follows from its name too.
         let inside = CString::new(format!("{name}/{name}"))?;
         let name = CString::new(name)?;
@@ -142,11 +144,9 @@ impl Names {
         for name in &self.names[..n as usize] {
             let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC;
             // SAFETY: the name ends in a zero byte.
-            let file =
-                unsafe { libc::openat(self.folder.as_raw_fd(), name.as_ptr(), flags, 0o600) };
-            if file < 0 {
-                return Err(io::Error::last_os_error());
-            }
+            let file = check(unsafe {
+                libc::openat(self.folder.as_raw_fd(), name.as_ptr(), flags, 0o600)
+            })?;
             // SAFETY: the kernel just gave this descriptor to nobody else.
             unsafe { libc::close(file) };
         }
@@ -159,20 +159,12 @@ impl Names {
     ///
     /// What fstatat(2) says the first time that it fails: `NotFound` where one is not there.
     pub fn stat(&self, n: u64) -> io::Result<()> {
+        let folder = self.folder.as_raw_fd();
         for name in &self.names[..n as usize] {
             let mut status = std::mem::MaybeUninit::<libc::stat>::uninit();
+            let (name, status) = (name.as_ptr(), status.as_mut_ptr());
             // SAFETY: the name ends in a zero byte, and a stat is there to be written.
-            let answer = unsafe {
-                libc::fstatat(
-                    self.folder.as_raw_fd(),
-                    name.as_ptr(),
-                    status.as_mut_ptr(),
-                    0,
-                )
-            };
-            if answer != 0 {
-                return Err(io::Error::last_os_error());
-            }
+            check(unsafe { libc::fstatat(folder, name, status, 0) })?;
         }
         Ok(())
     }
@@ -198,9 +190,7 @@ impl Names {
                 (from, to) = (to, from);
             }
             // SAFETY: both names end in a zero byte.
-            if unsafe { libc::renameat(folder, from.as_ptr(), folder, to.as_ptr()) } != 0 {
-                return Err(io::Error::last_os_error());
-            }
+            check(unsafe { libc::renameat(folder, from.as_ptr(), folder, to.as_ptr()) })?;
         }
         let times = times + n;
         self.here = Here::Renamed { files, times };
@@ -239,21 +229,12 @@ impl Names {
 #[inline]
 fn unlink(folder: &OwnedFd, name: &CStr) -> io::Result<()> {
     // SAFETY: the name ends in a zero byte.
-    match unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), 0) }).map(drop)
 }
 
-fn open_folder(at: RawFd, name: &CStr) -> io::Result<OwnedFd> {
-    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
-    // SAFETY: the name ends in a zero byte.
-    let folder = unsafe { libc::openat(at, name.as_ptr(), flags) };
-    if folder < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel just gave this descriptor to nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(folder) })
+fn open_folder(at: &impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat(at, name, flags, Mode::empty())?)
 }
 
 /// A child that removes a folder when this process is gone, or lets it go.
@@ -265,48 +246,33 @@ struct Janitor {
     inside: CString,
     pid: libc::pid_t,
     /// Its end of the pipe is what the child waits for.
-    _open: File,
+    _open: PipeWriter,
 }
 
 impl Janitor {
     fn hire(parent: OwnedFd, name: CString, inside: CString, most: u64) -> io::Result<Self> {
-        let (mut ends, mut stage) = ([0; 2], [0_u8; NAME_BYTES]);
-        // SAFETY: two descriptors are written to.
-        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel just gave these descriptors to nobody else.
-        let [waits, open] = ends.map(|end| unsafe { File::from_raw_fd(end) });
+        let mut stage = [0_u8; NAME_BYTES];
+        let (waits, open) = std::io::pipe()?;
         // SAFETY: the child makes system calls alone, on memory that was there before, and ends by
         // _exit: no lock of another thread can hold it up.
-        let pid = unsafe { libc::fork() };
-        match pid {
-            0 => remove_when_closed(
-                waits.as_raw_fd(),
-                parent.as_raw_fd(),
-                [&name, &inside],
-                most,
-                &mut stage,
-            ),
-            -1 => Err(io::Error::last_os_error()),
-            pid => Ok(Self {
-                parent,
-                name,
-                inside,
-                pid,
-                _open: open,
-            }),
+        let pid = check(unsafe { libc::fork() })?;
+        if pid == 0 {
+            let (waits, parent) = (waits.as_raw_fd(), parent.as_raw_fd());
+            remove_when_closed(waits, parent, [&name, &inside], most, &mut stage);
         }
+        Ok(Self {
+            parent,
+            name,
+            inside,
+            pid,
+            _open: open,
+        })
     }
 
     fn make_folder(&self) -> io::Result<OwnedFd> {
-        let parent = self.parent.as_raw_fd();
         let make = |name: &CStr| {
-            // SAFETY: the name ends in a zero byte.
-            match unsafe { libc::mkdirat(parent, name.as_ptr(), 0o700) } {
-                0 => open_folder(parent, name),
-                _ => Err(io::Error::last_os_error()),
-            }
+            mkdirat(&self.parent, name, Mode::RWXU)?;
+            open_folder(&self.parent, name)
         };
         spread_subfolders(&make(&self.name)?);
         make(&self.inside)

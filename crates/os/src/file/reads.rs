@@ -20,6 +20,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 use super::order::Order;
 use super::shrunk::Guard;
 use crate::arena::{Arena, PageSize};
+use crate::system_call::{invalid, retry};
 
 /// How blocks are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -102,10 +103,9 @@ impl Reader {
             Engine::Pread | Engine::Map => 1,
         };
         if !(1..=DEPTH_MOST).contains(&depth) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("{depth} reads cannot be under way at once"),
-            ));
+            return Err(invalid(format!(
+                "{depth} reads cannot be under way at once"
+            )));
         }
         let block_bytes = order.block_bytes() as usize;
         let apart = block_bytes.next_multiple_of(BUFFER_ALIGNMENT);
@@ -139,10 +139,10 @@ impl Reader {
     /// `InvalidInput` where it is smaller than [`Reader::memory_bytes`].
     pub fn into_memory(mut self, memory: Arena) -> io::Result<Self> {
         if memory.len() < self.memory_bytes() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("{} bytes do not hold what is read", memory.len()),
-            ));
+            return Err(invalid(format!(
+                "{} bytes do not hold what is read",
+                memory.len()
+            )));
         }
         self.slots.memory = memory;
         Ok(self)
@@ -191,10 +191,10 @@ impl Reader {
                     self.slots.copy(mapping, self.order.advance());
                     each(start, stamp());
                 }
-                match mapping.guard.shrank() {
-                    false => Ok(()),
-                    true => Err(shorter()),
+                if mapping.guard.shrank() {
+                    return Err(shorter());
                 }
+                Ok(())
             }
             Inner::Uring(ring, file) => {
                 let file = Fd(file.as_raw_fd());
@@ -250,28 +250,15 @@ impl Slots {
     fn pread(&mut self, file: &File, offset: u64) -> io::Result<()> {
         self.offsets[0] = offset;
         let buffer = self.buffer(0);
-        loop {
-            // SAFETY: the slot holds a block, and nobody else has it.
-            let read = unsafe {
-                libc::pread64(
-                    file.as_raw_fd(),
-                    buffer.cast(),
-                    self.block_bytes,
-                    offset.cast_signed(),
-                )
-            };
-            match usize::try_from(read) {
-                Ok(bytes) if bytes == self.block_bytes => return Ok(()),
-                // Reads of a file stop short only at its end.
-                Ok(_) => return Err(shorter()),
-                Err(_) => {
-                    let error = io::Error::last_os_error();
-                    if error.kind() != io::ErrorKind::Interrupted {
-                        return Err(error);
-                    }
-                }
-            }
+        let (file, bytes) = (file.as_raw_fd(), self.block_bytes);
+        let offset = offset.cast_signed();
+        // SAFETY: the slot holds a block, and nobody else has it.
+        let read = retry(|| unsafe { libc::pread64(file, buffer.cast(), bytes, offset) })?;
+        // Reads of a file stop short only at its end.
+        if read.cast_unsigned() == bytes {
+            return Ok(());
         }
+        Err(shorter())
     }
 
     #[inline]

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::arena::base_page_bytes;
+use crate::system_call::check;
 
 static ONLY: Mutex<()> = Mutex::new(());
 static START: AtomicUsize = AtomicUsize::new(0);
@@ -41,13 +42,11 @@ impl Guard {
         action.sa_sigaction = handler as libc::sighandler_t;
         action.sa_flags = libc::SA_SIGINFO;
         // SAFETY: the actions are valid, and the handler makes only system calls.
-        match unsafe { libc::sigaction(libc::SIGBUS, &action, &mut previous) } {
-            0 => Ok(Self {
-                previous,
-                _only: only,
-            }),
-            _ => Err(io::Error::last_os_error()),
-        }
+        check(unsafe { libc::sigaction(libc::SIGBUS, &action, &mut previous) })?;
+        Ok(Self {
+            previous,
+            _only: only,
+        })
     }
 
     /// Whether a load went behind the file's end.

@@ -10,6 +10,7 @@ use std::os::fd::AsRawFd;
 use super::data::{DataFile, fill};
 use super::order::Order;
 use crate::arena::{Arena, PageSize};
+use crate::system_call::{check, retry};
 
 /// What makes a write lasting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,10 +62,7 @@ impl Writer {
             Sync::Dsync => libc::O_DSYNC,
             Sync::Nothing | Sync::Fsync | Sync::Fdatasync => 0,
         };
-        let direct = match how.is_direct {
-            true => libc::O_DIRECT,
-            false => 0,
-        };
+        let direct = if how.is_direct { libc::O_DIRECT } else { 0 };
         let mut block = Arena::map(order.block_bytes() as usize, PageSize::Base)?;
         fill(block.as_mut_slice(), 0);
         Ok(Self {
@@ -103,27 +101,14 @@ impl Writer {
         self.last = offset;
         let block = self.block.as_mut_slice();
         block[..NUMBER_BYTES].copy_from_slice(&self.count.to_ne_bytes());
-        loop {
-            // SAFETY: the block is as long as is written.
-            let written = unsafe {
-                libc::pwrite64(
-                    self.file.as_raw_fd(),
-                    block.as_ptr().cast(),
-                    bytes,
-                    offset.cast_signed(),
-                )
-            };
-            match usize::try_from(written) {
-                Ok(written) if written == bytes => return Ok(()),
-                Ok(_) => return Err(io::Error::from(io::ErrorKind::StorageFull)),
-                Err(_) => {
-                    let error = io::Error::last_os_error();
-                    if error.kind() != io::ErrorKind::Interrupted {
-                        return Err(error);
-                    }
-                }
-            }
+        let (file, block) = (self.file.as_raw_fd(), block.as_ptr().cast());
+        let offset = offset.cast_signed();
+        // SAFETY: the block is as long as is written.
+        let written = retry(|| unsafe { libc::pwrite64(file, block, bytes, offset) })?;
+        if written.cast_unsigned() == bytes {
+            return Ok(());
         }
+        Err(io::ErrorKind::StorageFull.into())
     }
 
     /// Makes the last write lasting, by the call that does: none for `O_DSYNC`.
@@ -134,17 +119,14 @@ impl Writer {
     #[inline]
     pub fn sync(&self) -> io::Result<()> {
         let file = self.file.as_raw_fd();
-        let status = match self.sync {
+        let answer = match self.sync {
             Sync::Nothing | Sync::Dsync => 0,
             // SAFETY: takes a descriptor alone.
             Sync::Fsync => unsafe { libc::fsync(file) },
             // SAFETY: as above.
             Sync::Fdatasync => unsafe { libc::fdatasync(file) },
         };
-        match status {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        check(answer).map(drop)
     }
 
     /// Makes the file empty, and its order begin again, so that the next writes append to it.

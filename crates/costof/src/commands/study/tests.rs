@@ -1,7 +1,10 @@
 //! Studies as they are planned, and what is said of wrong ones.
 
 use super::*;
+use crate::cli::Measuring;
+use crate::plan::{self, Target};
 use costof_findings::kinds::KINDS;
+use costof_measure::probe;
 use costof_model::facts::{Cache, CacheKind, CpuSet};
 use costof_model::noise::Placement;
 use costof_model::rows::{Hosts, Plan};
@@ -11,7 +14,7 @@ const TABLE: &[&Probe] = costof_probes::TABLE;
 
 fn command<'a>(options: &'a StudyOptions, name: &str, text: &str) -> Result<Command<'a>, String> {
     let study = Study::read(name, &format!("{name}.toml"), text)?;
-    let infos: Vec<&ProbeInfo> = TABLE.iter().map(|probe| &*probe.info).collect();
+    let infos = infos(TABLE);
     study.check(&infos)?;
     Ok(Command {
         table: TABLE,
@@ -25,17 +28,19 @@ fn command<'a>(options: &'a StudyOptions, name: &str, text: &str) -> Result<Comm
 fn options(quick: bool) -> StudyOptions {
     StudyOptions {
         study: None,
-        quick,
-        full: false,
+        measuring: Measuring {
+            quick,
+            full: false,
+            cpu: None,
+            seed: None,
+            no_wait: false,
+            timeout: 60,
+        },
         out: None,
         run: None,
         unoptimised: None,
         csv: false,
-        cpu: None,
-        seed: None,
-        no_wait: false,
         dry_run: false,
-        timeout: 60,
     }
 }
 
@@ -56,18 +61,17 @@ fn large_machine() -> Facts {
 
 fn planned(command: &Command<'_>, unoptimised: bool) -> Plan {
     let options = command.run_options(RUN);
-    let said: Vec<(&Selection, RunOptions)> = command
+    let requests: Vec<Request<'_>> = command
         .selected(unoptimised)
-        .map(|selection| (selection, command.said(selection, &options).unwrap()))
+        .map(|selection| command.request(selection, &options).unwrap())
         .collect();
-    let asked = said
-        .iter()
-        .map(|(selection, said)| command.asked(selection, said).unwrap());
-    let asked: Vec<Asked<'_>> = asked.collect();
-    let to_peer = (None, Hosts::default());
-    let placement = Placement::default();
-    let facts = large_machine();
-    planning::plan(TABLE, &asked, &facts, placement, to_peer, &mut |_| true).unwrap()
+    let target = Target {
+        facts: &large_machine(),
+        placement: Placement::default(),
+        hosts: Hosts::default(),
+        peer_link: None,
+    };
+    plan::plan(TABLE, &requests, target, &mut |_| true).unwrap()
 }
 
 #[test]
@@ -138,7 +142,7 @@ fn a_machine_that_is_too_small_is_told() {
         fits(TABLE, &point, &facts)
     };
     assert_eq!(sends(16), Ok(()));
-    assert!(sends(17).unwrap_err().contains("16 processors"));
+    assert!(sends(17).unwrap_err().contains("16 CPUs"));
 }
 
 #[test]
@@ -211,8 +215,8 @@ fn what_a_study_gets_wrong_is_told_with_its_line() {
     let run = format!("{head}[[run]]\nwhat = 'cpu.clok --quick'");
     let options = options(false);
     let command = command(&options, "x", &run).unwrap();
-    let told = command.said(&command.study.selections[0], &command.run_options(RUN));
-    let told = told.unwrap_err().to_string();
+    let told = command.request(&command.study.selections[0], &command.run_options(RUN));
+    let told = told.err().unwrap().to_string();
     assert!(
         told.contains("line 5") && told.contains("--quick"),
         "{told}"

@@ -1,40 +1,39 @@
 //! The second half of a study: the same by an unoptimised build.
 
 use super::{Command, RUN, UNOPTIMISED};
-use crate::commands::run::resume_by;
-use crate::error::{Error, wrong};
-use crate::machine::{Asking, Machine};
-use crate::planning;
-use crate::record;
-use crate::session::own_commands;
-use crate::tell::tell;
+use crate::error::{Context, Error, bail, wrong};
+use crate::machine::Machine;
+use crate::session::Programs;
+use crate::terminal::log;
+use crate::{record, resume};
 use costof_lab::host::Host;
+use costof_lab::launch::Setting;
 use costof_measure::schedule::Precision;
 use costof_model::run_file::Run;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 impl Command<'_> {
     /// Says which builds measure what.
-    pub(super) fn tell_of_builds(&self) -> Result<(), Error> {
+    pub(super) fn log_builds(&self) -> Result<(), Error> {
         if cfg!(debug_assertions) {
-            tell(
+            log(
                 "this costof is itself an unoptimised build (`cargo build --release` makes the other): \
                  what it measures of its own code is slower",
             );
         }
-        if self.study.asks_unoptimised(&self.infos).map_err(wrong)? {
-            match &self.options.unoptimised {
-                Some(build) => tell(format!(
-                    "some of it is measured by the unoptimised build {} too, after the rest",
-                    build.display()
-                )),
-                None => tell(
-                    "some of its figures are those of an unoptimised build: `cargo build` makes one, \
-                     and `--unoptimised target/debug/costof` measures them; without, they are absent",
-                ),
-            }
+        if !self.study.asks_unoptimised(&self.infos).map_err(wrong)? {
+            return Ok(());
+        }
+        match &self.options.unoptimised {
+            Some(build) => log(format!(
+                "some of it is measured by the unoptimised build {} too, after the rest",
+                build.display()
+            )),
+            None => log(
+                "some of its figures are those of an unoptimised build: `cargo build` makes one, \
+                 and `--unoptimised target/debug/costof` measures them; without, they are absent",
+            ),
         }
         Ok(())
     }
@@ -45,38 +44,38 @@ impl Command<'_> {
         let [first, second] = [RUN, UNOPTIMISED].map(|file| self.folder.join(file));
         let path = first.display();
         if !first.exists() {
-            return match second.exists() {
-                false => Ok(None),
-                true => Err(wrong(format!(
-                    "{} is there already, and no {RUN} that it belongs to: name another folder by --out",
-                    second.display()
-                ))),
-            };
+            if second.exists() {
+                let second = second.display();
+                bail!(
+                    "{second} is there already, and no {RUN} that it belongs to: name another folder by --out"
+                );
+            }
+            return Ok(None);
         }
         if !goes_on || second.exists() {
-            return Err(wrong(format!(
+            bail!(
                 "{path} is there already: name another folder by --out, or show that run by `costof study \
                  {} --run {path}`",
                 self.named()
-            )));
+            );
         }
         let run = record::read(&first)?;
         if run.end.is_none() {
-            let by = resume_by(&first, false);
-            return Err(wrong(format!(
-                "{path} is there already and was interrupted: `{by}` measures what is missing of it, and \
-                 then the same command goes on with the unoptimised build"
-            )));
+            let command = resume::command(&first, false);
+            bail!(
+                "{path} is there already and was interrupted: `{command}` measures what is missing of it, \
+                 and then the same command goes on with the unoptimised build"
+            );
         }
-        let asked = planning::precision(&self.run_options(RUN)).name();
-        if run.run.plan.precision != asked {
-            return Err(wrong(format!(
-                "{path} is there already, by precision {}, and the unoptimised build is asked for {asked}: \
-                 measure both alike",
-                run.run.plan.precision
-            )));
+        let asked = self.options.measuring.precision().name();
+        let precision = &run.run.plan.precision;
+        if precision != asked {
+            bail!(
+                "{path} is there already, by precision {precision}, and the unoptimised build is asked for \
+                 {asked}: measure both alike"
+            );
         }
-        tell(format!(
+        log(format!(
             "{path} is there already: only the unoptimised build is asked"
         ));
         Ok(Some(run))
@@ -87,8 +86,8 @@ impl Command<'_> {
         let Some(build) = &self.options.unoptimised else {
             return Ok(None);
         };
-        let cannot = |error| wrong(format!("cannot find {}: {error}", build.display()));
-        let build = build.canonicalize().map_err(cannot)?;
+        let found = build.canonicalize();
+        let build = found.context(format_args!("cannot find {}", build.display()))?;
         if self.selected(true).next().is_none() {
             return Ok(None);
         }
@@ -96,37 +95,40 @@ impl Command<'_> {
         Ok(Some(Host::Exec(format!("'{quoted}' worker"))))
     }
 
-    /// Looks whether the unoptimised build is a costof, and unoptimised.
-    pub(super) fn meet(&self, host: &Host, interrupted: &AtomicBool) -> Result<(), Error> {
-        let (worker, _) = own_commands(None)?;
-        let asking = Asking {
-            command: &worker,
-            limit: Duration::from_secs(self.options.timeout),
+    /// Checks that the unoptimised build is a costof, and unoptimised.
+    pub(super) fn check_unoptimised(
+        &self,
+        host: &Host,
+        interrupted: &AtomicBool,
+    ) -> Result<(), Error> {
+        let setting = Setting {
+            command: &Programs::new(None)?.worker,
+            limit: self.options.measuring.limit(),
             interrupted,
         };
-        let met = Machine::meet(host, asking).map_err(|error| match error {
+        let machine = Machine::connect(host, setting).map_err(|error| match error {
             Error::Nothing(reason) => wrong(format!("--unoptimised is no costof to ask: {reason}")),
             error => error,
         })?;
-        match met.description.unoptimised {
-            Some(false) => Err(wrong(format!(
+        // Older ones say nothing of it.
+        if machine.description.unoptimised == Some(false) {
+            bail!(
                 "--unoptimised is an optimised build, as {host} says of itself: `cargo build` makes \
                  the other, target/debug/costof"
-            ))),
-            // Older ones say nothing of it.
-            Some(true) | None => Ok(()),
+            );
         }
+        Ok(())
     }
 
     /// The command that measures by the unoptimised build what is missing beside a complete run.
-    pub(super) fn second_half_by(&self) -> String {
+    pub(super) fn second_half_command(&self) -> String {
         let options = self.options;
-        let precision = match planning::precision(&self.run_options(RUN)) {
+        let precision = match options.measuring.precision() {
             Precision::Quick => " --quick",
             Precision::Default => "",
             Precision::Full => " --full",
         };
-        let cpu = options.cpu.as_ref();
+        let cpu = options.measuring.cpu.as_ref();
         let cpu = cpu.map_or_else(String::new, |cpu| format!(" --cpu {cpu}"));
         let build = options.unoptimised.as_deref().unwrap_or(Path::new("PATH"));
         format!(

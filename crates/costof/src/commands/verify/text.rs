@@ -5,11 +5,9 @@ use costof_model::unit::Unit;
 use costof_peers::agreement::Placed;
 use costof_peers::tool::Says;
 use costof_peers::verify::{Outcome, Row, typical_difference};
+use costof_report::text::wrapped;
 use serde_json::{Value, json};
 use std::fmt::Write;
-
-/// Where lines end, in characters.
-const WIDTH: usize = 100;
 
 /// Of fewer comparisons, by how much half of them differ says nothing.
 const COMPARISONS: usize = 4;
@@ -78,36 +76,31 @@ fn outcome(row: &Row) -> String {
 }
 
 /// What all rows say together.
-pub(super) fn in_all(rows: &[Row]) -> String {
-    let compared = |placed: Placed| {
-        let is = |row: &&Row| match &row.outcome {
-            Outcome::Compared(agreement, _) => agreement.placed(row.expected) == Some(placed),
-            _ => false,
-        };
-        rows.iter().filter(is).count()
+pub(super) fn summary(rows: &[Row]) -> String {
+    let placed = |row: &Row| match &row.outcome {
+        Outcome::Compared(agreement, _) => Some(agreement.placed(row.expected)),
+        _ => None,
     };
-    let all = rows
-        .iter()
-        .filter(|row| matches!(row.outcome, Outcome::Compared(..)))
-        .count();
+    let compared: Vec<Option<Placed>> = rows.iter().filter_map(placed).collect();
+    let all = compared.len();
     if all == 0 {
         return String::new();
     }
+    let count = |placed| compared.iter().filter(|one| **one == Some(placed)).count();
+    let (inside, outside) = (count(Placed::Inside), count(Placed::Outside));
     let mut text = format!(
-        "{all} compared: {} as expected, {} not as expected, {} that cannot be told yet.\n",
-        compared(Placed::Inside),
-        compared(Placed::Outside),
-        all - compared(Placed::Inside) - compared(Placed::Outside),
+        "{all} compared: {inside} as expected, {outside} not as expected, {} that cannot be told yet.\n",
+        all - inside - outside,
     );
     if let Some(typical) = typical_difference(rows).filter(|_| all >= COMPARISONS) {
-        text.push_str(&wrapped(
+        text += &wrapped(
             &format!(
                 "Half of them differ by {:.1} % or more: that is what programs that measure the same \
                  make of it, and no interval shows it.",
                 100.0 * typical
             ),
             "",
-        ));
+        );
     }
     text
 }
@@ -156,24 +149,6 @@ fn on_one_line(text: &str) -> String {
     let shown = |c: char| if c.is_control() { ' ' } else { c };
     let text: String = text.chars().map(shown).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// In lines that begin with `before`.
-fn wrapped(text: &str, before: &str) -> String {
-    let mut lines = String::new();
-    let mut line = before.to_owned();
-    for word in text.split_whitespace() {
-        if line.chars().count() + 1 + word.chars().count() > WIDTH && line.trim() != "" {
-            let _ = writeln!(lines, "{}", line.trim_end());
-            line = before.to_owned();
-        }
-        if line.trim() != "" {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    let _ = writeln!(lines, "{}", line.trim_end());
-    lines
 }
 
 #[cfg(test)]
@@ -227,15 +202,15 @@ mod tests {
     #[test]
     fn all_together_say_what_no_interval_shows() {
         let some = [1.0, 1.05, 1.05, 0.5].map(compared);
-        let text = in_all(&some);
+        let text = summary(&some);
         assert!(text.starts_with("4 compared: 3 as expected, 1 not as expected, 0 that"));
         assert!(text.contains("differ by 5.0 % or more"), "{text}");
-        let text = in_all(&some[..3]);
+        let text = summary(&some[..3]);
         assert!(
             text.starts_with("3 compared") && !text.contains("Half of them"),
             "{text}"
         );
-        assert_eq!(in_all(&[]), "");
+        assert_eq!(summary(&[]), "");
     }
 
     #[test]

@@ -1,0 +1,155 @@
+//! The values of options that clap cannot read by itself.
+
+use clap::builder::{
+    PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser, ValueParser,
+};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use costof_measure::schedule::{LEAST_LAUNCHES, MOST_LAUNCHES};
+use costof_model::axis::{Axis, AxisValue, Domain};
+use costof_probes::by_hand;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// The help heading of what only senders can be given.
+pub(super) const SENDING: &str = "Options of --to";
+
+/// The axes of copy.send that are options of `costof send`, and what stands for their values.
+const SEND_AXES: [(&str, &str); 8] = [
+    ("primitive", "WORD"),
+    ("size", "BYTES"),
+    ("threads", "N"),
+    ("pattern", "WORD"),
+    ("in_flight", "N"),
+    ("fields", "N"),
+    ("buffers", "WORD"),
+    ("over", "WORD"),
+];
+
+/// The axes that were given values, by options that come from copy.send's own description.
+#[derive(Clone, Debug)]
+pub(crate) struct SendAxes(pub(crate) Vec<(&'static str, AxisValue)>);
+
+impl FromArgMatches for SendAxes {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<SendAxes, clap::Error> {
+        let given = |name| Some((name, matches.get_one::<AxisValue>(name)?.clone()));
+        let values = SEND_AXES.into_iter().filter_map(|(name, _)| given(name));
+        Ok(SendAxes(values.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = SendAxes::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for SendAxes {
+    fn augment_args(command: Command) -> Command {
+        command.args(SEND_AXES.into_iter().filter_map(|(name, value_name)| {
+            let axis = by_hand::axes().iter().find(|axis| axis.name == name)?;
+            let option = Arg::new(name)
+                .long(name.replace('_', "-"))
+                .value_name(value_name)
+                .value_parser(axis_value(axis))
+                .help(axis.about.to_string())
+                .requires("to")
+                .help_heading(SENDING);
+            Some(option)
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        SendAxes::augment_args(command)
+    }
+}
+
+/// A value on an axis: one of its words, which help and completions list, or a number.
+fn axis_value(axis: &'static Axis) -> ValueParser {
+    match &axis.domain {
+        Domain::Choice(choices) => {
+            let words = choices.iter().map(|choice| {
+                PossibleValue::new(choice.value.to_string()).help(choice.about.to_string())
+            });
+            PossibleValuesParser::new(words)
+                .try_map(|word| by_hand::value(&axis.name, &word))
+                .into()
+        }
+        _ => ValueParser::new(|text: &str| by_hand::value(&axis.name, text)),
+    }
+}
+
+/// How many launches of each point may be asked for.
+pub(super) fn launches() -> impl TypedValueParser<Value = u32> {
+    value_parser!(u32).range(i64::from(LEAST_LAUNCHES)..=i64::from(MOST_LAUNCHES))
+}
+
+/// Whole seconds, up to a day.
+pub(super) fn seconds() -> RangedU64ValueParser {
+    value_parser!(u64).range(1..=86_400)
+}
+
+/// A share in percent, as `5` or `5%`.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
+    match number.parse::<f64>() {
+        Ok(percent) if percent >= 0.0 && percent.is_finite() => Ok(percent),
+        _ => Err("a number of percent that is not below zero, such as 5".to_owned()),
+    }
+}
+
+pub(super) fn time(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text)
+        .ok()
+        .filter(|time| !time.is_zero() && *time <= Duration::from_secs(86_400))
+        .ok_or_else(|| format!("`{text}` is no time of up to a day, such as 500ms, 10s or 1min"))
+}
+
+/// A token goes in one line, and on a command line.
+pub(crate) fn token(text: &str) -> Result<String, String> {
+    const MOST: usize = 256;
+    match text.len() {
+        1..=MOST if text.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(text.to_owned()),
+        _ => Err(format!(
+            "a token is 1 to {MOST} letters, digits and signs of ASCII without blanks"
+        )),
+    }
+}
+
+/// An address at which one host can be called. Link-local ones would need an interface too.
+pub(super) fn address(text: &str) -> Result<IpAddr, String> {
+    let is_one_host = |address: &IpAddr| {
+        let is_link_local = match address {
+            IpAddr::V4(address) => address.is_link_local(),
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+        };
+        !address.is_unspecified() && !address.is_multicast() && !is_link_local
+    };
+    text.parse().ok().filter(is_one_host).ok_or_else(|| {
+        format!(
+            "`{text}` is no address of one host, such as 192.0.2.1 or 2001:db8::1 (nor can it be a \
+             link-local one)"
+        )
+    })
+}
+
+/// `FIRST-LAST`, or one port.
+pub(super) fn ports(text: &str) -> Result<(u16, u16), String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.trim().parse(), last.trim().parse()) {
+        (Ok(first @ 1..), Ok(last)) if first <= last => Ok((first, last)),
+        _ => Err(format!(
+            "`{text}` is no range of ports from 1 to 65535, such as 5000-5010"
+        )),
+    }
+}
+
+/// `AXIS=V,V…` as an axis and its values.
+pub(crate) fn setting(text: &str) -> Result<(String, Vec<String>), String> {
+    let (axis, values) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}` is not AXIS=V,V… (such as size=16KiB,1MiB)"))?;
+    let values: Vec<String> = values.split(',').map(|value| value.trim().into()).collect();
+    if axis.is_empty() || values.iter().any(String::is_empty) {
+        return Err(format!("`{text}` names no axis, or an empty value"));
+    }
+    Ok((axis.trim().to_owned(), values))
+}

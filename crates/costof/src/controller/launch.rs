@@ -1,0 +1,311 @@
+//! One launch of a block: its link, the CPUs and the task of each role, and what came of it.
+
+use super::Controller;
+use crate::error::Error;
+use costof_lab::launch::{self, Lost, Outcome, Place};
+use costof_lab::link::Made;
+use costof_measure::probe::Probe;
+use costof_model::failure::{Failure, FailureKind};
+use costof_model::link::Link;
+use costof_model::link_report::LinkReport;
+use costof_model::noise::{CONTROLLER, MEASURED, Noise, PEER, Placement};
+use costof_model::point::Point;
+use costof_model::protocol::{Launch, Meeting};
+use costof_model::rows::{LaunchPoint, LaunchRow, Row, State};
+use costof_model::{Few, Text};
+use costof_os::random;
+use std::collections::BTreeSet;
+use std::io;
+use std::time::Instant;
+
+impl Controller<'_> {
+    /// Runs one launch of a block, unless the file has it. `of` says how many the block is to have,
+    /// where that is decided.
+    pub(super) fn launch(&mut self, block: usize, launch: u32, of: u32) -> Result<(), Error> {
+        let state = self.block(block);
+        let is_done = state.launches().any(|done| done.launch == launch);
+        let left = state.points_left();
+        let first = match left.first() {
+            Some(first) if !is_done => first,
+            _ => {
+                self.progress.launched();
+                return Ok(());
+            }
+        };
+        if self.interrupted() {
+            return Ok(());
+        }
+        let probe = self.probe(first);
+        self.progress.begin(&probe.info.id);
+        self.make_link(probe, first, self.seed(block, launch));
+        // Without a word of why there is no link.
+        if self.interrupted() {
+            return Ok(());
+        }
+        // Making a link is no part of it, and there is only one for many.
+        let began = Instant::now();
+        let placement = self.placement(probe, &left);
+        self.place_relay(first, &placement);
+        let outcome = self.outcome(probe, &left, (block, launch), &placement);
+        let wall_ns = began.elapsed().as_nanos() as f64;
+        // A link that has ended takes the launch along, whatever its workers say.
+        let (link, outcome) = match self.link_report(first) {
+            Ok(link) => (link, outcome),
+            Err(_) if matches!(outcome, Err(Lost::Interrupted)) => return Ok(()),
+            Err(failure) => (None, Err(Lost::Failed(None, failure))),
+        };
+        let (reports, noise, failures) = match outcome {
+            Err(Lost::Interrupted) => return Ok(()),
+            Err(Lost::Failed(position, failure)) => {
+                let concerned = position.map_or(0..left.len(), |at| at..at + 1);
+                let failures = concerned.map(|at| (at, failure.clone())).collect();
+                (Vec::new(), Noise::default(), failures)
+            }
+            Ok(outcome) => (outcome.reports, outcome.noise, outcome.failures),
+        };
+        let failed: BTreeSet<usize> = failures.iter().map(|(at, _)| *at).collect();
+        for (position, failure) in failures {
+            self.fail(&left[position], block, Some(launch), failure)?;
+        }
+        let mut reports = reports.into_iter();
+        let points = left.iter().enumerate().map(|(position, point)| {
+            // Where one role failed, another may know of nothing.
+            match reports.next() {
+                Some(reports) if !failed.contains(&position) => {
+                    let report = (probe.derive)(point, reports);
+                    LaunchPoint {
+                        point: point.clone(),
+                        state: report.state,
+                        metrics: report.metrics,
+                        allocations: report.allocations,
+                    }
+                }
+                _ => LaunchPoint {
+                    point: point.clone(),
+                    state: State::Failed,
+                    metrics: Vec::new(),
+                    allocations: 0,
+                },
+            }
+        });
+        let points = points.collect();
+        self.record.write(Row::Launch(Box::new(LaunchRow {
+            block,
+            launch,
+            of,
+            wall_ns,
+            points,
+            noise,
+            placement,
+            link,
+        })))?;
+        self.progress.launched();
+        Ok(())
+    }
+
+    /// Makes the link of a point when it is first asked for, and again where it
+    /// has ended or could not be tried; the seed decides what it loses.
+    fn make_link(&mut self, probe: &Probe, point: &Point, seed: u64) {
+        if !probe.info.needs_link() {
+            return;
+        }
+        let is_settled = match self.links.get_mut(&point.link) {
+            Some(Ok(made)) => made.begin(seed).is_ok(),
+            // It will not be different for the next launch.
+            Some(Err(failure)) => failure.kind == FailureKind::Unsupported,
+            None => false,
+        };
+        if is_settled {
+            return;
+        }
+        let peer_address = self.plan().hosts.peer_address;
+        let machine = &self.machines.measured;
+        let link: Result<Link, String> = point.link.parse();
+        let made = link.map_err(Failure::error).and_then(|link| {
+            machine.may_reach(&link)?;
+            let mut made = Made::make(&link, peer_address, self.holder)?;
+            machine.reaches(&link, &made, self.setting)?;
+            made.begin(seed).map(|()| made)
+        });
+        self.links.insert(point.link.clone(), made);
+    }
+
+    /// Lets what relays the link of a point run where no role of the launch does, if there is such a
+    /// CPU: it runs before everything else, most of the time.
+    fn place_relay(&mut self, point: &Point, placement: &Placement) {
+        let mut allowed = self.machines.measured.allowed();
+        let leading = self.plan().placement.0.get(MEASURED);
+        let leading = leading.and_then(|cpus| cpus.first()).copied();
+        let Some(Ok(made)) = self.links.get_mut(&point.link) else {
+            return;
+        };
+        if !made.is_relayed() {
+            return;
+        }
+        let roles = placement.0.iter().filter(|(role, _)| *role != CONTROLLER);
+        let measured: BTreeSet<usize> = roles.flat_map(|(_, cpus)| cpus).copied().collect();
+        if allowed.iter().all(|cpu| measured.contains(cpu)) {
+            // Rather the other roles' than the leading one's.
+            allowed.retain(|cpu| leading != Some(*cpu));
+        } else {
+            allowed.retain(|cpu| !measured.contains(cpu));
+        }
+        // One that has ended says so when it is asked for its report.
+        let _ = made.relay_on(&allowed);
+    }
+
+    /// What the link of a point did during the launch. One that does not answer
+    /// has ended, and is made anew for the next.
+    fn link_report(&mut self, point: &Point) -> Result<Option<Box<LinkReport>>, Failure> {
+        let Some(Ok(made)) = self.links.get_mut(&point.link) else {
+            return Ok(None);
+        };
+        let report = made.report();
+        if report.is_err() {
+            self.links.remove(&point.link);
+        }
+        Ok(report?.map(Box::new))
+    }
+
+    /// Starts the workers of a launch, each at its end of the link where they
+    /// need one, and lets them measure.
+    fn outcome(
+        &self,
+        probe: &Probe,
+        points: &[Point],
+        launch: (usize, u32),
+        placement: &Placement,
+    ) -> Result<Outcome, Lost> {
+        let failed = |failure| Lost::Failed(None, failure);
+        let link = match self.links.get(&points[0].link) {
+            Some(Ok(made)) => Some(made),
+            Some(Err(failure)) => return Err(failed(failure.clone())),
+            None => None,
+        };
+        for machine in self.machines.iter() {
+            machine.has(&probe.info).map_err(failed)?;
+        }
+        let token = token().map_err(|error| {
+            let reason = format!("the kernel gives no random bytes for a token: {error}");
+            failed(Failure::error(reason))
+        })?;
+        let roles = 0..probe.info.roles.len();
+        let places: Vec<Place<'_>> = roles
+            .clone()
+            .map(|role| Place {
+                host: &self.machines.of_role(leads(probe, role)).host,
+                end: link.map(|link| link.end(leads(probe, role))),
+            })
+            .collect();
+        let launches = roles.map(|role| Launch {
+            points: points.to_vec(),
+            meeting: link.map(|link| self.meeting(probe, role, link, &token)),
+            ..self.task(probe, role, launch, placement)
+        });
+        launch::run(&places, launches.collect(), &self.setting)
+    }
+
+    /// What the worker of a role does in a launch of a block, whatever its points and its link.
+    fn task(
+        &self,
+        probe: &Probe,
+        own: usize,
+        (block, launch): (usize, u32),
+        placement: &Placement,
+    ) -> Launch {
+        let cpus = |role: &Text| placement.0.get(role).cloned().unwrap_or_default();
+        let (roles, are_two) = (&probe.info.roles, self.machines.are_two());
+        // The CPUs of the other roles on the same machine.
+        let partners: BTreeSet<usize> = roles
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != own)
+            .filter(|(other, _)| !are_two || leads(probe, *other) == leads(probe, own))
+            .flat_map(|(_, role)| cpus(role))
+            .collect();
+        let machine = self.machines.of_role(leads(probe, own));
+        Launch {
+            role: roles[own].clone(),
+            points: Vec::new(),
+            cpus: cpus(&roles[own]),
+            partners: partners.into_iter().collect(),
+            seed: self.seed(block, launch),
+            point_time_ns: self.precision.batch_time_per_point().as_nanos() as u64,
+            rounds: self.plan().blocks[block].rounds,
+            clock: machine.description.clock.clone(),
+            meeting: None,
+        }
+    }
+
+    /// How a role finds the others over a link.
+    fn meeting(&self, probe: &Probe, role: usize, link: &Made, token: &str) -> Meeting {
+        let leads = leads(probe, role);
+        let peer_ports = self.plan().hosts.peer_ports.unwrap_or_default();
+        Meeting {
+            address: link.end(leads).address,
+            ports: if leads { (0, 0) } else { peer_ports },
+            token: token.to_owned(),
+            apart: self.machines.are_two(),
+            sink: link.drops_all.then_some(link.far.address),
+        }
+    }
+
+    /// Another seed for each launch, the same one for each attempt.
+    fn seed(&self, block: usize, launch: u32) -> u64 {
+        self.run().run.seed ^ ((block as u64) << 32) ^ (u64::from(launch) << 1)
+    }
+
+    /// The CPUs that a launch of these points uses: of the measured ones
+    /// as many as the points ask for, in their order for the leading role, and
+    /// for each role before it from one further on, so that roles run on
+    /// different ones where there are enough. Roles at a peer that has CPUs
+    /// of its own share those alike. Where a link is relayed, one CPU is left
+    /// to its relay, unless peers that need one each would share what is left.
+    fn placement(&self, probe: &Probe, points: &[Point]) -> Placement {
+        let wanted = points.iter().map(probe.processors).max().unwrap_or(1);
+        let all = &self.plan().placement.0;
+        let first = |name: &str| -> Option<Vec<usize>> {
+            let cpus = all.get(name)?.iter().take(wanted);
+            Some(cpus.copied().collect())
+        };
+        let mut measured = first(MEASURED).unwrap_or_default();
+        let link = points.first().and_then(|point| self.links.get(&point.link));
+        if link.is_some_and(|link| link.as_ref().is_ok_and(Made::is_relayed)) {
+            let left = self.machines.measured.allowed().len().saturating_sub(1);
+            if left >= probe.info.roles.len() || !points.iter().any(needs_cpu_each) {
+                measured.truncate(left.max(1));
+            }
+        }
+        let mut peer = first(PEER);
+        let controller = all.get(CONTROLLER).cloned().unwrap_or_default();
+        let mut placement = Few::from_iter([(Text::Borrowed(CONTROLLER), controller)]);
+        for (position, role) in probe.info.roles.iter().enumerate().rev() {
+            let cpus = match &mut peer {
+                Some(peer) if !leads(probe, position) => peer,
+                _ => &mut measured,
+            };
+            placement.insert(role.clone(), cpus.clone());
+            if !cpus.is_empty() {
+                cpus.rotate_left(1);
+            }
+        }
+        Placement(placement)
+    }
+}
+
+/// What both peers of a launch know and no stranger can guess: 32 hexadecimal digits.
+fn token() -> io::Result<String> {
+    let random = u128::from_ne_bytes(random::bytes()?);
+    Ok(format!("{random:032x}"))
+}
+
+/// Whether the role at this position leads.
+fn leads(probe: &Probe, position: usize) -> bool {
+    position + 1 == probe.info.roles.len()
+}
+
+/// Whether its peers need a CPU each, by axes that probes share: they spin, or are asked to be on two.
+fn needs_cpu_each(point: &Point) -> bool {
+    let is = |axis, word| point.axes.find_word(axis) == Some(word);
+    is("wait", "spin") || is("cpus", "cross")
+}

@@ -1,0 +1,50 @@
+//! Files and folders that commands write for people: reports, plots, values.
+
+use crate::error::{Context, Error, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
+    fs::write(path, text).context(format_args!("cannot write {}", path.display()))
+}
+
+pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
+    fs::create_dir_all(path).context(format_args!("cannot make the folder {}", path.display()))
+}
+
+/// Writes files of these names and texts into a folder, except over the run that they show.
+pub(crate) fn write_all(
+    folder: &Path,
+    files: &[(String, String)],
+    run_file: &Path,
+) -> Result<(), Error> {
+    create_folder(folder)?;
+    files.iter().try_for_each(|(name, text)| {
+        let path = folder.join(name);
+        check_spares(&path, run_file)?;
+        write(&path, text)
+    })
+}
+
+/// A report that is there already is written anew; the run that it shows never is.
+pub(crate) fn check_spares(path: &Path, run_file: &Path) -> Result<(), Error> {
+    if resolved(path) == resolved(run_file) {
+        bail!(
+            "{} is the run itself: name another file for what is made of it",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// Where a file is, or will be.
+fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize()
+        .unwrap_or_else(|_| match (path.parent(), path.file_name()) {
+            (Some(folder), Some(name)) if folder == Path::new("") => {
+                resolved(Path::new(".")).join(name)
+            }
+            (Some(folder), Some(name)) => resolved(folder).join(name),
+            _ => path.to_owned(),
+        })
+}

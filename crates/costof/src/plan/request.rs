@@ -1,0 +1,132 @@
+//! What a command asks to be measured, checked against the table before anything starts.
+
+use crate::cli::RunOptions;
+use crate::error::{Error, bail, wrong};
+use costof_lab::link;
+use costof_measure::probe::Probe;
+use costof_measure::schedule::Precision;
+use costof_model::link::Link;
+use costof_model::plan::{self, Settings};
+use costof_model::probe_info::ProbeInfo;
+use costof_model::{Text, nearest};
+
+/// What is asked of a run.
+pub(crate) struct Request<'a> {
+    pub(super) infos: Vec<&'a ProbeInfo>,
+    pub(crate) headlines_only: bool,
+    pub(super) settings: Settings,
+    /// The links of what needs one, as they are written down.
+    pub(super) links: Vec<Text>,
+    /// Whether these were asked for: a probe's own plan goes over others too where they were not.
+    pub(super) links_asked: bool,
+    pub(crate) precision: Precision,
+    pub(super) launches: Option<u32>,
+}
+
+impl<'a> Request<'a> {
+    /// The probes and settings that the options name.
+    pub(crate) fn new(
+        table: &'a [&'static Probe],
+        options: &RunOptions,
+    ) -> Result<Request<'a>, Error> {
+        let mut infos = select(&infos(table), &options.probes)?;
+        let mut settings = Settings::new();
+        for (axis, values) in &options.chosen.settings {
+            if !infos.iter().any(|info| info.axis(axis).is_ok()) {
+                return Err(wrong(unknown_axis(axis, &infos)));
+            }
+            let all = settings.entry(axis.clone()).or_default();
+            all.extend(values.iter().cloned());
+        }
+        // Without a probe, the axes that are set say which ones are meant.
+        if options.probes.is_empty() && !settings.is_empty() {
+            infos.retain(|info| settings.keys().any(|axis| info.axis(axis).is_ok()));
+        }
+        // A wrong value is an error before anything is measured.
+        for info in &infos {
+            plan::points(info, &settings_of(info, &settings)).map_err(wrong)?;
+        }
+        let links_asked = !options.chosen.links.is_empty();
+        if (links_asked || options.peer.is_some()) && !infos.iter().any(|info| info.needs_link()) {
+            bail!(
+                "{} is for probes with two ends, and none of the chosen ones has (`costof list net` \
+                 shows those that have)",
+                if links_asked { "--link" } else { "--peer" }
+            );
+        }
+        Ok(Request {
+            infos,
+            links: links(options)?,
+            links_asked,
+            headlines_only: options.probes.is_empty()
+                && settings.is_empty()
+                && !options.measuring.full,
+            settings,
+            precision: options.measuring.precision(),
+            launches: options.chosen.launches,
+        })
+    }
+
+    /// The settings that concern this probe.
+    pub(super) fn settings_of(&self, info: &ProbeInfo) -> Settings {
+        settings_of(info, &self.settings)
+    }
+}
+
+/// The descriptions of all probes.
+pub(crate) fn infos(table: &[&'static Probe]) -> Vec<&'static ProbeInfo> {
+    table.iter().map(|probe| &*probe.info).collect()
+}
+
+/// The probes that the patterns name, in the order of the table; without a
+/// pattern, all.
+pub(crate) fn select<'a>(
+    all: &[&'a ProbeInfo],
+    patterns: &[String],
+) -> Result<Vec<&'a ProbeInfo>, Error> {
+    let mut named: Vec<&Text> = Vec::new();
+    for pattern in patterns {
+        let found = plan::select(all, pattern).map_err(wrong)?;
+        named.extend(found.iter().map(|info| &info.id));
+    }
+    let mut selected = all.to_vec();
+    selected.retain(|info| patterns.is_empty() || named.contains(&&info.id));
+    Ok(selected)
+}
+
+/// The links that are asked for, loopback without any, as they are written down.
+fn links(options: &RunOptions) -> Result<Vec<Text>, Error> {
+    let asked = &options.chosen.links;
+    for (position, link) in asked.iter().enumerate() {
+        link::addresses(link, options.peer_address).map_err(wrong)?;
+        if asked[..position].contains(link) {
+            bail!("the link {link} is given twice");
+        }
+    }
+    let links = match asked.as_slice() {
+        [] => &[Link::Loopback],
+        links => links,
+    };
+    Ok(links.iter().map(|link| link.to_string().into()).collect())
+}
+
+fn unknown_axis(axis: &str, infos: &[&ProbeInfo]) -> String {
+    if let [info] = infos {
+        return info.axis(axis).err().unwrap_or_default();
+    }
+    let axes = infos.iter().flat_map(|info| info.axes.iter());
+    let mut names: Vec<&str> = axes.map(|axis| &*axis.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    format!(
+        "none of the chosen probes has an axis `{axis}`{} (axes: {})",
+        nearest::hint(axis, names.iter().copied()),
+        names.join(", ")
+    )
+}
+
+fn settings_of(info: &ProbeInfo, settings: &Settings) -> Settings {
+    let own = settings.iter().filter(|(axis, _)| info.axis(axis).is_ok());
+    own.map(|(axis, values)| (axis.clone(), values.clone()))
+        .collect()
+}

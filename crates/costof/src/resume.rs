@@ -1,0 +1,112 @@
+//! Whether and how an interrupted run goes on.
+
+use crate::error::{Error, bail};
+use crate::machine::Machines;
+use crate::placement;
+use costof_measure::probe::{self, Probe};
+use costof_measure::schedule::{LEAST_LAUNCHES, MOST_LAUNCHES};
+use costof_model::facts::Facts;
+use costof_model::noise::{MEASURED, PEER};
+use costof_model::rows::Hosts;
+use costof_model::run_file::Run;
+use std::path::Path;
+
+/// The command that continues an interrupted run.
+pub(crate) fn command(path: &Path, force: bool) -> String {
+    let force = if force { " --force" } else { "" };
+    format!("costof run --resume {}{force}", path.display())
+}
+
+/// A run file may come from anybody: the commands in it are not run unseen.
+pub(crate) fn check_commands(hosts: &Hosts, force: bool) -> Result<(), Error> {
+    let hosts_named = [&hosts.on, &hosts.peer].into_iter().flatten();
+    let mut commands = hosts_named
+        .filter(|host| host.starts_with("exec:"))
+        .chain(&hosts.remote_costof);
+    match commands.next() {
+        Some(command) if !force => bail!(
+            "going on with this run executes a command that its file names: {} (--force, if you \
+             trust it)",
+            command.escape_debug()
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Whether an interrupted run may go on here: with the same methods of its
+/// probes, on CPUs that are to be had, and, unless it is forced, with the
+/// same costof on the same machine and kernel.
+pub(crate) fn check(
+    table: &[&'static Probe],
+    run: &Run,
+    machines: &Machines,
+    force: bool,
+) -> Result<(), Error> {
+    let plan = &run.run.plan;
+    for point in plan.points() {
+        let Some(probe) = probe::find(table, &point.probe) else {
+            bail!(
+                "this costof has no probe {}: resume with the one that began the run",
+                point.probe
+            );
+        };
+        if !probe.info.allows(&point.axes) {
+            bail!("this costof has no point {point}: resume with the one that began the run");
+        }
+    }
+    for (probe, method) in &machines.measured.description.probes {
+        match run.probe(probe).map(|info| info.method) {
+            Some(begun) if begun != *method => bail!(
+                "the run was begun with method {begun} of {probe}, and this costof has method \
+                 {method}, whose numbers are not comparable: start a new run"
+            ),
+            _ => {}
+        }
+    }
+    match plan.launches {
+        Some(asked) if !(LEAST_LAUNCHES..=MOST_LAUNCHES).contains(&asked) => bail!(
+            "the run asks for {asked} launches of each point, and may for {LEAST_LAUNCHES} to \
+             {MOST_LAUNCHES}: start a new run"
+        ),
+        _ => {}
+    }
+    if run.end.is_none() {
+        placement::check(&plan.placement, machines)?;
+    }
+    let differences = differences(run, machines);
+    if !differences.is_empty() && !force {
+        bail!(
+            "the run was begun with another {}: its launches would not be alike (--force resumes all \
+             the same, or start a new run)",
+            differences.join(" and another ")
+        );
+    }
+    Ok(())
+}
+
+/// In what the machines of the last attempt differ from those that are there now.
+fn differences(run: &Run, machines: &Machines) -> Vec<&'static str> {
+    let Some(last) = run.attempts.last() else {
+        return Vec::new();
+    };
+    let differs = |field: fn(&Facts) -> &Option<String>| {
+        let mut both = machines.iter().zip([MEASURED, PEER]);
+        both.any(|(machine, role)| {
+            let begun = last.hosts.get(role).and_then(|facts| field(facts).as_ref());
+            let now = field(&machine.description.facts).as_ref();
+            // What is not known is no difference.
+            begun.zip(now).is_some_and(|(begun, now)| begun != now)
+        })
+    };
+    let peers = last.peer.as_ref().zip(machines.peer.as_ref());
+    let is_other_build = last.build != machines.measured.description.build
+        || peers.is_some_and(|(begun, now)| begun.build != now.description.build);
+    let all = [
+        ("costof", is_other_build),
+        ("host", differs(|facts| &facts.host_name)),
+        ("CPU model", differs(|facts| &facts.cpu.model_name)),
+        ("kernel", differs(|facts| &facts.kernel.release)),
+    ];
+    let differing = all.into_iter().filter(|(_, differs)| *differs);
+    differing.map(|(what, _)| what).collect()
+}

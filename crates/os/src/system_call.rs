@@ -1,0 +1,29 @@
+//! What system calls answer, as results.
+
+use std::io;
+
+/// What a system call answered; below zero, `errno` says why.
+#[inline]
+pub(crate) fn check<T: PartialOrd + From<i8>>(answer: T) -> io::Result<T> {
+    if answer < T::from(0) {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(answer)
+}
+
+/// Repeats a system call until no signal interrupts it.
+#[inline]
+pub(crate) fn retry<T: PartialOrd + From<i8>>(mut call: impl FnMut() -> T) -> io::Result<T> {
+    loop {
+        match check(call()) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            answer => return answer,
+        }
+    }
+}
+
+/// An argument that makes no sense, in words.
+#[cold]
+pub(crate) fn invalid(text: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, text.into())
+}
