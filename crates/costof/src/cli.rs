@@ -44,6 +44,8 @@ pub(crate) enum Command {
     List(ListOptions),
     /// Say how a probe measures, what it predicts from, and where it comes from
     Explain(ExplainOptions),
+    /// Estimate the cost of an expression, such as '10 * net.rtt(over lan) + 3 * file.sync'
+    Estimate(EstimateOptions),
     /// Say what here will make numbers worse or missing, and what to do about it
     Doctor(DoctorOptions),
     /// Make a link between two named network namespaces, for people to enter
@@ -285,6 +287,29 @@ pub(crate) struct ExplainOptions {
     /// that has measured the probe]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) run: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    costof estimate '10 * net.rtt(over lan) + 3 * file.sync + 1MiB / memory.bandwidth'\n  \
+    costof estimate --measure 'max(net.rtt(over=udp, size=1KiB), 20us) + 2 * os.syscall'\n\n\
+    A probe stands for its primary metric at its defaults; in parentheses, axis=value and over LINK \
+    choose another point. Numbers may have a unit: KiB, MiB, GiB, kB, MB, GB, ns, us, ms, s.")]
+pub(crate) struct EstimateOptions {
+    /// The expression: numbers, probes, + * / ( ) and max(a, b) for what happens at the same time
+    #[arg(required = true, value_name = "EXPRESSION")]
+    pub(crate) expression: Vec<String>,
+    /// Take measured points from this run [default: the latest runs of this machine in the history]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) run: Option<PathBuf>,
+    /// Measure the points that no run has, first
+    #[arg(long)]
+    pub(crate) measure: bool,
+    #[command(flatten)]
+    pub(crate) measuring: Measuring,
+    /// Write the estimate as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

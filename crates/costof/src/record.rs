@@ -176,6 +176,13 @@ pub(crate) fn latest_with(probe: &str) -> Option<(PathBuf, Run)> {
     })
 }
 
+/// The latest runs of this machine in the history, with the names of their files, the latest first.
+pub(crate) fn of_this_machine() -> impl Iterator<Item = (String, Run)> {
+    let runs = history().into_iter().take(LOOK_BACK);
+    let runs = runs.filter_map(|path| Some((path.display().to_string(), read(&path).ok()?)));
+    runs.filter(|(_, run)| run.run.plan.hosts.on.is_none())
+}
+
 /// How many runs of the history are searched for one that has a probe.
 pub(crate) const LOOK_BACK: usize = 30;
 

@@ -8,6 +8,7 @@ pub mod axis;
 pub mod comparison;
 pub mod cost;
 mod expected;
+pub mod expression;
 pub mod facts;
 pub mod failure;
 mod few;

@@ -1,0 +1,222 @@
+//! `costof estimate`: what an expression of costs comes to on this machine.
+
+use crate::cli::{Chosen, EstimateOptions, RunOptions};
+use crate::error::{Done, Error, wrong};
+use crate::plan::request::{Request, infos};
+use crate::record;
+use crate::session::{Session, hosts};
+use crate::terminal::watch_interrupts;
+use costof_measure::facts;
+use costof_measure::probe::Probe;
+use costof_model::expression::{Expression, Total, Value};
+use costof_model::facts::Facts;
+use costof_model::point::Point;
+use costof_model::prediction::Known;
+use costof_model::run_file::Run;
+use serde_json::json;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Columns of a bar that stands for the whole.
+const BAR: f64 = 24.0;
+
+/// What is known of a point, and from where.
+struct Source {
+    point: Point,
+    value: Option<Value>,
+    from: String,
+}
+
+pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -> Done {
+    let infos = infos(table);
+    let expression = Expression::parse(&options.expression.join(" "), &infos).map_err(wrong)?;
+    let mut runs = match &options.run {
+        Some(path) => vec![(path.display().to_string(), record::read(path)?)],
+        None => history(&expression.points),
+    };
+    if options.measure {
+        let missing = expression
+            .points
+            .iter()
+            .filter(|point| measured(&runs, point).is_none());
+        let missing: Vec<&Point> = missing.collect();
+        if !missing.is_empty() {
+            let Some(run) = measure(table, options, &missing)? else {
+                return Err(Error::Interrupted);
+            };
+            runs.insert(0, ("measured now".to_owned(), run));
+        }
+    }
+    let facts = options.run.is_none().then(facts::gather);
+    let sources: Vec<Source> = expression
+        .points
+        .iter()
+        .map(|point| source(table, &runs, facts.as_ref(), point))
+        .collect();
+    let values: Option<Vec<Value>> = sources.iter().map(|source| source.value).collect();
+    let Some(values) = values else {
+        return Err(missing(&sources));
+    };
+    let total = expression.total(&values);
+    let text = if options.json {
+        format!("{}\n", as_json(&expression, &total, &sources))
+    } else {
+        as_text(&expression, &total, &sources)
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The latest runs of this machine, back to the one that completes the points.
+fn history(points: &[Point]) -> Vec<(String, Run)> {
+    let mut runs = Vec::new();
+    for run in record::of_this_machine() {
+        runs.push(run);
+        if points.iter().all(|point| measured(&runs, point).is_some()) {
+            break;
+        }
+    }
+    runs
+}
+
+/// The point's median and interval in the first run that has them, and where that was.
+fn measured(runs: &[(String, Run)], point: &Point) -> Option<(Value, String)> {
+    runs.iter().find_map(|(name, run)| {
+        let row = run.points.iter().find(|row| row.point == *point)?;
+        let estimate = row.primary()?;
+        let interval = estimate.ci95.unwrap_or((estimate.median, estimate.median));
+        let from = format!("measured, grade {:?} ({name})", row.grade);
+        Some((Value::Measured(estimate.median, interval), from))
+    })
+}
+
+/// The point as it was measured, else as it is predicted from the latest run.
+fn source(
+    table: &[&'static Probe],
+    runs: &[(String, Run)],
+    facts: Option<&Facts>,
+    point: &Point,
+) -> Source {
+    let latest = runs.first().map(|(_, run)| run);
+    let predicted = || {
+        let probe = table.iter().find(|probe| probe.info.id == point.probe)?;
+        let hosts = latest
+            .and_then(|run| run.attempts.last())
+            .map(|attempt| &attempt.hosts);
+        let theirs = hosts.and_then(|hosts| hosts.values().next());
+        let known = Known(latest.map_or(&[], |run| &run.points));
+        (probe.predict)(point, facts.or(theirs)?, &known)
+    };
+    let (value, from) = if let Some((value, from)) = measured(runs, point) {
+        (Some(value), from)
+    } else if let Some(prediction) = predicted() {
+        let from = format!("predicted: {}", prediction.because);
+        (
+            Some(Value::Predicted(prediction.low, prediction.high)),
+            from,
+        )
+    } else {
+        (None, "neither measured nor predicted".to_owned())
+    };
+    Source {
+        point: point.clone(),
+        value,
+        from,
+    }
+}
+
+/// Measures points into a run of their own; `None` where it was interrupted.
+fn measure(
+    table: &'static [&'static Probe],
+    options: &EstimateOptions,
+    points: &[&Point],
+) -> Result<Option<Run>, Error> {
+    let all = RunOptions::new(options.measuring.clone(), None);
+    let requests = points.iter().map(|point| {
+        let link = point.link.parse().ok().filter(|_| point.link != "none");
+        let settings = point.axes.0.iter();
+        let options = RunOptions {
+            probes: vec![point.probe.to_string()],
+            chosen: Chosen {
+                settings: settings
+                    .map(|(axis, value)| (axis.to_string(), vec![value.to_string()]))
+                    .collect(),
+                links: link.into_iter().collect(),
+                ..Chosen::default()
+            },
+            ..all.clone()
+        };
+        Request::new(table, &options)
+    });
+    let requests = requests.collect::<Result<Vec<_>, Error>>()?;
+    let interrupted = watch_interrupts()?;
+    let session = Session::new(table, &all, requests, None, &interrupted)?;
+    let done = session.measure(hosts(&all), None)?;
+    Ok(done
+        .map(|record| record.run)
+        .filter(|run| run.end.is_some()))
+}
+
+fn missing(sources: &[Source]) -> Error {
+    let missing = sources.iter().filter(|source| source.value.is_none());
+    let points: Vec<String> = missing.map(|source| source.point.to_string()).collect();
+    Error::Nothing(format!(
+        "no number for {} (--measure measures what is missing, --run FILE takes it from a run)",
+        points.join(", ")
+    ))
+}
+
+fn as_text(expression: &Expression, total: &Total, sources: &[Source]) -> String {
+    let unit = expression.unit;
+    let (low, high) = total.interval;
+    let is_predicted = |source: &Source| matches!(source.value, Some(Value::Predicted(..)));
+    let kind = if sources.iter().any(is_predicted) {
+        "with the ranges of predicted points"
+    } else {
+        "95 % interval"
+    };
+    let mut text = format!(
+        "{}  ({} to {}, {kind})\n\n",
+        unit.display(total.value),
+        unit.display(low),
+        unit.display(high)
+    );
+    let width = total
+        .parts
+        .iter()
+        .map(|(part, _)| part.chars().count())
+        .max();
+    let width = width.unwrap_or(0);
+    for (part, value) in &total.parts {
+        let share = value / total.value;
+        let bar = "█".repeat((share * BAR).round() as usize);
+        text += &format!(
+            "  {part:width$}  {:>9}  {:>5.1} %  {bar}\n",
+            unit.display(*value),
+            100.0 * share
+        );
+    }
+    if !sources.is_empty() {
+        text.push('\n');
+    }
+    for source in sources {
+        text += &costof_report::text::wrapped(&format!("{}: {}", source.point, source.from), "  ");
+    }
+    text
+}
+
+fn as_json(expression: &Expression, total: &Total, sources: &[Source]) -> serde_json::Value {
+    let parts = total.parts.iter();
+    json!({
+        "unit": expression.unit,
+        "total": total.value,
+        "low": total.interval.0,
+        "high": total.interval.1,
+        "parts": parts.map(|(part, value)| json!({"part": part, "value": value})).collect::<Vec<_>>(),
+        "points": sources.iter().map(|source| json!({
+            "point": source.point.to_string(),
+            "predicted": matches!(source.value, Some(Value::Predicted(..))),
+            "from": source.from,
+        })).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,533 @@
+//! Expressions of costs, as users write them: `10 * net.rtt(over lan) + 1MiB / memory.bandwidth`.
+//!
+//! A number may have a unit: bytes (`1MiB`) or a time (`3ms`). A probe's id stands for its primary metric at
+//! a point: its defaults, or `probe(axis=value, over LINK)`. There are `+`, `*`, `/`, parentheses and
+//! `max(…)`, for what happens at the same time; there is no difference of costs.
+
+use crate::plan;
+use crate::point::Point;
+use crate::probe_info::ProbeInfo;
+use crate::unit::{Unit, parse_bytes, parse_ns};
+use crate::{Text, nearest};
+use std::fmt;
+
+/// A sum of parts, each a cost of its own.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    parts: Vec<Part>,
+    /// Every point that it names, once, in that order.
+    pub points: Vec<Point>,
+    /// The unit of the total.
+    pub unit: Unit,
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    text: String,
+    node: Node,
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    Number(f64),
+    /// A position among the points, and what its primary metric is multiplied by to be in nanoseconds and bytes.
+    Point(usize, f64),
+    Sum(Vec<Node>),
+    Product(Box<Node>, Box<Node>),
+    Quotient(Box<Node>, Box<Node>),
+    Max(Vec<Node>),
+}
+
+/// What is known of a point, in the unit of its primary metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    /// Measured: the median, and its 95 % interval.
+    Measured(f64, (f64, f64)),
+    /// Predicted: anything in the range.
+    Predicted(f64, f64),
+}
+
+/// What an expression comes to, in its unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Total {
+    /// With every point at its median, or in the geometric middle of its prediction.
+    pub value: f64,
+    /// With what the intervals of measured points and the ranges of predicted ones allow.
+    pub interval: (f64, f64),
+    /// Each part as it was written, and what it comes to.
+    pub parts: Vec<(String, f64)>,
+}
+
+/// Exponents of bytes and of nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Dimension(i32, i32);
+
+const NUMBER: Dimension = Dimension(0, 0);
+
+impl Expression {
+    /// The expression that is written there, of these probes.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong and what may stand there, with the nearest right name.
+    pub fn parse(text: &str, probes: &[&ProbeInfo]) -> Result<Expression, String> {
+        let mut parser = Parser {
+            text,
+            rest: text,
+            probes,
+            points: Vec::new(),
+        };
+        let (parts, dimension) = parser.parts()?;
+        if !parser.rest.is_empty() {
+            return Err(parser.wrong("`+`, `*` or `/`"));
+        }
+        let unit = match dimension {
+            Dimension(0, 1) => Unit::Nanoseconds,
+            Dimension(1, 0) => Unit::Bytes,
+            Dimension(1, -1) => Unit::BytesPerSecond,
+            Dimension(0, -1) => Unit::Hertz,
+            NUMBER => Unit::One,
+            other => return Err(format!("`{text}` is in {other}, which is no cost")),
+        };
+        Ok(Expression {
+            parts,
+            points: parser.points,
+            unit,
+        })
+    }
+
+    /// What it comes to; `values` are those of [`Expression::points`].
+    ///
+    /// The interval is what the points' intervals allow if they are independent: how far each alone moves the
+    /// total, as the square root of the sum of squares (MOVER: Zou and Donner, Statistics in Medicine 27, 2008).
+    /// Predictions are ranges and no chances: all of them stand at their worst ends.
+    pub fn total(&self, values: &[Value]) -> Total {
+        let at = |values: &[f64]| -> f64 {
+            let parts = self.parts.iter().map(|part| part.node.value(values));
+            parts.sum::<f64>() * scale(self.unit).recip()
+        };
+        let middle: Vec<f64> = values.iter().map(|value| value.middle()).collect();
+        let value = at(&middle);
+        let mut worst = [middle.clone(), middle.clone()];
+        let mut squares = [0.0, 0.0];
+        for (position, known) in values.iter().enumerate() {
+            // Which end makes the total smaller: a time's low one, a rate's high one.
+            let (low, high) = known.ends();
+            let with = |end| {
+                let mut values = middle.clone();
+                values[position] = end;
+                at(&values)
+            };
+            let (least, most) = if with(low) <= with(high) {
+                (low, high)
+            } else {
+                (high, low)
+            };
+            if matches!(known, Value::Predicted(..)) {
+                worst[0][position] = least;
+                worst[1][position] = most;
+            } else {
+                squares[0] += (value - with(least)).powi(2);
+                squares[1] += (with(most) - value).powi(2);
+            }
+        }
+        let [low, high] = worst.map(|values| at(&values));
+        let parts = self.parts.iter().map(|part| {
+            let value = part.node.value(&middle) / scale(self.unit);
+            (part.text.clone(), value)
+        });
+        Total {
+            value,
+            interval: ((low - squares[0].sqrt()).max(0.0), high + squares[1].sqrt()),
+            parts: parts.collect(),
+        }
+    }
+}
+
+impl Value {
+    fn middle(&self) -> f64 {
+        match *self {
+            Value::Measured(median, _) => median,
+            Value::Predicted(low, high) if low > 0.0 => (low * high).sqrt(),
+            Value::Predicted(low, high) => f64::midpoint(low, high),
+        }
+    }
+
+    fn ends(&self) -> (f64, f64) {
+        match *self {
+            Value::Measured(_, ends) => ends,
+            Value::Predicted(low, high) => (low, high),
+        }
+    }
+}
+
+impl Node {
+    /// In nanoseconds and bytes.
+    fn value(&self, points: &[f64]) -> f64 {
+        match self {
+            Node::Number(value) => *value,
+            Node::Point(position, scale) => points[*position] * scale,
+            Node::Sum(nodes) => nodes.iter().map(|node| node.value(points)).sum(),
+            Node::Product(a, b) => a.value(points) * b.value(points),
+            Node::Quotient(a, b) => a.value(points) / b.value(points),
+            Node::Max(nodes) => nodes
+                .iter()
+                .map(|node| node.value(points))
+                .fold(0.0, f64::max),
+        }
+    }
+}
+
+/// What a value in this unit is multiplied by to be in nanoseconds and bytes.
+fn scale(unit: Unit) -> f64 {
+    match unit {
+        Unit::BytesPerSecond | Unit::Hertz => 1e-9,
+        Unit::Nanoseconds | Unit::Bytes | Unit::Cycles | Unit::Processor | Unit::One => 1.0,
+    }
+}
+
+fn dimension(unit: Unit) -> Dimension {
+    match unit {
+        Unit::Nanoseconds => Dimension(0, 1),
+        Unit::Hertz => Dimension(0, -1),
+        Unit::Bytes => Dimension(1, 0),
+        Unit::BytesPerSecond => Dimension(1, -1),
+        Unit::Cycles | Unit::Processor | Unit::One => NUMBER,
+    }
+}
+
+impl fmt::Display for Dimension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |exponent: i32, unit: &str| match exponent {
+            0 => None,
+            1 => Some(unit.to_owned()),
+            exponent => Some(format!("{unit}^{exponent}")),
+        };
+        let names = [name(self.0, "bytes"), name(self.1, "time")];
+        let names: Vec<String> = names.into_iter().flatten().collect();
+        match names.as_slice() {
+            [] => f.write_str("a number without a unit"),
+            names => f.write_str(&names.join(" × ")),
+        }
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    rest: &'a str,
+    probes: &'a [&'a ProbeInfo],
+    points: Vec<Point>,
+}
+
+type Parsed = Result<(Node, Dimension), String>;
+
+impl<'a> Parser<'a> {
+    /// Terms and the plus signs between them, up to whatever is neither.
+    fn parts(&mut self) -> Result<(Vec<Part>, Dimension), String> {
+        let mut parts = Vec::new();
+        let mut dimension: Option<Dimension> = None;
+        loop {
+            let start = self.rest.trim_start();
+            let (node, own) = self.term()?;
+            let text = start[..start.len() - self.rest.len()].trim().to_owned();
+            let first = *dimension.get_or_insert(own);
+            if own != first {
+                return Err(format!("`{text}` is {own} and cannot be added to {first}"));
+            }
+            parts.push(Part { text, node });
+            if !self.takes('+') {
+                return Ok((parts, first));
+            }
+        }
+    }
+
+    /// Factors, with `*` and `/` between them.
+    fn term(&mut self) -> Parsed {
+        let (mut node, mut dimension) = self.factor()?;
+        loop {
+            if self.takes('*') {
+                let (factor, own) = self.factor()?;
+                node = Node::Product(Box::new(node), Box::new(factor));
+                dimension = Dimension(dimension.0 + own.0, dimension.1 + own.1);
+            } else if self.takes('/') {
+                let (divisor, own) = self.factor()?;
+                node = Node::Quotient(Box::new(node), Box::new(divisor));
+                dimension = Dimension(dimension.0 - own.0, dimension.1 - own.1);
+            } else {
+                return Ok((node, dimension));
+            }
+        }
+    }
+
+    fn factor(&mut self) -> Parsed {
+        if self.takes('(') {
+            let (parts, dimension) = self.parts()?;
+            self.expect(')')?;
+            let nodes = parts.into_iter().map(|part| part.node).collect();
+            return Ok((Node::Sum(nodes), dimension));
+        }
+        let is_in_a_name = |c: char| c.is_alphanumeric() || "._µ".contains(c);
+        let word = self.take_while(is_in_a_name);
+        match word.chars().next() {
+            Some(first) if first.is_ascii_digit() => number(word),
+            Some(_) if word == "max" => self.max(),
+            Some(_) => self.point(word),
+            None => Err(self.wrong("a number, a probe or `(`")),
+        }
+    }
+
+    /// The list behind `max`.
+    fn max(&mut self) -> Parsed {
+        self.expect('(')?;
+        let mut nodes = Vec::new();
+        let mut dimension = None;
+        loop {
+            let (parts, own) = self.parts()?;
+            let first = *dimension.get_or_insert(own);
+            if own != first {
+                return Err(format!("max() of {first} and of {own} cannot be told"));
+            }
+            nodes.push(Node::Sum(parts.into_iter().map(|part| part.node).collect()));
+            if !self.takes(',') {
+                self.expect(')')?;
+                return Ok((Node::Max(nodes), first));
+            }
+        }
+    }
+
+    /// A probe, and in parentheses what its point has other than its defaults.
+    fn point(&mut self, id: &str) -> Parsed {
+        let info = self.probes.iter().find(|info| info.id == id);
+        let info = *info.ok_or_else(|| {
+            let hint = nearest::hint(id, self.probes.iter().map(|info| &*info.id));
+            format!("there is no probe `{id}`{hint} (`costof list` shows them all)")
+        })?;
+        let mut settings = plan::Settings::new();
+        let mut link = if info.roles.len() > 1 {
+            "loopback"
+        } else {
+            "none"
+        }
+        .to_owned();
+        if self.takes('(') {
+            while !self.takes(')') {
+                let argument = self.take_while(|c| c != ',' && c != ')').trim();
+                match argument.split_once(['=', ' ']) {
+                    Some(("over", given))
+                        if !argument.contains('=') || info.axis("over").is_err() =>
+                    {
+                        given.trim().clone_into(&mut link);
+                    }
+                    Some((axis, value)) => {
+                        settings.insert(axis.trim().to_owned(), vec![value.trim().to_owned()]);
+                    }
+                    None => {
+                        return Err(format!(
+                            "`{argument}`, of {id}, is neither `axis=value` nor `over LINK`"
+                        ));
+                    }
+                }
+                if !self.takes(',') {
+                    self.expect(')')?;
+                    break;
+                }
+            }
+        }
+        let axes = plan::points(info, &settings)?;
+        let point = Point {
+            probe: info.id.clone(),
+            axes: axes.into_iter().next().unwrap_or_else(|| info.defaults()),
+            link: Text::Owned(link),
+        };
+        let unit = info.metrics.first().map_or(Unit::One, |metric| metric.unit);
+        let position = self.points.iter().position(|known| *known == point);
+        let position = position.unwrap_or_else(|| {
+            self.points.push(point);
+            self.points.len() - 1
+        });
+        Ok((Node::Point(position, scale(unit)), dimension(unit)))
+    }
+
+    fn take_while(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
+        self.rest = self.rest.trim_start();
+        let end = self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len());
+        let (taken, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        taken
+    }
+
+    fn takes(&mut self, sign: char) -> bool {
+        let rest = self.rest.trim_start().strip_prefix(sign);
+        self.rest = rest.unwrap_or(self.rest).trim_start();
+        rest.is_some()
+    }
+
+    fn expect(&mut self, sign: char) -> Result<(), String> {
+        if self.takes(sign) {
+            Ok(())
+        } else {
+            Err(self.wrong(&format!("`{sign}`")))
+        }
+    }
+
+    fn wrong(&self, wanted: &str) -> String {
+        let end = self.text.trim_end();
+        let before = end[..end.len() - self.rest.trim_end().len()].trim_end();
+        if self.rest.is_empty() {
+            format!("`{before}` ends where {wanted} is missing")
+        } else {
+            format!("`{}` stands where {wanted} is expected", self.rest)
+        }
+    }
+}
+
+/// A number, or one with a unit of bytes or of time.
+fn number(word: &str) -> Parsed {
+    if let Ok(number) = word.parse::<f64>() {
+        return Ok((Node::Number(number), NUMBER));
+    }
+    let split = word.find(|c: char| c.is_alphabetic()).unwrap_or(word.len());
+    let (digits, unit) = word.split_at(split);
+    const DECIMAL: [(&str, u64); 3] = [("kB", 1000), ("MB", 1_000_000), ("GB", 1_000_000_000)];
+    let decimal = DECIMAL.iter().find(|(symbol, _)| *symbol == unit);
+    let one = format!("1{unit}");
+    let bytes = decimal.map(|(_, step)| *step).or_else(|| parse_bytes(&one));
+    let (step, dimension) = match (parse_ns(&one), bytes) {
+        (Some(ns), _) => (ns, Dimension(0, 1)),
+        (_, Some(bytes)) => (bytes, Dimension(1, 0)),
+        (None, None) => {
+            return Err(format!(
+                "`{word}` has no unit of bytes (KiB, MiB, GiB, kB, MB, GB) or time (ns, us, ms, s)"
+            ));
+        }
+    };
+    let number: f64 = digits
+        .parse()
+        .map_err(|_| format!("`{word}` is no number"))?;
+    Ok((Node::Number(number * step as f64), dimension))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::List;
+    use crate::axis::{Axis, Choice, Domain};
+    use crate::metric::MetricInfo;
+    use crate::unit::Better;
+
+    fn probe(id: &'static str, unit: Unit, roles: &[&'static str]) -> ProbeInfo {
+        let choice = |value: &'static str| Choice {
+            value: value.into(),
+            about: "".into(),
+        };
+        ProbeInfo {
+            id: id.into(),
+            method: 1,
+            question: "".into(),
+            axes: List::Owned(vec![Axis {
+                name: "over".into(),
+                about: "".into(),
+                domain: Domain::Choice(List::Owned(vec![choice("tcp"), choice("udp")])),
+            }]),
+            crossings: List::Owned(vec![]),
+            metrics: List::Owned(vec![MetricInfo {
+                name: "primary".into(),
+                unit,
+                better: Better::Neither,
+                about: "".into(),
+            }]),
+            how: "".into(),
+            sources: List::Owned(vec![]),
+            predicted_from: "".into(),
+            after: List::Owned(vec![]),
+            needs: List::Owned(vec![]),
+            roles: roles.iter().map(|role| Text::Borrowed(*role)).collect(),
+        }
+    }
+
+    fn parse(text: &str) -> Result<Expression, String> {
+        let rtt = probe("net.rtt", Unit::Nanoseconds, &["server", "client"]);
+        let rate = probe("memory.bandwidth", Unit::BytesPerSecond, &["only"]);
+        Expression::parse(text, &[&rtt, &rate])
+    }
+
+    fn exactly(value: f64) -> Value {
+        Value::Measured(value, (value, value))
+    }
+
+    #[test]
+    fn a_sum_has_its_parts_and_each_point_once() {
+        let text = "10 * net.rtt(over lan) + 1MiB / memory.bandwidth + 2*net.rtt(over=udp, over lan) + net.rtt(over lan)";
+        let expression = parse(text).unwrap();
+        let points: Vec<String> = expression.points.iter().map(Point::to_string).collect();
+        assert_eq!(points.len(), 3, "{points:?}");
+        assert_eq!(expression.points[0].link, "lan");
+        assert_eq!(expression.points[2].axes.to_string(), "over=udp");
+        let total = expression.total(&[exactly(1000.0), exactly(1e9), exactly(50.0)]);
+        assert_eq!(total.value, 10_000.0 + 1_048_576.0 + 100.0 + 1000.0);
+        assert_eq!(
+            total.parts[1],
+            ("1MiB / memory.bandwidth".to_owned(), 1_048_576.0)
+        );
+    }
+
+    #[test]
+    fn measured_points_add_their_intervals_as_squares_and_predicted_ones_as_they_are() {
+        let expression = parse("net.rtt + net.rtt(over=udp) + 1000B / memory.bandwidth").unwrap();
+        let measured = |value: f64, by: f64| Value::Measured(value, (value - by, value + by));
+        let total = expression.total(&[
+            measured(100.0, 3.0),
+            measured(200.0, 4.0),
+            Value::Predicted(1e9, 4e9),
+        ]);
+        assert_eq!(total.value, 800.0);
+        assert_eq!(total.interval, (550.0 - 5.0, 1300.0 + 5.0));
+    }
+
+    #[test]
+    fn the_longest_counts_and_parentheses_group() {
+        let total = |text: &str, values: &[Value]| parse(text).unwrap().total(values).value;
+        assert_eq!(total("2 * (3us + 1.5ms)", &[]), 3_006_000.0);
+        assert_eq!(
+            total("max(net.rtt, 1us + 1us, 5ns)", &[exactly(500.0)]),
+            2000.0
+        );
+        assert_eq!(parse("1GiB / 2s").unwrap().unit, Unit::BytesPerSecond);
+        assert_eq!(total("1GB / 1s", &[]).round(), 1e9);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, said) in [
+            ("", "`` ends where a number, a probe or `(` is missing"),
+            (
+                "3 +",
+                "`3 +` ends where a number, a probe or `(` is missing",
+            ),
+            ("net.rt", "did you mean `net.rtt`?"),
+            ("net.rtt(size=3)", "net.rtt has no axis `size`"),
+            ("net.rtt(over=tpc)", "values: tcp, udp"),
+            (
+                "net.rtt(udp)",
+                "`udp`, of net.rtt, is neither `axis=value` nor `over LINK`",
+            ),
+            (
+                "net.rtt + 1MiB",
+                "`1MiB` is bytes and cannot be added to time",
+            ),
+            ("net.rtt * net.rtt", "is in time^2, which is no cost"),
+            (
+                "max(1, 1ms)",
+                "max() of a number without a unit and of time",
+            ),
+            (
+                "net.rtt - 3ns",
+                "`- 3ns` stands where `+`, `*` or `/` is expected",
+            ),
+            ("(3", "`(3` ends where `)` is missing"),
+            ("3parsec", "has no unit of bytes"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+}
