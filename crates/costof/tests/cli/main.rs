@@ -13,6 +13,7 @@ mod copy_calls;
 mod copy_verdicts;
 mod datagrams;
 mod ends;
+mod estimate;
 mod export;
 mod files;
 mod graded;
