@@ -5,10 +5,11 @@ use serde_json::Value;
 use std::fs::File;
 use std::process::{Command, Stdio};
 
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 9] = [
     "run",
     "list",
     "explain",
+    "estimate",
     "doctor",
     "report",
     "export",
@@ -165,7 +166,8 @@ fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run()
         &sum,
         &[
             "cpu.loop: expected ",
-            "that cpu.frequency measured), measured",
+            "that cpu.frequency measured",
+            "), measured ",
         ],
     );
     let without = explained(" --run null.jsonl").expect_code(0).out;

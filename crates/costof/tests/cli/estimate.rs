@@ -8,7 +8,10 @@ fn a_missing_point_is_measured_and_found_again_in_the_history() {
     let place = Place::new();
     let command = "estimate --json 2 * os.syscall(call=getuid) + 1us / 2";
     let missing = run(&mut place.costof(command)).expect_code(3);
-    assert_contains_all(&missing.err, &["os.syscall", "getuid", "--measure", "--run"]);
+    assert_contains_all(
+        &missing.err,
+        &["os.syscall", "getuid", "--measure", "--run"],
+    );
 
     let measured = "estimate --json --measure --quick 2 * os.syscall(call=getuid) + 1us / 2";
     let measured = run(&mut place.costof(measured)).expect_code(0);
