@@ -47,7 +47,7 @@ pub enum Event {
     PageFaults,
     /// Nanoseconds on a processor.
     TaskClock,
-    /// Hits of a tracepoint of the kernel, by its number: see [`tracepoint`].
+    /// Hits of a tracepoint of the kernel, by its number: see [`tracepoint()`].
     Tracepoint(u64),
 }
 

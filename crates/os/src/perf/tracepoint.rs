@@ -9,7 +9,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 use super::Event;
 
-/// The tracepoint of that name, to be counted in a [`Group`]: `tracepoint("raw_syscalls",
+/// The tracepoint of that name, to be counted in a [`Group`](super::Group): `tracepoint("raw_syscalls",
 /// "sys_enter")` counts system calls.
 ///
 /// Its number is read from tracefs, where that is mounted (/sys/kernel/tracing,
