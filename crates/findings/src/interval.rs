@@ -9,6 +9,7 @@ use costof_model::metric::Data;
 use costof_model::point::Point;
 use costof_model::rows::{LaunchPoint, PointRow, State};
 use costof_model::run_file::Run;
+use costof_stats::{difference_interval, median};
 
 /// A value with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,12 +18,6 @@ pub(crate) struct Interval {
     pub(crate) middle: f64,
     pub(crate) high: f64,
 }
-
-/// The fewest launches whose pairs have an interval.
-const LAUNCHES: usize = 3;
-/// Student's t for 95 % with 2, 3 and 4 degrees of freedom (W. S. Gosset, 1908).
-const T: [f64; 3] = [4.302_653, 3.182_446, 2.776_445];
-const CONFIDENCE: f64 = 0.95;
 
 impl Interval {
     /// The natural logarithm of `metric` of `one` over that of `other`; none where either has none, or
@@ -80,10 +75,9 @@ fn compare(
 ) -> Option<Interval> {
     let pairs = pairs(run, (&one.point, &other.point), metric);
     let differences = pairs.map(|(one, other)| scale(one) - scale(other));
-    let mut differences: Vec<f64> = differences.filter(|value| value.is_finite()).collect();
-    if differences.len() >= LAUNCHES {
-        differences.sort_by(f64::total_cmp);
-        return Some(of_launches(&differences));
+    let differences: Vec<f64> = differences.filter(|value| value.is_finite()).collect();
+    if let Some(interval) = of_launches(&differences) {
+        return Some(interval);
     }
     let scaled = |row: &PointRow| {
         let estimate = row.estimate(metric)?;
@@ -128,11 +122,7 @@ pub(crate) fn value(point: &LaunchPoint, metric: &str) -> Option<f64> {
     match &measured.data {
         Data::Value(value) => Some(*value),
         data @ Data::Histogram(_) => median_bucket(data.counted()),
-        data => {
-            let mut costs = data.costs();
-            costs.sort_by(f64::total_cmp);
-            median(&costs)
-        }
+        data => median(&data.costs()),
     }
 }
 
@@ -147,47 +137,15 @@ fn median_bucket(mut buckets: Vec<(f64, u64)>) -> Option<f64> {
     middle.map(|(ns, _)| *ns)
 }
 
-fn median(sorted: &[f64]) -> Option<f64> {
-    let upper = *sorted.get(sorted.len() / 2)?;
-    Some(f64::midpoint(sorted[(sorted.len() - 1) / 2], upper))
-}
-
-fn of_launches(sorted: &[f64]) -> Interval {
-    let count = sorted.len();
-    let middle = median(sorted).expect("there are some");
-    let (low, high) = match T.get(count - LAUNCHES) {
-        Some(t) => {
-            let mean = sorted.iter().sum::<f64>() / count as f64;
-            let squares = sorted.iter().map(|value| (value - mean).powi(2));
-            let variance = squares.sum::<f64>() / (count - 1) as f64;
-            let half = t * (variance / count as f64).sqrt();
-            (mean - half, mean + half)
-        }
-        None => {
-            let rank = rank(count);
-            (sorted[rank], sorted[count - 1 - rank])
-        }
-    };
-    Interval {
-        low: low.min(middle),
+/// The interval of what the launches differ by; none of fewer than three.
+fn of_launches(differences: &[f64]) -> Option<Interval> {
+    let middle = median(differences)?;
+    let interval = difference_interval(differences)?;
+    Some(Interval {
+        low: interval.low.min(middle),
         middle,
-        high: high.max(middle),
-    }
-}
-
-/// The largest rank, from 0, whose pair covers the median surely enough.
-fn rank(count: usize) -> usize {
-    // The chance that so many at most, of `count`, lie below the median.
-    let mut probability = 0.5_f64.powi(count as i32);
-    let mut below = probability;
-    for rank in 0.. {
-        probability *= (count - rank) as f64 / (rank + 1) as f64;
-        below += probability;
-        if 1.0 - 2.0 * below < CONFIDENCE {
-            return rank;
-        }
-    }
-    unreachable!("half of all lie below")
+        high: interval.high.max(middle),
+    })
 }
 
 #[cfg(test)]
@@ -286,13 +244,16 @@ mod tests {
     #[test]
     fn launches_have_the_interval_that_estimates_have() {
         // scipy.stats.t.interval(.95, 2, loc=mean, scale=sem) of 0, 1, 2.
-        let three = of_launches(&[0.0, 1.0, 2.0]);
+        let three = of_launches(&[0.0, 1.0, 2.0]).unwrap();
         assert!((three.high - 3.484_138).abs() < 1e-5, "{three:?}");
         assert!((three.low + 1.484_138).abs() < 1e-5, "{three:?}");
-        let ranks = [6, 8, 9, 11, 12, 15, 17, 20].map(rank);
-        assert_eq!(ranks, [0, 0, 1, 1, 2, 3, 4, 5]);
         let nine: Vec<f64> = (0..9).map(f64::from).collect();
-        let nine = of_launches(&nine);
+        let nine = of_launches(&nine).unwrap();
         assert_eq!((nine.low, nine.middle, nine.high), (1.0, 4.0, 7.0));
+        let ranks = [6, 8, 9, 11, 12, 15, 17, 20].map(|count| {
+            let launches: Vec<f64> = (0..count).map(f64::from).collect();
+            of_launches(&launches).unwrap().low
+        });
+        assert_eq!(ranks, [0.0, 0.0, 1.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
     }
 }

@@ -59,6 +59,16 @@ pub fn median_interval(launch_medians: &[f64]) -> Option<Interval> {
     }
 }
 
+/// As [`median_interval`], of values that may be of either sign, such as differences and logarithms: t is
+/// taken on the values themselves.
+pub fn difference_interval(differences: &[f64]) -> Option<Interval> {
+    match differences.len() {
+        0..LEAST_VALUES => None,
+        LEAST_VALUES..ORDER_FROM => t_interval(differences, |value| value),
+        _ => order_interval(differences),
+    }
+}
+
 fn order_interval(values: &[f64]) -> Option<Interval> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -15,8 +15,8 @@ mod quantile;
 pub use difference::{Difference, trimmed_mean};
 pub use distribution::Distribution;
 pub use interval::{
-    CONFIDENCE, Doubling, Interval, IntervalRule, ORDER_FROM, doubling, median_interval,
-    ratio_interval,
+    CONFIDENCE, Doubling, Interval, IntervalRule, ORDER_FROM, difference_interval, doubling,
+    median_interval, ratio_interval,
 };
 pub use modes::{Mode, launch_modes, modes};
 pub use quantile::{mean, median, quantile, standard_deviation};
