@@ -447,8 +447,7 @@ mod tests {
     use super::*;
     use costof_model::axis::Axes;
     use costof_model::metric::{Estimate, Mode};
-    use costof_model::noise::Placement;
-    use costof_model::rows::{Plan, RunRow, SCHEMA, State};
+    use costof_model::testing;
     use costof_model::unit::Better;
 
     fn estimate(name: &'static str, unit: Unit, median: f64) -> Estimate {
@@ -472,40 +471,14 @@ mod tests {
 
     /// A run with one row, which took `ns` and `cycles`.
     fn run(probe: &'static str, ns: f64, cycles: Option<f64>, grade: Grade) -> Run {
-        let mut run = Run::new(RunRow {
-            schema: SCHEMA,
-            id: "1".to_owned(),
-            started: String::new(),
-            command: Vec::new(),
-            seed: 1,
-            beside: None,
-            plan: Plan {
-                precision: "default".into(),
-                launches: None,
-                blocks: Vec::new(),
-                placement: Placement::default(),
-                hosts: costof_model::rows::Hosts::default(),
-            },
-        });
+        let mut run = testing::planned([]);
         let mut metrics = vec![estimate("cost", Unit::Nanoseconds, ns)];
         metrics.extend(cycles.map(|cycles| estimate(CYCLES, Unit::Cycles, cycles)));
         run.points.push(PointRow {
-            point: Point {
-                probe: probe.into(),
-                axes: Axes::default(),
-                link: "none".into(),
-            },
-            method: 1,
-            primary: "cost".into(),
             headline: true,
-            label: None,
-            launches: 9,
-            state: State::Ok,
             metrics,
-            prediction: None,
             grade,
-            warnings: Vec::new(),
-            placement: Placement::default(),
+            ..testing::row(probe, Axes::default(), ns)
         });
         run
     }

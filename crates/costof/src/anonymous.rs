@@ -187,9 +187,8 @@ mod tests {
     use costof_model::failure::FailureKind;
     use costof_model::noise::{Noise, Placement};
     use costof_model::point::Point;
-    use costof_model::rows::{
-        Block, FailureRow, Hosts, LaunchPoint, LaunchRow, Plan, RunRow, SCHEMA, State,
-    };
+    use costof_model::rows::{FailureRow, LaunchPoint, LaunchRow, State};
+    use costof_model::testing;
 
     const PROBE: &str = "file.remote";
 
@@ -207,26 +206,7 @@ mod tests {
     /// A run of these places with a launch of each, of which the first fails for these reasons.
     fn run(paths: &[&str], reasons: &[&str]) -> Run {
         let points: Vec<Point> = paths.iter().map(|path| point(path)).collect();
-        let mut run = Run::new(RunRow {
-            schema: SCHEMA,
-            id: "1".to_owned(),
-            started: "2026-11-21T00:00:00Z".to_owned(),
-            command: Vec::new(),
-            seed: 7,
-            beside: None,
-            plan: Plan {
-                precision: "quick".into(),
-                launches: None,
-                blocks: vec![Block {
-                    points: points.clone(),
-                    labels: Vec::new(),
-                    level: 0,
-                    rounds: 1,
-                }],
-                placement: Placement::default(),
-                hosts: Hosts::default(),
-            },
-        });
+        let mut run = testing::planned([points.clone()]);
         let probe = probe::find(costof_probes::TABLE, PROBE).unwrap();
         run.probes.push((*probe.info).clone());
         run.launches = points

@@ -294,7 +294,7 @@ pub(crate) struct ExplainOptions {
     costof estimate '10 * net.rtt(over lan) + 3 * file.sync + 1MiB / memory.bandwidth'\n  \
     costof estimate --measure 'max(net.rtt(over=udp, size=1KiB), 20us) + 2 * os.syscall'\n\n\
     A probe stands for its primary metric at its defaults; in parentheses, axis=value and over LINK \
-    choose another point. Numbers may have a unit: KiB, MiB, GiB, kB, MB, GB, ns, us, ms, s.")]
+    choose another point, the link last. Numbers may have a unit: KiB, MiB, GiB, kB, MB, GB, ns, us, ms, s.")]
 pub(crate) struct EstimateOptions {
     /// The expression: numbers, probes, + * / ( ) and max(a, b) for what happens at the same time
     #[arg(required = true, value_name = "EXPRESSION")]

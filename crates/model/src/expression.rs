@@ -1,9 +1,10 @@
 //! Expressions of costs, as users write them: `10 * net.rtt(over lan) + 1MiB / memory.bandwidth`.
 //!
 //! A number may have a unit: bytes (`1MiB`) or a time (`3ms`). A probe's id stands for its primary metric at
-//! a point: its defaults, or `probe(axis=value, over LINK)`. There are `+`, `*`, `/`, parentheses and
-//! `max(…)`, for what happens at the same time; there is no difference of costs.
+//! its defaults; `probe(axis=value, over LINK)` chooses another point, the link last. There are `+`, `*`, `/`,
+//! parentheses, and `max(…)` for what happens at the same time. There is no difference of costs.
 
+use crate::link::Link;
 use crate::plan;
 use crate::point::Point;
 use crate::probe_info::ProbeInfo;
@@ -41,8 +42,8 @@ enum Node {
 /// What is known of a point, in the unit of its primary metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
-    /// Measured: the median, and its 95 % interval.
-    Measured(f64, (f64, f64)),
+    /// Measured: the median, and its 95 % interval; none of too few launches.
+    Measured(f64, Option<(f64, f64)>),
     /// Predicted: anything in the range.
     Predicted(f64, f64),
 }
@@ -52,8 +53,9 @@ pub enum Value {
 pub struct Total {
     /// With every point at its median, or in the geometric middle of its prediction.
     pub value: f64,
-    /// With what the intervals of measured points and the ranges of predicted ones allow.
-    pub interval: (f64, f64),
+    /// With what the intervals of measured points and the ranges of predicted ones allow; none where a
+    /// measured point has no interval.
+    pub interval: Option<(f64, f64)>,
     /// Each part as it was written, and what it comes to.
     pub parts: Vec<(String, f64)>,
 }
@@ -75,6 +77,7 @@ impl Expression {
             rest: text,
             probes,
             points: Vec::new(),
+            depth: 0,
         };
         let (parts, dimension) = parser.parts()?;
         if !parser.rest.is_empty() {
@@ -97,26 +100,38 @@ impl Expression {
 
     /// What it comes to; `values` are those of [`Expression::points`].
     ///
-    /// The interval is what the points' intervals allow if they are independent: how far each alone moves the
-    /// total, as the square root of the sum of squares (MOVER: Zou and Donner, Statistics in Medicine 27, 2008).
-    /// Predictions are ranges and no chances: all of them stand at their worst ends.
-    pub fn total(&self, values: &[Value]) -> Total {
-        let at = |values: &[f64]| -> f64 {
-            let parts = self.parts.iter().map(|part| part.node.value(values));
-            parts.sum::<f64>() * scale(self.unit).recip()
-        };
+    /// # Errors
+    /// A division by zero.
+    pub fn total(&self, values: &[Value]) -> Result<Total, String> {
         let middle: Vec<f64> = values.iter().map(|value| value.middle()).collect();
-        let value = at(&middle);
-        let mut worst = [middle.clone(), middle.clone()];
+        let parts = self.parts.iter().map(|part| part.text.clone());
+        let total = Total {
+            value: self.at(&middle),
+            interval: self.interval(values, &middle),
+            parts: parts.zip(self.part_values(&middle)).collect(),
+        };
+        if total.value.is_finite() {
+            Ok(total)
+        } else {
+            Err("the expression divides by zero".to_owned())
+        }
+    }
+
+    /// The 95 % interval of the total if the measured points are independent: how far each alone moves it, as
+    /// the square root of the sum of squares (MOVER: Zou and Donner, Statistics in Medicine 27, 2008).
+    /// Predicted points have a range, not a distribution: all of them stand at their worst ends at once.
+    fn interval(&self, values: &[Value], middle: &[f64]) -> Option<(f64, f64)> {
+        let value = self.at(middle);
+        let mut worst = [middle.to_vec(), middle.to_vec()];
         let mut squares = [0.0, 0.0];
         for (position, known) in values.iter().enumerate() {
-            // Which end makes the total smaller: a time's low one, a rate's high one.
-            let (low, high) = known.ends();
+            let (low, high) = known.ends()?;
             let with = |end| {
-                let mut values = middle.clone();
+                let mut values = middle.to_vec();
                 values[position] = end;
-                at(&values)
+                self.at(&values)
             };
+            // A longer time makes the total larger, a higher rate smaller.
             let (least, most) = if with(low) <= with(high) {
                 (low, high)
             } else {
@@ -130,16 +145,18 @@ impl Expression {
                 squares[1] += (with(most) - value).powi(2);
             }
         }
-        let [low, high] = worst.map(|values| at(&values));
-        let parts = self.parts.iter().map(|part| {
-            let value = part.node.value(&middle) / scale(self.unit);
-            (part.text.clone(), value)
-        });
-        Total {
-            value,
-            interval: ((low - squares[0].sqrt()).max(0.0), high + squares[1].sqrt()),
-            parts: parts.collect(),
-        }
+        let [low, high] = worst.map(|values| self.at(&values));
+        Some(((low - squares[0].sqrt()).max(0.0), high + squares[1].sqrt()))
+    }
+
+    /// The total with the points at these values.
+    fn at(&self, points: &[f64]) -> f64 {
+        self.part_values(points).sum()
+    }
+
+    fn part_values(&self, points: &[f64]) -> impl Iterator<Item = f64> {
+        let values = self.parts.iter().map(|part| part.node.value(points));
+        values.map(|value| value / scale(self.unit))
     }
 }
 
@@ -152,10 +169,10 @@ impl Value {
         }
     }
 
-    fn ends(&self) -> (f64, f64) {
+    fn ends(&self) -> Option<(f64, f64)> {
         match *self {
             Value::Measured(_, ends) => ends,
-            Value::Predicted(low, high) => (low, high),
+            Value::Predicted(low, high) => Some((low, high)),
         }
     }
 }
@@ -216,7 +233,12 @@ struct Parser<'a> {
     rest: &'a str,
     probes: &'a [&'a ProbeInfo],
     points: Vec<Point>,
+    /// Parentheses that are open.
+    depth: usize,
 }
+
+/// As many parentheses may be open at once.
+const MAX_DEPTH: usize = 100;
 
 type Parsed = Result<(Node, Dimension), String>;
 
@@ -260,10 +282,9 @@ impl<'a> Parser<'a> {
 
     fn factor(&mut self) -> Parsed {
         if self.takes('(') {
-            let (parts, dimension) = self.parts()?;
+            let sum = self.nested()?;
             self.expect(')')?;
-            let nodes = parts.into_iter().map(|part| part.node).collect();
-            return Ok((Node::Sum(nodes), dimension));
+            return Ok(sum);
         }
         let is_in_a_name = |c: char| c.is_alphanumeric() || "._µ".contains(c);
         let word = self.take_while(is_in_a_name);
@@ -275,18 +296,30 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// What stands in parentheses, up to a comma or the closing one.
+    fn nested(&mut self) -> Parsed {
+        if self.depth == MAX_DEPTH {
+            return Err(format!("more than {MAX_DEPTH} parentheses are open"));
+        }
+        self.depth += 1;
+        let (parts, dimension) = self.parts()?;
+        self.depth -= 1;
+        let nodes = parts.into_iter().map(|part| part.node).collect();
+        Ok((Node::Sum(nodes), dimension))
+    }
+
     /// The list behind `max`.
     fn max(&mut self) -> Parsed {
         self.expect('(')?;
         let mut nodes = Vec::new();
         let mut dimension = None;
         loop {
-            let (parts, own) = self.parts()?;
+            let (node, own) = self.nested()?;
             let first = *dimension.get_or_insert(own);
             if own != first {
-                return Err(format!("max() of {first} and of {own} cannot be told"));
+                return Err(format!("max() cannot compare {first} with {own}"));
             }
-            nodes.push(Node::Sum(parts.into_iter().map(|part| part.node).collect()));
+            nodes.push(node);
             if !self.takes(',') {
                 self.expect(')')?;
                 return Ok((Node::Max(nodes), first));
@@ -301,37 +334,7 @@ impl<'a> Parser<'a> {
             let hint = nearest::hint(id, self.probes.iter().map(|info| &*info.id));
             format!("there is no probe `{id}`{hint} (`costof list` shows them all)")
         })?;
-        let mut settings = plan::Settings::new();
-        let mut link = if info.roles.len() > 1 {
-            "loopback"
-        } else {
-            "none"
-        }
-        .to_owned();
-        if self.takes('(') {
-            while !self.takes(')') {
-                let argument = self.take_while(|c| c != ',' && c != ')').trim();
-                match argument.split_once(['=', ' ']) {
-                    Some(("over", given))
-                        if !argument.contains('=') || info.axis("over").is_err() =>
-                    {
-                        given.trim().clone_into(&mut link);
-                    }
-                    Some((axis, value)) => {
-                        settings.insert(axis.trim().to_owned(), vec![value.trim().to_owned()]);
-                    }
-                    None => {
-                        return Err(format!(
-                            "`{argument}`, of {id}, is neither `axis=value` nor `over LINK`"
-                        ));
-                    }
-                }
-                if !self.takes(',') {
-                    self.expect(')')?;
-                    break;
-                }
-            }
-        }
+        let (settings, link) = self.arguments(info)?;
         let axes = plan::points(info, &settings)?;
         let point = Point {
             probe: info.id.clone(),
@@ -345,6 +348,50 @@ impl<'a> Parser<'a> {
             self.points.len() - 1
         });
         Ok((Node::Point(position, scale(unit)), dimension(unit)))
+    }
+
+    /// What stands in parentheses behind a probe, if anything does: its axes, and its link last.
+    fn arguments(&mut self, info: &ProbeInfo) -> Result<(plan::Settings, String), String> {
+        let mut settings = plan::Settings::new();
+        let mut link = if info.needs_link() {
+            "loopback"
+        } else {
+            "none"
+        }
+        .to_owned();
+        if !self.takes('(') || self.takes(')') {
+            return Ok((settings, link));
+        }
+        loop {
+            if let Some(rest) = self.rest.strip_prefix("over ") {
+                self.rest = rest;
+                link = self.link(info)?;
+                break;
+            }
+            let argument = self.take_while(|c| !",)".contains(c)).trim();
+            let (axis, value) = argument.split_once('=').ok_or_else(|| {
+                let id = &info.id;
+                format!("`{argument}`, of {id}, is neither `axis=value` nor `over LINK`")
+            })?;
+            settings.insert(axis.trim().to_owned(), vec![value.trim().to_owned()]);
+            if !self.takes(',') {
+                break;
+            }
+        }
+        self.expect(')')?;
+        Ok((settings, link))
+    }
+
+    /// A link, which may hold commas.
+    fn link(&mut self, info: &ProbeInfo) -> Result<String, String> {
+        let text = self.take_while(|c| c != ')').trim();
+        if !info.needs_link() {
+            return Err(format!(
+                "{} has one end, so no link (`over {text}`)",
+                info.id
+            ));
+        }
+        Ok(text.parse::<Link>()?.to_string())
     }
 
     fn take_while(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
@@ -385,9 +432,9 @@ fn number(word: &str) -> Parsed {
     if let Ok(number) = word.parse::<f64>() {
         return Ok((Node::Number(number), NUMBER));
     }
+    const DECIMAL: [(&str, u64); 3] = [("kB", 1000), ("MB", 1_000_000), ("GB", 1_000_000_000)];
     let split = word.find(|c: char| c.is_alphabetic()).unwrap_or(word.len());
     let (digits, unit) = word.split_at(split);
-    const DECIMAL: [(&str, u64); 3] = [("kB", 1000), ("MB", 1_000_000), ("GB", 1_000_000_000)];
     let decimal = DECIMAL.iter().find(|(symbol, _)| *symbol == unit);
     let one = format!("1{unit}");
     let bytes = decimal.map(|(_, step)| *step).or_else(|| parse_bytes(&one));
@@ -410,38 +457,14 @@ fn number(word: &str) -> Parsed {
 mod tests {
     use super::*;
     use crate::List;
-    use crate::axis::{Axis, Choice, Domain};
-    use crate::metric::MetricInfo;
-    use crate::unit::Better;
+    use crate::testing::{probe_info, words_axis};
 
     fn probe(id: &'static str, unit: Unit, roles: &[&'static str]) -> ProbeInfo {
-        let choice = |value: &'static str| Choice {
-            value: value.into(),
-            about: "".into(),
-        };
-        ProbeInfo {
-            id: id.into(),
-            method: 1,
-            question: "".into(),
-            axes: List::Owned(vec![Axis {
-                name: "over".into(),
-                about: "".into(),
-                domain: Domain::Choice(List::Owned(vec![choice("tcp"), choice("udp")])),
-            }]),
-            crossings: List::Owned(vec![]),
-            metrics: List::Owned(vec![MetricInfo {
-                name: "primary".into(),
-                unit,
-                better: Better::Neither,
-                about: "".into(),
-            }]),
-            how: "".into(),
-            sources: List::Owned(vec![]),
-            predicted_from: "".into(),
-            after: List::Owned(vec![]),
-            needs: List::Owned(vec![]),
-            roles: roles.iter().map(|role| Text::Borrowed(*role)).collect(),
-        }
+        let mut info = probe_info(id);
+        info.axes = List::Owned(vec![words_axis("over", &["tcp", "udp"])]);
+        info.metrics.to_mut()[0].unit = unit;
+        info.roles = roles.iter().map(|role| Text::Borrowed(*role)).collect();
+        info
     }
 
     fn parse(text: &str) -> Result<Expression, String> {
@@ -451,7 +474,7 @@ mod tests {
     }
 
     fn exactly(value: f64) -> Value {
-        Value::Measured(value, (value, value))
+        Value::Measured(value, Some((value, value)))
     }
 
     #[test]
@@ -462,7 +485,9 @@ mod tests {
         assert_eq!(points.len(), 3, "{points:?}");
         assert_eq!(expression.points[0].link, "lan");
         assert_eq!(expression.points[2].axes.to_string(), "over=udp");
-        let total = expression.total(&[exactly(1000.0), exactly(1e9), exactly(50.0)]);
+        let total = expression
+            .total(&[exactly(1000.0), exactly(1e9), exactly(50.0)])
+            .unwrap();
         assert_eq!(total.value, 10_000.0 + 1_048_576.0 + 100.0 + 1000.0);
         assert_eq!(
             total.parts[1],
@@ -473,19 +498,40 @@ mod tests {
     #[test]
     fn measured_points_add_their_intervals_as_squares_and_predicted_ones_as_they_are() {
         let expression = parse("net.rtt + net.rtt(over=udp) + 1000B / memory.bandwidth").unwrap();
-        let measured = |value: f64, by: f64| Value::Measured(value, (value - by, value + by));
+        let measured = |value: f64, by: f64| Value::Measured(value, Some((value - by, value + by)));
         let total = expression.total(&[
             measured(100.0, 3.0),
             measured(200.0, 4.0),
             Value::Predicted(1e9, 4e9),
         ]);
+        let total = total.unwrap();
         assert_eq!(total.value, 800.0);
-        assert_eq!(total.interval, (550.0 - 5.0, 1300.0 + 5.0));
+        assert_eq!(total.interval, Some((550.0 - 5.0, 1300.0 + 5.0)));
+    }
+
+    #[test]
+    fn without_an_interval_of_each_point_there_is_none() {
+        let expression = parse("net.rtt + 1ns").unwrap();
+        let total = expression.total(&[Value::Measured(100.0, None)]).unwrap();
+        assert_eq!((total.value, total.interval), (101.0, None));
+        let division = parse("1B / memory.bandwidth").unwrap();
+        let error = division.total(&[exactly(0.0)]).unwrap_err();
+        assert!(error.contains("divides by zero"), "{error}");
+    }
+
+    #[test]
+    fn a_link_may_hold_commas() {
+        let expression = parse("net.rtt(over=udp, over delay=1ms,loss=1%) * 2").unwrap();
+        let point = &expression.points[0];
+        assert_eq!(point.link, "delay=1ms,loss=1%");
+        assert_eq!(point.axes.to_string(), "over=udp");
+        assert_eq!(parse("net.rtt()").unwrap().points[0].link, "loopback");
     }
 
     #[test]
     fn the_longest_counts_and_parentheses_group() {
-        let total = |text: &str, values: &[Value]| parse(text).unwrap().total(values).value;
+        let total =
+            |text: &str, values: &[Value]| parse(text).unwrap().total(values).unwrap().value;
         assert_eq!(total("2 * (3us + 1.5ms)", &[]), 3_006_000.0);
         assert_eq!(
             total("max(net.rtt, 1us + 1us, 5ns)", &[exactly(500.0)]),
@@ -517,7 +563,7 @@ mod tests {
             ("net.rtt * net.rtt", "is in time^2, which is no cost"),
             (
                 "max(1, 1ms)",
-                "max() of a number without a unit and of time",
+                "max() cannot compare a number without a unit with time",
             ),
             (
                 "net.rtt - 3ns",
@@ -525,6 +571,12 @@ mod tests {
             ),
             ("(3", "`(3` ends where `)` is missing"),
             ("3parsec", "has no unit of bytes"),
+            ("net.rtt(over lna)", "`lna` is no link"),
+            (
+                "memory.bandwidth(over lan)",
+                "memory.bandwidth has one end, so no link",
+            ),
+            (&"(".repeat(200), "more than 100 parentheses are open"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");

@@ -138,25 +138,14 @@ pub fn levels<'a>(infos: &[&'a ProbeInfo]) -> Vec<Vec<&'a ProbeInfo>> {
 mod tests {
     use super::*;
     use crate::List;
-    use crate::axis::{Axis, Choice, Domain};
-    use crate::metric::MetricInfo;
-    use crate::unit::{Better, Unit};
+    use crate::axis::{Axis, Domain};
+    use crate::testing::{probe_info, words_axis};
+    use crate::unit::Unit;
 
     fn probe(id: &'static str, after: &'static [Text]) -> ProbeInfo {
-        let choice = |value: &'static str| Choice {
-            value: value.into(),
-            about: "".into(),
-        };
         ProbeInfo {
-            id: id.into(),
-            method: 1,
-            question: "?".into(),
             axes: List::Owned(vec![
-                Axis {
-                    name: "kind".into(),
-                    about: "".into(),
-                    domain: Domain::Choice(List::Owned(vec![choice("a"), choice("b")])),
-                },
+                words_axis("kind", &["a", "b"]),
                 Axis {
                     name: "size".into(),
                     about: "".into(),
@@ -168,19 +157,8 @@ mod tests {
                     },
                 },
             ]),
-            crossings: List::Borrowed(&[]),
-            metrics: List::Owned(vec![MetricInfo {
-                name: "cost".into(),
-                unit: Unit::Nanoseconds,
-                better: Better::Lower,
-                about: "".into(),
-            }]),
-            how: "".into(),
-            sources: List::Borrowed(&[]),
-            predicted_from: "".into(),
             after: List::Borrowed(after),
-            needs: List::Borrowed(&[]),
-            roles: List::Borrowed(&[Text::Borrowed("only")]),
+            ..probe_info(id)
         }
     }
 

@@ -346,33 +346,21 @@ mod tests {
     use crate::Few;
     use crate::axis::Axes;
     use crate::noise::{Noise, Placement};
-    use crate::rows::{Block, LaunchPoint, Plan, State};
+    use crate::rows::{LaunchPoint, State};
+    use crate::testing::planned;
 
     fn run_row() -> Row {
-        Row::Run(Box::new(RunRow {
-            schema: SCHEMA,
-            id: "1".to_owned(),
-            started: "2026-11-21T00:00:00Z".to_owned(),
-            command: vec!["costof".to_owned(), "run".to_owned()],
-            seed: 7,
-            beside: None,
-            plan: Plan {
-                precision: "quick".into(),
-                launches: None,
-                blocks: vec![Block {
-                    points: vec![Point {
-                        probe: "memory.latency".into(),
-                        axes: Axes::default().with("size", 4096).with("pages", "4KiB"),
-                        link: "none".into(),
-                    }],
-                    labels: vec![(0, "L1 cache reference".to_owned())],
-                    level: 1,
-                    rounds: 2,
-                }],
-                placement: Placement(Few::from_iter([("only".into(), vec![0, 3])])),
-                hosts: crate::rows::Hosts::default(),
-            },
-        }))
+        let point = Point {
+            probe: "memory.latency".into(),
+            axes: Axes::default().with("size", 4096).with("pages", "4KiB"),
+            link: "none".into(),
+        };
+        let mut row = planned([vec![point]]).run;
+        row.plan.blocks[0].level = 1;
+        row.plan.blocks[0].rounds = 2;
+        row.plan.blocks[0].labels = vec![(0, "L1 cache reference".to_owned())];
+        row.plan.placement = Placement(Few::from_iter([("only".into(), vec![0, 3])]));
+        Row::Run(Box::new(row))
     }
 
     fn end_row() -> Row {

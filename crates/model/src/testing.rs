@@ -1,18 +1,19 @@
 //! Runs, rows and facts for tests.
 
-use crate::Text;
-use crate::axis::Axes;
+use crate::axis::{Axes, Axis, Choice, Domain};
 use crate::facts::{Cache, CacheKind, CacheSource, Facts};
-use crate::metric::{Data, Estimate, IntervalKind, Measured};
+use crate::metric::{Data, Estimate, IntervalKind, Measured, MetricInfo};
 use crate::noise::{Grade, MEASURED, Noise, Placement, Warning};
 use crate::point::Point;
 use crate::prediction::Prediction;
+use crate::probe_info::ProbeInfo;
 use crate::protocol::{ClockInfo, ClockSource, CounterInfo};
 use crate::rows::{
     AttemptRow, Block, Hosts, LaunchPoint, LaunchRow, Plan, PointRow, RunRow, SCHEMA, State,
 };
 use crate::run_file::Run;
 use crate::unit::{Better, Unit};
+use crate::{List, Text};
 use std::collections::BTreeMap;
 
 /// A run without points, of a virtual machine that claims caches of so many bytes.
@@ -48,8 +49,55 @@ pub fn run(claimed: &[u64]) -> Run {
     run
 }
 
+/// A probe of one metric in nanoseconds, `cost`, without axes.
+pub fn probe_info(id: impl Into<Text>) -> ProbeInfo {
+    ProbeInfo {
+        id: id.into(),
+        method: 1,
+        question: "?".into(),
+        axes: List::Borrowed(&[]),
+        crossings: List::Borrowed(&[]),
+        metrics: List::Owned(vec![MetricInfo {
+            name: "cost".into(),
+            unit: Unit::Nanoseconds,
+            better: Better::Lower,
+            about: "".into(),
+        }]),
+        how: "".into(),
+        sources: List::Borrowed(&[]),
+        predicted_from: "".into(),
+        after: List::Borrowed(&[]),
+        needs: List::Borrowed(&[]),
+        roles: List::Borrowed(&[Text::Borrowed("only")]),
+    }
+}
+
+/// An axis of these words.
+pub fn words_axis(name: &'static str, words: &[&'static str]) -> Axis {
+    let choice = |word: &&'static str| Choice {
+        value: Text::Borrowed(word),
+        about: "".into(),
+    };
+    Axis {
+        name: name.into(),
+        about: "".into(),
+        domain: Domain::Choice(words.iter().map(choice).collect()),
+    }
+}
+
 /// A run with an empty block in its plan, and nothing else.
 pub fn run_without_facts() -> Run {
+    planned([Vec::new()])
+}
+
+/// A run with these points in each block of its plan, and nothing else.
+pub fn planned(blocks: impl IntoIterator<Item = Vec<Point>>) -> Run {
+    let blocks = blocks.into_iter().map(|points| Block {
+        points,
+        labels: Vec::new(),
+        level: 0,
+        rounds: 1,
+    });
     Run::new(RunRow {
         schema: SCHEMA,
         id: "1".to_owned(),
@@ -60,12 +108,7 @@ pub fn run_without_facts() -> Run {
         plan: Plan {
             precision: "quick".into(),
             launches: None,
-            blocks: vec![Block {
-                points: Vec::new(),
-                labels: Vec::new(),
-                level: 1,
-                rounds: 1,
-            }],
+            blocks: blocks.collect(),
             placement: Placement::default(),
             hosts: Hosts::default(),
         },

@@ -7,13 +7,14 @@ use crate::record;
 use crate::session::{Session, hosts};
 use crate::terminal::watch_interrupts;
 use costof_measure::facts;
-use costof_measure::probe::Probe;
+use costof_measure::probe::{self, Probe};
 use costof_model::expression::{Expression, Total, Value};
 use costof_model::facts::Facts;
 use costof_model::point::Point;
 use costof_model::prediction::Known;
 use costof_model::run_file::Run;
 use serde_json::json;
+use std::cell::LazyCell;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -41,23 +42,21 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
             .filter(|point| measured(&runs, point).is_none());
         let missing: Vec<&Point> = missing.collect();
         if !missing.is_empty() {
-            let Some(run) = measure(table, options, &missing)? else {
-                return Err(Error::Interrupted);
-            };
-            runs.insert(0, ("measured now".to_owned(), run));
+            runs.insert(0, measure(table, options, &missing)?);
         }
     }
-    let facts = options.run.is_none().then(facts::gather);
-    let sources: Vec<Source> = expression
-        .points
-        .iter()
-        .map(|point| source(table, &runs, facts.as_ref(), point))
-        .collect();
+    // Predictions are of the machine that was measured, or of this one.
+    let facts = LazyCell::new(|| match (&options.run, runs.first()) {
+        (Some(_), Some((_, run))) => run.facts().cloned().unwrap_or_default(),
+        _ => facts::gather(),
+    });
+    let source = |point| source(table, &runs, &facts, point);
+    let sources: Vec<Source> = expression.points.iter().map(source).collect();
     let values: Option<Vec<Value>> = sources.iter().map(|source| source.value).collect();
     let Some(values) = values else {
         return Err(missing(&sources));
     };
-    let total = expression.total(&values);
+    let total = expression.total(&values).map_err(wrong)?;
     let text = if options.json {
         format!("{}\n", as_json(&expression, &total, &sources))
     } else {
@@ -84,9 +83,12 @@ fn measured(runs: &[(String, Run)], point: &Point) -> Option<(Value, String)> {
     runs.iter().find_map(|(name, run)| {
         let row = run.points.iter().find(|row| row.point == *point)?;
         let estimate = row.primary()?;
-        let interval = estimate.ci95.unwrap_or((estimate.median, estimate.median));
-        let from = format!("measured, grade {:?} ({name})", row.grade);
-        Some((Value::Measured(estimate.median, interval), from))
+        let interval = match estimate.ci95 {
+            Some(_) => "",
+            None => ", no interval: too few launches",
+        };
+        let from = format!("measured, grade {:?}{interval} ({name})", row.grade);
+        Some((Value::Measured(estimate.median, estimate.ci95), from))
     })
 }
 
@@ -94,29 +96,19 @@ fn measured(runs: &[(String, Run)], point: &Point) -> Option<(Value, String)> {
 fn source(
     table: &[&'static Probe],
     runs: &[(String, Run)],
-    facts: Option<&Facts>,
+    facts: &LazyCell<Facts, impl FnOnce() -> Facts>,
     point: &Point,
 ) -> Source {
-    let latest = runs.first().map(|(_, run)| run);
     let predicted = || {
-        let probe = table.iter().find(|probe| probe.info.id == point.probe)?;
-        let hosts = latest
-            .and_then(|run| run.attempts.last())
-            .map(|attempt| &attempt.hosts);
-        let theirs = hosts.and_then(|hosts| hosts.values().next());
-        let known = Known(latest.map_or(&[], |run| &run.points));
-        (probe.predict)(point, facts.or(theirs)?, &known)
-    };
-    let (value, from) = if let Some((value, from)) = measured(runs, point) {
-        (Some(value), from)
-    } else if let Some(prediction) = predicted() {
+        let probe = probe::find(table, &point.probe)?;
+        let known = Known(runs.first().map_or(&[], |(_, run)| &run.points));
+        let prediction = (probe.predict)(point, facts, &known)?;
         let from = format!("predicted: {}", prediction.because);
-        (
-            Some(Value::Predicted(prediction.low, prediction.high)),
-            from,
-        )
-    } else {
-        (None, "neither measured nor predicted".to_owned())
+        Some((Value::Predicted(prediction.low, prediction.high), from))
+    };
+    let (value, from) = match measured(runs, point).or_else(predicted) {
+        Some((value, from)) => (Some(value), from),
+        None => (None, "neither measured nor predicted".to_owned()),
     };
     Source {
         point: point.clone(),
@@ -125,12 +117,12 @@ fn source(
     }
 }
 
-/// Measures points into a run of their own; `None` where it was interrupted.
+/// Measures points into a run of the history.
 fn measure(
     table: &'static [&'static Probe],
     options: &EstimateOptions,
     points: &[&Point],
-) -> Result<Option<Run>, Error> {
+) -> Result<(String, Run), Error> {
     let all = RunOptions::new(options.measuring.clone(), None);
     let requests = points.iter().map(|point| {
         let link = point.link.parse().ok().filter(|_| point.link != "none");
@@ -152,9 +144,9 @@ fn measure(
     let interrupted = watch_interrupts()?;
     let session = Session::new(table, &all, requests, None, &interrupted)?;
     let done = session.measure(hosts(&all), None)?;
-    Ok(done
-        .map(|record| record.run)
-        .filter(|run| run.end.is_some()))
+    let done = done.filter(|record| record.run.end.is_some());
+    let record = done.ok_or(Error::Interrupted)?;
+    Ok((record.path().display().to_string(), record.run))
 }
 
 fn missing(sources: &[Source]) -> Error {
@@ -168,19 +160,19 @@ fn missing(sources: &[Source]) -> Error {
 
 fn as_text(expression: &Expression, total: &Total, sources: &[Source]) -> String {
     let unit = expression.unit;
-    let (low, high) = total.interval;
     let is_predicted = |source: &Source| matches!(source.value, Some(Value::Predicted(..)));
-    let kind = if sources.iter().any(is_predicted) {
-        "with the ranges of predicted points"
-    } else {
-        "95 % interval"
+    let interval = match total.interval {
+        None => "no interval".to_owned(),
+        Some((low, high)) => {
+            let kind = if sources.iter().any(is_predicted) {
+                "with the ranges of predicted points"
+            } else {
+                "95 % interval"
+            };
+            format!("{} to {}, {kind}", unit.display(low), unit.display(high))
+        }
     };
-    let mut text = format!(
-        "{}  ({} to {}, {kind})\n\n",
-        unit.display(total.value),
-        unit.display(low),
-        unit.display(high)
-    );
+    let mut text = format!("{}  ({interval})\n\n", unit.display(total.value));
     let width = total
         .parts
         .iter()
@@ -188,7 +180,8 @@ fn as_text(expression: &Expression, total: &Total, sources: &[Source]) -> String
         .max();
     let width = width.unwrap_or(0);
     for (part, value) in &total.parts {
-        let share = value / total.value;
+        // Of a total of zero, no part has a share.
+        let share = value / total.value.max(f64::MIN_POSITIVE);
         let bar = "█".repeat((share * BAR).round() as usize);
         text += &format!(
             "  {part:width$}  {:>9}  {:>5.1} %  {bar}\n",
@@ -210,8 +203,8 @@ fn as_json(expression: &Expression, total: &Total, sources: &[Source]) -> serde_
     json!({
         "unit": expression.unit,
         "total": total.value,
-        "low": total.interval.0,
-        "high": total.interval.1,
+        "low": total.interval.map(|(low, _)| low),
+        "high": total.interval.map(|(_, high)| high),
         "parts": parts.map(|(part, value)| json!({"part": part, "value": value})).collect::<Vec<_>>(),
         "points": sources.iter().map(|source| json!({
             "point": source.point.to_string(),

@@ -5,7 +5,8 @@ use costof_model::metric::{Data, Measured};
 use costof_model::noise::{CoreGauge, Grade, MEASURED, Noise, Placement};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{ClockInfo, ClockSource, CounterInfo};
-use costof_model::rows::{AttemptRow, Block, LaunchRow, Plan, RunRow};
+use costof_model::rows::{AttemptRow, LaunchRow};
+use costof_model::testing::{planned, probe_info};
 use costof_model::unit::Unit;
 
 fn metric(name: &'static str, better: Better) -> MetricInfo {
@@ -19,23 +20,13 @@ fn metric(name: &'static str, better: Better) -> MetricInfo {
 
 fn info(probe: &str) -> ProbeInfo {
     ProbeInfo {
-        id: probe.to_owned().into(),
-        method: 1,
-        question: "?".into(),
-        axes: vec![].into(),
-        crossings: vec![].into(),
         metrics: vec![
             metric("cost", Better::Lower),
             metric("rate", Better::Higher),
             metric("count", Better::Neither),
         ]
         .into(),
-        how: String::new().into(),
-        sources: vec![].into(),
-        predicted_from: String::new().into(),
-        after: vec![].into(),
-        needs: vec![].into(),
-        roles: vec!["only".into()].into(),
+        ..probe_info(probe.to_owned())
     }
 }
 
@@ -50,27 +41,7 @@ fn point(probe: &str) -> Point {
 /// A run with these probes, each with the cost of each launch; the rate is its inverse.
 fn run(probes: &[(&str, &[f64])]) -> Run {
     let points: Vec<Point> = probes.iter().map(|(probe, _)| point(probe)).collect();
-    let blocks = points.iter().map(|point| Block {
-        points: vec![point.clone()],
-        labels: Vec::new(),
-        level: 0,
-        rounds: 1,
-    });
-    let mut run = Run::new(RunRow {
-        schema: 1,
-        id: "1".to_owned(),
-        started: String::new(),
-        command: Vec::new(),
-        seed: 1,
-        beside: None,
-        plan: Plan {
-            precision: "default".into(),
-            launches: None,
-            blocks: blocks.collect(),
-            placement: Placement::default(),
-            hosts: Default::default(),
-        },
-    });
+    let mut run = planned(points.iter().map(|point| vec![point.clone()]));
     for (block, (probe, costs)) in probes.iter().enumerate() {
         run.probes.push(info(probe));
         for (launch, cost) in costs.iter().enumerate() {

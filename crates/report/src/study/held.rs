@@ -435,13 +435,12 @@ fn cycles_per_ns(estimate: &Estimate, row: &PointRow) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::List;
     use costof_model::axis::{Axis, Domain};
     use costof_model::failure::FailureKind;
-    use costof_model::metric::MetricInfo;
     use costof_model::rows::FailureRow;
-    use costof_model::testing::{run_without_facts as run, sized_row as row};
-    use costof_model::unit::{Better, Unit};
-    use costof_model::{List, Text};
+    use costof_model::testing::{probe_info, run_without_facts as run, sized_row as row};
+    use costof_model::unit::Unit;
 
     fn info() -> ProbeInfo {
         let axes = vec![Axis {
@@ -454,25 +453,9 @@ mod tests {
                 usual: List::Owned(vec![1]),
             },
         }];
-        let metrics = vec![MetricInfo {
-            name: "cost".into(),
-            unit: Unit::Nanoseconds,
-            better: Better::Lower,
-            about: "".into(),
-        }];
         ProbeInfo {
-            id: "a.x".into(),
-            method: 1,
-            question: "?".into(),
             axes: List::Owned(axes),
-            crossings: List::Borrowed(&[]),
-            metrics: List::Owned(metrics),
-            how: "".into(),
-            sources: List::Borrowed(&[]),
-            predicted_from: "".into(),
-            after: List::Borrowed(&[]),
-            needs: List::Borrowed(&[]),
-            roles: List::Borrowed(&[Text::Borrowed("only")]),
+            ..probe_info("a.x")
         }
     }
 

@@ -7,17 +7,16 @@ use costof_measure::estimate;
 use costof_measure::gauge::Gauge;
 use costof_measure::meter::{Meter, Record};
 use costof_measure::schedule::turns;
+use costof_model::Text;
 use costof_model::comparison::Comparison;
 use costof_model::failure::Failure;
-use costof_model::metric::MetricInfo;
 use costof_model::noise::{CoreGauge, Noise, Placement};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{ClockInfo, ClockSource, Report};
-use costof_model::rows::{Block, LaunchPoint, LaunchRow, Plan, PointRow, RunRow};
+use costof_model::rows::{LaunchPoint, LaunchRow, PointRow};
 use costof_model::run_file::Run;
-use costof_model::unit::{Better, Unit};
-use costof_model::{List, Text};
+use costof_model::testing::{planned, probe_info};
 use fastrand::Rng;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -320,27 +319,9 @@ fn derive(run: &mut Run) {
 fn empty_run(side: usize, in_turns: bool) -> Run {
     let id = |side: usize| ["before", "after"][side].to_owned();
     let rows = 0..TIMES_SHARED.len();
-    let blocks = rows.clone().map(|row| Block {
-        points: vec![point(row)],
-        labels: Vec::new(),
-        level: 0,
-        rounds: 1,
-    });
-    let mut run = Run::new(RunRow {
-        schema: 1,
-        id: id(side),
-        started: String::new(),
-        command: Vec::new(),
-        seed: 1,
-        beside: in_turns.then(|| id(1 - side)),
-        plan: Plan {
-            precision: "default".into(),
-            launches: None,
-            blocks: blocks.collect(),
-            placement: Placement::default(),
-            hosts: Default::default(),
-        },
-    });
+    let mut run = planned(rows.clone().map(|row| vec![point(row)]));
+    run.run.id = id(side);
+    run.run.beside = in_turns.then(|| id(1 - side));
     run.probes.extend(rows.map(info));
     run
 }
@@ -373,25 +354,7 @@ pub(crate) fn point(row: usize) -> Point {
 }
 
 pub(crate) fn info(row: usize) -> ProbeInfo {
-    ProbeInfo {
-        id: format!("test.row{row}").into(),
-        method: 1,
-        question: "?".into(),
-        axes: List::Borrowed(&[]),
-        crossings: List::Borrowed(&[]),
-        metrics: List::Owned(vec![MetricInfo {
-            name: "cost".into(),
-            unit: Unit::Nanoseconds,
-            better: Better::Lower,
-            about: "".into(),
-        }]),
-        how: "".into(),
-        sources: List::Borrowed(&[]),
-        predicted_from: "".into(),
-        after: List::Borrowed(&[]),
-        needs: List::Borrowed(&[]),
-        roles: List::Borrowed(&[Text::Borrowed("only")]),
-    }
+    probe_info(format!("test.row{row}"))
 }
 
 fn clock() -> ClockInfo {
